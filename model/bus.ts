@@ -1,0 +1,49 @@
+/** Owns the `Bus` port: what carries audio, commands to running calls and heartbeats between edges and actors. Never truth. */
+import type { CallId } from './ids.ts'
+
+export type BusMessage = {
+  readonly subject: string
+  /** The receiver's own: the sender may reuse its buffer as soon as `publish` returned. */
+  readonly payload: Uint8Array
+  /** Answers a request; on a message that was published it does nothing. */
+  respond(payload: Uint8Array): void
+}
+
+export type Subscription = { close(): void }
+
+export type Bus = {
+  /** Asynchronous, ordered per publisher, at most once. Subjects are dot-separated tokens. */
+  publish(subject: string, payload: Uint8Array): void
+  /** `*` stands for one token, a final `>` for one or more. Of the members of one `queue` only one gets each message. A handler never throws. */
+  subscribe(
+    pattern: string,
+    handler: (message: BusMessage) => void,
+    options?: { readonly queue?: string },
+  ): Subscription
+  /** Throws BusTimeout after `timeout` ms, BusNoResponders at once when nobody listens. */
+  request(subject: string, payload: Uint8Array, options: { readonly timeout: number }): Promise<Uint8Array>
+  /** Resolves when all that was published and subscribed so far has reached the bus. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+export class BusTimeout extends Error {
+  override readonly name = 'BusTimeout'
+}
+export class BusNoResponders extends Error {
+  override readonly name = 'BusNoResponders'
+}
+
+/** The subjects of one call. Frames on up and down, JSON on the others. */
+export const subjectsOf = (callId: CallId) => ({
+  /** Frames of the caller's voice, leg → conversation. */
+  up: `call.${callId}.up`,
+  /** Frames of the agent's voice, conversation → leg. */
+  down: `call.${callId}.down`,
+  /** LegCommand requests, actor → leg. */
+  legCommand: `call.${callId}.leg.command`,
+  /** LegEvent, leg → actor. */
+  legEvent: `call.${callId}.leg.event`,
+  /** ServerMessage of the signaling socket, actor → gateway. */
+  signal: `call.${callId}.signal`,
+})

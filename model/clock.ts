@@ -1,0 +1,14 @@
+/** Owns the notion of time: everything that waits takes a `Clock`, so that tests turn the hands themselves. */
+
+/** Undoes a timer; calling it again, or after the timer ran, does nothing. */
+export type Cancel = () => void
+
+export type Clock = {
+  /** Milliseconds since the epoch. */
+  now(): number
+  /** Runs `action` once, `ms` from now. A pending timer never keeps the process alive by itself. */
+  after(ms: number, action: () => void): Cancel
+}
+
+/** ISO 8601 in UTC, as every timestamp of the API reads. */
+export const toIso = (ms: number): string => new Date(ms).toISOString()

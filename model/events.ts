@@ -1,0 +1,103 @@
+/** Owns the five events that webhooks carry: names, modes and the shape of each `data`. rest-api-and-webhooks.md, Events. */
+import { z } from 'zod'
+import { Direction, ProgressStatus, Speaker } from './call.ts'
+import { ExternalTool } from './external-tool.ts'
+import { JsonObject, Json } from './json.ts'
+import { TerminalStatus } from './outcome.ts'
+import { WorkerConfig } from './worker.ts'
+
+export const EventType = z.enum([
+  'call.worker_request',
+  'call.tool_call',
+  'call.transcript',
+  'call.status_update',
+  'call.ended',
+])
+export type EventType = z.infer<typeof EventType>
+
+/** A subscription names one event type, or `*` for all of them. */
+export const SubscribedType = z.enum([...EventType.options, '*'])
+export type SubscribedType = z.infer<typeof SubscribedType>
+
+export const deliveryModeOf = (type: SubscribedType): 'sync' | 'async' | 'both' => {
+  if (type === '*') return 'both'
+  return type === 'call.worker_request' || type === 'call.tool_call' ? 'sync' : 'async'
+}
+
+const metadata = JsonObject.optional()
+
+export const WorkerRequestData = z.object({
+  callId: z.string(),
+  accountId: z.string(),
+  workerId: z.string(),
+  direction: Direction,
+  transport: z.string().optional(),
+  customer: z
+    .object({
+      number: z.string().optional(),
+      name: z.string().nullable().optional(),
+      personId: z.string().nullable().optional(),
+      language: z.string().nullable().optional(),
+    })
+    .optional(),
+  metadata,
+})
+export type WorkerRequestData = z.infer<typeof WorkerRequestData>
+
+/** The answer of a call.worker_request receiver. `config` is partial; what it does not name stays. */
+export const WorkerRequestAnswer = z.object({
+  config: WorkerConfig.optional(),
+  instructions: z.string().max(100_000).optional(),
+  tools: z.array(ExternalTool).max(64).optional(),
+  metadata,
+})
+export type WorkerRequestAnswer = z.infer<typeof WorkerRequestAnswer>
+
+export const StatusUpdateData = z.object({
+  callId: z.string(),
+  status: ProgressStatus,
+  providerStatus: z.string().nullable(),
+  ts: z.string(),
+  metadata,
+})
+export type StatusUpdateData = z.infer<typeof StatusUpdateData>
+
+export const TranscriptData = z.object({
+  callId: z.string(),
+  turnIndex: z.number().int(),
+  role: Speaker,
+  text: z.string(),
+  isFinal: z.boolean(),
+  confidence: z.number().nullable(),
+  source: z.string().nullable(),
+  ts: z.string(),
+  metadata,
+})
+export type TranscriptData = z.infer<typeof TranscriptData>
+
+export const EndedData = z.object({
+  callId: z.string(),
+  status: TerminalStatus,
+  failedReason: z.string().nullable().optional(),
+  accountId: z.string(),
+  workerId: z.string(),
+  direction: Direction.optional(),
+  fromNumber: z.string().nullable().optional(),
+  toNumber: z.string().nullable().optional(),
+  duration: z.number().nullable().optional(),
+  scheduledAt: z.string().nullable().optional(),
+  startedAt: z.string().nullable().optional(),
+  endedAt: z.string().nullable().optional(),
+  transcript: Json.optional(),
+  recordingAvailable: z.boolean(),
+  nextAction: z.object({ key: z.string(), name: z.string(), data: JsonObject.optional() }).optional(),
+  personId: z.string().nullable().optional(),
+  metadata,
+})
+export type EndedData = z.infer<typeof EndedData>
+
+/** What one state change wants delivered, before anybody knows who subscribed. */
+export type CallEvent =
+  | { readonly type: 'call.status_update'; readonly data: StatusUpdateData }
+  | { readonly type: 'call.transcript'; readonly data: TranscriptData }
+  | { readonly type: 'call.ended'; readonly data: EndedData }

@@ -1,0 +1,18 @@
+/** Owns external tool definitions: sent with a web call or returned by call.worker_request. rest-api-and-webhooks.md, External tool definition. */
+import { z } from 'zod'
+import { JsonObject } from './json.ts'
+
+export const ExternalTool = z.strictObject({
+  name: z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must be letters, digits, _ and -, starting with a letter'),
+  description: z.string().max(2000),
+  inputSchema: z
+    .looseObject({
+      type: z.literal('object'),
+      properties: JsonObject.optional(),
+      required: z.array(z.string()).optional(),
+    })
+    .optional(),
+  deliveryUrl: z.url({ protocol: /^https?$/ }).max(2000),
+  signingSecret: z.string().min(8).max(500),
+})
+export type ExternalTool = z.infer<typeof ExternalTool>

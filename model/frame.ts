@@ -1,0 +1,56 @@
+/**
+ * Owns the audio frame as it crosses the bus: 12 bytes of header (epoch, seq, timestamp ms; big endian) and 20 ms of sound.
+ * architecture.md, "One audio frame".
+ */
+
+export const frameMs = 20
+export const headerBytes = 12
+
+/** `pcm16` is signed 16-bit little endian mono; `pcmu` and `pcma` are G.711 at 8 kHz. */
+export type AudioFormat = {
+  readonly encoding: 'pcm16' | 'pcmu' | 'pcma'
+  readonly rateHz: 8000 | 16000 | 24000 | 48000
+}
+
+export type Frame = {
+  /** Of the actor the frame belongs to: who sends `down`, who asked for `up`. Older epochs are refused (fencing). */
+  readonly epoch: number
+  /** Counts frames of one direction, one by one, from 0. */
+  readonly seq: number
+  /** Milliseconds on the sender's own line of sound: 20 per frame, gaps in sound included. */
+  readonly timestamp: number
+  readonly payload: Uint8Array
+}
+
+export const samplesPerFrame = (format: AudioFormat): number => (format.rateHz * frameMs) / 1000
+
+export function encodeFrame(frame: Frame): Uint8Array {
+  const bytes = new Uint8Array(headerBytes + frame.payload.length)
+  const view = new DataView(bytes.buffer)
+  view.setUint32(0, frame.epoch)
+  view.setUint32(4, frame.seq)
+  view.setUint32(8, frame.timestamp)
+  bytes.set(frame.payload, headerBytes)
+  return bytes
+}
+
+/** Null for anything too short to carry a header. The payload is a view into `bytes`, not a copy. */
+export function decodeFrame(bytes: Uint8Array): Frame | null {
+  if (bytes.length < headerBytes) return null
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return {
+    epoch: view.getUint32(0),
+    seq: view.getUint32(4),
+    timestamp: view.getUint32(8),
+    payload: bytes.subarray(headerBytes),
+  }
+}
+
+/** Int16 samples of a pcm16 payload; copies only when the bytes lie on an odd address. */
+export function samplesOf(payload: Uint8Array): Int16Array {
+  const even = payload.byteOffset % 2 === 0 ? payload : payload.slice()
+  return new Int16Array(even.buffer, even.byteOffset, even.length >> 1)
+}
+
+export const bytesOf = (samples: Int16Array): Uint8Array =>
+  new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength)

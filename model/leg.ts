@@ -1,0 +1,57 @@
+/**
+ * Owns what an actor and a leg say to each other over the bus. A leg is one media end of a call: it knows transport, codec and
+ * timing, and no business rule; it outlives the actor. Commands carry the actor's epoch; a leg refuses an older one (fencing).
+ */
+import { z } from 'zod'
+
+const Format = z.object({
+  encoding: z.enum(['pcm16', 'pcmu', 'pcma']),
+  rateHz: z.union([z.literal(8000), z.literal(16000), z.literal(24000), z.literal(48000)]),
+})
+
+export const RecordingMode = z.enum(['mixed', 'split'])
+export type RecordingMode = z.infer<typeof RecordingMode>
+
+export const LegCommand = z.discriminatedUnion('type', [
+  /** Frames flow up from here on, in the format `hears`; frames down are understood as `speaks`. Recording starts when asked for. */
+  z.object({
+    type: z.literal('start'),
+    epoch: z.number().int(),
+    hears: Format,
+    speaks: Format,
+    recording: z.object({ key: z.string(), mode: RecordingMode }).nullable(),
+  }),
+  /** Forgets what was not played yet. */
+  z.object({ type: z.literal('flush'), epoch: z.number().int() }),
+  /** Closes the media end and completes the recording. */
+  z.object({ type: z.literal('close'), epoch: z.number().int(), reason: z.string() }),
+  /** Is anybody there? Asked by an actor that took the call over. */
+  z.object({ type: z.literal('ping'), epoch: z.number().int() }),
+])
+export type LegCommand = z.infer<typeof LegCommand>
+
+export const LegReply = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('started') }),
+  /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
+  z.object({ type: z.literal('flushed'), lastPlayedSeq: z.number().int() }),
+  z.object({ type: z.literal('closed'), recordedMs: z.number().nullable() }),
+  z.object({ type: z.literal('here'), connected: z.boolean() }),
+  /** The command is of an actor that has been taken over, or makes no sense now; `details` says which. */
+  z.object({ type: z.literal('refused'), details: z.string() }),
+])
+export type LegReply = z.infer<typeof LegReply>
+
+export const LegEvent = z.discriminatedUnion('type', [
+  /** Media can flow both ways. */
+  z.object({ type: z.literal('connected'), providerStatus: z.string() }),
+  /** Gone for good: the caller hung up, the network failed or no media came for too long. */
+  z.object({
+    type: z.literal('disconnected'),
+    cause: z.enum(['hung_up', 'media_lost', 'failed']),
+    details: z.string(),
+  }),
+  z.object({ type: z.literal('dtmf'), digit: z.string() }),
+  /** All that was sent down has been played; `lastPlayedSeq` as in `flushed`. */
+  z.object({ type: z.literal('drained'), lastPlayedSeq: z.number().int() }),
+])
+export type LegEvent = z.infer<typeof LegEvent>

@@ -1,0 +1,62 @@
+/** Owns the port of the front door: one HTTP and WebSocket listener, several drivers, the application behind it as plain functions. */
+
+export type RequestInfo = {
+  /** The peer's IP address, without port. */
+  readonly remoteAddress: string
+}
+
+/** The application: fetch-style, and it never throws (its own rim renders errors). */
+export type Fetch = (request: Request, info: RequestInfo) => Promise<Response>
+
+export type SocketConnection = {
+  /** `dropped`: the socket is closed, or more than `maxBufferedBytes` wait for a slow reader (then the socket is closed too, 1013). */
+  send(text: string): 'sent' | 'dropped'
+  close(code: number, reason: string): void
+}
+
+export type SocketHandlers = {
+  message(text: string): void
+  /** At most once, and nothing comes after it. Binary and oversized frames close the socket (1003, 1009) before any handler. */
+  closed(code: number): void
+}
+
+export type SocketDecision =
+  | { readonly accept: true; open(connection: SocketConnection): SocketHandlers }
+  /** Answered with this response instead of an upgrade. */
+  | { readonly accept: false; readonly response: Response }
+
+export type SocketRoute = {
+  /** Asked before the upgrade; the request has URL and headers and no body. */
+  upgrade(request: Request, info: RequestInfo): Promise<SocketDecision>
+  /** A text frame over this many bytes closes the socket with 1009. */
+  readonly maxFrameBytes: number
+  /** What may wait unsent for one slow reader. */
+  readonly maxBufferedBytes: number
+}
+
+export type ListenerOptions = {
+  readonly host: string
+  /** 0 takes a free one. */
+  readonly port: number
+  readonly tls: { readonly cert: string; readonly key: string } | null
+  /** A body over this is answered with the application's own 413; see `tooLarge`. */
+  readonly maxBodyBytes: number
+  /** A request whose head and body have not arrived by then is dropped. */
+  readonly requestTimeout: number
+  readonly fetch: Fetch
+  /** Renders the 413, so that the error shape stays the application's. */
+  tooLarge(request: Request): Response
+  /** By exact path. */
+  readonly sockets: Readonly<Record<string, SocketRoute>>
+}
+
+export type Listener = {
+  /** `uws` or `node`: which driver serves. */
+  readonly driver: string
+  /** The port that was bound. */
+  readonly port: number
+  /** Stops accepting at once, lets running requests finish for `graceMs`, closes sockets with 1001, then cuts what is left. Idempotent. */
+  close(graceMs: number): Promise<void>
+}
+
+export type Listen = (options: ListenerOptions) => Promise<Listener>

@@ -1,0 +1,80 @@
+/** Owns the second kind of error (style: outcome, problem, bug): what the client asked cannot be done. Rendered in one place per edge. */
+import { z } from 'zod'
+
+/** Stable codes; `localizedKey` and the HTTP status follow from them. decisions.md, Errors. */
+export const problemStatus = {
+  VALIDATION_FAILED: 400,
+  INVALID_JSON: 400,
+  TELEPHONY_INTEGRATION_NOT_SETUP: 400,
+  TELEPHONY_INTEGRATION_NOT_ADDED_TO_WORKER: 400,
+  TELEPHONY_TRANSPORT_NOT_SUPPORTED: 400,
+  TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE: 400,
+  CALL_SCRIPT_NOT_CONFIGURED: 400,
+  WEB_CALL_CAPACITY_EXCEEDED: 400,
+  WORKER_INACTIVE: 400,
+  INVALID_TOOL: 400,
+  UNAUTHORIZED: 401,
+  ORIGIN_NOT_ALLOWED: 403,
+  INSUFFICIENT_SCOPE: 403,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  CONFLICT: 409,
+  IDEMPOTENCY_KEY_REUSED: 409,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RANGE_NOT_SATISFIABLE: 416,
+  RATE_LIMITED: 429,
+  INTERNAL: 500,
+  SERVICE_UNAVAILABLE: 503,
+} as const
+
+export type ProblemType = keyof typeof problemStatus
+
+export const Issue = z.object({ path: z.string(), message: z.string() })
+export type Issue = z.infer<typeof Issue>
+
+export class Problem extends Error {
+  override readonly name = 'Problem'
+  readonly type: ProblemType
+  readonly issues: readonly Issue[] | null
+  /** `details` is a sentence for the person who reads the answer; it never carries anything of the inside. */
+  constructor(type: ProblemType, details: string, issues: readonly Issue[] | null = null) {
+    super(details)
+    this.type = type
+    this.issues = issues
+  }
+}
+
+/** The one error shape of REST and signaling. decisions.md, Errors. */
+export const ErrorBody = z.object({
+  statusCode: z.number().int(),
+  type: z.string(),
+  localizedKey: z.string(),
+  details: z.string(),
+  requestId: z.string(),
+  issues: z.array(Issue).optional(),
+})
+export type ErrorBody = z.infer<typeof ErrorBody>
+
+export function errorBodyOf(problem: Problem, requestId: string): ErrorBody {
+  return {
+    statusCode: problemStatus[problem.type],
+    type: problem.type,
+    localizedKey: `errors.${camelCaseOf(problem.type)}`,
+    details: problem.message,
+    requestId,
+    ...(problem.issues && { issues: [...problem.issues] }),
+  }
+}
+
+/** `['data', 0, 'name']` reads `data.0.name`; the whole body reads as the empty path. Each unknown key is an issue with its own path. */
+export function issuesOf(error: z.ZodError): Issue[] {
+  return error.issues.flatMap((issue) => {
+    const path = issue.path.map(String)
+    if (issue.code !== 'unrecognized_keys') return [{ path: path.join('.'), message: issue.message }]
+    return issue.keys.map((key) => ({ path: [...path, key].join('.'), message: 'is not a known field' }))
+  })
+}
+
+const camelCaseOf = (type: string): string =>
+  type.toLowerCase().replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())

@@ -1,0 +1,73 @@
+/** Owns what creating and joining a web call takes and gives, and the port between the front door and the call. rest-api-and-webhooks.md, Web calls. */
+import { z } from 'zod'
+import { CustomerInput } from './customer.ts'
+import { ExternalTool } from './external-tool.ts'
+import type { AccountId, CallId } from './ids.ts'
+import { JsonObject } from './json.ts'
+import type { Problem } from './problem.ts'
+
+export const tokenLifetime = 120_000
+export const resumeWindow = 30_000
+
+const WebOrigin = z.string().max(300).refine(isOrigin, 'must be an origin like https://app.example.com')
+
+export const WebCallRequest = z.strictObject({
+  workerId: z.string(),
+  instructions: z.string().max(100_000).optional(),
+  customer: CustomerInput.optional(),
+  context: z.string().max(100_000).optional(),
+  locale: z.string().max(35).optional(),
+  voiceId: z.string().min(1).max(200).optional(),
+  temperature: z.number().min(0).max(2).optional(),
+  llmProvider: z.enum(['voice_provider_a', 'voice_provider_b']).optional(),
+  externalTools: z.array(ExternalTool).max(64).optional(),
+  allowedOrigins: z.array(WebOrigin).max(100).optional(),
+  metadata: JsonObject.optional(),
+})
+export type WebCallRequest = z.infer<typeof WebCallRequest>
+
+export const IceServer = z.object({
+  urls: z.array(z.string()),
+  username: z.string().optional(),
+  credential: z.string().optional(),
+})
+
+export const WebCallSession = z.object({
+  callId: z.string(),
+  sessionId: z.string(),
+  signalingUrl: z.string(),
+  token: z.string(),
+  iceServers: z.array(IceServer),
+  expiresAt: z.string(),
+})
+export type WebCallSession = z.infer<typeof WebCallSession>
+
+/** What the actors give for a created call; the API adds the addresses a browser reaches this service by. */
+export type CreatedWebCall = {
+  readonly callId: CallId
+  readonly sessionId: string
+  readonly token: string
+  readonly expiresAt: string
+}
+
+/** The call side, as the API sees it. Throws Problem for what the request cannot have (unknown or inactive worker, no capacity). */
+export type CreateWebCall = (accountId: AccountId, request: WebCallRequest) => Promise<CreatedWebCall>
+
+export type Admitted = {
+  readonly callId: CallId
+  readonly sessionId: string
+  /** A new one at every admission; the old one is void. */
+  readonly resumeToken: string
+}
+
+/** The call side, as the gateway sees it. Every method answers before any upgrade. */
+export type Admission = {
+  /** Takes the token (single use, atomically) when it is good and the origin is allowed, and tells the call that its client is here. */
+  admit(token: string, origin: string | null): Promise<Admitted | Problem>
+  /** The same for a client that lost its socket. The token is taken only when it is good and the origin is allowed. */
+  resume(resumeToken: string, origin: string | null): Promise<Admitted | Problem>
+}
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text
+}

@@ -1,0 +1,63 @@
+/** Owns workers (the specification's voice agents) and their configuration. rest-api-and-webhooks.md, Worker; decisions.md, Worker configuration. */
+import { z } from 'zod'
+import { RecordingMode } from './leg.ts'
+import { JsonObject } from './json.ts'
+
+const Key = z
+  .string()
+  .regex(/^[a-z][a-z0-9_]{0,63}$/, 'must be lower-case letters, digits and _, starting with a letter')
+
+export const Dimension = z.strictObject({
+  key: Key,
+  name: z.string().min(1).max(200),
+  type: z.enum(['string', 'number', 'boolean', 'enum', 'date']),
+  description: z.string().max(2000).optional(),
+  options: z.array(z.string().min(1).max(200)).max(100).optional(),
+  required: z.boolean().optional(),
+})
+export type Dimension = z.infer<typeof Dimension>
+
+export const NextAction = z.strictObject({
+  key: Key,
+  name: z.string().min(1).max(200),
+  description: z.string().max(2000).optional(),
+  dataSchema: JsonObject.optional(),
+})
+export type NextAction = z.infer<typeof NextAction>
+
+export const LlmProvider = z.enum(['voice_provider_a', 'voice_provider_b', 'cascade', 'embedded'])
+export type LlmProvider = z.infer<typeof LlmProvider>
+
+/** What is stored on a worker and what a call.worker_request answer may override. Timeouts are seconds. Unknown keys are refused with their path. */
+export const WorkerConfig = z.strictObject({
+  voiceId: z.string().min(1).max(200).optional(),
+  llmProvider: LlmProvider.optional(),
+  llmTemperature: z.number().min(0).max(2).optional(),
+  ringTimeout: z.number().min(1).max(300).optional(),
+  firstSpeechTimeout: z.number().min(0).max(60).optional(),
+  inboundStaticMessageEnabled: z.boolean().optional(),
+  inboundStaticMessageText: z.string().max(2000).optional(),
+  serviceDownRedirectEnabled: z.boolean().optional(),
+  serviceDownRedirectNumber: z.string().max(32).optional(),
+  emailEnabled: z.boolean().optional(),
+  testModeEnabled: z.boolean().optional(),
+  recordingChannelMode: RecordingMode.optional(),
+  dimensions: z.array(Dimension).max(100).optional(),
+  nextActions: z.array(NextAction).max(100).optional(),
+})
+export type WorkerConfig = z.infer<typeof WorkerConfig>
+
+export const workerConfigDefaults = {
+  ringTimeout: 30,
+  firstSpeechTimeout: 4,
+  recordingChannelMode: 'mixed',
+} as const satisfies WorkerConfig
+
+type Settled = keyof typeof workerConfigDefaults
+export type EffectiveConfig = Omit<WorkerConfig, Settled> & {
+  [Key in Settled]: NonNullable<WorkerConfig[Key]>
+}
+
+/** Later objects win key by key (a shallow merge); defaults stand behind all of them. */
+export const effectiveConfigOf = (...layers: readonly WorkerConfig[]): EffectiveConfig =>
+  Object.assign({}, workerConfigDefaults, ...layers) as EffectiveConfig
