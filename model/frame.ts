@@ -48,7 +48,7 @@ export function decodeFrame(bytes: Uint8Array): Frame | null {
 
 /** Int16 samples of a pcm16 payload; copies only when the bytes lie on an odd address. */
 export function samplesOf(payload: Uint8Array): Int16Array {
-  const even = payload.byteOffset % 2 === 0 ? payload : payload.slice()
+  const even = payload.byteOffset % 2 === 0 ? payload : new Uint8Array(payload)
   return new Int16Array(even.buffer, even.byteOffset, even.length >> 1)
 }
 

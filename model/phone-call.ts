@@ -114,7 +114,8 @@ function numbersOf({ transport, fromNumber, toNumber }: PhoneCallFacts) {
   return transport === 'webrtc' ? {} : { fromNumber, toNumber }
 }
 
-function durationOf({ startedAt, endedAt }: PhoneCallFacts): number | null {
+/** Seconds from answer to end; null for a call that was never answered or is not over. */
+export function durationOf({ startedAt, endedAt }: Pick<PhoneCallFacts, 'startedAt' | 'endedAt'>): number | null {
   return startedAt === null || endedAt === null ? null : (endedAt - startedAt) / 1000
 }
 

@@ -1,0 +1,59 @@
+/** Owns the wait for a Postgres that is coming up: a server that refuses today may answer in a second, a wrong password never will. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { connect, type DatabaseServer } from './sql.ts'
+
+const pauseBetween = 50
+
+/** Codes of the system, of the driver and of Postgres (class 57P: starting up, shutting down; 53300: no connection free). */
+const passing = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'EPIPE',
+  'CONNECTION_CLOSED',
+  'CONNECT_TIMEOUT',
+  '57P01',
+  '57P02',
+  '57P03',
+  '53300',
+])
+
+export type AwaitOptions = {
+  readonly server: DatabaseServer
+  readonly timeout: number
+  /** False ends the wait early: whatever should answer is gone. */
+  readonly possible?: () => boolean
+  readonly signal?: AbortSignal
+}
+
+/** True when the server answers, false when it no longer can. Throws when time is up, or at once what no waiting cures. */
+export async function awaitServer({ server, timeout, possible = () => true, signal }: AwaitOptions): Promise<boolean> {
+  const deadline = performance.now() + timeout
+  while (possible()) {
+    const error = await attempt(server)
+    if (error === null) return true
+    if (!passing.has(codeOf(error))) throw error
+    if (performance.now() > deadline) throw new Error('the database did not answer in time', { cause: error })
+    await pause(pauseBetween, undefined, signal ? { signal } : {})
+  }
+  return false
+}
+
+async function attempt(server: DatabaseServer): Promise<Error | null> {
+  const sql = connect({ server, applicationName: 'parley start', maxConnections: 1 })
+  try {
+    await sql`select 1`
+    return null
+  } catch (error) {
+    return error instanceof Error ? error : new Error('the database driver failed', { cause: error })
+  } finally {
+    await sql.end({ timeout: 0 })
+  }
+}
+
+const codeOf = (error: Error): string => ('code' in error && typeof error.code === 'string' ? error.code : '')

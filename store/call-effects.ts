@@ -1,0 +1,83 @@
+/** Owns what a step writes besides its log: status, turns, outcome and analysis of a call. Called inside the step's transaction. */
+import type { ProgressStatus, Turn } from '../model/call.ts'
+import type { AccountId, CallId } from '../model/ids.ts'
+import type { JsonObject } from '../model/json.ts'
+import { failedReasonOf, type Outcome } from '../model/outcome.ts'
+import type { CallOverrides } from './call-rows.ts'
+import type { Transaction } from './sql.ts'
+
+/** A call is in progress from the moment it is answered. */
+export async function storeStatus(
+  tx: Transaction,
+  callId: CallId,
+  change: { status: ProgressStatus; providerStatus: string | null; now: number },
+): Promise<void> {
+  const answeredAt = change.status === 'in_progress' ? change.now : null
+  await tx`
+    update calls set progress = ${change.status}, provider_status = ${change.providerStatus},
+      started_at = coalesce(started_at, ${answeredAt}::timestamptz)
+    where id = ${callId}`
+}
+
+/** What the receiver did not name stays as it was. `tools` carry sealed secrets. */
+export async function storeHookAnswer(
+  tx: Transaction,
+  callId: CallId,
+  answer: CallOverrides,
+  tools: readonly JsonObject[] | null,
+  metadata: JsonObject | null,
+): Promise<void> {
+  await tx`
+    update calls set hook_answer = ${tx.json(answer as never)},
+      external_tools = coalesce(${tools && tx.json(tools as never)}::jsonb, external_tools),
+      metadata = coalesce(${metadata && tx.json(metadata as never)}::jsonb, metadata)
+    where id = ${callId}`
+}
+
+export async function insertTurn(
+  tx: Transaction,
+  call: { readonly id: CallId; readonly accountId: AccountId },
+  index: number,
+  turn: Turn,
+): Promise<void> {
+  await tx`
+    insert into transcript_turns (call_id, account_id, turn_index, role, text, from_ms, to_ms, confidence, source)
+    values (${call.id}, ${call.accountId}, ${index}, ${turn.role}, ${turn.text}, ${turn.from}, ${turn.to},
+      ${turn.confidence}, ${turn.source})`
+}
+
+export async function storeOutcome(
+  tx: Transaction,
+  callId: CallId,
+  ended: { outcome: Outcome; answeredAt: number | null; endedAt: number },
+): Promise<void> {
+  await tx`
+    update calls set outcome = ${ended.outcome.status}, failed_reason = ${failedReasonOf(ended.outcome)},
+      started_at = ${ended.answeredAt}, ended_at = ${ended.endedAt}
+    where id = ${callId}`
+}
+
+export async function storeProcessingStatus(
+  tx: Transaction,
+  callId: CallId,
+  status: 'in_progress' | 'completed' | 'failed',
+): Promise<void> {
+  await tx`update calls set post_processing_status = ${status} where id = ${callId}`
+}
+
+export async function storeAnalysis(
+  tx: Transaction,
+  callId: CallId,
+  analysis: {
+    recordingKey: string | null
+    recordedMs: number | null
+    dimensions: JsonObject
+    nextAction: { key: string; name: string; data?: JsonObject } | null
+  },
+): Promise<void> {
+  await tx`
+    update calls set recording_key = ${analysis.recordingKey}, recorded_ms = ${analysis.recordedMs},
+      dimensions = ${tx.json(analysis.dimensions as never)},
+      next_action = ${analysis.nextAction && tx.json(analysis.nextAction as never)}
+    where id = ${callId}`
+}

@@ -1,0 +1,124 @@
+/**
+ * Owns how a call's life is written: born once, then step by step, each step in one transaction with its log and everything it announces.
+ * Fencing: a step of an actor that no longer owns the call, or that worked on a stale snapshot, changes nothing.
+ */
+import type { CallBirthRow, CallFactsRow } from './call-rows.ts'
+import type { Json } from '../model/json.ts'
+import type { AccountId, CallId, NodeId } from '../model/ids.ts'
+import type { Sql, Transaction } from './sql.ts'
+
+export type Claim = {
+  readonly accountId: AccountId
+  readonly epoch: number
+  readonly version: number
+  readonly snapshot: Json
+}
+
+/** Who may write the next step, and on top of what. */
+export type Tenure = {
+  readonly callId: CallId
+  readonly accountId: AccountId
+  readonly nodeId: NodeId
+  readonly epoch: number
+  readonly version: number
+}
+
+export type LoggedStep = {
+  readonly event: Json
+  readonly effects: Json
+  readonly ignored: boolean
+  readonly at: number
+}
+
+export async function insertCall(tx: Transaction, call: CallBirthRow, first: LoggedStep): Promise<void> {
+  await tx`
+    insert into calls ${tx({
+      ...call,
+      customer: call.customer && tx.json(call.customer as never),
+      metadata: call.metadata && tx.json(call.metadata as never),
+      request: tx.json(call.request as never),
+      externalTools: tx.json(call.externalTools as never),
+      snapshot: tx.json(call.snapshot as never),
+    })}`
+  await logStep(tx, { callId: call.id, accountId: call.accountId, epoch: 0, seq: 0 }, first)
+}
+
+/**
+ * Makes `nodeId` the owner, with a higher epoch, unless another node that is alive has it. Null: it is another's, finished or unknown.
+ * Claiming a call that is already this node's own raises the epoch too: the former actor is fenced.
+ */
+export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId, now: number): Promise<Claim | null> {
+  const [claim] = await sql<Claim[]>`
+    update calls set owner = ${nodeId}, epoch = epoch + 1
+    where id = ${callId} and not finished and (
+      owner is null or owner = ${nodeId} or not exists (
+        select from nodes where nodes.id = calls.owner and lease_until > ${now}))
+    returning account_id, epoch, version, snapshot`
+  return claim ?? null
+}
+
+/** Calls in the middle of something without an actor: left behind by a dead node, or lost by `nodeId` itself (`running` are the ones it has). */
+export async function findOrphans(
+  sql: Sql,
+  { nodeId, running, now, limit }: { nodeId: NodeId; running: readonly CallId[]; now: number; limit: number },
+): Promise<CallId[]> {
+  const rows = await sql<{ id: CallId }[]>`
+    select id from calls where not finished and owner is not null
+      and case when owner = ${nodeId} then id <> all(${[...running]}::text[])
+        else not exists (select from nodes where nodes.id = calls.owner and lease_until > ${now}) end
+    limit ${limit}`
+  return rows.map((row) => row.id)
+}
+
+/** False when the writer has been fenced; then nothing was written. `write` puts into the same transaction what the step announces. */
+export function commitStep(
+  sql: Sql,
+  tenure: Tenure,
+  next: { readonly snapshot: Json; readonly dormant: boolean; readonly finished: boolean },
+  logged: LoggedStep,
+  write: (tx: Transaction) => Promise<void>,
+): Promise<boolean> {
+  return sql.begin(async (tx) => {
+    const owned = await tx`
+      update calls set
+        snapshot = ${tx.json(next.snapshot as never)}, version = version + 1, finished = ${next.finished},
+        owner = ${next.dormant || next.finished ? null : tenure.nodeId}
+      where id = ${tenure.callId} and owner = ${tenure.nodeId} and epoch = ${tenure.epoch} and version = ${tenure.version}`
+    if (owned.count === 0) return false
+    await logStep(tx, { ...tenure, seq: tenure.version + 1 }, logged)
+    await write(tx)
+    return true
+  })
+}
+
+export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Promise<CallFactsRow | null> {
+  const [row] = await sql<CallFactsRow[]>`
+    select calls.id, calls.account_id, calls.worker_id, direction, transport, progress, outcome, failed_reason, provider_status,
+      from_number, to_number, person_id, customer, context, metadata, request, hook_answer, recorded_ms, recording_key,
+      next_action, scheduled_at, started_at, ended_at, workers.language, workers.config as worker_config
+    from calls join workers on workers.id = calls.worker_id where calls.id = ${callId}`
+  return row ?? null
+}
+
+export async function findSnapshot(sql: Sql, callId: CallId): Promise<Json> {
+  const [row] = await sql<{ snapshot: Json }[]>`select snapshot from calls where id = ${callId}`
+  return row?.snapshot ?? null
+}
+
+export type LoggedEvent = LoggedStep & { readonly seq: number; readonly epoch: number }
+
+export function listCallEvents(sql: Sql, callId: CallId): Promise<LoggedEvent[]> {
+  return sql<LoggedEvent[]>`
+    select seq, epoch, at, event, effects, ignored from call_events where call_id = ${callId} order by seq`
+}
+
+async function logStep(
+  tx: Transaction,
+  key: { callId: CallId; accountId: AccountId; epoch: number; seq: number },
+  logged: LoggedStep,
+): Promise<void> {
+  await tx`
+    insert into call_events (call_id, account_id, epoch, seq, at, event, effects, ignored)
+    values (${key.callId}, ${key.accountId}, ${key.epoch}, ${key.seq}, ${logged.at},
+      ${tx.json(logged.event as never)}, ${tx.json(logged.effects as never)}, ${logged.ignored})`
+}

@@ -1,0 +1,198 @@
+/**
+ * Owns the embedded database server: a real Postgres on a Unix socket that nobody but this user reaches. The first process on a
+ * data folder starts the server, others join it. When the server is gone without having been asked to (its process was killed, or
+ * the process that had started it ended), whoever still needs it starts it again; postmaster.pid decides a race.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { open, readFile, rename, stat } from 'node:fs/promises'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Log } from '../model/log.ts'
+import { awaitServer } from './await-server.ts'
+import { findPostgres, guard } from './postgres-binaries.ts'
+import {
+  clusterPathsOf,
+  initCluster,
+  isAlive,
+  runningPostmaster,
+  superuser,
+  type ClusterPaths,
+} from './postgres-cluster.ts'
+import type { DatabaseServer } from './sql.ts'
+
+/** Long enough to recover from a crash on a slow disk; a server that cannot start says so at once. */
+const startTimeout = 120_000
+const watchInterval = 250
+const fastShutdownTimeout = 10_000
+const immediateShutdownTimeout = 5_000
+const maxLogBytes = 1 << 20
+const shownLogLines = 12
+
+const settings = {
+  listen_addresses: '',
+  unix_socket_permissions: '0700',
+  shared_buffers: '32MB',
+  max_connections: '40',
+  // What a client is told it also logs; the server keeps no statement and no value (they hold personal data).
+  log_min_messages: 'log',
+  log_min_error_statement: 'panic',
+  log_checkpoints: 'off',
+  logging_collector: 'off',
+}
+
+export type EmbeddedPostgres = {
+  readonly server: DatabaseServer
+  /** Stops the server when this process started it, and leaves a joined one alone. Idempotent. */
+  close(): Promise<void>
+}
+
+export type EmbeddedPostgresDeps = { readonly dataDir: string; readonly log: Log }
+
+/** A server as this process sees it: started here, or joined. */
+type Running = { readonly alive: () => boolean; readonly stop: () => Promise<void> }
+type Started = Running & { readonly failure: () => Promise<string> }
+
+/** Resolves when the database answers. A failed start throws the last lines that the server logged. */
+export async function startEmbeddedPostgres({ dataDir, log }: EmbeddedPostgresDeps): Promise<EmbeddedPostgres> {
+  const paths = await clusterPathsOf(dataDir)
+  const startServer = await createStarter(paths, log)
+  const server = { socket: paths.socket, user: superuser, database: 'postgres' }
+  const closing = new AbortController()
+  const bringUp = () => startOrJoin({ paths, server, startServer, signal: closing.signal })
+
+  let running = await bringUp()
+  const watching = watch({
+    signal: closing.signal,
+    alive: () => running.alive(),
+    restart: async () => {
+      log.error('the embedded database is gone; starting it again')
+      running = await bringUp()
+    },
+    failed: (error) => log.error('the embedded database did not start', { error }),
+  })
+
+  let closed: Promise<void> | null = null
+  const close = async () => {
+    closing.abort()
+    await watching
+    await running.stop()
+  }
+  return { server, close: () => (closed ??= close()) }
+}
+
+type Attempt = {
+  readonly paths: ClusterPaths
+  readonly server: DatabaseServer
+  readonly startServer: () => Promise<Started>
+  readonly signal: AbortSignal
+}
+
+async function startOrJoin({ paths, server, startServer, signal }: Attempt): Promise<Running> {
+  const deadline = performance.now() + startTimeout
+  for (;;) {
+    const timeout = deadline - performance.now()
+    const pid = await runningPostmaster(paths)
+    if (pid !== null) {
+      const joined: Running = { alive: () => isAlive(pid), stop: async () => {} }
+      if (await awaitServer({ server, timeout, possible: joined.alive, signal })) return joined
+      continue
+    }
+    const started = await startServer()
+    try {
+      if (await awaitServer({ server, timeout, possible: started.alive, signal })) return started
+    } catch (error) {
+      await started.stop()
+      throw error
+    }
+    await judgeFailure(await started.failure(), deadline)
+  }
+}
+
+/** Another process was faster, or the last processes of a killed server are still leaving: worth another round. The rest is fatal. */
+async function judgeFailure(failure: string, deadline: number): Promise<void> {
+  const passing = /lock file ".*" already exists|shared memory block .* still in use/.test(failure)
+  if (!passing || performance.now() > deadline) throw new Error(`Postgres did not start. It logged:\n${failure}`)
+  await pause(watchInterval)
+}
+
+/** Finds the programs and the cluster once; every call of what it returns starts a server of its own. */
+async function createStarter(paths: ClusterPaths, log: Log): Promise<Attempt['startServer']> {
+  const binaries = await findPostgres()
+  await initCluster(paths, binaries)
+  const socketFolder = `"${paths.socketFolder.replaceAll('"', '""')}"`
+  const options = Object.entries({ ...settings, unix_socket_directories: socketFolder })
+  const args = ['-D', paths.cluster, ...options.flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const command = await guard('INT', { program: path.join(binaries.folder, 'postgres'), args })
+  return async () => {
+    await rotate(paths.logFile)
+    const file = await open(paths.logFile, 'a', 0o600)
+    const from = (await file.stat()).size
+    // A session of its own: Ctrl-C in a terminal is for this process, which first lets its calls end.
+    const child = spawn(command.program, command.args, { stdio: ['ignore', file.fd, file.fd], detached: true })
+    let spawnError: Error | null = null
+    child.once('error', (error) => (spawnError = error))
+    await file.close()
+    log.info('starting the embedded database', { version: binaries.major, pid: child.pid })
+    return {
+      alive: () => spawnError === null && !hasEnded(child),
+      stop: () => stop(child, log),
+      failure: async () => spawnError?.message ?? lastLines(await readFile(paths.logFile), from),
+    }
+  }
+}
+
+/** SIGINT is Postgres' fast shutdown: transactions are rolled back and everything is on disk. SIGQUIT leaves that to recovery. */
+async function stop(child: ChildProcess, log: Log): Promise<void> {
+  for (const [signal, timeout] of [
+    ['SIGINT', fastShutdownTimeout],
+    ['SIGQUIT', immediateShutdownTimeout],
+  ] as const) {
+    if (await endsAfter(child, signal, timeout)) return
+    log.warn('the embedded database is slow to stop', { signal })
+  }
+}
+
+async function endsAfter(child: ChildProcess, signal: NodeJS.Signals, timeout: number): Promise<boolean> {
+  if (child.pid === undefined || hasEnded(child)) return true
+  const ended = once(child, 'exit', { signal: AbortSignal.timeout(timeout) })
+  child.kill(signal)
+  return ended.then(
+    () => true,
+    () => false,
+  )
+}
+
+const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
+
+type Watch = {
+  readonly signal: AbortSignal
+  readonly alive: () => boolean
+  readonly restart: () => Promise<void>
+  readonly failed: (error: unknown) => void
+}
+
+/** Ends with the signal. Keeps no process alive. */
+async function watch({ signal, alive, restart, failed }: Watch): Promise<void> {
+  while (!signal.aborted) {
+    await pause(watchInterval, undefined, { ref: false, signal }).catch(() => {
+      // The only way a pause fails is the signal, and that ends the loop.
+    })
+    if (signal.aborted || alive()) continue
+    await restart().catch((error: unknown) => {
+      if (!signal.aborted) failed(error)
+    })
+  }
+}
+
+/** One old log is kept. */
+async function rotate(file: string): Promise<void> {
+  const size = await stat(file).then(
+    (stats) => stats.size,
+    () => 0,
+  )
+  if (size > maxLogBytes) await rename(file, `${file}.old`)
+}
+
+const lastLines = (bytes: Buffer, from: number): string =>
+  bytes.subarray(from).toString('utf8').trim().split('\n').slice(-shownLogLines).join('\n')

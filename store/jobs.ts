@@ -1,0 +1,42 @@
+/** Owns durable waits: one row per (call, kind), due at run_at, claimed under a lease by one node at a time. */
+import type { AccountId, CallId, NodeId } from '../model/ids.ts'
+import type { Sql, Transaction } from './sql.ts'
+
+export type JobKind = 'expire_token' | 'post_process'
+
+export type Job = {
+  readonly id: string
+  readonly accountId: AccountId
+  readonly callId: CallId
+  readonly kind: JobKind
+  /** Counts this claim: 1 at the first. */
+  readonly attempts: number
+}
+
+export async function insertJob(
+  tx: Transaction,
+  job: { id: string; accountId: AccountId; callId: CallId; kind: JobKind; runAt: number },
+): Promise<void> {
+  await tx`
+    insert into jobs (id, account_id, call_id, kind, run_at)
+    values (${job.id}, ${job.accountId}, ${job.callId}, ${job.kind}, ${job.runAt})
+    on conflict (call_id, kind) do nothing`
+}
+
+/** Jobs that are due, oldest first. A job whose claim ran out (its node died) is due again. */
+export function claimJobs(sql: Sql, nodeId: NodeId, now: number, lease: number, limit: number): Promise<Job[]> {
+  return sql<Job[]>`
+    update jobs set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
+    where id in (
+      select id from jobs where run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
+      order by run_at limit ${limit} for update skip locked)
+    returning id, account_id, call_id, kind, attempts`
+}
+
+export async function finishJob(sql: Sql, id: string): Promise<void> {
+  await sql`delete from jobs where id = ${id}`
+}
+
+export async function retryJob(sql: Sql, id: string, runAt: number): Promise<void> {
+  await sql`update jobs set run_at = ${runAt}, claimed_by = null, claimed_until = null where id = ${id}`
+}

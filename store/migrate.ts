@@ -1,0 +1,66 @@
+/**
+ * Owns the way to the current schema: numbered SQL files, applied once each, forwards only, one transaction per file. Every process
+ * of the service may run this at the same moment; a lock in the database lets one do the work while the others wait.
+ */
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { Sql, Transaction } from './sql.ts'
+
+const migrationFolder = path.join(import.meta.dirname, 'migrations')
+/** Any number, as long as it never changes. */
+const lockKey = 7_275_539
+const lockTimeout = '120s'
+
+type Migration = { readonly name: string; readonly text: string; readonly sha256: string }
+
+/** Names of the files applied now, in order. A file that was applied and has changed since is an error that names it. */
+export async function migrate(sql: Sql, folder: string = migrationFolder): Promise<string[]> {
+  const migrations = await readMigrations(folder)
+  await sql.begin(createBookkeeping)
+  const applied: string[] = []
+  for (const migration of migrations) if (await sql.begin((tx) => apply(tx, migration))) applied.push(migration.name)
+  return applied
+}
+
+/** In the order of their numbers. */
+export async function readMigrations(folder: string = migrationFolder): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).toSorted()
+  const numbers = new Set(names.map((name) => name.slice(0, 4)))
+  const misnamed = names.find((name) => !/^\d{4}_[a-z0-9_]+\.sql$/.test(name))
+  if (misnamed !== undefined) throw new Error(`migration ${misnamed} must be named like 0001_foundation.sql`)
+  if (numbers.size !== names.length) throw new Error('two migrations have the same number')
+  return Promise.all(names.map((name) => readMigration(folder, name)))
+}
+
+async function readMigration(folder: string, name: string): Promise<Migration> {
+  const text = await readFile(path.join(folder, name), 'utf8')
+  return { name, text, sha256: createHash('sha256').update(text).digest('hex') }
+}
+
+async function createBookkeeping(tx: Transaction): Promise<void> {
+  await lock(tx)
+  await tx`
+    create table if not exists migrations (
+      name text primary key,
+      sha256 text not null,
+      applied_at timestamptz not null default now()
+    )`
+}
+
+/** False when it was there already. */
+async function apply(tx: Transaction, { name, text, sha256 }: Migration): Promise<boolean> {
+  await lock(tx)
+  const [applied] = await tx<{ sha256: string }[]>`select sha256 from migrations where name = ${name}`
+  if (applied?.sha256 === sha256) return false
+  if (applied) throw new Error(`migration ${name} has changed since it was applied; write a new one instead`)
+  await tx.unsafe(text).simple()
+  await tx`insert into migrations ${tx({ name, sha256 })}`
+  return true
+}
+
+/** Until the transaction ends. A file may work for as long as it needs. */
+async function lock(tx: Transaction): Promise<void> {
+  await tx.unsafe(`set local lock_timeout = '${lockTimeout}'; set local statement_timeout = 0`).simple()
+  await tx`select pg_advisory_xact_lock(${lockKey})`
+}

@@ -1,0 +1,59 @@
+/** Owns which database the service uses, DATABASE_URL before the embedded one, and that its schema is current before anybody asks it anything. */
+import type { Log } from '../model/log.ts'
+import { awaitServer } from './await-server.ts'
+import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
+import { migrate } from './migrate.ts'
+import { connect, type Sql } from './sql.ts'
+
+/** A server that starts beside this process (a compose file) may take a while. */
+const reachTimeout = 60_000
+const maxConnections = 10
+const endTimeout = 5_000
+const oldestVersion = 150_000
+
+export type Database = {
+  readonly sql: Sql
+  readonly embedded: boolean
+  /** Lets running queries finish for a few seconds. Idempotent. */
+  close(): Promise<void>
+}
+
+export type DatabaseOptions = {
+  readonly databaseUrl: string | null
+  /** Where an embedded database lives. */
+  readonly dataDir: string
+  readonly log: Log
+}
+
+export async function openDatabase({ databaseUrl, dataDir, log }: DatabaseOptions): Promise<Database> {
+  const embedded = databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null
+  const server = embedded?.server ?? { url: databaseUrl ?? '' }
+  const sql = connect({ server, applicationName: 'parley', maxConnections })
+  const close = closing(sql, embedded)
+  try {
+    await awaitServer({ server, timeout: reachTimeout })
+    await requireVersion(sql)
+    const applied = await migrate(sql)
+    log.info('database is ready', { embedded: embedded !== null, applied })
+    return { sql, embedded: embedded !== null, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function closing(sql: Sql, embedded: EmbeddedPostgres | null): () => Promise<void> {
+  let closed: Promise<void> | null = null
+  const close = async () => {
+    await sql.end({ timeout: endTimeout / 1000 })
+    await embedded?.close()
+  }
+  return () => (closed ??= close())
+}
+
+async function requireVersion(sql: Sql): Promise<void> {
+  const [row] = await sql<{ number: number; text: string }[]>`
+    select current_setting('server_version_num')::int as number, current_setting('server_version') as text`
+  if (row && row.number < oldestVersion)
+    throw new Error(`PostgreSQL 15 or newer is needed, DATABASE_URL is ${row.text}`)
+}

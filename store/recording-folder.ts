@@ -1,0 +1,86 @@
+/** Owns recordings in a folder: `<folder>/<accountId>/<callId>.wav`, for this user only. */
+import { mkdir, open, stat, type FileHandle } from 'node:fs/promises'
+import path from 'node:path'
+import type { Clock } from '../model/clock.ts'
+import type { Log } from '../model/log.ts'
+import type { RecordingReader, RecordingStore } from '../model/recording-store.ts'
+import { createRecordingWriter } from './recording-writer.ts'
+
+const readBytes = 64 << 10
+
+export type RecordingFolderDeps = { readonly folder: string; readonly clock: Clock; readonly log: Log }
+
+export function createRecordingFolder({ folder, clock, log }: RecordingFolderDeps): RecordingStore {
+  return {
+    create(key) {
+      const file = pathOf(folder, key)
+      return createRecordingWriter({ opening: createFile(file), clock, log: log.with({ recording: key }) })
+    },
+    async read(key) {
+      const file = pathOf(folder, key)
+      const stats = await stat(file).catch(absent)
+      return stats === null ? null : createReader(file, stats.size)
+    },
+  }
+}
+
+/** Keys come from the database; one that leads elsewhere is a bug. */
+function pathOf(folder: string, key: string): string {
+  if (!/^[\w-]{1,64}\/[\w-]{1,64}\.wav$/.test(key)) throw new Error('a recording key reads <accountId>/<callId>.wav')
+  return path.join(folder, key)
+}
+
+/** A recording that exists is never overwritten. */
+async function createFile(file: string): Promise<FileHandle> {
+  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+  return open(file, 'wx', 0o600)
+}
+
+function createReader(file: string, size: number): RecordingReader {
+  return {
+    size,
+    stream(from, to) {
+      if (from < 0 || to >= size || from > to + 1) throw new RangeError(`bytes ${from} to ${to} of ${size}`)
+      return streamOf(file, from, to)
+    },
+  }
+}
+
+/** Opens the file when first asked for bytes: a stream that nobody reads holds nothing. */
+function streamOf(file: string, from: number, to: number): ReadableStream<Uint8Array> {
+  let position = from
+  let handle: FileHandle | null = null
+  const release = async () => {
+    await handle?.close()
+    handle = null
+  }
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    handle ??= await open(file, 'r')
+    const chunk = new Uint8Array(Math.min(readBytes, to + 1 - position))
+    const { bytesRead } = await handle.read(chunk, 0, chunk.length, position)
+    if (bytesRead === 0 && position <= to) throw new Error('a recording became shorter while it was read')
+    position += bytesRead
+    if (bytesRead > 0) controller.enqueue(chunk.subarray(0, bytesRead))
+    if (position > to) controller.close()
+  }
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          await pull(controller)
+        } catch (error) {
+          await release()
+          throw error
+        }
+        if (position > to) await release()
+      },
+      cancel: release,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
+  throw error
+}

@@ -1,0 +1,85 @@
+/**
+ * Owns the connection to Postgres and what values look like on this side of it: columns are camelCase, `timestamptz` is plain ms
+ * since the epoch, `int8` is a number, `undefined` is null. The driver is imported here and nowhere else.
+ *
+ * How callers write:
+ * - jsonb: `${sql.json(value)}`. The value comes back as it went in (its keys are nobody's columns). `sql.json(null)` is SQL null.
+ * - timestamptz: a number, `${now}`, or a list of them (without nulls). Where no column gives the type: `${now}::timestamptz`.
+ *   Microseconds of `now()` are cut off on reading, so a time that is compared later must have been given by the application.
+ * - a list: `= any(${list})`, so that the statement stays the same for every length.
+ *
+ * When the server ends a connection under a query, that query fails, and so does the next one on the same connection, with the
+ * same error (driver 3.4.9). Whoever must succeed retries errors of class 57P more than once.
+ */
+import postgres from 'postgres'
+
+export type Sql = postgres.Sql
+export type Transaction = postgres.TransactionSql
+
+/** Where a server listens. The socket is the whole path of the socket file: only who may enter its folder may connect. */
+export type DatabaseServer =
+  { readonly url: string } | { readonly socket: string; readonly user: string; readonly database: string }
+
+export type ConnectOptions = {
+  readonly server: DatabaseServer
+  /** What pg_stat_activity shows. */
+  readonly applicationName: string
+  /** Connections at most; queries beyond wait their turn. */
+  readonly maxConnections: number
+}
+
+const connectTimeout = 10_000
+/** Nothing this program asks takes this long; what does is stuck. */
+const statementTimeout = 60_000
+const maxReconnectDelay = 1_000
+
+/** Opens nothing yet: the first query connects. Whoever connects ends it with `sql.end({ timeout })`. */
+export function connect({ server, applicationName, maxConnections }: ConnectOptions): Sql {
+  const options = {
+    ...driverOptions,
+    max: maxConnections,
+    connection: {
+      application_name: applicationName,
+      DateStyle: 'ISO',
+      TimeZone: 'UTC',
+      statement_timeout: statementTimeout,
+      idle_in_transaction_session_timeout: statementTimeout,
+    },
+  }
+  if ('url' in server) return postgres(server.url, options)
+  return postgres({ ...options, path: server.socket, user: server.user, database: server.database })
+}
+
+const timestamp: postgres.PostgresType = { to: 1184, from: [1184], serialize: timestampOf, parse: msOf }
+const int8: postgres.PostgresType = { to: 20, from: [20], serialize: String, parse: numberOf }
+
+const driverOptions = {
+  connect_timeout: connectTimeout / 1000,
+  backoff: (attempt: number) => Math.min(3 ** attempt * 10, maxReconnectDelay) / 1000,
+  types: { timestamp, int8 } as Record<string, postgres.PostgresType>,
+  // Not `postgres.camel`: that one renames the keys inside of JSON values too.
+  transform: { undefined: null, column: { from: postgres.toCamel, to: postgres.fromCamel } },
+  onnotice: () => {},
+}
+
+function timestampOf(value: unknown): string {
+  if (value === Infinity) return 'infinity'
+  if (value === -Infinity) return '-infinity'
+  if (typeof value === 'number' || value instanceof Date) return new Date(value).toISOString()
+  throw new TypeError('a timestamptz is written as milliseconds')
+}
+
+/** `2026-11-21 03:36:57.123456+00` as the session's DateStyle and TimeZone make it. */
+function msOf(text: string): number {
+  if (text === 'infinity') return Infinity
+  if (text === '-infinity') return -Infinity
+  const ms = Date.parse(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`)
+  if (!text.endsWith('+00') || Number.isNaN(ms)) throw new RangeError('a timestamptz outside of the years 1 to 9999')
+  return ms
+}
+
+function numberOf(text: string): number {
+  const number = Number(text)
+  if (!Number.isSafeInteger(number)) throw new RangeError('an int8 that no number can hold')
+  return number
+}

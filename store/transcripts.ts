@@ -1,0 +1,13 @@
+/** Owns how the turns of a call are read. Who writes them is the call's actor: call-effects.ts. */
+import type { Turn } from '../model/call.ts'
+import type { AccountId, CallId } from '../model/ids.ts'
+import type { Sql, Transaction } from './sql.ts'
+
+export type TurnRow = Turn & { readonly turnIndex: number }
+
+/** In the order they were committed. Empty also for a call of another account. */
+export function listTurns(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<TurnRow[]> {
+  return sql<TurnRow[]>`
+    select turn_index, role, text, from_ms as "from", to_ms as "to", confidence, source
+    from transcript_turns where account_id = ${accountId} and call_id = ${callId} order by turn_index`
+}

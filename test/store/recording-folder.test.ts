@@ -1,0 +1,193 @@
+/** Recordings in a folder: what a leg writes is what a client reads, whatever the disk does. */
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile, type FileHandle } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import type { Log } from '../../model/log.ts'
+import { createRecordingFolder } from '../../store/recording-folder.ts'
+import { createRecordingWriter } from '../../store/recording-writer.ts'
+
+const folder = await mkdtemp(path.join(tmpdir(), 'parley-recordings-'))
+t.teardown(() => rm(folder, { recursive: true }))
+
+function createHands() {
+  const waiting = new Set<() => void>()
+  return {
+    /** Runs what waits now, as when all time has passed. */
+    turn() {
+      const actions = [...waiting]
+      waiting.clear()
+      for (const action of actions) action()
+    },
+    waiting: () => waiting.size,
+    now: () => 0,
+    after(_: number, action: () => void) {
+      waiting.add(action)
+      return () => void waiting.delete(action)
+    },
+  }
+}
+
+function createLines() {
+  const lines: string[] = []
+  const log: Log = { debug() {}, info() {}, warn() {}, error: (message) => void lines.push(message), with: () => log }
+  return { lines, log }
+}
+
+const clock = createHands()
+const { lines, log } = createLines()
+const recordings = createRecordingFolder({ folder, clock, log })
+const fileOf = (key: string) => path.join(folder, key)
+
+function createRandom(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return Math.floor((state / 4294967296) * below)
+  }
+}
+
+async function read(key: string, from: number, to: number): Promise<Buffer> {
+  const reader = await recordings.read(key)
+  return Buffer.from(await new Response(reader?.stream(from, to)).arrayBuffer())
+}
+
+await t.test('writes land in order, and the beginning may be written again in between', async (t) => {
+  const random = createRandom(7)
+  for (let round = 0; round < 20; round++) {
+    const key = `account/order-${round}.wav`
+    const writer = recordings.create(key)
+    let expected = Buffer.alloc(0)
+    for (let step = 0; step < 100; step++) {
+      const bytes = Buffer.alloc(random(4000), random(256))
+      if (random(10) === 0 && bytes.length <= expected.length) {
+        writer.overwriteStart(bytes)
+        bytes.copy(expected)
+      } else {
+        writer.append(bytes)
+        expected = Buffer.concat([expected, bytes])
+      }
+      bytes.fill(0xff)
+      if (random(20) === 0) clock.turn()
+      if (random(20) === 0) await pause(0)
+    }
+    await Promise.all([writer.close(), writer.close()])
+    t.ok(expected.equals(await readFile(fileOf(key))), `round ${round}`)
+    t.equal(clock.waiting(), 0)
+  }
+  t.strictSame(lines, [])
+})
+
+await t.test('what is a moment old is in the file while the call still runs', async (t) => {
+  const key = 'account/running.wav'
+  const writer = recordings.create(key)
+  writer.append(Buffer.from('header'))
+  writer.append(Buffer.from(' and sound'))
+  clock.turn()
+  while ((await stat(fileOf(key)).catch(() => null))?.size !== 16) await pause(5)
+  t.equal(await readFile(fileOf(key), 'utf8'), 'header and sound')
+  t.equal((await stat(fileOf(key))).mode & 0o777, 0o600)
+  await writer.close()
+  writer.append(Buffer.from('late'))
+  t.equal((await read(key, 0, 15)).toString(), 'header and sound')
+})
+
+await t.test('a disk that does not keep up costs bounded memory and one line of log', async (t) => {
+  const { lines, log } = createLines()
+  const { promise: opening, resolve } = Promise.withResolvers<FileHandle>()
+  const writer = createRecordingWriter({ opening, clock, log })
+  const part = Buffer.alloc(1 << 20, 1)
+  for (let count = 0; count < 20; count++) writer.append(part)
+  t.strictSame(lines, ['recording backlog is full'])
+  writer.overwriteStart(part)
+  const file = path.join(folder, 'slow.wav')
+  resolve(await open(file, 'wx'))
+  await writer.close()
+  t.equal((await stat(file)).size, 8 << 20)
+  t.strictSame(lines, ['recording backlog is full'])
+})
+
+await t.test('a disk that fails ends the recording and nothing else', async (t) => {
+  const { lines, log } = createLines()
+  const broken = createRecordingWriter({ opening: Promise.reject(new Error('ENOSPC')), clock, log })
+  broken.append(Buffer.from('sound'))
+  clock.turn()
+  await broken.close()
+  broken.append(Buffer.from('sound'))
+  t.strictSame(lines, ['recording cannot be written'])
+
+  const file = path.join(folder, 'read-only.wav')
+  await writeFile(file, 'old')
+  const refused = createRecordingWriter({ opening: open(file, 'r'), clock, log })
+  refused.append(Buffer.from('sound'))
+  await refused.close()
+  t.strictSame(lines, ['recording cannot be written', 'recording cannot be written'])
+  t.equal(clock.waiting(), 0)
+})
+
+await t.test('a recording that exists is not overwritten', async (t) => {
+  const key = 'account/once.wav'
+  for (const text of ['first', 'second']) {
+    const writer = recordings.create(key)
+    writer.append(Buffer.from(text))
+    await writer.close()
+  }
+  t.equal(await readFile(fileOf(key), 'utf8'), 'first')
+})
+
+await t.test('any range of bytes can be read', async (t) => {
+  const random = createRandom(11)
+  const key = 'account/range.wav'
+  const bytes = Buffer.from(Array.from({ length: 300_000 }, () => random(256)))
+  await mkdir(path.dirname(fileOf(key)), { recursive: true })
+  await writeFile(fileOf(key), bytes)
+  const reader = await recordings.read(key)
+  t.equal(reader?.size, bytes.length)
+  const ranges = Array.from({ length: 50 }, () =>
+    [random(bytes.length), random(bytes.length)].toSorted((a, b) => a - b),
+  )
+  for (const [from = 0, to = 0] of [...ranges, [0, bytes.length - 1], [0, 0], [bytes.length - 1, bytes.length - 1]])
+    t.ok(bytes.subarray(from, to + 1).equals(await read(key, from, to)), `${from} to ${to}`)
+  t.throws(() => reader?.stream(0, bytes.length), RangeError)
+  t.throws(() => reader?.stream(-1, 5), RangeError)
+  t.equal(await recordings.read('account/none.wav'), null)
+  t.equal(await recordings.read('nobody/none.wav'), null)
+})
+
+await t.test('a client that goes away in the middle leaves no file open', async (t) => {
+  const openFiles = async () => (await readdir('/proc/self/fd').catch(() => [])).length
+  const before = await openFiles()
+  for (let count = 0; count < 20; count++) {
+    const reading = await recordings.read('account/range.wav')
+    const stream = reading?.stream(0, 299_999).getReader()
+    t.ok((await stream?.read())?.value?.length)
+    await stream?.cancel()
+    reading?.stream(0, 299_999)
+  }
+  t.equal(await openFiles(), before)
+})
+
+await t.test('a key never leads out of the folder', async (t) => {
+  const before = await readdir(path.dirname(folder))
+  for (const key of [
+    '../escaped.wav',
+    'account/../../escaped.wav',
+    '/tmp/escaped.wav',
+    'account/call.wav\0',
+    'account//call.wav',
+    'account/deep/call.wav',
+    'account\\call.wav',
+    'account/call.exe',
+    '.hidden/call.wav',
+    'call.wav',
+    '',
+  ]) {
+    t.throws(() => recordings.create(key), /recording key/, JSON.stringify(key))
+    await t.rejects(recordings.read(key), /recording key/)
+  }
+  t.strictSame(
+    (await readdir(path.dirname(folder))).filter((name) => !before.includes(name) && name.startsWith('escaped')),
+    [],
+  )
+})
