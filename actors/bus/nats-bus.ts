@@ -1,0 +1,204 @@
+/**
+ * Owns the `Bus` between nodes: NATS core. A lost connection is made again for as long as the bus is open; what is published meanwhile is
+ * dropped (at most once: sound would be stale, and truth is elsewhere). At most `maxUnconfirmedBytes` are on the way to a slow server.
+ */
+import type { Msg, NatsConnection, Status } from 'nats'
+import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
+import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
+import type { Log } from '../../model/log.ts'
+import { assertPattern, assertPayload, assertSubject } from './bus-rules.ts'
+
+const reconnectWait = 250
+/** Two pings without an answer are a dead server. */
+const pingInterval = 5_000
+/** A drain waits for the server; past this the connection is cut. */
+const drainTimeout = 2_000
+/** The server is asked once per so many bytes whether it has them. */
+const confirmEveryBytes = 256 * 1024
+const maxUnconfirmedBytes = 16 * 1024 * 1024
+
+type Deps = {
+  /** One or more addresses, separated by commas. */
+  readonly url: string
+  readonly log: Log
+  /** Shows in the server's list of connections. */
+  readonly name: string
+}
+
+/** Throws when no server answers: the first connection is a matter of configuration, later ones of patience. */
+export async function createNatsBus({ url, log, name }: Deps): Promise<Bus> {
+  const connection = await connectTo(url, name)
+  const gate = createGate(connection, log)
+  let closing: Promise<void> | null = null
+
+  function publish(subject: string, payload: Uint8Array): void {
+    assertSubject(subject)
+    assertPayload(payload)
+    if (!closing) gate.send(subject, payload)
+  }
+
+  function subscribe(pattern: string, handler: (message: BusMessage) => void, queue?: string): Subscription {
+    assertPattern(pattern)
+    if (closing || connection.isClosed()) return { close: () => undefined }
+    const callback = (error: Error | null, message: Msg): void => {
+      if (error) log.error('bus subscription failed', { pattern, error })
+      else hand(handler, received(message, gate), log)
+    }
+    const subscription = connection.subscribe(pattern, queue === undefined ? { callback } : { callback, queue })
+    return { close: () => subscription.unsubscribe() }
+  }
+
+  async function request(subject: string, payload: Uint8Array, timeout: number): Promise<Uint8Array> {
+    assertSubject(subject)
+    assertPayload(payload)
+    if (closing) throw new BusNoResponders('the bus is closed')
+    try {
+      return (await connection.request(subject, copyOf(payload), { timeout })).data
+    } catch (cause) {
+      if (isNoResponders(cause)) throw new BusNoResponders(`nobody listens on ${subject}`, { cause })
+      if (closing) throw new BusNoResponders('the bus was closed', { cause })
+      throw new BusTimeout(`no answer on ${subject} within ${timeout} ms`, { cause })
+    }
+  }
+
+  return {
+    publish,
+    subscribe: (pattern, handler, options) => subscribe(pattern, handler, options?.queue),
+    request: (subject, payload, { timeout }) => request(subject, payload, timeout),
+    flush: () => confirmed(connection),
+    close: () => (closing ??= drain(connection, gate)),
+  }
+}
+
+async function connectTo(url: string, name: string): Promise<NatsConnection> {
+  const { connect } = await import('nats')
+  return connect({
+    servers: url.split(',').map((server) => server.trim()),
+    name,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: reconnectWait,
+    reconnectJitter: reconnectWait / 2,
+    pingInterval,
+    noAsyncTraces: true,
+  })
+}
+
+/** The client wraps the reason in one error of its own or none, depending on the path. */
+function isNoResponders(error: unknown): boolean {
+  const reasons = error instanceof Error ? [error, error.cause] : []
+  return reasons.some((reason) => reason instanceof Error && reason.name === 'NoResponders')
+}
+
+function received(message: Msg, gate: Gate): BusMessage {
+  const replyTo = message.reply
+  return {
+    subject: message.subject,
+    payload: message.data,
+    respond(payload) {
+      assertPayload(payload)
+      if (replyTo) gate.send(replyTo, payload)
+    },
+  }
+}
+
+/** An exception would end the client's reader, and with it every subscription. */
+function hand(handler: (message: BusMessage) => void, message: BusMessage, log: Log): void {
+  try {
+    handler(message)
+  } catch (error) {
+    log.error('bus handler threw', { subject: message.subject, error })
+  }
+}
+
+type Gate = ReturnType<typeof createGate>
+
+/** Knows whether the server can be reached and how much it has confirmed; past the bound, or without a connection, messages are dropped. */
+function createGate(connection: NatsConnection, log: Log) {
+  let connected = true
+  let dropped = 0
+  let unconfirmed = 0
+  let unasked = 0
+
+  function note(status: Status): void {
+    if (status.type === 'error') log.error('bus server refused', { error: status.error })
+    if (status.type === 'disconnect') {
+      connected = false
+      log.warn('bus connection lost', { server: status.server })
+    }
+    if (status.type === 'reconnect') {
+      connected = true
+      log.info('bus connection is back', { server: status.server, dropped })
+      dropped = 0
+    }
+  }
+
+  async function watch(): Promise<void> {
+    for await (const status of connection.status()) note(status)
+  }
+
+  function send(subject: string, payload: Uint8Array): void {
+    if (connection.isClosed()) return
+    if (!connected || unconfirmed > maxUnconfirmedBytes) return drop()
+    if (!sent(subject, payload)) return
+    unconfirmed += payload.length
+    unasked += payload.length
+    if (unasked >= confirmEveryBytes) void ask()
+  }
+
+  function sent(subject: string, payload: Uint8Array): boolean {
+    try {
+      connection.publish(subject, copyOf(payload))
+      return true
+    } catch (error) {
+      // The last moment of a drain takes nothing more.
+      if (connection.isDraining()) return false
+      throw error
+    }
+  }
+
+  function drop(): void {
+    if (dropped++ === 0) log.warn('bus drops messages', { connected, unconfirmed })
+  }
+
+  async function ask(): Promise<void> {
+    const asked = unasked
+    unasked = 0
+    try {
+      await connection.flush()
+    } catch {
+      // The connection broke: what was on the way is lost, not waiting.
+    }
+    unconfirmed -= asked
+    dropped = 0
+  }
+
+  watch().catch((error: unknown) => log.error('bus status unknown', { error }))
+  return { send, isConnected: () => connected }
+}
+
+/** A connection that breaks meanwhile is waited for. */
+async function confirmed(connection: NatsConnection): Promise<void> {
+  while (!connection.isClosed()) {
+    const reached = connection.flush().then(
+      () => true,
+      () => false,
+    )
+    if (await Promise.race([reached, connection.closed().then(() => true)])) return
+  }
+}
+
+async function drain(connection: NatsConnection, gate: Gate): Promise<void> {
+  if (gate.isConnected()) await withinDrainTimeout(connection.drain())
+  await connection.close()
+}
+
+async function withinDrainTimeout(drained: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, drainTimeout)))
+  // A drain that fails has lost its connection, and nothing is left to be drained.
+  await Promise.race([drained.catch(() => undefined), late])
+  clearTimeout(timer)
+}
+
+/** The client sends the buffer it was given in a later turn of the event loop; the sender may have filled it anew by then. */
+const copyOf = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes)

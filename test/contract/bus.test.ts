@@ -1,0 +1,468 @@
+/** The rules of the Bus port, over every bus: in-process, NATS on one connection, NATS between two nodes. */
+import { test } from 'tap'
+import type { Test } from 'tap'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import { createNatsBus } from '../../actors/bus/nats-bus.ts'
+import { subjectMatches } from '../../actors/bus/bus-rules.ts'
+import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
+import type { Bus, BusMessage } from '../../model/bus.ts'
+import type { Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
+import { natsServerPaths, startNatsServer } from '../fake/nats-server.ts'
+import { needsTool } from '../fake/tools.ts'
+
+type Lines = { log: Log; lines: string[]; said: (message: string) => Promise<void> }
+/** Who asks and who listens; one and the same bus, or two nodes. */
+type Pair = { here: Bus; there: Bus; lines: string[] }
+type Open = (t: Test) => Promise<Pair>
+
+const text = (message: BusMessage): string => Buffer.from(message.payload).toString()
+const bytes = (words: string): Uint8Array => new TextEncoder().encode(words)
+
+function createLines(): Lines {
+  const lines: string[] = []
+  const waiting = new Map<string, () => void>()
+  const write = (message: string): void => {
+    lines.push(message)
+    waiting.get(message)?.()
+  }
+  const log: Log = { debug: write, info: write, warn: write, error: write, with: () => log }
+  const said = (message: string) => new Promise<void>((resolve) => waiting.set(message, resolve))
+  return { log, lines, said }
+}
+
+const clock: Clock = {
+  now: Date.now,
+  after(ms, action) {
+    const timer = setTimeout(action, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Everything published before by the same publisher has been delivered when it resolves. */
+async function fence({ here, there }: Pair): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const subscription = there.subscribe('fence', () => resolve())
+  await there.flush()
+  here.publish('fence', bytes(''))
+  await promise
+  subscription.close()
+}
+
+async function collect(bus: Bus, pattern: string, queue?: string) {
+  const got: BusMessage[] = []
+  const subscription = bus.subscribe(pattern, (message) => got.push(message), queue === undefined ? {} : { queue })
+  await bus.flush()
+  return { got, texts: () => got.map(text), subjects: () => got.map((message) => message.subject), subscription }
+}
+
+const rules: Readonly<Record<string, (t: Test, pair: Pair) => Promise<void>>> = {
+  'no handler runs inside publish': async (t, pair) => {
+    const { got } = await collect(pair.there, 'a')
+    pair.here.publish('a', bytes('1'))
+    t.equal(got.length, 0)
+    await fence(pair)
+    t.equal(got.length, 1)
+  },
+
+  '10,000 messages of one publisher arrive complete and in order, whatever their subjects': async (t, pair) => {
+    const seen: number[] = []
+    const payload = new Uint8Array(640)
+    const view = new DataView(payload.buffer)
+    pair.there.subscribe('load.*', (message) => {
+      seen.push(new DataView(message.payload.buffer, message.payload.byteOffset).getUint32(0))
+    })
+    await pair.there.flush()
+    for (let number = 0; number < 10_000; number++) {
+      view.setUint32(0, number)
+      pair.here.publish(`load.${number % 7}`, payload)
+    }
+    await fence(pair)
+    t.equal(seen.length, 10_000)
+    t.ok(seen.every((number, index) => number === index))
+  },
+
+  'a buffer may be used again as soon as publish, request or respond returned': async (t, pair) => {
+    const { texts } = await collect(pair.there, 'a')
+    const buffer = Buffer.from('first')
+    pair.here.publish('a', buffer)
+    buffer.write('again')
+    pair.here.publish('a', buffer)
+    buffer.write('WRONG')
+    await fence(pair)
+    t.same(texts(), ['first', 'again'])
+
+    pair.there.subscribe('b', (message) => {
+      const answer = Buffer.from(`${text(message)}!`)
+      message.respond(answer)
+      answer.fill('x')
+    })
+    await pair.there.flush()
+    const question = Buffer.from('really')
+    const answer = pair.here.request('b', question, { timeout: 5_000 })
+    question.fill('x')
+    t.equal(Buffer.from(await answer).toString(), 'really!')
+  },
+
+  'what one receiver does to its bytes no other receiver sees': async (t, pair) => {
+    const seen: string[] = []
+    const spoil = (message: BusMessage): void => {
+      seen.push(text(message))
+      message.payload.fill(0)
+    }
+    for (let count = 0; count < 3; count++) pair.there.subscribe('a', spoil)
+    await pair.there.flush()
+    pair.here.publish('a', bytes('mine'))
+    await fence(pair)
+    t.same(seen, ['mine', 'mine', 'mine'])
+  },
+
+  '* stands for one token, a final > for one or more': async (t, pair) => {
+    const subjects = ['a', 'b', 'a.b', 'a.c', 'a.b.c', 'a.x.c', 'a.b.c.d', 'ab.c']
+    const expected: Record<string, string[]> = {
+      a: ['a'],
+      '*': ['a', 'b'],
+      '>': subjects,
+      'a.*': ['a.b', 'a.c'],
+      '*.c': ['a.c', 'ab.c'],
+      'a.>': ['a.b', 'a.c', 'a.b.c', 'a.x.c', 'a.b.c.d'],
+      'a.*.c': ['a.b.c', 'a.x.c'],
+      'a.b.>': ['a.b.c', 'a.b.c.d'],
+      '*.*.>': ['a.b.c', 'a.x.c', 'a.b.c.d'],
+      'a.b.c.d.>': [],
+    }
+    const heard = new Map<string, string[]>()
+    for (const pattern of Object.keys(expected)) {
+      heard.set(pattern, [])
+      pair.there.subscribe(pattern, ({ subject }) => subject !== 'fence' && heard.get(pattern)?.push(subject))
+    }
+    await pair.there.flush()
+    for (const subject of subjects) pair.here.publish(subject, bytes(''))
+    await fence(pair)
+    t.same(Object.fromEntries(heard), expected)
+  },
+
+  'of the members of one queue exactly one gets each message, other subscribers all': async (t, pair) => {
+    const members = [
+      await collect(pair.there, 'job.*', 'crew'),
+      await collect(pair.there, 'job.*', 'crew'),
+      await collect(pair.there, 'job.>', 'crew'),
+    ]
+    const otherQueue = await collect(pair.there, 'job.*', 'audit')
+    const single = await collect(pair.there, 'job.*')
+    const sent = Array.from({ length: 300 }, (_, number) => String(number))
+    for (const number of sent) pair.here.publish('job.new', bytes(number))
+    await fence(pair)
+    const byNumber = (left: string, right: string): number => Number(left) - Number(right)
+    t.same(members.flatMap((member) => member.texts()).toSorted(byNumber), sent)
+    t.ok(members.every((member) => member.got.length > 0))
+    t.same(otherQueue.texts(), sent)
+    t.same(single.texts(), sent)
+
+    members[0]?.subscription.close()
+    members[1]?.subscription.close()
+    await pair.there.flush()
+    const before = members[2]?.got.length ?? 0
+    for (const number of sent) pair.here.publish('job.new', bytes(number))
+    await fence(pair)
+    t.equal((members[2]?.got.length ?? 0) - before, 300, 'the member that stays gets all')
+  },
+
+  'a closed subscription hears nothing, not even what was published before; closing again does nothing': async (
+    t,
+    pair,
+  ) => {
+    const gone = await collect(pair.there, 'a')
+    const stays = await collect(pair.there, 'a')
+    pair.here.publish('a', bytes('1'))
+    gone.subscription.close()
+    gone.subscription.close()
+    await fence(pair)
+    pair.here.publish('a', bytes('2'))
+    await fence(pair)
+    t.same(gone.texts(), [])
+    t.same(stays.texts(), ['1', '2'])
+  },
+
+  'a request gets its answer; only the first one counts': async (t, pair) => {
+    pair.there.subscribe('sum', (message) => {
+      message.respond(bytes(`${text(message)} once`))
+      message.respond(bytes('twice'))
+    })
+    await pair.there.flush()
+    const ask = (words: string) => pair.here.request('sum', bytes(words), { timeout: 5_000 })
+    const answers = await Promise.all([ask('a'), ask('b'), ask('')])
+    t.same(
+      answers.map((answer) => Buffer.from(answer).toString()),
+      ['a once', 'b once', ' once'],
+    )
+  },
+
+  'an empty answer is an answer': async (t, pair) => {
+    pair.there.subscribe('empty', (message) => message.respond(new Uint8Array(0)))
+    await pair.there.flush()
+    t.equal((await pair.here.request('empty', bytes(''), { timeout: 5_000 })).length, 0)
+  },
+
+  'an answer comes after what the answering side published before it': async (t, pair) => {
+    const events = await collect(pair.here, 'event')
+    pair.there.subscribe('command', (message) => {
+      pair.there.publish('event', bytes('done'))
+      message.respond(bytes('ok'))
+    })
+    await pair.there.flush()
+    await pair.here.request('command', bytes(''), { timeout: 5_000 })
+    t.same(events.texts(), ['done'])
+  },
+
+  'a request that nobody listens to fails at once with BusNoResponders': async (t, pair) => {
+    const { subscription } = await collect(pair.there, 'lonely.*')
+    subscription.close()
+    await pair.there.flush()
+    await t.rejects(pair.here.request('lonely.ask', bytes('?'), { timeout: 60_000 }), BusNoResponders)
+  },
+
+  'a request without an answer fails with BusTimeout, and a late answer goes nowhere': async (t, pair) => {
+    const asked: BusMessage[] = []
+    pair.there.subscribe('slow', (message) => asked.push(message))
+    await pair.there.flush()
+    await t.rejects(pair.here.request('slow', bytes('?'), { timeout: 30 }), BusTimeout)
+    await fence(pair)
+    t.equal(asked.length, 1)
+    asked[0]?.respond(bytes('too late'))
+    await fence(pair)
+    pair.there.subscribe('quick', (message) => message.respond(bytes('in time')))
+    await pair.there.flush()
+    t.equal(Buffer.from(await pair.here.request('quick', bytes('?'), { timeout: 5_000 })).toString(), 'in time')
+  },
+
+  'an answer may be given long after the handler returned': async (t, pair) => {
+    const asked: BusMessage[] = []
+    pair.there.subscribe('later', (message) => asked.push(message))
+    await pair.there.flush()
+    const answer = pair.here.request('later', bytes('?'), { timeout: 5_000 })
+    for (let count = 0; count < 50; count++) pair.here.publish('noise', bytes('x'.repeat(count)))
+    await fence(pair)
+    asked[0]?.respond(bytes('now'))
+    t.equal(Buffer.from(await answer).toString(), 'now')
+  },
+
+  'respond on a message that was published does nothing': async (t, pair) => {
+    const all = await collect(pair.here, '>')
+    pair.there.subscribe('said', (message) => message.respond(bytes('echo')))
+    await pair.there.flush()
+    pair.here.publish('said', bytes('hello'))
+    await fence(pair)
+    await fence({ ...pair, here: pair.there, there: pair.here })
+    t.same(all.texts().filter(Boolean), ['hello'])
+  },
+
+  'a handler that throws stops nobody else and is logged': async (t, pair) => {
+    pair.there.subscribe('a', () => {
+      throw new Error('a bug')
+    })
+    const other = await collect(pair.there, 'a')
+    pair.here.publish('a', bytes('1'))
+    pair.here.publish('a', bytes('2'))
+    await fence(pair)
+    t.same(other.texts(), ['1', '2'])
+    t.equal(pair.lines.filter((line) => line === 'bus handler threw').length, 2)
+  },
+
+  'impossible subjects and patterns are a TypeError, a payload over 1 MiB is a RangeError': async (t, { here }) => {
+    for (const subject of ['', '.', 'a.', '.a', 'a..b', 'a b', 'a.*', 'a.>', 'a\r\nPUB b'])
+      t.throws(() => here.publish(subject, bytes('')), TypeError, JSON.stringify(subject))
+    for (const pattern of ['', 'a.', 'a..b', 'a b', '>.a', 'a.>.b'])
+      t.throws(() => here.subscribe(pattern, () => undefined), TypeError, JSON.stringify(pattern))
+    t.throws(() => here.publish('a', new Uint8Array(1024 * 1024 + 1)), RangeError)
+    await t.rejects(here.request('a', new Uint8Array(1024 * 1024 + 1), { timeout: 1_000 }), RangeError)
+    const whole = await collect(here, 'big')
+    here.publish('big', new Uint8Array(1024 * 1024))
+    await here.flush()
+    await fence({ here, there: here, lines: [] })
+    t.equal(whole.got[0]?.payload.length, 1024 * 1024)
+  },
+
+  'what was published before close still arrives': async (t, pair) => {
+    const { got } = await collect(pair.there, 'a')
+    const own = await collect(pair.here, 'a')
+    for (let count = 0; count < 100; count++) pair.here.publish('a', bytes(String(count)))
+    await pair.here.close()
+    t.equal(own.got.length, 100)
+    if (pair.here !== pair.there) await fence({ ...pair, here: pair.there })
+    t.equal(got.length, 100)
+  },
+
+  'close ends waiting requests with BusNoResponders and is idempotent': async (t, pair) => {
+    await collect(pair.there, 'silent')
+    const unanswered = t.rejects(pair.here.request('silent', bytes('?'), { timeout: 60_000 }), BusNoResponders)
+    await fence(pair)
+    await Promise.all([pair.here.close(), pair.here.close()])
+    await unanswered
+    await pair.here.close()
+  },
+
+  'a closed bus takes no messages, hears nothing and asks nobody, without throwing': async (t, { here }) => {
+    const before = await collect(here, 'a')
+    await here.close()
+    const after = await collect(here, 'a')
+    here.publish('a', bytes('1'))
+    await here.flush()
+    await t.rejects(here.request('a', bytes('?'), { timeout: 60_000 }), BusNoResponders)
+    before.subscription.close()
+    after.subscription.close()
+    t.same([...before.texts(), ...after.texts()], [])
+  },
+}
+
+async function prove(t: Test, open: Open): Promise<void> {
+  for (const [name, rule] of Object.entries(rules)) await t.test(name, async (t) => rule(t, await open(t)))
+}
+
+function closedAfter(t: Test, bus: Bus): Bus {
+  t.teardown(() => bus.close())
+  return bus
+}
+
+test('the in-process bus', async (t) => {
+  await prove(t, async (t) => {
+    const { log, lines } = createLines()
+    const bus = closedAfter(t, createLocalBus({ log, clock }))
+    return { here: bus, there: bus, lines }
+  })
+})
+
+test('the bus over NATS', async (t) => {
+  const program = needsTool(t, 'nats-server', natsServerPaths)
+  if (!program) return
+  const server = await startNatsServer(program)
+  t.teardown(() => server.close())
+  const connect = async (t: Test, log: Log) =>
+    closedAfter(t, await createNatsBus({ url: server.url, log, name: 'contract' }))
+
+  await t.test('on one connection', (t) =>
+    prove(t, async (t) => {
+      const { log, lines } = createLines()
+      const bus = await connect(t, log)
+      return { here: bus, there: bus, lines }
+    }),
+  )
+
+  await t.test('between two nodes', (t) =>
+    prove(t, async (t) => {
+      const { log, lines } = createLines()
+      return { here: await connect(t, log), there: await connect(t, log), lines }
+    }),
+  )
+})
+
+test('a node whose NATS server went away comes back by itself', async (t) => {
+  const program = needsTool(t, 'nats-server', natsServerPaths)
+  if (!program) return
+  const first = await startNatsServer(program)
+  t.teardown(() => first.close())
+  const { log, said, lines } = createLines()
+  const bus = await createNatsBus({ url: first.url, log, name: 'contract' })
+  t.teardown(() => bus.close())
+  const heard = await collect(bus, 'a')
+
+  const lost = said('bus connection lost')
+  await first.close()
+  await lost
+  for (let count = 0; count < 1000; count++) bus.publish('a', new Uint8Array(100_000))
+  t.equal(lines.filter((line) => line === 'bus drops messages').length, 1, 'said once')
+  await t.rejects(bus.request('a', bytes('?'), { timeout: 20 }), BusTimeout)
+
+  const back = said('bus connection is back')
+  const second = await startNatsServer(program, first.port)
+  t.teardown(() => second.close())
+  await back
+  bus.publish('a', bytes('again'))
+  await fence({ here: bus, there: bus, lines: [] })
+  t.same(heard.texts(), ['again'], 'the subscription lives on; what was published meanwhile is lost')
+
+  await second.close()
+  await bus.close()
+  t.pass('close does not wait for a server that is not there')
+})
+
+test('a NATS address where nobody listens is an error at the start', async (t) => {
+  const program = needsTool(t, 'nats-server', natsServerPaths)
+  if (!program) return
+  const server = await startNatsServer(program)
+  await server.close()
+  await t.rejects(createNatsBus({ url: server.url, log: createLines().log, name: 'contract' }))
+})
+
+test('the in-process bus drops what is published past its bound in one turn, says so, and goes on', async (t) => {
+  const { log, lines } = createLines()
+  const bus = closedAfter(t, createLocalBus({ log, clock }))
+  const byCount = await collect(bus, 'small')
+  const byBytes = await collect(bus, 'large')
+  for (let count = 0; count < 70_000; count++) bus.publish('small', bytes('x'))
+  await bus.flush()
+  t.equal(byCount.got.length, 65_536)
+  for (let count = 0; count < 70; count++) bus.publish('large', new Uint8Array(1024 * 1024))
+  await bus.flush()
+  t.equal(byBytes.got.length, 64)
+  t.same(lines, ['bus is full, messages were dropped', 'bus is full, messages were dropped'])
+  bus.publish('small', bytes('x'))
+  await bus.flush()
+  t.equal(byCount.got.length, 65_537)
+})
+
+test('whoever comes and goes, each message finds exactly the subscribers it matches', async (t) => {
+  const random = seeded(20_240_229)
+  const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item
+  const words = ['a', 'b', 'c']
+  const subjectOf = (length: number) => Array.from({ length }, () => pick(words)).join('.')
+  const patternOf = () => {
+    const tokens = Array.from({ length: 1 + Math.floor(random() * 3) }, () => pick([...words, '*']))
+    return [...tokens, ...(random() < 0.3 ? ['>'] : [])].join('.')
+  }
+  const bus = closedAfter(t, createLocalBus({ log: createLines().log, clock }))
+  const live = new Map<number, { pattern: string; close(): void }>()
+  const expected: string[] = []
+  const heard: string[] = []
+  for (let step = 0; step < 5_000; step++) {
+    const choice = random()
+    if (choice < 0.15) {
+      const pattern = patternOf()
+      const subscription = bus.subscribe(pattern, ({ subject }) => heard.push(`${subject} at ${step}`))
+      live.set(step, { pattern, close: () => subscription.close() })
+    } else if (choice < 0.28 && live.size > 0) {
+      await bus.flush()
+      const leaving = pick([...live.keys()])
+      live.get(leaving)?.close()
+      live.delete(leaving)
+    } else {
+      const subject = subjectOf(1 + Math.floor(random() * 4))
+      for (const [id, { pattern }] of live) if (slowMatch(pattern, subject)) expected.push(`${subject} at ${id}`)
+      bus.publish(subject, bytes(''))
+    }
+  }
+  await bus.flush()
+  t.ok(expected.length > 5_000)
+  t.same(heard.toSorted(), expected.toSorted())
+  for (let count = 0; count < 2_000; count++) {
+    const [pattern, subject] = [patternOf(), subjectOf(1 + Math.floor(random() * 4))]
+    if (subjectMatches(pattern, subject) !== slowMatch(pattern, subject)) t.fail(`${pattern} against ${subject}`)
+  }
+})
+
+/** The same rule said another way: as a regular expression. */
+function slowMatch(pattern: string, subject: string): boolean {
+  const shape = pattern.replaceAll('.', '\\.').replaceAll('*', '[^.]+').replace(/>$/, '.+')
+  return new RegExp(`^${shape}$`).test(subject)
+}
+
+/** Mulberry32: the same numbers in every run. */
+function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
