@@ -1,0 +1,133 @@
+/**
+ * Owns one running call: takes facts one by one, steps the machine, commits, then has the effects carried out. Everything it knows is in the
+ * database after each step, so it may die at any moment and another node goes on.
+ */
+import { subjectsOf, type Subscription } from '../../model/bus.ts'
+import type { Cancel, Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
+import type { CallId, NewId, NodeId } from '../../model/ids.ts'
+import type { Json } from '../../model/json.ts'
+import type { LegEvent } from '../../model/leg.ts'
+import { commitStep, type Claim } from '../../store/call-steps.ts'
+import { toLegEvent } from '../leg-link.ts'
+import { createMailbox } from '../mailbox.ts'
+import type { CallFact, Deadline } from './call-event.ts'
+import { createCallPerformer, type PerformerDeps } from './call-performer.ts'
+import { recordEffects } from './record-effects.ts'
+import { nextDeadlineOf, stateOf, step, type CallState, type Step } from './step.ts'
+
+export type CallActorDeps = PerformerDeps & { readonly nodeId: NodeId; readonly newId: NewId }
+
+export type CallActor = {
+  /** True when the fact has been committed; false when this actor has left the call and took no notice. */
+  deliver(fact: CallFact): Promise<boolean>
+  /** Stops here and now; the call stays in the database for another node. Idempotent. */
+  abandon(): Promise<void>
+  /** Resolves when the actor is gone, for whatever reason. */
+  readonly gone: Promise<void>
+}
+
+/** A call posts a few facts a second; more than this waiting is a database that has been gone for long. */
+const maxMailbox = 1_000
+const commitRetryDelays = [50, 200, 500, 1_000, 2_000, 4_000, 8_000]
+
+export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Claim): CallActor {
+  const { clock } = deps
+  const log = deps.log.with({ callId, epoch: claim.epoch })
+  let version = claim.version
+  let state = stateOf(claim.snapshot)
+  let over = false
+  const deadline = createDeadline(clock, (name) => void deliver({ type: 'deadline_passed', deadline: name }))
+  const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
+
+  const take = async (fact: CallFact): Promise<boolean> => {
+    if (over) return false
+    const now = clock.now()
+    const next = step(state.persisted, fact, now)
+    if (next.ignored) log.info('a call ignored a fact', { fact: fact.type, progress: state.progress })
+    const committed = await commitPatiently(() => commit(fact, next, now), clock, log)
+    if (!committed) return stop()
+    version++
+    state = next.state
+    performer.perform(next.effects)
+    deadline.arm(state)
+    if (state.dormant || state.finished) stop()
+    return true
+  }
+  const commit = (fact: CallFact, next: Step, now: number): Promise<boolean> =>
+    commitStep(
+      deps.sql,
+      { callId, accountId: claim.accountId, nodeId: deps.nodeId, epoch: claim.epoch, version },
+      { snapshot: next.state.persisted, dormant: next.state.dormant, finished: next.state.finished },
+      { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
+      (tx) => recordEffects({ tx, callId, now, newId: deps.newId }, next.effects),
+    )
+  const mailbox = createMailbox(maxMailbox, take)
+  const deliver = (fact: CallFact): Promise<boolean> => mailbox.post(fact)
+  const post = (fact: CallFact): void => void deliver(fact)
+  const performer = createCallPerformer({ ...deps, log }, { callId, epoch: claim.epoch, post })
+  const subscription = subscribeToLeg(deps, callId, (event) => {
+    performer.legEvent(event)
+    const fact = factOf(event)
+    if (fact) post(fact)
+  })
+  const stop = (): false => {
+    over = true
+    deadline.disarm()
+    subscription.close()
+    performer.abandon()
+    leave()
+    return false
+  }
+
+  deadline.arm(state)
+  return {
+    deliver,
+    gone,
+    async abandon() {
+      stop()
+      await mailbox.empty()
+      await performer.settled()
+    },
+  }
+}
+
+/** The machine's waits are absolute times in its state; the actor keeps one timer, for the earliest. */
+function createDeadline(clock: Clock, passed: (deadline: Deadline) => void) {
+  let cancel: Cancel = () => {}
+  return {
+    arm(state: CallState): void {
+      cancel()
+      const due = nextDeadlineOf(state)
+      if (due) cancel = clock.after(Math.max(0, due.at - clock.now()), () => passed(due.deadline))
+    },
+    disarm: (): void => cancel(),
+  }
+}
+
+function subscribeToLeg(deps: CallActorDeps, callId: CallId, take: (event: LegEvent) => void): Subscription {
+  return deps.bus.subscribe(subjectsOf(callId).legEvent, (message) => {
+    const event = toLegEvent(message.payload)
+    if (event) take(event)
+  })
+}
+
+/** What of a leg concerns the call and not only its conversation. */
+function factOf(event: LegEvent): CallFact | null {
+  if (event.type === 'connected') return { type: 'leg_connected', providerStatus: event.providerStatus }
+  if (event.type === 'disconnected') return { type: 'leg_disconnected', cause: event.cause, details: event.details }
+  return null
+}
+
+/** A database that is gone for a moment costs a pause, not the call. False: fenced, or gone for too long. */
+async function commitPatiently(commit: () => Promise<boolean>, clock: Clock, log: Log): Promise<boolean> {
+  for (const delay of commitRetryDelays) {
+    try {
+      return await commit()
+    } catch (error) {
+      log.error('a step of a call could not be committed; trying again', { error })
+      await new Promise<void>((resolve) => void clock.after(delay, resolve))
+    }
+  }
+  return false
+}

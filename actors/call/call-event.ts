@@ -1,0 +1,93 @@
+/** Owns what happens to a call (past facts, fed to the machine) and what the machine asks for (effects). Both are JSON, both are logged. */
+import type { Direction, ProgressStatus, Transport, Turn } from '../../model/call.ts'
+import type { Json, JsonObject } from '../../model/json.ts'
+import type { Outcome, TerminalStatus } from '../../model/outcome.ts'
+import type { WorkerConfig } from '../../model/worker.ts'
+
+/** What a call is born with. Times are ms since the epoch. */
+export type CallBirth = {
+  readonly direction: Direction
+  readonly transport: Transport
+  /** When a scheduled outbound call is to be dialed; null means now. */
+  readonly scheduledAt: number | null
+}
+
+export type CallFact =
+  | ({ readonly type: 'created' } & CallBirth)
+  /** A browser took the token and opened the signaling socket. */
+  | { readonly type: 'client_connected' }
+  | { readonly type: 'token_expired' }
+  | { readonly type: 'dial_time_reached' }
+  /** The account and the worker have room for one more call. */
+  | { readonly type: 'slot_granted' }
+  /** The answer of call.worker_request, or the absence of a receiver (then everything is null). Tool secrets are sealed. */
+  | {
+      readonly type: 'worker_request_answered'
+      readonly config: WorkerConfig | null
+      readonly instructions: string | null
+      readonly tools: readonly JsonObject[] | null
+      readonly metadata: JsonObject | null
+    }
+  | { readonly type: 'worker_request_failed'; readonly required: boolean; readonly details: string }
+  | { readonly type: 'ringing'; readonly providerStatus: string | null }
+  | { readonly type: 'dial_failed'; readonly outcome: Outcome; readonly providerStatus: string | null }
+  /** Media flows both ways: answered. */
+  | { readonly type: 'leg_connected'; readonly providerStatus: string | null }
+  | { readonly type: 'leg_disconnected'; readonly cause: 'hung_up' | 'media_lost' | 'failed'; readonly details: string }
+  | { readonly type: 'leg_closed' }
+  | { readonly type: 'engine_failed'; readonly details: string }
+  | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory: Json }
+  | { readonly type: 'noted'; readonly key: string; readonly value: Json }
+  | { readonly type: 'agent_finished'; readonly nextAction: string | null }
+  | { readonly type: 'hang_up_requested' }
+  | { readonly type: 'cancel_requested' }
+  | { readonly type: 'deadline_passed'; readonly deadline: Deadline }
+  | {
+      readonly type: 'post_processed'
+      readonly recordedMs: number | null
+      readonly dimensions: JsonObject
+      readonly nextAction: NextActionTaken | null
+    }
+  | { readonly type: 'post_processing_failed'; readonly details: string }
+  /** Another actor took the call over: what was under way in this state is asked for again. */
+  | { readonly type: 'taken_over' }
+
+export type NextActionTaken = { readonly key: string; readonly name: string; readonly data?: JsonObject }
+
+/** Short waits of the machine. They live in its context as absolute times, so that they survive the actor. */
+export type Deadline = 'connect' | 'ring' | 'duration' | 'close'
+
+export type Effect =
+  // Written in the transaction of the step.
+  | { readonly type: 'announce_status'; readonly status: ProgressStatus; readonly providerStatus: string | null }
+  | {
+      readonly type: 'store_worker_request'
+      readonly config: WorkerConfig | null
+      readonly instructions: string | null
+      readonly tools: readonly JsonObject[] | null
+      readonly metadata: JsonObject | null
+    }
+  | { readonly type: 'store_turn'; readonly index: number; readonly turn: Turn }
+  | {
+      readonly type: 'store_outcome'
+      readonly outcome: Outcome
+      readonly answeredAt: number | null
+      readonly endedAt: number
+    }
+  | { readonly type: 'schedule_post_processing' }
+  | {
+      readonly type: 'store_analysis'
+      readonly recordedMs: number | null
+      readonly dimensions: JsonObject
+      readonly nextAction: NextActionTaken | null
+    }
+  | { readonly type: 'fail_post_processing' }
+  | { readonly type: 'announce_ended' }
+  // Carried out after the commit; what comes of them returns as facts.
+  | { readonly type: 'ask_worker_request' }
+  | { readonly type: 'dial' }
+  | { readonly type: 'start_conversation'; readonly turns: number; readonly memory: Json; readonly answeredAt: number }
+  /** Stops the conversation, then closes the leg: ends in `leg_closed`. */
+  | { readonly type: 'wind_up'; readonly reason: WindUpReason }
+
+export type WindUpReason = TerminalStatus

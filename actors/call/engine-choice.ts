@@ -1,0 +1,35 @@
+/** Owns which engine a call gets and what it is told. decisions.md, Voice providers and transports. */
+import type { CallFactsRow } from '../../store/call-rows.ts'
+import type { Json } from '../../model/json.ts'
+import type { EngineConfig, VoiceEngine } from '../../model/voice-engine.ts'
+import { effectiveConfigOf, type EffectiveConfig, type LlmProvider } from '../../model/worker.ts'
+
+/** The engines of this process, in the order in which they are preferred when nobody names one. */
+export type Engines = ReadonlyMap<LlmProvider, VoiceEngine>
+
+/** The worker's configuration, changed by who created the call, changed by call.worker_request. */
+export const configOf = (call: CallFactsRow): EffectiveConfig =>
+  effectiveConfigOf(call.workerConfig, call.request.config ?? {}, call.hookAnswer.config ?? {})
+
+/** Null when the provider that was asked for is not set up here. */
+export function chooseEngine(engines: Engines, call: CallFactsRow): VoiceEngine | null {
+  if (configOf(call).testModeEnabled) return engines.get('embedded') ?? null
+  // The creator's choice of provider stands even against the hook's: decisions.md names the request first.
+  const asked = call.request.config?.llmProvider ?? configOf(call).llmProvider
+  const [preferred] = engines.values()
+  return (asked ? engines.get(asked) : preferred) ?? null
+}
+
+export function engineConfigOf(call: CallFactsRow, script: string | null, memory: Json): EngineConfig {
+  return {
+    callId: call.id,
+    direction: call.direction,
+    language: call.request.locale ?? call.language,
+    worker: configOf(call),
+    script,
+    instructions: call.hookAnswer.instructions ?? call.request.instructions ?? null,
+    context: call.context,
+    customer: call.customer,
+    memory,
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Owns the durable half of a step: every effect that must not be lost becomes rows, in the step's own transaction, together with the
+ * webhook deliveries it causes. Nothing here leaves the database.
+ */
+import { toIso } from '../../model/clock.ts'
+import type { CallEvent, EndedData } from '../../model/events.ts'
+import type { CallId, NewId } from '../../model/ids.ts'
+import { durationOf, toTranscriptSegment } from '../../model/phone-call.ts'
+import {
+  insertTurn,
+  storeAnalysis,
+  storeHookAnswer,
+  storeOutcome,
+  storeProcessingStatus,
+  storeStatus,
+} from '../../store/call-effects.ts'
+import type { CallFactsRow } from '../../store/call-rows.ts'
+import { findCallFacts } from '../../store/call-steps.ts'
+import { enqueueDeliveries } from '../../store/deliveries.ts'
+import { insertJob } from '../../store/jobs.ts'
+import type { Transaction } from '../../store/sql.ts'
+import { listTurns, type TurnRow } from '../../store/transcripts.ts'
+import type { Effect } from './call-event.ts'
+
+type Deps = { readonly tx: Transaction; readonly callId: CallId; readonly now: number; readonly newId: NewId }
+
+export async function recordEffects(deps: Deps, effects: readonly Effect[]): Promise<void> {
+  for (const effect of effects) await recordEffect(deps, effect)
+}
+
+export const recordingKeyOf = (call: { readonly accountId: string; readonly id: string }): string =>
+  `${call.accountId}/${call.id}.wav`
+
+async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
+  const { tx, callId } = deps
+  switch (effect.type) {
+    case 'announce_status':
+      await storeStatus(tx, callId, { ...effect, now: deps.now })
+      return announce(deps, (call) => statusUpdateOf(call, effect, deps.now))
+    case 'store_worker_request': {
+      const { config, instructions } = effect
+      const answer = { ...(config && { config }), ...(instructions !== null && { instructions }) }
+      return storeHookAnswer(tx, callId, answer, effect.tools, effect.metadata)
+    }
+    case 'store_turn':
+      await insertTurn(tx, await callOf(deps), effect.index, effect.turn)
+      return announce(deps, (call) => transcriptOf(call, effect, deps.now))
+    case 'store_outcome':
+      return storeOutcome(tx, callId, effect)
+    case 'schedule_post_processing':
+      return schedulePostProcessing(deps)
+    case 'store_analysis': {
+      const recordingKey = effect.recordedMs === null ? null : recordingKeyOf(await callOf(deps))
+      await storeAnalysis(tx, callId, { ...effect, recordingKey })
+      return storeProcessingStatus(tx, callId, 'completed')
+    }
+    case 'fail_post_processing':
+      return storeProcessingStatus(tx, callId, 'failed')
+    case 'announce_ended': {
+      const { accountId, startedAt } = await callOf(deps)
+      const turns = startedAt === null ? [] : await listTurns(tx, accountId, callId)
+      return announce(deps, (call) => endedOf(call, turns))
+    }
+    case 'ask_worker_request':
+    case 'dial':
+    case 'start_conversation':
+    case 'wind_up':
+      return
+  }
+}
+
+async function schedulePostProcessing(deps: Deps): Promise<void> {
+  const { tx, callId, newId, now: runAt } = deps
+  const { accountId } = await callOf(deps)
+  await storeProcessingStatus(tx, callId, 'in_progress')
+  await insertJob(tx, { id: newId(), accountId, callId, kind: 'post_process', runAt })
+}
+
+async function callOf({ tx, callId }: Deps): Promise<CallFactsRow> {
+  const call = await findCallFacts(tx, callId)
+  if (!call) throw new Error('the call of a step has no row')
+  return call
+}
+
+/** The event tells the row as this transaction has it by now. */
+async function announce(deps: Deps, eventOf: (call: CallFactsRow) => CallEvent): Promise<void> {
+  const { tx, callId, now, newId } = deps
+  const call = await callOf(deps)
+  const { accountId, workerId } = call
+  await enqueueDeliveries(tx, { accountId, workerId, callId, events: [eventOf(call)], now, newId })
+}
+
+function statusUpdateOf(
+  call: CallFactsRow,
+  effect: Extract<Effect, { type: 'announce_status' }>,
+  now: number,
+): CallEvent {
+  const { status, providerStatus } = effect
+  return {
+    type: 'call.status_update',
+    data: { callId: call.id, status, providerStatus, ts: toIso(now), ...metadataOf(call) },
+  }
+}
+
+function transcriptOf(call: CallFactsRow, effect: Extract<Effect, { type: 'store_turn' }>, now: number): CallEvent {
+  const { role, text, confidence, source } = effect.turn
+  const data = {
+    callId: call.id,
+    turnIndex: effect.index,
+    role,
+    text,
+    isFinal: true,
+    confidence,
+    source,
+    ts: toIso(now),
+  }
+  return { type: 'call.transcript', data: { ...data, ...metadataOf(call) } }
+}
+
+/** rest-api-and-webhooks.md, call.ended: what a call that never connected has not got is left out. */
+function endedOf(call: CallFactsRow, turns: readonly TurnRow[]): CallEvent {
+  const { status, failedReason } = { status: call.outcome ?? 'completed', failedReason: call.failedReason }
+  const answered = call.startedAt !== null
+  const data: EndedData = {
+    callId: call.id,
+    status,
+    ...(status === 'failed' && failedReason && { failedReason }),
+    accountId: call.accountId,
+    workerId: call.workerId,
+    direction: call.direction,
+    fromNumber: call.fromNumber,
+    toNumber: call.toNumber,
+    duration: durationOf(call),
+    scheduledAt: isoOrNull(call.scheduledAt),
+    startedAt: isoOrNull(call.startedAt),
+    endedAt: isoOrNull(call.endedAt),
+    ...(answered && { transcript: turns.map(toTranscriptSegment) }),
+    recordingAvailable: call.recordedMs !== null,
+    ...(call.nextAction && call.nextAction.key !== 'undetermined' && { nextAction: call.nextAction }),
+    personId: call.personId,
+    ...metadataOf(call),
+  }
+  return { type: 'call.ended', data }
+}
+
+const metadataOf = (call: CallFactsRow) => (call.metadata === null ? {} : { metadata: call.metadata })
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : toIso(ms))

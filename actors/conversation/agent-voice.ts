@@ -1,0 +1,71 @@
+/** Owns the agent's voice on its way to the leg: frames out, what was heard back, turns of what was heard. */
+import { subjectsOf, type Bus } from '../../model/bus.ts'
+import { encodeFrame, frameMs } from '../../model/frame.ts'
+import type { CallId } from '../../model/ids.ts'
+import type { VoiceEngine } from '../../model/voice-engine.ts'
+import { commandLeg } from '../leg-link.ts'
+import { createAgentLine, type Heard } from './agent-line.ts'
+import type { TurnLog } from './turn-log.ts'
+
+export type AgentVoice = {
+  audio(itemId: string, payload: Uint8Array, now: number): void
+  text(itemId: string, text: string, now: number): void
+  finish(itemId: string, now: number): void
+  /** Commits what has been heard completely by now and returns its items. */
+  playedUpTo(lastPlayedSeq: number): string[]
+  /** Silences the leg and commits what was heard; the last utterance of it, or null when nothing was. */
+  cut(): Promise<{ readonly itemId: string; readonly playedMs: number } | null>
+  speaking(): boolean
+}
+
+export function createAgentVoice(deps: {
+  readonly callId: CallId
+  readonly epoch: number
+  readonly bus: Bus
+  readonly engine: VoiceEngine
+  /** Ms since the epoch. */
+  readonly answeredAt: number
+  readonly turnLog: TurnLog
+}): AgentVoice {
+  const { callId, epoch, bus, engine, turnLog } = deps
+  const { down } = subjectsOf(callId)
+  const line = createAgentLine(engine.speaks)
+  let played = -1
+
+  const send = (frames: readonly { seq: number; payload: Uint8Array }[]): void => {
+    for (const { seq, payload } of frames)
+      bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }))
+  }
+  const commit = (heard: Heard): void => {
+    turnLog.forget(heard.itemId)
+    if (heard.text === '') return
+    const from = Math.max(0, Math.round(heard.from - deps.answeredAt))
+    const to = from + heard.playedMs
+    turnLog.commit({ role: 'agent', text: heard.text, from, to, confidence: null, source: engine.name })
+  }
+
+  return {
+    audio: (itemId, payload, now) => send(line.audio(itemId, payload, now)),
+    text(itemId, text, now) {
+      line.text(itemId, text)
+      turnLog.showAgent(itemId, text, now)
+    },
+    finish: (itemId, now) => send(line.finish(itemId, now)),
+    playedUpTo(lastPlayedSeq) {
+      played = Math.max(played, lastPlayedSeq)
+      const heard = line.playedUpTo(played)
+      heard.forEach(commit)
+      return heard.map((item) => item.itemId)
+    },
+    async cut() {
+      const reply = await commandLeg(bus, callId, { type: 'flush', epoch })
+      if (reply?.type === 'flushed') played = Math.max(played, reply.lastPlayedSeq)
+      const { heard, unheard } = line.cut(played)
+      heard.forEach(commit)
+      for (const itemId of unheard) turnLog.forget(itemId)
+      const last = heard.at(-1)
+      return last ? { itemId: last.itemId, playedMs: last.playedMs } : null
+    },
+    speaking: () => line.busy(),
+  }
+}

@@ -1,0 +1,22 @@
+/** Owns taking letters one by one, in the order in which they came. */
+
+export type Mailbox<Letter> = {
+  /** What became of the letter; false when the box is full and it was not even kept. */
+  post(letter: Letter): Promise<boolean>
+  /** Resolves when every letter has been taken. */
+  empty(): Promise<void>
+}
+
+export function createMailbox<Letter>(limit: number, take: (letter: Letter) => Promise<boolean>): Mailbox<Letter> {
+  let waiting = 0
+  let last: Promise<boolean> = Promise.resolve(true)
+  return {
+    post(letter) {
+      if (waiting >= limit) return Promise.resolve(false)
+      waiting++
+      last = last.then(() => take(letter)).finally(() => waiting--)
+      return last
+    },
+    empty: async () => void (await last),
+  }
+}

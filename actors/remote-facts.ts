@@ -1,0 +1,29 @@
+/** Owns the way of a fact to a call whose actor lives on another node: a request over the bus, answered when the fact has been committed. */
+import type { Bus, Subscription } from '../model/bus.ts'
+import type { CallId } from '../model/ids.ts'
+import type { CallActor } from './call/call-actor.ts'
+import type { CallFact } from './call/call-event.ts'
+import { fromBytes, toBytes } from './leg-link.ts'
+import { BusNoResponders, BusTimeout } from '../model/bus.ts'
+
+const answerTimeout = 5_000
+const subjectOf = (callId: CallId): string => `call.${callId}.fact`
+
+/** Takes facts for `actor` from other nodes until it is gone. Facts come from our own nodes only: the bus is private. */
+export function listenForFacts(bus: Bus, callId: CallId, actor: CallActor): Subscription {
+  return bus.subscribe(subjectOf(callId), (message) => {
+    const fact = fromBytes(message.payload) as CallFact | null
+    if (fact) void actor.deliver(fact).then((taken) => message.respond(toBytes({ taken })))
+  })
+}
+
+/** False when no node answers for the call. */
+export async function deliverElsewhere(bus: Bus, callId: CallId, fact: CallFact): Promise<boolean> {
+  try {
+    const answer = fromBytes(await bus.request(subjectOf(callId), toBytes(fact), { timeout: answerTimeout }))
+    return (answer as { taken?: unknown } | null)?.taken === true
+  } catch (error) {
+    if (error instanceof BusNoResponders || error instanceof BusTimeout) return false
+    throw error
+  }
+}

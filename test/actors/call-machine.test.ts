@@ -1,0 +1,280 @@
+/** The lifecycle of a call, stated as the specification states it, on the pure machine: no database, no clock. */
+import t from 'tap'
+import type { CallBirth, CallFact, Effect } from '../../actors/call/call-event.ts'
+import { replay, type LoggedFact } from '../../actors/call/replay.ts'
+import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/step.ts'
+import type { Json } from '../../model/json.ts'
+import { createRandom } from '../fake/random.ts'
+
+const web: CallBirth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null }
+const inbound: CallBirth = { direction: 'inbound', transport: 'sip_trunk', scheduledAt: null }
+const outbound: CallBirth = { direction: 'outbound', transport: 'sip_trunk', scheduledAt: null }
+
+const nothingAsked: CallFact = {
+  type: 'worker_request_answered',
+  config: null,
+  instructions: null,
+  tools: null,
+  metadata: null,
+}
+const connected: CallFact = { type: 'leg_connected', providerStatus: 'connected' }
+const turn = (text: string): CallFact => ({
+  type: 'turn_committed',
+  turn: { role: 'agent', text, from: 0, to: 20, confidence: null, source: 'embedded' },
+  memory: { line: text },
+})
+const processed: CallFact = { type: 'post_processed', recordedMs: 1000, dimensions: {}, nextAction: null }
+
+/** Runs facts one second apart, each through the JSON that the database would keep. */
+function run(birth: CallBirth, facts: readonly CallFact[]): Step[] {
+  const steps = [beginCall(birth, 0)]
+  for (const [index, fact] of facts.entries()) {
+    const persisted = JSON.parse(JSON.stringify(steps.at(-1)?.state.persisted)) as Json
+    steps.push(step(persisted, fact, (index + 1) * 1000))
+  }
+  return steps
+}
+const last = (birth: CallBirth, facts: readonly CallFact[]): Step => run(birth, facts).at(-1) as Step
+const effectsOf = (steps: readonly Step[]): Effect[] => steps.flatMap((taken) => [...taken.effects])
+const statusesOf = (steps: readonly Step[]): string[] =>
+  effectsOf(steps).flatMap((effect) => (effect.type === 'announce_status' ? [effect.status] : []))
+const typesOf = (taken: Step): string[] => taken.effects.map((effect) => effect.type)
+const outcomeOf = (steps: readonly Step[]) =>
+  effectsOf(steps).find((effect) => effect.type === 'store_outcome')?.outcome
+
+t.test('a web call is scheduled until media is connected, then in_progress, then completed', async (t) => {
+  const steps = run(web, [
+    { type: 'client_connected' },
+    connected,
+    nothingAsked,
+    { type: 'agent_finished', nextAction: null },
+    { type: 'leg_closed' },
+    processed,
+  ])
+  t.same(statusesOf(steps), ['scheduled', 'in_progress', 'completed'])
+  t.same(outcomeOf(steps), { status: 'completed' })
+  t.ok(steps.at(-1)?.state.finished)
+})
+
+t.test(
+  'the conversation starts when media is connected and the worker request is settled, in either order',
+  async (t) => {
+    const mediaFirst = run(web, [{ type: 'client_connected' }, connected, nothingAsked])
+    const hookFirst = run(web, [{ type: 'client_connected' }, nothingAsked, connected])
+    for (const steps of [mediaFirst, hookFirst]) {
+      t.ok(typesOf(steps.at(-1) as Step).includes('start_conversation'))
+      t.notOk(effectsOf(steps.slice(0, -1)).some((effect) => effect.type === 'start_conversation'))
+    }
+  },
+)
+
+t.test('a web call whose browser never connected fails with webrtc_client_never_connected', async (t) => {
+  const never = { status: 'failed', reason: 'webrtc_client_never_connected' }
+  t.same(outcomeOf(run(web, [{ type: 'token_expired' }])), never)
+  const socketOnly = run(web, [
+    { type: 'client_connected' },
+    nothingAsked,
+    { type: 'deadline_passed', deadline: 'connect' },
+    { type: 'leg_closed' },
+  ])
+  t.same(outcomeOf(socketOnly), never)
+  t.ok(typesOf(socketOnly.at(-1) as Step).includes('announce_ended'), 'call.ended follows at once: nothing to process')
+})
+
+t.test(
+  'a failed call.worker_request falls back to the worker defaults, or aborts the call when it is required',
+  async (t) => {
+    const failure = (required: boolean): CallFact => ({ type: 'worker_request_failed', required, details: 'timeout' })
+    t.match(last(web, [{ type: 'client_connected' }, connected, failure(false)]).state, { progress: 'in_progress' })
+    const aborted = run(web, [{ type: 'client_connected' }, connected, failure(true), { type: 'leg_closed' }])
+    t.same(outcomeOf(aborted), { status: 'failed', reason: 'worker_request_required_failed' })
+  },
+)
+
+t.test('a voice session that cannot be created fails the call with the reason of its transport', async (t) => {
+  const broken: CallFact = { type: 'engine_failed', details: 'no key' }
+  const close: CallFact = { type: 'leg_closed' }
+  t.same(outcomeOf(run(web, [{ type: 'client_connected' }, nothingAsked, connected, broken, close])), {
+    status: 'failed',
+    reason: 'voice_session_creation_failed',
+  })
+  t.same(outcomeOf(run(inbound, [nothingAsked, connected, broken, close])), {
+    status: 'failed',
+    reason: 'voice_session_unavailable',
+  })
+})
+
+t.test('call.ended of an answered call comes after post-processing, also after a failed one', async (t) => {
+  const talk: CallFact[] = [
+    { type: 'client_connected' },
+    connected,
+    nothingAsked,
+    turn('Hello'),
+    { type: 'hang_up_requested' },
+    { type: 'leg_closed' },
+  ]
+  const before = run(web, talk)
+  t.notOk(effectsOf(before).some((effect) => effect.type === 'announce_ended'))
+  t.ok(typesOf(before.at(-1) as Step).includes('schedule_post_processing'))
+  t.same(typesOf(last(web, [...talk, processed])), ['store_analysis', 'announce_ended'])
+  t.same(typesOf(last(web, [...talk, { type: 'post_processing_failed', details: 'disk' }])), [
+    'fail_post_processing',
+    'announce_ended',
+  ])
+})
+
+t.test('turns are numbered from 0 in order, and the last one may come while the call winds up', async (t) => {
+  const steps = run(web, [
+    { type: 'client_connected' },
+    connected,
+    nothingAsked,
+    turn('one'),
+    turn('two'),
+    { type: 'agent_finished', nextAction: 'book' },
+    turn('three'),
+    { type: 'leg_closed' },
+    turn('late'),
+  ])
+  const indexes = effectsOf(steps).flatMap((effect) => (effect.type === 'store_turn' ? [effect.index] : []))
+  t.same(indexes, [0, 1, 2])
+  t.ok(steps.at(-1)?.ignored, 'a turn after the end is ignored')
+  t.equal(steps.at(-1)?.state.context.nextAction, 'book')
+})
+
+t.test('an outbound call rings, is answered and ends; busy, no answer and a rejected dial are outcomes', async (t) => {
+  const dialing: CallFact[] = [{ type: 'slot_granted' }, nothingAsked]
+  const answered = run(outbound, [
+    ...dialing,
+    { type: 'ringing', providerStatus: '180 Ringing' },
+    { type: 'leg_connected', providerStatus: '200 OK' },
+    { type: 'leg_disconnected', cause: 'hung_up', details: '' },
+    { type: 'leg_closed' },
+    processed,
+  ])
+  t.same(statusesOf(answered), ['queued', 'ringing', 'in_progress', 'completed'])
+  const busy = run(outbound, [
+    ...dialing,
+    { type: 'dial_failed', outcome: { status: 'busy' }, providerStatus: '486 Busy Here' },
+    { type: 'leg_closed' },
+  ])
+  t.same(statusesOf(busy), ['queued', 'busy'])
+  t.ok(typesOf(busy.at(-1) as Step).includes('announce_ended'))
+  const silent = run(outbound, [...dialing, { type: 'deadline_passed', deadline: 'ring' }, { type: 'leg_closed' }])
+  t.same(outcomeOf(silent), { status: 'no_answer' })
+})
+
+t.test('a scheduled call waits for its dial time; canceled before dialing it has no call.ended', async (t) => {
+  const later = { ...outbound, scheduledAt: 60_000 }
+  t.same(statusesOf(run(later, [{ type: 'dial_time_reached' }])), ['scheduled', 'queued'])
+  const canceled = run(later, [{ type: 'cancel_requested' }])
+  t.same(statusesOf(canceled), ['scheduled', 'canceled'])
+  t.same(outcomeOf(canceled), { status: 'canceled', reason: 'cancelled_by_account_admin' })
+  t.notOk(effectsOf(canceled).some((effect) => effect.type === 'announce_ended'))
+  t.ok(canceled.at(-1)?.state.finished)
+})
+
+t.test('deadlines are absolute times that survive a restored snapshot', async (t) => {
+  const waiting = last(web, [{ type: 'client_connected' }])
+  const restored = stateOf(JSON.parse(JSON.stringify(waiting.state.persisted)) as Json)
+  t.same(nextDeadlineOf(restored), { deadline: 'connect', at: 31_000 })
+  t.equal(nextDeadlineOf(last(web, [{ type: 'token_expired' }]).state), null, 'a call that is over waits for nothing')
+})
+
+t.test('an actor that takes a call over asks again for what was under way, and nothing else', async (t) => {
+  const takenOver: CallFact = { type: 'taken_over' }
+  t.same(typesOf(last(web, [{ type: 'client_connected' }, takenOver])), ['ask_worker_request'])
+  const talking = last(web, [{ type: 'client_connected' }, connected, nothingAsked, turn('one'), takenOver])
+  t.same(talking.effects, [{ type: 'start_conversation', turns: 1, memory: { line: 'one' }, answeredAt: 2000 }])
+  t.same(typesOf(last(web, [{ type: 'client_connected' }, { type: 'hang_up_requested' }, takenOver])), ['wind_up'])
+  t.ok(last(web, [takenOver]).ignored)
+})
+
+const everyFact: readonly CallFact[] = [
+  { type: 'client_connected' },
+  { type: 'token_expired' },
+  { type: 'dial_time_reached' },
+  { type: 'slot_granted' },
+  nothingAsked,
+  { type: 'worker_request_failed', required: false, details: '' },
+  { type: 'worker_request_failed', required: true, details: '' },
+  { type: 'ringing', providerStatus: '180 Ringing' },
+  { type: 'dial_failed', outcome: { status: 'busy' }, providerStatus: '486 Busy Here' },
+  connected,
+  { type: 'leg_disconnected', cause: 'media_lost', details: '' },
+  { type: 'leg_closed' },
+  { type: 'engine_failed', details: '' },
+  turn('hello'),
+  { type: 'noted', key: 'drink', value: 'tea' },
+  { type: 'agent_finished', nextAction: null },
+  { type: 'hang_up_requested' },
+  { type: 'cancel_requested' },
+  { type: 'deadline_passed', deadline: 'connect' },
+  { type: 'deadline_passed', deadline: 'ring' },
+  { type: 'deadline_passed', deadline: 'close' },
+  { type: 'deadline_passed', deadline: 'duration' },
+  processed,
+  { type: 'post_processing_failed', details: '' },
+  { type: 'taken_over' },
+]
+
+t.test(
+  'whatever comes, in whatever order: nothing crashes, a call ends once, and its log replays to the same effects',
+  async (t) => {
+    const random = createRandom(20261121)
+    for (let round = 0; round < 400; round++) {
+      const birth = random.pick([web, inbound, outbound, { ...outbound, scheduledAt: 5000 }])
+      const facts = Array.from({ length: 40 }, () => random.pick(everyFact))
+      const steps = run(birth, facts)
+      const count = (type: Effect['type']) => effectsOf(steps).filter((effect) => effect.type === type).length
+      const finished = steps.at(-1)?.state.finished ?? false
+      const ok =
+        count('store_outcome') <= 1 &&
+        count('announce_ended') <= 1 &&
+        (!finished || count('store_outcome') === 1) &&
+        endsLast(steps)
+      if (!ok) t.fail('a call ended in a way it may not', { round, facts })
+      const log = steps.map((taken, seq) => toLogged(taken, seq, birth, facts))
+      const replayed = replay(log)
+      if (replayed.differences.length > 0) t.fail('a replay differs', { round, differences: replayed.differences })
+    }
+    t.pass('400 random lives')
+  },
+)
+
+t.test('replay tells a log that the machine would not write', async (t) => {
+  const facts: CallFact[] = [{ type: 'client_connected' }, connected]
+  const log = run(web, facts).map((taken, seq) => toLogged(taken, seq, web, facts))
+  const forged = log.map((logged) => (logged.seq === 2 ? { ...logged, effects: [] } : logged))
+  t.equal(replay(log).differences.length, 0)
+  t.equal(replay(forged).differences[0]?.seq, 2)
+  t.throws(() => replay(log.slice(1)), /begins with its creation/)
+})
+
+t.test('in every state that is not final, hanging up or canceling leads to the end', async (t) => {
+  const ways: [CallBirth, CallFact[]][] = [
+    [web, []],
+    [web, [{ type: 'client_connected' }]],
+    [web, [{ type: 'client_connected' }, connected]],
+    [web, [{ type: 'client_connected' }, connected, nothingAsked]],
+    [inbound, []],
+    [inbound, [nothingAsked]],
+    [outbound, [{ type: 'slot_granted' }, nothingAsked]],
+  ]
+  for (const [birth, facts] of ways) {
+    const steps = run(birth, [...facts, { type: 'hang_up_requested' }, { type: 'leg_closed' }, processed])
+    t.ok(steps.at(-1)?.state.finished, facts.map((fact) => fact.type).join(' → '))
+  }
+})
+
+/** No event of a call follows call.ended, and nothing is announced after the machine is done. */
+function endsLast(steps: readonly Step[]): boolean {
+  const types = effectsOf(steps).map((effect) => effect.type)
+  const ended = types.indexOf('announce_ended')
+  return ended === -1 || ended === types.length - 1
+}
+
+function toLogged(taken: Step, seq: number, birth: CallBirth, facts: readonly CallFact[]): LoggedFact {
+  const event = seq === 0 ? { type: 'created', ...birth } : facts[seq - 1]
+  const json = <Value>(value: Value) => JSON.parse(JSON.stringify(value)) as Json
+  return { seq, at: seq * 1000, event: json(event), effects: json(taken.effects), ignored: taken.ignored }
+}

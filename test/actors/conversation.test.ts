@@ -1,0 +1,191 @@
+/** Who speaks, who is heard and who interrupts whom, between a scripted engine and a scripted leg on the real in-process bus. */
+import t from 'tap'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import type { CallFact } from '../../actors/call/call-event.ts'
+import { createAgentLine, heardText } from '../../actors/conversation/agent-line.ts'
+import { createConversation } from '../../actors/conversation/conversation.ts'
+import type { CallId } from '../../model/ids.ts'
+import type { ServerMessage } from '../../model/signaling.ts'
+import { effectiveConfigOf } from '../../model/worker.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom } from '../fake/random.ts'
+import { createScriptedEngine } from '../fake/scripted-engine.ts'
+import { createScriptedLeg } from '../fake/scripted-leg.ts'
+
+const callId = '0192f000-0000-7000-8000-000000000001' as CallId
+const pcm16 = { encoding: 'pcm16', rateHz: 16000 } as const
+
+type Tap = typeof t
+type Stage = Awaited<ReturnType<typeof open>>
+
+async function open(t: Pick<Tap, 'teardown'>, options: { failsToOpen?: string; withoutLeg?: boolean } = {}) {
+  const log = createQuietLog()
+  const clock = createHandClock()
+  const bus = createLocalBus({ log, clock })
+  const leg = createScriptedLeg(bus, callId)
+  if (options.withoutLeg) leg.close()
+  const engine = createScriptedEngine(options)
+  const facts: CallFact[] = []
+  const messages: ServerMessage[] = []
+  const conversation = createConversation(
+    {
+      callId,
+      epoch: 3,
+      bus,
+      engine,
+      clock,
+      log,
+      post: (fact) => void facts.push(fact),
+      signal: (m) => void messages.push(m),
+    },
+    {
+      config: {
+        callId,
+        direction: 'inbound',
+        language: 'en',
+        worker: effectiveConfigOf(),
+        script: null,
+        instructions: null,
+        context: null,
+        customer: null,
+        memory: null,
+      },
+      recording: { key: 'a/b.wav', mode: 'split' },
+      answeredAt: clock.now(),
+      turns: 0,
+    },
+  )
+  const unsubscribe = bus.subscribe('call.*.leg.event', (message) =>
+    conversation.legEvent(JSON.parse(new TextDecoder().decode(message.payload))),
+  )
+  t.teardown(async () => {
+    unsubscribe.close()
+    await bus.close()
+  })
+  await conversation.open()
+  const turns = () => facts.flatMap((fact) => (fact.type === 'turn_committed' ? [fact.turn] : []))
+  return { bus, clock, leg, engine, facts, messages, conversation, turns, settle: () => bus.flush() }
+}
+
+async function playAll(stage: Stage, frames: number): Promise<void> {
+  await stage.settle()
+  stage.leg.play(frames)
+  await stage.settle()
+}
+
+t.test('what the agent says becomes a turn when it has been heard, with its offsets from the answer', async (t) => {
+  const stage = await open(t)
+  stage.clock.advance(1500)
+  stage.engine.say('a', 'Good morning', 50)
+  await playAll(stage, 49)
+  t.same(stage.turns(), [], 'not before the last frame was played')
+  await playAll(stage, 1)
+  t.match(stage.turns(), [{ role: 'agent', text: 'Good morning', from: 1500, to: 2500, source: 'scripted' }])
+  t.same(stage.engine.told, ['played:a'])
+})
+
+t.test('a caller who speaks over the agent silences it, and the turn says only what was heard', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'one two three four five six seven eight nine ten', 100)
+  await playAll(stage, 40)
+  stage.engine.emit({ type: 'user_speech_started', at: 800 })
+  await stage.settle()
+  await stage.settle()
+  t.equal(stage.leg.waiting(), 0, 'the leg forgot what was not played')
+  t.same(stage.engine.told, ['interrupt:a@800'])
+  t.match(stage.turns(), [{ text: 'one two three four', from: 0, to: 800 }])
+  t.ok(stage.messages.some((message) => message.type === 'interrupted'))
+})
+
+t.test('an utterance that nobody heard leaves no turn, and a silent agent is not interrupted', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'never heard', 10)
+  stage.engine.emit({ type: 'user_speech_started', at: 0 })
+  await stage.settle()
+  await stage.settle()
+  t.same(stage.turns(), [])
+  t.same(stage.engine.told, ['interrupt:nothing'])
+  stage.engine.emit({ type: 'user_speech_started', at: 400 })
+  await stage.settle()
+  t.equal(stage.engine.told.length, 1)
+})
+
+t.test("the caller's words become a turn when they are final; partial ones are only shown", async (t) => {
+  const stage = await open(t)
+  const words = { type: 'user_text', confidence: 0.9, from: 100, to: 900 } as const
+  stage.engine.emit({ ...words, text: 'ye', isFinal: false })
+  stage.engine.emit({ type: 'memory', memory: { step: 2 } })
+  stage.engine.emit({ ...words, text: 'yes', isFinal: true })
+  t.match(stage.messages, [{ type: 'transcript', role: 'user', text: 'ye', isFinal: false, turnIndex: 0 }])
+  t.match(stage.facts, [
+    {
+      type: 'turn_committed',
+      turn: { role: 'user', text: 'yes', from: 100, to: 900, confidence: 0.9 },
+      memory: { step: 2 },
+    },
+  ])
+})
+
+t.test('the call ends when the last words of the agent have been heard, not before', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('bye', 'Goodbye', 20)
+  stage.engine.emit({ type: 'finished', nextAction: 'call_back' })
+  await playAll(stage, 19)
+  t.notOk(stage.facts.some((fact) => fact.type === 'agent_finished'))
+  stage.engine.emit({ type: 'user_speech_started', at: 100 })
+  await stage.settle()
+  t.equal(stage.leg.waiting(), 1, 'last words are not interrupted')
+  await playAll(stage, 1)
+  t.match(stage.facts.at(-1), { type: 'agent_finished', nextAction: 'call_back' })
+})
+
+t.test("the caller's frames reach the engine; frames of another epoch do not", async (t) => {
+  const stage = await open(t)
+  stage.leg.speak(3)
+  stage.leg.speak(2)
+  stage.leg.event({ type: 'dtmf', digit: '5' })
+  await stage.settle()
+  t.equal(stage.engine.heardFrames(), 1)
+  t.same(stage.engine.told, ['dtmf:5'])
+})
+
+t.test('stopping commits what was heard so far and closes the session once', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'alpha beta gamma delta', 40)
+  await playAll(stage, 20)
+  await stage.conversation.stop()
+  await stage.conversation.stop()
+  t.match(stage.turns(), [{ text: 'alpha beta' }])
+  t.same(stage.engine.told, ['close'])
+  stage.engine.say('b', 'after the end', 2)
+  await stage.settle()
+  t.equal(stage.leg.waiting(), 0)
+})
+
+t.test('an engine that cannot open, and a leg that is gone, are facts for the call', async (t) => {
+  const broken = await open(t, { failsToOpen: 'no key' })
+  t.match(broken.facts, [{ type: 'engine_failed', details: 'no key' }])
+  const alone = await open(t, { withoutLeg: true })
+  t.match(alone.facts, [{ type: 'leg_disconnected', cause: 'failed' }])
+})
+
+t.test('sound of any length is cut into whole frames and nothing of it is lost', async (t) => {
+  const random = createRandom(7)
+  for (let round = 0; round < 50; round++) {
+    const line = createAgentLine(pcm16)
+    const sound = Uint8Array.from({ length: 2 * (1 + random.below(5000)) }, () => random.below(256))
+    const sent: Uint8Array[] = []
+    for (let at = 0; at < sound.length;) {
+      const until = Math.min(sound.length, at + 2 * (1 + random.below(900)))
+      sent.push(...line.audio('a', sound.subarray(at, until), 0).map((frame) => frame.payload))
+      at = until
+    }
+    sent.push(...line.finish('a', 0).map((frame) => frame.payload))
+    const joined = Buffer.concat(sent)
+    if (!joined.subarray(0, sound.length).equals(sound)) t.fail('sound was changed', { round })
+    if (joined.length % 640 !== 0 || joined.length - sound.length >= 640) t.fail('frames are not whole', { round })
+  }
+  t.equal(heardText('yes of course', 1, 1), 'yes of course')
+  t.equal(heardText('yes of course', 0, 10), '')
+})

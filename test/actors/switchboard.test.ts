@@ -1,0 +1,361 @@
+/** Calls on a real database: what is committed, who owns a call, what survives the death of a node. Engine and leg are scripted. */
+import { randomBytes, createSecretKey } from 'node:crypto'
+import t from 'tap'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import { createAdmission } from '../../actors/call/admission.ts'
+import type { WorkerRequestResult } from '../../actors/call/call-performer.ts'
+import { createWebCallCreator } from '../../actors/call/create-web-call.ts'
+import { replay } from '../../actors/call/replay.ts'
+import { expireTokenWork } from '../../actors/call/expire-token.ts'
+import { createPostProcessing } from '../../actors/post-processing.ts'
+import { createScheduler } from '../../actors/scheduler.ts'
+import { createSwitchboard } from '../../actors/switchboard.ts'
+import type { Bus } from '../../model/bus.ts'
+import { subjectsOf } from '../../model/bus.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
+import { Problem } from '../../model/problem.ts'
+import type { RecordingStore } from '../../model/recording-store.ts'
+import { type ServerMessage } from '../../model/signaling.ts'
+import type { WebCallRequest } from '../../model/web-call.ts'
+import { findCall } from '../../store/calls.ts'
+import { listCallEvents } from '../../store/call-steps.ts'
+import { createSecretBox } from '../../store/secret-box.ts'
+import type { Sql } from '../../store/sql.ts'
+import { createSubscription } from '../../store/subscriptions.ts'
+import { listTurns } from '../../store/transcripts.ts'
+import { openTestDatabase } from '../fake/database.ts'
+import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { createScriptedEngine } from '../fake/scripted-engine.ts'
+import { createScriptedLeg } from '../fake/scripted-leg.ts'
+import { createTenant, newId, type Tenant } from '../fake/tenant.ts'
+
+type Tap = typeof t
+type Shared = { sql: Sql; bus: Bus; clock: HandClock }
+
+const box = createSecretBox(createSecretKey(randomBytes(32)))
+const recordings: RecordingStore = {
+  create: () => {
+    throw new Error('the leg records, not the actor')
+  },
+  read: () => Promise.resolve(null),
+}
+
+async function openShared(t: Pick<Tap, 'teardown'>): Promise<Shared> {
+  const clock = createHandClock()
+  const { sql } = await openTestDatabase(t)
+  const bus = createLocalBus({ log: createQuietLog(), clock })
+  t.teardown(() => bus.close())
+  return { sql, bus, clock }
+}
+
+/** One node of the service, without edges. */
+async function openNode(shared: Shared, hook: () => Promise<WorkerRequestResult> = async () => ({ kind: 'none' })) {
+  const { sql, bus, clock } = shared
+  const log = createQuietLog()
+  const nodeId = newId<'node'>()
+  const engine = createScriptedEngine()
+  const asked: unknown[] = []
+  const deps = {
+    ...shared,
+    log,
+    nodeId,
+    newId,
+    box,
+    engines: new Map([['embedded', engine]] as const),
+    askWorkerRequest: (question: unknown) => (asked.push(question), hook()),
+    wakeDeliveries: () => {},
+    wakeJobs: () => void scheduler.wake(),
+  }
+  const switchboard = createSwitchboard(deps)
+  const scheduler = createScheduler({
+    sql,
+    clock,
+    nodeId,
+    log,
+    work: {
+      expire_token: expireTokenWork({ sql, clock, switchboard }),
+      post_process: createPostProcessing({ sql, switchboard, recordings }),
+    },
+  })
+  await switchboard.start()
+  return {
+    nodeId: nodeId as NodeId,
+    log,
+    engine,
+    asked,
+    switchboard,
+    scheduler,
+    createWebCall: createWebCallCreator(deps),
+    admission: createAdmission({ sql, clock, switchboard }),
+    bus,
+    async close() {
+      await scheduler.close()
+      await switchboard.close(0)
+    },
+  }
+}
+
+/** Messages for the browser of one call, and a wait for the first that fits. */
+function listen(bus: Bus, callId: CallId) {
+  const messages: ServerMessage[] = []
+  let notice = () => {}
+  const subscription = bus.subscribe(subjectsOf(callId).signal, ({ payload }) => {
+    messages.push(JSON.parse(new TextDecoder().decode(payload)) as ServerMessage)
+    notice()
+  })
+  return {
+    messages,
+    close: () => subscription.close(),
+    async until(fits: (message: ServerMessage) => boolean): Promise<void> {
+      while (!messages.some(fits)) await new Promise<void>((resolve) => (notice = resolve))
+    },
+  }
+}
+const status = (wanted: string) => (message: ServerMessage) => message.type === 'status' && message.status === wanted
+
+async function beginCall(
+  shared: Shared,
+  node: Awaited<ReturnType<typeof openNode>>,
+  request: Partial<WebCallRequest> = {},
+) {
+  const tenant = await createTenant(shared.sql, { slug: newId() })
+  const created = await node.createWebCall(tenant.accountId, { workerId: tenant.workerId, ...request })
+  const leg = createScriptedLeg(shared.bus, created.callId)
+  const browser = listen(shared.bus, created.callId)
+  return { ...tenant, ...created, leg, browser }
+}
+
+t.test('a web call lives in the database from its creation to its end, and its log replays', async (t) => {
+  const shared = await openShared(t)
+  const node = await openNode(shared)
+  t.teardown(() => node.close())
+  const call = await beginCall(shared, node, { metadata: { ticket: 7 } })
+  t.match(await findCall(shared.sql, call.accountId, call.callId), { progress: 'scheduled', direction: 'inbound' })
+
+  t.notOk((await node.admission.admit(call.token, null)) instanceof Problem)
+  call.leg.event({ type: 'connected', providerStatus: 'connected' })
+  await call.browser.until(status('in_progress'))
+  while (node.engine.configs.length === 0) await shared.bus.flush()
+  node.engine.say('a', 'Hello', 5)
+  await shared.bus.flush()
+  call.leg.play(5)
+  await call.browser.until((message) => message.type === 'transcript' && message.isFinal)
+  node.engine.emit({ type: 'finished', nextAction: null })
+  await call.browser.until(status('completed'))
+  await node.scheduler.idle()
+
+  t.match(await findCall(shared.sql, call.accountId, call.callId), {
+    progress: 'completed',
+    postProcessingStatus: 'completed',
+  })
+  t.match(await listTurns(shared.sql, call.accountId, call.callId), [{ role: 'agent', text: 'Hello', turnIndex: 0 }])
+  t.same(
+    call.leg.commands.map((command) => command.type),
+    ['start', 'close'],
+  )
+  const events = await listCallEvents(shared.sql, call.callId)
+  t.same(replay(events).differences, [])
+  t.equal(node.switchboard.running(), 0, 'no actor is left in memory')
+  t.equal(shared.clock.pending(), 2, 'heartbeat and scheduler wait, no deadline of the call does')
+})
+
+t.test('a token works once, for the allowed origin, and until it expires', async (t) => {
+  const shared = await openShared(t)
+  const node = await openNode(shared)
+  t.teardown(() => node.close())
+  const call = await beginCall(shared, node, { allowedOrigins: ['https://app.example.com'] })
+  const problemOf = async (token: string, origin: string | null) => {
+    const answer = await node.admission.admit(token, origin)
+    return answer instanceof Problem ? answer.type : null
+  }
+  t.equal(await problemOf('nonsense', null), 'UNAUTHORIZED')
+  t.equal(await problemOf(call.token, 'https://evil.example.com'), 'ORIGIN_NOT_ALLOWED')
+  t.equal(await problemOf(call.token, null), 'ORIGIN_NOT_ALLOWED')
+  const both = await Promise.all([
+    problemOf(call.token, 'https://app.example.com'),
+    problemOf(call.token, 'https://app.example.com'),
+  ])
+  t.same(both.sort(), ['UNAUTHORIZED', null].sort(), 'of two at once one gets in')
+
+  const late = await beginCall(shared, node)
+  shared.clock.advance(120_001)
+  t.equal(await problemOf(late.token, null), 'UNAUTHORIZED')
+  await node.scheduler.idle()
+  t.match(await findCall(shared.sql, late.accountId, late.callId), {
+    outcome: 'failed',
+    failedReason: 'webrtc_client_never_connected',
+  })
+})
+
+t.test('a resume token works once and is replaced', async (t) => {
+  const shared = await openShared(t)
+  const node = await openNode(shared)
+  t.teardown(() => node.close())
+  const call = await beginCall(shared, node)
+  const first = await node.admission.admit(call.token, null)
+  if (first instanceof Problem) return t.fail('was not admitted')
+  const second = await node.admission.resume(first.resumeToken, null)
+  if (second instanceof Problem) return t.fail('could not resume')
+  t.not(second.resumeToken, first.resumeToken)
+  t.ok((await node.admission.resume(first.resumeToken, null)) instanceof Problem)
+  t.equal(second.sessionId, call.sessionId)
+})
+
+t.test(
+  'the answer of call.worker_request changes the call: config, instructions, metadata, tools with sealed secrets',
+  async (t) => {
+    const shared = await openShared(t)
+    const tool = {
+      name: 'book',
+      description: '',
+      deliveryUrl: 'https://example.com/tool',
+      signingSecret: 'top-secret-1',
+    }
+    const node = await openNode(shared, async () => ({
+      kind: 'answered',
+      answer: { config: { voiceId: 'slt' }, instructions: 'Be brief.', metadata: { from: 'hook' }, tools: [tool] },
+    }))
+    t.teardown(() => node.close())
+    const call = await beginCall(shared, node, { metadata: { from: 'creation' }, voiceId: 'rms' })
+    await node.admission.admit(call.token, null)
+    call.leg.event({ type: 'connected', providerStatus: 'connected' })
+    await call.browser.until(status('in_progress'))
+    while (node.engine.configs.length === 0) await shared.bus.flush()
+    t.match(node.asked, [
+      { callId: call.callId, direction: 'inbound', transport: 'webrtc', metadata: { from: 'creation' } },
+    ])
+    t.match(node.engine.configs, [{ instructions: 'Be brief.', worker: { voiceId: 'slt' } }])
+    const [row] = await shared.sql<{ metadata: unknown; externalTools: { signingSecret: string }[] }[]>`
+    select metadata, external_tools from calls where id = ${call.callId}`
+    t.same(row?.metadata, { from: 'hook' })
+    t.equal(box.open(row?.externalTools[0]?.signingSecret ?? ''), 'top-secret-1')
+    const everything = JSON.stringify(await listCallEvents(shared.sql, call.callId))
+    t.notOk(everything.includes('top-secret-1'), 'no secret in the log of the call')
+  },
+)
+
+t.test(
+  'a node that died loses its calls to another, which goes on with the conversation; the dead one is fenced',
+  async (t) => {
+    const shared = await openShared(t)
+    const dying = await openNode(shared)
+    const call = await beginCall(shared, dying)
+    await dying.admission.admit(call.token, null)
+    call.leg.event({ type: 'connected', providerStatus: 'connected' })
+    await call.browser.until(status('in_progress'))
+    while (dying.engine.configs.length === 0) await shared.bus.flush()
+    dying.engine.emit({ type: 'memory', memory: { step: 4 } })
+    dying.engine.emit({ type: 'user_text', text: 'yes', isFinal: true, confidence: 1, from: 0, to: 500 })
+    await call.browser.until((message) => message.type === 'transcript' && message.isFinal)
+
+    // The node hangs for longer than its lease: its clock stands still while the other node's goes on.
+    const elsewhere = createHandClock(shared.clock.now() + 60_000)
+    const heir = await openNode({ ...shared, clock: elsewhere })
+    t.teardown(() => heir.close())
+    while (heir.engine.configs.length === 0) await shared.bus.flush()
+    t.match(heir.engine.configs, [{ memory: { step: 4 } }])
+    t.match(
+      call.leg.commands.map((command) => [command.type, command.epoch]),
+      [
+        ['start', 1],
+        ['start', 2],
+      ],
+    )
+
+    dying.engine.emit({ type: 'user_text', text: 'from the grave', isFinal: true, confidence: 1, from: 0, to: 500 })
+    await dying.switchboard.deliver(call.callId, { type: 'noted', key: 'a', value: 1 }).catch(() => false)
+    const turns = await listTurns(shared.sql, call.accountId, call.callId)
+    t.same(
+      turns.map((turn) => turn.text),
+      ['yes'],
+      'what the fenced actor wants to write changes nothing',
+    )
+    await dying.scheduler.close()
+  },
+)
+
+t.test('a call whose leg went down with its process ends when it is taken over', async (t) => {
+  const shared = await openShared(t)
+  const dying = await openNode(shared)
+  const call = await beginCall(shared, dying)
+  await dying.admission.admit(call.token, null)
+  call.leg.event({ type: 'connected', providerStatus: 'connected' })
+  await call.browser.until(status('in_progress'))
+  call.leg.close()
+  const heir = await openNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
+  t.teardown(() => heir.close())
+  await call.browser.until(status('completed'))
+  await heir.scheduler.idle()
+  t.match(await findCall(shared.sql, call.accountId, call.callId), {
+    outcome: 'completed',
+    postProcessingStatus: 'completed',
+  })
+  await dying.scheduler.close()
+})
+
+t.test('a call of a live node gets its facts over the bus from any other node', async (t) => {
+  const shared = await openShared(t)
+  const [one, two] = [await openNode(shared), await openNode(shared)]
+  t.teardown(async () => {
+    await one.close()
+    await two.close()
+  })
+  const call = await beginCall(shared, one)
+  await one.admission.admit(call.token, null)
+  t.ok(await two.switchboard.deliver(call.callId, { type: 'hang_up_requested' }))
+  await call.browser.until(status('canceled'))
+  t.notOk(
+    await two.switchboard.deliver(newId<'call'>(), { type: 'hang_up_requested' }),
+    'an unknown call takes nothing',
+  )
+})
+
+t.test(
+  'deliveries are written in the transaction of the step that causes them, call.ended once and last',
+  async (t) => {
+    const shared = await openShared(t)
+    const node = await openNode(shared)
+    t.teardown(() => node.close())
+    const tenant = await createTenant(shared.sql)
+    const request = { eventType: '*', url: 'https://example.com/hook' } as const
+    await createSubscription(shared.sql, box, { accountId: tenant.accountId, request, newId, now: shared.clock.now() })
+    const call = await node.createWebCall(tenant.accountId, { workerId: tenant.workerId, metadata: { a: 1 } })
+    shared.clock.advance(120_001)
+    await node.scheduler.idle()
+    const rows = await shared.sql<
+      { body: string }[]
+    >`select body from deliveries where call_id = ${call.callId} order by seq`
+    const events = rows.map(({ body }) => JSON.parse(body) as { type: string; data: Record<string, unknown> })
+    t.same(
+      events.map(({ type, data }) => [type, data['status']]),
+      [
+        ['call.status_update', 'scheduled'],
+        ['call.status_update', 'failed'],
+        ['call.ended', 'failed'],
+      ],
+    )
+    t.match(events.at(-1)?.data, {
+      failedReason: 'webrtc_client_never_connected',
+      recordingAvailable: false,
+      metadata: { a: 1 },
+    })
+    t.notOk('transcript' in (events.at(-1)?.data ?? {}), 'a call that never connected has no transcript')
+  },
+)
+
+t.test('what a web call cannot have is refused with the field or the reason', async (t) => {
+  const shared = await openShared(t)
+  const node = await openNode(shared)
+  t.teardown(() => node.close())
+  const full = await createTenant(shared.sql, { slug: 'full', maxConcurrentCalls: 1 })
+  const idle = await createTenant(shared.sql, { slug: 'idle', isActive: false })
+  await node.createWebCall(full.accountId, { workerId: full.workerId })
+  const refusal = (tenant: Tenant, workerId: string) =>
+    node.createWebCall(tenant.accountId, { workerId }).catch((error: unknown) => error)
+  t.match(await refusal(full, full.workerId), { type: 'WEB_CALL_CAPACITY_EXCEEDED' })
+  t.match(await refusal(idle, idle.workerId), { type: 'WORKER_INACTIVE' })
+  const unknown = { type: 'VALIDATION_FAILED', issues: [{ path: 'workerId' }] }
+  t.match(await refusal(full, idle.workerId), unknown, "another account's worker")
+  t.match(await refusal(full, 'x'), unknown)
+})

@@ -1,0 +1,51 @@
+/** Owns a voice engine that says what the test says and remembers what it was told. A real implementation of the port, without sound of its own. */
+import type { Frame } from '../../model/frame.ts'
+import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
+
+export type ScriptedEngine = VoiceEngine & {
+  /** Speaks as the engine in the newest session. */
+  emit(event: EngineEvent): void
+  /** `frames` frames of sound as one utterance, complete. */
+  say(itemId: string, text: string, frames: number): void
+  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `close`. */
+  readonly told: string[]
+  readonly configs: EngineConfig[]
+  heardFrames(): number
+}
+
+export function createScriptedEngine(options: { failsToOpen?: string } = {}): ScriptedEngine {
+  const told: string[] = []
+  const configs: EngineConfig[] = []
+  let heard = 0
+  let emit: (event: EngineEvent) => void = () => {}
+  const speak = (event: EngineEvent): void => emit(event)
+  const format = { encoding: 'pcm16', rateHz: 16000 } as const
+  return {
+    name: 'scripted',
+    hears: format,
+    speaks: format,
+    told,
+    configs,
+    heardFrames: () => heard,
+    emit: speak,
+    say(itemId, text, frames) {
+      speak({ type: 'agent_text', itemId, text })
+      const payload: Frame['payload'] = new Uint8Array(640 * frames).fill(1)
+      speak({ type: 'audio', itemId, payload })
+      speak({ type: 'item_done', itemId })
+    },
+    open(config, listener) {
+      if (options.failsToOpen) return Promise.reject(new Error(options.failsToOpen))
+      configs.push(config)
+      emit = listener
+      return Promise.resolve({
+        hear: () => void heard++,
+        interrupt: (item) => void told.push(item ? `interrupt:${item.itemId}@${item.playedMs}` : 'interrupt:nothing'),
+        played: (itemId) => void told.push(`played:${itemId}`),
+        dtmf: (digit) => void told.push(`dtmf:${digit}`),
+        close: () => void told.push('close'),
+      })
+    },
+    close: () => Promise.resolve(),
+  }
+}
