@@ -1,0 +1,66 @@
+/** Owns the routes that read calls. rest-api-and-webhooks.md, Phone calls. */
+import { createRoute, z } from '@hono/zod-openapi'
+import type { AccountId } from '../model/ids.ts'
+import { AudioDownload, PhoneCall, toPhoneCall, toTranscriptSegment, TranscriptSegment } from '../model/phone-call.ts'
+import { findCall, type CallRow } from '../store/calls.ts'
+import { listTurns } from '../store/transcripts.ts'
+import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { answerOf, named, security } from './openapi.ts'
+import { publicUrlOf } from './public-url.ts'
+import { linkLifetime, recordingLinkOf } from './recording-link.ts'
+
+const phoneCall = '/v1/accounts/{accountId}/phone-calls/{phoneCallId}'
+const middleware = [ownAccountOnly]
+const params = z.object({ accountId: z.string(), phoneCallId: z.string() })
+
+const get = createRoute({
+  method: 'get',
+  path: phoneCall,
+  security,
+  middleware,
+  request: { params },
+  responses: answerOf(named('PhoneCall', PhoneCall), 'The call.'),
+})
+
+const getTranscript = createRoute({
+  method: 'get',
+  path: `${phoneCall}/transcript`,
+  security,
+  middleware,
+  request: { params },
+  responses: answerOf(z.array(named('TranscriptSegment', TranscriptSegment)), 'What was said, in order.'),
+})
+
+const getAudioUrl = createRoute({
+  method: 'get',
+  path: `${phoneCall}/audio/url`,
+  security,
+  middleware,
+  request: { params },
+  responses: answerOf(named('AudioDownload', AudioDownload), 'A link to the recording, good for 15 minutes.'),
+})
+
+export function addPhoneCallRoutes(app: Api, deps: ApiDeps): void {
+  const { sql, recordings, recordingUrlKey, publicUrl, clock } = deps
+  const callOf = async (accountId: AccountId, phoneCallId: string): Promise<CallRow> => {
+    const call = await findCall(sql, accountId, idOf<'call'>(phoneCallId))
+    if (!call) throw notFound()
+    return call
+  }
+
+  app.openapi(get, async (c) => {
+    const call = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)
+    return c.json(toPhoneCall(call), 200)
+  })
+  app.openapi(getTranscript, async (c) => {
+    const { accountId, id } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)
+    return c.json((await listTurns(sql, accountId, id)).map(toTranscriptSegment), 200)
+  })
+  app.openapi(getAudioUrl, async (c) => {
+    const { accountId, id, recordingKey } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)
+    if (recordingKey === null || !(await recordings.read(recordingKey))) throw notFound()
+    const link = recordingLinkOf(recordingUrlKey, accountId, id, clock.now() + linkLifetime)
+    return c.json({ id, url: `${publicUrlOf(publicUrl, c.req.raw)}${link}` }, 200)
+  })
+}

@@ -1,0 +1,9 @@
+/** Owns the addresses that answers name: the configured public URL, else the host the request came to. */
+
+/** Without a slash at the end. */
+export function publicUrlOf(configured: string | null, request: Request): string {
+  return (configured ?? new URL(request.url).origin).replace(/\/+$/, '')
+}
+
+/** decisions.md, Web calls and the signaling socket: `wss` behind TLS, `ws` on a plain host. */
+export const signalingUrlOf = (publicUrl: string): string => `${publicUrl.replace(/^http/, 'ws')}/v1/signaling`

@@ -1,0 +1,29 @@
+/**
+ * Owns links to recordings: whoever has one may listen until it expires, no key asked. The signature covers the recording and the time,
+ * so neither can be exchanged. decisions.md, Recordings.
+ */
+import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto'
+import type { AccountId, CallId } from '../model/ids.ts'
+
+export const recordingsPath = '/v1/recordings'
+export const linkLifetime = 15 * 60_000
+
+/** `expires` is ms since the epoch. */
+export function recordingLinkOf(key: KeyObject, accountId: AccountId, callId: CallId, expires: number): string {
+  const path = `${recordingsPath}/${accountId}/${callId}.wav`
+  return `${path}?expires=${expires}&signature=${signatureOf(key, path, String(expires)).toString('base64url')}`
+}
+
+export function linkIsGood(
+  key: KeyObject,
+  link: { readonly path: string; readonly expires: string; readonly signature: string },
+  now: number,
+): boolean {
+  const given = Buffer.from(link.signature, 'base64url')
+  const right = signatureOf(key, link.path, link.expires)
+  if (given.length !== right.length || !timingSafeEqual(given, right)) return false
+  return Number(link.expires) > now
+}
+
+const signatureOf = (key: KeyObject, path: string, expires: string): Buffer =>
+  createHmac('sha256', key).update(`${path}\n${expires}`).digest()

@@ -1,0 +1,71 @@
+/** Owns the download of recordings: signed links, ranges, HEAD. RFC 9110 sections 13.1.5 and 14. */
+import { z } from '@hono/zod-openapi'
+import { toId } from '../model/ids.ts'
+import { Problem } from '../model/problem.ts'
+import type { RecordingReader } from '../model/recording-store.ts'
+import { notFound } from './authenticate.ts'
+import { byteRangeOf } from './byte-range.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { linkIsGood, recordingsPath } from './recording-link.ts'
+import { renderProblem } from './render.ts'
+
+export function addRecordingRoutes(app: Api, { recordings, recordingUrlKey, clock }: ApiDeps): void {
+  describe(app)
+  app.get(`${recordingsPath}/:accountId/:fileName`, async (c) => {
+    const { expires = '', signature = '' } = c.req.query()
+    if (!linkIsGood(recordingUrlKey, { path: c.req.path, expires, signature }, clock.now()))
+      throw new Problem('UNAUTHORIZED', 'The link is not valid, or not any more. Ask for a new one.')
+    const { accountId, fileName } = c.req.param()
+    const callId = fileName.endsWith('.wav') ? toId<'call'>(fileName.slice(0, -'.wav'.length)) : null
+    const recording = callId && (await recordings.read(`${accountId}/${callId}.wav`))
+    if (!recording) throw notFound()
+    return answer(c.req.raw, recording, fileName, c.env.requestId)
+  })
+}
+
+function answer(request: Request, recording: RecordingReader, fileName: string, requestId: string): Response {
+  const { size } = recording
+  const headers = new Headers({
+    'content-type': 'audio/wav',
+    'content-disposition': `attachment; filename="${fileName}"`,
+    'accept-ranges': 'bytes',
+    // A finished recording never changes.
+    etag: `"${fileName}-${size}"`,
+  })
+  const range = rangeOf(request, size, headers.get('etag'))
+  if (range === 'unsatisfiable') return unsatisfiable(size, requestId)
+  const { from, to } = range ?? { from: 0, to: size - 1 }
+  headers.set('content-length', String(to - from + 1))
+  if (range) headers.set('content-range', `bytes ${from}-${to}/${size}`)
+  const silent = request.method === 'HEAD' || size === 0
+  return new Response(silent ? null : recording.stream(from, to), { status: range ? 206 : 200, headers })
+}
+
+/** A range is for GET only, and only while the client continues the same file. */
+function rangeOf(request: Request, size: number, etag: string | null) {
+  const condition = request.headers.get('if-range')
+  if (request.method !== 'GET' || (condition !== null && condition !== etag)) return null
+  return byteRangeOf(request.headers.get('range') ?? undefined, size)
+}
+
+function unsatisfiable(size: number, requestId: string): Response {
+  const problem = new Problem('RANGE_NOT_SATISFIABLE', `The recording has ${size} bytes.`)
+  return renderProblem(problem, requestId, { 'content-range': `bytes */${size}` })
+}
+
+/** By hand: the router has no parameter that ends before `.wav`. */
+function describe(app: Api): void {
+  const audio = { 'audio/wav': { schema: { type: 'string', format: 'binary' } as const } }
+  app.openAPIRegistry.registerPath({
+    method: 'get',
+    path: `${recordingsPath}/{accountId}/{callId}.wav`,
+    request: {
+      params: z.object({ accountId: z.string(), callId: z.string() }),
+      query: z.object({ expires: z.string(), signature: z.string() }),
+    },
+    responses: {
+      200: { description: 'The recording.', content: audio },
+      206: { description: 'A part of it.', content: audio },
+    },
+  })
+}

@@ -1,0 +1,55 @@
+/**
+ * Owns how an error becomes an answer, in one place for the whole API: problems as they are, an unreachable database as 503, anything
+ * else as 500 with its cause in the log and nothing of it in the body. decisions.md, Errors.
+ */
+import { HTTPException } from 'hono/http-exception'
+import type { NewId } from '../model/ids.ts'
+import type { Log } from '../model/log.ts'
+import { errorBodyOf, Problem } from '../model/problem.ts'
+import { databaseUnreachable } from './database-unreachable.ts'
+import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
+
+/** Seconds. About what a database takes to come back from a restart. */
+const retryAfter = '5'
+
+export function renderProblem(
+  problem: Problem,
+  requestId: string,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  const body = errorBodyOf(problem, requestId)
+  return Response.json(body, { status: body.statusCode, headers: { ...headersOf(problem), ...headers } })
+}
+
+/** Logs what is no problem of the client's, once. */
+export function renderError(error: unknown, request: Request, requestId: string, log: Log): Response {
+  const problem = toProblem(error)
+  if (problem) return renderProblem(problem, requestId)
+  const fields = { requestId, method: request.method, path: new URL(request.url).pathname, cause: error }
+  if (databaseUnreachable(error)) {
+    log.warn('the database cannot be reached', fields)
+    return renderProblem(new Problem('SERVICE_UNAVAILABLE', 'The service is not available. Try again soon.'), requestId)
+  }
+  log.error('request failed', fields)
+  return renderProblem(new Problem('INTERNAL', 'Something went wrong on our side.'), requestId)
+}
+
+/** For the listener, which refuses such a body before the API sees the request. */
+export function renderTooLarge(request: Request, newId: NewId): Response {
+  const requestId = requestIdOf(request, newId)
+  const problem = new Problem('PAYLOAD_TOO_LARGE', 'The body of a request may have 1 MiB at most.')
+  return withStandardHeaders(renderProblem(problem, requestId), request, requestId)
+}
+
+function toProblem(error: unknown): Problem | null {
+  if (error instanceof Problem) return error
+  if (!(error instanceof HTTPException)) return null
+  if (error.status === 415) return new Problem('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json.')
+  return error.status === 400 ? new Problem('INVALID_JSON', 'The body is not JSON.') : null
+}
+
+function headersOf({ type }: Problem): Record<string, string> {
+  if (type === 'SERVICE_UNAVAILABLE') return { 'retry-after': retryAfter }
+  // RFC 9110 section 15.5.2 asks for a challenge; no browser knows this scheme, so none asks its user.
+  return type === 'UNAUTHORIZED' ? { 'www-authenticate': 'ApiKey' } : {}
+}

@@ -1,0 +1,26 @@
+/** Owns what every answer carries, good or bad: the request's id and the headers that keep a browser from doing more with it than read it. */
+import type { NewId } from '../model/ids.ts'
+
+const always = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+} as const
+const oneYear = 'max-age=31536000'
+const sane = /^[\w.:+/=-]{1,128}$/
+
+/** The client's own when it is short and plain (it is written to logs), else a new one. */
+export function requestIdOf(request: Request, newId: NewId): string {
+  const given = request.headers.get('x-request-id')
+  return given !== null && sane.test(given) ? given : newId<'request'>()
+}
+
+export function withStandardHeaders(response: Response, request: Request, requestId: string): Response {
+  const { headers } = response
+  headers.set('x-request-id', requestId)
+  for (const [name, value] of Object.entries(always)) headers.set(name, value)
+  if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')
+  if (request.url.startsWith('https:')) headers.set('strict-transport-security', oneYear)
+  return response
+}

@@ -1,0 +1,53 @@
+/** Owns the routes that create web calls: with a key, and for the demo page without. rest-api-and-webhooks.md, Web calls. */
+import { createRoute, z } from '@hono/zod-openapi'
+import { Problem } from '../model/problem.ts'
+import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/web-call.ts'
+import { ownAccountOnly } from './authenticate.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { isLoopbackAddress, isLoopbackHost } from './loopback.ts'
+import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { publicUrlOf, signalingUrlOf } from './public-url.ts'
+import { readJson } from './read-json.ts'
+
+const create = createRoute({
+  method: 'post',
+  path: '/v1/accounts/{accountId}/web-calls',
+  security,
+  middleware: [ownAccountOnly, readJson],
+  request: { params: z.object({ accountId: z.string() }), body: bodyOf(named('WebCallRequest', WebCallRequest)) },
+  responses: answerOf(named('WebCallSession', WebCallSession), 'What a browser needs to join the call.'),
+})
+
+export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUrl }: ApiDeps): void {
+  app.openapi(create, async (c) => {
+    const created = await createWebCall(c.get('accountId'), c.req.valid('json'))
+    return c.json(sessionOf(created, publicUrlOf(publicUrl, c.req.raw), iceServers()), 200)
+  })
+}
+
+/**
+ * Takes the place of an integrator's own server, so that no key ever reaches the page. It answers this machine's own browsers and
+ * only the page of this very host: neither other sites nor names that were rebound to a loopback address.
+ */
+export function addDemoRoute(app: Api, { createWebCall, iceServers, demo }: ApiDeps): void {
+  if (!demo) return
+  app.post('/demo/session', async (c) => {
+    const host = c.req.header('host') ?? new URL(c.req.url).host
+    const origin = c.req.header('origin')
+    const own = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
+    if (!isLoopbackAddress(c.env.info.remoteAddress) || !isLoopbackHost(host) || !own)
+      throw new Problem('ORIGIN_NOT_ALLOWED', 'The demo answers its own page on this machine only.')
+    const allowedOrigins = origin === undefined ? {} : { allowedOrigins: [origin] }
+    const created = await createWebCall(demo.accountId, { workerId: demo.workerId, ...allowedOrigins })
+    return c.json(sessionOf(created, publicUrlOf(null, c.req.raw), iceServers()), 200)
+  })
+}
+
+function sessionOf(
+  created: CreatedWebCall,
+  publicUrl: string,
+  iceServers: WebCallSession['iceServers'],
+): WebCallSession {
+  const { callId, sessionId, token, expiresAt } = created
+  return { callId, sessionId, signalingUrl: signalingUrlOf(publicUrl), token, iceServers, expiresAt }
+}

@@ -1,0 +1,79 @@
+/** Owns the routes of workers and their scripts. rest-api-and-webhooks.md, Workers. */
+import { createRoute, z } from '@hono/zod-openapi'
+import {
+  OutboundCallScript,
+  toWorker,
+  toWorkerConfig,
+  WorkerConfigResource,
+  WorkerResource,
+} from '../model/worker-resource.ts'
+import type { AccountId } from '../model/ids.ts'
+import { listOutboundCallScripts } from '../store/documents.ts'
+import { findWorker, listWorkers, type Worker } from '../store/workers.ts'
+import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { answerOf, named, security } from './openapi.ts'
+
+const workers = '/v1/accounts/{accountId}/workers'
+const middleware = [ownAccountOnly]
+const accountParams = z.object({ accountId: z.string() })
+const workerParams = z.object({ accountId: z.string(), workerId: z.string() })
+const namedWorker = named('Worker', WorkerResource)
+
+const list = createRoute({
+  method: 'get',
+  path: workers,
+  security,
+  middleware,
+  request: { params: accountParams },
+  responses: answerOf(z.array(namedWorker), 'All workers of the account.'),
+})
+
+const get = createRoute({
+  method: 'get',
+  path: `${workers}/{workerId}`,
+  security,
+  middleware,
+  request: { params: workerParams },
+  responses: answerOf(namedWorker, 'The worker.'),
+})
+
+const getConfig = createRoute({
+  method: 'get',
+  path: `${workers}/{workerId}/config`,
+  security,
+  middleware,
+  request: { params: workerParams },
+  responses: answerOf(named('WorkerConfiguration', WorkerConfigResource), 'What its calls start from.'),
+})
+
+const listScripts = createRoute({
+  method: 'get',
+  path: `${workers}/{workerId}/documents/outbound-call-scripts`,
+  security,
+  middleware,
+  request: { params: workerParams },
+  responses: answerOf(z.array(named('OutboundCallScript', OutboundCallScript)), 'The scripts in use.'),
+})
+
+export function addWorkerRoutes(app: Api, { sql }: ApiDeps): void {
+  const workerOf = async (accountId: AccountId, workerId: string): Promise<Worker> => {
+    const worker = await findWorker(sql, accountId, idOf<'worker'>(workerId))
+    if (!worker) throw notFound()
+    return worker
+  }
+
+  app.openapi(list, async (c) => c.json((await listWorkers(sql, c.get('accountId'))).map(toWorker), 200))
+  app.openapi(get, async (c) => {
+    const worker = await workerOf(c.get('accountId'), c.req.valid('param').workerId)
+    return c.json(toWorker(worker), 200)
+  })
+  app.openapi(getConfig, async (c) => {
+    const worker = await workerOf(c.get('accountId'), c.req.valid('param').workerId)
+    return c.json(toWorkerConfig(worker), 200)
+  })
+  app.openapi(listScripts, async (c) => {
+    const { accountId, id } = await workerOf(c.get('accountId'), c.req.valid('param').workerId)
+    return c.json(await listOutboundCallScripts(sql, accountId, id), 200)
+  })
+}
