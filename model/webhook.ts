@@ -5,7 +5,8 @@ import { SubscribedType } from './events.ts'
 export const maxHookTimeout = 10_000
 export const defaultHookTimeout = 5_000
 
-const reserved = /^(host|connection|content-.*|x-service-.*|webhook-.*|transfer-encoding)$/i
+const reserved =
+  /^(host|connection|content-.*|x-service-.*|webhook-.*|transfer-encoding|expect|keep-alive|upgrade|te|trailer|proxy-.*)$/i
 
 export const CustomHeaders = z
   .record(

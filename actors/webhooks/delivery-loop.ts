@@ -1,0 +1,133 @@
+/**
+ * Owns when deliveries are claimed and sent. A claim is sent at once, never queued here; lanes.ts bounds how many, so that one
+ * slow endpoint never delays another. Several loops on one database share the work.
+ */
+import type { Clock } from '../../model/clock.ts'
+import type { NodeId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import { claimDue, giveUpStale, releaseDeliveries, type ClaimedDelivery } from '../../store/deliveries.ts'
+import type { SecretBox } from '../../store/secret-box.ts'
+import type { Sql } from '../../store/sql.ts'
+import { createAttemptDelivery } from './attempt-delivery.ts'
+import { createLanes, lanesOfSlow } from './lanes.ts'
+import type { WebhookSender } from './sender.ts'
+
+export type DeliveryLoop = {
+  /** Something was committed. Cheap: call it as often as you like. */
+  wake(): void
+  start(): void
+  /** Claims no more, gives what is under way `closeGrace` ms, then ends and releases it. Idempotent. */
+  close(): Promise<void>
+}
+
+type Deps = {
+  readonly sql: Sql
+  readonly box: SecretBox
+  readonly sender: WebhookSender
+  readonly clock: Clock
+  readonly nodeId: NodeId
+  readonly log: Log
+  /** 0 ≤ random() < 1. */
+  readonly random: () => number
+}
+
+/** Longer than sending (10 s) and all tries to record (20 s and their queries) can take. */
+export const claimLease = 60_000
+export const pollEvery = 1_000
+export const closeGrace = 5_000
+/** Longer than a restart of the service, which news survive; shorter than a queue that hurts. */
+export const staleAfter = 300_000
+const sweepEvery = 30_000
+
+export function createDeliveryLoop(deps: Deps): DeliveryLoop {
+  const { sql, clock, nodeId, log } = deps
+  const lanes = createLanes()
+  const attempt = createAttemptDelivery(deps)
+  const sweep = createSweep(deps)
+  const cut = new AbortController()
+  const pump = createPump(async () => {
+    while (await claim()) continue
+    await sweep()
+  }, log)
+  let started = false
+  let closed: Promise<void> | null = null
+  let cancelPoll = () => {}
+
+  /** True when there may be more to claim. */
+  async function claim(): Promise<boolean> {
+    const limit = lanes.room()
+    if (closed || limit === 0) return false
+    const bounds = { limit, perSubscription: lanesOfSlow, except: lanes.full() }
+    const claimed = await claimDue(sql, { nodeId, now: clock.now(), lease: claimLease, ...bounds })
+    for (const delivery of claimed) lanes.run(delivery.subscriptionId, deliver(delivery), wake)
+    return claimed.length > 0
+  }
+  async function deliver(delivery: ClaimedDelivery): Promise<void> {
+    const began = clock.now()
+    const result = await attempt.send(delivery, cut.signal)
+    lanes.judge(delivery.subscriptionId, clock.now() - began)
+    // Ended by close(): whether it arrived is unknown, so it is released, not judged.
+    if (cut.signal.aborted && result.kind === 'failed') return
+    await attempt.record(delivery, result, cut.signal)
+  }
+  function wake(): void {
+    if (started && !closed) pump.run()
+  }
+  function poll(): void {
+    cancelPoll = clock.after(pollEvery, poll)
+    wake()
+  }
+  async function end(): Promise<void> {
+    cancelPoll()
+    await pump.idle()
+    const cancelGrace = clock.after(closeGrace, () => cut.abort())
+    await lanes.idle()
+    cancelGrace()
+    if (!started) return
+    await releaseDeliveries(sql, nodeId).catch((error: unknown) =>
+      log.error('claimed deliveries could not be released', { error }),
+    )
+  }
+
+  return {
+    wake,
+    start() {
+      if (started || closed) return
+      started = true
+      poll()
+    },
+    close: () => (closed ??= end()),
+  }
+}
+
+/** One run at a time; asked for during a run, it runs once more. */
+function createPump(work: () => Promise<void>, log: Log): { run(): void; idle(): Promise<void> } {
+  let running: Promise<void> | null = null
+  let again = false
+  async function runWhileAsked(): Promise<void> {
+    while (again) {
+      again = false
+      // The next poll asks again.
+      await work().catch((error: unknown) => log.error('deliveries could not be claimed', { error }))
+    }
+    running = null
+  }
+  return {
+    run() {
+      again = true
+      running ??= runWhileAsked()
+    },
+    idle: async () => running ?? undefined,
+  }
+}
+
+function createSweep({ sql, clock, log }: Deps): () => Promise<void> {
+  let last = Number.NEGATIVE_INFINITY
+  return async () => {
+    const now = clock.now()
+    if (now - last < sweepEvery) return
+    last = now
+    const count = await giveUpStale(sql, { before: now - staleAfter, now })
+    if (count > 0) log.warn('stale deliveries given up', { count })
+  }
+}

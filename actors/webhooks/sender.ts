@@ -1,0 +1,185 @@
+/**
+ * Owns the one way out for webhooks: one POST to a guarded target, everything bounded, the result a value. No redirects, no
+ * retries. Sync hooks and deliveries have connections of their own, so that a caller on the line never queues behind them.
+ */
+import { Agent } from 'undici'
+import type { Log } from '../../model/log.ts'
+import { createEgressGuard, EgressRefused, type Resolve } from './egress-guard.ts'
+
+export type SendRequest = {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Milliseconds over name resolution, connecting, sending and the whole answer. */
+  readonly timeout: number
+  /** `whole`: an answer counts when all of it is here, 256 KiB at most. `excerpt`: its status counts, 2 KiB of it are kept. */
+  readonly answer: 'whole' | 'excerpt'
+  readonly signal?: AbortSignal
+}
+
+export type FailedSend = {
+  readonly kind: 'failed'
+  /** `refused`: by the guard, nothing was sent. `transport`: everything else that is no HTTP answer. */
+  readonly reason: 'timeout' | 'refused' | 'transport' | 'too_large'
+  readonly details: string
+}
+
+export type SendResult =
+  | {
+      readonly kind: 'answered'
+      readonly status: number
+      readonly body: string
+      /** Milliseconds from now; null when the answer does not say. */
+      readonly retryAfter: number | null
+    }
+  | FailedSend
+
+export type WebhookSender = {
+  /** Never throws. */
+  send(request: SendRequest): Promise<SendResult>
+  /** Ends what is under way as `transport`. Idempotent. */
+  close(): Promise<void>
+}
+
+const maxAnswerBytes = 256 * 1024
+const excerptBytes = 2 * 1024
+/** Reading on keeps the connection for the next delivery; more than this is not worth it. */
+const drainedBytes = 64 * 1024
+
+export function createWebhookSender(deps: {
+  allowHosts: readonly string[]
+  log: Log
+  now: () => number
+  resolve?: Resolve
+}): WebhookSender {
+  const guard = createEgressGuard(deps)
+  const agents = { whole: agentOf(guard.connect), excerpt: agentOf(guard.connect) }
+  const closing = new AbortController()
+  let closed: Promise<void> | null = null
+
+  async function send(request: SendRequest): Promise<SendResult> {
+    if (closing.signal.aborted) return failed('transport', 'the sender is closed')
+    const url = URL.parse(request.url)
+    const refusal = url ? guard.refusalOf(url) : 'the target is no URL'
+    if (!url || refusal) return refused(refusal ?? '', request.url)
+    const deadline = new AbortController()
+    const timer = setTimeout(() => deadline.abort(), request.timeout)
+    const signals = [deadline.signal, closing.signal, ...(request.signal ? [request.signal] : [])]
+    try {
+      return await post(agents[request.answer], url, request, AbortSignal.any(signals), deps.now)
+    } catch (error) {
+      if (deadline.signal.aborted) return failed('timeout', `no answer within ${request.timeout} ms`)
+      if (error instanceof EgressRefused) return refused(error.message, request.url)
+      return failed('transport', detailsOf(error))
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  function refused(details: string, url: string): FailedSend {
+    deps.log.warn('webhook target refused', { details, personal: { url } })
+    return failed('refused', details)
+  }
+  async function end(): Promise<void> {
+    closing.abort()
+    guard.close()
+    await Promise.all([agents.whole.destroy(), agents.excerpt.destroy()])
+  }
+  return { send, close: () => (closed ??= end()) }
+}
+
+/** An origin without connections is forgotten by the agent; idle ones go after a few seconds. */
+const agentOf = (connect: ReturnType<typeof createEgressGuard>['connect']): Agent =>
+  new Agent({
+    connect,
+    connections: 64,
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: 4_000,
+    keepAliveMaxTimeout: 30_000,
+    // The deadline of the request rules, and it is the only one.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+
+async function post(
+  agent: Agent,
+  url: URL,
+  request: SendRequest,
+  signal: AbortSignal,
+  now: () => number,
+): Promise<SendResult> {
+  const asked = agent.request({
+    origin: url.origin,
+    path: `${url.pathname}${url.search}`,
+    method: 'POST',
+    headers: request.headers,
+    body: request.body,
+    signal,
+  })
+  const response = await unlessAborted(asked, signal)
+  const retryAfter = retryAfterOf(response.headers['retry-after'], now())
+  const answered = (body: string): SendResult => ({ kind: 'answered', status: response.statusCode, body, retryAfter })
+  if (request.answer === 'excerpt') return answered(await readExcerpt(response.body))
+  const body = await readWhole(response.body)
+  return body === null ? failed('too_large', `the answer is over ${maxAnswerBytes} bytes`) : answered(body)
+}
+
+/**
+ * undici notices the signal only once a connection is there; the request is then not sent any more. The listener must go: with one,
+ * a composed signal lives as long as its sources do.
+ */
+async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(new Error('the request was ended'))
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Null when it is too long. Leaving the loop destroys the rest. */
+async function readWhole(body: AsyncIterable<Buffer>): Promise<string | null> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body) {
+    bytes += chunk.length
+    if (bytes > maxAnswerBytes) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+async function readExcerpt(body: AsyncIterable<Buffer>): Promise<string> {
+  const kept: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of body) {
+      if (bytes < excerptBytes) kept.push(chunk.subarray(0, excerptBytes - bytes))
+      bytes += chunk.length
+      if (bytes > drainedBytes) break
+    }
+  } catch {
+    // The receiver has answered: a body that stalls or breaks off changes nothing about that.
+  }
+  return Buffer.concat(kept).toString('utf8')
+}
+
+/** RFC 9110 §10.2.3: seconds, or a date. */
+export function retryAfterOf(header: string | string[] | undefined, now: number): number | null {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim()
+  if (!text) return null
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
+  const at = /^[A-Z][a-z]{2}, /.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(at) ? null : Math.max(0, at - now)
+}
+
+const failed = (reason: FailedSend['reason'], details: string): FailedSend => ({ kind: 'failed', reason, details })
+
+function detailsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
+  return error.message === '' ? code : `${code}: ${error.message}`.slice(0, 500)
+}

@@ -1,0 +1,81 @@
+/**
+ * Owns the signature and the headers of a delivery, and their check on the receiving side. Secrets are used to the letter
+ * (UTF-8, `whsec_` included), for both signatures. rest-api-and-webhooks.md, Delivery headers; decisions.md, Webhooks;
+ * standardwebhooks.com for the `webhook-*` trio (its libraries verify with the secret format `raw`).
+ */
+import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
+import { toIso } from '../../model/clock.ts'
+import type { EventType } from '../../model/events.ts'
+
+export type OutgoingEvent = {
+  readonly type: EventType
+  /** Stays the same over the retries of one delivery. */
+  readonly eventId: string
+  /** When the event was generated. */
+  readonly eventAt: number
+  readonly delivery: 'sync' | 'async'
+  readonly accountId: string
+  /** 1, 2, … */
+  readonly attempt: number
+  readonly sentAt: number
+  /** To the letter: what is signed is what is sent. */
+  readonly body: string
+  /** The subscription's own headers. */
+  readonly customHeaders: Readonly<Record<string, string>>
+}
+
+/** A string or Buffer as key is imported anew at every use, which costs five times the HMAC itself. */
+export const toSigningKey = (secret: string): KeyObject => createSecretKey(secret, 'utf8')
+
+/** Remembers the keys of the `limit` secrets that were made last. */
+export function createSigningKeys(limit = 1000): (secret: string) => KeyObject {
+  const keys = new Map<string, KeyObject>()
+  return (secret) => {
+    const known = keys.get(secret)
+    if (known) return known
+    const [oldest] = keys.keys()
+    if (keys.size >= limit && oldest !== undefined) keys.delete(oldest)
+    const key = toSigningKey(secret)
+    keys.set(secret, key)
+    return key
+  }
+}
+
+/** Hex HMAC-SHA256 of the raw body: `X-Service-Signature`. */
+export const signatureOf = (key: KeyObject, body: string | Uint8Array): string =>
+  createHmac('sha256', key).update(body).digest('hex')
+
+/** `timestamp` in seconds since the epoch, as the header carries it. */
+export function standardSignatureOf(key: KeyObject, id: string, timestamp: number, body: string): string {
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
+}
+
+/** Every header of a delivery but Content-Length and Host, which belong to the connection. Custom headers never replace the service's own. */
+export function headersOf(event: OutgoingEvent, key: KeyObject): Record<string, string> {
+  const seconds = Math.floor(event.sentAt / 1000)
+  const own: Record<string, string> = {
+    'Content-Type': 'application/json',
+    'X-Service-Event': event.type,
+    'X-Service-Event-Id': event.eventId,
+    'X-Service-Timestamp': toIso(event.eventAt),
+    'X-Service-Delivery': event.delivery,
+    'X-Service-Account-Id': event.accountId,
+    'X-Service-Signature': signatureOf(key, event.body),
+    'X-Service-Attempt': String(event.attempt),
+    'webhook-id': event.eventId,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': standardSignatureOf(key, event.eventId, seconds, event.body),
+  }
+  const taken = new Set(Object.keys(own).map((name) => name.toLowerCase()))
+  const custom = Object.entries(event.customHeaders).filter(([name]) => !taken.has(name.toLowerCase()))
+  const named = custom.some(([name]) => name.toLowerCase() === 'user-agent')
+  return { ...(named ? {} : { 'User-Agent': 'Parley-Webhooks' }), ...Object.fromEntries(custom), ...own }
+}
+
+/** For receivers, before the body is parsed. Takes the same time whatever is wrong with the signature. */
+export function verifySignature(key: KeyObject, body: string | Uint8Array, signature: string | null): boolean {
+  const given = Buffer.from(signature ?? '', 'utf8')
+  const expected = Buffer.from(signatureOf(key, body), 'utf8')
+  // Lengths are public: the right one is always 64.
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}

@@ -1,0 +1,563 @@
+/** The outbox and the loop that empties it: a real database, a real receiver, the hands of the clock in the test's hand. */
+import { createSecretKey, randomBytes } from 'node:crypto'
+import t, { test, type Test } from 'tap'
+import {
+  claimLease,
+  closeGrace,
+  createDeliveryLoop,
+  pollEvery,
+  staleAfter,
+} from '../../actors/webhooks/delivery-loop.ts'
+import { createLanes, lanesInAll, lanesOfSlow, lanesPerSubscription } from '../../actors/webhooks/lanes.ts'
+import { createWebhookSender } from '../../actors/webhooks/sender.ts'
+import type { SubscribedType } from '../../model/events.ts'
+import type { CallId, NodeId, SubscriptionId } from '../../model/ids.ts'
+import {
+  claimDue,
+  countPending,
+  enqueueDeliveries,
+  giveUpStale,
+  recordDelivered,
+  recordExhausted,
+  recordRetry,
+  type OutboxEvent,
+} from '../../store/deliveries.ts'
+import { createSecretBox } from '../../store/secret-box.ts'
+import { connect } from '../../store/sql.ts'
+import { createSubscription, disableSubscription } from '../../store/subscriptions.ts'
+import { openTestDatabase } from '../fake/database.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom } from '../fake/random.ts'
+import { createTenant, newId } from '../fake/tenant.ts'
+import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+
+const ts = '2026-03-01T12:00:00.000Z'
+const statusUpdate = (callId: CallId, status: 'queued' | 'ringing' | 'in_progress' | 'completed'): OutboxEvent => ({
+  type: 'call.status_update',
+  data: { callId, status, providerStatus: null, ts },
+})
+const transcript = (callId: CallId, turnIndex: number): OutboxEvent => ({
+  type: 'call.transcript',
+  data: {
+    callId,
+    turnIndex,
+    role: 'user',
+    text: `Grüß Gott ${turnIndex}`,
+    isFinal: true,
+    confidence: null,
+    source: null,
+    ts,
+  },
+})
+const ended = (callId: CallId): OutboxEvent => ({
+  type: 'call.ended',
+  data: { callId, status: 'completed', accountId: 'a', workerId: 'w', recordingAvailable: false },
+})
+
+type Row = {
+  id: string
+  subscriptionId: SubscriptionId
+  callId: CallId
+  eventType: string
+  body: string
+  status: string
+  attempts: number
+  runAt: number
+  claimedBy: string | null
+  lastStatusCode: number | null
+  lastError: string | null
+}
+
+const database = openTestDatabase(t)
+const box = createSecretBox(createSecretKey(randomBytes(32)))
+
+/** An account of its own in the one database of this file, a receiver, a clock, and loops on demand. */
+async function open(t: Test) {
+  const { sql, server } = await database
+  // Deliveries of the tests before are nobody's business here.
+  await sql`delete from deliveries`
+  const clock = createHandClock()
+  const log = createQuietLog()
+  const receiver = await openFakeWebhookReceiver(t)
+  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: () => clock.now() })
+  t.teardown(() => sender.close())
+  const tenant = await createTenant(sql, { slug: newId() })
+
+  return {
+    ...tenant,
+    sql,
+    clock,
+    log,
+    receiver,
+    openLoop: (own = sql) => {
+      const nodeId = newId<'node'>()
+      const loop = createDeliveryLoop({ sql: own, box, sender, clock, nodeId, log, random: () => 0.5 })
+      t.teardown(() => loop.close())
+      return Object.assign(loop, { nodeId })
+    },
+    connectAgain: () => {
+      const own = connect({ server, applicationName: 'second node', maxConnections: 4 })
+      t.teardown(() => own.end({ timeout: 1 }))
+      return own
+    },
+    subscribe: async (
+      path: string,
+      eventType: SubscribedType = '*',
+      over: { workerId?: string; enabled?: boolean } = {},
+    ) => {
+      const request = { eventType, url: receiver.url(path), ...over }
+      const now = clock.now()
+      const made = await createSubscription(sql, box, { accountId: tenant.accountId, request, newId, now })
+      receiver.trust(path, made.signingSecret ?? '')
+      return made.id as SubscriptionId
+    },
+    call: async (): Promise<CallId> => {
+      const [id, { accountId, workerId }] = [newId<'call'>(), tenant]
+      await sql`
+        insert into calls (id, account_id, worker_id, session_id, direction, transport, progress, snapshot)
+        values (${id}, ${accountId}, ${workerId}, ${id}, 'outbound', 'webrtc', 'queued', '{}')`
+      return id
+    },
+    enqueue: (callId: CallId, ...events: OutboxEvent[]) =>
+      sql.begin((tx) => enqueueDeliveries(tx, { ...tenant, callId, events, now: clock.now(), newId })),
+    rows: () => sql<Row[]>`select * from deliveries order by seq`,
+    claim: (nodeId: NodeId, over: { limit?: number; perSubscription?: number; except?: SubscriptionId[] } = {}) =>
+      claimDue(sql, {
+        nodeId,
+        now: clock.now(),
+        limit: 10,
+        lease: claimLease,
+        perSubscription: 10,
+        except: [],
+        ...over,
+      }),
+    /** Until nothing is due; what waits for a retry is left. */
+    drain: async () => {
+      while ((await countPending(sql, { callId: null, now: clock.now() })).due > 0) continue
+    },
+  }
+}
+
+test('an event is written once for each enabled subscription that matches it, body to the letter, in order', async (t) => {
+  const { subscribe, call, enqueue, rows, workerId, sql, accountId } = await open(t)
+  const other = await createTenant(sql, { slug: newId() })
+  const all = await subscribe('/all')
+  const endings = await subscribe('/ended', 'call.ended', { workerId })
+  await subscribe('/hook', 'call.worker_request')
+  await subscribe('/disabled', '*', { enabled: false })
+  await t.rejects(subscribe('/foreign', '*', { workerId: other.workerId }), /does not exist/)
+  const callId = await call()
+  await enqueue(callId, transcript(callId, 0), ended(callId))
+  const written = await rows()
+  t.equal(written[0]?.eventType, 'call.transcript')
+  t.strictSame(
+    new Set(written.map((row) => `${row.eventType} ${row.subscriptionId}`)),
+    new Set([`call.transcript ${all}`, `call.ended ${endings}`, `call.ended ${all}`]),
+  )
+  t.equal(written.length, 3)
+  const first = transcript(callId, 0)
+  t.equal(written[0]?.body, JSON.stringify({ type: first.type, data: first.data }))
+  await disableSubscription(sql, { accountId, id: all, now: 1 })
+  await enqueue(callId, transcript(callId, 1))
+  t.equal((await rows()).length, 3, 'nobody is left who takes it')
+})
+
+test('call.ended is written once per call and subscription, whatever happens', async (t) => {
+  const { subscribe, call, enqueue, rows, sql, accountId, workerId } = await open(t)
+  await subscribe('/a')
+  await subscribe('/b', 'call.ended')
+  const callId = await call()
+  await Promise.all([enqueue(callId, ended(callId)), enqueue(callId, ended(callId)), enqueue(callId, ended(callId))])
+  await enqueue(callId, ended(callId))
+  t.equal((await rows()).length, 2)
+  const rolledBack = sql.begin(async (tx) => {
+    const other = await call()
+    await enqueueDeliveries(tx, { accountId, workerId, callId: other, events: [ended(other)], now: 1, newId })
+    throw new Error('rolled back')
+  })
+  await t.rejects(rolledBack, /rolled back/)
+  t.equal((await rows()).length, 2, 'and it lives and dies with the transaction of the call')
+})
+
+test('a delivery arrives signed, with its headers, and is recorded', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, accountId, clock, drain } = await open(t)
+  await subscribe('/all')
+  const callId = await call()
+  const loop = openLoop()
+  loop.start()
+  await enqueue(callId, statusUpdate(callId, 'queued'))
+  loop.wake()
+  const { headers, data, eventId } = await receiver.next('call.status_update')
+  await drain()
+  t.match(data, { callId, status: 'queued' })
+  const [row] = await rows()
+  t.match(row, { id: eventId, status: 'delivered', attempts: 1, lastStatusCode: 200, claimedBy: null })
+  t.match(headers, {
+    'content-type': 'application/json',
+    'x-service-event': 'call.status_update',
+    'x-service-event-id': eventId,
+    'x-service-timestamp': new Date(clock.now()).toISOString(),
+    'x-service-delivery': 'async',
+    'x-service-account-id': accountId,
+    'x-service-attempt': '1',
+    'webhook-id': eventId,
+  })
+})
+
+test('deliveries are found by the poll when nobody wakes the loop', async (t) => {
+  const { subscribe, call, enqueue, receiver, openLoop, clock, drain } = await open(t)
+  await subscribe('/all')
+  const callId = await call()
+  const loop = openLoop()
+  loop.start()
+  await drain()
+  await enqueue(callId, ended(callId))
+  clock.advance(pollEvery)
+  await receiver.next('call.ended')
+})
+
+test('the deliveries of one call to one subscription go in order, one at a time; a failing one holds up what stands behind it', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, drain } = await open(t)
+  await subscribe('/all')
+  receiver.script('/all', [{ status: 500 }, { status: 500, headers: { 'retry-after': '20' } }])
+  const callId = await call()
+  await enqueue(callId, statusUpdate(callId, 'queued'), transcript(callId, 0), ended(callId))
+  const loop = openLoop()
+  loop.start()
+  const first = await receiver.next()
+  // The two behind it are due, and stay where they are.
+  while ((await rows())[0]?.runAt === clock.now()) continue
+  t.equal((await rows())[0]?.runAt, clock.now() + 2_000)
+  clock.advance(2_000)
+  const second = await receiver.next()
+  t.equal(second.eventId, first.eventId, 'the event id stays the same over retries')
+  t.strictSame([first.attempt, second.attempt], [1, 2])
+  while ((await rows())[0]?.runAt === clock.now() || (await rows())[0]?.claimedBy) continue
+  t.equal((await rows())[0]?.runAt, clock.now() + 20_000, 'Retry-After')
+  t.equal(receiver.deliveries.length, 2)
+  clock.advance(20_000)
+  await receiver.next('call.ended')
+  await drain()
+  t.strictSame(
+    receiver.deliveries.map(({ type }) => type),
+    ['call.status_update', 'call.status_update', 'call.status_update', 'call.transcript', 'call.ended'],
+  )
+  t.strictSame(new Set((await rows()).map(({ status }) => status)), new Set(['delivered']))
+})
+
+test('two loops on one database send every delivery in order and never twice, also with failures', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, connectAgain, clock, sql } = await open(t)
+  const seed = 20_260_301
+  const random = createRandom(seed)
+  let failures = 0
+  for (const path of ['/a', '/b', '/c']) {
+    await subscribe(path)
+    const statuses = Array.from({ length: 60 }, () => (random.next() < 0.2 ? 500 : 200))
+    failures += statuses.filter((status) => status === 500).length
+    receiver.script(
+      path,
+      statuses.map((status) => ({ status })),
+    )
+  }
+  const calls = await Promise.all(Array.from({ length: 10 }, call))
+  const loops = [openLoop(), openLoop(connectAgain())]
+  for (const loop of loops) loop.start()
+  await Promise.all(
+    calls.map(async (callId) => {
+      for (let turn = 0; turn < 6; turn += 1) {
+        await enqueue(callId, transcript(callId, turn))
+        loops[turn % 2]?.wake()
+      }
+      await enqueue(callId, ended(callId))
+    }),
+  )
+  for (let rounds = 0; rounds < 5_000; rounds += 1) {
+    const { due, waiting } = await countPending(sql, { callId: null, now: clock.now() })
+    if (due + waiting === 0) break
+    // Time stands still while anything is under way, so that a slow machine lets no lease run out.
+    if (due === 0) clock.advance(pollEvery)
+    else loops[rounds % 2]?.wake()
+  }
+  const written = await rows()
+  t.equal(written.length, 10 * 7 * 3)
+  t.strictSame(new Set(written.map(({ status }) => status)), new Set(['delivered']), `seed ${seed}`)
+  t.equal(receiver.deliveries.length, written.length + failures, 'one 200 for each')
+  const attempts = receiver.deliveries.map(({ eventId, attempt }) => `${eventId} ${attempt}`)
+  t.equal(new Set(attempts).size, attempts.length, 'no attempt twice')
+  t.equal(receiver.overlaps(), 0, 'one at a time')
+  for (const callId of calls)
+    for (const path of ['/a', '/b', '/c']) {
+      const lane = receiver.deliveries.filter(
+        ({ data, path: to }) => to === path && (data as { callId: string }).callId === callId,
+      )
+      const order = [...new Set(lane.map(({ eventId }) => eventId))]
+      t.strictSame(
+        order
+          .map((id) => lane.find(({ eventId }) => eventId === id)?.data)
+          .map((data) => (data as { turnIndex?: number }).turnIndex ?? 'ended'),
+        [0, 1, 2, 3, 4, 5, 'ended'],
+      )
+    }
+})
+
+test('what a dead node held is sent by another when the claim has run out, and the dead one can spoil nothing any more', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, claim, sql, drain } = await open(t)
+  await subscribe('/all')
+  const callId = await call()
+  await enqueue(callId, transcript(callId, 0), ended(callId))
+  const [dead] = await claim(newId<'node'>())
+  t.equal(dead?.attempt, 1)
+  t.equal((await claim(newId<'node'>())).length, 0, 'the lane is held')
+  const loop = openLoop()
+  loop.start()
+  clock.advance(claimLease - 1)
+  t.equal(receiver.deliveries.length, 0)
+  clock.advance(pollEvery)
+  const arrived = await receiver.next()
+  t.match(arrived, { eventId: dead?.id, attempt: 2 })
+  await receiver.next('call.ended')
+  await drain()
+  const record = { id: dead?.id as never, attempt: 1, statusCode: null, error: 'timeout' }
+  await recordRetry(sql, record, clock.now())
+  t.strictSame(
+    (await rows()).map(({ status }) => status),
+    ['delivered', 'delivered'],
+  )
+})
+
+test('a 2xx counts even when the claim has passed to another node', async (t) => {
+  const { subscribe, call, enqueue, rows, clock, claim, sql } = await open(t)
+  await subscribe('/all')
+  const callId = await call()
+  await enqueue(callId, ended(callId))
+  const [slow] = await claim(newId<'node'>())
+  clock.advance(claimLease)
+  const [again] = await claim(newId<'node'>())
+  t.equal(again?.id, slow?.id)
+  await recordDelivered(sql, { id: slow?.id as never, attempt: 1, statusCode: 200, error: null }, clock.now())
+  await recordRetry(sql, { id: slow?.id as never, attempt: 2, statusCode: 500, error: null }, clock.now())
+  t.match((await rows())[0], { status: 'delivered', lastStatusCode: 200 })
+})
+
+test('a claim takes no more of one subscription than its share, and passes over the ones that have enough', async (t) => {
+  const { subscribe, call, enqueue, claim } = await open(t)
+  const greedy = await subscribe('/greedy')
+  for (let count = 0; count < 30; count += 1) {
+    const callId = await call()
+    await enqueue(callId, ended(callId))
+  }
+  const modest = await subscribe('/modest')
+  const callId = await call()
+  await enqueue(callId, ended(callId))
+  const node = newId<'node'>()
+  const taken = await claim(node, { perSubscription: 3 })
+  t.equal(taken.filter(({ subscriptionId }) => subscriptionId === greedy).length, 3)
+  const rest = await claim(node, { limit: 2, except: [greedy] })
+  t.strictSame(
+    rest.map(({ subscriptionId }) => subscriptionId),
+    [modest],
+    'behind a queue longer than what is looked at',
+  )
+})
+
+test('an endpoint that hangs does not delay another', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, drain } = await open(t)
+  const hanging = await subscribe('/hangs')
+  const healthy = await subscribe('/healthy')
+  receiver.script('/hangs', [{ wire: 'hang' }], { forever: true })
+  const calls = await Promise.all(Array.from({ length: 40 }, call))
+  for (const callId of calls) await enqueue(callId, transcript(callId, 0), ended(callId))
+  const loop = openLoop()
+  loop.start()
+  await Promise.all(calls.map(() => receiver.next('call.ended', '/healthy')))
+  const isDone = async () => (await rows()).every((row) => row.subscriptionId === hanging || row.status === 'delivered')
+  while (!(await isDone())) continue
+  const held = (await rows()).filter(({ claimedBy }) => claimedBy === loop.nodeId)
+  t.ok(
+    held.length >= lanesPerSubscription && held.length < lanesPerSubscription + lanesOfSlow,
+    `${held.length} are held`,
+  )
+  t.ok(held.every(({ subscriptionId }) => subscriptionId === hanging))
+  t.equal((await rows()).filter(({ subscriptionId }) => subscriptionId === healthy).length, 80)
+
+  const closing = loop.close()
+  // The grace begins when the loop has stopped claiming.
+  while (clock.pending() === 0) await new Promise(setImmediate)
+  clock.advance(closeGrace)
+  await closing
+  const left = (await rows()).filter(({ subscriptionId }) => subscriptionId === hanging)
+  t.ok(
+    left.every(({ status, claimedBy }) => status === 'pending' && claimedBy === null),
+    'and close releases what it held',
+  )
+  t.equal(clock.pending(), 0, 'no timer is left')
+
+  receiver.script('/hangs', [{ status: 200 }], { forever: true })
+  openLoop().start()
+  await drain()
+  t.ok(
+    (await rows()).every(({ status }) => status === 'delivered'),
+    'which another node sends at once',
+  )
+})
+
+test('close lets an answer that is under way arrive and records it', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, clock } = await open(t)
+  await subscribe('/all')
+  receiver.script('/all', [{ status: 200, held: true }])
+  const callId = await call()
+  await enqueue(callId, transcript(callId, 0), ended(callId))
+  const loop = openLoop()
+  loop.start()
+  await receiver.next()
+  const closing = Promise.all([loop.close(), loop.close()])
+  receiver.release()
+  await closing
+  t.strictSame(
+    (await rows()).map(({ status }) => status),
+    ['delivered', 'pending'],
+    'and begins nothing new',
+  )
+  loop.wake()
+  loop.start()
+  clock.advance(10 * pollEvery)
+  t.equal(clock.pending(), 0)
+  t.equal(receiver.deliveries.length, 1)
+})
+
+test('410 disables the subscription at once, and nothing more is sent there', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, sql, drain } = await open(t)
+  const id = await subscribe('/gone')
+  receiver.script('/gone', [{ status: 410 }])
+  const callId = await call()
+  await enqueue(callId, transcript(callId, 0), ended(callId))
+  openLoop().start()
+  await drain()
+  t.strictSame(
+    (await rows()).map(({ status, lastStatusCode, lastError }) => [status, lastStatusCode, lastError]),
+    [
+      ['exhausted', 410, ''],
+      ['exhausted', null, 'the subscription is disabled'],
+    ],
+  )
+  t.equal(receiver.deliveries.length, 1)
+  t.strictSame(
+    await sql`select enabled from webhook_subscriptions where id = ${id}`.then((found) => found[0]?.['enabled']),
+    false,
+  )
+})
+
+test('a transcript is given up after four attempts, and the rest of the call follows in order', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, drain } = await open(t)
+  await subscribe('/all')
+  receiver.script('/all', Array(4).fill({ status: 503, body: 'busy\0' }))
+  const callId = await call()
+  await enqueue(callId, transcript(callId, 0), transcript(callId, 1))
+  openLoop().start()
+  for (const wait of [2_000, 4_000, 9_000]) {
+    await receiver.next('call.transcript')
+    await drain()
+    clock.advance(wait - 1)
+    await enqueue(callId, statusUpdate(callId, 'in_progress'))
+    clock.advance(1 + pollEvery)
+  }
+  await receiver.next('call.transcript')
+  await enqueue(callId, ended(callId))
+  await receiver.next('call.ended')
+  await drain()
+  t.strictSame(
+    (await rows()).map(({ eventType, status }) => `${eventType} ${status}`),
+    [
+      'call.transcript exhausted',
+      'call.transcript delivered',
+      'call.status_update delivered',
+      'call.status_update delivered',
+      'call.status_update delivered',
+      'call.ended delivered',
+    ],
+  )
+  t.match((await rows())[0], { attempts: 4, lastStatusCode: 503, lastError: 'busy' })
+})
+
+test('a dead endpoint holds up call.ended for about a minute, not for a minute per event', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, sql } = await open(t)
+  await subscribe('/dead')
+  receiver.script('/dead', [{ status: 500 }], { forever: true })
+  const callId = await call()
+  await enqueue(callId, ...Array.from({ length: 20 }, (_, turn) => transcript(callId, turn)), ended(callId))
+  const began = clock.now()
+  openLoop().start()
+  const isTried = async () => ((await rows()).at(-1)?.attempts ?? 0) > 0
+  while (!(await isTried())) {
+    if ((await countPending(sql, { callId: null, now: clock.now() })).due === 0) clock.advance(pollEvery)
+  }
+  t.ok(clock.now() - began < 80_000, `after ${clock.now() - began} ms`)
+  const statuses = (await rows()).slice(0, 20).map(({ status }) => status)
+  t.strictSame(new Set(statuses), new Set(['exhausted']))
+})
+
+test('what grew too old behind a delivery that is given up goes with it, younger events and call.ended stay', async (t) => {
+  const { subscribe, call, enqueue, rows, clock, claim, sql } = await open(t)
+  await subscribe('/slow')
+  const [callId, other] = [await call(), await call()]
+  await enqueue(callId, transcript(callId, 0), transcript(callId, 1))
+  await enqueue(other, transcript(other, 0))
+  clock.advance(1)
+  const young = clock.now()
+  await enqueue(callId, transcript(callId, 2), ended(callId))
+  const [head] = await claim(newId<'node'>())
+  await recordExhausted(sql, { id: head?.id as never, attempt: 1, statusCode: 500, error: 'no' }, young)
+  t.strictSame(
+    (await rows()).map(({ status, attempts, lastError }) => [status, attempts, lastError]),
+    [
+      ['exhausted', 1, 'no'],
+      ['exhausted', 0, 'too old when its turn came'],
+      ['pending', 1, null],
+      ['pending', 0, null],
+      ['pending', 0, null],
+    ],
+  )
+})
+
+test('the queue of an endpoint that never keeps up is ended, call.ended excepted', async (t) => {
+  const { subscribe, call, enqueue, rows, clock, sql, claim } = await open(t)
+  await subscribe('/slow')
+  const callId = await call()
+  await enqueue(callId, transcript(callId, 0), ended(callId))
+  const other = await call()
+  await enqueue(other, transcript(other, 0))
+  const sweep = () => giveUpStale(sql, { before: clock.now() - staleAfter, now: clock.now() })
+  clock.advance(staleAfter)
+  t.equal(await sweep(), 0, 'not yet')
+  clock.advance(1)
+  const [held] = await claim(newId<'node'>(), { limit: 1 })
+  t.equal(await sweep(), 1, 'what is being sent is left alone')
+  const statusOf = new Map((await rows()).map((row) => [row.id, row.status]))
+  t.equal(statusOf.get(held?.id ?? ''), 'pending')
+  t.equal((await rows()).find(({ eventType }) => eventType === 'call.ended')?.status, 'pending')
+})
+
+test('a subscription whose endpoint was slow has fewer lanes until it answers quickly again', async (t) => {
+  const lanes = createLanes()
+  const [slow, quick] = [newId<'subscription'>(), newId<'subscription'>()]
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let ended = 0
+  const begin = (id: SubscriptionId, count: number) => {
+    for (let lane = 0; lane < count; lane += 1) lanes.run(id, promise, () => (ended += 1))
+  }
+  lanes.judge(slow, 10_000)
+  begin(slow, lanesOfSlow)
+  begin(quick, lanesOfSlow)
+  t.strictSame(lanes.full(), [slow])
+  lanes.judge(slow, 50)
+  t.strictSame(lanes.full(), [])
+  begin(quick, lanesPerSubscription - lanesOfSlow)
+  t.strictSame(lanes.full(), [quick])
+  t.equal(lanes.room(), lanesInAll - lanesPerSubscription - lanesOfSlow)
+  resolve()
+  await lanes.idle()
+  t.equal(ended, lanesPerSubscription + lanesOfSlow)
+  t.equal(lanes.room(), lanesInAll)
+  t.strictSame(lanes.full(), [])
+})
