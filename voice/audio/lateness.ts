@@ -1,0 +1,85 @@
+/** Owns how punctual the ticker is: a histogram of fixed size over the last 10 to 20 seconds. */
+
+export type Lateness = {
+  /** Slots that were run late or in time. */
+  readonly ticks: number
+  /** Slots that were given up because the thread was too far behind. */
+  readonly skipped: number
+  /** Part of the ticks that came more than 10 ms late, 0–1. */
+  readonly overTenMs: number
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+}
+
+export type LatenessMeter = {
+  readonly add: (lateMs: number, now: number) => void
+  readonly skip: (count: number, now: number) => void
+  readonly read: (now: number) => Lateness
+}
+
+const windowMs = 10_000
+const bucketMs = 0.5
+/** The last bucket takes everything from 256 ms on. */
+const buckets = 513
+
+type Window = { readonly counts: Uint32Array; ticks: number; skipped: number; overTen: number; max: number }
+
+export function createLatenessMeter(): LatenessMeter {
+  let current = emptyWindow()
+  let previous = emptyWindow()
+  let endsAt = -Infinity
+
+  const turnTo = (now: number) => {
+    if (now < endsAt) return
+    const older = previous
+    previous = now < endsAt + windowMs ? current : cleared(current)
+    current = cleared(older)
+    endsAt = now + windowMs
+  }
+
+  return {
+    add(lateMs, now) {
+      turnTo(now)
+      const bucket = Math.min(buckets - 1, Math.max(0, Math.floor(lateMs / bucketMs)))
+      current.counts[bucket]!++
+      current.ticks++
+      if (lateMs > 10) current.overTen++
+      current.max = Math.max(current.max, lateMs)
+    },
+    skip(count, now) {
+      turnTo(now)
+      current.skipped += count
+    },
+    read(now) {
+      turnTo(now)
+      const ticks = current.ticks + previous.ticks
+      const max = Math.max(current.max, previous.max)
+      return {
+        ticks,
+        skipped: current.skipped + previous.skipped,
+        overTenMs: ticks === 0 ? 0 : (current.overTen + previous.overTen) / ticks,
+        p50: Math.min(max, quantileOf(current.counts, previous.counts, ticks * 0.5)),
+        p99: Math.min(max, quantileOf(current.counts, previous.counts, ticks * 0.99)),
+        max,
+      }
+    },
+  }
+}
+
+const emptyWindow = (): Window => ({ counts: new Uint32Array(buckets), ticks: 0, skipped: 0, overTen: 0, max: 0 })
+
+function cleared(window: Window): Window {
+  window.counts.fill(0)
+  return Object.assign(window, { ticks: 0, skipped: 0, overTen: 0, max: 0 })
+}
+
+/** The upper edge of the bucket in which the `rank`th smallest lies. */
+function quantileOf(a: Uint32Array, b: Uint32Array, rank: number): number {
+  let seen = 0
+  for (let bucket = 0; bucket < buckets; bucket++) {
+    seen += a[bucket]! + b[bucket]!
+    if (seen > 0 && seen >= rank) return (bucket + 1) * bucketMs
+  }
+  return 0
+}

@@ -1,0 +1,131 @@
+/**
+ * Owns the beat of a media thread: one timer for all legs. 20 ms are cut into four slots of 5 ms, and each leg has its slot, so that
+ * the work is spread. The beat lies on a fixed grid and catches up after a delay; a timer per leg would drift and lose packets.
+ */
+import type { Cancel } from '../../model/clock.ts'
+import { frameMs } from '../../model/frame.ts'
+import { createLatenessMeter, type Lateness } from './lateness.ts'
+
+/** `at` is when the tick was due: 20 ms, or a whole multiple after a gap, later than the last one. Never throws. */
+type OnTick = (at: number) => void
+
+export type Ticker = {
+  /** The result leaves again and is idempotent. */
+  readonly join: (onTick: OnTick) => () => void
+  readonly lateness: () => Lateness
+  /** Idempotent; nobody is called after it. */
+  readonly close: () => void
+}
+
+export type TickerDeps = {
+  /** Milliseconds that never jump, with fractions: performance.now. */
+  readonly now: () => number
+  readonly after: (ms: number, action: () => void) => Cancel
+}
+
+const slots = 4
+const slotMs = frameMs / slots
+/** Further behind than this, what was missed is left out: a burst would only flood the receivers. */
+const maxBehindMs = 200
+
+export function createTicker({ now, after }: TickerDeps): Ticker {
+  const members = createMembers()
+  const meter = createLatenessMeter()
+  const grid = createGrid()
+  let stopTimer: Cancel | null = null
+  let running = false
+  let closed = false
+
+  const runSlot = () => {
+    const { slot, at } = grid.next()
+    const current = members.of(slot)
+    if (current.size === 0) return
+    const time = now()
+    meter.add(time - at, time)
+    for (const onTick of current) onTick(at)
+  }
+
+  const arm = () => {
+    stopTimer?.()
+    stopTimer = after(Math.max(0, grid.due() - now()), wake)
+  }
+
+  // Runs what is due now and not what becomes due meanwhile: an overloaded thread must still get to its sockets.
+  const wake = () => {
+    const until = now()
+    if (until - grid.due() > maxBehindMs) meter.skip(grid.skipTo(until), until)
+    try {
+      while (running && grid.due() <= until) runSlot()
+    } finally {
+      if (running) arm()
+    }
+  }
+
+  const stop = () => {
+    running = false
+    stopTimer?.()
+    stopTimer = null
+  }
+
+  return {
+    join(onTick) {
+      if (closed) return () => {}
+      const leave = members.add(onTick)
+      if (!running) {
+        running = true
+        grid.startAt(now() + slotMs)
+        arm()
+      }
+      return () => {
+        leave()
+        if (members.isEmpty()) stop()
+      }
+    },
+    lateness: () => meter.read(now()),
+    close() {
+      closed = true
+      stop()
+    },
+  }
+}
+
+/** The line of slots in time. */
+function createGrid() {
+  let slot = 0
+  let due = 0
+  const pass = (count: number) => {
+    slot += count
+    due += count * slotMs
+  }
+  return {
+    due: () => due,
+    startAt: (time: number) => void (due = time),
+    next() {
+      const current = { slot, at: due }
+      pass(1)
+      return current
+    },
+    /** Answers how many slots were left out. */
+    skipTo(time: number): number {
+      const count = Math.floor((time - due) / slotMs)
+      pass(count)
+      return count
+    },
+  }
+}
+
+function createMembers() {
+  const sets = Array.from({ length: slots }, () => new Set<OnTick>())
+  return {
+    of: (slot: number): ReadonlySet<OnTick> => sets[slot % slots]!,
+    isEmpty: () => sets.every((set) => set.size === 0),
+    /** Into the emptiest slot; the result takes it out again. */
+    add(onTick: OnTick): () => void {
+      const emptiest = sets.reduce((best, candidate) => (candidate.size < best.size ? candidate : best))
+      // One function may join twice: each joining has its own place.
+      const own: OnTick = (at) => onTick(at)
+      emptiest.add(own)
+      return () => void emptiest.delete(own)
+    },
+  }
+}
