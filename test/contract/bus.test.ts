@@ -184,6 +184,22 @@ const rules: Readonly<Record<string, (t: Test, pair: Pair) => Promise<void>>> = 
     t.same(stays.texts(), ['1', '2'])
   },
 
+  'a handler may close another subscription, which hears nothing from then on': async (t, pair) => {
+    const heard: string[] = []
+    const left = pair.there.subscribe('a', () => {
+      heard.push('left')
+      right.close()
+    })
+    const right = pair.there.subscribe('a', () => {
+      heard.push('right')
+      left.close()
+    })
+    await pair.there.flush()
+    pair.here.publish('a', bytes('1'))
+    await fence(pair)
+    t.equal(heard.length, 1)
+  },
+
   'a request gets its answer; only the first one counts': async (t, pair) => {
     pair.there.subscribe('sum', (message) => {
       message.respond(bytes(`${text(message)} once`))

@@ -1,0 +1,363 @@
+// @ts-check
+/**
+ * Browser client of a Parley web call: one ES module without dependencies.
+ *
+ *   import { createCall, openMicrophone } from './parley-client.js'
+ *   const microphone = await openMicrophone()
+ *   const session = await fetch('/my-server/session', { method: 'POST' }).then((answer) => answer.json())
+ *   const call = createCall({ session, microphone, onStatus: (status) => { … }, onTranscript: (line) => { … } })
+ *
+ * It owns socket, peer connection, audio element and level meters of one call, and closes them all when the call ends. The microphone
+ * stays the integrator's when it was given; one that the call opened is stopped with it.
+ */
+
+/**
+ * @typedef {{ callId: string, sessionId: string, signalingUrl: string, token: string, iceServers: RTCIceServer[], expiresAt: string }} WebCallSession
+ * @typedef {'connecting' | 'connected' | 'reconnecting' | 'ended'} CallStatus
+ *   `reconnecting`: the signaling socket is lost and sought again; sound goes on.
+ * @typedef {{ role: 'user' | 'agent', text: string, isFinal: boolean, turnIndex: number, ts: string }} TranscriptLine
+ * @typedef {{ ready?: number, answer?: number, connected?: number, firstAudio?: number }} Timings Milliseconds since the start.
+ * @typedef {{ type: string, details: string }} CallProblem
+ *
+ * @typedef {object} CallOptions
+ * @property {WebCallSession} session What your server got from creating the web call.
+ * @property {MediaStream} [microphone] Asked for when not given.
+ * @property {number} [startedAt] performance.now() of the click, for the timings.
+ * @property {(status: CallStatus, reason: string | null) => void} [onStatus] `reason` comes with `ended`.
+ * @property {(status: string, ts: string) => void} [onProgress] The call's own status: ringing, in_progress, …
+ * @property {(line: TranscriptLine) => void} [onTranscript]
+ * @property {() => void} [onInterrupted] The agent was cut off by the caller.
+ * @property {(level: { you: number, agent: number }) => void} [onLevel] 0–1, twenty times a second.
+ * @property {(timings: Timings) => void} [onTimings] After each new value.
+ * @property {(problem: CallProblem) => void} [onProblem]
+ *
+ * @typedef {object} Call
+ * @property {(muted: boolean) => void} mute
+ * @property {(digits: string) => void} dtmf 0–9, A–D, * and #.
+ * @property {() => void} hangUp Idempotent.
+ */
+
+const resumeWindow = 30_000
+const firstRetry = 250
+const slowestRetry = 4000
+const pingInterval = 20_000
+const levelInterval = 50
+const repeated = ['status', 'transcript', 'interrupted', 'error']
+/** What counts as sound in the timings; comfort noise stays below it. */
+const audibleLevel = 0.02
+
+/** Why a call cannot begin; `code` is stable. */
+export class CallError extends Error {
+  /** @param {'insecure_context' | 'no_microphone' | 'permission_denied' | 'microphone_failed'} code @param {string} message */
+  constructor(code, message) {
+    super(message)
+    this.name = 'CallError'
+    this.code = code
+  }
+}
+
+/** Throws CallError. @returns {Promise<MediaStream>} */
+export async function openMicrophone() {
+  if (!navigator.mediaDevices)
+    throw new CallError('insecure_context', 'The browser gives a microphone to secure pages only (https or localhost).')
+  try {
+    return await navigator.mediaDevices.getUserMedia({
+      audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },
+    })
+  } catch (error) {
+    throw toCallError(error)
+  }
+}
+
+/** @param {unknown} error */
+function toCallError(error) {
+  const name = error instanceof DOMException ? error.name : ''
+  if (name === 'NotAllowedError')
+    return new CallError(
+      'permission_denied',
+      'The page may not use the microphone. Allow it in the address bar and try again.',
+    )
+  if (name === 'NotFoundError') return new CallError('no_microphone', 'No microphone was found.')
+  return new CallError('microphone_failed', 'The microphone cannot be used. Another program may be holding it.')
+}
+
+/**
+ * Starts at once; how it goes is told by the callbacks.
+ * @param {CallOptions} options
+ * @returns {Call}
+ */
+export function createCall(options) {
+  const timings = createTimings(options)
+  const peer = new RTCPeerConnection({ iceServers: options.session.iceServers, bundlePolicy: 'max-bundle' })
+  const sound = createSound(options, timings)
+  const voice = createVoice(options)
+  const signaling = createSignaling(options, {
+    message: receive,
+    lost: () => tell('reconnecting'),
+    back: tellState,
+    gaveUp,
+  })
+  let isOver = false
+
+  /** @param {CallStatus} status @param {string | null} [reason] */
+  function tell(status, reason = null) {
+    if (!isOver) options.onStatus?.(status, reason)
+  }
+
+  function tellState() {
+    tell(peer.connectionState === 'connected' ? 'connected' : 'connecting')
+  }
+
+  /** @param {string} reason */
+  function end(reason) {
+    if (isOver) return
+    tell('ended', reason)
+    isOver = true
+    for (const part of [signaling, peer, sound, voice]) part.close()
+  }
+
+  /** @param {any} message */
+  function receive(message) {
+    if (message.type === 'ready') timings.mark('ready')
+    if (message.type === 'answer') void takeAnswer(message.sdp)
+    if (message.type === 'candidate') void peer.addIceCandidate(message.candidate ?? undefined)
+    if (message.type === 'bye') return end(message.reason)
+    show(options, message)
+  }
+
+  /** @param {string} sdp */
+  async function takeAnswer(sdp) {
+    // After a resume the answer may come a second time.
+    if (peer.signalingState !== 'have-local-offer') return
+    timings.mark('answer')
+    await peer.setRemoteDescription({ type: 'answer', sdp }).catch(() => end('media_failed'))
+  }
+
+  /** Sound may go on without signaling; without sound there is nothing left. */
+  function gaveUp() {
+    options.onProblem?.({ type: 'SIGNALING_LOST', details: 'The connection to the service was lost.' })
+    if (peer.connectionState !== 'connected') end('signaling_lost')
+  }
+
+  function connectionChanged() {
+    if (peer.connectionState === 'failed') return end('media_failed')
+    if (peer.connectionState === 'connected') timings.mark('connected')
+    if (peer.connectionState === 'connected') tell('connected')
+  }
+
+  peer.onicecandidate = ({ candidate }) => signaling.send({ type: 'candidate', candidate: candidate?.toJSON() ?? null })
+  peer.ontrack = ({ track }) => sound.play(new MediaStream([track]))
+  peer.onconnectionstatechange = connectionChanged
+  tell('connecting')
+  begin({ peer, sound, voice, signaling }, () => isOver).catch((error) => {
+    options.onProblem?.({ type: error.code ?? 'CLIENT_FAILED', details: error.message })
+    end('not_started')
+  })
+  return callOf({ signaling, voice, end })
+}
+
+/**
+ * @typedef {{ peer: RTCPeerConnection, sound: ReturnType<typeof createSound>, voice: ReturnType<typeof createVoice>, signaling: ReturnType<typeof createSignaling> }} Parts
+ * @param {Parts} parts
+ * @param {() => boolean} isOver Whoever hangs up while the browser asks for the microphone gets no call.
+ */
+async function begin({ peer, sound, voice, signaling }, isOver) {
+  const microphone = await voice.open()
+  if (isOver()) return voice.close()
+  for (const track of microphone.getAudioTracks()) peer.addTrack(track, microphone)
+  sound.listenTo('you', microphone)
+  signaling.open()
+  await peer.setLocalDescription()
+  signaling.send({ type: 'offer', sdp: peer.localDescription?.sdp })
+}
+
+/** @param {{ signaling: ReturnType<typeof createSignaling>, voice: ReturnType<typeof createVoice>, end: (reason: string) => void }} parts @returns {Call} */
+const callOf = ({ signaling, voice, end }) => ({
+  mute: voice.mute,
+  dtmf: (digits) => signaling.send({ type: 'dtmf', digits }),
+  hangUp() {
+    signaling.send({ type: 'bye' })
+    end('hung_up')
+  },
+})
+
+/** The microphone during the call. @param {CallOptions} options */
+function createVoice(options) {
+  let isMuted = false
+  /** @type {MediaStream | null} */
+  let microphone = null
+
+  /** @param {boolean} muted */
+  function mute(muted) {
+    isMuted = muted
+    for (const track of microphone?.getAudioTracks() ?? []) track.enabled = !muted
+  }
+
+  return {
+    mute,
+    async open() {
+      microphone = options.microphone ?? (await openMicrophone())
+      mute(isMuted)
+      return microphone
+    },
+    close() {
+      if (options.microphone) return
+      for (const track of microphone?.getTracks() ?? []) track.stop()
+    },
+  }
+}
+
+/** What goes to the page as it came. @param {CallOptions} options @param {any} message */
+function show(options, message) {
+  if (message.type === 'status') options.onProgress?.(message.status, message.ts)
+  if (message.type === 'transcript') options.onTranscript?.(message)
+  if (message.type === 'interrupted') options.onInterrupted?.()
+  if (message.type === 'error') options.onProblem?.(message.error)
+}
+
+/**
+ * The socket, opened again with the resume token for 30 s after each loss. What is said meanwhile waits.
+ * @param {CallOptions} options
+ * @param {{ message: (message: any) => void, lost: () => void, back: () => void, gaveUp: () => void }} handlers
+ */
+function createSignaling({ session }, handlers) {
+  /** @type {WebSocket | null} */
+  let socket = null
+  /** @type {string | null} */
+  let resumeToken = null
+  /** @type {string[]} */
+  const waiting = []
+  /** How much of what the call said has arrived: the service repeats the rest after a loss. */
+  let received = 0
+  let isReady = false
+  let isClosed = false
+  let lostAt = 0
+  let retry = firstRetry
+  /** @type {number | undefined} */
+  let timer
+  const pings = setInterval(() => isReady && send({ type: 'ping' }), pingInterval)
+
+  function open() {
+    const url = new URL(session.signalingUrl)
+    if (resumeToken === null) url.searchParams.set('token', session.token)
+    else url.searchParams.set('resume', resumeToken)
+    if (resumeToken !== null) url.searchParams.set('received', String(received))
+    const opening = new WebSocket(url)
+    opening.onmessage = ({ data }) => receive(JSON.parse(data))
+    opening.onclose = () => opening === socket && dropped()
+    socket = opening
+  }
+
+  /** @param {any} message */
+  function receive(message) {
+    if (message.type === 'ready') welcome(message.resumeToken)
+    if (repeated.includes(message.type)) received += 1
+    handlers.message(message)
+  }
+
+  /** @param {string} token */
+  function welcome(token) {
+    const wasLost = lostAt > 0
+    resumeToken = token
+    isReady = true
+    lostAt = 0
+    retry = firstRetry
+    for (const text of waiting.splice(0)) socket?.send(text)
+    if (wasLost) handlers.back()
+  }
+
+  function dropped() {
+    isReady = false
+    if (isClosed) return
+    if (lostAt === 0) {
+      lostAt = performance.now()
+      handlers.lost()
+    }
+    // A token that was refused at the first try does not get better.
+    if (resumeToken === null || performance.now() - lostAt > resumeWindow) return handlers.gaveUp()
+    timer = setTimeout(open, retry)
+    retry = Math.min(retry * 2, slowestRetry)
+  }
+
+  /** @param {object} message */
+  function send(message) {
+    const text = JSON.stringify(message)
+    if (isReady) socket?.send(text)
+    else if (waiting.length < 100) waiting.push(text)
+  }
+
+  function close() {
+    isClosed = true
+    clearInterval(pings)
+    clearTimeout(timer)
+    socket?.close(1000)
+  }
+  return { open, send, close }
+}
+
+/**
+ * Plays the agent and measures both sides.
+ * @param {CallOptions} options
+ * @param {ReturnType<typeof createTimings>} timings
+ */
+function createSound({ onLevel }, timings) {
+  const context = new AudioContext()
+  const player = new Audio()
+  /** @type {Map<'you' | 'agent', AnalyserNode>} */
+  const meters = new Map()
+  const samples = new Float32Array(1024)
+  player.autoplay = true
+
+  /** @param {'you' | 'agent'} side @param {MediaStream} stream */
+  function listenTo(side, stream) {
+    const analyser = new AnalyserNode(context, { fftSize: samples.length })
+    context.createMediaStreamSource(stream).connect(analyser)
+    meters.set(side, analyser)
+    void context.resume()
+  }
+
+  /** RMS, scaled so that a loud voice reaches 1. @param {'you' | 'agent'} side */
+  function levelOf(side) {
+    const meter = meters.get(side)
+    if (!meter) return 0
+    meter.getFloatTimeDomainData(samples)
+    const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length
+    return Math.min(1, Math.sqrt(power) * 4)
+  }
+
+  const ticking = setInterval(() => {
+    const level = { you: levelOf('you'), agent: levelOf('agent') }
+    if (level.agent > audibleLevel) timings.mark('firstAudio')
+    onLevel?.(level)
+  }, levelInterval)
+
+  return {
+    listenTo,
+    /** @param {MediaStream} stream */
+    play(stream) {
+      player.srcObject = stream
+      void player.play()
+      listenTo('agent', stream)
+    },
+    close() {
+      clearInterval(ticking)
+      player.srcObject = null
+      void context.close()
+      onLevel?.({ you: 0, agent: 0 })
+    },
+  }
+}
+
+/** @param {CallOptions} options */
+function createTimings({ startedAt = performance.now(), onTimings }) {
+  /** @type {Timings} */
+  const timings = {}
+  return {
+    /** The first time counts. @param {keyof Timings} name */
+    mark(name) {
+      if (timings[name] !== undefined) return
+      timings[name] = Math.round(performance.now() - startedAt)
+      onTimings?.({ ...timings })
+    },
+  }
+}

@@ -1,0 +1,84 @@
+/** Owns how a fetch `Response` goes out: whole with its length when it is small and ready, else in pieces as fast as the client reads. */
+
+export type ResponseHead = {
+  readonly status: number
+  /** Several `set-cookie` stay several. Content-Length is not among them, see `length`. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** Of the body in bytes; null when nobody knows. */
+  readonly length: number | null
+}
+
+/** One answer of a driver. After `closed` nothing has an effect. */
+export type ResponseWire = {
+  readonly closed: AbortSignal
+  /** Head and body in one; null for an answer that has no body. */
+  whole(head: ResponseHead, body: Uint8Array | null): void
+  start(head: ResponseHead): void
+  /** Resolves when the client can take more, or is gone. */
+  write(chunk: Uint8Array): Promise<void> | void
+  end(): void
+  /** Breaks the connection: the client must see that something is missing. */
+  cut(): void
+}
+
+/** Never rejects. Whatever happens, the response's body is read to its end or canceled. */
+export async function sendResponse(response: Response, wire: ResponseWire, isHead: boolean): Promise<void> {
+  const head = headOf(response)
+  if (isHead || response.status === 204 || response.status === 304) {
+    response.body?.cancel().catch(ignore)
+    return wire.whole(head, null)
+  }
+  if (!response.body) return wire.whole({ ...head, length: 0 }, null)
+  const reader: Reader = response.body.getReader()
+  const stop = (): void => void reader.cancel().catch(ignore)
+  wire.closed.addEventListener('abort', stop, { once: true })
+  try {
+    await sendBody(head, reader, wire)
+  } catch {
+    // The source of the body broke; its owner knows, and the client learns it by the missing end.
+    wire.cut()
+  } finally {
+    wire.closed.removeEventListener('abort', stop)
+    stop()
+  }
+}
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>
+
+async function sendBody(head: ResponseHead, reader: Reader, wire: ResponseWire): Promise<void> {
+  const first = await reader.read()
+  if (first.done) return wire.whole({ ...head, length: 0 }, new Uint8Array(0))
+  const second = reader.read()
+  // The body of most answers is one piece and over at once; that is known before the next turn of the event loop.
+  const early = await Promise.race([second, nextTurn()])
+  if (early?.done) return wire.whole({ ...head, length: first.value.length }, first.value)
+  wire.start(head)
+  await wire.write(first.value)
+  const sent = first.value.length + (await sendRest(second, reader, wire))
+  if (head.length !== null && head.length !== sent) return wire.cut()
+  wire.end()
+}
+
+async function sendRest(second: ReturnType<Reader['read']>, reader: Reader, wire: ResponseWire): Promise<number> {
+  let sent = 0
+  for (let piece = await second; !piece.done && !wire.closed.aborted; piece = await reader.read()) {
+    sent += piece.value.length
+    await wire.write(piece.value)
+  }
+  return sent
+}
+
+function headOf(response: Response): ResponseHead {
+  const length = response.headers.get('content-length')
+  const headers = [...response.headers].filter(([name]) => !connectionHeaders.has(name))
+  return { status: response.status, headers, length: length === null ? null : Number(length) }
+}
+
+/** They belong to the connection, and so to the driver. */
+const connectionHeaders = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'upgrade'])
+
+const nextTurn = (): Promise<null> => new Promise((resolve) => setImmediate(() => resolve(null)))
+
+function ignore(): void {
+  // A body that fails while it is thrown away is nobody's concern.
+}

@@ -1,0 +1,50 @@
+/** Owns how the head of an HTTP request, as a driver parsed it, becomes a fetch `Request`. */
+
+export type RequestHead = {
+  readonly method: string
+  /** As on the request line: a path with its query, or an absolute URL (RFC 9112 §3.2.2). */
+  readonly target: string
+  readonly secure: boolean
+  readonly headers: readonly (readonly [name: string, value: string])[]
+}
+
+/** Without a body for GET and HEAD. Null for what no request can be (a Host that is none, a forbidden method): answer 400. */
+export function toRequest(
+  head: RequestHead,
+  body: Uint8Array<ArrayBuffer> | null,
+  signal: AbortSignal,
+): Request | null {
+  const bodiless = head.method === 'GET' || head.method === 'HEAD'
+  try {
+    const headers = head.headers as [string, string][]
+    return new Request(urlOf(head), { method: head.method, headers, body: bodiless ? null : body, signal })
+  } catch {
+    // The only reasons are in the client's bytes.
+    return null
+  }
+}
+
+export const headerOf = (head: RequestHead, name: string): string | null =>
+  head.headers.find(([key]) => key.toLowerCase() === name)?.[1] ?? null
+
+/** The exact path, as routes are named. */
+export const pathOf = (target: string): string => target.split('?', 1)[0] ?? target
+
+/** Concatenated and not resolved: a target such as `//elsewhere/` must not become a host. */
+function urlOf(head: RequestHead): string {
+  const scheme = head.secure ? 'https' : 'http'
+  if (/^https?:\/\//i.test(head.target)) return head.target
+  const host = headerOf(head, 'host') ?? ''
+  if (!/^[\w.-]+(?::\d+)?$|^\[[\da-f:.]+\](?::\d+)?$/i.test(host)) throw new TypeError('not a host')
+  return `${scheme}://${host}${head.target.startsWith('/') ? '' : '/'}${head.target}`
+}
+
+/** A peer of a dual-stack socket reads as the IPv4 address it is. */
+export const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
+
+/** RFC 6455 §4.2.1: what makes a request a WebSocket handshake that can be answered with 101. */
+export function isHandshake(head: RequestHead): boolean {
+  const upgrade = headerOf(head, 'upgrade')?.toLowerCase() === 'websocket'
+  const key = /^[+/0-9a-z]{22}==$/i.test(headerOf(head, 'sec-websocket-key') ?? '')
+  return upgrade && key && head.method === 'GET' && headerOf(head, 'sec-websocket-version') === '13'
+}

@@ -1,0 +1,108 @@
+/** Owns the listener's driver over uWebSockets.js, an optional dependency whose binary needs glibc 2.38 or newer. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import type { HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import type { Listener, ListenerOptions, RequestInfo } from '../../model/listener.ts'
+import { createRunningRequests } from './running-requests.ts'
+import { sendResponse } from './send-response.ts'
+import { createSocketHub } from './socket-hub.ts'
+import { headerOf, toRequest } from './to-request.ts'
+import type { RequestHead } from './to-request.ts'
+import { readUwsBody } from './uws-body.ts'
+import { headOf, infoOf } from './uws-request.ts'
+import { uwsSocketsOf } from './uws-sockets.ts'
+import { uwsWire } from './uws-wire.ts'
+
+export type Uws = typeof import('uWebSockets.js')
+
+/** Throws where the package or its binary for this machine is missing. */
+export const loadUws = (): Promise<Uws> => import('uWebSockets.js')
+
+export async function listenOnUws(uws: Uws, options: ListenerOptions, pingInterval: number): Promise<Listener> {
+  const app = createApp(uws, options.tls)
+  const running = createRunningRequests()
+  const hub = createSocketHub(pingInterval)
+  let closing: Promise<void> | null = null
+
+  function serve(res: HttpResponse, head: RequestHead): void {
+    running.track(answer(options, res, head, () => closing !== null)).catch(() => res.close())
+  }
+  const sockets = uwsSocketsOf({ options, hub, running, serve })
+  for (const [route, behavior] of sockets) app.ws(route, behavior)
+  app.any('/*', (res, req) => serve(res, headOf(req, options)))
+
+  const socket = await bound(app, options)
+  async function shut(graceMs: number): Promise<void> {
+    uws.us_listen_socket_close(socket)
+    await running.idle(graceMs)
+    hub.closeAll(1001, 'going away')
+    hub.close()
+    app.close()
+  }
+  return {
+    driver: 'uws',
+    port: uws.us_socket_local_port(socket),
+    close: (graceMs) => (closing ??= shut(graceMs)),
+  }
+}
+
+/** The library reads certificates from files only, and only now; they exist for this moment, for this user. */
+function createApp(uws: Uws, tls: ListenerOptions['tls']): TemplatedApp {
+  if (!tls) return uws.App()
+  const folder = mkdtempSync(path.join(tmpdir(), 'parley-tls-'))
+  try {
+    const [cert, key] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')]
+    writeFileSync(cert, tls.cert, { mode: 0o600 })
+    writeFileSync(key, tls.key, { mode: 0o600 })
+    return uws.SSLApp({ cert_file_name: cert, key_file_name: key })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** LIBUS_LISTEN_EXCLUSIVE_PORT. By default a second process could take the same port and half of the connections. */
+const exclusivePort = 1
+
+type Listened = (socket: us_listen_socket | false) => void
+
+/** The declarations miss the form with host, port and options. */
+const listenOn = (app: TemplatedApp) =>
+  app.listen.bind(app) as unknown as (host: string, port: number, options: number, listened: Listened) => void
+
+function bound(app: TemplatedApp, { host, port }: ListenerOptions): Promise<us_listen_socket> {
+  return new Promise((resolve, reject) => {
+    const listened: Listened = (socket) => {
+      if (socket) resolve(socket)
+      else reject(new Error(`cannot listen on ${host}:${port}`))
+    }
+    listenOn(app)(host, port, exclusivePort, listened)
+  })
+}
+
+/** Everything of `res` that must happen in this turn happens before the first await. */
+async function answer(
+  options: ListenerOptions,
+  res: HttpResponse,
+  head: RequestHead,
+  closing: () => boolean,
+): Promise<void> {
+  const info = infoOf(res)
+  let refused = false
+  const wire = uwsWire(res, () => refused || closing())
+  const reading = readUwsBody(res, wire.closed, options, {
+    declared: Number(headerOf(head, 'content-length') ?? 0),
+    chunked: headerOf(head, 'transfer-encoding') !== null,
+  })
+  const body = await reading
+  if (body === 'gone') return
+  const request = toRequest(head, body === 'too_large' ? null : body, wire.closed)
+  refused = !request || body === 'too_large'
+  if (!request) return wire.whole({ status: 400, headers: [], length: 0 }, null)
+  const response = body === 'too_large' ? options.tooLarge(request) : await asked(options, request, info)
+  await sendResponse(response, wire, head.method === 'HEAD')
+}
+
+/** 500 without a word when the application breaks its promise never to throw. */
+const asked = (options: ListenerOptions, request: Request, info: RequestInfo): Promise<Response> =>
+  options.fetch(request, info).catch(() => new Response(null, { status: 500 }))

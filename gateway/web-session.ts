@@ -1,0 +1,126 @@
+/**
+ * Owns one client of the signaling socket from its admission on: what it says goes to the media, what the call says goes back to it.
+ * It outlives its sockets: a lost one leaves the media untouched, and messages wait until the client comes back or `resumeWindow` is
+ * over. decisions.md, Web calls and the signaling socket.
+ *
+ * States: waiting (no socket) ⇄ open (one socket) → over. A session begins waiting, because the admission comes before the socket.
+ */
+import { subjectsOf, type Bus } from '../model/bus.ts'
+import type { Cancel, Clock } from '../model/clock.ts'
+import type { CallId } from '../model/ids.ts'
+import type { Json } from '../model/json.ts'
+import type { LegEvent } from '../model/leg.ts'
+import type { SocketConnection } from '../model/listener.ts'
+import type { Log } from '../model/log.ts'
+import type { ErrorBody } from '../model/problem.ts'
+import { ServerMessage, type ClientMessage } from '../model/signaling.ts'
+import { resumeWindow, type Admitted } from '../model/web-call.ts'
+import { createOutbox } from './outbox.ts'
+import type { WebMedia } from './web-media.ts'
+
+export type WebSessionDeps = {
+  readonly bus: Bus
+  readonly clock: Clock
+  readonly log: Log
+  createMedia(legClosed: (reason: string) => void): WebMedia
+  /** Renders what was thrown; anything but a Problem is logged there. */
+  errorOf(error: unknown): ErrorBody
+  /** The session is over; its leg may live on. */
+  ended(): void
+}
+
+export type WebSession = {
+  /** A new socket: the old one is closed, then come `ready` and what was missed. `received`: see Outbox. */
+  open(connection: SocketConnection, admitted: Admitted, received: number | null): void
+  /** The socket is gone. Ignored when a newer one is in its place. */
+  dropped(connection: SocketConnection): void
+  receive(message: ClientMessage): void
+  /** Shows an error; the call goes on. */
+  fail(error: unknown): void
+  /** Says bye and closes the socket. Idempotent. */
+  end(reason: string, code?: number): void
+}
+
+export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSession {
+  const subjects = subjectsOf(callId)
+  const subscription = deps.bus.subscribe(subjects.signal, ({ payload }) => receiveSignal(payload))
+  const outbox = createOutbox()
+  let expiry: Cancel = startExpiry()
+  let media: WebMedia | null = null
+  let answer: string | null = null
+  let isOver = false
+
+  function startExpiry(): Cancel {
+    return deps.clock.after(resumeWindow, () => end('client_lost'))
+  }
+
+  function receiveSignal(payload: Uint8Array): void {
+    const message = ServerMessage.safeParse(jsonOf(payload))
+    if (!message.success) return deps.log.warn('malformed message for a web client', { callId })
+    if (message.data.type === 'bye') return end(message.data.reason)
+    outbox.send(message.data)
+  }
+
+  function open(connection: SocketConnection, { sessionId, resumeToken }: Admitted, received: number | null): void {
+    if (isOver) return connection.close(1000, 'the call is over')
+    expiry()
+    outbox.attach(connection)
+    outbox.sendNow({ type: 'ready', callId, sessionId, resumeToken })
+    // Whether the lost socket still delivered the answer cannot be known; once media is connected, it did.
+    if (answer !== null && !media?.wasConnected()) outbox.sendNow({ type: 'answer', sdp: answer })
+    outbox.repeat(received)
+  }
+
+  function dropped(connection: SocketConnection): void {
+    if (outbox.detach(connection) && !isOver) expiry = startExpiry()
+  }
+
+  const mediaOf = (): WebMedia => (media ??= deps.createMedia(end))
+
+  async function takeOffer(sdp: string): Promise<void> {
+    answer = await mediaOf().answer(sdp)
+    if (!isOver) outbox.sendNow({ type: 'answer', sdp: answer })
+  }
+
+  function hangUp(): void {
+    const event: LegEvent = { type: 'disconnected', cause: 'hung_up', details: 'the client said bye' }
+    if (!media?.hangUp(event.details)) deps.bus.publish(subjects.legEvent, Buffer.from(JSON.stringify(event)))
+    end('hung_up')
+  }
+
+  const fail = (error: unknown): void => outbox.send({ type: 'error', error: deps.errorOf(error) })
+
+  const requests: Requests = {
+    offer: ({ sdp }) => void takeOffer(sdp).catch(fail),
+    candidate: ({ candidate }) => void mediaOf().addCandidate(candidate).catch(fail),
+    bye: hangUp,
+    dtmf: ({ digits }) => media?.dtmf(digits),
+    ping: () => outbox.sendNow({ type: 'pong' }),
+  }
+
+  function end(reason: string, code = 1000): void {
+    if (isOver) return
+    isOver = true
+    expiry()
+    subscription.close()
+    outbox.sendNow({ type: 'bye', reason })
+    outbox.close(code, reason)
+    media?.release()
+    deps.ended()
+  }
+  return { open, dropped, receive: (message) => void (isOver || dispatch(requests, message)), fail, end }
+}
+
+/** What each message of the client does. */
+type Requests = { readonly [Type in ClientMessage['type']]: (message: Extract<ClientMessage, { type: Type }>) => void }
+
+const dispatch = (requests: Requests, message: ClientMessage): void => requests[message.type](message as never)
+
+function jsonOf(payload: Uint8Array): Json {
+  try {
+    return JSON.parse(Buffer.from(payload).toString()) as Json
+  } catch {
+    // Malformed: the caller's schema refuses null.
+    return null
+  }
+}

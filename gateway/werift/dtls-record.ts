@@ -1,0 +1,70 @@
+/** Owns DTLS 1.2 records around werift's handshake: cutting datagrams, and alerts, which werift neither sends nor authenticates. RFC 6347 §4.1. */
+import type { DtlsSocket } from 'werift'
+
+export const contentType = { alert: 21, handshake: 22 } as const
+const clientHello = 1
+const version = 0xfefd
+const headerBytes = 13
+
+export type DtlsRecord = {
+  readonly type: number
+  readonly epoch: number
+  readonly sequenceNumber: number
+  readonly fragment: Buffer
+  /** Header and fragment. */
+  readonly bytes: Buffer
+}
+
+/** The whole records of a datagram; a cut-off rest is ignored. */
+export function recordsOf(datagram: Buffer): DtlsRecord[] {
+  const records: DtlsRecord[] = []
+  for (let at = 0; at + headerBytes <= datagram.length;) {
+    const end = at + headerBytes + datagram.readUInt16BE(at + 11)
+    if (end > datagram.length) break
+    records.push({
+      type: datagram.readUInt8(at),
+      epoch: datagram.readUInt16BE(at + 3),
+      sequenceNumber: datagram.readUIntBE(at + 5, 6),
+      fragment: datagram.subarray(at + headerBytes, end),
+      bytes: datagram.subarray(at, end),
+    })
+    at = end
+  }
+  return records
+}
+
+export const isClientHello = (record: DtlsRecord): boolean =>
+  record.type === contentType.handshake && record.epoch === 0 && record.fragment[0] === clientHello
+
+export type Alert = { readonly fatal: boolean; readonly description: number }
+
+/** Null for an alert that is encrypted and not authentic. Before the handshake is over alerts are in clear. */
+export function readAlert(dtls: DtlsSocket, record: DtlsRecord): Alert | null {
+  const plain = record.epoch === 0 ? record.fragment : decrypted(dtls, record)
+  const [level, description] = plain ?? []
+  return level === undefined || description === undefined ? null : { fatal: level === 2, description }
+}
+
+/** A warning close_notify under the keys of the handshake: the peer learns at once that nothing follows. RFC 5246 §7.2.1. */
+export function closeNotifyOf(dtls: DtlsSocket): Buffer {
+  const sequenceNumber = ++dtls.dtls.recordSequenceNumber
+  const header = { type: contentType.alert, version, epoch: 1, sequenceNumber }
+  const fragment = dtls.cipher.cipher.encrypt(dtls.sessionType, Buffer.from([1, 0]), header)
+  const head = Buffer.alloc(headerBytes)
+  head.writeUInt8(header.type, 0)
+  head.writeUInt16BE(version, 1)
+  head.writeUInt16BE(header.epoch, 3)
+  head.writeUIntBE(sequenceNumber, 5, 6)
+  head.writeUInt16BE(fragment.length, 11)
+  return Buffer.concat([head, fragment])
+}
+
+function decrypted(dtls: DtlsSocket, record: DtlsRecord): Buffer | null {
+  const { type, epoch, sequenceNumber, fragment } = record
+  try {
+    return dtls.cipher.cipher.decrypt(dtls.sessionType, fragment, { type, version, epoch, sequenceNumber })
+  } catch {
+    // Not encrypted with our keys: somebody else's datagram.
+    return null
+  }
+}

@@ -1,0 +1,52 @@
+/** Owns ICE connectivity checks on the wire: reading, answering and making STUN binding requests. RFC 8489, RFC 8445 §7. */
+import { classes, Message, methods, parseMessage } from 'werift'
+import type { CandidateAddress } from '../read-sdp.ts'
+
+export type Check = {
+  /** USE-CANDIDATE: the controlling side takes this path. RFC 8445 §7.1.2. */
+  readonly nominates: boolean
+  readonly answer: Buffer
+}
+
+/** The first two bits and the magic cookie. RFC 7983 §7. */
+export const isStun = (datagram: Buffer): boolean =>
+  datagram.length >= 20 && (datagram[0] ?? 255) < 4 && datagram.readUInt32BE(4) === 0x2112a442
+
+/** The receiver's own part of USERNAME, in clear, to find out whose check this is; null for anything but a binding request. */
+export function checkedUserOf(datagram: Buffer): string | null {
+  const request = parseMessage(datagram)
+  if (!request || request.messageMethod !== methods.BINDING || request.messageClass !== classes.REQUEST) return null
+  const username: unknown = request.getAttributeValue('USERNAME')
+  return typeof username === 'string' ? (username.split(':')[0] ?? null) : null
+}
+
+/** Null when the request was not signed with `password`: such a request gets no answer, so nothing can be bounced off this port. */
+export function readCheck(datagram: Buffer, password: string, from: CandidateAddress): Check | null {
+  const key = Buffer.from(password)
+  const request = parseMessage(datagram, key)
+  if (!request) return null
+  const answer = new Message(methods.BINDING, classes.RESPONSE, request.transactionId).setAttribute(
+    'XOR-MAPPED-ADDRESS',
+    [from.address, from.port],
+  )
+  answer.addMessageIntegrity(key).addFingerprint()
+  return { nominates: request.attributesKeys.includes('USE-CANDIDATE'), answer: answer.bytes }
+}
+
+export type CheckRequest = { readonly bytes: Buffer; isAnsweredBy(datagram: Buffer): boolean }
+
+/** The check of a controlling agent that nominates at once. RFC 8445 §7.2.2. */
+export function makeCheck(remote: { usernameFragment: string; password: string }, localUser: string): CheckRequest {
+  const key = Buffer.from(remote.password)
+  const request = new Message(methods.BINDING, classes.REQUEST)
+  request.setAttribute('USERNAME', `${remote.usernameFragment}:${localUser}`)
+  request.setAttribute('PRIORITY', 1845501695)
+  request.setAttribute('ICE-CONTROLLING', 1n)
+  request.setAttribute('USE-CANDIDATE', null)
+  request.addMessageIntegrity(key).addFingerprint()
+  const isAnsweredBy = (datagram: Buffer): boolean => {
+    const response = parseMessage(datagram, key)
+    return response?.messageClass === classes.RESPONSE && response.transactionId.equals(request.transactionId)
+  }
+  return { bytes: request.bytes, isAnsweredBy }
+}

@@ -1,0 +1,101 @@
+/** Owns writing session descriptions: the answer of the front door and the offer of our own caller. Pure. RFC 8829, RFC 8839, RFC 8843. */
+import { isIPv6 } from 'node:net'
+import type { NegotiatedAudio } from '../model/rtp-transport.ts'
+import type { CandidateAddress, Direction, Fingerprint, RemoteDescription, SdpSection } from './read-sdp.ts'
+
+export type LocalDescription = {
+  readonly usernameFragment: string
+  readonly password: string
+  readonly fingerprint: Fingerprint
+  readonly candidates: readonly CandidateAddress[]
+  readonly ssrc: number
+}
+
+const answerDirection = {
+  sendrecv: 'sendrecv',
+  sendonly: 'recvonly',
+  recvonly: 'sendonly',
+  inactive: 'inactive',
+} as const satisfies Record<Direction, Direction>
+
+/** ICE-lite, DTLS server, all candidates inside: a client may connect at once and nothing trickles from this side. */
+export function writeAnswer(offer: RemoteDescription, local: LocalDescription): string {
+  const audio = offer.sections[offer.audioIndex]
+  const sections = offer.sections.flatMap((section, index) =>
+    index === offer.audioIndex
+      ? audioLines(local, section.mid, section.protocol, [offer.audio], {
+          setup: 'passive',
+          direction: answerDirection[offer.direction],
+        })
+      : refusedLines(section),
+  )
+  const bundle = offer.bundled && audio?.mid ? [`a=group:BUNDLE ${audio.mid}`] : []
+  return toText([...sessionLines(local), 'a=ice-lite', ...bundle, ...sections])
+}
+
+/** As a browser offers: DTLS either way, one bundled audio section. */
+export function writeOffer(local: LocalDescription, codecs: readonly NegotiatedAudio[]): string {
+  const section = audioLines(local, '0', 'UDP/TLS/RTP/SAVPF', codecs, { setup: 'actpass', direction: 'sendrecv' })
+  return toText([...sessionLines(local), 'a=group:BUNDLE 0', ...section])
+}
+
+const toText = (lines: readonly string[]): string => `${lines.join('\r\n')}\r\n`
+
+function sessionLines(local: LocalDescription): string[] {
+  return ['v=0', `o=- ${local.ssrc} 2 ${netOf('127.0.0.1')}`, 's=-', 't=0 0']
+}
+
+function audioLines(
+  local: LocalDescription,
+  mid: string | null,
+  protocol: string,
+  codecs: readonly NegotiatedAudio[],
+  role: { readonly setup: string; readonly direction: Direction },
+): string[] {
+  const first = local.candidates[0] ?? { address: '0.0.0.0', port: 9 }
+  const payloadTypes = codecs.flatMap((audio) => [audio.payloadType, audio.telephoneEventPayloadType ?? []]).flat()
+  return [
+    `m=audio ${first.port} ${protocol} ${payloadTypes.join(' ')}`,
+    `c=${netOf(first.address)}`,
+    ...(mid === null ? [] : [`a=mid:${mid}`]),
+    `a=${role.direction}`,
+    'a=rtcp-mux',
+    `a=ice-ufrag:${local.usernameFragment}`,
+    `a=ice-pwd:${local.password}`,
+    `a=fingerprint:${local.fingerprint.algorithm} ${local.fingerprint.value}`,
+    `a=setup:${role.setup}`,
+    ...codecs.flatMap(codecLines),
+    'a=ptime:20',
+    'a=msid:parley audio',
+    `a=ssrc:${local.ssrc} cname:parley`,
+    ...local.candidates.map(candidateLine),
+    'a=end-of-candidates',
+  ]
+}
+
+const codecNames = { opus: 'opus/48000/2', pcmu: 'PCMU/8000', pcma: 'PCMA/8000' } as const
+
+function codecLines(audio: NegotiatedAudio): string[] {
+  const events = audio.telephoneEventPayloadType
+  return [
+    `a=rtpmap:${audio.payloadType} ${codecNames[audio.codec]}`,
+    ...(audio.codec === 'opus' ? [`a=fmtp:${audio.payloadType} minptime=10;useinbandfec=1`] : []),
+    ...(events === null ? [] : [`a=rtpmap:${events} telephone-event/${audio.clockRateHz}`, `a=fmtp:${events} 0-16`]),
+  ]
+}
+
+/** Port 0 refuses a section; its formats are repeated because the grammar wants one. RFC 3264 §6. */
+const refusedLines = (section: SdpSection): string[] => [
+  `m=${section.kind} 0 ${section.protocol} ${section.formats.join(' ')}`,
+  `c=${netOf('0.0.0.0')}`,
+  ...(section.mid === null ? [] : [`a=mid:${section.mid}`]),
+  'a=inactive',
+]
+
+/** Host candidates of one component; earlier ones are preferred. RFC 8445 §5.1.2.1. */
+function candidateLine({ address, port }: CandidateAddress, index: number): string {
+  const priority = 126 * 2 ** 24 + (65535 - index) * 2 ** 8 + 255
+  return `a=candidate:${index + 1} 1 udp ${priority} ${address} ${port} typ host`
+}
+
+const netOf = (address: string): string => `IN ${isIPv6(address) ? 'IP6' : 'IP4'} ${address}`

@@ -1,0 +1,363 @@
+/**
+ * The table of imports, and the house rules a machine can see. The rules are one pure function over paths and sources, so that they prove
+ * themselves on bad examples before they are believed about the repository. A type-only import is an import.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'tap'
+
+type Sources = ReadonlyMap<string, string>
+type Import = { readonly from: string; readonly specifier: string; readonly target: string | null }
+
+const maxLines = 350
+const bannedWords = ['manager', 'service', 'helper', 'util', 'utils', 'common', 'base', 'data', 'info', 'index']
+
+/** What each unit may import besides itself. A unit is a folder, of voice the folder below. */
+const mayImport: Readonly<Record<string, readonly string[] | 'everything'>> = {
+  model: [],
+  store: ['model'],
+  'voice/audio': ['model'],
+  'voice/engines': ['model', 'voice/audio'],
+  gateway: ['model', 'voice/audio'],
+  sip: ['model', 'voice/audio'],
+  actors: ['model', 'store', 'voice/audio'],
+  api: ['model', 'store'],
+  mcp: ['model', 'store'],
+  app: ['model', 'store', 'voice/audio', 'voice/engines', 'gateway', 'sip', 'actors', 'api', 'mcp', 'console'],
+  console: 'everything',
+  test: 'everything',
+}
+
+/** Packages of which a change of mind must cost one folder. */
+const ownersOf: Readonly<Record<string, readonly string[]>> = {
+  'uWebSockets.js': ['gateway/listener/'],
+  ws: ['gateway/', 'voice/engines/'],
+  werift: ['gateway/werift/'],
+  'drachtio-srf': ['sip/'],
+  nats: ['actors/bus/nats-bus.ts'],
+  postgres: ['store/'],
+}
+
+function violationsOf(sources: Sources): string[] {
+  const files = [...sources].map(([file, source]) => ({ file, source, code: maskedOf(source) }))
+  const imports = files.flatMap(({ file, source, code }) => importsOf(file, source, code))
+  return [
+    ...imports.flatMap(unitViolations),
+    ...imports.flatMap(packageViolations),
+    ...cyclesOf(imports),
+    ...files.flatMap(({ file, source, code }) => [
+      ...nameViolations(file),
+      ...lengthViolations(file, source),
+      ...codeViolations(file, code),
+    ]),
+  ].toSorted()
+}
+
+const unitOf = (file: string): string => /^voice\/[^/]+(?=\/)|^[^/]+(?=\/)/.exec(file)?.[0] ?? ''
+
+const packageOf = (specifier: string): string => /^@[^/]+\/[^/]+|^[^/]+/.exec(specifier)?.[0] ?? specifier
+
+function unitViolations({ from, target }: Import): string[] {
+  if (target === null) return []
+  const [unit, wanted] = [unitOf(from), unitOf(target)]
+  const allowed = mayImport[unit]
+  if (!allowed) return [`${from}: no rule for the folder ${JSON.stringify(unit)}`]
+  if (allowed === 'everything' || unit === wanted || allowed.includes(wanted)) return []
+  return [`${from}: ${unit} must not import ${target}`]
+}
+
+function packageViolations({ from, specifier, target }: Import): string[] {
+  if (target !== null || unitOf(from) === 'test') return []
+  const name = packageOf(specifier)
+  if (unitOf(from) === 'model' && name !== 'zod') return [`${from}: model imports zod only, not ${specifier}`]
+  const owners = ownersOf[name]
+  if (!owners || owners.some((owner) => from.startsWith(owner))) return []
+  return [`${from}: ${name} is imported by ${owners.join(' and ')} only`]
+}
+
+function nameViolations(file: string): string[] {
+  const words = path.posix.basename(file).toLowerCase().split(/[-_.]/)
+  const banned = words.filter((word) => bannedWords.includes(word))
+  return banned.map((word) => `${file}: "${word}" says nothing about what the file owns`)
+}
+
+function lengthViolations(file: string, source: string): string[] {
+  const lines = source.trimEnd().split('\n').length
+  return lines <= maxLines || unitOf(file) === 'test' ? [] : [`${file}: ${lines} lines, at most ${maxLines}`]
+}
+
+function codeViolations(file: string, code: string): string[] {
+  const unit = unitOf(file)
+  const found: string[] = []
+  const says = (rule: string, shape: RegExp): void => {
+    if (shape.test(code)) found.push(`${file}: ${rule}`)
+  }
+  // A declaration file repeats the shape of somebody else's package.
+  if (!file.endsWith('.d.ts')) says('no default exports', /\bexport\s+default\b|\bas\s+default\b\s*[,}]/)
+  if (unit === 'test') return found
+  if (file !== 'app/config.ts') says('process.env is read in app/config.ts only', /\bprocess\s*(\?\.|\.)\s*env\b/)
+  if (file !== 'app/config.ts') says('process.env is read in app/config.ts only', /\benv\b[^;]*\}\s*=\s*process\b/)
+  if (unit !== 'app' && unit !== 'console') says('no console outside app', /\bconsole\s*(\?\.|\.)/)
+  says('what is imported must be readable: no computed import', /\bimport\s*\((?!\s*['"])/)
+  return found
+}
+
+/** Each ring of imports once, as the path that closes it. */
+function cyclesOf(imports: readonly Import[]): string[] {
+  const edges = Map.groupBy(imports, ({ from }) => from)
+  const finished = new Set<string>()
+  const cycles: string[] = []
+  const visit = (file: string, trail: readonly string[]): void => {
+    if (trail.includes(file)) cycles.push(`cycle: ${[...trail.slice(trail.indexOf(file)), file].join(' → ')}`)
+    if (trail.includes(file) || finished.has(file)) return
+    for (const { target } of edges.get(file) ?? []) if (target !== null) visit(target, [...trail, file])
+    finished.add(file)
+  }
+  for (const file of edges.keys()) visit(file, [])
+  return cycles
+}
+
+const statements = /(?:^|[;\n}])[^\S\n]*(?:import|export)\b[^'"`;()=]*?\bfrom\s*(?=['"])/g
+const sideEffects = /(?:^|[;\n}])[^\S\n]*import\s*(?=['"])/g
+const calls = /\b(?:import|require|require\.resolve|import\.meta\.resolve)\s*\(\s*(?=['"])/g
+
+/** `code` is `source` with comments and the contents of strings masked, so what looks like an import is one. */
+function importsOf(from: string, source: string, code: string): Import[] {
+  const ends = [statements, sideEffects, calls].flatMap((shape) =>
+    [...code.matchAll(shape)].map((match) => match.index + match[0].length),
+  )
+  return [...new Set(ends)].map((start) => {
+    const specifier = source.slice(start + 1, code.indexOf(code.charAt(start), start + 1))
+    const isRelative = specifier.startsWith('.')
+    return { from, specifier, target: isRelative ? path.posix.join(path.posix.dirname(from), specifier) : null }
+  })
+}
+
+/** The same text, as long, with comments blank and every character inside strings, templates and regular expressions replaced by `_`. */
+function maskedOf(source: string): string {
+  const masked: string[] = []
+  /** For every `${` that is open: how many braces are open inside it. */
+  const templates: number[] = []
+  let at = 0
+  const copy = (count: number): void => {
+    masked.push(source.slice(at, at + count))
+    at += count
+  }
+  const mask = (until: number, by: string): void => {
+    masked.push(source.slice(at, until).replace(/[^\n]/g, by))
+    at = until
+  }
+  const maskTemplate = (): void => {
+    const end = endOf(source, at, /`|\$\{/y)
+    mask(end, '_')
+    if (source.startsWith('${', at)) {
+      templates.push(0)
+      copy(2)
+    } else copy(1)
+  }
+  while (at < source.length) {
+    const char = source.charAt(at)
+    const depth = templates.at(-1)
+    if (source.startsWith('//', at)) mask(endOf(source, at, /\n/y), ' ')
+    else if (source.startsWith('/*', at)) mask(endOf(source, at + 2, /\*\//y) + 2, ' ')
+    else if (char === "'" || char === '"') {
+      copy(1)
+      mask(endOf(source, at, char === "'" ? /['\n]/y : /["\n]/y), '_')
+      copy(1)
+    } else if (char === '`') {
+      copy(1)
+      maskTemplate()
+    } else if (char === '/' && startsPattern(masked)) {
+      copy(1)
+      mask(endOfPattern(source, at), '_')
+      copy(1)
+    } else if (depth !== undefined && (char === '{' || char === '}')) {
+      if (char === '}' && depth === 0) templates.pop()
+      else templates[templates.length - 1] = depth + (char === '{' ? 1 : -1)
+      copy(1)
+      if (char === '}' && depth === 0) maskTemplate()
+    } else copy(1)
+  }
+  return masked.join('')
+}
+
+/** Where `shape` matches first from `from` on, escaped characters skipped; the end of the text when it does not. */
+function endOf(source: string, from: number, shape: RegExp): number {
+  for (let at = from; at < source.length; at++) {
+    shape.lastIndex = at
+    if (shape.test(source)) return at
+    if (source.charAt(at) === '\\') at++
+  }
+  return source.length
+}
+
+function endOfPattern(source: string, from: number): number {
+  let inClass = false
+  for (let at = from; at < source.length; at++) {
+    const char = source.charAt(at)
+    if (char === '\n') return at
+    if (char === '\\') at++
+    else if (char === '[') inClass = true
+    else if (char === ']') inClass = false
+    else if (char === '/' && !inClass) return at
+  }
+  return source.length
+}
+
+/** A slash divides after a value and opens a regular expression after anything else. */
+function startsPattern(masked: readonly string[]): boolean {
+  const before = masked.slice(-200).join('').trimEnd()
+  return before === '' || /(?:[(,=:[!&|?{};+*%<>~^-]|\b(?:return|typeof|case|of|in|await|yield|void))$/.test(before)
+}
+
+const root = path.resolve(import.meta.dirname, '..')
+
+function repository(): Sources {
+  const skipped = new Set(['node_modules', '.git', '.data', '.tap'])
+  const found = readdirSync(root, { withFileTypes: true, recursive: false })
+    .filter((entry) => !skipped.has(entry.name))
+    .flatMap((entry) => (entry.isDirectory() ? filesBelow(entry.name) : [entry.name]))
+    .filter((file) => /\.[cm]?[jt]sx?$/.test(file))
+  return new Map(found.map((file) => [file, readFileSync(path.join(root, file), 'utf8')]))
+}
+
+const filesBelow = (folder: string): string[] =>
+  readdirSync(path.join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, '/'))
+
+const examples: Readonly<
+  Record<string, { readonly good: Record<string, string>; readonly bad: Record<string, string> }>
+> = {
+  'model imports zod and itself only': {
+    good: { 'model/a.ts': "import { z } from 'zod'\nimport type { B } from './b.ts'", 'model/b.ts': '' },
+    bad: { 'model/a.ts': "import { readFile } from 'node:fs'" },
+  },
+  'everybody may import model, and model nobody': {
+    good: { 'store/a.ts': "import { x } from '../model/x.ts'" },
+    bad: { 'model/a.ts': "import type { Row } from '../store/row.ts'" },
+  },
+  'an edge imports no other edge': {
+    good: { 'gateway/a.ts': "import { chain } from '../voice/audio/chain.ts'" },
+    bad: { 'gateway/a.ts': "import { dial } from '../sip/dial.ts'" },
+  },
+  'an edge imports no actors, not even their types': {
+    good: { 'api/a.ts': "import type { Sql } from '../store/sql.ts'" },
+    bad: { 'api/a.ts': "import type { Actor } from '../actors/actor.ts'" },
+  },
+  'actors get engines injected': {
+    good: { 'actors/a.ts': "import { frames } from '../voice/audio/frames.ts'" },
+    bad: { 'actors/a.ts': "export { engine } from '../voice/engines/embedded/engine.ts'" },
+  },
+  'sound knows no engine': {
+    good: { 'voice/engines/x/a.ts': "import '../../audio/wav.ts'" },
+    bad: { 'voice/audio/a.ts': "import '../engines/x/engine.ts'" },
+  },
+  'nobody imports app': {
+    good: { 'app/main.ts': "import { listen } from '../gateway/listener/listen.ts'" },
+    bad: { 'store/a.ts': "const { config } = await import('../app/config.ts')" },
+  },
+  'product code imports no tests': {
+    good: { 'test/a.test.ts': "import { x } from '../app/x.ts'" },
+    bad: { 'app/a.ts': "import { clock } from '../test/fake/clock.ts'" },
+  },
+  'every folder has a rule': {
+    good: { 'mcp/a.ts': "import './b.ts'", 'mcp/b.ts': '' },
+    bad: { 'lib/a.ts': "import './b.ts'" },
+  },
+  'there are no cycles': {
+    good: { 'store/a.ts': "import './b.ts'\nimport './c.ts'", 'store/b.ts': "import './c.ts'", 'store/c.ts': '' },
+    bad: {
+      'store/a.ts': "import type { B } from './b.ts'",
+      'store/b.ts': "import './c.ts'",
+      'store/c.ts': "import './a.ts'",
+    },
+  },
+  'a driver is imported where it belongs': {
+    good: {
+      'gateway/listener/a.ts': "type Uws = typeof import('uWebSockets.js')",
+      'store/sql.ts': "import postgres from 'postgres'",
+      'actors/bus/nats-bus.ts': "import type { Msg } from 'nats'",
+      'gateway/werift/a.ts': "import {\n  RTCPeerConnection,\n} from 'werift/lib/x.js'",
+    },
+    bad: { 'actors/jobs.ts': "import type { Sql } from 'postgres'" },
+  },
+  'a deep import is an import of its package': {
+    good: { 'sip/a.ts': "import Srf from 'drachtio-srf'" },
+    bad: { 'gateway/a.ts': 'import { x } from "werift/lib/index.js"' },
+  },
+  'a dynamic import counts': {
+    good: { 'actors/bus/nats-bus.ts': "const nats = await import('nats')" },
+    bad: { 'actors/bus/other.ts': "const nats = await import(\n  'nats'\n)" },
+  },
+  'a computed import hides what it imports': {
+    good: { 'app/a.ts': "await import('./b.ts')" },
+    bad: { 'app/a.ts': 'await import(name)' },
+  },
+  'process.env is read in one file': {
+    good: {
+      'app/config.ts': 'export const env = process.env',
+      'api/a.ts': "// process.env\nconst text = 'process.env'",
+    },
+    bad: { 'app/main.ts': 'const port = Number(process.env.PORT)' },
+  },
+  'process.env is not taken apart either': {
+    good: { 'api/a.ts': 'const { pid } = process' },
+    bad: { 'api/a.ts': 'const { env } = process' },
+  },
+  'console is for app and tests': {
+    good: { 'app/main.ts': "console.log('listening')", 'store/a.ts': 'const re = /console.log/' },
+    bad: { 'store/a.ts': 'const text = `${console.log(1)}`' },
+  },
+  'exports have names': {
+    good: { 'api/a.ts': "export const text = 'export default'" },
+    bad: { 'api/a.ts': 'const x = 1\nexport { x as default }' },
+  },
+  'nothing is the default': { good: {}, bad: { 'test/a.ts': 'export default function run() {}' } },
+  'a file has at most 350 lines': {
+    good: { 'api/a.ts': '//\n'.repeat(350), 'test/a.test.ts': '//\n'.repeat(900) },
+    bad: { 'api/a.ts': '//\n'.repeat(351) },
+  },
+  'names say what a file owns': {
+    good: { 'api/place-call.ts': '', 'store/database.ts': '' },
+    bad: { 'api/call-helper.ts': '' },
+  },
+  'there are no barrels': { good: {}, bad: { 'voice/audio/index.ts': '' } },
+  'what only looks like an import is none': {
+    good: {
+      'store/a.ts': [
+        "// import { x } from '../app/x.ts'",
+        '/* import "../app/x.ts" */',
+        "const text = `\nimport '../app/x.ts'\n${1}\nimport '../app/y.ts'`",
+        'const shape = /["\'`]/',
+        'const quote = "\\"import \'../app/z.ts\'"',
+        'const half = 4 / 2 / 1',
+      ].join('\n'),
+    },
+    bad: { 'store/a.ts': "const shape = /[\"'/]/\nconst a = b / 2\nimport '../app/x.ts'" },
+  },
+}
+
+for (const [name, { good, bad }] of Object.entries(examples)) {
+  test(`the rules see it: ${name}`, (t) => {
+    t.same(violationsOf(new Map(Object.entries(good))), [])
+    t.equal(violationsOf(new Map(Object.entries(bad))).length, 1, violationsOf(new Map(Object.entries(bad))).join('; '))
+    t.end()
+  })
+}
+
+test('the repository keeps the table of imports and the house rules', (t) => {
+  const sources = repository()
+  const imports = [...sources].flatMap(([file, source]) => importsOf(file, source, maskedOf(source)))
+  t.ok(sources.size > 100, `${sources.size} files were read`)
+  t.ok(imports.length > 2 * sources.size, `${imports.length} imports were found`)
+  for (const unit of ['model', 'store', 'voice/audio', 'voice/engines', 'gateway', 'actors', 'api', 'app', 'test'])
+    t.ok(
+      imports.some(({ from }) => unitOf(from) === unit),
+      `${unit} was read`,
+    )
+  const missing = imports.filter(({ target }) => target !== null && !sources.has(target) && /\.[jt]s$/.test(target))
+  t.same(missing, [], 'what is imported exists, so every relative import was understood')
+  t.same(violationsOf(sources), [])
+  t.end()
+})

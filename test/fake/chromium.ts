@@ -1,0 +1,57 @@
+/** Owns a headless Chromium with a fake microphone, for tests that need a real browser. */
+import { accessSync, constants } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { chromium, type BrowserContext } from 'playwright-core'
+
+export const chromiumPath = '/usr/bin/chromium'
+
+const flags = [
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--use-fake-ui-for-media-stream',
+  '--use-fake-device-for-media-stream',
+  '--autoplay-policy=no-user-gesture-required',
+]
+
+/** False: leave the test out, with the reason. With CI=true a missing browser is a failure, so this throws. */
+export function hasChromium(): boolean {
+  try {
+    accessSync(chromiumPath, constants.X_OK)
+    return true
+  } catch (error) {
+    if (process.env['CI'] === 'true') throw error
+    return false
+  }
+}
+
+export type OpenBrowser = {
+  readonly context: BrowserContext
+  /** Closes the browser and removes its folder. */
+  close(): Promise<void>
+}
+
+/** `speech` is a WAV file for the fake microphone, played once; without it Chromium beeps. */
+export async function openChromium(options: { readonly speech?: string } = {}): Promise<OpenBrowser> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'parley-chromium-'))
+  const context = await chromium.launchPersistentContext(folder, {
+    executablePath: chromiumPath,
+    headless: true,
+    chromiumSandbox: false,
+    args: options.speech ? [...flags, `--use-file-for-fake-audio-capture=${options.speech}%noloop`] : flags,
+    permissions: ['microphone'],
+    timeout: 60_000,
+  })
+  return {
+    context,
+    async close() {
+      await context.close()
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}

@@ -1,0 +1,61 @@
+/** An offer of Chromium 156 with audio, video and a data channel; the video section is shortened. */
+export const chromeOffer = `v=0
+o=- 909402820949258585 2 IN IP4 127.0.0.1
+s=-
+t=0 0
+a=group:BUNDLE 0 1 2
+a=extmap-allow-mixed
+a=msid-semantic: WMS 28268282-91f5-403d-a730-57ac1262008c
+m=audio 9 UDP/TLS/RTP/SAVPF 111 63 9 0 8 13 110 126
+c=IN IP4 0.0.0.0
+a=rtcp:9 IN IP4 0.0.0.0
+a=ice-ufrag:t8X8
+a=ice-pwd:8K2MRAKnYWBfuqLHw/LR5gql
+a=ice-options:trickle
+a=fingerprint:sha-256 BC:77:58:8B:5F:B8:69:4C:28:AC:64:01:52:1D:F8:ED:A6:17:AB:73:31:AA:76:C7:6E:EC:2B:84:03:64:ED:F9
+a=setup:actpass
+a=mid:0
+a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level
+a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid
+a=sendrecv
+a=msid:28268282-91f5-403d-a730-57ac1262008c 43b9d863-b6af-4cc3-9dbc-e1e7480ce538
+a=rtcp-mux
+a=rtcp-rsize
+a=rtpmap:111 opus/48000/2
+a=rtcp-fb:111 transport-cc
+a=fmtp:111 minptime=10;useinbandfec=1
+a=rtpmap:63 red/48000/2
+a=fmtp:63 111/111
+a=rtpmap:9 G722/8000
+a=rtpmap:0 PCMU/8000
+a=rtpmap:8 PCMA/8000
+a=rtpmap:13 CN/8000
+a=rtpmap:110 telephone-event/48000
+a=rtpmap:126 telephone-event/8000
+a=ssrc:2542540357 cname:bFCH8W5umhcKcBKr
+m=video 9 UDP/TLS/RTP/SAVPF 96 97
+c=IN IP4 0.0.0.0
+a=rtcp:9 IN IP4 0.0.0.0
+a=ice-ufrag:t8X8
+a=ice-pwd:8K2MRAKnYWBfuqLHw/LR5gql
+a=ice-options:trickle
+a=fingerprint:sha-256 BC:77:58:8B:5F:B8:69:4C:28:AC:64:01:52:1D:F8:ED:A6:17:AB:73:31:AA:76:C7:6E:EC:2B:84:03:64:ED:F9
+a=setup:actpass
+a=mid:1
+a=sendrecv
+a=rtcp-mux
+a=rtpmap:96 VP8/90000
+a=rtcp-fb:96 nack pli
+a=rtpmap:97 rtx/90000
+a=fmtp:97 apt=96
+m=application 9 UDP/DTLS/SCTP webrtc-datachannel
+c=IN IP4 0.0.0.0
+a=ice-ufrag:t8X8
+a=ice-pwd:8K2MRAKnYWBfuqLHw/LR5gql
+a=ice-options:trickle
+a=fingerprint:sha-256 BC:77:58:8B:5F:B8:69:4C:28:AC:64:01:52:1D:F8:ED:A6:17:AB:73:31:AA:76:C7:6E:EC:2B:84:03:64:ED:F9
+a=setup:actpass
+a=mid:2
+a=sctp-port:5000
+a=max-message-size:262144
+`.replaceAll('\n', '\r\n')

@@ -1,0 +1,155 @@
+/** The demonstration page and the browser client: as files, and in a real browser against a real front door. */
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { test, type Test } from 'tap'
+import type { Page } from 'playwright-core'
+import { createPage } from '../../gateway/page.ts'
+import { errorBodyOf, Problem } from '../../model/problem.ts'
+import { hasChromium, openChromium } from '../fake/chromium.ts'
+import { callId, setUpStage } from './stage.ts'
+
+const get = (pathname: string, init?: RequestInit) =>
+  createPage()(new Request(`http://call.example:8080${pathname}`, init))
+
+test('the page and its parts are served with their types, from memory', async (t) => {
+  const types = {
+    '/': 'text/html',
+    '/page.js': 'text/javascript',
+    '/page.css': 'text/css',
+    '/parley-client.js': 'text/javascript',
+  }
+  for (const [pathname, type] of Object.entries(types)) {
+    const response = get(pathname)
+    t.match(response?.headers.get('content-type'), new RegExp(`^${type}; charset=utf-8$`))
+    t.ok((await response?.text())?.length, pathname)
+  }
+  t.equal(get('/other'), null)
+  t.equal(get('/../package.json'), null)
+  t.equal(get('/', { method: 'POST' }), null)
+  t.equal(await get('/', { method: 'HEAD' })?.text(), '')
+})
+
+test('what the browser has already is answered with 304', async (t) => {
+  const etag = get('/page.css')?.headers.get('etag') ?? ''
+  t.match(etag, /^"[\w-]{20,}"$/)
+  const again = get('/page.css', { headers: { 'if-none-match': etag } })
+  t.equal(again?.status, 304)
+  t.equal(again?.headers.get('etag'), etag)
+})
+
+test('the policy allows own files and own sockets only', async (t) => {
+  const response = get('/')
+  const policy = response?.headers.get('content-security-policy') ?? ''
+  t.match(
+    policy,
+    /^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws:\/\/call\.example:8080 wss:\/\/call\.example:8080;/,
+  )
+  t.match(policy, /frame-ancestors 'none'/)
+  t.notMatch(policy, /unsafe|\*/)
+  t.equal(response?.headers.get('x-content-type-options'), 'nosniff')
+  t.match(response?.headers.get('permissions-policy'), /microphone=\(self\)/)
+  const html = (await response?.text()) ?? ''
+  t.notMatch(html, /<script(?![^>]*src=)|\sstyle=|\son\w+=/, 'nothing inline')
+  t.notMatch(html.replace('http://www.w3.org/2000/svg', ''), /https?:\/\//, 'nothing from elsewhere')
+})
+
+const skip = hasChromium() ? false : 'there is no Chromium'
+
+async function openPage(t: Test) {
+  const serve = createPage()
+  const refusal = { problem: null as Problem | null }
+  const stage = await setUpStage(t, {
+    async fetch(request) {
+      const url = new URL(request.url)
+      if (url.pathname !== '/demo/session') return serve(request) ?? new Response(null, { status: 404 })
+      if (refusal.problem) return Response.json(errorBodyOf(refusal.problem, 'request-1'), { status: 400 })
+      return Response.json({
+        callId,
+        sessionId: 'session-1',
+        signalingUrl: `ws://${url.host}/v1/signaling`,
+        token: 'good',
+        iceServers: [],
+        expiresAt: new Date(Date.now() + 120_000).toISOString(),
+      })
+    },
+  })
+  const browser = await openChromium()
+  t.teardown(() => browser.close())
+  const page = await browser.context.newPage()
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+  await page.goto(`http://127.0.0.1:${stage.port}/`)
+  return { stage, page, complaints, refusal }
+}
+
+const statusIs = (page: Page, text: string) => page.getByRole('status').filter({ hasText: text }).waitFor()
+
+test(
+  'a click calls; levels, transcript, keypad, mute and timings work; the lost socket comes back; a click hangs up',
+  { skip, timeout: 90_000 },
+  async (t) => {
+    const { stage, page, complaints } = await openPage(t)
+    await page.getByRole('button', { name: 'Call' }).click()
+    await statusIs(page, 'In call')
+    const line = { type: 'transcript', role: 'agent', isFinal: false, turnIndex: 0, ts: '2026-01-01T00:00:00.000Z' }
+    stage.say({ ...line, text: 'Hello, this is' })
+    stage.say({ ...line, text: 'Hello, this is Parley. How can I help?', isFinal: true })
+    stage.say({ ...line, text: 'I would like to <b>book</b> a table.', role: 'user', isFinal: true, turnIndex: 1 })
+    await page.getByRole('log').getByText('I would like to <b>book</b> a table.').waitFor()
+    t.equal(await page.getByRole('listitem').count(), 2, 'the interim text was overwritten')
+    await page.locator('#t-firstAudio', { hasText: 'ms' }).waitFor()
+    await page.locator('#agent:not([aria-valuenow="0"])').waitFor()
+    await page.getByRole('button', { name: 'Keypad' }).click()
+    await page.getByRole('button', { name: 'hash' }).click()
+    await page.getByRole('button', { name: 'Mute' }).click()
+    t.equal(await page.getByRole('button', { name: 'Mute' }).getAttribute('aria-pressed'), 'true')
+    await photograph(page, 'page-in-call')
+    const [first] = stage.connections
+    first?.close(1012, 'lost')
+    await statusIs(page, 'Reconnecting')
+    stage.say({ ...line, text: 'Are you still there?', isFinal: true, turnIndex: 2 })
+    await statusIs(page, 'In call')
+    await page.getByRole('log').getByText('Are you still there?').waitFor()
+    t.equal(stage.connections.length, 2)
+    await page.getByRole('button', { name: 'Hang up' }).click()
+    await statusIs(page, 'Call ended')
+    t.ok(stage.legs[0]?.heard.includes('dtmf #'))
+    t.same(complaints, [], 'no error, no refused resource')
+  },
+)
+
+test('what goes wrong is said in words', { skip, timeout: 90_000 }, async (t) => {
+  const { page, refusal } = await openPage(t)
+  refusal.problem = new Problem('WEB_CALL_CAPACITY_EXCEEDED', 'All lines are taken. Please try again in a minute.')
+  await page.getByRole('button', { name: 'Call' }).click()
+  await page.getByRole('alert').getByText('All lines are taken.').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Call' }).isEnabled(), true)
+  for (const [name, text] of [
+    ['NotAllowedError', 'may not use the microphone'],
+    ['NotFoundError', 'No microphone was found'],
+  ] as const) {
+    await page.evaluate(`navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('', '${name}') }`)
+    await page.getByRole('button', { name: 'Call' }).click()
+    await page.getByRole('alert').getByText(text).waitFor()
+  }
+  await page.evaluate("Object.defineProperty(navigator, 'mediaDevices', { value: undefined, configurable: true })")
+  await page.getByRole('button', { name: 'Call' }).click()
+  await page.getByRole('alert').getByText('secure pages only').waitFor()
+})
+
+/** Kept only when somebody wants to look: SCREENSHOTS names the folder. */
+async function photograph(page: Page, name: string): Promise<void> {
+  const folder = process.env['SCREENSHOTS']
+  const shots = [
+    { name, width: 1120, height: 720, scheme: 'light' },
+    { name: `${name}-dark`, width: 1120, height: 720, scheme: 'dark' },
+    { name: `${name}-narrow`, width: 390, height: 844, scheme: 'light' },
+  ] as const
+  for (const { name: file, width, height, scheme } of shots) {
+    await page.setViewportSize({ width, height })
+    await page.emulateMedia({ colorScheme: scheme })
+    const picture = await page.screenshot()
+    if (folder !== undefined) await writeFile(path.join(folder, `${file}.png`), picture)
+  }
+}

@@ -1,0 +1,350 @@
+/** decisions.md, Web calls and the signaling socket: the socket as clients see it, over a real listener, bus and WebRTC peer. */
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { test } from 'tap'
+import { WebSocket } from 'ws'
+import { placeWebCall } from '../../gateway/web-caller.ts'
+import { createWeriftCaller } from '../../gateway/werift/caller.ts'
+import { subjectsOf } from '../../model/bus.ts'
+import type { ErrorBody } from '../../model/problem.ts'
+import type { ServerMessage } from '../../model/signaling.ts'
+import { resumeWindow } from '../../model/web-call.ts'
+import { callId, setUpStage } from './stage.ts'
+
+/** A client of the raw socket. `next` waits for the next message of a type and skips the others. */
+async function connect(url: string, query: string, origin?: string) {
+  const socket = new WebSocket(`${url}?${query}`, origin === undefined ? {} : { origin })
+  const inbox: ServerMessage[] = []
+  let wake: () => void = () => undefined
+  socket.on('message', (content: Buffer) => {
+    inbox.push(JSON.parse(content.toString()) as ServerMessage)
+    wake()
+  })
+  const closed = once(socket, 'close').then(([code]: unknown[]) => code as number)
+  socket.on('error', () => undefined)
+  async function next<Type extends ServerMessage['type']>(type: Type): Promise<Extract<ServerMessage, { type: Type }>> {
+    for (;;) {
+      const message = inbox.shift()
+      if (message?.type === type) return message as Extract<ServerMessage, { type: Type }>
+      if (!message) await new Promise<void>((resolve) => (wake = resolve))
+    }
+  }
+  const send = (message: unknown) => socket.send(typeof message === 'string' ? message : JSON.stringify(message))
+  await once(socket, 'open')
+  return { socket, send, next, closed, inbox }
+}
+
+async function until(claim: () => boolean): Promise<void> {
+  while (!claim()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+async function refusal(url: string, query: string, origin?: string): Promise<{ status: number; body: ErrorBody }> {
+  const socket = new WebSocket(`${url}?${query}`, origin === undefined ? {} : { origin })
+  socket.on('error', () => undefined)
+  const [, response] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage]
+  const chunks: Buffer[] = []
+  for await (const chunk of response) chunks.push(chunk as Buffer)
+  socket.terminate()
+  return { status: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) as ErrorBody }
+}
+
+test('the first message is ready, with call, session and a resume token', async (t) => {
+  const { url, signaling } = await setUpStage(t)
+  const client = await connect(url, 'token=good')
+  t.same(await client.next('ready'), { type: 'ready', callId, sessionId: 'session-1', resumeToken: 'resume-1' })
+  t.equal(signaling.sessions(), 1)
+  client.send({ type: 'ping' })
+  t.same(await client.next('pong'), { type: 'pong' })
+})
+
+test('a refused upgrade is answered with 401 or 403 and the error body, before any upgrade', async (t) => {
+  const { url, admission, signaling } = await setUpStage(t)
+  const unknown = await refusal(url, 'token=nonsense')
+  t.equal(unknown.status, 401)
+  t.match(unknown.body, {
+    statusCode: 401,
+    type: 'UNAUTHORIZED',
+    localizedKey: 'errors.unauthorized',
+    requestId: /request-/,
+  })
+  t.equal((await refusal(url, 'x=1')).status, 401, 'without a token')
+  t.equal((await refusal(url, `token=${'x'.repeat(300)}`)).status, 401, 'with an endless token')
+  const foreign = await refusal(url, 'token=good', 'https://evil.example')
+  t.equal(foreign.status, 403)
+  t.equal(foreign.body.type, 'ORIGIN_NOT_ALLOWED')
+  t.ok(admission.tokens.has('good'), 'a wrong origin does not use the token up')
+  await connect(url, 'token=good', 'https://good.example')
+  t.equal((await refusal(url, 'token=good')).status, 401, 'a used token')
+  t.equal(signaling.sessions(), 1)
+})
+
+test('no more sessions are taken than the bound, and the token stays good', async (t) => {
+  const { url, admission } = await setUpStage(t, { maxSessions: 1 })
+  await connect(url, 'token=good')
+  const full = await refusal(url, 'token=other')
+  t.equal(full.status, 503)
+  t.equal(full.body.type, 'SERVICE_UNAVAILABLE')
+  t.ok(admission.tokens.has('other'))
+})
+
+test('an offer is answered and sound goes both ways', async (t) => {
+  const { url, legs } = await setUpStage(t)
+  const messages: string[] = []
+  const call = await placeWebCall({
+    signalingUrl: url,
+    token: 'good',
+    createCaller: createWeriftCaller,
+    onMessage: ({ type }) => messages.push(type),
+  })
+  const { payloadType } = await call.caller.connected
+  const echo = new Promise<string>((resolve) => {
+    call.caller.onPacket((packet) => resolve(Buffer.from(packet.payload).toString()))
+  })
+  call.caller.send({ payloadType, marker: true, sequenceNumber: 7, timestamp: 960, payload: Buffer.from('sound') })
+  t.equal(await echo, 'sound')
+  t.same(legs[0]?.heard, ['negotiated opus', 'connected connected'])
+  t.same(messages, ['ready', 'answer'])
+  await call.hangUp()
+  t.ok(legs[0]?.heard.includes('hang up: the client said bye'))
+})
+
+test('a bad offer is an error with path sdp, a better one is answered, another one conflicts and the call goes on', async (t) => {
+  const { url, legs } = await setUpStage(t)
+  const client = await connect(url, 'token=good')
+  client.send({ type: 'offer', sdp: 'v=0\r\nnonsense' })
+  const { error } = await client.next('error')
+  t.match(error, { type: 'VALIDATION_FAILED', statusCode: 400, issues: [{ path: 'sdp' }] })
+  t.equal(legs.length, 0, 'no leg for a bad offer')
+  const caller = createWeriftCaller()
+  t.teardown(() => caller.close())
+  const sdp = await caller.offer()
+  client.send({ type: 'offer', sdp })
+  const answer = await client.next('answer')
+  client.send({ type: 'offer', sdp })
+  t.equal((await client.next('error')).error.type, 'CONFLICT')
+  await caller.accept(answer.sdp)
+  await caller.connected
+  t.equal(legs.length, 1)
+  client.send({ type: 'ping' })
+  t.ok(await client.next('pong'))
+})
+
+test('candidates are taken at any time, before the offer too; garbage is an error', async (t) => {
+  const { url } = await setUpStage(t)
+  const client = await connect(url, 'token=good')
+  client.send({
+    type: 'candidate',
+    candidate: { candidate: 'candidate:1 1 udp 2122260223 192.0.2.7 50000 typ host', sdpMid: '0' },
+  })
+  client.send({
+    type: 'candidate',
+    candidate: { candidate: 'candidate:2 1 udp 2122260223 f3a1.local 50000 typ host', sdpMid: '0' },
+  })
+  client.send({ type: 'candidate', candidate: null })
+  client.send({ type: 'candidate', candidate: { candidate: 'candidate:?' } })
+  t.equal((await client.next('error')).error.type, 'VALIDATION_FAILED')
+  client.send({ type: 'ping' })
+  await client.next('pong')
+  t.equal(client.inbox.length, 0, 'one error only')
+})
+
+test('what is no message is an error, the socket stays, and the twentieth closes it with 1008', async (t) => {
+  const { url, signaling } = await setUpStage(t)
+  const client = await connect(url, 'token=good')
+  client.send('{')
+  t.equal((await client.next('error')).error.type, 'INVALID_JSON')
+  client.send({ type: 'dtmf', digits: 'hello' })
+  const { error } = await client.next('error')
+  t.equal(error.type, 'VALIDATION_FAILED')
+  t.equal(error.issues?.[0]?.path, 'digits')
+  for (let sent = 2; sent < 20; sent += 1) client.send({ type: 'what' })
+  t.equal(await client.closed, 1008)
+  t.equal(signaling.sessions(), 1, 'the call goes on and may be resumed')
+})
+
+test('more than 100 messages in one second close the socket with 1008', async (t) => {
+  const { url, clock } = await setUpStage(t)
+  const patient = await connect(url, 'token=good')
+  for (let second = 0; second < 2; second += 1) {
+    for (let sent = 0; sent < 100; sent += 1) patient.send({ type: 'ping' })
+    for (let received = 0; received < 100; received += 1) await patient.next('pong')
+    clock.advance(1000)
+  }
+  for (let sent = 0; sent < 101; sent += 1) patient.send({ type: 'ping' })
+  t.equal(await patient.closed, 1008)
+})
+
+test('dtmf reaches the leg digit by digit', async (t) => {
+  const { url, legs } = await setUpStage(t)
+  const call = await placeWebCall({
+    signalingUrl: url,
+    token: 'good',
+    createCaller: createWeriftCaller,
+    onMessage: () => undefined,
+  })
+  await call.caller.connected
+  call.sendMessage({ type: 'dtmf', digits: '1#A' })
+  await call.hangUp()
+  t.same(
+    legs[0]?.heard.filter((heard) => heard.startsWith('dtmf')),
+    ['dtmf 1', 'dtmf #', 'dtmf A'],
+  )
+})
+
+test('what the call says is passed on in order; its bye ends socket and session', async (t) => {
+  const { url, say, signaling, log } = await setUpStage(t)
+  const client = await connect(url, 'token=good')
+  const status = { type: 'status', status: 'in_progress', ts: '2026-01-01T00:00:00.000Z' }
+  const line = {
+    type: 'transcript',
+    role: 'agent',
+    text: 'Hello',
+    isFinal: true,
+    turnIndex: 0,
+    ts: '2026-01-01T00:00:01.000Z',
+  }
+  say(status)
+  say({ type: 'status', status: 'nonsense' })
+  say(line)
+  say({ type: 'interrupted' })
+  say({ type: 'bye', reason: 'completed' })
+  t.equal(await client.closed, 1000)
+  t.same(client.inbox.slice(1), [status, line, { type: 'interrupted' }, { type: 'bye', reason: 'completed' }])
+  t.equal(signaling.sessions(), 0)
+  t.ok(log.lines.some(({ message }) => message === 'malformed message for a web client'))
+})
+
+test('a bye before any offer tells the call that its client hung up', async (t) => {
+  const { url, bus, signaling } = await setUpStage(t)
+  const event = new Promise<unknown>((resolve) => {
+    bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => resolve(JSON.parse(Buffer.from(payload).toString())))
+  })
+  const client = await connect(url, 'token=good')
+  client.send({ type: 'bye' })
+  t.match(await event, { type: 'disconnected', cause: 'hung_up' })
+  t.same(await client.next('bye'), { type: 'bye', reason: 'hung_up' })
+  t.equal(await client.closed, 1000)
+  t.equal(signaling.sessions(), 0)
+})
+
+test('the end of the leg is a bye with its reason', async (t) => {
+  const { url, legs } = await setUpStage(t)
+  const messages: ServerMessage[] = []
+  const call = await placeWebCall({
+    signalingUrl: url,
+    token: 'good',
+    createCaller: createWeriftCaller,
+    onMessage: (message) => messages.push(message),
+  })
+  await call.caller.connected
+  legs[0]?.end('completed')
+  t.equal(await call.socketClosed, 1000)
+  t.same(messages.at(-1), { type: 'bye', reason: 'completed' })
+  t.match(await call.caller.ended, /close_notify/, 'and the media end says goodbye as well')
+  await call.hangUp()
+})
+
+test('a dropped socket leaves media alone; the resumed one gets a new token and what it missed', async (t) => {
+  const { url, say, bus, signaling, clock } = await setUpStage(t)
+  const call = await placeWebCall({
+    signalingUrl: url,
+    token: 'good',
+    createCaller: createWeriftCaller,
+    onMessage: () => undefined,
+  })
+  const { payloadType } = await call.caller.connected
+  call.drop()
+  await until(() => clock.pending() > 0)
+  for (let turnIndex = 0; turnIndex < 205; turnIndex += 1)
+    say({ type: 'transcript', role: 'user', text: 'x', isFinal: true, turnIndex, ts: '2026-01-01T00:00:00.000Z' })
+  await bus.flush()
+  const echo = new Promise((resolve) => call.caller.onPacket(resolve))
+  call.caller.send({ payloadType, marker: false, sequenceNumber: 1, timestamp: 0, payload: Buffer.from('still here') })
+  await echo
+  t.equal(signaling.sessions(), 1)
+  const back = await connect(url, `resume=${call.resumeToken}`)
+  t.match(await back.next('ready'), { sessionId: 'session-1', resumeToken: 'resume-2' })
+  t.equal((await back.next('transcript')).turnIndex, 5, 'the newest 200 were kept')
+  for (let turnIndex = 6; turnIndex < 205; turnIndex += 1) t.equal((await back.next('transcript')).turnIndex, turnIndex)
+  t.equal((await refusal(url, `resume=${call.resumeToken}`)).status, 401, 'the old token is void')
+  await call.hangUp()
+})
+
+test('an answer that may have been lost with the socket comes again until media is connected', async (t) => {
+  const { url } = await setUpStage(t)
+  const client = await connect(url, 'token=good')
+  const { resumeToken } = await client.next('ready')
+  const caller = createWeriftCaller()
+  t.teardown(() => caller.close())
+  client.send({ type: 'offer', sdp: await caller.offer() })
+  const first = await client.next('answer')
+  const back = await connect(url, `resume=${resumeToken}`)
+  const ready = await back.next('ready')
+  t.equal((await back.next('answer')).sdp, first.sdp)
+  await caller.accept(first.sdp)
+  await caller.connected
+  const again = await connect(url, `resume=${ready.resumeToken}`)
+  again.send({ type: 'ping' })
+  await again.next('pong')
+  t.equal(again.inbox.length, 0)
+})
+
+test('a resume while the old socket still looks open replaces it', async (t) => {
+  const { url, say } = await setUpStage(t)
+  const old = await connect(url, 'token=good')
+  const { resumeToken } = await old.next('ready')
+  const back = await connect(url, `resume=${resumeToken}`)
+  t.equal(await old.closed, 1000)
+  await back.next('ready')
+  say({ type: 'interrupted' })
+  t.ok(await back.next('interrupted'))
+})
+
+test('a client that counts what it got misses nothing that its dead socket swallowed', async (t) => {
+  const { url, say } = await setUpStage(t)
+  const old = await connect(url, 'token=good')
+  const { resumeToken } = await old.next('ready')
+  for (let turnIndex = 0; turnIndex < 3; turnIndex += 1)
+    say({ type: 'transcript', role: 'user', text: 'x', isFinal: true, turnIndex, ts: '2026-01-01T00:00:00.000Z' })
+  await until(() => old.inbox.length === 3)
+  const back = await connect(url, `resume=${resumeToken}&received=1`)
+  await back.next('ready')
+  t.equal((await back.next('transcript')).turnIndex, 1)
+  t.equal((await back.next('transcript')).turnIndex, 2)
+})
+
+test('after 30 s without a socket there is nothing to come back to', async (t) => {
+  const { url, clock, signaling } = await setUpStage(t)
+  const client = await connect(url, 'token=good')
+  const { resumeToken } = await client.next('ready')
+  client.socket.terminate()
+  await client.closed
+  await until(() => clock.pending() > 0)
+  clock.advance(resumeWindow - 1)
+  t.equal(signaling.sessions(), 1)
+  clock.advance(1)
+  t.equal(signaling.sessions(), 0)
+  t.equal((await refusal(url, `resume=${resumeToken}`)).status, 401)
+  t.equal(clock.pending(), 0)
+})
+
+test('closing refuses newcomers, says bye and ends the media', async (t) => {
+  const { url, signaling, legs } = await setUpStage(t)
+  const silent = await connect(url, 'token=other')
+  const call = await placeWebCall({
+    signalingUrl: url,
+    token: 'good',
+    createCaller: createWeriftCaller,
+    onMessage: () => undefined,
+  })
+  await call.caller.connected
+  await signaling.close()
+  await signaling.close()
+  t.equal(await call.socketClosed, 1000)
+  t.match(await call.caller.ended, /close_notify/)
+  t.equal(await silent.closed, 1001)
+  t.equal(legs.length, 1)
+  t.equal(signaling.sessions(), 0)
+  t.equal((await refusal(url, 'token=good')).status, 503)
+  await call.hangUp()
+})

@@ -1,0 +1,220 @@
+/** What the front door believes from the network: connectivity checks, DTLS handshakes, RTP. */
+import { createSocket, type Socket } from 'node:dgram'
+import { once } from 'node:events'
+import { test, type Test } from 'tap'
+import { CipherContext, HashAlgorithm, NamedCurveAlgorithm, RTCCertificate, SignatureAlgorithm } from 'werift'
+import { openMediaSocket } from '../../gateway/werift/media-socket.ts'
+import { createFreshPackets, readRtp } from '../../gateway/werift/rtp-wire.ts'
+import { createSecureChannel, type SecureChannel } from '../../gateway/werift/secure-channel.ts'
+import { makeCheck } from '../../gateway/werift/stun.ts'
+import type { RtpPacket } from '../../model/rtp-transport.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom } from '../fake/random.ts'
+
+const credentials = { usernameFragment: 'abcdefgh', password: 'p'.repeat(24) }
+
+async function newCertificate(): Promise<RTCCertificate> {
+  const made = await CipherContext.createSelfSignedCertificateWithKey(
+    { signature: SignatureAlgorithm.ecdsa_3, hash: HashAlgorithm.sha256_4 },
+    NamedCurveAlgorithm.secp256r1_23,
+  )
+  return new RTCCertificate(made.keyPem, made.certPem, made.signatureHash)
+}
+
+const fingerprintsOf = (certificate: RTCCertificate) => certificate.getFingerprints()
+
+/** Two channels back to back. `announced` is what signaling told the server about the client. */
+function createPair(server: RTCCertificate, client: RTCCertificate, announced: RTCCertificate) {
+  const result = Promise.withResolvers<string>()
+  const heard = Promise.withResolvers<RtpPacket>()
+  const clientConnected = Promise.withResolvers<void>()
+  const ended: string[] = []
+  const later = (to: () => SecureChannel) => (datagram: Buffer) => void setImmediate(() => to().receive(datagram))
+  const serverEnd: SecureChannel = createSecureChannel({
+    role: 'server',
+    certificate: server,
+    fingerprints: fingerprintsOf(announced),
+    ssrc: 1,
+    send: later(() => clientEnd),
+    connected: () => result.resolve('connected'),
+    packet: (packet) => heard.resolve(packet),
+    ended(cause, details) {
+      ended.push(cause)
+      result.resolve(`${cause} ${details}`)
+    },
+  })
+  const clientEnd: SecureChannel = createSecureChannel({
+    role: 'client',
+    certificate: client,
+    fingerprints: fingerprintsOf(server),
+    ssrc: 2,
+    send: later(() => serverEnd),
+    connected: () => clientConnected.resolve(),
+    packet: () => undefined,
+    ended: () => undefined,
+  })
+  clientEnd.start()
+  return {
+    serverEnd,
+    clientEnd,
+    result: result.promise,
+    clientConnected: clientConnected.promise,
+    heard: heard.promise,
+    ended,
+  }
+}
+
+test('a client that shows another certificate than the announced one gets no call', async (t) => {
+  const [server, client, announced] = [await newCertificate(), await newCertificate(), await newCertificate()]
+  const pair = createPair(server, client, announced)
+  t.equal(await pair.result, 'failed DTLS: the certificate is not the announced one')
+  pair.clientEnd.close()
+})
+
+test('a client that shows the announced certificate without owning its key gets no call', async (t) => {
+  const [server, owner, thief] = [await newCertificate(), await newCertificate(), await newCertificate()]
+  const stolen = Object.assign(Object.create(RTCCertificate.prototype) as RTCCertificate, owner, {
+    privateKey: thief.privateKey,
+  })
+  const pair = createPair(server, stolen, owner)
+  t.equal(await pair.result, 'failed DTLS: the handshake is not signed')
+  pair.clientEnd.close()
+})
+
+test('a connected channel shrugs off forged alerts, new hellos and noise', async (t) => {
+  const [server, client] = [await newCertificate(), await newCertificate()]
+  const { serverEnd, clientEnd, result, clientConnected, heard, ended } = createPair(server, client, client)
+  t.equal(await result, 'connected')
+  await clientConnected
+  const closeNotify = [1, 0]
+  serverEnd.receive(Buffer.from([21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, ...closeNotify]))
+  serverEnd.receive(Buffer.from([21, 254, 253, 0, 1, 0, 0, 0, 0, 0, 9, 0, 26, ...Buffer.alloc(26)]))
+  serverEnd.receive(Buffer.from([22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 9, 0, 3, 1, 0, 0]))
+  const random = createRandom(7)
+  for (let round = 0; round < 2000; round += 1)
+    serverEnd.receive(Buffer.from(Array.from({ length: random.below(80) }, () => random.below(256))))
+  const datagram = clientEnd.protect({
+    payloadType: 111,
+    marker: false,
+    sequenceNumber: 9,
+    timestamp: 1,
+    payload: Buffer.from('hi'),
+  })
+  t.ok(datagram)
+  if (datagram) {
+    const forged = Buffer.from(datagram)
+    forged[20] = (forged[20] ?? 0) ^ 1
+    serverEnd.receive(forged)
+    serverEnd.receive(datagram)
+  }
+  t.match(await heard, { sequenceNumber: 9, payload: Buffer.from('hi') })
+  t.same(ended, [])
+  clientEnd.close()
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(ended, ['hung_up'])
+  t.equal(
+    serverEnd.protect({ payloadType: 111, marker: false, sequenceNumber: 1, timestamp: 1, payload: Buffer.alloc(1) }),
+    null,
+  )
+})
+
+async function setUpSocket(t: Test) {
+  const media = await openMediaSocket({ bindAddress: '127.0.0.1', portRange: [0, 0], log: createQuietLog() })
+  const client = createSocket('udp4').bind(0, '127.0.0.1')
+  await once(client, 'listening')
+  t.teardown(async () => {
+    client.close()
+    await media.close()
+  })
+  return { media, client }
+}
+
+const reply = async (client: Socket): Promise<Buffer> => ((await once(client, 'message')) as [Buffer])[0]
+
+test('a check is answered when it is signed with the password of the session, and opens the way for its address only', async (t) => {
+  const { media, client } = await setUpSocket(t)
+  const received: string[] = []
+  const done = Promise.withResolvers<void>()
+  const path = media.open(credentials, (datagram) => {
+    received.push(datagram.toString())
+    done.resolve()
+  })
+  const send = (bytes: Buffer) => client.send(bytes, media.port, '127.0.0.1')
+  const good = makeCheck(credentials, 'me')
+  path.send(Buffer.from('to nobody'))
+  send(Buffer.from('\x80 too early'))
+  send(makeCheck({ ...credentials, password: 'wrong'.repeat(5) }, 'me').bytes)
+  send(makeCheck({ ...credentials, usernameFragment: 'unknown1' }, 'me').bytes)
+  send(good.bytes.subarray(0, 30))
+  send(good.bytes)
+  const first = await reply(client)
+  t.ok(good.isAnsweredBy(first), 'the first answer is the one to the signed check')
+  send(Buffer.from('\x80 now'))
+  await done.promise
+  t.same(received, [Buffer.from('\x80 now').toString()])
+  path.send(Buffer.from('to the client'))
+  t.equal((await reply(client)).toString(), 'to the client')
+  path.close()
+  path.send(Buffer.from('too late'))
+  const again = media.open(credentials, () => undefined)
+  t.throws(() => media.open(credentials, () => undefined), /in use/)
+  again.close()
+})
+
+test('the first free port of the range is taken, and none left is an error', async (t) => {
+  const { media } = await setUpSocket(t)
+  const log = createQuietLog()
+  const next = await openMediaSocket({ bindAddress: '127.0.0.1', portRange: [media.port, media.port + 20], log })
+  t.ok(next.port > media.port && next.port <= media.port + 20)
+  await t.rejects(openMediaSocket({ bindAddress: '127.0.0.1', portRange: [media.port, media.port], log }), {
+    code: 'EADDRINUSE',
+  })
+  await next.close()
+  await next.close()
+})
+
+test('RTP is read with contributing sources, extension and padding, and never beyond its end', (t) => {
+  const packet = Buffer.from([
+    0xb1, 0xef, 0, 7, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 2, 0xbe, 0xde, 0, 1, 1, 2, 3, 4, 65, 66, 0, 2,
+  ])
+  t.match(readRtp(packet), {
+    payloadType: 111,
+    marker: true,
+    sequenceNumber: 7,
+    timestamp: 9,
+    payload: Buffer.from('AB'),
+  })
+  const random = createRandom(11)
+  for (let round = 0; round < 5000; round += 1) {
+    const length = random.below(40)
+    const bytes = Buffer.from(
+      Array.from({ length }, (_, at) => (at === 0 ? 0x80 | random.below(64) : random.below(256))),
+    )
+    const read = readRtp(bytes)
+    if (read && read.payload.length > Math.max(0, length - 12)) t.fail('beyond the end')
+  }
+  t.end()
+})
+
+test('of any order of packets each is fresh once, late ones as far as 64 back', (t) => {
+  const random = createRandom(13)
+  for (let round = 0; round < 50; round += 1) {
+    const fresh = createFreshPackets()
+    const start = random.below(65_536)
+    const taken = new Set<number>()
+    let highest = -1
+    for (let step = 0; step < 400; step += 1) {
+      const index = start + step + random.below(100)
+      const expected = highest < 0 || (index > highest - 64 && !taken.has(index))
+      if (fresh.mayBeFresh(1, index & 0xffff) !== expected) t.fail(`packet ${index} after ${highest}`)
+      if (!expected) continue
+      taken.add(index)
+      highest = Math.max(highest, index)
+      fresh.saw(1, index & 0xffff)
+    }
+  }
+  const bounded = createFreshPackets()
+  for (let ssrc = 1; ssrc <= 4; ssrc += 1) bounded.saw(ssrc, 1)
+  t.notOk(bounded.mayBeFresh(5, 1), 'a fifth source is one too many')
+  t.end()
+})
