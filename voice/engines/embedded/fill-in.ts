@@ -1,0 +1,40 @@
+/** Owns the placeholders of scripts: `{{customer.firstName}}`, `{{context.order.number}}`, `{{drink}}`. What is not known is left out. */
+import type { Json } from '../../../model/json.ts'
+
+export type Values = Readonly<Record<string, Json>>
+
+const maxValue = 300
+
+export function fillIn(text: string, values: Values): string {
+  if (!text.includes('{{')) return text
+  return text
+    .replace(/\{\{\s*([\w.]{1,200})\s*\}\}/g, (_, path: string) => spoken(lookUp(values, path.split('.'))))
+    .replace(/\s+([.,;:!?])/g, '$1')
+    .replace(/\s+/g, ' ')
+    .trim()
+}
+
+/** Context is free text; where it is a JSON object its members have names. */
+export function contextOf(context: string | null): Json {
+  if (context === null || !context.trimStart().startsWith('{')) return context
+  try {
+    return JSON.parse(context) as Json
+  } catch {
+    return context // Text that only looks like JSON is text.
+  }
+}
+
+function lookUp(values: Json, path: readonly string[]): Json {
+  let at: Json = values
+  for (const name of path) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return null
+    at = (at as Values)[name] ?? null
+  }
+  return at
+}
+
+function spoken(value: Json): string {
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (typeof value === 'string' || typeof value === 'number') return String(value).slice(0, maxValue)
+  return ''
+}

@@ -1,0 +1,22 @@
+/** Owns what a hearing thread is told and what it answers. */
+import type { Grammar } from './grammar.ts'
+
+export type HearingRequest =
+  | { readonly type: 'begin'; readonly utterance: number; readonly grammar: Grammar; readonly gain: number }
+  | { readonly type: 'sound'; readonly utterance: number; readonly samples: Int16Array }
+  | { readonly type: 'end'; readonly utterance: number }
+  /** Has no reply; an utterance that has ended or is unknown is none of its business. */
+  | { readonly type: 'drop'; readonly utterance: number }
+
+export type HearingReply =
+  | { readonly type: 'ready' }
+  | { readonly type: 'begun'; readonly utterance: number }
+  | { readonly type: 'partial'; readonly utterance: number; readonly words: readonly string[] }
+  | {
+      readonly type: 'final'
+      readonly utterance: number
+      readonly words: readonly string[]
+      readonly score: number
+      /** Grammars that the thread holds by now. */
+      readonly compiled: number
+    }

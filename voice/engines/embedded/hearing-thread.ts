@@ -1,0 +1,75 @@
+/** Owns a hearing thread: several recognisers side by side, one utterance each. Started by ear.ts. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { z } from 'zod'
+import { isPhone } from './grammar.ts'
+import type { HearingReply, HearingRequest } from './hearing-messages.ts'
+import { createRecogniser, type Decoder, type Segment } from './pocketsphinx.ts'
+
+const Settings = z.object({ heapBytes: z.number(), seats: z.number() })
+
+/** Loudness of a least significant bit or so: the recogniser does not like digital silence. */
+const dither = 4
+
+type Seat = { readonly decoder: Decoder; utterance: number | null; gain: number }
+
+async function main(): Promise<void> {
+  const port = parentPort
+  if (port === null) throw new Error('runs in a worker thread only')
+  const settings = Settings.parse(workerData)
+  const recogniser = await createRecogniser(settings.heapBytes)
+  const seats = Array.from({ length: settings.seats }, (): Seat => {
+    return { decoder: recogniser.createDecoder(), utterance: null, gain: 1 }
+  })
+  const noise = createNoise()
+  const reply = (message: HearingReply): void => port.postMessage(message)
+
+  const serve = (request: HearingRequest): void => {
+    if (request.type === 'begin') {
+      const free = seats.find((seat) => seat.utterance === null)
+      if (free === undefined) throw new Error('more utterances than seats')
+      free.utterance = request.utterance
+      free.gain = request.gain
+      free.decoder.start(request.grammar)
+      return reply({ type: 'begun', utterance: request.utterance })
+    }
+    const seat = seats.find((candidate) => candidate.utterance === request.utterance)
+    if (seat === undefined) return // It was dropped after its end.
+    if (request.type === 'sound') {
+      const words = seat.decoder.feed(prepared(request.samples, seat.gain, noise))
+      return reply({ type: 'partial', utterance: request.utterance, words: words.split(' ').map(plainWord) })
+    }
+    const segments = seat.decoder.stop()
+    seat.utterance = null
+    if (request.type === 'drop') return
+    const { utterance } = request
+    reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), ...summaryOf(segments) })
+  }
+  port.on('message', serve)
+  reply({ type: 'ready' })
+}
+
+/** Words without fillers, and their acoustic score per frame of 10 ms. */
+function summaryOf(segments: readonly Segment[]): { words: string[]; score: number } {
+  const spoken = segments.filter(({ word }) => !/^[<[(]/.test(word))
+  const frames = spoken.reduce((sum, segment) => sum + segment.end - segment.start + 1, 0)
+  const score = spoken.reduce((sum, segment) => sum + segment.score, 0) / Math.max(1, frames)
+  return { words: spoken.map(({ word }) => plainWord(word)), score }
+}
+
+/** `the(2)` is the second way to say `the`. */
+const plainWord = (word: string): string => (isPhone(word) ? word : word.replace(/\(\d\)$/, ''))
+
+function prepared(samples: Int16Array, gain: number, noise: () => number): Int16Array {
+  return samples.map((sample) => Math.max(-32768, Math.min(32767, Math.round(sample * gain + noise()))))
+}
+
+/** Always the same noise (a linear congruential generator): the same sound gives the same words. */
+function createNoise(): () => number {
+  let state = 1
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return (state / 2 ** 31 - 1) * dither
+  }
+}
+
+await main()

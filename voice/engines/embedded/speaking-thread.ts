@@ -1,0 +1,19 @@
+/** Owns the speaking thread: one sentence after another. Started by speaker.ts. */
+import { parentPort } from 'node:worker_threads'
+import { createFlite } from './flite.ts'
+import type { SpeakingReply, SpeakingRequest } from './speaking-messages.ts'
+import { trimmed } from './trim.ts'
+
+async function main(): Promise<void> {
+  const port = parentPort
+  if (port === null) throw new Error('runs in a worker thread only')
+  const synthesise = await createFlite()
+  const reply = (message: SpeakingReply, transfer: ArrayBuffer[] = []): void => port.postMessage(message, transfer)
+  port.on('message', ({ voice, text }: SpeakingRequest) => {
+    const samples = trimmed(synthesise(voice, text))
+    reply({ type: 'spoken', samples }, [samples.buffer])
+  })
+  reply({ type: 'ready' })
+}
+
+await main()

@@ -1,0 +1,93 @@
+/** Owns one utterance on its way through a hearing thread: sound that comes before it has a recogniser, its end, and the one result. */
+import type { Cancel, Clock } from '../../../model/clock.ts'
+import type { Grammar } from './grammar.ts'
+import type { HearingRequest } from './hearing-messages.ts'
+import type { Thread } from './thread.ts'
+
+/** `score` is acoustic, per 10 ms: about -12 for clear speech, below -38 for what is something else. */
+export type HeardWords = { readonly words: readonly string[]; readonly score: number }
+
+/** As the speaker's side sees it. */
+export type Utterance = {
+  /** 16 kHz samples; the caller gives the buffer away. */
+  feed(samples: Int16Array<ArrayBuffer>): void
+  /** No more sound. Null when nothing can be said about it. Never rejects. */
+  end(): Promise<HeardWords | null>
+  /** Nobody wants to know any more. Idempotent. */
+  drop(): void
+}
+
+/** As the thread's side sees it. */
+export type LiveUtterance = Utterance & {
+  readonly id: number
+  /** Gives it a recogniser: all it has goes there, and all that comes. */
+  seat(thread: Thread<HearingRequest>): void
+  partial(words: readonly string[]): void
+  settle(heard: HeardWords | null): void
+}
+
+type Deps = {
+  readonly id: number
+  readonly grammar: Grammar
+  readonly gain: number
+  readonly clock: Clock
+  onPartial(words: readonly string[]): void
+  onSettled(utterance: LiveUtterance): void
+}
+
+const maxSamples = 20 * 16000
+/** From the end of speech to the result, waiting for a recogniser included. */
+const answerWithin = 5000
+
+export function createUtterance({ id, grammar, gain, clock, onPartial, onSettled }: Deps): LiveUtterance {
+  const result = Promise.withResolvers<HeardWords | null>()
+  let early: Int16Array<ArrayBuffer>[] = []
+  let thread: Thread<HearingRequest> | null = null
+  let samples = 0
+  let ended = false
+  let settled = false
+  let deadline: Cancel | null = null
+
+  const send = (chunk: Int16Array<ArrayBuffer>): void =>
+    thread?.ask({ type: 'sound', utterance: id, samples: chunk }, [chunk.buffer])
+
+  const utterance: LiveUtterance = {
+    id,
+    seat(seated) {
+      thread = seated
+      thread.ask({ type: 'begin', utterance: id, grammar, gain })
+      for (const chunk of early.splice(0)) send(chunk)
+      if (ended) thread.ask({ type: 'end', utterance: id })
+    },
+    partial(words) {
+      if (!settled) onPartial(words)
+    },
+    settle(heard) {
+      if (settled) return
+      settled = true
+      deadline?.()
+      early = []
+      result.resolve(heard)
+      onSettled(utterance)
+    },
+    feed(chunk) {
+      samples += chunk.length
+      if (settled || ended || samples > maxSamples) return
+      if (thread) send(chunk)
+      else early.push(chunk)
+    },
+    end() {
+      if (settled || ended) return result.promise
+      ended = true
+      deadline = clock.after(answerWithin, () => utterance.drop())
+      thread?.ask({ type: 'end', utterance: id })
+      return result.promise
+    },
+    drop() {
+      if (settled) return
+      thread?.tell({ type: 'drop', utterance: id })
+      utterance.settle(null)
+    },
+  }
+  return utterance
+}
