@@ -1,7 +1,7 @@
 /** Owns what every bus refuses and how patterns match, so that what passes on one bus passes on the other. Subjects are dot-separated tokens. */
 
 /** What a nats-server takes by default. */
-export const maxPayloadBytes = 1024 * 1024
+const maxPayloadBytes = 1024 * 1024
 
 const subjectShape = /^[^\s.*>]+(?:\.[^\s.*>]+)*$/
 const patternShape = /^(?:(?:[^\s.*>]+|\*)(?:\.(?:[^\s.*>]+|\*))*(?:\.>)?|>)$/

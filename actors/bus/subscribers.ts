@@ -18,8 +18,6 @@ export type Route = { readonly singles: readonly Subscriber[]; readonly groups: 
 /** Subjects come and go with the calls: past this many, all routes are forgotten and found again one by one. */
 const maxRoutes = 4096
 
-export type Subscribers = ReturnType<typeof createSubscribers>
-
 export function createSubscribers() {
   const exact = new Map<string, Set<Subscriber>>()
   const wild = new Set<Subscriber>()

@@ -1,0 +1,114 @@
+/** Owns the settings: every one comes from the environment, here and nowhere else, and a wrong one is named before anything starts. */
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import path from 'node:path'
+import { z } from 'zod'
+
+const text = z.string().trim()
+const empty = z.literal('').transform(() => null)
+const optional = <Schema extends z.ZodType>(schema: Schema) => z.union([empty, schema]).default(null)
+
+const Port = z.coerce.number().int().min(0).max(65_535)
+const PortRange = text
+  .regex(/^\d+-\d+$/, 'must read like 40000-49999')
+  .transform((range) => range.split('-').map(Number) as [number, number])
+  .refine(([from, to]) => from >= 1024 && to <= 65_535 && from < to, 'must lie within 1024-65535, the lower port first')
+const List = text.transform((list) =>
+  list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== ''),
+)
+const IpAddress = text.refine((address) => isIP(address) !== 0, 'must be an IP address')
+const url = (protocol: RegExp) => z.url({ protocol, error: 'must be a URL with one of the schemes ' + protocol.source })
+
+const Settings = z.object({
+  HOST: text.min(1).default('127.0.0.1'),
+  PORT: Port.default(8080),
+  PUBLIC_URL: optional(url(/^https?$/)),
+  HTTP_DRIVER: z.enum(['auto', 'uws', 'node']).default('auto'),
+  TLS_CERT: optional(text),
+  TLS_KEY: optional(text),
+  DATA_DIR: text.min(1).default('.data'),
+  DATABASE_URL: optional(url(/^postgres(ql)?$/)),
+  NATS_URL: optional(url(/^(nats|tls)$/)),
+  APP_SECRET: optional(text.min(32, 'must be at least 32 characters')),
+  MEDIA_ADDRESS: optional(IpAddress),
+  MEDIA_PUBLIC_ADDRESS: optional(IpAddress),
+  MEDIA_PORTS: PortRange.default([40_000, 49_999]),
+  TURN_URLS: List.default([]),
+  TURN_SECRET: optional(text.min(8, 'must be at least 8 characters')),
+  WEBHOOK_ALLOW_HOSTS: optional(List),
+  SELF_TEST: z.enum(['on', 'off']).default('on'),
+  SHUTDOWN_GRACE_SECONDS: z.coerce.number().min(0).max(3600).default(5),
+  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('warn'),
+})
+
+export const settingNames = Object.keys(Settings.shape)
+
+export type Config = ReturnType<typeof toConfig>
+
+/** Throws an Error whose message names every variable that is wrong and says what it must be. */
+export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env) {
+  const named = Object.fromEntries(
+    settingNames.flatMap((name) => (environment[name] === undefined ? [] : [[name, environment[name]]])),
+  )
+  const parsed = Settings.safeParse(named)
+  if (parsed.success) return toConfig(parsed.data)
+  const lines = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`)
+  throw new Error(`These settings are wrong (see .env.example):\n${lines.join('\n')}`)
+}
+
+function toConfig(settings: z.infer<typeof Settings>) {
+  const loopback = isLoopback(settings.HOST)
+  const embedded = settings.DATABASE_URL === null
+  const dataDir = path.resolve(settings.DATA_DIR)
+  return {
+    host: settings.HOST,
+    port: settings.PORT,
+    publicUrl: settings.PUBLIC_URL,
+    httpDriver: settings.HTTP_DRIVER,
+    tls: tlsOf(settings),
+    dataDir,
+    recordingsDir: path.join(dataDir, 'recordings'),
+    databaseUrl: settings.DATABASE_URL,
+    natsUrl: settings.NATS_URL,
+    appSecret: settings.APP_SECRET,
+    media: {
+      address: settings.MEDIA_ADDRESS ?? (isIP(settings.HOST) ? settings.HOST : '127.0.0.1'),
+      publicAddress: settings.MEDIA_PUBLIC_ADDRESS,
+      ports: settings.MEDIA_PORTS,
+    },
+    turn: turnOf(settings),
+    /** On embedded defaults a receiver on this machine is what a first try has. */
+    webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS ?? (embedded && loopback ? ['127.0.0.1', 'localhost', '::1'] : []),
+    /** Everything on this machine, for this machine: the demo page may open calls without a key, the self-test may run. */
+    demo: embedded && loopback,
+    selfTest: settings.SELF_TEST === 'on' && embedded && loopback,
+    shutdownGrace: settings.SHUTDOWN_GRACE_SECONDS * 1000,
+    logLevel: settings.LOG_LEVEL,
+  }
+}
+
+function tlsOf({ TLS_CERT, TLS_KEY }: z.infer<typeof Settings>) {
+  if (TLS_CERT === null && TLS_KEY === null) return null
+  if (TLS_CERT === null || TLS_KEY === null) throw new Error('TLS_CERT and TLS_KEY go together: set both, or neither')
+  return { cert: readPem('TLS_CERT', TLS_CERT), key: readPem('TLS_KEY', TLS_KEY) }
+}
+
+function turnOf({ TURN_URLS, TURN_SECRET }: z.infer<typeof Settings>) {
+  if (TURN_URLS.length === 0 && TURN_SECRET === null) return null
+  if (TURN_URLS.length === 0 || TURN_SECRET === null)
+    throw new Error('TURN_URLS and TURN_SECRET go together: set both, or neither')
+  return { urls: TURN_URLS, secret: TURN_SECRET }
+}
+
+function readPem(name: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Error(`${name}: the file ${file} cannot be read`, { cause: error })
+  }
+}
+
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')

@@ -1,0 +1,52 @@
+/** Owns the foundation of a process: database, keys, bus and recordings; what every other part is given. */
+import type { KeyObject } from 'node:crypto'
+import { v7 as uuid } from 'uuid'
+import { createLocalBus } from '../actors/bus/local-bus.ts'
+import { createNatsBus } from '../actors/bus/nats-bus.ts'
+import type { Bus } from '../model/bus.ts'
+import type { Clock } from '../model/clock.ts'
+import type { NewId, NodeId } from '../model/ids.ts'
+import type { Log } from '../model/log.ts'
+import type { RecordingStore } from '../model/recording-store.ts'
+import { openDatabase } from '../store/open-database.ts'
+import { createRecordingFolder } from '../store/recording-folder.ts'
+import { createSecretBox, loadAppKey, subkey, type SecretBox } from '../store/secret-box.ts'
+import type { Sql } from '../store/sql.ts'
+import { systemClock as clock } from './clock.ts'
+import type { Config } from './config.ts'
+
+export type Core = {
+  readonly sql: Sql
+  readonly bus: Bus
+  readonly box: SecretBox
+  readonly recordingUrlKey: KeyObject
+  readonly recordings: RecordingStore
+  readonly nodeId: NodeId
+  readonly newId: NewId
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export const newId = (() => uuid()) as NewId
+
+export async function openCore(config: Config, log: Log, closing: AsyncDisposableStack): Promise<Core> {
+  const database = await openDatabase({ ...config, log })
+  closing.defer(() => database.close())
+  const appKey = await loadAppKey(config)
+  const bus = await openBus(config, log)
+  closing.defer(() => bus.close())
+  return {
+    sql: database.sql,
+    bus,
+    box: createSecretBox(subkey(appKey, 'secrets')),
+    recordingUrlKey: subkey(appKey, 'recording-urls'),
+    recordings: createRecordingFolder({ folder: config.recordingsDir, clock, log }),
+    nodeId: newId<'node'>(),
+    newId,
+    clock,
+    log,
+  }
+}
+
+const openBus = async ({ natsUrl }: Config, log: Log): Promise<Bus> =>
+  natsUrl === null ? createLocalBus({ log, clock }) : createNatsBus({ url: natsUrl, log, name: 'parley' })

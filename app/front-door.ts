@@ -1,0 +1,97 @@
+/** Owns the wiring of everything that faces outward: media, signaling socket, page and API behind one listener. */
+import { createApi } from '../api/api.ts'
+import { renderTooLarge } from '../api/render.ts'
+import { listen } from '../gateway/listener/listen.ts'
+import { createPage } from '../gateway/page.ts'
+import { createSignaling } from '../gateway/signaling.ts'
+import { createWeriftPeers } from '../gateway/werift/peer.ts'
+import type { AccountId, CallId, WorkerId } from '../model/ids.ts'
+import type { Fetch, Listener } from '../model/listener.ts'
+import type { Log } from '../model/log.ts'
+import { errorBodyOf, Problem } from '../model/problem.ts'
+import { createSubscription, listSubscriptions } from '../store/subscriptions.ts'
+import { createLeg } from '../voice/audio/leg.ts'
+import { createOpusLibrary } from '../voice/audio/opus.ts'
+import { createTicker, type Ticker } from '../voice/audio/ticker.ts'
+import type { CallSide } from './call-side.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+import { createIceServers } from './ice-servers.ts'
+
+const maxBodyBytes = 1024 * 1024
+const requestTimeout = 30_000
+
+export type Demo = { readonly accountId: AccountId; readonly workerId: WorkerId }
+
+export type FrontDoor = { readonly listener: Listener; readonly ticker: Ticker }
+
+export async function openFrontDoor(
+  deps: { readonly core: Core; readonly config: Config; readonly calls: CallSide; readonly demo: Demo | null },
+  closing: AsyncDisposableStack,
+): Promise<FrontDoor> {
+  const { core, config, calls } = deps
+  const { clock, log, bus } = core
+  const now = (): number => performance.now()
+  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
+  closing.defer(() => ticker.close())
+  const { address, publicAddress, ports } = config.media
+  const peers = createWeriftPeers({
+    bindAddress: address,
+    publicAddress: publicAddress ?? undefined,
+    portRange: ports,
+    log,
+  })
+  closing.defer(() => peers.close())
+  await peers.warmUp()
+
+  const media = { bus, ticker, opus: createOpusLibrary(), recordings: core.recordings, log, now }
+  const signaling = createSignaling({
+    admission: calls.admission,
+    bus,
+    createPeer: peers.createPeer,
+    createLeg: (callId: CallId, onClosed: () => void) => createLeg({ ...media, callId, onClosed }),
+    errorOf: (error, requestId) => errorBodyOf(problemOf(error, log), requestId),
+    log,
+    clock,
+    newRequestId: core.newId,
+  })
+  closing.defer(() => signaling.close())
+
+  const listener = await listen({
+    host: config.host,
+    port: config.port,
+    tls: config.tls,
+    driver: config.httpDriver,
+    maxBodyBytes,
+    requestTimeout,
+    fetch: openFetch(deps),
+    tooLarge: (request) => renderTooLarge(request, core.newId),
+    sockets: { '/v1/signaling': signaling.route },
+  })
+  closing.defer(() => listener.close(0))
+  return { listener, ticker }
+}
+
+function openFetch({ core, config, calls, demo }: Parameters<typeof openFrontDoor>[0]): Fetch {
+  const { sql, box, newId, clock } = core
+  const page = createPage()
+  const api = createApi({
+    ...core,
+    createWebCall: calls.createWebCall,
+    subscriptions: {
+      create: (accountId, request) => createSubscription(sql, box, { accountId, request, newId, now: clock.now() }),
+      list: (accountId, workerId) => listSubscriptions(sql, accountId, workerId),
+    },
+    iceServers: createIceServers(config.turn, clock),
+    publicUrl: config.publicUrl,
+    demo: config.demo ? demo : null,
+  })
+  return async (request, caller) => page(request) ?? api(request, caller)
+}
+
+/** What a signaling socket is told of a bug: that there was one, and the request id to find it by. */
+function problemOf(error: unknown, log: Log): Problem {
+  if (error instanceof Problem) return error
+  log.error('a signaling message failed', { error })
+  return new Problem('INTERNAL', 'Something went wrong on our side.')
+}

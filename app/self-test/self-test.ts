@@ -1,0 +1,197 @@
+/**
+ * Owns the proof that `npm start` gives: one web call to this very service, placed as an integrator would, with a synthetic caller that answers
+ * the demo worker's questions over a real WebRTC connection, and a real webhook receiver. Every figure in the report is measured.
+ */
+import { toId, type AccountId } from '../../model/ids.ts'
+import type { ServerMessage } from '../../model/signaling.ts'
+import { WebCallSession } from '../../model/web-call.ts'
+import { openWebhookReceiver } from '../../actors/webhooks/receiver.ts'
+import { createWeriftCaller } from '../../gateway/werift/caller.ts'
+import { placeWebCall } from '../../gateway/web-caller.ts'
+import { findCall, type CallRow } from '../../store/calls.ts'
+import { createSubscription, deleteSubscription } from '../../store/subscriptions.ts'
+import { createOpusLibrary } from '../../voice/audio/opus.ts'
+import { createTicker } from '../../voice/audio/ticker.ts'
+import { systemClock } from '../clock.ts'
+import { newId } from '../core.ts'
+import type { Parley } from '../parley.ts'
+import { createSyntheticCaller, type SyntheticCaller } from './synthetic-caller.ts'
+
+export type SelfTestReport = {
+  readonly callId: string
+  /** From the request for the session to the first packet of the agent that can be heard, ms. */
+  readonly firstAudioMs: number | null
+  readonly turnsUnderstood: number
+  readonly turnsAsked: number
+  /** From the caller's first packet to the agent's last one, ms; null when there was no interruption. */
+  readonly bargeInMs: number | null
+  readonly webhooksVerified: number
+  readonly webhooksRefused: number
+  readonly recordingSeconds: number | null
+  readonly outcome: string
+  readonly passed: boolean
+}
+
+/** Speaks a text as 16-bit sound at 16 kHz. */
+export type Speak = (text: string) => Promise<Int16Array>
+
+/** What the caller says to what the demo worker asks, in this order. */
+const answers = [
+  { asked: /book a table/, say: 'yes please' },
+  { asked: /like to sit/, say: 'outside' },
+  { asked: /drink/, say: 'coffee', interrupts: true },
+  { asked: /book it like that/, say: 'yes' },
+] as const
+
+const callTimeout = 120_000
+/** A pause of the agent that ends a sentence of its. */
+const pause = 350
+
+export async function runSelfTest(service: Parley, accountId: AccountId, speak: Speak): Promise<SelfTestReport> {
+  await using closing = new AsyncDisposableStack()
+  const webhooks = await receiveWebhooks(service, accountId, closing)
+  const speech = await Promise.all(answers.map((answer) => speak(answer.say)))
+  const call = await place(service, closing)
+  const bargeInMs = await within(callTimeout, talk(call, speech))
+  await within(callTimeout, call.over)
+  await within(callTimeout, webhooks.ended)
+  const row = await callOf(service, accountId, call.callId)
+  const notes = Object.keys(row.dimensions ?? {}).length
+  const { firstLoudAt } = call.voice.heard()
+  const { verified, refused } = webhooks.counts()
+  const report = {
+    callId: call.callId,
+    firstAudioMs: firstLoudAt === null ? null : firstLoudAt - call.requestedAt,
+    turnsUnderstood: notes,
+    turnsAsked: answers.length,
+    bargeInMs,
+    webhooksVerified: verified,
+    webhooksRefused: refused,
+    recordingSeconds: row.recordedMs === null ? null : row.recordedMs / 1000,
+    outcome: row.outcome ?? row.progress,
+  }
+  const passed =
+    report.outcome === 'completed' &&
+    notes === answers.length &&
+    refused === 0 &&
+    firstLoudAt !== null &&
+    row.recordedMs !== null
+  return { ...report, passed }
+}
+
+type PlacedCall = {
+  readonly callId: string
+  /** By performance.now. */
+  readonly requestedAt: number
+  readonly voice: SyntheticCaller
+  /** Resolves when the agent's utterance that fits begins (it is shown) or has been heard (it is final). */
+  said(words: RegExp, isFinal: boolean): Promise<void>
+  readonly over: Promise<void>
+}
+
+async function place(service: Parley, closing: AsyncDisposableStack): Promise<PlacedCall> {
+  const requestedAt = performance.now()
+  const session = await askForSession(service.url)
+  const messages = createMessages()
+  const call = await placeWebCall({ ...session, createCaller: () => createWeriftCaller(), onMessage: messages.take })
+  closing.defer(() => call.hangUp())
+  const ticker = createTicker({ now: () => performance.now(), after: (ms, action) => systemClock.after(ms, action) })
+  closing.defer(() => ticker.close())
+  const audio = await call.caller.connected
+  const now = (): number => performance.now()
+  const voice = createSyntheticCaller({ caller: call.caller, audio, opus: createOpusLibrary(), ticker, now })
+  closing.defer(() => voice.close())
+  const said = (words: RegExp, isFinal: boolean): Promise<void> =>
+    messages.until((message) => isSaid(message, words) && (message.isFinal || !isFinal))
+  return { callId: call.callId, requestedAt, voice, said, over: messages.until((message) => message.type === 'bye') }
+}
+
+/** As the page does, and as an integrator's own server would with its key. */
+async function askForSession(url: string): Promise<WebCallSession> {
+  const answer = await fetch(new URL('/demo/session', url), { method: 'POST' })
+  if (!answer.ok) throw new Error(`the session was refused: ${answer.status} ${await answer.text()}`)
+  return WebCallSession.parse(await answer.json())
+}
+
+/** Answers every question after it was asked, one of them while it is being asked; returns how long the agent took to fall silent then. */
+async function talk(call: PlacedCall, speech: readonly Int16Array[]): Promise<number | null> {
+  let bargeInMs: number | null = null
+  for (const [index, answer] of answers.entries()) {
+    const words = speech[index] ?? new Int16Array(0)
+    const interrupts = 'interrupts' in answer
+    await call.said(answer.asked, !interrupts)
+    if (!interrupts) {
+      await call.voice.silence(pause)
+      await call.voice.say(words)
+      continue
+    }
+    await call.voice.sound()
+    const began = await call.voice.say(words)
+    await call.voice.silence(pause)
+    bargeInMs = (call.voice.heard().lastLoudAt ?? began) - began
+  }
+  return bargeInMs
+}
+
+type Transcript = Extract<ServerMessage, { type: 'transcript' }>
+const isSaid = (message: ServerMessage, words: RegExp): message is Transcript =>
+  message.type === 'transcript' && message.role === 'agent' && words.test(message.text)
+
+/** Everything the signaling socket said so far, and waits for what it has not said yet. */
+function createMessages() {
+  const kept: ServerMessage[] = []
+  const waiting = new Set<() => void>()
+  return {
+    take(message: ServerMessage): void {
+      kept.push(message)
+      for (const look of waiting) look()
+    },
+    until: (fits: (message: ServerMessage) => boolean) =>
+      new Promise<void>((resolve) => {
+        const look = (): void => {
+          if (!kept.some(fits)) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      }),
+  }
+}
+
+/** A receiver of every event of the account; its subscription is gone with the self-test. */
+async function receiveWebhooks(service: Parley, accountId: AccountId, closing: AsyncDisposableStack) {
+  const ended = Promise.withResolvers<void>()
+  let secret: string | null = null
+  const receiver = await openWebhookReceiver({
+    secretOf: () => secret,
+    answer: (delivery, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+      if (delivery.type === 'call.ended') ended.resolve()
+    },
+  })
+  closing.defer(() => receiver.close())
+  const request = { eventType: '*', url: `${receiver.url}/self-test` } as const
+  const subscription = await createSubscription(service.sql, service.box, {
+    accountId,
+    request,
+    newId,
+    now: Date.now(),
+  })
+  closing.defer(async () => void (await deleteSubscription(service.sql, accountId, toId(subscription.id) ?? newId())))
+  secret = subscription.signingSecret
+  return { counts: () => receiver.counts(), ended: ended.promise }
+}
+
+async function callOf(service: Parley, accountId: AccountId, callId: string): Promise<CallRow> {
+  const id = toId<'call'>(callId)
+  const row = id && (await findCall(service.sql, accountId, id))
+  if (!row) throw new Error('the call of the self-test has no row')
+  return row
+}
+
+function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
+  const late = Promise.withResolvers<never>()
+  const cancel = systemClock.after(ms, () => late.reject(new Error(`the call did not end within ${ms / 1000} s`)))
+  return Promise.race([work, late.promise]).finally(cancel)
+}
