@@ -41,6 +41,9 @@ export type WebSession = {
   end(reason: string, code?: number): void
 }
 
+/** From the end of the leg to the end of a session whose call says nothing more. */
+export const farewellTime = 2_000
+
 export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSession {
   const subjects = subjectsOf(callId)
   const subscription = deps.bus.subscribe(subjects.signal, ({ payload }) => receiveSignal(payload))
@@ -48,6 +51,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   let expiry: Cancel = startExpiry()
   let media: WebMedia | null = null
   let answer: string | null = null
+  let farewell: Cancel = () => undefined
   let isOver = false
 
   function startExpiry(): Cancel {
@@ -75,7 +79,12 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     if (outbox.detach(connection) && !isOver) expiry = startExpiry()
   }
 
-  const mediaOf = (): WebMedia => (media ??= deps.createMedia(end))
+  const mediaOf = (): WebMedia => (media ??= deps.createMedia(legClosed))
+
+  /** The call has its last words to say: its status, its own bye. Without them the end of the leg is the end. */
+  function legClosed(reason: string): void {
+    farewell = deps.clock.after(farewellTime, () => end(reason))
+  }
 
   async function takeOffer(sdp: string): Promise<void> {
     answer = await mediaOf().answer(sdp)
@@ -102,6 +111,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     if (isOver) return
     isOver = true
     expiry()
+    farewell()
     subscription.close()
     outbox.sendNow({ type: 'bye', reason })
     outbox.close(code, reason)

@@ -8,6 +8,7 @@ import type { Log } from '../../model/log.ts'
 import { claimDue, giveUpStale, releaseDeliveries, type ClaimedDelivery } from '../../store/deliveries.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
+import { createRounds, type Rounds } from '../rounds.ts'
 import { createAttemptDelivery } from './attempt-delivery.ts'
 import { createLanes, lanesOfSlow } from './lanes.ts'
 import type { WebhookSender } from './sender.ts'
@@ -45,13 +46,8 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
   const attempt = createAttemptDelivery(deps)
   const sweep = createSweep(deps)
   const cut = new AbortController()
-  const pump = createPump(async () => {
-    while (await claim()) continue
-    await sweep()
-  }, log)
-  let started = false
+  let rounds: Rounds | null = null
   let closed: Promise<void> | null = null
-  let cancelPoll = () => {}
 
   /** True when there may be more to claim. */
   async function claim(): Promise<boolean> {
@@ -70,20 +66,18 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
     if (cut.signal.aborted && result.kind === 'failed') return
     await attempt.record(delivery, result, cut.signal)
   }
-  function wake(): void {
-    if (started && !closed) pump.run()
+  async function look(): Promise<boolean> {
+    const more = await claim()
+    if (!more) await sweep()
+    return more
   }
-  function poll(): void {
-    cancelPoll = clock.after(pollEvery, poll)
-    wake()
-  }
+  const wake = (): void => rounds?.wake()
   async function end(): Promise<void> {
-    cancelPoll()
-    await pump.idle()
+    await rounds?.close()
     const cancelGrace = clock.after(closeGrace, () => cut.abort())
     await lanes.idle()
     cancelGrace()
-    if (!started) return
+    if (!rounds) return
     await releaseDeliveries(sql, nodeId).catch((error: unknown) =>
       log.error('claimed deliveries could not be released', { error }),
     )
@@ -92,32 +86,11 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
   return {
     wake,
     start() {
-      if (started || closed) return
-      started = true
-      poll()
+      if (rounds || closed) return
+      rounds = createRounds({ clock, log, every: pollEvery, look })
+      rounds.wake()
     },
     close: () => (closed ??= end()),
-  }
-}
-
-/** One run at a time; asked for during a run, it runs once more. */
-function createPump(work: () => Promise<void>, log: Log): { run(): void; idle(): Promise<void> } {
-  let running: Promise<void> | null = null
-  let again = false
-  async function runWhileAsked(): Promise<void> {
-    while (again) {
-      again = false
-      // The next poll asks again.
-      await work().catch((error: unknown) => log.error('deliveries could not be claimed', { error }))
-    }
-    running = null
-  }
-  return {
-    run() {
-      again = true
-      running ??= runWhileAsked()
-    },
-    idle: async () => running ?? undefined,
   }
 }
 

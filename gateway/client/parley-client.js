@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Browser client of a Parley web call: one ES module without dependencies.
+ * Browser client of a Parley web call: an ES module without dependencies but parley-sound.js beside it.
  *
  *   import { createCall, openMicrophone } from './parley-client.js'
  *   const microphone = await openMicrophone()
@@ -10,6 +10,8 @@
  * It owns socket, peer connection, audio element and level meters of one call, and closes them all when the call ends. The microphone
  * stays the integrator's when it was given; one that the call opened is stopped with it.
  */
+
+import { createSound } from './parley-sound.js'
 
 /**
  * @typedef {{ callId: string, sessionId: string, signalingUrl: string, token: string, iceServers: RTCIceServer[], expiresAt: string }} WebCallSession
@@ -41,10 +43,7 @@ const resumeWindow = 30_000
 const firstRetry = 250
 const slowestRetry = 4000
 const pingInterval = 20_000
-const levelInterval = 50
 const repeated = ['status', 'transcript', 'interrupted', 'error']
-/** What counts as sound in the timings; comfort noise stays below it. */
-const audibleLevel = 0.02
 
 /** Why a call cannot begin; `code` is stable. */
 export class CallError extends Error {
@@ -89,7 +88,7 @@ function toCallError(error) {
 export function createCall(options) {
   const timings = createTimings(options)
   const peer = new RTCPeerConnection({ iceServers: options.session.iceServers, bundlePolicy: 'max-bundle' })
-  const sound = createSound(options, timings)
+  const sound = createSound({ ...options, onFirstSound: () => timings.mark('firstAudio') })
   const voice = createVoice(options)
   const signaling = createSignaling(options, {
     message: receive,
@@ -293,59 +292,6 @@ function createSignaling({ session }, handlers) {
     socket?.close(1000)
   }
   return { open, send, close }
-}
-
-/**
- * Plays the agent and measures both sides.
- * @param {CallOptions} options
- * @param {ReturnType<typeof createTimings>} timings
- */
-function createSound({ onLevel }, timings) {
-  const context = new AudioContext()
-  const player = new Audio()
-  /** @type {Map<'you' | 'agent', AnalyserNode>} */
-  const meters = new Map()
-  const samples = new Float32Array(1024)
-  player.autoplay = true
-
-  /** @param {'you' | 'agent'} side @param {MediaStream} stream */
-  function listenTo(side, stream) {
-    const analyser = new AnalyserNode(context, { fftSize: samples.length })
-    context.createMediaStreamSource(stream).connect(analyser)
-    meters.set(side, analyser)
-    void context.resume()
-  }
-
-  /** RMS, scaled so that a loud voice reaches 1. @param {'you' | 'agent'} side */
-  function levelOf(side) {
-    const meter = meters.get(side)
-    if (!meter) return 0
-    meter.getFloatTimeDomainData(samples)
-    const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length
-    return Math.min(1, Math.sqrt(power) * 4)
-  }
-
-  const ticking = setInterval(() => {
-    const level = { you: levelOf('you'), agent: levelOf('agent') }
-    if (level.agent > audibleLevel) timings.mark('firstAudio')
-    onLevel?.(level)
-  }, levelInterval)
-
-  return {
-    listenTo,
-    /** @param {MediaStream} stream */
-    play(stream) {
-      player.srcObject = stream
-      void player.play()
-      listenTo('agent', stream)
-    },
-    close() {
-      clearInterval(ticking)
-      player.srcObject = null
-      void context.close()
-      onLevel?.({ you: 0, agent: 0 })
-    },
-  }
 }
 
 /** @param {CallOptions} options */

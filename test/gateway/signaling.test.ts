@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { test } from 'tap'
 import { WebSocket } from 'ws'
 import { placeWebCall } from '../../gateway/web-caller.ts'
+import { farewellTime } from '../../gateway/web-session.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import type { ErrorBody } from '../../model/problem.ts'
@@ -227,8 +228,8 @@ test('a bye before any offer tells the call that its client hung up', async (t) 
   t.equal(signaling.sessions(), 0)
 })
 
-test('the end of the leg is a bye with its reason', async (t) => {
-  const { url, legs } = await setUpStage(t)
+test('the end of the leg is a bye with its reason, when the call says nothing more', async (t) => {
+  const { url, legs, clock } = await setUpStage(t)
   const messages: ServerMessage[] = []
   const call = await placeWebCall({
     signalingUrl: url,
@@ -238,9 +239,15 @@ test('the end of the leg is a bye with its reason', async (t) => {
   })
   await call.caller.connected
   legs[0]?.end('completed')
+  t.match(await call.caller.ended, /close_notify/, 'the media end says goodbye')
+  t.notOk(
+    messages.some(({ type }) => type === 'bye'),
+    'the socket waits for what the call has to say',
+  )
+  await until(() => clock.pending() > 0)
+  clock.advance(farewellTime)
   t.equal(await call.socketClosed, 1000)
   t.same(messages.at(-1), { type: 'bye', reason: 'completed' })
-  t.match(await call.caller.ended, /close_notify/, 'and the media end says goodbye as well')
   await call.hangUp()
 })
 
@@ -340,7 +347,7 @@ test('closing refuses newcomers, says bye and ends the media', async (t) => {
   await call.caller.connected
   await signaling.close()
   await signaling.close()
-  t.equal(await call.socketClosed, 1000)
+  t.equal(await call.socketClosed, 1001)
   t.match(await call.caller.ended, /close_notify/)
   t.equal(await silent.closed, 1001)
   t.equal(legs.length, 1)

@@ -1,4 +1,7 @@
-/** Owns what the agent says in one call: one item at a time, text first, then sound as the sentences get ready. */
+/**
+ * Owns what the agent says in one call: one item at a time, text first, then sound as the sentences get ready. When the caller speaks, what has
+ * no sound yet is not said at all; what has is cut off by who plays it, and nothing new is said before word of that has come.
+ */
 import { bytesOf } from '../../../model/frame.ts'
 import type { EngineEvent } from '../../../model/voice-engine.ts'
 import type { FliteVoice } from './flite.ts'
@@ -6,14 +9,18 @@ import { sentencesOf } from './sentences.ts'
 import type { Speaker } from './speaker.ts'
 
 export type AgentMouth = {
-  /** Cuts off what is being said. `onSaid` when all sound of it is out, or it was cut off. */
+  /** Takes the place of what is being said. `onSaid` when all sound of it is out, or it was cut off. */
   say(text: string, onSaid: () => void): void
-  /** No more sound of the item that is being said. */
-  stop(): void
-  /** The item that is being said or played; null when it has been heard or cut off. */
-  current(): { readonly itemId: string; readonly hasSound: boolean } | null
-  /** The caller has heard it. False for an item of the past. */
+  /** The caller speaks. `at` is ms on the caller's line, as in `tick`. */
+  fallSilent(at: number): void
+  /** Something is being said or played. */
+  speaking(): boolean
+  tick(at: number): void
+  /** Was cut off by who plays it. True when nobody had asked for that. */
+  interrupted(): boolean
+  /** The caller has heard it. False for an item of the past, and when the next one has begun by that. */
   played(itemId: string): boolean
+  close(): void
 }
 
 type Deps = {
@@ -29,8 +36,46 @@ type Item = { readonly itemId: string; readonly onSaid: () => void; hasSound: bo
 
 /** 200 ms of 16-bit sound at 16 kHz at a time. */
 const maxPayload = 6400
+/** Without word that it was cut off the agent speaks again after this, ms of the caller's line. */
+const maxYielding = 1000
 
-export function createAgentMouth({ speaker, voice, itemPrefix, emit, onFailed }: Deps): AgentMouth {
+export function createAgentMouth(deps: Deps): AgentMouth {
+  const lips = createLips(deps)
+  let yielding: { readonly since: number; next: (() => void) | null } | null = null
+
+  const speakAgain = (): boolean => {
+    const next = yielding?.next
+    yielding = null
+    next?.()
+    return next != null
+  }
+  return {
+    say(text, onSaid) {
+      if (yielding) yielding.next = () => lips.say(text, onSaid)
+      else lips.say(text, onSaid)
+    },
+    fallSilent(at) {
+      if (lips.current()?.hasSound) yielding ??= { since: at, next: null }
+      else lips.stop()
+    },
+    speaking: () => lips.current() !== null,
+    tick(at) {
+      if (!yielding || at - yielding.since < maxYielding) return
+      lips.stop()
+      speakAgain()
+    },
+    interrupted() {
+      const unasked = yielding === null && lips.current() !== null
+      lips.stop()
+      speakAgain()
+      return unasked
+    },
+    played: (itemId) => lips.played(itemId) && !speakAgain(),
+    close: () => lips.stop(),
+  }
+}
+
+function createLips({ speaker, voice, itemPrefix, emit, onFailed }: Deps) {
   let item: Item | null = null
   let items = 0
 
@@ -47,18 +92,17 @@ export function createAgentMouth({ speaker, voice, itemPrefix, emit, onFailed }:
   }
   const speakAll = async (said: Item, text: string): Promise<void> => {
     for (const sentence of sentencesOf(text)) {
-      const samples = await speaker.sentence(sentence, voice)
+      const bytes = bytesOf(await speaker.sentence(sentence, voice))
       if (item !== said) return
       said.hasSound = true
-      const bytes = bytesOf(samples)
       for (let at = 0; at < bytes.length; at += maxPayload)
         emit({ type: 'audio', itemId: said.itemId, payload: bytes.subarray(at, at + maxPayload) })
     }
     complete(said)
   }
-
   return {
-    say(text, onSaid) {
+    stop,
+    say(text: string, onSaid: () => void): void {
       stop()
       const said: Item = { itemId: `${itemPrefix}${++items}`, onSaid, hasSound: false, done: false }
       item = said
@@ -67,9 +111,8 @@ export function createAgentMouth({ speaker, voice, itemPrefix, emit, onFailed }:
         if (item === said) onFailed(error)
       })
     },
-    stop,
     current: () => item,
-    played(itemId) {
+    played(itemId: string): boolean {
       if (item?.itemId !== itemId) return false
       item = null
       return true

@@ -21,8 +21,8 @@ export type Phrase<Meaning> = { readonly text: string; readonly meaning: Meaning
 
 export type Understanding<Meaning> = {
   readonly grammar: Grammar
-  /** Null when the words are not one whole phrase of this grammar. */
-  understand(words: readonly string[]): Meaning | null
+  /** Null when the words are not one whole phrase of this grammar. The text goes without a hesitation before it. */
+  understand(words: readonly string[]): { readonly meaning: Meaning; readonly text: string } | null
 }
 
 export const maxPhrases = 400
@@ -131,7 +131,7 @@ function createGraph() {
   }
 }
 
-function understand<Meaning>(meanings: ReadonlyMap<string, Meaning>, words: readonly string[]): Meaning | null {
+function understand<Meaning>(meanings: ReadonlyMap<string, Meaning>, words: readonly string[]) {
   const text = words.join(' ')
   for (const head of ['', ...before]) {
     if (head !== '' && !text.startsWith(`${head} `)) continue
@@ -139,7 +139,7 @@ function understand<Meaning>(meanings: ReadonlyMap<string, Meaning>, words: read
     for (const tail of ['', ...after]) {
       if (tail !== '' && !rest.endsWith(` ${tail}`)) continue
       const meaning = meanings.get(tail === '' ? rest : rest.slice(0, -tail.length - 1))
-      if (meaning !== undefined) return meaning
+      if (meaning !== undefined) return { meaning, text: head.includes(' ') ? text : rest }
     }
   }
   return null

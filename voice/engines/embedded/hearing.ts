@@ -56,7 +56,16 @@ export async function createHearing(deps: Deps): Promise<Hearing> {
     seatWaiting()
   }
 
-  await ears.started()
+  const starts = Array.from(
+    { length: deps.threads },
+    () => new Promise<void>((ready, failed) => ears.open(ready, failed)),
+  )
+  try {
+    await Promise.all(starts)
+  } catch (error) {
+    await ears.close()
+    throw new Error('the recogniser could not be started', { cause: error })
+  }
   return {
     listen(grammar, gain, onPartial) {
       const utterance = createUtterance({ id: ++lastId, grammar, gain, clock: deps.clock, onPartial, onSettled })
@@ -124,20 +133,9 @@ function createEars({ clock, log, threads, seats = defaultSeats, entry }: Deps, 
     await Promise.all([...ears, ...retired].map((ear) => ear.close()))
   }
 
-  return {
-    close,
-    free: () =>
-      [...ears].filter((ear) => ear.freeSeats() > 0).sort((one, other) => other.freeSeats() - one.freeSeats())[0],
-    async started(): Promise<void> {
-      const starts = Array.from({ length: threads }, () => new Promise<void>((ready, failed) => open(ready, failed)))
-      try {
-        await Promise.all(starts)
-      } catch (error) {
-        await close()
-        throw new Error('the recogniser could not be started', { cause: error })
-      }
-    },
-  }
+  const free = (): Ear | undefined =>
+    [...ears].filter((ear) => ear.freeSeats() > 0).sort((one, other) => other.freeSeats() - one.freeSeats())[0]
+  return { close, free, open }
 }
 
 function nothing(): void {

@@ -1,25 +1,18 @@
 /**
- * Owns one call of the embedded engine: what the caller says goes into the dialogue, what the dialogue wants is said. The agent speaks first on
- * an inbound call; on an outbound one it lets the callee answer the telephone.
+ * Owns one call of the embedded engine: what the caller says goes into the script, what the script wants is said. The agent speaks first on an
+ * inbound call; on an outbound one it lets the callee answer the telephone. Everything that waits counts frames of the caller's line, not a clock.
  */
 import { frameMs, samplesOf } from '../../../model/frame.ts'
 import type { Json } from '../../../model/json.ts'
 import type { EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
-import { createAgentMouth } from './agent-mouth.ts'
-import { createCallerEar, type Heard } from './caller-ear.ts'
-import {
-  advance,
-  choicesOf,
-  stateOf,
-  type DialogueAction,
-  type DialogueEvent,
-  type DialogueState,
-  type Setting,
-} from './dialogue.ts'
+import { createAgentMouth, type AgentMouth } from './agent-mouth.ts'
+import { createCallerEar, type CallerEar, type Heard } from './caller-ear.ts'
+import type { Setting } from './dialogue.ts'
 import type { FliteVoice } from './flite.ts'
 import type { Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
 import type { Choice, Meaning } from './phrases.ts'
+import { createScriptRun, type ScriptRun } from './script-run.ts'
 import type { Speaker } from './speaker.ts'
 import type { VoiceDetector } from './voice-detector.ts'
 
@@ -38,136 +31,133 @@ export type SessionDeps = {
 
 /** Silence after a question that is a missing answer, ms of the caller's line. */
 const noInput = 6000
-/** After the agent was told to fall silent, this long is waited for word of it before it speaks again, ms of the caller's line. */
-const maxYielding = 1000
 /** Stands in a transcript for speech that was not understood. */
 const unclear = '[unclear]'
 
 export function createSession(deps: SessionDeps): EngineSession & { begin(): void } {
-  const { setting } = deps
-  const fresh = deps.memory === null
-  let state: DialogueState = stateOf(deps.memory, setting.script)
-  /** Before this time the caller may speak first; null once the agent has begun. */
-  let beginBy: number | null = fresh ? deps.firstSpeech : 0
-  let silence = 0
-  /** The agent was asked to fall silent; what it says next waits for the answer. */
-  let yielding: { since: number; next: (() => void) | null } | null = null
   let closed = false
-
   const emit = (event: EngineEvent): void => {
     if (!closed) deps.emit(event)
   }
-  const mouth = createAgentMouth({
-    ...deps,
-    itemPrefix: fresh ? 'item-' : `item-${state.step}-`,
-    emit,
-    onFailed(error) {
-      emit({ type: 'failed', details: error instanceof Error ? error.message : String(error) })
-      close()
-    },
-  })
-  const ear = createCallerEar({
-    ...deps,
-    expected: () => ({ step: state.step, understanding: deps.understandingOf(choicesOf(setting.script, state)) }),
-    onStarted(at) {
-      emit({ type: 'user_speech_started', at })
-      fallSilent()
-    },
-    onPartial: (text, from, to) => emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to }),
-    onStopped: (at) => emit({ type: 'user_speech_stopped', at }),
-    onHeard: heard,
-  })
-
-  function heard({ text, meaning, confidence, isNoise, step, from, to }: Heard): void {
-    silence = 0
-    if (!isNoise) emit({ type: 'user_text', text: text || unclear, isFinal: true, confidence, from, to })
-    if (beginBy !== null) return dispatch({ type: 'opened' })
-    // Noise while the agent listens is no answer, and neither is the answer to a question that is over.
-    if (isNoise && state.phase === 'listening') return
-    if (meaning?.kind === 'choice' && step !== state.step) return
-    dispatch({ type: 'heard', meaning })
-  }
-  /** What has no sound yet is not said at all; what has is cut off by who plays it, and `interrupt` tells. */
-  function fallSilent(): void {
-    const item = mouth.current()
-    if (item?.hasSound) yielding ??= { since: ear.at(), next: null }
-    else mouth.stop()
-  }
-  function speakAgain(): void {
-    const next = yielding?.next
-    yielding = null
-    next?.()
-  }
-  function dispatch(event: DialogueEvent): void {
-    if (event.type === 'opened') beginBy = null
-    silence = 0
-    const before = state
-    const { state: after, actions } = advance(setting, state, event)
-    state = after
-    for (const action of actions)
-      if (action.type === 'note') emit({ type: 'noted', key: action.key, value: action.value })
-    if (after !== before || event.type === 'opened') emit({ type: 'memory', memory: after })
-    const speak = (): void => say(actions)
-    if (yielding && actions.length > 0) yielding.next = speak
-    else speak()
-  }
-  function say(actions: readonly DialogueAction[]): void {
-    const text = actions.find((action) => action.type === 'say')?.text
-    const finish = actions.find((action) => action.type === 'finish')
-    const onSaid = (): void => {
-      if (finish) emit({ type: 'finished', nextAction: finish.nextAction })
-    }
-    if (text !== undefined) mouth.say(text, onSaid)
-    else onSaid()
-  }
-  function close(): void {
+  const close = (): void => {
     closed = true
-    mouth.stop()
+    mouth.close()
     ear.close()
   }
-  /** Everything that waits waits for frames, not for a clock. */
-  function countFrame(): void {
-    if (yielding && ear.at() - yielding.since >= maxYielding) {
-      mouth.stop()
-      speakAgain()
-    }
-    if (ear.busy()) return
-    if (beginBy !== null && ear.at() >= beginBy) return dispatch({ type: 'opened' })
-    if (state.phase !== 'listening') return
-    silence += frameMs
-    if (silence >= noInput) dispatch({ type: 'silence' })
+  const itemPrefix = deps.memory === null ? 'item-' : 'item-again-'
+  const onFailed = (error: unknown): void => {
+    emit({ type: 'failed', details: error instanceof Error ? error.message : String(error) })
+    close()
   }
+  const mouth = createAgentMouth({ ...deps, itemPrefix, emit, onFailed })
+  const run = createScriptRun({ ...deps, mouth, emit })
+  const opening = createOpening(deps.memory === null ? deps.firstSpeech : 0, () => run.dispatch({ type: 'opened' }))
+  const patience = createPatience(run)
+  const ear = openEar({ deps, emit, mouth, run, opening, patience })
+  const over = (): boolean => closed || run.phase() === 'ended'
 
   return {
     begin() {
-      if (!closed && beginBy === 0) dispatch({ type: 'opened' })
+      if (!closed) opening.at(0)
     },
     hear(payload) {
-      if (closed || state.phase === 'ended') return
+      if (over()) return
       ear.hear(samplesOf(payload))
-      countFrame()
+      mouth.tick(ear.at())
+      if (ear.busy()) return
+      opening.at(ear.at())
+      patience.frame()
     },
     interrupt() {
-      if (closed || state.phase === 'ended') return
-      const wasCut = mouth.current() !== null
-      mouth.stop()
-      if (yielding) return speakAgain()
-      if (wasCut && !ear.busy()) dispatch({ type: 'interrupted' })
+      if (!over() && mouth.interrupted() && !ear.busy()) run.dispatch({ type: 'interrupted' })
     },
     played(itemId) {
       if (closed || !mouth.played(itemId)) return
-      if (yielding) speakAgain()
-      else if (!ear.busy() || choicesOf(setting.script, state).length > 0) dispatch({ type: 'played' })
+      // Who speaks over the end of a line goes on with the next one by that.
+      if (!ear.busy() || run.choices().length > 0) run.dispatch({ type: 'played' })
     },
     dtmf(digit) {
-      if (closed || state.phase === 'ended' || beginBy !== null) return
-      if (mouth.current()?.hasSound) {
+      if (over() || opening.waits()) return
+      if (mouth.speaking()) {
         emit({ type: 'user_speech_started', at: ear.at() })
         emit({ type: 'user_speech_stopped', at: ear.at() })
+        mouth.fallSilent(ear.at())
       }
-      fallSilent()
-      dispatch({ type: 'dtmf', digit })
+      patience.renew()
+      run.dispatch({ type: 'dtmf', digit })
     },
     close,
+  }
+}
+
+type Parts = {
+  readonly deps: SessionDeps
+  readonly mouth: AgentMouth
+  readonly run: ScriptRun
+  readonly opening: ReturnType<typeof createOpening>
+  readonly patience: ReturnType<typeof createPatience>
+  emit(event: EngineEvent): void
+}
+
+function openEar({ deps, emit, mouth, run, opening, patience }: Parts): CallerEar {
+  return createCallerEar({
+    ...deps,
+    expected: () => ({ step: run.step(), understanding: deps.understandingOf(run.choices()) }),
+    onStarted(at) {
+      emit({ type: 'user_speech_started', at })
+      mouth.fallSilent(at)
+    },
+    onPartial: (text, from, to) => emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to }),
+    onStopped: (at) => emit({ type: 'user_speech_stopped', at }),
+    onHeard(heard) {
+      patience.renew()
+      if (!heard.isNoise) emit(finalTextOf(heard))
+      if (!opening.begin()) react(run, heard)
+    },
+  })
+}
+
+function react(run: ScriptRun, { meaning, isNoise, step }: Heard): void {
+  // Noise while the agent listens is no answer, and neither is the answer to a question that is over.
+  if (isNoise && run.phase() === 'listening') return
+  if (meaning?.kind === 'choice' && step !== run.step()) return
+  run.dispatch({ type: 'heard', meaning })
+}
+
+function finalTextOf({ text, confidence, from, to }: Heard): EngineEvent {
+  return { type: 'user_text', text: text === '' ? unclear : text, isFinal: true, confidence, from, to }
+}
+
+/** The agent's first line comes when the time of the caller's first words is over, or after them; once. */
+function createOpening(by: number, open: () => void) {
+  let waits = true
+  const begin = (): boolean => {
+    if (!waits) return false
+    waits = false
+    open()
+    return true
+  }
+  return {
+    begin,
+    waits: () => waits,
+    at(ms: number): void {
+      if (ms >= by) begin()
+    },
+  }
+}
+
+/** Counts the silence after a question. */
+function createPatience(run: ScriptRun) {
+  let silence = 0
+  return {
+    renew(): void {
+      silence = 0
+    },
+    frame(): void {
+      silence = run.phase() === 'listening' ? silence + frameMs : 0
+      if (silence < noInput) return
+      silence = 0
+      run.dispatch({ type: 'silence' })
+    },
   }
 }

@@ -76,70 +76,93 @@ function joined(pieces: readonly Int16Array[]): Int16Array {
 }
 
 /** Sentences one after another through a thread that may come and go. */
-async function startJobs({ clock, log, entry }: Deps) {
-  const waiting: Job[] = []
+async function startJobs({ clock, log, entry = new URL('./speaking-thread.ts', import.meta.url) }: Deps) {
+  const queue = createQueue()
   const started = Promise.withResolvers<void>()
   let thread: Thread<SpeakingRequest> | null = null
   let isReady = false
-  let current: Job | null = null
   let restart: Cancel | null = null
   let closed = false
 
   const next = (): void => {
-    if (!isReady || current !== null) return
-    current = waiting.shift() ?? null
-    if (current === null) return
-    current.attempts++
-    thread?.ask({ voice: current.voice, text: current.text })
+    const job = isReady ? queue.take() : null
+    if (job) thread?.ask({ voice: job.voice, text: job.text })
   }
   const onReply = (reply: SpeakingReply): void => {
-    if (reply.type === 'ready') {
-      isReady = true
-      started.resolve()
-    } else {
-      current?.result.resolve(reply.samples)
-      current = null
-    }
+    if (reply.type === 'spoken') queue.done(reply.samples)
+    isReady = true
+    started.resolve()
     next()
   }
   const onLost = (cause: unknown): void => {
     log.error('the speaking thread was lost', { error: cause })
-    const job = current
-    current = null
-    if (job && job.attempts < maxAttempts) waiting.unshift(job)
-    else job?.result.reject(new Error('the text could not be spoken', { cause }))
     started.reject(new Error('the synthesiser could not be started', { cause }))
-    if (isReady) start()
+    const wasReady = isReady
+    isReady = false
+    queue.failed(cause)
+    if (wasReady) start()
     else restart = clock.after(restartAfter, start)
   }
   const start = (): void => {
-    if (closed) return
-    isReady = false
-    const file = entry ?? new URL('./speaking-thread.ts', import.meta.url)
-    thread = startThread<SpeakingRequest, SpeakingReply>({ entry: file, settings: null, clock, onReply, onLost })
+    if (!closed) thread = startThread({ entry, settings: null, clock, onReply, onLost })
   }
   const close = async (): Promise<void> => {
     closed = true
     restart?.()
-    for (const job of [...waiting.splice(0), ...(current ? [current] : [])])
-      job.result.reject(new Error('the speaker is closed'))
-    current = null
+    queue.close()
     await thread?.close()
   }
 
   start()
-  await started.promise.catch(async (error: unknown) => {
+  try {
+    await started.promise
+  } catch (error) {
     await close()
     throw error
-  })
+  }
   return {
     close,
+    add(voice: FliteVoice, text: string): Promise<Int16Array<ArrayBuffer>> {
+      const spoken = queue.add(voice, text)
+      next()
+      return spoken
+    },
+  }
+}
+
+/** What is to be spoken, the one that is being spoken apart. */
+function createQueue() {
+  const waiting: Job[] = []
+  let current: Job | null = null
+  let closed = false
+  return {
     add(voice: FliteVoice, text: string): Promise<Int16Array<ArrayBuffer>> {
       if (closed || waiting.length >= maxWaiting) return Promise.reject(new Error('too much is to be spoken'))
       const job: Job = { voice, text, result: Promise.withResolvers(), attempts: 0 }
       waiting.push(job)
-      next()
       return job.result.promise
+    },
+    /** Null while one is being spoken. */
+    take(): Job | null {
+      if (current !== null) return null
+      current = waiting.shift() ?? null
+      if (current) current.attempts++
+      return current
+    },
+    done(samples: Int16Array<ArrayBuffer>): void {
+      current?.result.resolve(samples)
+      current = null
+    },
+    failed(cause: unknown): void {
+      if (current && current.attempts < maxAttempts) waiting.unshift(current)
+      else current?.result.reject(new Error('the text could not be spoken', { cause }))
+      current = null
+    },
+    close(): void {
+      closed = true
+      for (const job of [...waiting.splice(0), ...(current ? [current] : [])])
+        job.result.reject(new Error('the speaker is closed'))
+      current = null
     },
   }
 }
