@@ -46,24 +46,19 @@ export const farewellTime = 2_000
 
 export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSession {
   const subjects = subjectsOf(callId)
-  const subscription = deps.bus.subscribe(subjects.signal, ({ payload }) => receiveSignal(payload))
-  const outbox = createOutbox()
-  let expiry: Cancel = startExpiry()
-  let media: WebMedia | null = null
-  let answer: string | null = null
-  let farewell: Cancel = () => undefined
-  let isOver = false
-
-  function startExpiry(): Cancel {
-    return deps.clock.after(resumeWindow, () => end('client_lost'))
-  }
-
-  function receiveSignal(payload: Uint8Array): void {
+  const subscription = deps.bus.subscribe(subjects.signal, ({ payload }) => {
     const message = ServerMessage.safeParse(jsonOf(payload))
     if (!message.success) return deps.log.warn('malformed message for a web client', { callId })
     if (message.data.type === 'bye') return end(message.data.reason)
     outbox.send(message.data)
-  }
+  })
+  const outbox = createOutbox()
+  const startExpiry = (): Cancel => deps.clock.after(resumeWindow, () => end('client_lost'))
+  let expiry = startExpiry()
+  let media: WebMedia | null = null
+  let answer: string | null = null
+  let farewell: Cancel = () => undefined
+  let isOver = false
 
   function open(connection: SocketConnection, { sessionId, resumeToken }: Admitted, received: number | null): void {
     if (isOver) return connection.close(1000, 'the call is over')
@@ -75,16 +70,10 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     outbox.repeat(received)
   }
 
-  function dropped(connection: SocketConnection): void {
-    if (outbox.detach(connection) && !isOver) expiry = startExpiry()
-  }
-
   const mediaOf = (): WebMedia => (media ??= deps.createMedia(legClosed))
 
   /** The call has its last words to say: its status, its own bye. Without them the end of the leg is the end. */
-  function legClosed(reason: string): void {
-    farewell = deps.clock.after(farewellTime, () => end(reason))
-  }
+  const legClosed = (reason: string): void => void (farewell = deps.clock.after(farewellTime, () => end(reason)))
 
   async function takeOffer(sdp: string): Promise<void> {
     answer = await mediaOf().answer(sdp)
@@ -92,8 +81,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   }
 
   function hangUp(): void {
-    const event: LegEvent = { type: 'disconnected', cause: 'hung_up', details: 'the client said bye' }
-    if (!media?.hangUp(event.details)) deps.bus.publish(subjects.legEvent, Buffer.from(JSON.stringify(event)))
+    if (!media?.hangUp(clientBye.details)) deps.bus.publish(subjects.legEvent, Buffer.from(JSON.stringify(clientBye)))
     end('hung_up')
   }
 
@@ -118,8 +106,23 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     media?.release()
     deps.ended()
   }
-  return { open, dropped, receive: (message) => void (isOver || dispatch(requests, message)), fail, end }
+  return {
+    open,
+    dropped(connection) {
+      if (outbox.detach(connection) && !isOver) expiry = startExpiry()
+    },
+    receive: (message) => void (isOver || dispatch(requests, message)),
+    fail,
+    end,
+  }
 }
+
+/** Told in place of a leg that does not exist yet. */
+const clientBye = {
+  type: 'disconnected',
+  cause: 'hung_up',
+  details: 'the client said bye',
+} as const satisfies LegEvent
 
 /** What each message of the client does. */
 type Requests = { readonly [Type in ClientMessage['type']]: (message: Extract<ClientMessage, { type: Type }>) => void }

@@ -58,5 +58,3 @@ export type Listener = {
   /** Stops accepting at once, lets running requests finish for `graceMs`, closes sockets with 1001, then cuts what is left. Idempotent. */
   close(graceMs: number): Promise<void>
 }
-
-export type Listen = (options: ListenerOptions) => Promise<Listener>

@@ -1,5 +1,5 @@
 /** The lifecycle of a call, stated as the specification states it, on the pure machine: no database, no clock. */
-import t from 'tap'
+import { test } from 'tap'
 import type { CallBirth, CallFact, Effect } from '../../actors/call/call-event.ts'
 import { replay, type LoggedFact } from '../../actors/call/replay.ts'
 import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/step.ts'
@@ -42,7 +42,7 @@ const typesOf = (taken: Step): string[] => taken.effects.map((effect) => effect.
 const outcomeOf = (steps: readonly Step[]) =>
   effectsOf(steps).find((effect) => effect.type === 'store_outcome')?.outcome
 
-t.test('a web call is scheduled until media is connected, then in_progress, then completed', async (t) => {
+test('a web call is scheduled until media is connected, then in_progress, then completed', async (t) => {
   const steps = run(web, [
     { type: 'client_connected' },
     connected,
@@ -56,19 +56,16 @@ t.test('a web call is scheduled until media is connected, then in_progress, then
   t.ok(steps.at(-1)?.state.finished)
 })
 
-t.test(
-  'the conversation starts when media is connected and the worker request is settled, in either order',
-  async (t) => {
-    const mediaFirst = run(web, [{ type: 'client_connected' }, connected, nothingAsked])
-    const hookFirst = run(web, [{ type: 'client_connected' }, nothingAsked, connected])
-    for (const steps of [mediaFirst, hookFirst]) {
-      t.ok(typesOf(steps.at(-1) as Step).includes('start_conversation'))
-      t.notOk(effectsOf(steps.slice(0, -1)).some((effect) => effect.type === 'start_conversation'))
-    }
-  },
-)
+test('the conversation starts when media is connected and the worker request is settled, in either order', async (t) => {
+  const mediaFirst = run(web, [{ type: 'client_connected' }, connected, nothingAsked])
+  const hookFirst = run(web, [{ type: 'client_connected' }, nothingAsked, connected])
+  for (const steps of [mediaFirst, hookFirst]) {
+    t.ok(typesOf(steps.at(-1) as Step).includes('start_conversation'))
+    t.notOk(effectsOf(steps.slice(0, -1)).some((effect) => effect.type === 'start_conversation'))
+  }
+})
 
-t.test('a web call whose browser never connected fails with webrtc_client_never_connected', async (t) => {
+test('a web call whose browser never connected fails with webrtc_client_never_connected', async (t) => {
   const never = { status: 'failed', reason: 'webrtc_client_never_connected' }
   t.same(outcomeOf(run(web, [{ type: 'token_expired' }])), never)
   const socketOnly = run(web, [
@@ -81,17 +78,14 @@ t.test('a web call whose browser never connected fails with webrtc_client_never_
   t.ok(typesOf(socketOnly.at(-1) as Step).includes('announce_ended'), 'call.ended follows at once: nothing to process')
 })
 
-t.test(
-  'a failed call.worker_request falls back to the worker defaults, or aborts the call when it is required',
-  async (t) => {
-    const failure = (required: boolean): CallFact => ({ type: 'worker_request_failed', required, details: 'timeout' })
-    t.match(last(web, [{ type: 'client_connected' }, connected, failure(false)]).state, { progress: 'in_progress' })
-    const aborted = run(web, [{ type: 'client_connected' }, connected, failure(true), { type: 'leg_closed' }])
-    t.same(outcomeOf(aborted), { status: 'failed', reason: 'worker_request_required_failed' })
-  },
-)
+test('a failed call.worker_request falls back to the worker defaults, or aborts the call when it is required', async (t) => {
+  const failure = (required: boolean): CallFact => ({ type: 'worker_request_failed', required, details: 'timeout' })
+  t.match(last(web, [{ type: 'client_connected' }, connected, failure(false)]).state, { progress: 'in_progress' })
+  const aborted = run(web, [{ type: 'client_connected' }, connected, failure(true), { type: 'leg_closed' }])
+  t.same(outcomeOf(aborted), { status: 'failed', reason: 'worker_request_required_failed' })
+})
 
-t.test('a voice session that cannot be created fails the call with the reason of its transport', async (t) => {
+test('a voice session that cannot be created fails the call with the reason of its transport', async (t) => {
   const broken: CallFact = { type: 'engine_failed', details: 'no key' }
   const close: CallFact = { type: 'leg_closed' }
   t.same(outcomeOf(run(web, [{ type: 'client_connected' }, nothingAsked, connected, broken, close])), {
@@ -104,7 +98,7 @@ t.test('a voice session that cannot be created fails the call with the reason of
   })
 })
 
-t.test('call.ended of an answered call comes after post-processing, also after a failed one', async (t) => {
+test('call.ended of an answered call comes after post-processing, also after a failed one', async (t) => {
   const talk: CallFact[] = [
     { type: 'client_connected' },
     connected,
@@ -123,7 +117,7 @@ t.test('call.ended of an answered call comes after post-processing, also after a
   ])
 })
 
-t.test('turns are numbered from 0 in order, and the last one may come while the call winds up', async (t) => {
+test('turns are numbered from 0 in order, and the last one may come while the call winds up', async (t) => {
   const steps = run(web, [
     { type: 'client_connected' },
     connected,
@@ -141,7 +135,7 @@ t.test('turns are numbered from 0 in order, and the last one may come while the 
   t.equal(steps.at(-1)?.state.context.nextAction, 'book')
 })
 
-t.test('an outbound call rings, is answered and ends; busy, no answer and a rejected dial are outcomes', async (t) => {
+test('an outbound call rings, is answered and ends; busy, no answer and a rejected dial are outcomes', async (t) => {
   const dialing: CallFact[] = [{ type: 'slot_granted' }, nothingAsked]
   const answered = run(outbound, [
     ...dialing,
@@ -163,7 +157,7 @@ t.test('an outbound call rings, is answered and ends; busy, no answer and a reje
   t.same(outcomeOf(silent), { status: 'no_answer' })
 })
 
-t.test('a scheduled call waits for its dial time; canceled before dialing it has no call.ended', async (t) => {
+test('a scheduled call waits for its dial time; canceled before dialing it has no call.ended', async (t) => {
   const later = { ...outbound, scheduledAt: 60_000 }
   t.same(statusesOf(run(later, [{ type: 'dial_time_reached' }])), ['scheduled', 'queued'])
   const canceled = run(later, [{ type: 'cancel_requested' }])
@@ -173,14 +167,14 @@ t.test('a scheduled call waits for its dial time; canceled before dialing it has
   t.ok(canceled.at(-1)?.state.finished)
 })
 
-t.test('deadlines are absolute times that survive a restored snapshot', async (t) => {
+test('deadlines are absolute times that survive a restored snapshot', async (t) => {
   const waiting = last(web, [{ type: 'client_connected' }])
   const restored = stateOf(JSON.parse(JSON.stringify(waiting.state.persisted)) as Json)
   t.same(nextDeadlineOf(restored), { deadline: 'connect', at: 31_000 })
   t.equal(nextDeadlineOf(last(web, [{ type: 'token_expired' }]).state), null, 'a call that is over waits for nothing')
 })
 
-t.test('an actor that takes a call over asks again for what was under way, and nothing else', async (t) => {
+test('an actor that takes a call over asks again for what was under way, and nothing else', async (t) => {
   const takenOver: CallFact = { type: 'taken_over' }
   t.same(typesOf(last(web, [{ type: 'client_connected' }, takenOver])), ['ask_worker_request'])
   const talking = last(web, [{ type: 'client_connected' }, connected, nothingAsked, turn('one'), takenOver])
@@ -217,31 +211,28 @@ const everyFact: readonly CallFact[] = [
   { type: 'taken_over' },
 ]
 
-t.test(
-  'whatever comes, in whatever order: nothing crashes, a call ends once, and its log replays to the same effects',
-  async (t) => {
-    const random = createRandom(20261121)
-    for (let round = 0; round < 400; round++) {
-      const birth = random.pick([web, inbound, outbound, { ...outbound, scheduledAt: 5000 }])
-      const facts = Array.from({ length: 40 }, () => random.pick(everyFact))
-      const steps = run(birth, facts)
-      const count = (type: Effect['type']) => effectsOf(steps).filter((effect) => effect.type === type).length
-      const finished = steps.at(-1)?.state.finished ?? false
-      const ok =
-        count('store_outcome') <= 1 &&
-        count('announce_ended') <= 1 &&
-        (!finished || count('store_outcome') === 1) &&
-        endsLast(steps)
-      if (!ok) t.fail('a call ended in a way it may not', { round, facts })
-      const log = steps.map((taken, seq) => toLogged(taken, seq, birth, facts))
-      const replayed = replay(log)
-      if (replayed.differences.length > 0) t.fail('a replay differs', { round, differences: replayed.differences })
-    }
-    t.pass('400 random lives')
-  },
-)
+test('whatever comes, in whatever order: nothing crashes, a call ends once, and its log replays to the same effects', async (t) => {
+  const random = createRandom(20261121)
+  for (let round = 0; round < 400; round++) {
+    const birth = random.pick([web, inbound, outbound, { ...outbound, scheduledAt: 5000 }])
+    const facts = Array.from({ length: 40 }, () => random.pick(everyFact))
+    const steps = run(birth, facts)
+    const count = (type: Effect['type']) => effectsOf(steps).filter((effect) => effect.type === type).length
+    const finished = steps.at(-1)?.state.finished ?? false
+    const ok =
+      count('store_outcome') <= 1 &&
+      count('announce_ended') <= 1 &&
+      (!finished || count('store_outcome') === 1) &&
+      endsLast(steps)
+    if (!ok) t.fail('a call ended in a way it may not', { round, facts })
+    const log = steps.map((taken, seq) => toLogged(taken, seq, birth, facts))
+    const replayed = replay(log)
+    if (replayed.differences.length > 0) t.fail('a replay differs', { round, differences: replayed.differences })
+  }
+  t.pass('400 random lives')
+})
 
-t.test('replay tells a log that the machine would not write', async (t) => {
+test('replay tells a log that the machine would not write', async (t) => {
   const facts: CallFact[] = [{ type: 'client_connected' }, connected]
   const log = run(web, facts).map((taken, seq) => toLogged(taken, seq, web, facts))
   const forged = log.map((logged) => (logged.seq === 2 ? { ...logged, effects: [] } : logged))
@@ -250,7 +241,7 @@ t.test('replay tells a log that the machine would not write', async (t) => {
   t.throws(() => replay(log.slice(1)), /begins with its creation/)
 })
 
-t.test('in every state that is not final, hanging up or canceling leads to the end', async (t) => {
+test('in every state that is not final, hanging up or canceling leads to the end', async (t) => {
   const ways: [CallBirth, CallFact[]][] = [
     [web, []],
     [web, [{ type: 'client_connected' }]],

@@ -1,5 +1,5 @@
 /** Who speaks, who is heard and who interrupts whom, between a scripted engine and a scripted leg on the real in-process bus. */
-import t from 'tap'
+import { test, type Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
 import { createAgentLine, heardText } from '../../actors/conversation/agent-line.ts'
@@ -16,10 +16,9 @@ import { createScriptedLeg } from '../fake/scripted-leg.ts'
 const callId = '0192f000-0000-7000-8000-000000000001' as CallId
 const pcm16 = { encoding: 'pcm16', rateHz: 16000 } as const
 
-type Tap = typeof t
 type Stage = Awaited<ReturnType<typeof open>>
 
-async function open(t: Pick<Tap, 'teardown'>, options: { failsToOpen?: string; withoutLeg?: boolean } = {}) {
+async function open(t: Pick<Test, 'teardown'>, options: { failsToOpen?: string; withoutLeg?: boolean } = {}) {
   const log = createQuietLog()
   const clock = createHandClock()
   const bus = createLocalBus({ log, clock })
@@ -74,7 +73,7 @@ async function playAll(stage: Stage, frames: number): Promise<void> {
   await stage.settle()
 }
 
-t.test('what the agent says becomes a turn when it has been heard, with its offsets from the answer', async (t) => {
+test('what the agent says becomes a turn when it has been heard, with its offsets from the answer', async (t) => {
   const stage = await open(t)
   stage.clock.advance(1500)
   stage.engine.say('a', 'Good morning', 50)
@@ -85,7 +84,7 @@ t.test('what the agent says becomes a turn when it has been heard, with its offs
   t.same(stage.engine.told, ['played:a'])
 })
 
-t.test('a caller who speaks over the agent silences it, and the turn says only what was heard', async (t) => {
+test('a caller who speaks over the agent silences it, and the turn says only what was heard', async (t) => {
   const stage = await open(t)
   stage.engine.say('a', 'one two three four five six seven eight nine ten', 100)
   await playAll(stage, 40)
@@ -98,7 +97,7 @@ t.test('a caller who speaks over the agent silences it, and the turn says only w
   t.ok(stage.messages.some((message) => message.type === 'interrupted'))
 })
 
-t.test('an utterance that nobody heard leaves no turn, and a silent agent is not interrupted', async (t) => {
+test('an utterance that nobody heard leaves no turn, and a silent agent is not interrupted', async (t) => {
   const stage = await open(t)
   stage.engine.say('a', 'never heard', 10)
   stage.engine.emit({ type: 'user_speech_started', at: 0 })
@@ -111,7 +110,7 @@ t.test('an utterance that nobody heard leaves no turn, and a silent agent is not
   t.equal(stage.engine.told.length, 1)
 })
 
-t.test("the caller's words become a turn when they are final; partial ones are only shown", async (t) => {
+test("the caller's words become a turn when they are final; partial ones are only shown", async (t) => {
   const stage = await open(t)
   const words = { type: 'user_text', confidence: 0.9, from: 100, to: 900 } as const
   stage.engine.emit({ ...words, text: 'ye', isFinal: false })
@@ -127,7 +126,7 @@ t.test("the caller's words become a turn when they are final; partial ones are o
   ])
 })
 
-t.test('the call ends when the last words of the agent have been heard, not before', async (t) => {
+test('the call ends when the last words of the agent have been heard, not before', async (t) => {
   const stage = await open(t)
   stage.engine.say('bye', 'Goodbye', 20)
   stage.engine.emit({ type: 'finished', nextAction: 'call_back' })
@@ -140,7 +139,7 @@ t.test('the call ends when the last words of the agent have been heard, not befo
   t.match(stage.facts.at(-1), { type: 'agent_finished', nextAction: 'call_back' })
 })
 
-t.test("the caller's frames reach the engine; frames of another epoch do not", async (t) => {
+test("the caller's frames reach the engine; frames of another epoch do not", async (t) => {
   const stage = await open(t)
   stage.leg.speak(3)
   stage.leg.speak(2)
@@ -150,7 +149,7 @@ t.test("the caller's frames reach the engine; frames of another epoch do not", a
   t.same(stage.engine.told, ['dtmf:5'])
 })
 
-t.test('stopping commits what was heard so far and closes the session once', async (t) => {
+test('stopping commits what was heard so far and closes the session once', async (t) => {
   const stage = await open(t)
   stage.engine.say('a', 'alpha beta gamma delta', 40)
   await playAll(stage, 20)
@@ -163,14 +162,14 @@ t.test('stopping commits what was heard so far and closes the session once', asy
   t.equal(stage.leg.waiting(), 0)
 })
 
-t.test('an engine that cannot open, and a leg that is gone, are facts for the call', async (t) => {
+test('an engine that cannot open, and a leg that is gone, are facts for the call', async (t) => {
   const broken = await open(t, { failsToOpen: 'no key' })
   t.match(broken.facts, [{ type: 'engine_failed', details: 'no key' }])
   const alone = await open(t, { withoutLeg: true })
   t.match(alone.facts, [{ type: 'leg_disconnected', cause: 'failed' }])
 })
 
-t.test('sound of any length is cut into whole frames and nothing of it is lost', async (t) => {
+test('sound of any length is cut into whole frames and nothing of it is lost', async (t) => {
   const random = createRandom(7)
   for (let round = 0; round < 50; round++) {
     const line = createAgentLine(pcm16)

@@ -1,6 +1,6 @@
 /** Calls on a real database: what is committed, who owns a call, what survives the death of a node. Engine and leg are scripted. */
 import { randomBytes, createSecretKey } from 'node:crypto'
-import t from 'tap'
+import { test, type Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/admission.ts'
 import type { WorkerRequestResult } from '../../actors/call/call-performer.ts'
@@ -30,7 +30,6 @@ import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { createTenant, newId, type Tenant } from '../fake/tenant.ts'
 
-type Tap = typeof t
 type Shared = { sql: Sql; bus: Bus; clock: HandClock }
 
 const box = createSecretBox(createSecretKey(randomBytes(32)))
@@ -41,7 +40,7 @@ const recordings: RecordingStore = {
   read: () => Promise.resolve(null),
 }
 
-async function openShared(t: Pick<Tap, 'teardown'>): Promise<Shared> {
+async function openShared(t: Pick<Test, 'teardown'>): Promise<Shared> {
   const clock = createHandClock()
   const { sql } = await openTestDatabase(t)
   const bus = createLocalBus({ log: createQuietLog(), clock })
@@ -65,7 +64,7 @@ async function openNode(shared: Shared, hook: () => Promise<WorkerRequestResult>
     engines: new Map([['embedded', engine]] as const),
     askWorkerRequest: (question: unknown) => (asked.push(question), hook()),
     wakeDeliveries: () => {},
-    wakeJobs: () => void scheduler.wake(),
+    wakeJobs: () => scheduler.wake(),
   }
   const switchboard = createSwitchboard(deps)
   const scheduler = createScheduler({
@@ -126,7 +125,7 @@ async function beginCall(
   return { ...tenant, ...created, leg, browser }
 }
 
-t.test('a web call lives in the database from its creation to its end, and its log replays', async (t) => {
+test('a web call lives in the database from its creation to its end, and its log replays', async (t) => {
   const shared = await openShared(t)
   const node = await openNode(shared)
   t.teardown(() => node.close())
@@ -160,7 +159,7 @@ t.test('a web call lives in the database from its creation to its end, and its l
   t.equal(shared.clock.pending(), 2, 'heartbeat and scheduler wait, no deadline of the call does')
 })
 
-t.test('a token works once, for the allowed origin, and until it expires', async (t) => {
+test('a token works once, for the allowed origin, and until it expires', async (t) => {
   const shared = await openShared(t)
   const node = await openNode(shared)
   t.teardown(() => node.close())
@@ -176,7 +175,7 @@ t.test('a token works once, for the allowed origin, and until it expires', async
     problemOf(call.token, 'https://app.example.com'),
     problemOf(call.token, 'https://app.example.com'),
   ])
-  t.same(both.sort(), ['UNAUTHORIZED', null].sort(), 'of two at once one gets in')
+  t.same(new Set(both), new Set(['UNAUTHORIZED', null]), 'of two at once one gets in')
 
   const late = await beginCall(shared, node)
   shared.clock.advance(120_001)
@@ -188,7 +187,7 @@ t.test('a token works once, for the allowed origin, and until it expires', async
   })
 })
 
-t.test('a resume token works once and is replaced', async (t) => {
+test('a resume token works once and is replaced', async (t) => {
   const shared = await openShared(t)
   const node = await openNode(shared)
   t.teardown(() => node.close())
@@ -202,80 +201,74 @@ t.test('a resume token works once and is replaced', async (t) => {
   t.equal(second.sessionId, call.sessionId)
 })
 
-t.test(
-  'the answer of call.worker_request changes the call: config, instructions, metadata, tools with sealed secrets',
-  async (t) => {
-    const shared = await openShared(t)
-    const tool = {
-      name: 'book',
-      description: '',
-      deliveryUrl: 'https://example.com/tool',
-      signingSecret: 'top-secret-1',
-    }
-    const node = await openNode(shared, async () => ({
-      kind: 'answered',
-      answer: { config: { voiceId: 'slt' }, instructions: 'Be brief.', metadata: { from: 'hook' }, tools: [tool] },
-    }))
-    t.teardown(() => node.close())
-    const call = await beginCall(shared, node, { metadata: { from: 'creation' }, voiceId: 'rms' })
-    await node.admission.admit(call.token, null)
-    call.leg.event({ type: 'connected', providerStatus: 'connected' })
-    await call.browser.until(status('in_progress'))
-    while (node.engine.configs.length === 0) await shared.bus.flush()
-    t.match(node.asked, [
-      { callId: call.callId, direction: 'inbound', transport: 'webrtc', metadata: { from: 'creation' } },
-    ])
-    t.match(node.engine.configs, [{ instructions: 'Be brief.', worker: { voiceId: 'slt' } }])
-    const [row] = await shared.sql<{ metadata: unknown; externalTools: { signingSecret: string }[] }[]>`
+test('the answer of call.worker_request changes the call: config, instructions, metadata, tools with sealed secrets', async (t) => {
+  const shared = await openShared(t)
+  const tool = {
+    name: 'book',
+    description: '',
+    deliveryUrl: 'https://example.com/tool',
+    signingSecret: 'top-secret-1',
+  }
+  const node = await openNode(shared, async () => ({
+    kind: 'answered',
+    answer: { config: { voiceId: 'slt' }, instructions: 'Be brief.', metadata: { from: 'hook' }, tools: [tool] },
+  }))
+  t.teardown(() => node.close())
+  const call = await beginCall(shared, node, { metadata: { from: 'creation' }, voiceId: 'rms' })
+  await node.admission.admit(call.token, null)
+  call.leg.event({ type: 'connected', providerStatus: 'connected' })
+  await call.browser.until(status('in_progress'))
+  while (node.engine.configs.length === 0) await shared.bus.flush()
+  t.match(node.asked, [
+    { callId: call.callId, direction: 'inbound', transport: 'webrtc', metadata: { from: 'creation' } },
+  ])
+  t.match(node.engine.configs, [{ instructions: 'Be brief.', worker: { voiceId: 'slt' } }])
+  const [row] = await shared.sql<{ metadata: unknown; externalTools: { signingSecret: string }[] }[]>`
     select metadata, external_tools from calls where id = ${call.callId}`
-    t.same(row?.metadata, { from: 'hook' })
-    t.equal(box.open(row?.externalTools[0]?.signingSecret ?? ''), 'top-secret-1')
-    const everything = JSON.stringify(await listCallEvents(shared.sql, call.callId))
-    t.notOk(everything.includes('top-secret-1'), 'no secret in the log of the call')
-  },
-)
+  t.same(row?.metadata, { from: 'hook' })
+  t.equal(box.open(row?.externalTools[0]?.signingSecret ?? ''), 'top-secret-1')
+  const everything = JSON.stringify(await listCallEvents(shared.sql, call.callId))
+  t.notOk(everything.includes('top-secret-1'), 'no secret in the log of the call')
+})
 
-t.test(
-  'a node that died loses its calls to another, which goes on with the conversation; the dead one is fenced',
-  async (t) => {
-    const shared = await openShared(t)
-    const dying = await openNode(shared)
-    const call = await beginCall(shared, dying)
-    await dying.admission.admit(call.token, null)
-    call.leg.event({ type: 'connected', providerStatus: 'connected' })
-    await call.browser.until(status('in_progress'))
-    while (dying.engine.configs.length === 0) await shared.bus.flush()
-    dying.engine.emit({ type: 'memory', memory: { step: 4 } })
-    dying.engine.emit({ type: 'user_text', text: 'yes', isFinal: true, confidence: 1, from: 0, to: 500 })
-    await call.browser.until((message) => message.type === 'transcript' && message.isFinal)
+test('a node that died loses its calls to another, which goes on with the conversation; the dead one is fenced', async (t) => {
+  const shared = await openShared(t)
+  const dying = await openNode(shared)
+  const call = await beginCall(shared, dying)
+  await dying.admission.admit(call.token, null)
+  call.leg.event({ type: 'connected', providerStatus: 'connected' })
+  await call.browser.until(status('in_progress'))
+  while (dying.engine.configs.length === 0) await shared.bus.flush()
+  dying.engine.emit({ type: 'memory', memory: { step: 4 } })
+  dying.engine.emit({ type: 'user_text', text: 'yes', isFinal: true, confidence: 1, from: 0, to: 500 })
+  await call.browser.until((message) => message.type === 'transcript' && message.isFinal)
 
-    // The node hangs for longer than its lease: its clock stands still while the other node's goes on.
-    const elsewhere = createHandClock(shared.clock.now() + 60_000)
-    const heir = await openNode({ ...shared, clock: elsewhere })
-    t.teardown(() => heir.close())
-    while (heir.engine.configs.length === 0) await shared.bus.flush()
-    t.match(heir.engine.configs, [{ memory: { step: 4 } }])
-    t.match(
-      call.leg.commands.map((command) => [command.type, command.epoch]),
-      [
-        ['start', 1],
-        ['start', 2],
-      ],
-    )
+  // The node hangs for longer than its lease: its clock stands still while the other node's goes on.
+  const elsewhere = createHandClock(shared.clock.now() + 60_000)
+  const heir = await openNode({ ...shared, clock: elsewhere })
+  t.teardown(() => heir.close())
+  while (heir.engine.configs.length === 0) await shared.bus.flush()
+  t.match(heir.engine.configs, [{ memory: { step: 4 } }])
+  t.match(
+    call.leg.commands.map((command) => [command.type, command.epoch]),
+    [
+      ['start', 1],
+      ['start', 2],
+    ],
+  )
 
-    dying.engine.emit({ type: 'user_text', text: 'from the grave', isFinal: true, confidence: 1, from: 0, to: 500 })
-    await dying.switchboard.deliver(call.callId, { type: 'noted', key: 'a', value: 1 }).catch(() => false)
-    const turns = await listTurns(shared.sql, call.accountId, call.callId)
-    t.same(
-      turns.map((turn) => turn.text),
-      ['yes'],
-      'what the fenced actor wants to write changes nothing',
-    )
-    await dying.scheduler.close()
-  },
-)
+  dying.engine.emit({ type: 'user_text', text: 'from the grave', isFinal: true, confidence: 1, from: 0, to: 500 })
+  await dying.switchboard.deliver(call.callId, { type: 'noted', key: 'a', value: 1 }).catch(() => false)
+  const turns = await listTurns(shared.sql, call.accountId, call.callId)
+  t.same(
+    turns.map((turn) => turn.text),
+    ['yes'],
+    'what the fenced actor wants to write changes nothing',
+  )
+  await dying.scheduler.close()
+})
 
-t.test('a call whose leg went down with its process ends when it is taken over', async (t) => {
+test('a call whose leg went down with its process ends when it is taken over', async (t) => {
   const shared = await openShared(t)
   const dying = await openNode(shared)
   const call = await beginCall(shared, dying)
@@ -294,7 +287,7 @@ t.test('a call whose leg went down with its process ends when it is taken over',
   await dying.scheduler.close()
 })
 
-t.test('a call of a live node gets its facts over the bus from any other node', async (t) => {
+test('a call of a live node gets its facts over the bus from any other node', async (t) => {
   const shared = await openShared(t)
   const [one, two] = [await openNode(shared), await openNode(shared)]
   t.teardown(async () => {
@@ -311,40 +304,37 @@ t.test('a call of a live node gets its facts over the bus from any other node', 
   )
 })
 
-t.test(
-  'deliveries are written in the transaction of the step that causes them, call.ended once and last',
-  async (t) => {
-    const shared = await openShared(t)
-    const node = await openNode(shared)
-    t.teardown(() => node.close())
-    const tenant = await createTenant(shared.sql)
-    const request = { eventType: '*', url: 'https://example.com/hook' } as const
-    await createSubscription(shared.sql, box, { accountId: tenant.accountId, request, newId, now: shared.clock.now() })
-    const call = await node.createWebCall(tenant.accountId, { workerId: tenant.workerId, metadata: { a: 1 } })
-    shared.clock.advance(120_001)
-    await node.scheduler.idle()
-    const rows = await shared.sql<
-      { body: string }[]
-    >`select body from deliveries where call_id = ${call.callId} order by seq`
-    const events = rows.map(({ body }) => JSON.parse(body) as { type: string; data: Record<string, unknown> })
-    t.same(
-      events.map(({ type, data }) => [type, data['status']]),
-      [
-        ['call.status_update', 'scheduled'],
-        ['call.status_update', 'failed'],
-        ['call.ended', 'failed'],
-      ],
-    )
-    t.match(events.at(-1)?.data, {
-      failedReason: 'webrtc_client_never_connected',
-      recordingAvailable: false,
-      metadata: { a: 1 },
-    })
-    t.notOk('transcript' in (events.at(-1)?.data ?? {}), 'a call that never connected has no transcript')
-  },
-)
+test('deliveries are written in the transaction of the step that causes them, call.ended once and last', async (t) => {
+  const shared = await openShared(t)
+  const node = await openNode(shared)
+  t.teardown(() => node.close())
+  const tenant = await createTenant(shared.sql)
+  const request = { eventType: '*', url: 'https://example.com/hook' } as const
+  await createSubscription(shared.sql, box, { accountId: tenant.accountId, request, newId, now: shared.clock.now() })
+  const call = await node.createWebCall(tenant.accountId, { workerId: tenant.workerId, metadata: { a: 1 } })
+  shared.clock.advance(120_001)
+  await node.scheduler.idle()
+  const rows = await shared.sql<
+    { body: string }[]
+  >`select body from deliveries where call_id = ${call.callId} order by seq`
+  const events = rows.map(({ body }) => JSON.parse(body) as { type: string; data: Record<string, unknown> })
+  t.same(
+    events.map(({ type, data }) => [type, data['status']]),
+    [
+      ['call.status_update', 'scheduled'],
+      ['call.status_update', 'failed'],
+      ['call.ended', 'failed'],
+    ],
+  )
+  t.match(events.at(-1)?.data, {
+    failedReason: 'webrtc_client_never_connected',
+    recordingAvailable: false,
+    metadata: { a: 1 },
+  })
+  t.notOk('transcript' in (events.at(-1)?.data ?? {}), 'a call that never connected has no transcript')
+})
 
-t.test('what a web call cannot have is refused with the field or the reason', async (t) => {
+test('what a web call cannot have is refused with the field or the reason', async (t) => {
   const shared = await openShared(t)
   const node = await openNode(shared)
   t.teardown(() => node.close())

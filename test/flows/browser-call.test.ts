@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Page } from 'playwright-core'
-import t from 'tap'
+import { test } from 'tap'
 import { replay } from '../../actors/call/replay.ts'
 import { readConfig } from '../../app/config.ts'
 import { newId } from '../../app/core.ts'
@@ -89,7 +89,7 @@ const line = (page: Page, role: 'user' | 'agent', words: string) =>
     .first()
     .waitFor({ timeout: 60_000 })
 
-t.test(
+test(
   'a person calls from the page, is heard and answered, loses the socket, comes back and hangs up',
   { skip, timeout: 180_000 },
   async (t) => {

@@ -1,5 +1,5 @@
 /**
- * Owns what the agent says in one call: one item at a time, text first, then sound as the sentences get ready. When the caller speaks, what has
+ * Owns what the agent says in one call: one item at a time, its text with the first sound, then sound as the sentences get ready. When the caller speaks, what has
  * no sound yet is not said at all; what has is cut off by who plays it, and nothing new is said before word of that has come.
  */
 import { bytesOf } from '../../../model/frame.ts'
@@ -36,6 +36,7 @@ type Item = { readonly itemId: string; readonly onSaid: () => void; hasSound: bo
 
 /** 200 ms of 16-bit sound at 16 kHz at a time. */
 const maxPayload = 6400
+const frameSamples = 320
 /** Without word that it was cut off the agent speaks again after this, ms of the caller's line. */
 const maxYielding = 1000
 
@@ -82,7 +83,7 @@ function createLips({ speaker, voice, itemPrefix, emit, onFailed }: Deps) {
   const complete = (said: Item): void => {
     if (said.done) return
     said.done = true
-    emit({ type: 'item_done', itemId: said.itemId })
+    if (said.hasSound) emit({ type: 'item_done', itemId: said.itemId })
     said.onSaid()
   }
   const stop = (): void => {
@@ -90,14 +91,23 @@ function createLips({ speaker, voice, itemPrefix, emit, onFailed }: Deps) {
     item = null
     if (cut) complete(cut)
   }
+  const sound = (said: Item, text: string, samples: Int16Array): void => {
+    const { itemId } = said
+    if (!said.hasSound) emit({ type: 'agent_text', itemId, text })
+    said.hasSound = true
+    const bytes = bytesOf(samples)
+    for (let at = 0; at < bytes.length; at += maxPayload)
+      emit({ type: 'audio', itemId, payload: bytes.subarray(at, at + maxPayload) })
+  }
   const speakAll = async (said: Item, text: string): Promise<void> => {
-    for (const sentence of sentencesOf(text)) {
-      const bytes = bytesOf(await speaker.sentence(sentence, voice))
+    const sentences = sentencesOf(text)
+    for (const sentence of sentences) {
+      const samples = await speaker.sentence(sentence, voice)
       if (item !== said) return
-      said.hasSound = true
-      for (let at = 0; at < bytes.length; at += maxPayload)
-        emit({ type: 'audio', itemId: said.itemId, payload: bytes.subarray(at, at + maxPayload) })
+      sound(said, text, samples)
     }
+    // What cannot be pronounced is a moment of silence: the script goes on when that has been played.
+    if (sentences.length === 0) sound(said, text, new Int16Array(frameSamples))
     complete(said)
   }
   return {
@@ -106,7 +116,6 @@ function createLips({ speaker, voice, itemPrefix, emit, onFailed }: Deps) {
       stop()
       const said: Item = { itemId: `${itemPrefix}${++items}`, onSaid, hasSound: false, done: false }
       item = said
-      emit({ type: 'agent_text', itemId: said.itemId, text })
       speakAll(said, text).catch((error: unknown) => {
         if (item === said) onFailed(error)
       })
