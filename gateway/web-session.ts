@@ -47,10 +47,9 @@ export const farewellTime = 2_000
 export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSession {
   const subjects = subjectsOf(callId)
   const subscription = deps.bus.subscribe(subjects.signal, ({ payload }) => {
-    const message = ServerMessage.safeParse(jsonOf(payload))
-    if (!message.success) return deps.log.warn('malformed message for a web client', { callId })
-    if (message.data.type === 'bye') return end(message.data.reason)
-    outbox.send(message.data)
+    const message = messageOf(payload)
+    if (!message) return deps.log.warn('malformed message for a web client', { callId })
+    return message.type === 'bye' ? end(message.reason) : outbox.send(message)
   })
   const outbox = createOutbox()
   const startExpiry = (): Cancel => deps.clock.after(resumeWindow, () => end('client_lost'))
@@ -108,9 +107,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   }
   return {
     open,
-    dropped(connection) {
-      if (outbox.detach(connection) && !isOver) expiry = startExpiry()
-    },
+    dropped: (connection) => void (outbox.detach(connection) && !isOver && (expiry = startExpiry())),
     receive: (message) => void (isOver || dispatch(requests, message)),
     fail,
     end,
@@ -128,6 +125,12 @@ const clientBye = {
 type Requests = { readonly [Type in ClientMessage['type']]: (message: Extract<ClientMessage, { type: Type }>) => void }
 
 const dispatch = (requests: Requests, message: ClientMessage): void => requests[message.type](message as never)
+
+/** Null for what is no message of a call to its browser. */
+function messageOf(payload: Uint8Array): ServerMessage | null {
+  const message = ServerMessage.safeParse(jsonOf(payload))
+  return message.success ? message.data : null
+}
 
 function jsonOf(payload: Uint8Array): Json {
   try {

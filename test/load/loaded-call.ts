@@ -19,6 +19,8 @@ export type LoadedCall = {
   /** How long marks took to come back, ms; only for calls that measure. */
   readonly echoes: readonly number[]
   packets(): { readonly sent: number; readonly received: number }
+  /** Resolves when so many packets have come back. */
+  echoed(packets: number): Promise<void>
   /** Resolves when the call is over on both sides. */
   end(): Promise<void>
 }
@@ -57,9 +59,11 @@ export async function placeLoadedCall(deps: {
   })
   const first = Promise.withResolvers<number>()
   const echo = createEchoMeter(deps.measures ? deps.opus.createDecoder({ rateHz }) : null)
+  const enough = { packets: 0, reached: () => {} }
   let received = 0
   call.caller.onPacket((packet) => {
     received++
+    if (received === enough.packets) enough.reached()
     first.resolve(performance.now() - requestedAt)
     echo.received(packet)
   })
@@ -82,6 +86,7 @@ export async function placeLoadedCall(deps: {
     firstPacketMs: first.promise,
     echoes: echo.delays,
     packets: () => ({ sent, received }),
+    echoed: (packets) => new Promise((reached) => Object.assign(enough, { packets: received + packets, reached })),
     async end() {
       leave()
       echo.close()

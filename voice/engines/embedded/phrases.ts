@@ -41,7 +41,7 @@ const requests: Readonly<Record<Request, readonly string[]>> = {
   no: negative,
   hello: ['hello', 'hello there', 'hi', 'good morning', 'good afternoon', 'good evening'],
   repeat: ['repeat', 'repeat that', 'please repeat that', 'say that again', 'say it again', 'pardon', 'once more'],
-  help: ['help', 'help me', 'what can i say'],
+  help: ['help', 'help me', 'what are my options'],
   goodbye: ['goodbye', 'good bye', 'bye', 'bye bye', 'hang up'],
   person: [
     'speak to a person',

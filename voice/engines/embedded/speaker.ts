@@ -137,7 +137,8 @@ function createQueue() {
   let closed = false
   return {
     add(voice: FliteVoice, text: string): Promise<Int16Array<ArrayBuffer>> {
-      if (closed || waiting.length >= maxWaiting) return Promise.reject(new Error('too much is to be spoken'))
+      if (closed) return Promise.reject(new Error('the speaker is closed'))
+      if (waiting.length >= maxWaiting) return Promise.reject(new Error('too much is to be spoken'))
       const job: Job = { voice, text, result: Promise.withResolvers(), attempts: 0 }
       waiting.push(job)
       return job.result.promise

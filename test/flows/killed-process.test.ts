@@ -1,0 +1,94 @@
+/** What is left when the process of a running call is killed: a recording that can be played, and a call that the next process brings to its end. */
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { test, type Test } from 'tap'
+import { replay } from '../../actors/call/replay.ts'
+import { newId } from '../../app/core.ts'
+import { toId, type AccountId, type CallId } from '../../model/ids.ts'
+import { findCall } from '../../store/calls.ts'
+import { listCallEvents } from '../../store/call-steps.ts'
+import { openDatabase } from '../../store/open-database.ts'
+import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
+import { createSubscription } from '../../store/subscriptions.ts'
+import { parseWav } from '../../voice/audio/wav.ts'
+import { createOpusLibrary } from '../../voice/audio/opus.ts'
+import { createTicker } from '../../voice/audio/ticker.ts'
+import { createFolder } from '../fake/folder.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+import { placeLoadedCall, preparePackets } from '../load/loaded-call.ts'
+
+const program = path.join(import.meta.dirname, '../load/process-under-load.ts')
+const talkPackets = 150
+
+async function start(t: Pick<Test, 'teardown'>, dataDir: string): Promise<{ child: ChildProcess; url: string }> {
+  const child = fork(program, [dataDir])
+  t.teardown(() => child.kill('SIGKILL'))
+  const [{ url }] = (await once(child, 'message')) as [{ url: string }]
+  return { child, url }
+}
+
+test(
+  'a call whose process is killed with -9 keeps its recording and is ended by the next process',
+  { timeout: 120_000 },
+  async (t) => {
+    const dataDir = await createFolder(t)
+    const first = await start(t, dataDir)
+    const receiver = await openFakeWebhookReceiver(t)
+    const before = await openDatabase({ databaseUrl: null, dataDir, log: createQuietLog() })
+    const [account] = await before.sql<{ id: AccountId }[]>`select id from accounts`
+    const accountId = account?.id as AccountId
+    const box = createSecretBox(subkey(await loadAppKey({ appSecret: null, dataDir }), 'secrets'))
+    const request = { eventType: 'call.ended', url: receiver.url('/ended') } as const
+    const subscription = await createSubscription(before.sql, box, { accountId, request, newId, now: Date.now() })
+    receiver.trust('/ended', subscription.signingSecret ?? '')
+
+    // The database ends with the process that started it; whoever looks at it later opens it again.
+    await before.close()
+
+    const ticker = createTicker({ now: () => performance.now(), after: timer })
+    t.teardown(() => ticker.close())
+    const opus = createOpusLibrary()
+    const { talk } = preparePackets(opus)
+    const call = await placeLoadedCall({ url: first.url, opus, ticker, packets: talk, measures: false })
+    await call.echoed(talkPackets)
+    first.child.kill('SIGKILL')
+    await once(first.child, 'exit')
+    await call.end()
+
+    const second = await start(t, dataDir)
+    const { sql, close } = await openDatabase({ databaseUrl: null, dataDir, log: createQuietLog() })
+    t.teardown(close)
+    const [row] = await sql<{ id: CallId }[]>`select id from calls`
+    const callId = row?.id as CallId
+    const wav = parseWav(new Uint8Array(await readFile(path.join(dataDir, 'recordings', accountId, `${callId}.wav`))))
+    t.match(wav, { rateHz: 16000, channels: 2 })
+    t.ok(wav.samples.length > 16000 * 2, 'more than a second of it is there')
+    t.ok(
+      wav.samples.some((sample) => Math.abs(sample) > 1000),
+      'and it can be heard',
+    )
+
+    const ended = await receiver.next('call.ended')
+    t.match(ended.data, { callId, status: 'completed', recordingAvailable: true })
+    t.match(await findCall(sql, accountId, toId<'call'>(callId) as CallId), {
+      outcome: 'completed',
+      postProcessingStatus: 'completed',
+    })
+    const log = await listCallEvents(sql, callId)
+    t.ok(
+      log.some(({ epoch }) => epoch === 2),
+      'the second process raised the epoch',
+    )
+    t.same(replay(log).differences, [])
+    second.child.send('close')
+    await once(second.child, 'exit')
+  },
+)
+
+function timer(ms: number, action: () => void): () => void {
+  const pending = setTimeout(action, ms)
+  return () => clearTimeout(pending)
+}
