@@ -22,23 +22,24 @@ export function createRounds(deps: {
   let round: Promise<void> | null = null
   let again = false
   let closed = false
-  let cancelPoll = deps.clock.after(deps.every, wake)
+  let cancelPoll = deps.clock.after(deps.every, poll)
 
+  function poll(): void {
+    cancelPoll = deps.clock.after(deps.every, poll)
+    wake()
+  }
   function wake(): void {
     if (closed) return
     again = true
-    round ??= go().finally(rest)
+    round ??= go().finally(() => {
+      round = null
+    })
   }
   async function go(): Promise<void> {
-    cancelPoll()
     while (again && !closed) {
       again = false
       again = (await lookSafely()) || again
     }
-  }
-  function rest(): void {
-    round = null
-    if (!closed) cancelPoll = deps.clock.after(deps.every, wake)
   }
   function lookSafely(): Promise<boolean> {
     return deps.look().catch((error: unknown) => {

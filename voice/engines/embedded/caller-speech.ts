@@ -2,7 +2,7 @@
 import { isPhone, type Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
 import type { Meaning } from './phrases.ts'
-import type { HeardWords } from './utterance.ts'
+import type { HeardWords } from './hearing-messages.ts'
 
 /** What one utterance came to. */
 export type Understood = {
@@ -36,8 +36,9 @@ type Deps = {
 
 /** The recogniser gets 60 ms at a time. */
 const pieceFrames = 3
-/** Acoustic score per 10 ms: what scores lower is something else. Clear speech has about -12. Found by trying with four voices. */
+/** What scores lower is something else, and so is what has a worse part than `worstPart`. Found by trying with four voices. */
 const worstScore = -38
+const worstPart = -52
 const bestScore = -12
 const leastConfidence = 0.3
 /** Fewer phones than this are a noise that looked like speech. */
@@ -82,7 +83,8 @@ export function createCallerSpeech({ hearing, understanding, gain, onText }: Dep
 function understood(heard: HeardWords | null, { understand }: Understanding<Meaning>): Understood {
   const words = heard?.words ?? []
   const score = heard?.score ?? Number.NEGATIVE_INFINITY
-  const fitting = score >= worstScore ? understand(words) : null
+  const fits = score >= worstScore && (heard?.worst ?? 0) >= worstPart
+  const fitting = fits ? understand(words) : null
   if (fitting !== null) return { ...fitting, confidence: confidenceOf(score), isNoise: false }
   const isNoise = words.length === 0 || (words.every(isPhone) && words.length < speechPhones)
   return { text: '', meaning: null, confidence: 0, isNoise }

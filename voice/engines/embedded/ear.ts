@@ -44,7 +44,7 @@ export function openEar({ clock, entry, seats, onReady, onLost, onFull }: Deps):
     const utterance = live.get(reply.utterance)
     if (reply.type === 'partial') utterance?.partial(reply.words)
     if (reply.type !== 'final') return
-    utterance?.settle({ words: reply.words, score: reply.score })
+    utterance?.settle(reply.heard)
     if (reply.compiled >= maxGrammars && state === 'ready') onFull(ear)
   }
   const thread = startThread<HearingRequest, HearingReply>({

@@ -8,6 +8,12 @@ export type HearingRequest =
   /** Has no reply; an utterance that has ended or is unknown is none of its business. */
   | { readonly type: 'drop'; readonly utterance: number }
 
+/**
+ * Scores are acoustic, per 10 ms: 0 is perfect, clear speech has about -12. `score` is that of all words together, `worst` that of the word, or of
+ * the silence between or after the words, that fits the sound least.
+ */
+export type HeardWords = { readonly words: readonly string[]; readonly score: number; readonly worst: number }
+
 export type HearingReply =
   | { readonly type: 'ready' }
   | { readonly type: 'begun'; readonly utterance: number }
@@ -15,8 +21,7 @@ export type HearingReply =
   | {
       readonly type: 'final'
       readonly utterance: number
-      readonly words: readonly string[]
-      readonly score: number
+      readonly heard: HeardWords
       /** Grammars that the thread holds by now. */
       readonly compiled: number
     }

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { z } from 'zod'
 import { isPhone } from './grammar.ts'
-import type { HearingReply, HearingRequest } from './hearing-messages.ts'
+import type { HearingReply, HearingRequest, HeardWords } from './hearing-messages.ts'
 import { createRecogniser, type Decoder, type Segment } from './pocketsphinx.ts'
 
 const Settings = z.object({ heapBytes: z.number(), seats: z.number() })
@@ -42,25 +42,38 @@ async function main(): Promise<void> {
     seat.utterance = null
     if (request.type === 'drop') return
     const { utterance } = request
-    reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), ...summaryOf(segments) })
+    reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), heard: summaryOf(segments) })
   }
   port.on('message', serve)
   reply({ type: 'ready' })
 }
 
-/** Words without fillers, and their acoustic score per frame of 10 ms. */
-function summaryOf(segments: readonly Segment[]): { words: string[]; score: number } {
-  const spoken = segments.filter(({ word }) => !/^[<[(]/.test(word))
-  const frames = spoken.reduce((sum, segment) => sum + segment.end - segment.start + 1, 0)
-  const score = spoken.reduce((sum, segment) => sum + segment.score, 0) / Math.max(1, frames)
-  return { words: spoken.map(({ word }) => plainWord(word)), score }
+/** Shorter segments have scores of chance. In frames of 10 ms. */
+const tellingWord = 8
+const tellingSilence = 12
+
+/** Words without fillers, and how well the sound fits them. */
+function summaryOf(segments: readonly Segment[]): HeardWords {
+  const spoken = segments.filter(({ word }) => !isFiller(word))
+  const score = spoken.reduce((sum, segment) => sum + segment.score, 0) / Math.max(1, framesOf(spoken))
+  const first = segments.findIndex(({ word }) => !isFiller(word))
+  const telling = segments.slice(first).filter((segment) => {
+    const frames = framesOf([segment])
+    return frames >= (isFiller(segment.word) ? tellingSilence : tellingWord)
+  })
+  const worst = Math.min(0, ...telling.map((segment) => segment.score / framesOf([segment])))
+  return { words: spoken.map(({ word }) => plainWord(word)), score, worst }
 }
+
+const isFiller = (word: string): boolean => /^[<[(]/.test(word)
+const framesOf = (segments: readonly Segment[]): number =>
+  segments.reduce((sum, { start, end }) => sum + end - start + 1, 0)
 
 /** `the(2)` is the second way to say `the`. */
 const plainWord = (word: string): string => (isPhone(word) ? word : word.replace(/\(\d\)$/, ''))
 
 function prepared(samples: Int16Array, gain: number, noise: () => number): Int16Array {
-  return samples.map((sample) => Math.max(-32768, Math.min(32767, Math.round(sample * gain + noise()))))
+  return samples.map((sample, index) => Math.max(-32768, Math.min(32767, Math.round(sample * gain * (1 + Number(process.env.FOLD ?? 0) * (index % 2 ? -1 : 1)) + noise()))))
 }
 
 /** Always the same noise (a linear congruential generator): the same sound gives the same words. */

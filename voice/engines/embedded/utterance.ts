@@ -1,11 +1,8 @@
 /** Owns one utterance on its way through a hearing thread: sound that comes before it has a recogniser, its end, and the one result. */
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Grammar } from './grammar.ts'
-import type { HearingRequest } from './hearing-messages.ts'
+import type { HearingRequest, HeardWords } from './hearing-messages.ts'
 import type { Thread } from './thread.ts'
-
-/** `score` is acoustic, per 10 ms: about -12 for clear speech, below -38 for what is something else. */
-export type HeardWords = { readonly words: readonly string[]; readonly score: number }
 
 /** As the speaker's side sees it. */
 export type Utterance = {
