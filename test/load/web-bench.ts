@@ -15,10 +15,25 @@ import type { Reading } from './process-under-load.ts'
 import { printTable, quantile } from './table.ts'
 
 const defaultCounts = [1, 10, 50]
-const talkMs = 15_000
+/** The meter of late frames looks back 20 s at most: a shorter talk would count the set-up of the calls. */
+const talkMs = 20_000
 const warmUpCalls = 5
+const maxLate = 0.01
+const searchSteps = 4
 const churnCalls = 200
 const churnAtOnce = 5
+
+/** Shares are 0–1. The call that measures is silent between its marks, so that not all of its packets come back. */
+type Row = {
+  readonly count: number
+  readonly firsts: readonly number[]
+  readonly echoes: readonly number[]
+  readonly late: number
+  readonly cpuMsPerCallSecond: number
+  readonly rssBytes: number
+  readonly echoed: number
+  readonly clientLate: number
+}
 
 type Bench = {
   readonly url: string
@@ -38,14 +53,34 @@ export async function benchWeb(arguments_: readonly string[]): Promise<void> {
     placeLoadedCall({ url: bench.url, opus, ticker, measures, packets: measures ? prepared.marks : prepared.talk })
   try {
     await churn(place, warmUpCalls)
-    const rows = []
-    for (const count of counts) rows.push(await measure(bench, place, count, () => ticker.lateness().overTenMs))
-    printTable(rows)
+    const measureAt = (count: number): Promise<Row> => measure(bench, place, count, () => ticker.lateness().overTenMs)
+    const rows: Row[] = []
+    for (const count of counts) rows.push(await measureAt(count))
+    printTable(rows.map(toCells))
+    await reportLimit(rows, measureAt)
     await reportLeaks(bench, place)
   } finally {
     ticker.close()
     await bench.close()
   }
+}
+
+/** Between the last row that was in time and the first that was not, halved a few times. */
+async function reportLimit(rows: readonly Row[], measureAt: (count: number) => Promise<Row>): Promise<void> {
+  const inTime = (row: Row): boolean => row.late < maxLate
+  let good = Math.max(0, ...rows.filter(inTime).map((row) => row.count))
+  let bad = Math.min(...rows.filter((row) => !inTime(row) && row.count > good).map((row) => row.count))
+  const tried: string[] = []
+  for (let step = 0; step < searchSteps && bad - good > 2 && Number.isFinite(bad); step++) {
+    const row = await measureAt(Math.round((good + bad) / 2))
+    tried.push(`${row.count}: ${(row.late * 100).toFixed(2)} %`)
+    if (inTime(row)) good = row.count
+    else bad = row.count
+  }
+  const between = Number.isFinite(bad) ? `, not with ${bad}` : ''
+  console.log(
+    `\nunder 1 % late frames with ${good} calls${between}${tried.length > 0 ? ` (tried ${tried.join(', ')})` : ''}`,
+  )
 }
 
 /** The first call of the row measures the echo, the others are load. */
@@ -54,7 +89,7 @@ async function measure(
   place: (measures: boolean) => Promise<LoadedCall>,
   count: number,
   ownLateness: () => number,
-): Promise<Record<string, string>> {
+): Promise<Row> {
   const calls: LoadedCall[] = []
   for (let index = 0; index < count; index++) calls.push(await place(index === 0))
   const firsts = await Promise.all(calls.map((call) => call.firstPacketMs))
@@ -71,16 +106,27 @@ async function measure(
   const callSeconds = (count * (ended - began)) / 1000
   const sent = packetsAfter.sent - packetsBefore.sent
   return {
-    calls: String(count),
-    'first packet p50/p95 ms': `${inMs(firsts, 0.5)} / ${inMs(firsts, 0.95)}`,
-    'echo p50/p95/p99 ms': `${inMs(echoes, 0.5)} / ${inMs(echoes, 0.95)} / ${inMs(echoes, 0.99)}`,
-    'late >10 ms %': (after_.lateness.overTenMs * 100).toFixed(2),
-    'CPU ms per call-second': ((after_.cpuMs - before.cpuMs) / callSeconds).toFixed(1),
-    'RSS MB': (after_.rssBytes / 1e6).toFixed(0),
-    'echoed %': ((100 * (packetsAfter.received - packetsBefore.received)) / sent).toFixed(1),
-    'client late %': (clientLate * 100).toFixed(2),
+    count,
+    firsts,
+    echoes,
+    late: after_.lateness.overTenMs,
+    cpuMsPerCallSecond: (after_.cpuMs - before.cpuMs) / callSeconds,
+    rssBytes: after_.rssBytes,
+    echoed: (packetsAfter.received - packetsBefore.received) / sent,
+    clientLate,
   }
 }
+
+const toCells = (row: Row): Record<string, string> => ({
+  calls: String(row.count),
+  'first packet p50/p95 ms': `${inMs(row.firsts, 0.5)} / ${inMs(row.firsts, 0.95)}`,
+  'echo p50/p95/p99 ms': `${inMs(row.echoes, 0.5)} / ${inMs(row.echoes, 0.95)} / ${inMs(row.echoes, 0.99)}`,
+  'late >10 ms %': (row.late * 100).toFixed(2),
+  'CPU ms per call-second': row.cpuMsPerCallSecond.toFixed(1),
+  'RSS MB': (row.rssBytes / 1e6).toFixed(0),
+  'echoed %': (row.echoed * 100).toFixed(1),
+  'client late %': (row.clientLate * 100).toFixed(2),
+})
 
 async function reportLeaks(bench: Bench, place: (measures: boolean) => Promise<LoadedCall>): Promise<void> {
   await settled(bench)
