@@ -13,7 +13,7 @@ import { createDocument, scriptTagOf } from '../store/documents.ts'
 import { openDatabase } from '../store/open-database.ts'
 import type { Sql } from '../store/sql.ts'
 import { createWorker, findWorker, listWorkers } from '../store/workers.ts'
-import { readConfig } from './config.ts'
+import { readConfig, readEnvironment } from './config.ts'
 import { newId } from './core.ts'
 import { createLog } from './log.ts'
 
@@ -84,7 +84,7 @@ async function main(): Promise<number> {
     )
     return 2
   }
-  const config = readConfig()
+  const config = readConfig(readEnvironment())
   const database = await openDatabase({ ...config, log: createLog(config.logLevel) })
   try {
     return await command.run(database.sql, positionals.slice(words.split(' ').length), values)

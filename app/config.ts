@@ -1,14 +1,18 @@
 /** Owns the settings: every one comes from the environment, here and nowhere else, and a wrong one is named before anything starts. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import path from 'node:path'
 import { z } from 'zod'
 
 const text = z.string().trim()
+const portRule = 'must be a whole number from 0 to 65535'
 const empty = z.literal('').transform(() => null)
 const optional = <Schema extends z.ZodType>(schema: Schema) => z.union([empty, schema]).default(null)
 
-const Port = z.coerce.number().int().min(0).max(65_535)
+const Port = text
+  .regex(/^\d{1,5}$/, portRule)
+  .transform(Number)
+  .refine((port) => port <= 65_535, portRule)
 const PortRange = text
   .regex(/^\d+-\d+$/, 'must read like 40000-49999')
   .transform((range) => range.split('-').map(Number) as [number, number])
@@ -20,18 +24,19 @@ const List = text.transform((list) =>
     .filter((entry) => entry !== ''),
 )
 const IpAddress = text.refine((address) => isIP(address) !== 0, 'must be an IP address')
-const url = (protocol: RegExp) => z.url({ protocol, error: 'must be a URL with one of the schemes ' + protocol.source })
+const url = (protocol: RegExp, schemes: string) =>
+  z.url({ protocol, error: `must be a URL that begins with ${schemes}` })
 
 const Settings = z.object({
   HOST: text.min(1).default('127.0.0.1'),
   PORT: Port.default(8080),
-  PUBLIC_URL: optional(url(/^https?$/)),
+  PUBLIC_URL: optional(url(/^https?$/, 'http:// or https://')),
   HTTP_DRIVER: z.enum(['auto', 'uws', 'node']).default('auto'),
   TLS_CERT: optional(text),
   TLS_KEY: optional(text),
   DATA_DIR: text.min(1).default('.data'),
-  DATABASE_URL: optional(url(/^postgres(ql)?$/)),
-  NATS_URL: optional(url(/^(nats|tls)$/)),
+  DATABASE_URL: optional(url(/^postgres(ql)?$/, 'postgres://')),
+  NATS_URL: optional(url(/^(nats|tls)$/, 'nats:// or tls://')),
   APP_SECRET: optional(text.min(32, 'must be at least 32 characters')),
   MEDIA_ADDRESS: optional(IpAddress),
   MEDIA_PUBLIC_ADDRESS: optional(IpAddress),
@@ -48,15 +53,26 @@ export const settingNames = Object.keys(Settings.shape)
 
 export type Config = ReturnType<typeof toConfig>
 
-/** Throws an Error whose message names every variable that is wrong and says what it must be. */
-export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env) {
+/** Its message is for the operator: it names each variable and says what is wrong with it. */
+export class WrongSettings extends Error {
+  override readonly name = 'WrongSettings'
+}
+
+/** The variables of this process; a file `.env` in the working directory adds what is not set. */
+export function readEnvironment(): Readonly<Record<string, string | undefined>> {
+  if (existsSync('.env')) process.loadEnvFile()
+  return process.env
+}
+
+/** Throws WrongSettings. */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>) {
   const named = Object.fromEntries(
     settingNames.flatMap((name) => (environment[name] === undefined ? [] : [[name, environment[name]]])),
   )
   const parsed = Settings.safeParse(named)
   if (parsed.success) return toConfig(parsed.data)
   const lines = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`)
-  throw new Error(`These settings are wrong (see .env.example):\n${lines.join('\n')}`)
+  throw new WrongSettings(`These settings are wrong (see .env.example):\n${lines.join('\n')}`)
 }
 
 function toConfig(settings: z.infer<typeof Settings>) {
@@ -92,14 +108,15 @@ function toConfig(settings: z.infer<typeof Settings>) {
 
 function tlsOf({ TLS_CERT, TLS_KEY }: z.infer<typeof Settings>) {
   if (TLS_CERT === null && TLS_KEY === null) return null
-  if (TLS_CERT === null || TLS_KEY === null) throw new Error('TLS_CERT and TLS_KEY go together: set both, or neither')
+  if (TLS_CERT === null || TLS_KEY === null)
+    throw new WrongSettings('TLS_CERT and TLS_KEY go together: set both, or neither')
   return { cert: readPem('TLS_CERT', TLS_CERT), key: readPem('TLS_KEY', TLS_KEY) }
 }
 
 function turnOf({ TURN_URLS, TURN_SECRET }: z.infer<typeof Settings>) {
   if (TURN_URLS.length === 0 && TURN_SECRET === null) return null
   if (TURN_URLS.length === 0 || TURN_SECRET === null)
-    throw new Error('TURN_URLS and TURN_SECRET go together: set both, or neither')
+    throw new WrongSettings('TURN_URLS and TURN_SECRET go together: set both, or neither')
   return { urls: TURN_URLS, secret: TURN_SECRET }
 }
 
@@ -107,7 +124,7 @@ function readPem(name: string, file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw new Error(`${name}: the file ${file} cannot be read`, { cause: error })
+    throw new WrongSettings(`${name}: the file ${file} cannot be read`, { cause: error })
   }
 }
 

@@ -1,7 +1,7 @@
 /** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order on SIGINT or SIGTERM. */
 import process from 'node:process'
 import { createEmbeddedEngine } from '../voice/engines/embedded/engine.ts'
-import { readConfig, type Config } from './config.ts'
+import { readConfig, readEnvironment, WrongSettings, type Config } from './config.ts'
 import { seedDemo, type SeededDemo } from './demo/seed-demo.ts'
 import { createLog } from './log.ts'
 import { reportOf } from './self-test/report.ts'
@@ -14,7 +14,7 @@ const callerVoice = 'slt'
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 async function main(): Promise<void> {
-  const config = readConfig()
+  const config = readConfig(readEnvironment())
   const log = createLog(config.logLevel)
   print('Parley is starting …')
   const engine = await createEmbeddedEngine({ log })
@@ -61,9 +61,18 @@ function endOnSignal(end: () => Promise<void>): void {
   process.on('SIGTERM', onSignal)
 }
 
+/** What an operator can mend is said in a sentence; anything else with its stack. */
 function fail(error: unknown): never {
-  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  process.stderr.write(`${explanationOf(error)}\n`)
   process.exit(1)
+}
+
+function explanationOf(error: unknown): string {
+  if (error instanceof WrongSettings) return error.message
+  if (!(error instanceof Error)) return String(error)
+  if ('code' in error && error.code === 'EADDRINUSE')
+    return `The port is taken: ${error.message}. Set PORT to another one.`
+  return error.stack ?? error.message
 }
 
 main().catch(fail)

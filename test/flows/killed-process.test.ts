@@ -1,8 +1,9 @@
 /** What is left when the process of a running call is killed: a recording that can be played, and a call that the next process brings to its end. */
-import { fork, type ChildProcess } from 'node:child_process'
+import { execFile, fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { test, type Test } from 'tap'
 import { replay } from '../../actors/call/replay.ts'
 import { newId } from '../../app/core.ts'
@@ -20,6 +21,7 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { placeLoadedCall, preparePackets } from '../load/loaded-call.ts'
 
+const run = promisify(execFile)
 const program = path.join(import.meta.dirname, '../load/process-under-load.ts')
 const talkPackets = 150
 
@@ -83,6 +85,11 @@ test(
       'the second process raised the epoch',
     )
     t.same(replay(log).differences, [])
+    const admin = path.join(import.meta.dirname, '../../app/admin.ts')
+    const { stdout } = await run(process.execPath, [admin, 'replay', callId], {
+      env: { ...process.env, DATA_DIR: dataDir },
+    })
+    t.match(stdout, /effects: identical/, 'and so it does from the command line, beside the running service')
     second.child.send('close')
     await once(second.child, 'exit')
   },

@@ -1,0 +1,65 @@
+/** Settings: every one has a default, and a wrong one is named before anything starts. */
+import { readFile } from 'node:fs/promises'
+import { test } from 'tap'
+import { readConfig, settingNames } from '../../app/config.ts'
+
+test('without any setting everything is embedded, on loopback, with demo and self-test', async (t) => {
+  const config = readConfig({})
+  t.match(config, { host: '127.0.0.1', port: 8080, databaseUrl: null, natsUrl: null, demo: true, selfTest: true })
+  t.same(config.webhookAllowHosts, ['127.0.0.1', 'localhost', '::1'])
+})
+
+test('demo, self-test and webhooks to this machine end where the service is not for this machine alone', async (t) => {
+  for (const environment of [{ HOST: '0.0.0.0' }, { DATABASE_URL: 'postgres://db.example.com/parley' }]) {
+    const config = readConfig(environment)
+    t.match(config, { demo: false, selfTest: false })
+    t.same(config.webhookAllowHosts, [])
+  }
+})
+
+test('a wrong setting is refused with its name', async (t) => {
+  const wrong: Record<string, string> = {
+    PORT: '70000',
+    PUBLIC_URL: 'calls.example.com',
+    HTTP_DRIVER: 'apache',
+    DATABASE_URL: 'mysql://db/parley',
+    NATS_URL: 'http://127.0.0.1',
+    APP_SECRET: 'short',
+    MEDIA_ADDRESS: 'localhost',
+    MEDIA_PORTS: '50000-40000',
+    SELF_TEST: 'maybe',
+    SHUTDOWN_GRACE_SECONDS: '-1',
+    LOG_LEVEL: 'loud',
+    TLS_CERT: '/nowhere/cert.pem',
+    TURN_SECRET: 'a-long-secret',
+  }
+  for (const [name, value] of Object.entries(wrong))
+    t.throws(() => readConfig({ [name]: value }), new RegExp(name), name)
+  t.throws(() => readConfig({ PORT: 'x', LOG_LEVEL: 'x' }), /PORT: .*\n.*LOG_LEVEL: /, 'all of them at once')
+  t.throws(() => readConfig({ TLS_CERT: '/nowhere', TLS_KEY: '/nowhere' }), /TLS_CERT: the file/)
+})
+
+test('an empty value is no value', async (t) => {
+  t.match(readConfig({ DATABASE_URL: '', APP_SECRET: '', PUBLIC_URL: '' }), {
+    databaseUrl: null,
+    appSecret: null,
+    publicUrl: null,
+  })
+})
+
+test('.env.example lists every setting, and no other', async (t) => {
+  const text = await readFile(new URL('../../.env.example', import.meta.url), 'utf8')
+  const listed = [...text.matchAll(/^#?([A-Z_]+)=/gm)].map(([, name]) => name)
+  t.same(new Set(listed), new Set(settingNames))
+  for (const [, name = '', value = ''] of text.matchAll(/^#([A-Z_]+)=(\S+)$/gm))
+    if (!name.startsWith('TLS'))
+      t.doesNotThrow(
+        () =>
+          readConfig({
+            TURN_URLS: '',
+            ...(name.startsWith('TURN') ? { TURN_URLS: 'turn:a:1', TURN_SECRET: 'long-enough' } : {}),
+            [name]: value,
+          }),
+        name,
+      )
+})
