@@ -3,7 +3,7 @@
  * to be done next. The engine noted the values while it talked; here they are held against the worker's configuration.
  */
 import type { Json, JsonObject } from '../model/json.ts'
-import type { RecordingStore } from '../model/recording-store.ts'
+import type { RecordingReader, RecordingStore } from '../model/recording-store.ts'
 import type { Dimension, EffectiveConfig } from '../model/worker.ts'
 import { findCallFacts, findSnapshot } from '../store/call-steps.ts'
 import type { Sql } from '../store/sql.ts'
@@ -11,6 +11,7 @@ import type { CallFact, NextActionTaken } from './call/call-event.ts'
 import { configOf } from './call/engine-choice.ts'
 import { recordingKeyOf } from './call/record-effects.ts'
 import { stateOf } from './call/step.ts'
+import { wavHeaderBytes, wavLengthOf } from '../voice/audio/wav.ts'
 import { retryDelays, type Work } from './scheduler.ts'
 import type { Switchboard } from './switchboard.ts'
 
@@ -23,12 +24,20 @@ export function createPostProcessing(deps: {
   readonly recordings: RecordingStore
 }): Work {
   return async (job) => {
+    // Done before, by somebody who could not say so any more.
+    if (await isOver(deps.sql, job)) return
     const fact = await analyse(deps, job).catch((error: unknown): CallFact => {
       if (job.attempts < maxAttempts) throw error
       return { type: 'post_processing_failed', details: error instanceof Error ? error.message : String(error) }
     })
-    if (!(await deps.switchboard.deliver(job.callId, fact))) throw new Error('nobody answers for the call')
+    const taken = await deps.switchboard.deliver(job.callId, fact)
+    if (!taken && !(await isOver(deps.sql, job))) throw new Error('nobody answers for the call')
   }
+}
+
+async function isOver(sql: Sql, { callId }: Parameters<Work>[0]): Promise<boolean> {
+  const snapshot = await findSnapshot(sql, callId)
+  return snapshot === null || stateOf(snapshot).finished
 }
 
 async function analyse(
@@ -38,20 +47,22 @@ async function analyse(
   const call = await findCallFacts(sql, job.callId)
   const snapshot = await findSnapshot(sql, job.callId)
   if (!call || snapshot === null) throw new Error('a call to process has no row')
-  const { notes, nextAction } = stateOf(snapshot).context
+  const { notes, nextAction, recordedMs } = stateOf(snapshot).context
   const config = configOf(call)
   const recording = await recordings.read(recordingKeyOf(call))
   return {
     type: 'post_processed',
-    recordedMs: recording && recordedMsOf(recording.size, config),
+    recordedMs: recording && (recordedMs ?? (await lengthOf(recording))),
     dimensions: dimensionsOf(config.dimensions ?? [], notes),
     nextAction: nextActionOf(config, nextAction),
   }
 }
 
-/** From the size of a 16 kHz, 16-bit WAV with a header of 44 bytes: true also for a file whose writer was killed. */
-const recordedMsOf = (size: number, config: EffectiveConfig): number =>
-  Math.max(0, Math.floor((size - 44) / (config.recordingChannelMode === 'split' ? 64 : 32)))
+/** From the file itself, for a leg that could not tell: its process was killed. Null when there is no sound in it. */
+async function lengthOf(recording: RecordingReader): Promise<number | null> {
+  const head = await new Response(recording.stream(0, wavHeaderBytes - 1)).arrayBuffer()
+  return wavLengthOf(new Uint8Array(head), recording.size)
+}
 
 /** Values that fit the type of their dimension; what was noted and does not fit is left out rather than told wrongly. */
 export function dimensionsOf(dimensions: readonly Dimension[], notes: JsonObject): JsonObject {

@@ -4,11 +4,13 @@
  */
 import type { Clock } from '../model/clock.ts'
 import type { CallId } from '../model/ids.ts'
-import { claimCall, findOrphans } from '../store/call-steps.ts'
-import { endLease, forgetDeadNodes, renewLease } from '../store/nodes.ts'
+import { claimCall } from '../store/call-steps.ts'
+import { endLease, renewLease } from '../store/nodes.ts'
 import { createCallActor, type CallActor, type CallActorDeps } from './call/call-actor.ts'
 import type { CallFact } from './call/call-event.ts'
 import { createRounds } from './rounds.ts'
+import { createTakeover } from './takeover.ts'
+import { stateOf } from './call/step.ts'
 import { deliverElsewhere, listenForFacts } from './remote-facts.ts'
 
 export type Switchboard = {
@@ -23,9 +25,7 @@ export type Switchboard = {
 
 const heartbeat = 1_000
 const leaseLength = 5_000
-const deadNodesKept = 24 * 3_600_000
 const hangUpTime = 10_000
-const orphansAtOnce = 50
 /** An actor may leave (its call went dormant) just when a fact comes: the next one takes it. */
 const deliveryAttempts = 3
 
@@ -48,22 +48,27 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
     const actor = createCallActor(deps, callId, claimed)
     const listening = listenForFacts(deps.bus, callId, actor)
     void actor.gone.then(() => listening.close())
+    // In the middle of something: whoever did it is gone, and what was under way is asked for again before anything else.
+    if (stateOf(claimed.snapshot).waitsIn === null) void actor.deliver({ type: 'taken_over' })
     return actor
   }
-  const beat = async (): Promise<boolean> => {
-    const now = clock.now()
-    await renewLease(sql, nodeId, now + leaseLength)
-    const running = [...actors.keys()]
-    for (const callId of await findOrphans(sql, { nodeId, running, now, limit: orphansAtOnce })) {
-      log.warn('taking over a call', { callId })
-      await (await open(callId))?.deliver({ type: 'taken_over' })
-    }
-    await forgetDeadNodes(sql, now - deadNodesKept)
+  const renew = async (): Promise<boolean> => {
+    await renewLease(sql, nodeId, clock.now() + leaseLength)
     return false
   }
-  const heartbeats = createRounds({ clock, log, every: heartbeat, look: beat })
+  // Rounds of their own: a takeover may take longer than the lease.
+  const heartbeats = createRounds({ clock, log, every: heartbeat, look: renew })
+  const takeOver = createTakeover(deps, { running: () => [...actors.keys()], open })
+  const look = async (): Promise<boolean> => !closing && (await takeOver())
+  const takeovers = createRounds({ clock, log, every: heartbeat, look })
   let closing: Promise<void> | null = null
 
+  const end = async (grace: number): Promise<void> => {
+    await endCalls(() => [...actors.values()], grace, clock)
+    await takeovers.close()
+    await heartbeats.close()
+    await endLease(sql, nodeId).catch((error: unknown) => log.error('the lease could not be given back', { error }))
+  }
   return {
     async deliver(callId, fact) {
       for (let attempt = 0; attempt < deliveryAttempts; attempt++) {
@@ -74,24 +79,32 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
       return false
     },
     running: () => actors.size,
-    start: () => heartbeats.idle(),
-    close(grace) {
-      closing ??= endCalls([...actors.values()], grace, clock)
-        .then(() => heartbeats.close())
-        .then(() => endLease(sql, nodeId))
-      return closing
+    async start() {
+      await heartbeats.idle()
+      await takeovers.idle()
     },
+    close: (grace) => (closing ??= end(grace)),
   }
 }
 
-async function endCalls(opened: readonly Promise<CallActor | null>[], grace: number, clock: Clock): Promise<void> {
-  const actors = (await Promise.all(opened)).filter((actor) => actor !== null)
-  const gone = Promise.all(actors.map((actor) => actor.gone))
-  if (grace > 0) await within(clock, grace, gone)
+type Opened = readonly Promise<CallActor | null>[]
+
+/** Calls that began while the others had their grace time are hung up with them. */
+async function endCalls(opened: () => Opened, grace: number, clock: Clock): Promise<void> {
+  if (grace > 0) await within(clock, grace, goneOf(await present(opened())))
+  const actors = await present(opened())
   for (const actor of actors) void actor.deliver({ type: 'hang_up_requested' })
-  await within(clock, hangUpTime, gone)
-  await Promise.all(actors.map((actor) => actor.abandon()))
+  await within(clock, hangUpTime, goneOf(actors))
+  await Promise.all((await present(opened())).map((actor) => actor.abandon()))
 }
+
+/** One that could not be opened is nobody to wait for. */
+async function present(opened: Opened): Promise<CallActor[]> {
+  const settled = await Promise.allSettled(opened)
+  return settled.flatMap((result) => (result.status === 'fulfilled' && result.value ? [result.value] : []))
+}
+
+const goneOf = (actors: readonly CallActor[]) => Promise.all(actors.map((actor) => actor.gone))
 
 function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<unknown> {
   const { promise: late, resolve } = Promise.withResolvers<void>()

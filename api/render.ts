@@ -6,7 +6,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { NewId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
-import { databaseUnreachable } from './database-unreachable.ts'
+import { databaseUnreachable } from '../store/database-unreachable.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
 
 /** Seconds. About what a database takes to come back from a restart. */

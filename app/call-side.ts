@@ -59,13 +59,15 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
   closing.defer(() => scheduler.close())
 
   let ending = false
-  const unlessEnding = <Arguments extends unknown[], Answer>(action: (...given: Arguments) => Promise<Answer>) => {
-    const refused = () => new Problem('SERVICE_UNAVAILABLE', 'the service is stopping; try again in a moment')
-    return (...given: Arguments): Promise<Answer> => (ending ? Promise.reject(refused()) : action(...given))
-  }
+  const stopping = new Problem('SERVICE_UNAVAILABLE', 'The service is stopping; try again in a moment.')
+  const createWebCall = createWebCallCreator({ ...core, wakeDeliveries })
+  const admission = createAdmission({ ...core, switchboard })
   return {
-    createWebCall: unlessEnding(createWebCallCreator({ ...core, wakeDeliveries })),
-    admission: createAdmission({ ...core, switchboard }),
+    createWebCall: async (accountId, request) => {
+      if (ending) throw stopping
+      return createWebCall(accountId, request)
+    },
+    admission: { ...admission, admit: async (token, origin) => (ending ? stopping : admission.admit(token, origin)) },
     running: () => switchboard.running(),
     async start() {
       await switchboard.start()

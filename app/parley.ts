@@ -40,8 +40,11 @@ export async function startParley(deps: {
 
   const parts = opening.move()
   const end = async (): Promise<void> => {
-    await calls.end(config.shutdownGrace)
-    await parts.disposeAsync()
+    try {
+      await calls.end(config.shutdownGrace)
+    } finally {
+      await parts.disposeAsync()
+    }
   }
   let ended: Promise<void> | null = null
   return {

@@ -57,15 +57,15 @@ export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId, now: n
   return claim ?? null
 }
 
-/** Calls in the middle of something without an actor: left behind by a dead node, or lost by `nodeId` itself (`running` are the ones it has). */
+/** Calls in the middle of something without an actor: left behind by a dead node, or lost by `nodeId` itself (`passedOver` are the ones it has, or cannot run). */
 export async function findOrphans(
   sql: Sql,
-  { nodeId, running, now, limit }: { nodeId: NodeId; running: readonly CallId[]; now: number; limit: number },
+  { nodeId, passedOver, now, limit }: { nodeId: NodeId; passedOver: readonly CallId[]; now: number; limit: number },
 ): Promise<CallId[]> {
   const rows = await sql<{ id: CallId }[]>`
     select id from calls where not finished and owner is not null
-      and case when owner = ${nodeId} then id <> all(${[...running]}::text[])
-        else not exists (select from nodes where nodes.id = calls.owner and lease_until > ${now}) end
+      and id <> all(${[...passedOver]}::text[])
+      and (owner = ${nodeId} or not exists (select from nodes where nodes.id = calls.owner and lease_until > ${now}))
     limit ${limit}`
   return rows.map((row) => row.id)
 }

@@ -36,11 +36,9 @@ export async function takeToken(sql: Sql, tokenHash: Buffer, resumeHash: Buffer,
   return taken.count === 1
 }
 
-/** Takes the token of a call away from a client that never came. False when the client was faster. */
-export async function expireToken(sql: Sql, callId: CallId, now: number): Promise<boolean> {
-  const taken = await sql`
-    update web_sessions set token_used_at = ${now} where call_id = ${callId} and token_used_at is null`
-  return taken.count === 1
+/** Takes the token of a call away from a client that did not come. */
+export async function expireToken(sql: Sql, callId: CallId, now: number): Promise<void> {
+  await sql`update web_sessions set token_used_at = ${now} where call_id = ${callId} and token_used_at is null`
 }
 
 /** The session of a resume token whose call still runs. */

@@ -8,6 +8,7 @@ import type { Log } from '../../model/log.ts'
 import type { CallId, NewId, NodeId } from '../../model/ids.ts'
 import type { Json } from '../../model/json.ts'
 import type { LegEvent } from '../../model/leg.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { commitStep, type Claim } from '../../store/call-steps.ts'
 import { toLegEvent } from '../leg-link.ts'
 import { createMailbox } from '../mailbox.ts'
@@ -40,28 +41,30 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
   const deadline = createDeadline(clock, (name) => void deliver({ type: 'deadline_passed', deadline: name }))
   const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
 
-  const take = async (fact: CallFact): Promise<boolean> => {
+  const take = async (fact: CallFact): Promise<boolean> =>
+    stepWith(fact).catch((error: unknown) => {
+      log.error('a step of a call failed', { fact: fact.type, error })
+      return stop()
+    })
+  const stepWith = async (fact: CallFact): Promise<boolean> => {
     if (over) return false
     const now = clock.now()
     const next = step(state.persisted, fact, now)
     if (next.ignored) log.info('a call ignored a fact', { fact: fact.type, progress: state.progress })
-    const committed = await commitPatiently(() => commit(fact, next, now), clock, log)
-    if (!committed) return stop()
+    const committed = await commitPatiently(
+      () => write(deps, { callId, claim, version }, { fact, next, now }),
+      clock,
+      log,
+    )
+    if (committed === 'refused') return true
+    if (committed !== 'written') return stop()
     version++
     state = next.state
     performer.perform(next.effects)
     deadline.arm(state)
-    if (state.dormant || state.finished) stop()
+    if (state.waitsIn !== null || state.finished) stop()
     return true
   }
-  const commit = (fact: CallFact, next: Step, now: number): Promise<boolean> =>
-    commitStep(
-      deps.sql,
-      { callId, accountId: claim.accountId, nodeId: deps.nodeId, epoch: claim.epoch, version },
-      { snapshot: next.state.persisted, dormant: next.state.dormant, finished: next.state.finished },
-      { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
-      (tx) => recordEffects({ tx, callId, now, newId: deps.newId }, next.effects),
-    )
   const mailbox = createMailbox(maxMailbox, take)
   const deliver = (fact: CallFact): Promise<boolean> => mailbox.post(fact)
   const post = (fact: CallFact): void => void deliver(fact)
@@ -92,6 +95,22 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
   }
 }
 
+/** One step into the database: snapshot, log and everything that must not be lost. False: this actor has been fenced. */
+function write(
+  deps: CallActorDeps,
+  { callId, claim, version }: { callId: CallId; claim: Claim; version: number },
+  { fact, next, now }: { fact: CallFact; next: Step; now: number },
+): Promise<boolean> {
+  const { persisted, waitsIn, finished } = next.state
+  return commitStep(
+    deps.sql,
+    { callId, accountId: claim.accountId, nodeId: deps.nodeId, epoch: claim.epoch, version },
+    { snapshot: persisted, dormant: waitsIn !== null, finished },
+    { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
+    (tx) => recordEffects({ tx, callId, now, newId: deps.newId }, next.effects),
+  )
+}
+
 /** The machine's waits are absolute times in its state; the actor keeps one timer, for the earliest. */
 function createDeadline(clock: Clock, passed: (deadline: Deadline) => void) {
   let cancel: Cancel = () => {}
@@ -119,15 +138,23 @@ function factOf(event: LegEvent): CallFact | null {
   return null
 }
 
-/** A database that is gone for a moment costs a pause, not the call. False: fenced, or gone for too long. */
-async function commitPatiently(commit: () => Promise<boolean>, clock: Clock, log: Log): Promise<boolean> {
+/**
+ * A database that is gone for a moment costs a pause, not the call. What it refuses for good (a value it cannot store) is dropped with the
+ * fact that carried it: trying again would fail again.
+ */
+async function commitPatiently(
+  commit: () => Promise<boolean>,
+  clock: Clock,
+  log: Log,
+): Promise<'written' | 'fenced' | 'refused' | 'unreachable'> {
   for (const delay of commitRetryDelays) {
     try {
-      return await commit()
+      return (await commit()) ? 'written' : 'fenced'
     } catch (error) {
-      log.error('a step of a call could not be committed; trying again', { error })
+      log.error('a step of a call could not be committed', { error })
+      if (!databaseUnreachable(error)) return 'refused'
       await new Promise<void>((resolve) => void clock.after(delay, resolve))
     }
   }
-  return false
+  return 'unreachable'
 }

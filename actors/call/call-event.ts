@@ -34,7 +34,8 @@ export type CallFact =
   /** Media flows both ways: answered. */
   | { readonly type: 'leg_connected'; readonly providerStatus: string | null }
   | { readonly type: 'leg_disconnected'; readonly cause: 'hung_up' | 'media_lost' | 'failed'; readonly details: string }
-  | { readonly type: 'leg_closed' }
+  /** `recordedMs`: null when the leg did not tell. */
+  | { readonly type: 'leg_closed'; readonly recordedMs: number | null }
   | { readonly type: 'engine_failed'; readonly details: string }
   | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory: Json }
   | { readonly type: 'noted'; readonly key: string; readonly value: Json }
@@ -55,7 +56,7 @@ export type CallFact =
 export type NextActionTaken = { readonly key: string; readonly name: string; readonly data?: JsonObject }
 
 /** Short waits of the machine. They live in its context as absolute times, so that they survive the actor. */
-export type Deadline = 'connect' | 'ring' | 'duration' | 'close'
+export type Deadline = 'connect' | 'hook' | 'ring' | 'duration' | 'close'
 
 export type Effect =
   // Written in the transaction of the step.
@@ -86,6 +87,8 @@ export type Effect =
   // Carried out after the commit; what comes of them returns as facts.
   | { readonly type: 'ask_worker_request' }
   | { readonly type: 'dial' }
+  /** Is the leg connected already? Its event may have been lost with a former actor. */
+  | { readonly type: 'look_for_leg' }
   | { readonly type: 'start_conversation'; readonly turns: number; readonly memory: Json; readonly answeredAt: number }
   /** Stops the conversation, then closes the leg: ends in `leg_closed`. */
   | { readonly type: 'wind_up'; readonly reason: WindUpReason }

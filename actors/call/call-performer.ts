@@ -11,6 +11,7 @@ import type { LegEvent } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { findCallFacts } from '../../store/call-steps.ts'
 import { findCallScript } from '../../store/documents.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
@@ -25,6 +26,10 @@ export type WorkerRequestResult =
   | { readonly kind: 'none' }
   | { readonly kind: 'answered'; readonly answer: WorkerRequestAnswer }
   | { readonly kind: 'failed'; readonly required: boolean; readonly details: string }
+
+/** The leg completes its recording before it answers. */
+const closeTimeout = 10_000
+const readRetryDelays = [20, 100, 500, 2_000]
 
 export type PerformerDeps = {
   readonly sql: Sql
@@ -60,24 +65,24 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   let abandoned = false
 
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
-  const run = (what: Effect['type'], work: Promise<void>): void => {
+  /** An effect that fails is a fact too: the call must not wait for what will never come. */
+  const run = (work: Promise<void>, failure: (details: string) => CallFact | null): void => {
     const guarded = work
-      .catch((error: unknown) => log.error('an effect of a call failed', { effect: what, error }))
+      .catch((error: unknown) => {
+        const fact = failure(error instanceof Error ? error.message : String(error))
+        log.error('an effect of a call failed', { fact: fact?.type, error })
+        if (fact) end.post(fact)
+      })
       .finally(() => underWay.delete(guarded))
     underWay.add(guarded)
   }
   const startConversation = async (effect: StartConversation): Promise<void> => {
     const prepared = await prepareConversation(deps, end, effect, signal)
     if (!prepared || abandoned) return
+    conversation?.abandon()
     conversation = prepared
     await prepared.open()
   }
-  const windUp = async (reason: string): Promise<void> => {
-    await conversation?.stop()
-    await commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, 10_000)
-    end.post({ type: 'leg_closed' })
-  }
-
   const performOne = (effect: Effect): void => {
     const message = messageOf(effect, clock.now())
     if (message) signal(message)
@@ -89,13 +94,15 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
       case 'schedule_post_processing':
         return deps.wakeJobs()
       case 'ask_worker_request':
-        return run(effect.type, askWorkerRequest(deps, end))
+        return run(askWorkerRequest(deps, end), hookFailed)
       case 'dial':
         return end.post(noTrunk)
       case 'start_conversation':
-        return run(effect.type, startConversation(effect))
+        return run(startConversation(effect), engineFailed)
       case 'wind_up':
-        return run(effect.type, windUp(effect.reason))
+        return run(windUp(deps.bus, end, conversation, effect.reason), legGone)
+      case 'look_for_leg':
+        return run(lookForLeg(deps.bus, end), () => null)
       case 'store_worker_request':
       case 'store_outcome':
       case 'store_analysis':
@@ -114,6 +121,22 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     settled: async () => void (await Promise.all(underWay)),
   }
 }
+
+async function windUp(bus: Bus, end: CallEnd, conversation: Conversation | null, reason: string): Promise<void> {
+  await conversation?.stop()
+  const reply = await commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
+  end.post({ type: 'leg_closed', recordedMs: reply?.type === 'closed' ? reply.recordedMs : null })
+}
+
+async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
+  const reply = await commandLeg(bus, end.callId, { type: 'ping', epoch: end.epoch })
+  if (reply?.type === 'here' && reply.connected) end.post({ type: 'leg_connected', providerStatus: 'connected' })
+}
+
+/** Whether the receiver is a required one is not known when asking failed on our side: the call does not go on without it. */
+const hookFailed = (details: string): CallFact => ({ type: 'worker_request_failed', required: true, details })
+const engineFailed = (details: string): CallFact => ({ type: 'engine_failed', details })
+const legGone = (): CallFact => ({ type: 'leg_closed', recordedMs: null })
 
 /** What a browser that looks on is told of an effect. */
 function messageOf(effect: Effect, now: number): ServerMessage | null {
@@ -139,16 +162,30 @@ async function prepareConversation(
   { turns, answeredAt, memory }: StartConversation,
   signal: (message: ServerMessage) => void,
 ): Promise<Conversation | null> {
-  const call = await callOf(deps.sql, end.callId)
+  const call = await patiently(deps.clock, () => callOf(deps.sql, end.callId))
   const engine = chooseEngine(deps.engines, call)
   if (!engine) {
     end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
     return null
   }
-  const script = await findCallScript(deps.sql, call.accountId, call.workerId, call.direction)
+  const { accountId, workerId, direction } = call
+  const script = await patiently(deps.clock, () => findCallScript(deps.sql, accountId, workerId, direction))
   const recording = { key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode }
   const config = engineConfigOf(call, script, memory)
   return createConversation({ ...deps, ...end, engine, signal }, { config, recording, answeredAt, turns })
+}
+
+/** A connection that was lost fails a query or two; the caller on the line can wait that long. */
+async function patiently<Value>(clock: Clock, read: () => Promise<Value>): Promise<Value> {
+  for (const delay of readRetryDelays) {
+    try {
+      return await read()
+    } catch (error) {
+      if (!databaseUnreachable(error)) throw error
+      await new Promise<void>((resolve) => void clock.after(delay, resolve))
+    }
+  }
+  return read()
 }
 
 async function callOf(sql: Sql, callId: CallId): Promise<CallFactsRow> {
@@ -158,7 +195,8 @@ async function callOf(sql: Sql, callId: CallId): Promise<CallFactsRow> {
 }
 
 async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void> {
-  const result = await deps.askWorkerRequest(questionOf(await callOf(deps.sql, end.callId)))
+  const question = questionOf(await patiently(deps.clock, () => callOf(deps.sql, end.callId)))
+  const result = await deps.askWorkerRequest(question)
   if (result.kind === 'failed')
     return end.post({ type: 'worker_request_failed', required: result.required, details: result.details })
   const answer: WorkerRequestAnswer = result.kind === 'answered' ? result.answer : {}

@@ -26,6 +26,9 @@ export type WebCallDeps = {
   readonly wakeDeliveries: () => void
 }
 
+/** A client that took its token in the last moment is on its way to the call for so long. */
+export const arrivalTime = 5_000
+
 /** The visitor of a page calls the worker: a web call is inbound. */
 const birth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null } as const
 
@@ -86,7 +89,7 @@ async function insertWebCall(
     tokenExpiresAt: expiresAt,
     allowedOrigins: request.allowedOrigins ?? null,
   })
-  await insertJob(tx, { id: deps.newId(), accountId, callId, kind: 'expire_token', runAt: expiresAt })
+  await insertJob(tx, { id: deps.newId(), accountId, callId, kind: 'expire_token', runAt: expiresAt + arrivalTime })
   await recordEffects({ tx, callId, now, newId: deps.newId }, first.effects)
   return { callId, sessionId, token, expiresAt: toIso(expiresAt) }
 }

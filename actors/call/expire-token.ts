@@ -1,8 +1,10 @@
-/** Owns the end of a web call that nobody joined: its token is taken away, and if that was still possible the call is told. */
+/** Owns the end of a web call that nobody joined: its token is taken away, and the call is told if it still waits. */
 import type { Clock } from '../../model/clock.ts'
 import type { Sql } from '../../store/sql.ts'
 import { expireToken } from '../../store/web-sessions.ts'
 import type { Work } from '../scheduler.ts'
+import { findSnapshot } from '../../store/call-steps.ts'
+import { stateOf } from './step.ts'
 import type { Switchboard } from '../switchboard.ts'
 
 export function expireTokenWork(deps: {
@@ -11,7 +13,11 @@ export function expireTokenWork(deps: {
   readonly switchboard: Switchboard
 }): Work {
   return async (job) => {
-    if (!(await expireToken(deps.sql, job.callId, deps.clock.now()))) return
-    await deps.switchboard.deliver(job.callId, { type: 'token_expired' })
+    await expireToken(deps.sql, job.callId, deps.clock.now())
+    // The call decides, not the token: one that was taken by a client whose arrival got lost must end all the same.
+    const snapshot = await findSnapshot(deps.sql, job.callId)
+    if (snapshot === null || stateOf(snapshot).waitsIn !== 'waitingForClient') return
+    if (!(await deps.switchboard.deliver(job.callId, { type: 'token_expired' })))
+      throw new Error('nobody answers for the call')
   }
 }

@@ -1,140 +1,32 @@
 /**
  * Owns the lifecycle of a call, inbound, outbound and web, as a pure XState machine: no clock, no randomness, no I/O. Time comes with every
- * event; its actions either change the context or are effects: named, with parameters, carried out by somebody else. Deadlines are absolute
- * times in the context, because XState's own `after` timers do not survive a restored snapshot.
+ * fact; deadlines are absolute times in the context, because XState's own `after` timers do not survive a restored snapshot.
  */
-import { assign, setup } from 'xstate'
-import type { Json, JsonObject } from '../../model/json.ts'
-import type { Outcome } from '../../model/outcome.ts'
-import type { CallBirth, CallFact, Deadline, Effect, WindUpReason } from './call-event.ts'
+import { assign } from 'xstate'
+import {
+  canceled,
+  canceledByAdmin,
+  completed,
+  failed,
+  hungUp,
+  machineActions,
+  startConversation,
+  stopWaiting,
+  storeWorkerRequest,
+  turnCommitted,
+  wait,
+  windUp,
+} from './machine-actions.ts'
 
 /** From the browser's socket to its media. */
 const connectTimeout = 30_000
+/** The receiver has 10 s at most; an answer that is not here by then was lost. */
+const hookTimeout = 30_000
 /** For conversation and leg to say their last words. */
 const closeTimeout = 15_000
 const maxDuration = 4 * 3_600_000
 /** Until the dialer reports anything final by itself; the worker's ringTimeout is the dialer's business and shorter. */
 const dialTimeout = 330_000
-
-export type CallContext = CallBirth & {
-  /** When the fact that is being worked on happened. Here and not in the event, because XState's own events (`onDone`) carry none. */
-  readonly now: number
-  readonly answeredAt: number | null
-  readonly providerStatus: string | null
-  readonly turns: number
-  readonly notes: JsonObject
-  /** As the agent named it. */
-  readonly nextAction: string | null
-  /** The engine's own memory, newest. */
-  readonly memory: Json
-  readonly outcome: Outcome | null
-  readonly deadlines: Readonly<Partial<Record<Deadline, number>>>
-}
-
-type Of<Type extends CallFact['type']> = Extract<CallFact, { type: Type }>
-type Parameters<Type extends Effect['type']> = Omit<Extract<Effect, { type: Type }>, 'type'>
-
-/** Effects have no code of their own: a step returns their names and parameters. */
-const effect =
-  <Type extends Effect['type']>() =>
-  (_: unknown, _parameters: Parameters<Type>) => {}
-
-const call = setup({
-  types: {} as { context: CallContext; events: CallFact; input: CallBirth & { now: number } },
-  actions: {
-    store_worker_request: effect<'store_worker_request'>(),
-    store_turn: effect<'store_turn'>(),
-    store_outcome: effect<'store_outcome'>(),
-    schedule_post_processing: () => {},
-    store_analysis: effect<'store_analysis'>(),
-    fail_post_processing: () => {},
-    announce_ended: () => {},
-    ask_worker_request: () => {},
-    dial: () => {},
-    start_conversation: effect<'start_conversation'>(),
-    wind_up: effect<'wind_up'>(),
-    end: assign((_, outcome: Outcome) => ({ outcome })),
-    wait: assign(({ context }, wait: { deadline: Deadline; ms: number }) => ({
-      deadlines: { ...context.deadlines, [wait.deadline]: context.now + wait.ms },
-    })),
-    stopWaiting: assign({ deadlines: {} }),
-    noteAnswered: assign(({ context, event }) => ({
-      answeredAt: context.now,
-      providerStatus: (event as Of<'leg_connected'>).providerStatus,
-    })),
-    noteProviderStatus: assign(({ event }) => ({
-      providerStatus: (event as Of<'ringing' | 'dial_failed'>).providerStatus,
-    })),
-    countTurn: assign(({ context, event }) => ({
-      turns: context.turns + 1,
-      memory: (event as Of<'turn_committed'>).memory,
-    })),
-    note: assign(({ context, event }) => {
-      const { key, value } = event as Of<'noted'>
-      return { notes: { ...context.notes, [key]: value } }
-    }),
-  },
-  guards: {
-    web: ({ context }) => context.transport === 'webrtc',
-    inbound: ({ context }) => context.direction === 'inbound',
-    later: ({ context }) => context.scheduledAt !== null && context.scheduledAt > context.now,
-    answered: ({ context }) => context.answeredAt !== null,
-    required: ({ event }) => (event as Of<'worker_request_failed'>).required,
-    passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
-  },
-})
-
-const failed = (reason: Extract<Outcome, { status: 'failed' }>['reason']) =>
-  ({ type: 'end', params: { status: 'failed', reason } }) as const
-const completed = { type: 'end', params: { status: 'completed' } } as const
-const canceled = { type: 'end', params: { status: 'canceled', reason: null } } as const
-const canceledByAdmin = { type: 'end', params: { status: 'canceled', reason: 'cancelled_by_account_admin' } } as const
-
-/** Hanging up on somebody who was never answered cancels the call. */
-const hungUp = {
-  type: 'end',
-  params: ({ context }: { context: CallContext }): Outcome =>
-    context.answeredAt === null ? { status: 'canceled', reason: null } : { status: 'completed' },
-} as const
-
-const windUp = {
-  type: 'wind_up',
-  params: ({ context }: { context: CallContext }): { reason: WindUpReason } => ({
-    reason: context.outcome?.status ?? 'completed',
-  }),
-} as const
-
-const startConversation = {
-  type: 'start_conversation',
-  params: ({ context }: { context: CallContext }) => ({
-    turns: context.turns,
-    memory: context.memory,
-    answeredAt: context.answeredAt ?? 0,
-  }),
-} as const
-
-const turnCommitted = {
-  actions: [
-    {
-      type: 'store_turn',
-      params: ({ context, event }: { context: CallContext; event: Of<'turn_committed'> }) => ({
-        index: context.turns,
-        turn: event.turn,
-      }),
-    },
-    'countTurn',
-  ],
-} as const
-
-const storeWorkerRequest = {
-  type: 'store_worker_request',
-  params: ({ event }: { event: Of<'worker_request_answered'> }) => ({
-    config: event.config,
-    instructions: event.instructions,
-    tools: event.tools,
-    metadata: event.metadata,
-  }),
-} as const
 
 /** What a call does from `asking` on is the same for browser and phone: the answer changes the call, a required failure ends it. */
 const workerRequestAnswers = (settled: string) =>
@@ -144,10 +36,15 @@ const workerRequestAnswers = (settled: string) =>
       { guard: 'required', target: '#call.windingUp', actions: failed('worker_request_required_failed') },
       { target: settled },
     ],
+    deadline_passed: {
+      guard: { type: 'passed', params: 'hook' },
+      target: '#call.windingUp',
+      actions: failed(null),
+    },
     taken_over: { actions: 'ask_worker_request' },
   }) as const
 
-export const callMachine = call.createMachine({
+export const callMachine = machineActions.createMachine({
   id: 'call',
   context: ({ input }) => ({
     ...input,
@@ -156,11 +53,14 @@ export const callMachine = call.createMachine({
     turns: 0,
     notes: {},
     nextAction: null,
+    recordedMs: null,
     memory: null,
     outcome: null,
     deadlines: {},
   }),
   initial: 'unborn',
+  // A wait that no state asks for any more is over, whoever forgot it.
+  on: { deadline_passed: { actions: { type: 'stopWaiting', params: ({ event }) => event.deadline } } },
   states: {
     unborn: {
       on: {
@@ -186,8 +86,6 @@ export const callMachine = call.createMachine({
     // A browser negotiates its media while the worker request is asked.
     preparing: {
       type: 'parallel',
-      entry: { type: 'wait', params: { deadline: 'connect', ms: connectTimeout } },
-      exit: 'stopWaiting',
       on: {
         leg_disconnected: [
           { guard: 'answered', target: 'windingUp', actions: completed },
@@ -201,7 +99,10 @@ export const callMachine = call.createMachine({
           initial: 'negotiating',
           states: {
             negotiating: {
+              entry: wait('connect', connectTimeout),
+              exit: stopWaiting('connect'),
               on: {
+                taken_over: { actions: 'look_for_leg' },
                 leg_connected: { target: 'up', actions: 'noteAnswered' },
                 deadline_passed: {
                   guard: { type: 'passed', params: 'connect' },
@@ -216,7 +117,11 @@ export const callMachine = call.createMachine({
         worker: {
           initial: 'asking',
           states: {
-            asking: { entry: 'ask_worker_request', on: workerRequestAnswers('settled') },
+            asking: {
+              entry: ['ask_worker_request', wait('hook', hookTimeout)],
+              exit: stopWaiting('hook'),
+              on: workerRequestAnswers('settled'),
+            },
             settled: { type: 'final' },
           },
         },
@@ -238,7 +143,8 @@ export const callMachine = call.createMachine({
       },
     },
     resolving: {
-      entry: 'ask_worker_request',
+      entry: ['ask_worker_request', wait('hook', hookTimeout)],
+      exit: stopWaiting('hook'),
       on: {
         ...workerRequestAnswers('dialing'),
         leg_disconnected: { target: 'windingUp', actions: canceled },
@@ -247,8 +153,8 @@ export const callMachine = call.createMachine({
     },
     // Outbound: the other side rings. Inbound: we answer.
     dialing: {
-      entry: ['dial', { type: 'wait', params: { deadline: 'ring', ms: dialTimeout } }],
-      exit: 'stopWaiting',
+      entry: ['dial', wait('ring', dialTimeout)],
+      exit: stopWaiting('ring'),
       on: {
         ringing: { target: '.ringing', actions: 'noteProviderStatus' },
         leg_connected: { target: 'talking', actions: 'noteAnswered' },
@@ -270,8 +176,8 @@ export const callMachine = call.createMachine({
     },
 
     talking: {
-      entry: [startConversation, { type: 'wait', params: { deadline: 'duration', ms: maxDuration } }],
-      exit: 'stopWaiting',
+      entry: [startConversation, wait('duration', maxDuration)],
+      exit: stopWaiting('duration'),
       on: {
         turn_committed: turnCommitted,
         noted: { actions: 'note' },
@@ -292,12 +198,12 @@ export const callMachine = call.createMachine({
 
     // Conversation and leg close; the last turn may still come.
     windingUp: {
-      entry: [windUp, { type: 'wait', params: { deadline: 'close', ms: closeTimeout } }],
-      exit: 'stopWaiting',
+      entry: [windUp, wait('close', closeTimeout)],
+      exit: stopWaiting('close'),
       on: {
         turn_committed: turnCommitted,
         noted: { actions: 'note' },
-        leg_closed: 'over',
+        leg_closed: { target: 'over', actions: 'noteRecording' },
         deadline_passed: { guard: { type: 'passed', params: 'close' }, target: 'over' },
         taken_over: { actions: windUp },
       },

@@ -63,6 +63,7 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
     }
     case 'ask_worker_request':
     case 'dial':
+    case 'look_for_leg':
     case 'start_conversation':
     case 'wind_up':
       return

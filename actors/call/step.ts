@@ -6,7 +6,8 @@ import { initialTransition, transition, type SnapshotFrom } from 'xstate'
 import type { ProgressStatus } from '../../model/call.ts'
 import type { Json } from '../../model/json.ts'
 import type { CallBirth, CallFact, Deadline, Effect } from './call-event.ts'
-import { callMachine, type CallContext } from './machine.ts'
+import { callMachine } from './machine.ts'
+import type { CallContext } from './machine-actions.ts'
 
 type LiveSnapshot = SnapshotFrom<typeof callMachine>
 
@@ -15,8 +16,8 @@ export type CallState = {
   readonly persisted: Json
   readonly progress: ProgressStatus
   readonly context: CallContext
-  /** Nothing but a durable wait is under way: no actor needs to be in memory. */
-  readonly dormant: boolean
+  /** The durable wait that is all that is under way: no actor needs to be in memory. Null: something is. */
+  readonly waitsIn: (typeof durableWaits)[number] | null
   readonly finished: boolean
 }
 
@@ -27,7 +28,7 @@ export type Step = {
   readonly ignored: boolean
 }
 
-const dormantStates = ['waitingForClient', 'scheduled', 'queued', 'processing'] as const
+const durableWaits = ['waitingForClient', 'scheduled', 'queued', 'processing'] as const
 
 export function beginCall(birth: CallBirth, now: number): Step {
   const [unborn] = initialTransition(callMachine, { ...birth, now })
@@ -82,7 +83,7 @@ function toState(snapshot: LiveSnapshot): CallState {
     persisted: JSON.parse(JSON.stringify(callMachine.getPersistedSnapshot(snapshot))) as Json,
     progress: progressOf(snapshot),
     context: snapshot.context,
-    dormant: dormantStates.some((state) => snapshot.matches(state)),
+    waitsIn: durableWaits.find((state) => snapshot.matches(state)) ?? null,
     finished: snapshot.status === 'done',
   }
 }

@@ -4,6 +4,7 @@
  */
 import { WorkerRequestAnswer, type WorkerRequestData } from '../../model/events.ts'
 import type { AccountId, NewId, WorkerId } from '../../model/ids.ts'
+import { flawOf } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
 import { issuesOf } from '../../model/problem.ts'
 import { maxHookTimeout } from '../../model/webhook.ts'
@@ -80,6 +81,8 @@ function answerOf(result: SendResult): WorkerRequestAnswer | string {
   if (result.status < 200 || result.status > 299) return `answered with status ${result.status}`
   const json = parseJson(result.body.trim() === '' ? '{}' : result.body)
   if (json === undefined) return 'the answer is no JSON'
+  const flaw = flawOf(json)
+  if (flaw) return `the answer cannot be stored: ${flaw.path.join('.')} ${flaw.message}`
   const parsed = WorkerRequestAnswer.safeParse(json)
   if (parsed.success) return parsed.data
   const issues = issuesOf(parsed.error).slice(0, 5)

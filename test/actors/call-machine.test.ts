@@ -23,6 +23,7 @@ const turn = (text: string): CallFact => ({
   turn: { role: 'agent', text, from: 0, to: 20, confidence: null, source: 'embedded' },
   memory: { line: text },
 })
+const legClosed: CallFact = { type: 'leg_closed', recordedMs: 1000 }
 const processed: CallFact = { type: 'post_processed', recordedMs: 1000, dimensions: {}, nextAction: null }
 
 /** Runs facts one second apart, each through the JSON that the database would keep. */
@@ -48,7 +49,7 @@ test('a web call is scheduled until media is connected, then in_progress, then c
     connected,
     nothingAsked,
     { type: 'agent_finished', nextAction: null },
-    { type: 'leg_closed' },
+    legClosed,
     processed,
   ])
   t.same(statusesOf(steps), ['scheduled', 'in_progress', 'completed'])
@@ -72,7 +73,7 @@ test('a web call whose browser never connected fails with webrtc_client_never_co
     { type: 'client_connected' },
     nothingAsked,
     { type: 'deadline_passed', deadline: 'connect' },
-    { type: 'leg_closed' },
+    legClosed,
   ])
   t.same(outcomeOf(socketOnly), never)
   t.ok(typesOf(socketOnly.at(-1) as Step).includes('announce_ended'), 'call.ended follows at once: nothing to process')
@@ -81,13 +82,13 @@ test('a web call whose browser never connected fails with webrtc_client_never_co
 test('a failed call.worker_request falls back to the worker defaults, or aborts the call when it is required', async (t) => {
   const failure = (required: boolean): CallFact => ({ type: 'worker_request_failed', required, details: 'timeout' })
   t.match(last(web, [{ type: 'client_connected' }, connected, failure(false)]).state, { progress: 'in_progress' })
-  const aborted = run(web, [{ type: 'client_connected' }, connected, failure(true), { type: 'leg_closed' }])
+  const aborted = run(web, [{ type: 'client_connected' }, connected, failure(true), legClosed])
   t.same(outcomeOf(aborted), { status: 'failed', reason: 'worker_request_required_failed' })
 })
 
 test('a voice session that cannot be created fails the call with the reason of its transport', async (t) => {
   const broken: CallFact = { type: 'engine_failed', details: 'no key' }
-  const close: CallFact = { type: 'leg_closed' }
+  const close: CallFact = legClosed
   t.same(outcomeOf(run(web, [{ type: 'client_connected' }, nothingAsked, connected, broken, close])), {
     status: 'failed',
     reason: 'voice_session_creation_failed',
@@ -105,7 +106,7 @@ test('call.ended of an answered call comes after post-processing, also after a f
     nothingAsked,
     turn('Hello'),
     { type: 'hang_up_requested' },
-    { type: 'leg_closed' },
+    legClosed,
   ]
   const before = run(web, talk)
   t.notOk(effectsOf(before).some((effect) => effect.type === 'announce_ended'))
@@ -126,7 +127,7 @@ test('turns are numbered from 0 in order, and the last one may come while the ca
     turn('two'),
     { type: 'agent_finished', nextAction: 'book' },
     turn('three'),
-    { type: 'leg_closed' },
+    legClosed,
     turn('late'),
   ])
   const indexes = effectsOf(steps).flatMap((effect) => (effect.type === 'store_turn' ? [effect.index] : []))
@@ -142,18 +143,18 @@ test('an outbound call rings, is answered and ends; busy, no answer and a reject
     { type: 'ringing', providerStatus: '180 Ringing' },
     { type: 'leg_connected', providerStatus: '200 OK' },
     { type: 'leg_disconnected', cause: 'hung_up', details: '' },
-    { type: 'leg_closed' },
+    legClosed,
     processed,
   ])
   t.same(statusesOf(answered), ['queued', 'ringing', 'in_progress', 'completed'])
   const busy = run(outbound, [
     ...dialing,
     { type: 'dial_failed', outcome: { status: 'busy' }, providerStatus: '486 Busy Here' },
-    { type: 'leg_closed' },
+    legClosed,
   ])
   t.same(statusesOf(busy), ['queued', 'busy'])
   t.ok(typesOf(busy.at(-1) as Step).includes('announce_ended'))
-  const silent = run(outbound, [...dialing, { type: 'deadline_passed', deadline: 'ring' }, { type: 'leg_closed' }])
+  const silent = run(outbound, [...dialing, { type: 'deadline_passed', deadline: 'ring' }, legClosed])
   t.same(outcomeOf(silent), { status: 'no_answer' })
 })
 
@@ -174,9 +175,19 @@ test('deadlines are absolute times that survive a restored snapshot', async (t) 
   t.equal(nextDeadlineOf(last(web, [{ type: 'token_expired' }]).state), null, 'a call that is over waits for nothing')
 })
 
+test('an answer to call.worker_request that never comes ends the call, and no deadline outlives its state', async (t) => {
+  const waiting = [{ type: 'client_connected' }, connected] as const
+  t.same(Object.keys(last(web, waiting).state.context.deadlines), ['hook'], 'media is up: only the hook is waited for')
+  const lost = run(web, [...waiting, { type: 'deadline_passed', deadline: 'hook' }, legClosed])
+  t.same(outcomeOf(lost), { status: 'failed', reason: null })
+  const late = last(web, [...waiting, nothingAsked, { type: 'deadline_passed', deadline: 'connect' }])
+  t.same(Object.keys(late.state.context.deadlines), ['duration'], 'a deadline that comes too late is forgotten')
+})
+
 test('an actor that takes a call over asks again for what was under way, and nothing else', async (t) => {
   const takenOver: CallFact = { type: 'taken_over' }
-  t.same(typesOf(last(web, [{ type: 'client_connected' }, takenOver])), ['ask_worker_request'])
+  const connecting = typesOf(last(web, [{ type: 'client_connected' }, takenOver]))
+  t.same(new Set(connecting), new Set(['look_for_leg', 'ask_worker_request']))
   const talking = last(web, [{ type: 'client_connected' }, connected, nothingAsked, turn('one'), takenOver])
   t.same(talking.effects, [{ type: 'start_conversation', turns: 1, memory: { line: 'one' }, answeredAt: 2000 }])
   t.same(typesOf(last(web, [{ type: 'client_connected' }, { type: 'hang_up_requested' }, takenOver])), ['wind_up'])
@@ -195,7 +206,7 @@ const everyFact: readonly CallFact[] = [
   { type: 'dial_failed', outcome: { status: 'busy' }, providerStatus: '486 Busy Here' },
   connected,
   { type: 'leg_disconnected', cause: 'media_lost', details: '' },
-  { type: 'leg_closed' },
+  legClosed,
   { type: 'engine_failed', details: '' },
   turn('hello'),
   { type: 'noted', key: 'drink', value: 'tea' },
@@ -252,7 +263,7 @@ test('in every state that is not final, hanging up or canceling leads to the end
     [outbound, [{ type: 'slot_granted' }, nothingAsked]],
   ]
   for (const [birth, facts] of ways) {
-    const steps = run(birth, [...facts, { type: 'hang_up_requested' }, { type: 'leg_closed' }, processed])
+    const steps = run(birth, [...facts, { type: 'hang_up_requested' }, legClosed, processed])
     t.ok(steps.at(-1)?.state.finished, facts.map((fact) => fact.type).join(' → '))
   }
 })

@@ -4,7 +4,7 @@ import { test, type Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/admission.ts'
 import type { WorkerRequestResult } from '../../actors/call/call-performer.ts'
-import { createWebCallCreator } from '../../actors/call/create-web-call.ts'
+import { createWebCallCreator, hashToken } from '../../actors/call/create-web-call.ts'
 import { replay } from '../../actors/call/replay.ts'
 import { expireTokenWork } from '../../actors/call/expire-token.ts'
 import { createPostProcessing } from '../../actors/post-processing.ts'
@@ -22,6 +22,8 @@ import { listCallEvents } from '../../store/call-steps.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
+import { insertJob } from '../../store/jobs.ts'
+import { takeToken } from '../../store/web-sessions.ts'
 import { listTurns } from '../../store/transcripts.ts'
 import { openTestDatabase } from '../fake/database.ts'
 import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
@@ -156,7 +158,7 @@ test('a web call lives in the database from its creation to its end, and its log
   const events = await listCallEvents(shared.sql, call.callId)
   t.same(replay(events).differences, [])
   t.equal(node.switchboard.running(), 0, 'no actor is left in memory')
-  t.equal(shared.clock.pending(), 2, 'heartbeat and scheduler wait, no deadline of the call does')
+  t.equal(shared.clock.pending(), 3, 'heartbeat, takeover and scheduler wait, no deadline of the call does')
 })
 
 test('a token works once, for the allowed origin, and until it expires', async (t) => {
@@ -178,13 +180,57 @@ test('a token works once, for the allowed origin, and until it expires', async (
   t.same(new Set(both), new Set(['UNAUTHORIZED', null]), 'of two at once one gets in')
 
   const late = await beginCall(shared, node)
-  shared.clock.advance(120_001)
+  shared.clock.advance(125_001)
   t.equal(await problemOf(late.token, null), 'UNAUTHORIZED')
   await node.scheduler.idle()
   t.match(await findCall(shared.sql, late.accountId, late.callId), {
     outcome: 'failed',
     failedReason: 'webrtc_client_never_connected',
   })
+})
+
+test('a client that took its token and never reached its call does not leave the call waiting for ever', async (t) => {
+  const shared = await openShared(t)
+  const node = await openNode(shared)
+  t.teardown(() => node.close())
+  const call = await beginCall(shared, node)
+  t.ok(await takeToken(shared.sql, hashToken(call.token), randomBytes(32), shared.clock.now()))
+  shared.clock.advance(125_001)
+  await node.scheduler.idle()
+  t.match(await findCall(shared.sql, call.accountId, call.callId), {
+    outcome: 'failed',
+    failedReason: 'webrtc_client_never_connected',
+  })
+})
+
+test('a call that the former actor left before it heard of the media is found connected', async (t) => {
+  const shared = await openShared(t)
+  const dying = await openNode(shared)
+  const call = await beginCall(shared, dying)
+  await dying.admission.admit(call.token, null)
+  const heir = await openNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
+  t.teardown(() => heir.close())
+  await call.browser.until(status('in_progress'))
+  while (heir.engine.configs.length === 0) await shared.bus.flush()
+  t.match(
+    call.leg.commands.map(({ type }) => type),
+    ['ping', 'start'],
+  )
+  t.same(heir.asked, [], 'the worker request had its answer and is not asked twice')
+  await dying.scheduler.close()
+})
+
+test('a job of a call that is over is done, not tried for ever', async (t) => {
+  const shared = await openShared(t)
+  const node = await openNode(shared)
+  t.teardown(() => node.close())
+  const call = await beginCall(shared, node)
+  shared.clock.advance(125_001)
+  await node.scheduler.idle()
+  for (const kind of ['expire_token', 'post_process'] as const)
+    await shared.sql.begin((tx) => insertJob(tx, { ...call, id: newId(), kind, runAt: 0 }))
+  await node.scheduler.idle()
+  t.same(await shared.sql`select kind from jobs`, [])
 })
 
 test('a resume token works once and is replaced', async (t) => {
@@ -312,7 +358,7 @@ test('deliveries are written in the transaction of the step that causes them, ca
   const request = { eventType: '*', url: 'https://example.com/hook' } as const
   await createSubscription(shared.sql, box, { accountId: tenant.accountId, request, newId, now: shared.clock.now() })
   const call = await node.createWebCall(tenant.accountId, { workerId: tenant.workerId, metadata: { a: 1 } })
-  shared.clock.advance(120_001)
+  shared.clock.advance(125_001)
   await node.scheduler.idle()
   const rows = await shared.sql<
     { body: string }[]

@@ -1,6 +1,6 @@
 /** Owns WAV files of 16-bit PCM: the 44 bytes of header that a recording begins with, and reading a whole file back. */
 
-const wavHeaderBytes = 44
+export const wavHeaderBytes = 44
 
 export type WavShape = { readonly rateHz: number; readonly channels: 1 | 2 }
 
@@ -24,6 +24,13 @@ export function wavHeaderOf({ rateHz, channels }: WavShape, dataBytes: number): 
   header.write('data', 36, 'latin1')
   header.writeUInt32LE(size, 40)
   return header
+}
+
+/** Milliseconds of sound in a file of this size with a header as `wavHeaderOf` makes it; null when there is none. */
+export function wavLengthOf(header: Uint8Array, fileBytes: number): number | null {
+  if (header.length < wavHeaderBytes || fileBytes <= wavHeaderBytes) return null
+  const bytesPerSecond = new DataView(header.buffer, header.byteOffset).getUint32(28, true)
+  return bytesPerSecond === 0 ? null : Math.floor(((fileBytes - wavHeaderBytes) * 1000) / bytesPerSecond)
 }
 
 type Wav = WavShape & {

@@ -27,9 +27,9 @@ type Deps = {
 }
 
 /** Address space of one thread's recognisers; only what they touch is really used. */
-const heapBytes = 192 * 1024 * 1024
-/** The recogniser cannot forget a grammar. */
-const maxGrammars = 150
+const heapBytes = 256 * 1024 * 1024
+/** The recogniser cannot forget a grammar, and each takes about 700 kB: three times as many would fit, for those that come while the next thread starts. */
+const maxGrammars = 100
 
 export function openEar({ clock, entry, seats, onReady, onLost, onFull }: Deps): Ear {
   const live = new Map<number, LiveUtterance>()

@@ -28,17 +28,21 @@ const faintest = 100
 const aboveNoise = 3
 const aboveNoiseWhileSpeaking = 2
 const loudestNoise = 2000
+/** A caller may speak from the first frame on. */
+const loudestBeginning = 300
 
 export function createVoiceActivity(): VoiceActivity {
-  let noise = faintest / 2
+  let noise: number | null = null
   let speaking = false
   let silent = 0
   let window: boolean[] = []
 
-  /** Falls fast and rises slowly, slower still while somebody speaks. */
-  const follow = (level: number): void => {
+  /** Begins with what the line brings first, falls fast and rises slowly, slower still while somebody speaks. */
+  const follow = (level: number): number => {
+    noise ??= Math.min(loudestBeginning, level)
     const risen = noise * (speaking ? 1.003 : 1.01)
     noise = Math.min(loudestNoise, level < noise ? Math.max(1, 0.9 * noise + 0.1 * level) : risen)
+    return noise
   }
   const begin = (voiced: boolean): SpeechEvent | null => {
     window = [...window, voiced].slice(-windowFrames)
@@ -58,9 +62,9 @@ export function createVoiceActivity(): VoiceActivity {
 
   return {
     next(isVoice, level, isComplete) {
-      const gate = Math.max(faintest, noise * (speaking ? aboveNoiseWhileSpeaking : aboveNoise))
+      const above = speaking ? aboveNoiseWhileSpeaking : aboveNoise
+      const gate = Math.max(faintest, follow(level) * above)
       const voiced = isVoice && level > gate
-      follow(level)
       return speaking ? goOn(voiced, isComplete) : begin(voiced)
     },
     reset() {

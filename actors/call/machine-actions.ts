@@ -1,0 +1,140 @@
+/**
+ * Owns what the call machine may do: actions that change its context, effects that somebody else carries out, and the conditions it asks.
+ * Effects have no code of their own: a step returns their names and parameters.
+ */
+import { assign, setup } from 'xstate'
+import type { Json, JsonObject } from '../../model/json.ts'
+import type { Outcome } from '../../model/outcome.ts'
+import type { CallBirth, CallFact, Deadline, Effect, WindUpReason } from './call-event.ts'
+
+export type CallContext = CallBirth & {
+  /** When the fact that is being worked on happened. Here and not in the event, because XState's own events (`onDone`) carry none. */
+  readonly now: number
+  readonly answeredAt: number | null
+  readonly providerStatus: string | null
+  readonly turns: number
+  readonly notes: JsonObject
+  /** As the agent named it. */
+  readonly nextAction: string | null
+  /** As the leg told when it closed. */
+  readonly recordedMs: number | null
+  /** The engine's own memory, newest. */
+  readonly memory: Json
+  readonly outcome: Outcome | null
+  readonly deadlines: Readonly<Partial<Record<Deadline, number>>>
+}
+
+type Of<Type extends CallFact['type']> = Extract<CallFact, { type: Type }>
+type Parameters<Type extends Effect['type']> = Omit<Extract<Effect, { type: Type }>, 'type'>
+
+const effect =
+  <Type extends Effect['type']>() =>
+  (_: unknown, _parameters: Parameters<Type>) => {}
+
+export const machineActions = setup({
+  types: {} as { context: CallContext; events: CallFact; input: CallBirth & { now: number } },
+  actions: {
+    store_worker_request: effect<'store_worker_request'>(),
+    store_turn: effect<'store_turn'>(),
+    store_outcome: effect<'store_outcome'>(),
+    schedule_post_processing: () => {},
+    store_analysis: effect<'store_analysis'>(),
+    fail_post_processing: () => {},
+    announce_ended: () => {},
+    ask_worker_request: () => {},
+    look_for_leg: () => {},
+    dial: () => {},
+    start_conversation: effect<'start_conversation'>(),
+    wind_up: effect<'wind_up'>(),
+    end: assign((_, outcome: Outcome) => ({ outcome })),
+    wait: assign(({ context }, wait: { deadline: Deadline; ms: number }) => ({
+      deadlines: { ...context.deadlines, [wait.deadline]: context.now + wait.ms },
+    })),
+    stopWaiting: assign(({ context }, deadline: Deadline) => {
+      const { [deadline]: _, ...deadlines } = context.deadlines
+      return { deadlines }
+    }),
+    noteAnswered: assign(({ context, event }) => ({
+      answeredAt: context.now,
+      providerStatus: (event as Of<'leg_connected'>).providerStatus,
+    })),
+    noteProviderStatus: assign(({ event }) => ({
+      providerStatus: (event as Of<'ringing' | 'dial_failed'>).providerStatus,
+    })),
+    noteRecording: assign(({ event }) => ({ recordedMs: (event as Of<'leg_closed'>).recordedMs })),
+    countTurn: assign(({ context, event }) => ({
+      turns: context.turns + 1,
+      memory: (event as Of<'turn_committed'>).memory,
+    })),
+    note: assign(({ context, event }) => {
+      const { key, value } = event as Of<'noted'>
+      return { notes: { ...context.notes, [key]: value } }
+    }),
+  },
+  guards: {
+    web: ({ context }) => context.transport === 'webrtc',
+    inbound: ({ context }) => context.direction === 'inbound',
+    later: ({ context }) => context.scheduledAt !== null && context.scheduledAt > context.now,
+    answered: ({ context }) => context.answeredAt !== null,
+    required: ({ event }) => (event as Of<'worker_request_failed'>).required,
+    passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
+  },
+})
+
+export const failed = (reason: Extract<Outcome, { status: 'failed' }>['reason']) =>
+  ({ type: 'end', params: { status: 'failed', reason } }) as const
+export const completed = { type: 'end', params: { status: 'completed' } } as const
+export const canceled = { type: 'end', params: { status: 'canceled', reason: null } } as const
+export const canceledByAdmin = {
+  type: 'end',
+  params: { status: 'canceled', reason: 'cancelled_by_account_admin' },
+} as const
+
+/** Hanging up on somebody who was never answered cancels the call. */
+export const hungUp = {
+  type: 'end',
+  params: ({ context }: { context: CallContext }): Outcome =>
+    context.answeredAt === null ? { status: 'canceled', reason: null } : { status: 'completed' },
+} as const
+
+export const windUp = {
+  type: 'wind_up',
+  params: ({ context }: { context: CallContext }): { reason: WindUpReason } => ({
+    reason: context.outcome?.status ?? 'completed',
+  }),
+} as const
+
+export const startConversation = {
+  type: 'start_conversation',
+  params: ({ context }: { context: CallContext }) => ({
+    turns: context.turns,
+    memory: context.memory,
+    answeredAt: context.answeredAt ?? 0,
+  }),
+} as const
+
+export const turnCommitted = {
+  actions: [
+    {
+      type: 'store_turn',
+      params: ({ context, event }: { context: CallContext; event: Of<'turn_committed'> }) => ({
+        index: context.turns,
+        turn: event.turn,
+      }),
+    },
+    'countTurn',
+  ],
+} as const
+
+export const storeWorkerRequest = {
+  type: 'store_worker_request',
+  params: ({ event }: { event: Of<'worker_request_answered'> }) => ({
+    config: event.config,
+    instructions: event.instructions,
+    tools: event.tools,
+    metadata: event.metadata,
+  }),
+} as const
+
+export const wait = (deadline: Deadline, ms: number) => ({ type: 'wait', params: { deadline, ms } }) as const
+export const stopWaiting = (deadline: Deadline) => ({ type: 'stopWaiting', params: deadline }) as const

@@ -1,0 +1,41 @@
+/** Owns the search for calls that nobody runs: left behind in the middle of something by a node that died, or lost by this one. */
+import type { CallId } from '../model/ids.ts'
+import { findOrphans } from '../store/call-steps.ts'
+import { databaseUnreachable } from '../store/database-unreachable.ts'
+import { forgetDeadNodes } from '../store/nodes.ts'
+import type { CallActor, CallActorDeps } from './call/call-actor.ts'
+
+const atOnce = 50
+const maxBroken = 1_000
+const deadNodesKept = 24 * 3_600_000
+
+export type Calls = {
+  /** That have an actor here. */
+  running(): readonly CallId[]
+  open(callId: CallId): Promise<CallActor | null>
+}
+
+/** One look; false: nothing more to do at once. */
+export function createTakeover(deps: CallActorDeps, calls: Calls): () => Promise<boolean> {
+  const { sql, clock, nodeId, log } = deps
+  /** Calls whose state this program cannot read; they wait for one that can, and do not stand in the way of others. */
+  const broken = new Set<CallId>()
+
+  const takeOver = async (callId: CallId): Promise<void> => {
+    if (calls.running().includes(callId)) return
+    log.warn('taking over a call', { callId })
+    try {
+      await calls.open(callId)
+    } catch (error) {
+      log.error('a call cannot be taken over', { callId, error })
+      if (!databaseUnreachable(error) && broken.size < maxBroken) broken.add(callId)
+    }
+  }
+  return async () => {
+    const passedOver = [...calls.running(), ...broken]
+    const orphans = await findOrphans(sql, { nodeId, passedOver, now: clock.now(), limit: atOnce })
+    for (const callId of orphans) await takeOver(callId)
+    await forgetDeadNodes(sql, clock.now() - deadNodesKept)
+    return false
+  }
+}

@@ -1,0 +1,230 @@
+/** Calls with the embedded engine, spoken and heard: what a caller can do in them. */
+import { test } from 'tap'
+import type { EngineConfig, EngineEvent } from '../../model/voice-engine.ts'
+import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { callConfig, openSpokenCall } from '../fake/spoken-call.ts'
+
+const log = createQuietLog()
+const engine = await createEmbeddedEngine({ log, threads: 1 })
+
+const drinks = `say Welcome to the tea house. We are open until nine.
+ask tea (yes/no): Would you like tea, {{customer.firstName}}?
+if tea is yes: end (send_tea): Tea it is.
+ask drink (coffee | fruit juice): What else, coffee or fruit juice?
+end You said {{drink}}.`
+
+const nextActions = [{ key: 'send_tea', name: 'Send tea' }]
+const withDrinks = (changes: Partial<EngineConfig> = {}): EngineConfig =>
+  callConfig({
+    script: drinks,
+    customer: { type: 'customer', firstName: 'Ada' },
+    worker: { ...callConfig().worker, nextActions },
+    ...changes,
+  })
+const typesOf = (events: readonly EngineEvent[]): string[] =>
+  events.map((event) => event.type).filter((type, index, all) => type !== all[index - 1])
+
+test('a caller answers, the answer is noted, and the call ends with the next action', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  t.equal(await call.agentHeard(), 'Welcome to the tea house. We are open until nine.')
+  t.equal(await call.agentHeard(), 'Would you like tea, Ada?')
+  const from = call.events.length
+  await call.say(await engine.speak('Yes, please.', 'slt'))
+  const { text, confidence, from: began, to } = await call.next('user_text', (event) => event.isFinal)
+  t.equal(text, 'yes please')
+  t.ok((confidence ?? 0) > 0.5)
+  t.ok(to - began > 400 && to - began < 2000, `${began} to ${to}`)
+  t.match(await call.next('noted'), { key: 'tea', value: true })
+  t.equal((await call.agent()).text, 'Tea it is.')
+  t.match(await call.next('finished'), { nextAction: 'send_tea' })
+  const order = typesOf(call.events.slice(from).filter((event) => event.type !== 'user_text' || event.isFinal))
+  t.equal(
+    order.join(' '),
+    'user_speech_started user_speech_stopped user_text noted memory agent_text audio item_done finished',
+  )
+  call.session.close()
+})
+
+test('a caller who speaks over a question has answered it, and is noticed soon enough to silence the agent', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  await call.agentHeard()
+  const { itemId } = await call.agent()
+  await call.silence(200)
+  const speech = await engine.speak('No, thank you.', 'rms')
+  const onset = 200 + speech.findIndex((sample) => Math.abs(sample) > 300) / 16
+  let heardFrames = 0
+  const hear = call.session.hear.bind(call.session)
+  const framesUntilStarted = new Promise<number>((resolve) => {
+    Object.assign(call.session, {
+      hear(payload: Uint8Array) {
+        heardFrames++
+        hear(payload)
+        if (call.events.some((event) => event.type === 'user_speech_started')) resolve(heardFrames)
+      },
+    })
+  })
+  const said = call.say(speech)
+  const noticed = 200 + (await framesUntilStarted) * 20 - onset
+  t.ok(noticed <= 220, `${Math.round(noticed)} ms after the first sound`)
+  call.session.interrupt({ itemId, playedMs: 500 })
+  await said
+  t.match((await call.next('user_text', (event) => event.isFinal)).text, /^nop?e? thank you$/)
+  t.match(await call.next('noted'), { key: 'tea', value: false })
+  t.match((await call.agent()).text, /^What else/)
+  call.session.close()
+})
+
+test('speech over a line that asks nothing goes on with the next line, and goodbye ends the call', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  const { itemId } = await call.agent()
+  const said = call.say(await engine.speak('The weather is nice in summer.', 'rms'))
+  await call.next('user_speech_started')
+  call.session.interrupt({ itemId, playedMs: 300 })
+  await said
+  t.match(await call.next('user_text', (event) => event.isFinal), { text: '[unclear]', confidence: 0 })
+  t.match(await call.agentHeard(), /^Would you like tea/)
+  await call.say(await engine.speak('Goodbye.', 'rms'))
+  t.equal((await call.agent()).text, 'Goodbye.')
+  t.match(await call.next('finished'), { nextAction: null })
+  call.session.close()
+})
+
+test('a question without an answer is asked again, counted by the frames of the line', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  await call.agentHeard()
+  await call.agentHeard()
+  await call.silence(5900)
+  t.equal(call.events.filter((event) => event.type === 'agent_text').length, 2, 'not before six seconds')
+  await call.silence(200)
+  t.match(await call.agentHeard(), /^Are you still there\?/)
+  await call.silence(6100)
+  t.match(await call.agentHeard(), /^I cannot hear you/)
+  await call.silence(6100)
+  t.match((await call.agent()).text, /Goodbye\.$/)
+  await call.next('finished')
+  call.session.close()
+})
+
+test('bangs shorter than 100 ms and hum are no speech', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  await call.agentHeard()
+  await call.agentHeard()
+  const noise = new Int16Array(3 * 16000)
+  for (let at = 0; at < noise.length; at++) noise[at] = Math.round(300 * Math.sin((2 * Math.PI * 50 * at) / 16000))
+  for (const from of [8000, 24000, 40000])
+    for (let at = from; at < from + 1440; at++) noise[at] = at % 7 < 3 ? 15000 : -15000
+  await call.say(noise)
+  t.notOk(call.events.some((event) => event.type === 'user_speech_started'))
+  call.session.close()
+})
+
+test('keys answer, and silence the agent', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  await call.agentHeard()
+  const { itemId } = await call.agent()
+  call.session.dtmf('2')
+  await call.next('user_speech_started')
+  t.notOk(
+    call.events.slice(call.events.length - 2).some((event) => event.type === 'agent_text'),
+    'nothing new is said before the old is silent',
+  )
+  call.session.interrupt({ itemId, playedMs: 100 })
+  t.match((await call.agent()).text, /^What else/)
+  t.same(
+    call.events.find((event) => event.type === 'noted'),
+    { type: 'noted', key: 'tea', value: false },
+  )
+  call.session.close()
+})
+
+test('a session that is opened with what the last one remembered says the current line again', async (t) => {
+  const first = await openSpokenCall(engine, withDrinks())
+  await first.agentHeard()
+  await first.agent()
+  const memory = first.events.findLast((event) => event.type === 'memory')?.memory ?? null
+  first.session.close()
+  const second = await openSpokenCall(engine, withDrinks({ memory: JSON.parse(JSON.stringify(memory)) }))
+  t.equal(await second.agentHeard(), 'Would you like tea, Ada?')
+  await second.say(await engine.speak('No.', 'awb'))
+  t.match(await second.next('noted'), { key: 'tea', value: false })
+  second.session.close()
+})
+
+test('on an outbound call the callee speaks first, or has had the time to', async (t) => {
+  const outbound = { direction: 'outbound', script: 'This is the tea house.' } as const
+  const quiet = await openSpokenCall(engine, withDrinks(outbound))
+  await quiet.silence(3900)
+  t.same(quiet.events, [])
+  await quiet.silence(200)
+  t.equal((await quiet.agent()).text, 'This is the tea house.')
+  quiet.session.close()
+  const polite = await openSpokenCall(engine, withDrinks(outbound))
+  await polite.say(await engine.speak('Hello?', 'slt'))
+  t.match(await polite.next('user_text', (event) => event.isFinal), { text: 'hello' })
+  t.equal((await polite.agent()).text, 'This is the tea house.')
+  polite.session.close()
+})
+
+test('without a script the agent says so and ends; instructions alone cannot be followed, which is logged once', async (t) => {
+  const call = await openSpokenCall(engine, callConfig())
+  t.match((await call.agent()).text, /No call script/)
+  await call.next('finished')
+  for (let times = 0; times < 2; times++) {
+    const prompted = await openSpokenCall(engine, callConfig({ instructions: 'You are a pirate.' }))
+    t.match((await prompted.agent()).text, /automated voice that follows written scripts only/)
+    await prompted.next('finished')
+  }
+  t.equal(log.lines.filter(({ message }) => message.includes('cannot follow instructions')).length, 1)
+})
+
+test('what cannot be done is refused at the opening: another language, a script with errors', async (t) => {
+  await t.rejects(
+    engine.open(callConfig({ language: 'de-DE' }), () => undefined),
+    /English only, not "de-DE"/,
+  )
+  const script = 'say Hello.\nask drink (tea | xyzzyx): What?\nend (nowhere): Bye.'
+  await t.rejects(
+    engine.open(withDrinks({ script }), () => undefined),
+    /line 2: the word "xyzzyx" is not in the pronouncing dictionary; line 3: "nowhere" is no next action/,
+  )
+})
+
+test('an unknown voice is replaced by the default one, with a word in the log', async (t) => {
+  const call = await openSpokenCall(engine, callConfig({ worker: { ...callConfig().worker, voiceId: 'marin' } }))
+  await call.agent()
+  t.match(log.lines.at(-1), { level: 'warn', fields: { voiceId: 'marin' } })
+})
+
+test('sixteen calls at once all have their answers understood', async (t) => {
+  const speech = await engine.speak('Yes, please.', 'rms')
+  const calls = await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      const call = await openSpokenCall(engine, withDrinks())
+      await call.agentHeard()
+      await call.agentHeard()
+      await call.say(speech)
+      const { value } = await call.next('noted')
+      call.session.close()
+      return value
+    }),
+  )
+  t.same(
+    calls,
+    Array.from({ length: 16 }, () => true),
+  )
+})
+
+test('an engine is closed twice, and its sessions say nothing any more', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  await engine.close()
+  await engine.close()
+  call.session.close()
+  const said = call.events.length
+  call.session.hear(new Uint8Array(640))
+  call.session.played('item-1')
+  call.session.interrupt(null)
+  call.session.dtmf('1')
+  call.session.close()
+  t.equal(call.events.length, said)
+})

