@@ -25,7 +25,7 @@ export function renderProblem(
 export function renderError(error: unknown, request: Request, requestId: string, log: Log): Response {
   const problem = toProblem(error)
   if (problem) return renderProblem(problem, requestId)
-  const fields = { requestId, method: request.method, path: new URL(request.url).pathname, cause: error }
+  const fields = { requestId, method: request.method, path: new URL(request.url).pathname, error }
   if (databaseUnreachable(error)) {
     log.warn('the database cannot be reached', fields)
     return renderProblem(new Problem('SERVICE_UNAVAILABLE', 'The service is not available. Try again soon.'), requestId)

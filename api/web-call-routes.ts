@@ -25,6 +25,9 @@ export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUr
   })
 }
 
+/** What a proxy on this machine adds: whoever is behind it is not on this machine. */
+const proxyHeaders = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'] as const
+
 /**
  * Takes the place of an integrator's own server, so that no key ever reaches the page. It answers this machine's own browsers and
  * only the page of this very host: neither other sites nor names that were rebound to a loopback address.
@@ -35,7 +38,8 @@ export function addDemoRoute(app: Api, { createWebCall, iceServers, demo }: ApiD
     const host = c.req.header('host') ?? new URL(c.req.url).host
     const origin = c.req.header('origin')
     const own = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
-    if (!isLoopbackAddress(c.env.info.remoteAddress) || !isLoopbackHost(host) || !own)
+    const forwarded = proxyHeaders.some((name) => c.req.header(name) !== undefined)
+    if (forwarded || !isLoopbackAddress(c.env.info.remoteAddress) || !isLoopbackHost(host) || !own)
       throw new Problem('ORIGIN_NOT_ALLOWED', 'The demo answers its own page on this machine only.')
     const allowedOrigins = origin === undefined ? {} : { allowedOrigins: [origin] }
     const created = await createWebCall(demo.accountId, { workerId: demo.workerId, ...allowedOrigins })

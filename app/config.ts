@@ -77,7 +77,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 
 function toConfig(settings: z.infer<typeof Settings>) {
   const loopback = isLoopback(settings.HOST)
-  const embedded = settings.DATABASE_URL === null
+  // A PUBLIC_URL says that a proxy stands before us: then a loopback peer may be anybody.
+  const local = settings.DATABASE_URL === null && loopback && settings.PUBLIC_URL === null
   const dataDir = path.resolve(settings.DATA_DIR)
   return {
     host: settings.HOST,
@@ -97,10 +98,10 @@ function toConfig(settings: z.infer<typeof Settings>) {
     },
     turn: turnOf(settings),
     /** On embedded defaults a receiver on this machine is what a first try has. */
-    webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS ?? (embedded && loopback ? ['127.0.0.1', 'localhost', '::1'] : []),
+    webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS ?? (local ? ['127.0.0.1', 'localhost', '::1'] : []),
     /** Everything on this machine, for this machine: the demo page may open calls without a key, the self-test may run. */
-    demo: embedded && loopback,
-    selfTest: settings.SELF_TEST === 'on' && embedded && loopback,
+    demo: local,
+    selfTest: settings.SELF_TEST === 'on' && local,
     shutdownGrace: settings.SHUTDOWN_GRACE_SECONDS * 1000,
     logLevel: settings.LOG_LEVEL,
   }

@@ -9,6 +9,7 @@ import type { AccountId, CallId, WorkerId } from '../model/ids.ts'
 import type { Fetch, Listener } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
+import { databaseUnreachable } from '../store/database-unreachable.ts'
 import { createSubscription, listSubscriptions } from '../store/subscriptions.ts'
 import { createLeg } from '../voice/audio/leg.ts'
 import { createOpusLibrary } from '../voice/audio/opus.ts'
@@ -50,7 +51,7 @@ export async function openFrontDoor(
     bus,
     createPeer: peers.createPeer,
     createLeg: (callId: CallId, onClosed: () => void) => createLeg({ ...media, callId, onClosed }),
-    errorOf: (error, requestId) => errorBodyOf(problemOf(error, log), requestId),
+    errorOf: (error, requestId) => errorBodyOf(problemOf(error, requestId, log), requestId),
     log,
     clock,
     newRequestId: core.newId,
@@ -90,8 +91,10 @@ function openFetch({ core, config, calls, demo }: Parameters<typeof openFrontDoo
 }
 
 /** What a signaling socket is told of a bug: that there was one, and the request id to find it by. */
-function problemOf(error: unknown, log: Log): Problem {
+function problemOf(error: unknown, requestId: string, log: Log): Problem {
   if (error instanceof Problem) return error
-  log.error('a signaling message failed', { error })
+  log.error('a signaling message failed', { requestId, error })
+  if (databaseUnreachable(error))
+    return new Problem('SERVICE_UNAVAILABLE', 'The service is not available. Try again soon.')
   return new Problem('INTERNAL', 'Something went wrong on our side.')
 }

@@ -1,4 +1,4 @@
-/** Owns a browser's way into its call: a token that works once, and a resume token that is new every time. Only hashes are stored. */
+/** Owns a browser's way into its call: a token that works once, and a resume token that is replaced at every use. Only hashes are stored. */
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { Sql, Transaction } from './sql.ts'
 
@@ -45,12 +45,14 @@ export async function expireToken(sql: Sql, callId: CallId, now: number): Promis
 export async function findByResumeToken(sql: Sql, resumeHash: Buffer): Promise<WebSession | null> {
   const [session] = await sql<WebSession[]>`
     select web_sessions.id, web_sessions.account_id, call_id, allowed_origins
-    from web_sessions join calls on calls.id = call_id where resume_hash = ${resumeHash} and calls.outcome is null`
+    from web_sessions join calls on calls.id = call_id where (resume_hash = ${resumeHash} or previous_resume_hash = ${resumeHash}) and calls.outcome is null`
   return session ?? null
 }
 
-/** True for exactly one of all who try. */
+/** The presented token stays good beside `next` until that one is presented: the client may lose its socket before it reads it. */
 export async function replaceResumeToken(sql: Sql, resumeHash: Buffer, next: Buffer): Promise<boolean> {
-  const taken = await sql`update web_sessions set resume_hash = ${next} where resume_hash = ${resumeHash}`
+  const taken = await sql`
+    update web_sessions set resume_hash = ${next}, previous_resume_hash = ${resumeHash}
+    where resume_hash = ${resumeHash} or previous_resume_hash = ${resumeHash}`
   return taken.count === 1
 }

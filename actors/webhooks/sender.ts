@@ -76,7 +76,7 @@ export function createWebhookSender(deps: {
     }
   }
   function refused(details: string, url: string): FailedSend {
-    deps.log.warn('webhook target refused', { details, personal: { url } })
+    deps.log.warn('webhook target refused', { details, host: URL.canParse(url) ? new URL(url).host : null })
     return failed('refused', details)
   }
   async function end(): Promise<void> {

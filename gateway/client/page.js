@@ -14,7 +14,10 @@ const words = {
 const reasons = new Map([
   ['media_failed', 'No sound could be exchanged. A firewall may block UDP.'],
   ['signaling_lost', 'The connection to the service was lost.'],
-  ['media_lost', 'The sound was interrupted for too long.'],
+  ['media_closed', 'The sound was interrupted for too long.'],
+  ['failed', 'The agent could not take the call.'],
+  ['client_lost', 'The connection to the service was lost for too long.'],
+  ['service_stopping', 'The service is being restarted. Try again in a moment.'],
 ])
 const maxLines = 500
 

@@ -43,6 +43,8 @@ const resumeWindow = 30_000
 const firstRetry = 250
 const slowestRetry = 4000
 const pingInterval = 20_000
+/** After a ping that nothing answers for so long the socket is dead, whatever it looks like. */
+const pongWithin = 5000
 const repeated = ['status', 'transcript', 'interrupted', 'error']
 
 /** Why a call cannot begin; `code` is stable. */
@@ -135,7 +137,8 @@ export function createCall(options) {
   /** Sound may go on without signaling; without sound there is nothing left. */
   function gaveUp() {
     options.onProblem?.({ type: 'SIGNALING_LOST', details: 'The connection to the service was lost.' })
-    if (peer.connectionState !== 'connected') end('signaling_lost')
+    if (peer.connectionState !== 'connected') return end('signaling_lost')
+    tell('connected')
   }
 
   function connectionChanged() {
@@ -234,14 +237,10 @@ function createSignaling({ session }, handlers) {
   let retry = firstRetry
   /** @type {number | undefined} */
   let timer
-  const pings = setInterval(() => isReady && send({ type: 'ping' }), pingInterval)
+  const pulse = createPulse(() => isReady && send({ type: 'ping' }), giveUp)
 
   function open() {
-    const url = new URL(session.signalingUrl)
-    if (resumeToken === null) url.searchParams.set('token', session.token)
-    else url.searchParams.set('resume', resumeToken)
-    if (resumeToken !== null) url.searchParams.set('received', String(received))
-    const opening = new WebSocket(url)
+    const opening = new WebSocket(addressOf(session, resumeToken, received))
     opening.onmessage = ({ data }) => receive(JSON.parse(data))
     opening.onclose = () => opening === socket && dropped()
     socket = opening
@@ -249,6 +248,7 @@ function createSignaling({ session }, handlers) {
 
   /** @param {any} message */
   function receive(message) {
+    pulse.felt()
     if (message.type === 'ready') welcome(message.resumeToken)
     if (repeated.includes(message.type)) received += 1
     handlers.message(message)
@@ -256,22 +256,27 @@ function createSignaling({ session }, handlers) {
 
   /** @param {string} token */
   function welcome(token) {
-    const wasLost = lostAt > 0
     resumeToken = token
     isReady = true
-    lostAt = 0
     retry = firstRetry
     for (const text of waiting.splice(0)) socket?.send(text)
-    if (wasLost) handlers.back()
+    if (lostAt > 0) handlers.back()
+    lostAt = 0
+  }
+
+  function giveUp() {
+    const dead = socket
+    socket = null
+    dead?.close()
+    dropped()
   }
 
   function dropped() {
     isReady = false
+    pulse.felt()
     if (isClosed) return
-    if (lostAt === 0) {
-      lostAt = performance.now()
-      handlers.lost()
-    }
+    if (lostAt === 0) handlers.lost()
+    lostAt ||= performance.now()
     // A token that was refused at the first try does not get better.
     if (resumeToken === null || performance.now() - lostAt > resumeWindow) return handlers.gaveUp()
     timer = setTimeout(open, retry)
@@ -287,11 +292,43 @@ function createSignaling({ session }, handlers) {
 
   function close() {
     isClosed = true
-    clearInterval(pings)
+    pulse.close()
     clearTimeout(timer)
     socket?.close(1000)
   }
   return { open, send, close }
+}
+
+/** @param {WebCallSession} session @param {string | null} resumeToken @param {number} received */
+function addressOf({ signalingUrl, token }, resumeToken, received) {
+  const url = new URL(signalingUrl)
+  if (resumeToken === null) url.searchParams.set('token', token)
+  else url.searchParams.set('resume', resumeToken)
+  if (resumeToken !== null) url.searchParams.set('received', String(received))
+  return url
+}
+
+/**
+ * Tells a socket that is dead from one that is silent: its own close may take minutes to be noticed on a network that is gone.
+ * @param {() => boolean | void} ping False when there is nothing to ping.
+ * @param {() => void} dead
+ */
+function createPulse(ping, dead) {
+  /** @type {number | undefined} */
+  let deadline
+  const felt = () => clearTimeout(deadline)
+  const beating = setInterval(() => {
+    if (ping() === false) return
+    felt()
+    deadline = setTimeout(dead, pongWithin)
+  }, pingInterval)
+  return {
+    felt,
+    close() {
+      clearInterval(beating)
+      felt()
+    },
+  }
 }
 
 /** @param {CallOptions} options */

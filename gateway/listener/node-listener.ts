@@ -49,6 +49,9 @@ export async function listenOnNode(options: ListenerOptions, pingInterval: numbe
   return { driver: 'node', port, close: (graceMs) => (closing ??= shut(graceMs)) }
 }
 
+/** Below what a process may have open by default, so that calls, recordings and the database keep theirs. */
+const maxConnections = 10_000
+
 function createServer(options: ListenerOptions): http.Server {
   const settings: http.ServerOptions = {
     requestTimeout: options.requestTimeout,
@@ -60,8 +63,11 @@ function createServer(options: ListenerOptions): http.Server {
     shouldUpgradeCallback: (incoming) =>
       Object.hasOwn(options.sockets, pathOf(incoming.url ?? '')) && isHandshake(headOf(incoming, options)),
   }
-  if (!options.tls) return http.createServer(settings)
-  return https.createServer({ ...settings, ...options.tls, handshakeTimeout: options.requestTimeout })
+  const server = options.tls
+    ? https.createServer({ ...settings, ...options.tls, handshakeTimeout: options.requestTimeout })
+    : http.createServer(settings)
+  server.maxConnections = maxConnections
+  return server
 }
 
 function bound(server: http.Server, { host, port }: ListenerOptions): Promise<void> {

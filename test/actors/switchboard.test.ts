@@ -233,16 +233,20 @@ test('a job of a call that is over is done, not tried for ever', async (t) => {
   t.same(await shared.sql`select kind from jobs`, [])
 })
 
-test('a resume token works once and is replaced', async (t) => {
+test('a resume token is replaced at every use, and the old one is void once the new one has been used', async (t) => {
   const shared = await openShared(t)
   const node = await openNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node)
   const first = await node.admission.admit(call.token, null)
   if (first instanceof Problem) return t.fail('was not admitted')
+  const lost = await node.admission.resume(first.resumeToken, null)
   const second = await node.admission.resume(first.resumeToken, null)
-  if (second instanceof Problem) return t.fail('could not resume')
+  if (lost instanceof Problem || second instanceof Problem) return t.fail('could not resume')
   t.not(second.resumeToken, first.resumeToken)
+  t.ok((await node.admission.resume(lost.resumeToken, null)) instanceof Problem, 'a token nobody read is replaced too')
+  const third = await node.admission.resume(second.resumeToken, null)
+  t.notOk(third instanceof Problem)
   t.ok((await node.admission.resume(first.resumeToken, null)) instanceof Problem)
   t.equal(second.sessionId, call.sessionId)
 })

@@ -383,7 +383,7 @@ test('every answer', async (t) => {
         const [line, ...more] = lines
         t.same(more, [])
         t.same(line?.level, 'error')
-        t.equal(line?.fields['cause'], cause)
+        t.equal(line?.fields['error'], cause)
         t.equal(line?.fields['requestId'], answer.json.requestId)
         t.notMatch(JSON.stringify(line), /private words/)
       }
@@ -503,6 +503,8 @@ test('the demo session', async (t) => {
     const before = asked.length
     const refused: [Record<string, string>, string][] = [
       [page, '192.0.2.7'],
+      [{ ...page, 'x-forwarded-for': '192.0.2.7' }, '127.0.0.1'],
+      [{ ...page, via: '1.1 proxy' }, '127.0.0.1'],
       [page, '10.0.0.1'],
       [page, '::ffff:192.0.2.7'],
       [page, ''],

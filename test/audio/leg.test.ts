@@ -5,6 +5,7 @@ import { BusNoResponders, subjectsOf, type Bus } from '../../model/bus.ts'
 import { bytesOf, decodeFrame, encodeFrame, samplesOf, type AudioFormat, type Frame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import { LegEvent, LegReply, type LegCommand } from '../../model/leg.ts'
+import { createLegWire } from '../../voice/audio/leg-wire.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
 import { lawOfEncoding } from '../../voice/audio/g711.ts'
@@ -530,4 +531,22 @@ test('a recording that cannot be completed is lost, and the leg closes all the s
   t.same(await command({ type: 'close', epoch: 1, reason: 'done' }), { type: 'closed', recordedMs: null })
   t.equal(closings(), 1)
   t.equal(log.lines.filter(({ level }) => level === 'error').length, 1)
+})
+
+test('a leg that never connects is given up after a minute: its call may be over already', async (t) => {
+  let now = 0
+  const nothing = () => {}
+  const wire = createLegWire({
+    now: () => now,
+    negotiated: nothing,
+    connected: nothing,
+    packet: nothing,
+    disconnected: nothing,
+  })
+  now = 59_000
+  t.equal(wire.lost(), null)
+  now = 60_001
+  t.equal(wire.lost(), 'never connected')
+  wire.handlers.connected('connected')
+  t.equal(wire.lost(), null, 'connected in the last moment, it is not lost')
 })

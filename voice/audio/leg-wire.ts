@@ -27,11 +27,14 @@ export type LegWireDeps = {
   readonly disconnected: RtpTransportHandlers['disconnected']
 }
 
+/** A call that waits for its leg gives up sooner; this ends the leg that nobody waits for any more. */
+const connectedWithin = 60_000
 const firstPacketWithin = 30_000
 const nextPacketWithin = 15_000
 
 export function createLegWire(deps: LegWireDeps): LegWire {
   const { now } = deps
+  const createdAt = now()
   let transport: RtpTransport | null = null
   let connectedAt: number | null = null
   let packetAt: number | null = null
@@ -58,7 +61,7 @@ export function createLegWire(deps: LegWireDeps): LegWire {
     isConnected: () => connectedAt !== null,
     send: (packet) => transport?.send(packet),
     lost() {
-      if (connectedAt === null) return null
+      if (connectedAt === null) return now() - createdAt > connectedWithin ? 'never connected' : null
       if (packetAt === null) return now() - connectedAt > firstPacketWithin ? 'no packet came' : null
       return now() - packetAt > nextPacketWithin ? 'packets stopped coming' : null
     },
