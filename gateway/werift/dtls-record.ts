@@ -2,7 +2,7 @@
 import type { DtlsSocket } from 'werift'
 
 export const contentType = { alert: 21, handshake: 22 } as const
-const clientHello = 1
+const finished = 20
 const version = 0xfefd
 const headerBytes = 13
 
@@ -33,8 +33,11 @@ export function recordsOf(datagram: Buffer): DtlsRecord[] {
   return records
 }
 
-export const isClientHello = (record: DtlsRecord): boolean =>
-  record.type === contentType.handshake && record.epoch === 0 && record.fragment[0] === clientHello
+/** One encrypted Finished and nothing behind it; false for what is not authentic. RFC 6347 §4.2.2: 12 bytes of head, 12 of verify data. */
+export function isFinished(dtls: DtlsSocket, record: DtlsRecord): boolean {
+  const plain = decrypted(dtls, record)
+  return plain?.[0] === finished && plain.length === 24
+}
 
 export type Alert = { readonly fatal: boolean; readonly description: number }
 
@@ -45,8 +48,9 @@ export function readAlert(dtls: DtlsSocket, record: DtlsRecord): Alert | null {
   return level === undefined || description === undefined ? null : { fatal: level === 2, description }
 }
 
-/** A warning close_notify under the keys of the handshake: the peer learns at once that nothing follows. RFC 5246 §7.2.1. */
-export function closeNotifyOf(dtls: DtlsSocket): Buffer {
+/** A warning close_notify under the keys of the handshake: the peer learns at once that nothing follows. RFC 5246 §7.2.1. Null without keys. */
+export function closeNotifyOf(dtls: DtlsSocket): Buffer | null {
+  if (!dtls.cipher.cipher) return null
   const sequenceNumber = ++dtls.dtls.recordSequenceNumber
   const header = { type: contentType.alert, version, epoch: 1, sequenceNumber }
   const fragment = dtls.cipher.cipher.encrypt(dtls.sessionType, Buffer.from([1, 0]), header)

@@ -20,6 +20,7 @@ import { writeAnswer } from '../write-sdp.ts'
 import { callYourself } from './caller.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
 import { openMediaSocket, type Credentials, type MediaSocket } from './media-socket.ts'
+import { createRateLimit } from './rate-limit.ts'
 import { createSecureChannel } from './secure-channel.ts'
 
 export type WeriftPeersOptions = {
@@ -153,10 +154,14 @@ type LinkOptions = {
   readonly handlers: Omit<RtpTransportHandlers, 'negotiated'>
 }
 
+/** Audio has 50 to 100 packets a second; what a caller sends beyond this would cost the others their sound. */
+const packetsPerSecond = 250
+
 /** The path over the shared socket and the secure channel on it. */
 function openLink({ ground, credentials, ssrc, offer, handlers }: LinkOptions): Link {
   const { payloadType, telephoneEventPayloadType } = offer.audio
-  const path = ground.socket.open(credentials, (datagram) => channel.receive(datagram))
+  const mayPass = createRateLimit(packetsPerSecond)
+  const path = ground.socket.open(credentials, (datagram) => mayPass(performance.now()) && channel.receive(datagram))
   const channel = createSecureChannel({
     role: 'server',
     certificate: ground.identity.certificate,
@@ -177,8 +182,11 @@ function openLink({ ground, credentials, ssrc, offer, handlers }: LinkOptions): 
       return datagram !== null
     },
     close() {
-      channel.close()
-      path.close()
+      try {
+        channel.close()
+      } finally {
+        path.close()
+      }
     },
   }
 }

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { DtlsClient, DtlsServer, type RTCCertificate } from 'werift'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import type { Fingerprint } from '../read-sdp.ts'
-import { closeNotifyOf, contentType, isClientHello, readAlert, recordsOf, type DtlsRecord } from './dtls-record.ts'
+import { closeNotifyOf, contentType, isFinished, readAlert, recordsOf, type DtlsRecord } from './dtls-record.ts'
 import { proveCertificate, proveClient } from './prove-peer.ts'
 import { createSrtp, srtpProfiles, type Srtp } from './srtp.ts'
 
@@ -33,12 +33,18 @@ export type SecureChannel = {
   close(): void
 }
 
+/** Of a whole handshake with fragments and retransmissions about a tenth. */
+const maxHandshakeRecords = 300
+/** Each is decrypted to be looked at. */
+const maxRepeatedFlights = 20
+
 /** Beyond every flight: werift's retransmission loops stop at their next step, at the latest 5.5 s later. */
 const noMoreFlights = 99
 
 export function createSecureChannel(options: SecureChannelOptions): SecureChannel {
   const carrier = carrierOf((datagram) => options.send(datagram))
   const dtls = createDtls(options, carrier)
+  const mayPass = createHandshakeGate(dtls)
   let srtp: Srtp | null = null
   let isOver = false
 
@@ -75,9 +81,7 @@ export function createSecureChannel(options: SecureChannelOptions): SecureChanne
 
   function receiveRecord(record: DtlsRecord): void {
     if (record.type === contentType.alert) return receiveAlert(record)
-    // A new hello on an established association would make werift forget its keys.
-    if (srtp && isClientHello(record)) return
-    carrier.onData(record.bytes)
+    if (record.type !== contentType.handshake || mayPass(record, srtp !== null)) carrier.onData(record.bytes)
   }
 
   function receive(datagram: Buffer): void {
@@ -94,8 +98,9 @@ export function createSecureChannel(options: SecureChannelOptions): SecureChanne
 
   function close(): void {
     if (isOver) return
-    if (srtp) options.send(closeNotifyOf(dtls))
+    const farewell = srtp && closeNotifyOf(dtls)
     stop()
+    if (farewell) options.send(farewell)
   }
 
   dtls.onConnect.subscribe(handshakeDone)
@@ -104,6 +109,19 @@ export function createSecureChannel(options: SecureChannelOptions): SecureChanne
     if (dtls instanceof DtlsClient) dtls.connect().catch((error: unknown) => end('failed', reasonOf(error)))
   }
   return { start, receive, protect: (packet) => srtp && srtp.protect(packet), close }
+}
+
+/**
+ * werift keeps every fragment of a message that never completes, and a hello on an established association makes it forget its keys. Once
+ * connected only the peer's Finished may come again, because our last flight was lost (RFC 6347 §4.2.4); before that a handshake has an end.
+ */
+function createHandshakeGate(dtls: DtlsServer | DtlsClient): (record: DtlsRecord, connected: boolean) => boolean {
+  let records = 0
+  let repeated = 0
+  return (record, connected) => {
+    if (!connected) return ++records <= maxHandshakeRecords
+    return record.epoch === 1 && ++repeated <= maxRepeatedFlights && isFinished(dtls, record)
+  }
 }
 
 function createDtls({ role, certificate }: SecureChannelOptions, transport: Carrier): DtlsServer | DtlsClient {

@@ -57,7 +57,24 @@ function sessionOf(dtls: DtlsSocket): SrtpSession {
     profile,
   })
   for (const { cipher } of [session.localContext, session.remoteContext]) keepKeyObjects(cipher)
+  session.remoteContext.updateRolloverCount = countRollover
   return session
+}
+
+type SequenceState = { rolloverCounter: number; rolloverHasProcessed?: boolean; lastSequenceNumber: number }
+
+/**
+ * RFC 3711 Appendix A: the nearest of the three possible counts. werift's own estimate loses it, and with it the call, when more than a hundred
+ * packets are missing around the wrap. It works on a copy that is kept only when the packet proves authentic.
+ */
+function countRollover(sequenceNumber: number, state: SequenceState): void {
+  const { lastSequenceNumber: last } = state
+  const ahead = ((sequenceNumber - last) << 16) >> 16
+  if (state.rolloverHasProcessed && ahead > 0 && sequenceNumber < last) state.rolloverCounter += 1
+  if (state.rolloverHasProcessed && ahead < 0 && sequenceNumber > last && state.rolloverCounter > 0)
+    state.rolloverCounter -= 1
+  state.rolloverHasProcessed = true
+  state.lastSequenceNumber = sequenceNumber
 }
 
 /** node:crypto takes a KeyObject several times faster than bytes, and every packet passes a key. */

@@ -12,12 +12,25 @@ export type Check = {
 export const isStun = (datagram: Buffer): boolean =>
   datagram.length >= 20 && (datagram[0] ?? 255) < 4 && datagram.readUInt32BE(4) === 0x2112a442
 
-/** The receiver's own part of USERNAME, in clear, to find out whose check this is; null for anything but a binding request. */
+/** A check with all its attributes has about 100 bytes; longer ones are made to cost, and parsing them would. */
+const maxCheckBytes = 600
+const bindingRequest = 0x0001
+const usernameType = 0x0006
+
+/**
+ * The receiver's own part of USERNAME, in clear, to find out whose check this is; null for anything but a binding request. Anybody can send
+ * these at any rate, so nothing is parsed but the heads of attributes (RFC 8489 §14) until the user is known.
+ */
 export function checkedUserOf(datagram: Buffer): string | null {
-  const request = parseMessage(datagram)
-  if (!request || request.messageMethod !== methods.BINDING || request.messageClass !== classes.REQUEST) return null
-  const username: unknown = request.getAttributeValue('USERNAME')
-  return typeof username === 'string' ? (username.split(':')[0] ?? null) : null
+  if (datagram.length > maxCheckBytes || datagram.readUInt16BE(0) !== bindingRequest) return null
+  for (let at = 20; at + 4 <= datagram.length;) {
+    const end = at + 4 + datagram.readUInt16BE(at + 2)
+    if (end > datagram.length) return null
+    if (datagram.readUInt16BE(at) === usernameType) return datagram.toString('utf8', at + 4, end).split(':')[0] ?? null
+    // Attributes begin at multiples of four.
+    at = end + ((4 - (end % 4)) % 4)
+  }
+  return null
 }
 
 /** Null when the request was not signed with `password`: such a request gets no answer, so nothing can be bounced off this port. */

@@ -5,8 +5,9 @@ import { test, type Test } from 'tap'
 import { CipherContext, HashAlgorithm, NamedCurveAlgorithm, RTCCertificate, SignatureAlgorithm } from 'werift'
 import { openMediaSocket } from '../../gateway/werift/media-socket.ts'
 import { createFreshPackets, readRtp } from '../../gateway/werift/rtp-wire.ts'
+import { createRateLimit } from '../../gateway/werift/rate-limit.ts'
 import { createSecureChannel, type SecureChannel } from '../../gateway/werift/secure-channel.ts'
-import { makeCheck } from '../../gateway/werift/stun.ts'
+import { checkedUserOf, makeCheck } from '../../gateway/werift/stun.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
@@ -29,6 +30,7 @@ function createPair(server: RTCCertificate, client: RTCCertificate, announced: R
   const heard = Promise.withResolvers<RtpPacket>()
   const clientConnected = Promise.withResolvers<void>()
   const ended: string[] = []
+  const packets: RtpPacket[] = []
   const later = (to: () => SecureChannel) => (datagram: Buffer) => void setImmediate(() => to().receive(datagram))
   const serverEnd: SecureChannel = createSecureChannel({
     role: 'server',
@@ -37,7 +39,10 @@ function createPair(server: RTCCertificate, client: RTCCertificate, announced: R
     ssrc: 1,
     send: later(() => clientEnd),
     connected: () => result.resolve('connected'),
-    packet: (packet) => heard.resolve(packet),
+    packet(packet) {
+      packets.push(packet)
+      heard.resolve(packet)
+    },
     ended(cause, details) {
       ended.push(cause)
       result.resolve(`${cause} ${details}`)
@@ -60,6 +65,7 @@ function createPair(server: RTCCertificate, client: RTCCertificate, announced: R
     result: result.promise,
     clientConnected: clientConnected.promise,
     heard: heard.promise,
+    packets,
     ended,
   }
 }
@@ -90,6 +96,10 @@ test('a connected channel shrugs off forged alerts, new hellos and noise', async
   serverEnd.receive(Buffer.from([21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, ...closeNotify]))
   serverEnd.receive(Buffer.from([21, 254, 253, 0, 1, 0, 0, 0, 0, 0, 9, 0, 26, ...Buffer.alloc(26)]))
   serverEnd.receive(Buffer.from([22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 9, 0, 3, 1, 0, 0]))
+  // A HelloRequest hides the ClientHello behind it in the same record.
+  const [helloRequest, clientHello] = [Buffer.alloc(12), Buffer.from([1, 0, 0, 2, 0, 9, 0, 0, 0, 0, 0, 2, 254, 253])]
+  const hidden = Buffer.concat([helloRequest, clientHello])
+  serverEnd.receive(Buffer.concat([Buffer.from([22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 10, 0, hidden.length]), hidden]))
   const random = createRandom(7)
   for (let round = 0; round < 2000; round += 1)
     serverEnd.receive(Buffer.from(Array.from({ length: random.below(80) }, () => random.below(256))))
@@ -116,6 +126,55 @@ test('a connected channel shrugs off forged alerts, new hellos and noise', async
     serverEnd.protect({ payloadType: 111, marker: false, sequenceNumber: 1, timestamp: 1, payload: Buffer.alloc(1) }),
     null,
   )
+})
+
+test('sound goes on after an outage that hid the wrap of the sequence numbers', async (t) => {
+  const [server, client] = [await newCertificate(), await newCertificate()]
+  const { serverEnd, clientEnd, result, clientConnected, packets } = createPair(server, client, client)
+  t.equal(await result, 'connected')
+  await clientConnected
+  const lost = (sequence: number) => sequence > 65_400 && sequence < 65_536 + 400
+  for (let sequence = 65_300; sequence < 65_536 + 420; sequence += 1) {
+    const datagram = clientEnd.protect({
+      payloadType: 111,
+      marker: false,
+      sequenceNumber: sequence & 0xffff,
+      timestamp: sequence,
+      payload: Buffer.from('x'),
+    })
+    if (datagram && !lost(sequence)) serverEnd.receive(datagram)
+  }
+  t.equal(packets.length, 101 + 20)
+  clientEnd.close()
+})
+
+test('whose check it is, is read from the heads of attributes and from nothing that is made to cost', (t) => {
+  const check = makeCheck({ usernameFragment: 'abcdefgh', password: 'p'.repeat(24) }, 'other').bytes
+  t.equal(checkedUserOf(check), 'abcdefgh')
+  const costly = Buffer.alloc(60_000)
+  check.copy(costly, 0, 0, 20)
+  costly.writeUInt16BE(0x0020, 20)
+  costly.writeUInt16BE(59_000, 22)
+  t.equal(checkedUserOf(costly), null, 'an address of 59,000 bytes is not looked at')
+  t.equal(checkedUserOf(check.subarray(0, 24)), null, 'an attribute that is cut off')
+  const random = createRandom(11)
+  for (let round = 0; round < 5000; round += 1) {
+    const mutated = Buffer.from(check)
+    for (let change = 0; change < 4; change += 1) mutated[20 + random.below(mutated.length - 20)] = random.below(256)
+    const user = checkedUserOf(mutated.subarray(0, 20 + random.below(mutated.length - 19)))
+    if (user !== null && typeof user !== 'string') t.fail('neither a name nor nothing')
+  }
+  t.end()
+})
+
+test('a link takes a second of packets at once and then no more than its rate', (t) => {
+  const mayPass = createRateLimit(250)
+  const passed = (now: number, tries: number) =>
+    Array.from({ length: tries }, () => mayPass(now)).filter(Boolean).length
+  t.equal(passed(1000, 1000), 250)
+  t.equal(passed(1100, 1000), 25)
+  t.equal(passed(900, 1000), 0, 'a clock that stands still gives nothing')
+  t.end()
 })
 
 async function setUpSocket(t: Test) {

@@ -17,7 +17,9 @@ import { printTable, quantile } from './table.ts'
 const defaultCounts = [1, 10, 50]
 /** The meter of late frames looks back 20 s at most: a shorter talk would count the set-up of the calls. */
 const talkMs = 20_000
-const warmUpCalls = 5
+const warmUpCalls = 30
+/** A quantile of fewer is none: calls made and ended one by one fill up the rows of few calls. */
+const firstPacketSamples = 20
 const maxLate = 0.01
 const searchSteps = 4
 const churnCalls = 200
@@ -31,6 +33,8 @@ type Row = {
   readonly late: number
   readonly cpuMsPerCallSecond: number
   readonly rssBytes: number
+  /** Beyond what the process had before the calls of the row. */
+  readonly rssBytesPerCall: number
   readonly echoed: number
   readonly clientLate: number
 }
@@ -65,14 +69,14 @@ export async function benchWeb(arguments_: readonly string[]): Promise<void> {
   }
 }
 
-/** Between the last row that was in time and the first that was not, halved a few times. */
+/** Between the last row that was in time and the first that was not, halved a few times; beyond the last row as long as all were in time. */
 async function reportLimit(rows: readonly Row[], measureAt: (count: number) => Promise<Row>): Promise<void> {
   const inTime = (row: Row): boolean => row.late < maxLate
   let good = Math.max(0, ...rows.filter(inTime).map((row) => row.count))
   let bad = Math.min(...rows.filter((row) => !inTime(row) && row.count > good).map((row) => row.count))
   const tried: string[] = []
-  for (let step = 0; step < searchSteps && bad - good > 2 && Number.isFinite(bad); step++) {
-    const row = await measureAt(Math.round((good + bad) / 2))
+  for (let step = 0; step < searchSteps && bad - good > 2; step++) {
+    const row = await measureAt(Math.round(Number.isFinite(bad) ? (good + bad) / 2 : good * 1.5))
     tried.push(`${row.count}: ${(row.late * 100).toFixed(2)} %`)
     if (inTime(row)) good = row.count
     else bad = row.count
@@ -90,9 +94,11 @@ async function measure(
   count: number,
   ownLateness: () => number,
 ): Promise<Row> {
+  const idle = await bench.read()
+  const single = await placeOneByOne(place, firstPacketSamples - count)
   const calls: LoadedCall[] = []
   for (let index = 0; index < count; index++) calls.push(await place(index === 0))
-  const firsts = await Promise.all(calls.map((call) => call.firstPacketMs))
+  const firsts = [...single, ...(await Promise.all(calls.map((call) => call.firstPacketMs)))]
   await pause(1000)
   const [before, began] = [await bench.read(), performance.now()]
   const packetsBefore = packetsOf(calls)
@@ -112,6 +118,7 @@ async function measure(
     late: after_.lateness.overTenMs,
     cpuMsPerCallSecond: (after_.cpuMs - before.cpuMs) / callSeconds,
     rssBytes: after_.rssBytes,
+    rssBytesPerCall: (after_.rssBytes - idle.rssBytes) / count,
     echoed: (packetsAfter.received - packetsBefore.received) / sent,
     clientLate,
   }
@@ -123,10 +130,20 @@ const toCells = (row: Row): Record<string, string> => ({
   'echo p50/p95/p99 ms': `${inMs(row.echoes, 0.5)} / ${inMs(row.echoes, 0.95)} / ${inMs(row.echoes, 0.99)}`,
   'late >10 ms %': (row.late * 100).toFixed(2),
   'CPU ms per call-second': row.cpuMsPerCallSecond.toFixed(1),
-  'RSS MB': (row.rssBytes / 1e6).toFixed(0),
+  'RSS MB (per call)': `${(row.rssBytes / 1e6).toFixed(0)} (${(row.rssBytesPerCall / 1e6).toFixed(1)})`,
   'echoed %': (row.echoed * 100).toFixed(1),
   'client late %': (row.clientLate * 100).toFixed(2),
 })
+
+async function placeOneByOne(place: (measures: boolean) => Promise<LoadedCall>, count: number): Promise<number[]> {
+  const firsts: number[] = []
+  while (firsts.length < count) {
+    const call = await place(false)
+    firsts.push(await call.firstPacketMs)
+    await call.end()
+  }
+  return firsts
+}
 
 async function reportLeaks(bench: Bench, place: (measures: boolean) => Promise<LoadedCall>): Promise<void> {
   await settled(bench)
