@@ -1,4 +1,4 @@
-/** What is left when the process of a running call is killed: a recording that can be played, and a call that the next process brings to its end. */
+/** What becomes of a running call when its process ends: killed, it leaves a recording and a call for the next process; stopped, it leaves nothing undone. */
 import { execFile, fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { test, type Test } from 'tap'
 import { replay } from '../../actors/call/replay.ts'
 import { newId } from '../../app/core.ts'
-import { toId, type AccountId, type CallId } from '../../model/ids.ts'
+import type { AccountId, CallId } from '../../model/ids.ts'
 import { findCall } from '../../store/calls.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { openDatabase } from '../../store/open-database.ts'
@@ -18,7 +18,7 @@ import { createOpusLibrary } from '../../voice/audio/opus.ts'
 import { createTicker } from '../../voice/audio/ticker.ts'
 import { createFolder } from '../fake/folder.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+import { openFakeWebhookReceiver, type FakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { placeLoadedCall, preparePackets } from '../load/loaded-call.ts'
 
 const run = promisify(execFile)
@@ -32,32 +32,41 @@ async function start(t: Pick<Test, 'teardown'>, dataDir: string): Promise<{ chil
   return { child, url }
 }
 
+/** A process with the service, a receiver of call.ended, and one web call that talks. */
+async function setUp(t: Test) {
+  const dataDir = await createFolder(t)
+  const { child, url } = await start(t, dataDir)
+  const receiver = await openFakeWebhookReceiver(t)
+  const accountId = await subscribe(dataDir, receiver)
+  const ticker = createTicker({ now: () => performance.now(), after: timer })
+  t.teardown(() => ticker.close())
+  const opus = createOpusLibrary()
+  const { talk } = preparePackets(opus)
+  const call = await placeLoadedCall({ url, opus, ticker, packets: talk, measures: false })
+  await call.echoed(talkPackets)
+  return { dataDir, child, receiver, accountId, call }
+}
+
+/** The database ends with the process that started it, so it is opened and closed again. */
+async function subscribe(dataDir: string, receiver: FakeWebhookReceiver): Promise<AccountId> {
+  const { sql, close } = await openDatabase({ databaseUrl: null, dataDir, log: createQuietLog() })
+  const [account] = await sql<{ id: AccountId }[]>`select id from accounts`
+  const accountId = account?.id as AccountId
+  const box = createSecretBox(subkey(await loadAppKey({ appSecret: null, dataDir }), 'secrets'))
+  const request = { eventType: 'call.ended', url: receiver.url('/ended') } as const
+  const subscription = await createSubscription(sql, box, { accountId, request, newId, now: Date.now() })
+  receiver.trust('/ended', subscription.signingSecret ?? '')
+  await close()
+  return accountId
+}
+
 test(
   'a call whose process is killed with -9 keeps its recording and is ended by the next process',
   { timeout: 120_000 },
   async (t) => {
-    const dataDir = await createFolder(t)
-    const first = await start(t, dataDir)
-    const receiver = await openFakeWebhookReceiver(t)
-    const before = await openDatabase({ databaseUrl: null, dataDir, log: createQuietLog() })
-    const [account] = await before.sql<{ id: AccountId }[]>`select id from accounts`
-    const accountId = account?.id as AccountId
-    const box = createSecretBox(subkey(await loadAppKey({ appSecret: null, dataDir }), 'secrets'))
-    const request = { eventType: 'call.ended', url: receiver.url('/ended') } as const
-    const subscription = await createSubscription(before.sql, box, { accountId, request, newId, now: Date.now() })
-    receiver.trust('/ended', subscription.signingSecret ?? '')
-
-    // The database ends with the process that started it; whoever looks at it later opens it again.
-    await before.close()
-
-    const ticker = createTicker({ now: () => performance.now(), after: timer })
-    t.teardown(() => ticker.close())
-    const opus = createOpusLibrary()
-    const { talk } = preparePackets(opus)
-    const call = await placeLoadedCall({ url: first.url, opus, ticker, packets: talk, measures: false })
-    await call.echoed(talkPackets)
-    first.child.kill('SIGKILL')
-    await once(first.child, 'exit')
+    const { dataDir, child, receiver, accountId, call } = await setUp(t)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
     await call.end()
 
     const second = await start(t, dataDir)
@@ -75,10 +84,7 @@ test(
 
     const ended = await receiver.next('call.ended')
     t.match(ended.data, { callId, status: 'completed', recordingAvailable: true })
-    t.match(await findCall(sql, accountId, toId<'call'>(callId) as CallId), {
-      outcome: 'completed',
-      postProcessingStatus: 'completed',
-    })
+    t.match(await findCall(sql, accountId, callId), { outcome: 'completed', postProcessingStatus: 'completed' })
     const log = await listCallEvents(sql, callId)
     t.ok(
       log.some(({ epoch }) => epoch === 2),
@@ -92,6 +98,27 @@ test(
     t.match(stdout, /effects: identical/, 'and so it does from the command line, beside the running service')
     second.child.send('close')
     await once(second.child, 'exit')
+  },
+)
+
+test(
+  'a service that is stopped ends its calls in order: hung up, processed, announced, and only then gone',
+  { timeout: 120_000 },
+  async (t) => {
+    const { dataDir, child, receiver, accountId, call } = await setUp(t)
+    const exit = once(child, 'exit')
+    child.send('close')
+    const ended = await receiver.next('call.ended')
+    t.match(ended.data, { status: 'completed', recordingAvailable: true })
+    await exit
+    await call.end()
+    const { sql, close } = await openDatabase({ databaseUrl: null, dataDir, log: createQuietLog() })
+    t.teardown(close)
+    const { callId } = ended.data as { callId: CallId }
+    t.match(await findCall(sql, accountId, callId), { outcome: 'completed', postProcessingStatus: 'completed' })
+    t.same(await sql`select id from calls where not finished or owner is not null`, [])
+    t.same(await sql`select id from nodes`, [], 'its lease is given back')
+    t.same(await sql`select id from deliveries where status = 'pending'`, [])
   },
 )
 
