@@ -1,6 +1,7 @@
 /** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order on SIGINT or SIGTERM. */
 import process from 'node:process'
 import { createEmbeddedEngine } from '../voice/engines/embedded/engine.ts'
+import { systemClock } from './clock.ts'
 import { readConfig, readEnvironment, WrongSettings, type Config } from './config.ts'
 import { seedDemo, type SeededDemo } from './demo/seed-demo.ts'
 import { createLog } from './log.ts'
@@ -17,7 +18,7 @@ async function main(): Promise<void> {
   const config = readConfig(readEnvironment())
   const log = createLog(config.logLevel)
   print('Parley is starting …')
-  const engine = await createEmbeddedEngine({ log })
+  const engine = await createEmbeddedEngine({ log, clock: systemClock })
   let demo: SeededDemo | null = null
   const seed = async (sql: Parley['sql']) => (config.demo ? (demo = await seedDemo(sql, Date.now())) : null)
   const service = await startParley({ config, log, engines: new Map([['embedded', engine]]), seed })

@@ -1,9 +1,9 @@
 /** Owns the shapes of a call's row as its actor reads and writes it. Times are ms since the epoch. */
 import type { Direction, ProgressStatus, Transport } from '../model/call.ts'
 import type { Customer } from '../model/customer.ts'
-import type { AccountId, CallId, PersonId, WorkerId } from '../model/ids.ts'
+import type { AccountId, CallId, WorkerId } from '../model/ids.ts'
 import type { Json, JsonObject } from '../model/json.ts'
-import type { FailedReason, TerminalStatus } from '../model/outcome.ts'
+import type { PhoneCallFacts } from '../model/phone-call.ts'
 import type { WorkerConfig } from '../model/worker.ts'
 
 /** What is asked for one call alone, on top of its worker: by who created it, or by call.worker_request. */
@@ -31,20 +31,10 @@ export type CallBirthRow = {
   readonly snapshot: Json
 }
 
-export type CallFactsRow = {
-  readonly id: CallId
-  readonly accountId: AccountId
-  readonly workerId: WorkerId
-  readonly direction: Direction
-  readonly transport: Transport
-  readonly progress: ProgressStatus
-  readonly outcome: TerminalStatus | null
-  readonly failedReason: FailedReason | null
-  readonly providerStatus: string | null
-  readonly fromNumber: string | null
-  readonly toNumber: string | null
-  readonly personId: PersonId | null
-  readonly customer: Customer | null
+type Told = Omit<PhoneCallFacts, 'postProcessingStatus' | 'dimensions' | 'nextAction'>
+
+/** What answers tell of a call, and what its actor needs besides. */
+export type CallFactsRow = Told & {
   readonly context: string | null
   readonly metadata: JsonObject | null
   readonly request: CallOverrides
@@ -52,9 +42,6 @@ export type CallFactsRow = {
   readonly recordedMs: number | null
   readonly recordingKey: string | null
   readonly nextAction: { readonly key: string; readonly name: string; readonly data?: JsonObject } | null
-  readonly scheduledAt: number | null
-  readonly startedAt: number | null
-  readonly endedAt: number | null
   /** Of the worker. */
   readonly language: string
   readonly workerConfig: WorkerConfig

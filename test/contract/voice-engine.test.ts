@@ -1,4 +1,5 @@
 /** The rules of the VoiceEngine port, over every engine. An engine comes with a call in which it speaks first and then listens. */
+import { systemClock } from '../../app/clock.ts'
 import { test, type Test } from 'tap'
 import { samplesPerFrame } from '../../model/frame.ts'
 import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
@@ -19,7 +20,7 @@ type Open = () => Promise<Candidate>
 
 const engines: Readonly<Record<string, Open>> = {
   async embedded() {
-    const engine = await createEmbeddedEngine({ log: createQuietLog(), threads: 1 })
+    const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: systemClock, threads: 1 })
     const script =
       'say Welcome. This line is long enough to be cut off.\nask tea (yes/no): Would you like tea?\nend Fine.'
     return {

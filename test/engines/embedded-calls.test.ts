@@ -1,4 +1,5 @@
 /** Calls with the embedded engine, spoken and heard: what a caller can do in them. */
+import { systemClock } from '../../app/clock.ts'
 import { test } from 'tap'
 import type { EngineConfig, EngineEvent } from '../../model/voice-engine.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
@@ -6,7 +7,7 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { callConfig, openSpokenCall } from '../fake/spoken-call.ts'
 
 const log = createQuietLog()
-const engine = await createEmbeddedEngine({ log, threads: 1 })
+const engine = await createEmbeddedEngine({ log, clock: systemClock, threads: 1 })
 
 const drinks = `say Welcome to the tea house. We are open until nine.
 ask tea (yes/no): Would you like tea, {{customer.firstName}}?

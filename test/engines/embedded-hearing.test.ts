@@ -14,7 +14,7 @@ import { trimmed } from '../../voice/engines/embedded/trim.ts'
 import { createVoiceActivity, levelOf, type SpeechEvent } from '../../voice/engines/embedded/voice-activity.ts'
 import { createVoiceDetectors } from '../../voice/engines/embedded/voice-detector.ts'
 import { rewriteTruncations } from '../../voice/engines/embedded/wasm-truncation.ts'
-import { systemClock } from '../fake/system-clock.ts'
+import { systemClock } from '../../app/clock.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 

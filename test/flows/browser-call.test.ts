@@ -1,4 +1,5 @@
 /** The whole way: a page in Chromium calls the demo worker with a spoken WAV as microphone, on the real service with the embedded engine. */
+import { systemClock } from '../../app/clock.ts'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Page } from 'playwright-core'
@@ -93,7 +94,7 @@ test(
   'a person calls from the page, is heard and answered, loses the socket, comes back and hangs up',
   { skip, timeout: 180_000 },
   async (t) => {
-    const engine = await createEmbeddedEngine({ log: createQuietLog() })
+    const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: systemClock })
     t.teardown(() => engine.close())
     const { service, demo, database, apiKey } = await openService(t, engine)
     const receiver = await openFakeWebhookReceiver(t)

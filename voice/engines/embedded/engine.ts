@@ -27,7 +27,7 @@ export type EmbeddedEngine = VoiceEngine & {
 
 type Deps = {
   readonly log: Log
-  readonly clock?: Clock
+  readonly clock: Clock
   /** Hearing threads; there is one speaking thread besides. */
   readonly threads?: number
 }
@@ -41,7 +41,7 @@ const promptOnly =
 
 /** Resolves when all threads are ready: about a second. */
 export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> {
-  const { log, clock = createClock(), threads = availableParallelism() > 2 ? 2 : 1 } = deps
+  const { log, clock, threads = availableParallelism() > 2 ? 2 : 1 } = deps
   await using closing = new AsyncDisposableStack()
   const hearing = createHearing({ clock, log, threads }).then((opened) => closing.adopt(opened, () => opened.close()))
   const speaker = createSpeaker({ clock, log }).then((opened) => closing.adopt(opened, () => opened.close()))
@@ -122,16 +122,5 @@ function createNotices(log: Log): (message: string) => void {
     if (told.has(message)) return
     told.add(message)
     log.info(message)
-  }
-}
-
-/** Its timers keep nothing alive: the threads do. */
-function createClock(): Clock {
-  return {
-    now: () => Date.now(),
-    after(ms, action) {
-      const timer = setTimeout(action, ms).unref()
-      return () => clearTimeout(timer)
-    },
   }
 }
