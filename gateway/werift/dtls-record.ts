@@ -5,6 +5,9 @@ export const contentType = { alert: 21, handshake: 22 } as const
 const finished = 20
 const version = 0xfefd
 const headerBytes = 13
+const messageHeaderBytes = 12
+/** Beyond every MTU. A fragment that werift keeps would keep the memory of its whole datagram. */
+const maxDatagramBytes = 4096
 
 export type DtlsRecord = {
   readonly type: number
@@ -15,8 +18,9 @@ export type DtlsRecord = {
   readonly bytes: Buffer
 }
 
-/** The whole records of a datagram; a cut-off rest is ignored. */
+/** The whole records of a datagram; a cut-off rest is ignored, and so is a datagram larger than any network carries. */
 export function recordsOf(datagram: Buffer): DtlsRecord[] {
+  if (datagram.length > maxDatagramBytes) return []
   const records: DtlsRecord[] = []
   for (let at = 0; at + headerBytes <= datagram.length;) {
     const end = at + headerBytes + datagram.readUInt16BE(at + 11)
@@ -36,7 +40,17 @@ export function recordsOf(datagram: Buffer): DtlsRecord[] {
 /** One encrypted Finished and nothing behind it; false for what is not authentic. RFC 6347 §4.2.2: 12 bytes of head, 12 of verify data. */
 export function isFinished(dtls: DtlsSocket, record: DtlsRecord): boolean {
   const plain = decrypted(dtls, record)
-  return plain?.[0] === finished && plain.length === 24
+  // The lengths are looked at too: an empty fragment would leave room for a hello behind it.
+  return plain?.length === 24 && plain[0] === finished && plain.readUIntBE(1, 3) === 12 && plain.readUIntBE(9, 3) === 12
+}
+
+/** Whether all messages of a handshake record in clear announce at most `maxBytes`: werift allocates what a fragment announces, up to 16 MB. */
+export function announcesAtMost({ fragment }: DtlsRecord, maxBytes: number): boolean {
+  for (let at = 0; at < fragment.length; at += messageHeaderBytes + fragment.readUIntBE(at + 9, 3)) {
+    const isCut = at + messageHeaderBytes > fragment.length
+    if (isCut || fragment.readUIntBE(at + 1, 3) > maxBytes) return false
+  }
+  return true
 }
 
 export type Alert = { readonly fatal: boolean; readonly description: number }

@@ -56,7 +56,7 @@ export function createWeriftPeers(options: WeriftPeersOptions): WeriftPeers {
 
   function createPeer(handlers: RtpTransportHandlers): WebPeer {
     const hosts = () => hostsOf(options)
-    const peer = createWeriftPeer({ handlers, hosts, prepare, closed: () => peers.delete(peer) })
+    const peer = createWeriftPeer({ handlers, hosts, prepare, log: options.log, closed: () => peers.delete(peer) })
     peers.add(peer)
     return peer
   }
@@ -84,6 +84,7 @@ async function openGround(options: WeriftPeersOptions): Promise<Ground> {
 }
 
 type PeerOptions = {
+  readonly log: Log
   readonly handlers: RtpTransportHandlers
   hosts(): readonly string[]
   prepare(): Promise<Ground>
@@ -109,7 +110,8 @@ function createWeriftPeer(options: PeerOptions): WebPeer {
   function answer(offer: RemoteDescription, ground: Ground): string {
     const credentials = newCredentials()
     const ssrc = randomInt(1, 2 ** 32)
-    link = openLink({ ground, credentials, ssrc, offer, handlers: { ...options.handlers, packet, disconnected } })
+    const handlers = { ...options.handlers, packet, disconnected }
+    link = openLink({ ground, log: options.log, credentials, ssrc, offer, handlers })
     options.handlers.negotiated(offer.audio)
     const candidates = options.hosts().map((address) => ({ address, port: ground.socket.port }))
     return writeAnswer(offer, { ...credentials, fingerprint: ground.identity.fingerprint, candidates, ssrc })
@@ -135,8 +137,11 @@ function createWeriftPeer(options: PeerOptions): WebPeer {
 
   function release(): void {
     isOver = true
-    link?.close()
-    options.closed()
+    try {
+      link?.close()
+    } finally {
+      options.closed()
+    }
   }
 
   const stats = (): TransportStats => ({ ...counts })
@@ -147,6 +152,7 @@ function createWeriftPeer(options: PeerOptions): WebPeer {
 type Link = { send(packet: RtpPacket): boolean; close(): void }
 
 type LinkOptions = {
+  readonly log: Log
   readonly ground: Ground
   readonly credentials: Credentials
   readonly ssrc: number
@@ -158,10 +164,14 @@ type LinkOptions = {
 const packetsPerSecond = 250
 
 /** The path over the shared socket and the secure channel on it. */
-function openLink({ ground, credentials, ssrc, offer, handlers }: LinkOptions): Link {
+function openLink({ ground, log, credentials, ssrc, offer, handlers }: LinkOptions): Link {
   const { payloadType, telephoneEventPayloadType } = offer.audio
   const mayPass = createRateLimit(packetsPerSecond)
-  const path = ground.socket.open(credentials, (datagram) => mayPass(performance.now()) && channel.receive(datagram))
+  let dropped = 0
+  const path = ground.socket.open(credentials, (datagram) => {
+    if (mayPass(performance.now())) channel.receive(datagram)
+    else dropped += 1
+  })
   const channel = createSecureChannel({
     role: 'server',
     certificate: ground.identity.certificate,
@@ -186,6 +196,7 @@ function openLink({ ground, credentials, ssrc, offer, handlers }: LinkOptions): 
         channel.close()
       } finally {
         path.close()
+        if (dropped > 0) log.warn('datagrams above the rate were dropped', { dropped })
       }
     },
   }

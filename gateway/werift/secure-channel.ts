@@ -6,7 +6,15 @@ import type { AddressInfo } from 'node:net'
 import { DtlsClient, DtlsServer, type RTCCertificate } from 'werift'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import type { Fingerprint } from '../read-sdp.ts'
-import { closeNotifyOf, contentType, isFinished, readAlert, recordsOf, type DtlsRecord } from './dtls-record.ts'
+import {
+  announcesAtMost,
+  closeNotifyOf,
+  contentType,
+  isFinished,
+  readAlert,
+  recordsOf,
+  type DtlsRecord,
+} from './dtls-record.ts'
 import { proveCertificate, proveClient } from './prove-peer.ts'
 import { createSrtp, srtpProfiles, type Srtp } from './srtp.ts'
 
@@ -35,6 +43,8 @@ export type SecureChannel = {
 
 /** Of a whole handshake with fragments and retransmissions about a tenth. */
 const maxHandshakeRecords = 300
+/** Of one message, in bytes; a long chain of certificates has about 6,000. */
+const maxMessageBytes = 16_384
 /** Each is decrypted to be looked at. */
 const maxRepeatedFlights = 20
 
@@ -98,9 +108,9 @@ export function createSecureChannel(options: SecureChannelOptions): SecureChanne
 
   function close(): void {
     if (isOver) return
-    const farewell = srtp && closeNotifyOf(dtls)
+    const wasConnected = srtp !== null
     stop()
-    if (farewell) options.send(farewell)
+    if (wasConnected) sayGoodbye(dtls, options.send)
   }
 
   dtls.onConnect.subscribe(handshakeDone)
@@ -119,8 +129,19 @@ function createHandshakeGate(dtls: DtlsServer | DtlsClient): (record: DtlsRecord
   let records = 0
   let repeated = 0
   return (record, connected) => {
-    if (!connected) return ++records <= maxHandshakeRecords
-    return record.epoch === 1 && ++repeated <= maxRepeatedFlights && isFinished(dtls, record)
+    const isPlain = record.epoch === 0
+    if (connected) return !isPlain && ++repeated <= maxRepeatedFlights && isFinished(dtls, record)
+    if (++records > maxHandshakeRecords) return false
+    return isPlain ? announcesAtMost(record, maxMessageBytes) : isFinished(dtls, record)
+  }
+}
+
+function sayGoodbye(dtls: DtlsServer | DtlsClient, send: (datagram: Buffer) => void): void {
+  try {
+    const farewell = closeNotifyOf(dtls)
+    if (farewell) send(farewell)
+  } catch {
+    // A courtesy: whatever state werift's cipher is in, closing must free everything. The peer then notices the silence.
   }
 }
 
