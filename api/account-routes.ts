@@ -2,21 +2,30 @@
 import { createRoute } from '@hono/zod-openapi'
 import { Account, toAccount } from '../model/account.ts'
 import { findAccount } from '../store/accounts.ts'
-import { notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
+import { existing } from './existing.ts'
 import { answerOf, named, security } from './openapi.ts'
+
+const accountExample: Account = {
+  id: '01980a5e-7c1b-7d2e-9f10-2b3c4d5e6f70',
+  name: 'Acme',
+  slug: 'acme',
+  createdAt: '2026-01-01T12:00:00.000Z',
+  updatedAt: '2026-01-01T12:00:00.000Z',
+}
 
 const getCurrent = createRoute({
   method: 'get',
   path: '/v1/accounts/current',
   security,
-  responses: answerOf(named('Account', Account), 'The account the key belongs to.'),
+  tags: ['Accounts'],
+  operationId: 'getCurrentAccount',
+  summary: 'Get the account of the key',
+  responses: answerOf(named('Account', Account), 'The account the key belongs to.', accountExample),
 })
 
 export function addAccountRoutes(app: Api, { sql }: ApiDeps): void {
   app.openapi(getCurrent, async (c) => {
-    const account = await findAccount(sql, c.get('accountId'))
-    if (!account) throw notFound()
-    return c.json(toAccount(account), 200)
+    return c.json(toAccount(existing(await findAccount(sql, c.get('accountId')))), 200)
   })
 }

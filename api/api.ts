@@ -2,30 +2,51 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Fetch } from '../model/listener.ts'
 import { issuesOf, Problem } from '../model/problem.ts'
+import { createAccessLog } from './access-log.ts'
 import { addAccountRoutes } from './account-routes.ts'
 import { createAllowedMethods } from './allowed-methods.ts'
 import { authenticate, notFound } from './authenticate.ts'
-import type { Api, ApiDeps, ApiEnv } from './deps.ts'
+import { addDeliveryRoutes } from './delivery-routes.ts'
+import type { Api, ApiDeps, ApiEnv, Middleware } from './deps.ts'
+import { addDocsRoutes } from './docs-routes.ts'
+import { addDocumentRoutes } from './document-routes.ts'
 import { addHealthRoute } from './health-route.ts'
+import { addKeyRoutes } from './key-routes.ts'
+import { addListCallsRoute } from './list-calls-route.ts'
 import { addOpenApi } from './openapi.ts'
+import { addPersonRoutes } from './person-routes.ts'
 import { addPhoneCallRoutes } from './phone-call-routes.ts'
+import { addPlaceCallRoutes } from './place-call-routes.ts'
+import { createRequestLimit, setRateLimitHeaders, type RequestLimit } from './rate-limit.ts'
+import { recordingsPath } from './recording-link.ts'
 import { addRecordingRoutes } from './recording-routes.ts'
 import { renderError, renderProblem } from './render.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
 import { addSubscriptionRoutes } from './subscription-routes.ts'
+import { addToolRoutes } from './tool-routes.ts'
+import { addTrunkRoutes } from './trunk-routes.ts'
 import { addDemoRoute, addWebCallRoutes } from './web-call-routes.ts'
+import { describeWebhooks } from './webhook-descriptions.ts'
+import { addWorkerManagementRoutes } from './worker-management-routes.ts'
 import { addWorkerRoutes } from './worker-routes.ts'
 
 /** What one answer lists at most: a body of a mebibyte has room for a hundred thousand mistakes. */
 const maxIssues = 50
 
-/** The answer never throws and always carries `x-request-id`. Needs a body bounded by its listener; see renderTooLarge. */
-export function createApi(deps: ApiDeps): Fetch {
-  const app = createApp(deps)
+/**
+ * The answer never throws and always carries `x-request-id`. Needs a body bounded by its listener; see renderTooLarge, which counts by the
+ * same `limit`.
+ */
+export function createApi(deps: ApiDeps, limit = createRequestLimit(deps.rateLimits, deps.clock)): Fetch {
+  const app = createApp(deps, limit)
+  const logAccess = createAccessLog(deps)
   return async (request, info) => {
-    const requestId = requestIdOf(request, deps.newId)
-    const response = await respond(app, request, { info, requestId }, deps)
-    return withStandardHeaders(response, request, requestId)
+    const began = deps.clock.now()
+    const env = { info, requestId: requestIdOf(request, deps.newId), charged: null }
+    const response = await respond(app, request, env, deps)
+    setRateLimitHeaders(response, env.charged)
+    logAccess(request, env, began, response.status)
+    return withStandardHeaders(response, request, env.requestId)
   }
 }
 
@@ -38,30 +59,55 @@ async function respond(app: Api, request: Request, env: ApiEnv['Bindings'], deps
   }
 }
 
-function createApp(deps: ApiDeps): Api {
+function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
       if (!result.success) throw invalid(issuesOf(result.error))
     },
   })
   app.onError((error, c) => renderError(error, c.req.raw, c.env.requestId, deps.log))
-  app.use('/v1/*', authenticate(deps))
-  addHealthRoute(app, deps)
+  app.use('/v1/*', authenticate(deps, limit))
+  for (const path of openPaths) app.use(path, chargeAddress(limit))
+  // Who floods everything else from behind a load balancer must not make it believe that the service is ill.
+  app.use('/health', chargeAddress(limit, 'health '))
   addDemoRoute(app, deps)
+  addDocsRoutes(app)
   addAccountRoutes(app, deps)
+  addKeyRoutes(app, deps)
   addWorkerRoutes(app, deps)
+  addWorkerManagementRoutes(app, deps)
+  addToolRoutes(app, deps)
   addPhoneCallRoutes(app, deps)
+  addListCallsRoute(app, deps)
+  addPlaceCallRoutes(app, deps)
   addWebCallRoutes(app, deps)
   addSubscriptionRoutes(app, deps)
+  addDeliveryRoutes(app, deps)
   addRecordingRoutes(app, deps)
+  addPersonRoutes(app, deps)
+  addDocumentRoutes(app, deps)
+  addTrunkRoutes(app, deps)
+  addHealthRoute(app, deps)
+  describeWebhooks(app)
   addOpenApi(app, deps)
-  answerTheRest(app)
+  answerTheRest(app, limit)
   return app
 }
 
-function answerTheRest(app: Api): void {
+/** What is answered without a key. Paths that are nothing are charged where they end, in answerTheRest. */
+const openPaths = ['/openapi.json', '/docs/*', '/demo/*', `${recordingsPath}/*`]
+
+const chargeAddress =
+  (limit: RequestLimit, purpose?: string): Middleware =>
+  (c, next) => {
+    limit.chargeAddress(c.env, purpose)
+    return next()
+  }
+
+function answerTheRest(app: Api, limit: RequestLimit): void {
   const allowedMethods = createAllowedMethods(app.routes)
   app.notFound((c) => {
+    if (c.env.charged === null && !c.get('accountId')) limit.chargeAddress(c.env)
     const allowed = allowedMethods(c.req.path)
     if (allowed.length === 0) return renderProblem(notFound(), c.env.requestId)
     const problem = new Problem('METHOD_NOT_ALLOWED', `Here only ${allowed.join(', ')}.`)

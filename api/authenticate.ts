@@ -2,10 +2,13 @@
  * Owns who may ask: the API key, and that a key reaches nothing outside of its own account. What belongs to another account answers
  * exactly like what does not exist. decisions.md, Identity, accounts, keys.
  */
-import { toId, type Id } from '../model/ids.ts'
+import { toId, type CallId, type Id } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
-import { findAccountByKey } from '../store/api-keys.ts'
+import { createKeyLookup, type KeyOwner } from '../store/api-keys.ts'
+import type { CallRow } from '../store/calls.ts'
+import { createKeyAndCallLookup } from '../store/key-and-call.ts'
 import type { ApiDeps, Middleware } from './deps.ts'
+import type { RequestLimit } from './rate-limit.ts'
 import { recordingsPath } from './recording-link.ts'
 
 export const notFound = (): Problem => new Problem('NOT_FOUND', 'No such resource.')
@@ -17,21 +20,53 @@ export function idOf<Kind extends string>(segment: string): Id<Kind> {
   return id
 }
 
+type Identified = { readonly owner: KeyOwner; readonly call?: CallRow | null }
+
 /** Comes before any routing, so that without a key nothing can be learned, not even which paths exist. Recordings have a signature instead. */
-export function authenticate({ sql, clock }: Pick<ApiDeps, 'sql' | 'clock'>): Middleware {
+export function authenticate({ sql, clock }: Pick<ApiDeps, 'sql' | 'clock'>, limit: RequestLimit): Middleware {
+  const now = (): number => clock.now()
+  const findOwner = createKeyLookup(sql, now)
+  const findOwnerAndCall = createKeyAndCallLookup(sql, now)
+  const identify = async (key: string, path: string): Promise<Identified | null> => {
+    const callId = callIdOf(path)
+    if (callId !== null) return findOwnerAndCall(key, callId)
+    const owner = await findOwner(key)
+    return owner && { owner }
+  }
   return async (c, next) => {
     if (c.req.path.startsWith(`${recordingsPath}/`)) return next()
     const key = c.req.header('x-api-key')
-    const found = key === undefined ? null : await findAccountByKey(sql, key, clock.now())
-    if (!found) throw new Problem('UNAUTHORIZED', 'Send a valid API key in the header x-api-key.')
-    c.set('accountId', found.accountId)
+    limit.beforeKey(c.env, key)
+    const found = key === undefined ? null : await identify(key, c.req.path)
+    if (key === undefined || !found) {
+      limit.wrongKey(c.env, key)
+      throw new Problem('UNAUTHORIZED', 'Send a valid API key in the header x-api-key.')
+    }
+    const { owner, call } = found
+    limit.goodKey(c.env, key, owner.accountId)
+    c.set('accountId', owner.accountId)
+    if (call !== undefined) c.set('call', call)
     return next()
   }
+}
+
+const beforeAccount = '/v1/accounts/'
+const beforeCall = '/phone-calls/'
+const idLength = 36
+
+/** Of a path that names a call and nothing below it: such a call is read together with the key. */
+function callIdOf(path: string): CallId | null {
+  const at = beforeAccount.length + idLength
+  const from = at + beforeCall.length
+  if (path.length !== from + idLength || !path.startsWith(beforeCall, at)) return null
+  return toId<'call'>(path.slice(from))
 }
 
 /** Of every route below `/v1/accounts/{accountId}`, before its body is looked at. */
 export const ownAccountOnly: Middleware = async (c, next) => {
   const { accountId } = c.req.param() as { accountId?: string }
-  if (accountId === undefined || toId<'account'>(accountId) !== c.get('accountId')) throw notFound()
+  const own = c.get('accountId')
+  // An id may be written in upper case.
+  if (accountId !== own && (accountId === undefined || toId<'account'>(accountId) !== own)) throw notFound()
   return next()
 }

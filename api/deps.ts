@@ -6,23 +6,24 @@ import type { Clock } from '../model/clock.ts'
 import type { AccountId, NewId, WorkerId } from '../model/ids.ts'
 import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
+import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
+import type { Toolbox } from '../model/tool.ts'
+import type { Trunks } from '../model/trunk.ts'
 import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
-import type { SubscriptionRequest, WebhookSubscription } from '../model/webhook.ts'
+import type { Subscriptions } from '../model/webhook.ts'
+import type { CallRow } from '../store/calls.ts'
 import type { Sql } from '../store/sql.ts'
-
-/** Webhook subscriptions need a key to seal their secrets with, which the API has no business to know. */
-export type Subscriptions = {
-  /** Throws Problem VALIDATION_FAILED for a worker the account has not got. */
-  create(accountId: AccountId, request: SubscriptionRequest): Promise<WebhookSubscription>
-  /** With a worker: only those of this worker. */
-  list(accountId: AccountId, workerId: WorkerId | null): Promise<WebhookSubscription[]>
-}
+import type { Budget, RateLimits } from './rate-limit.ts'
 
 export type ApiDeps = {
   readonly sql: Sql
   readonly createWebCall: CreateWebCall
+  readonly createPhoneCall: CreatePhoneCall
+  readonly endCall: EndCall
+  readonly tools: Toolbox
   readonly subscriptions: Subscriptions
+  readonly trunks: Trunks
   readonly recordings: RecordingStore
   /** Signs links to recordings. A KeyObject: a raw key costs several times as much at every use. */
   readonly recordingUrlKey: KeyObject
@@ -32,15 +33,25 @@ export type ApiDeps = {
   readonly publicUrl: string | null
   /** Whose agent the page at `/` calls without a key. Given only where the listener is bound to a loopback address. */
   readonly demo: { readonly accountId: AccountId; readonly workerId: WorkerId } | null
+  readonly rateLimits: RateLimits
   readonly log: Log
   readonly clock: Clock
   readonly newId: NewId
 }
 
 export type ApiEnv = {
-  Bindings: { readonly info: RequestInfo; readonly requestId: string }
+  Bindings: {
+    readonly info: RequestInfo
+    readonly requestId: string
+    /** Whom this request was charged to so far: what the answer tells of. */
+    charged: Budget | null
+  }
   /** Of the key; set for everything that asks for one. */
-  Variables: { accountId: AccountId }
+  Variables: {
+    accountId: AccountId
+    /** The call of this account that the path names, null when it has none; unset where it was not read together with the key. */
+    call?: CallRow | null
+  }
 }
 
 export type Api = OpenAPIHono<ApiEnv>

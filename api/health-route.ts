@@ -1,17 +1,29 @@
 /** Owns the answer to load balancers: alive while the database answers in time. */
+import { createRoute, z } from '@hono/zod-openapi'
 import { Problem } from '../model/problem.ts'
 import type { Api, ApiDeps } from './deps.ts'
+import { answerOf, named } from './openapi.ts'
 
 const patience = 2_000
 
+const get = createRoute({
+  method: 'get',
+  path: '/health',
+  security: [],
+  tags: ['Health'],
+  operationId: 'getHealth',
+  summary: 'Ask whether the service can work',
+  responses: answerOf(named('Health', z.object({ status: z.literal('ok') })), 'It can; otherwise the answer is 503.'),
+})
+
 export function addHealthRoute(app: Api, { sql, clock }: ApiDeps): void {
-  app.get('/health', async (c) => {
+  app.openapi(get, async (c) => {
     const { promise: late, resolve } = Promise.withResolvers<'late'>()
     const cancel = clock.after(patience, () => resolve('late'))
     try {
       const first = await Promise.race([sql`select 1`, late])
       if (first === 'late') throw new Problem('SERVICE_UNAVAILABLE', 'The database does not answer.')
-      return c.json({ status: 'ok' }, 200)
+      return c.json({ status: 'ok' as const }, 200)
     } finally {
       cancel()
     }

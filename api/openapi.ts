@@ -1,8 +1,9 @@
-/** Owns the words of the OpenAPI document: named schemas, the answers every route has, the document itself (3.1, at /openapi.json). */
+/** Owns the words that routes describe themselves with, and the OpenAPI document at /openapi.json. */
 import { z } from '@hono/zod-openapi'
 import { Json } from '../model/json.ts'
 import { ErrorBody } from '../model/problem.ts'
 import type { Api, ApiDeps } from './deps.ts'
+import { completeDocument, errorResponses, standardHeaders } from './openapi-document.ts'
 
 const keyScheme = 'apiKey'
 export const security = [{ [keyScheme]: [] }]
@@ -16,32 +17,35 @@ export function named<Schema extends z.ZodType>(name: string, schema: Schema): S
 }
 
 /** What a route answers when all is well. */
-export const answerOf = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
-  200: { description, content: { 'application/json': { schema } } },
+export const answerOf = <Schema extends z.ZodType>(schema: Schema, description: string, example?: unknown) => ({
+  200: { description, content: { 'application/json': { schema, ...(example !== undefined && { example }) } } },
 })
 
-export const bodyOf = <Schema extends z.ZodType>(schema: Schema) => ({
+export const noContentOf = (description: string) => ({ 204: { description } })
+
+/** Beside answerOf, where the state of a resource may forbid what is asked. The other errors follow from the shape of a route. */
+export const conflict = { 409: { $ref: '#/components/responses/Conflict' } } as const
+
+export const bodyOf = <Schema extends z.ZodType>(schema: Schema, example?: unknown) => ({
   required: true,
-  content: { 'application/json': { schema } },
+  content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
 })
 
 export function addOpenApi(app: Api, { publicUrl }: ApiDeps): void {
   describeJson()
-  const error = app.openAPIRegistry.register('Error', named('Error', ErrorBody))
-  app.openAPIRegistry.registerComponent('responses', 'Error', {
-    description: 'Any error; `type` is stable.',
-    content: { 'application/json': { schema: error as never } },
-  })
-  app.openAPIRegistry.registerComponent('securitySchemes', keyScheme, {
-    type: 'apiKey',
-    in: 'header',
-    name: 'x-api-key',
-  })
+  registerComponents(app)
   let text: string | null = null
   app.get('/openapi.json', (c) => {
     text ??= JSON.stringify(documentOf(app, publicUrl ?? '/'))
     return c.body(text, 200, { 'content-type': 'application/json', 'cache-control': 'no-cache' })
   })
+}
+
+function registerComponents({ openAPIRegistry: registry }: Api): void {
+  registry.register('Error', named('Error', ErrorBody))
+  for (const [name, response] of Object.entries(errorResponses)) registry.registerComponent('responses', name, response)
+  for (const [name, header] of Object.entries(standardHeaders)) registry.registerComponent('headers', name, header)
+  registry.registerComponent('securitySchemes', keyScheme, { type: 'apiKey', in: 'header', name: 'x-api-key' })
 }
 
 function documentOf(app: Api, url: string) {
@@ -54,10 +58,7 @@ function documentOf(app: Api, url: string) {
     },
     servers: [{ url }],
   })
-  const operations = Object.values(document.paths ?? {}).flatMap((path) => [path.get, path.post])
-  for (const operation of operations)
-    if (operation) operation.responses = { ...operation.responses, default: { $ref: '#/components/responses/Error' } }
-  return document
+  return completeDocument(document)
 }
 
 /** The library would follow this recursive schema for ever. */

@@ -8,35 +8,50 @@ import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named, security } from './openapi.ts'
 import { publicUrlOf } from './public-url.ts'
+import { readyJson } from './ready-json.ts'
 import { linkLifetime, recordingLinkOf } from './recording-link.ts'
 
 const phoneCall = '/v1/accounts/{accountId}/phone-calls/{phoneCallId}'
-const middleware = [ownAccountOnly]
+const shared = { security, tags: ['Phone calls'], middleware: [ownAccountOnly] }
 const params = z.object({ accountId: z.string(), phoneCallId: z.string() })
 
+export const phoneCallExample: PhoneCall = {
+  id: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7081',
+  status: 'scheduled',
+  direction: 'outbound',
+  postProcessingStatus: 'none',
+  toNumber: '+4930123456',
+  customer: { type: 'customer', firstName: 'Ada', externalId: 'crm-7' },
+  workerId: '01980a5e-8a11-7b4d-9c32-4d5e6f708192',
+  scheduledAt: '2026-12-01T08:30:00.000Z',
+}
+
 const get = createRoute({
+  ...shared,
   method: 'get',
   path: phoneCall,
-  security,
-  middleware,
+  operationId: 'getPhoneCall',
+  summary: 'Get a call',
   request: { params },
-  responses: answerOf(named('PhoneCall', PhoneCall), 'The call.'),
+  responses: answerOf(named('PhoneCall', PhoneCall), 'The call.', phoneCallExample),
 })
 
 const getTranscript = createRoute({
+  ...shared,
   method: 'get',
   path: `${phoneCall}/transcript`,
-  security,
-  middleware,
+  operationId: 'getPhoneCallTranscript',
+  summary: 'Get the transcript of a call',
   request: { params },
   responses: answerOf(z.array(named('TranscriptSegment', TranscriptSegment)), 'What was said, in order.'),
 })
 
 const getAudioUrl = createRoute({
+  ...shared,
   method: 'get',
   path: `${phoneCall}/audio/url`,
-  security,
-  middleware,
+  operationId: 'getPhoneCallAudioUrl',
+  summary: 'Get a link to the recording of a call',
   request: { params },
   responses: answerOf(named('AudioDownload', AudioDownload), 'A link to the recording, good for 15 minutes.'),
 })
@@ -50,8 +65,10 @@ export function addPhoneCallRoutes(app: Api, deps: ApiDeps): void {
   }
 
   app.openapi(get, async (c) => {
-    const call = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)
-    return c.json(toPhoneCall(call), 200)
+    const read = c.get('call')
+    const call = read === undefined ? await callOf(c.get('accountId'), c.req.valid('param').phoneCallId) : read
+    if (!call) throw notFound()
+    return readyJson(toPhoneCall(call))
   })
   app.openapi(getTranscript, async (c) => {
     const { accountId, id } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)

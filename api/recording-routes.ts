@@ -59,6 +59,10 @@ function describe(app: Api): void {
   app.openAPIRegistry.registerPath({
     method: 'get',
     path: `${recordingsPath}/{accountId}/{callId}.wav`,
+    security: [],
+    tags: ['Recordings'],
+    operationId: 'downloadRecording',
+    summary: 'Download a recording by its link',
     request: {
       params: z.object({ accountId: z.string(), callId: z.string() }),
       query: z.object({ expires: z.string(), signature: z.string() }),
@@ -66,6 +70,7 @@ function describe(app: Api): void {
     responses: {
       200: { description: 'The recording.', content: audio },
       206: { description: 'A part of it.', content: audio },
+      401: { $ref: '#/components/responses/Unauthorized' },
     },
   })
 }

@@ -4,9 +4,11 @@
  */
 import { HTTPException } from 'hono/http-exception'
 import type { NewId } from '../model/ids.ts'
+import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
+import { setRateLimitHeaders, type RequestLimit } from './rate-limit.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
 
 /** Seconds. About what a database takes to come back from a restart. */
@@ -34,11 +36,29 @@ export function renderError(error: unknown, request: Request, requestId: string,
   return renderProblem(new Problem('INTERNAL', 'Something went wrong on our side.'), requestId)
 }
 
-/** For the listener, which refuses such a body before the API sees the request. */
-export function renderTooLarge(request: Request, newId: NewId): Response {
+/** For the listener, which refuses such a body before the API sees the request; so it is charged to the address, whatever its key. */
+export function renderTooLarge(
+  request: Request,
+  newId: NewId,
+  limited: { readonly limit: RequestLimit; readonly info: RequestInfo } | null = null,
+): Response {
   const requestId = requestIdOf(request, newId)
-  const problem = new Problem('PAYLOAD_TOO_LARGE', 'The body of a request may have 1 MiB at most.')
-  return withStandardHeaders(renderProblem(problem, requestId), request, requestId)
+  const refused = limited && refusalOf(limited.limit, limited.info)
+  const tooLarge = new Problem('PAYLOAD_TOO_LARGE', 'The body of a request may have 1 MiB at most.')
+  const response = renderProblem(refused?.problem ?? tooLarge, requestId)
+  setRateLimitHeaders(response, refused?.charged ?? null)
+  return withStandardHeaders(response, request, requestId)
+}
+
+function refusalOf(limit: RequestLimit, info: RequestInfo) {
+  const request = { info, charged: null }
+  try {
+    limit.chargeAddress(request)
+    return { charged: request.charged, problem: null }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return { charged: request.charged, problem: error }
+  }
 }
 
 function toProblem(error: unknown): Problem | null {

@@ -1,12 +1,13 @@
 /** Owns what every answer carries, good or bad: the request's id and the headers that keep a browser from doing more with it than read it. */
 import type { NewId } from '../model/ids.ts'
 
-const always = {
+const always = Object.entries({
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-} as const
+})
+/** For all that is no page. */
+const strictPolicy = "default-src 'none'; frame-ancestors 'none'"
 const oneYear = 'max-age=31536000'
 const sane = /^[\w.:+/=-]{1,128}$/
 
@@ -19,7 +20,8 @@ export function requestIdOf(request: Request, newId: NewId): string {
 export function withStandardHeaders(response: Response, request: Request, requestId: string): Response {
   const { headers } = response
   headers.set('x-request-id', requestId)
-  for (const [name, value] of Object.entries(always)) headers.set(name, value)
+  for (const [name, value] of always) headers.set(name, value)
+  if (!headers.has('content-security-policy')) headers.set('content-security-policy', strictPolicy)
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')
   if (request.url.startsWith('https:')) headers.set('strict-transport-security', oneYear)
   return response

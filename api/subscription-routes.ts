@@ -1,32 +1,92 @@
 /** Owns the routes of webhook subscriptions. rest-api-and-webhooks.md, Webhook subscriptions. */
 import { createRoute, z } from '@hono/zod-openapi'
 import { toId } from '../model/ids.ts'
-import { SubscriptionRequest, WebhookSubscription } from '../model/webhook.ts'
-import { ownAccountOnly } from './authenticate.ts'
+import { SubscriptionChange, SubscriptionRequest, SubscriptionTest, WebhookSubscription } from '../model/webhook.ts'
+import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { existing } from './existing.ts'
+import { answerOf, bodyOf, named, noContentOf, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
-const path = '/v1/accounts/{accountId}/webhook-subscriptions'
-const params = z.object({ accountId: z.string() })
+const subscriptionsPath = '/v1/accounts/{accountId}/webhook-subscriptions'
+const subscriptionPath = `${subscriptionsPath}/{subscriptionId}`
+const accountParams = z.object({ accountId: z.string() })
+const params = z.object({ accountId: z.string(), subscriptionId: z.string() })
 const namedSubscription = named('WebhookSubscription', WebhookSubscription)
+const shared = { security, tags: ['Webhook subscriptions'], middleware: [ownAccountOnly] }
+const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
 
 const create = createRoute({
+  ...withBody,
   method: 'post',
-  path,
-  security,
-  middleware: [ownAccountOnly, readJson],
-  request: { params, body: bodyOf(named('WebhookSubscriptionRequest', SubscriptionRequest)) },
+  path: subscriptionsPath,
+  operationId: 'createWebhookSubscription',
+  summary: 'Subscribe an endpoint to events',
+  request: {
+    params: accountParams,
+    body: bodyOf(named('WebhookSubscriptionRequest', SubscriptionRequest), {
+      eventType: 'call.ended',
+      url: 'https://hooks.example.com/calls',
+      headers: { 'X-Tenant': 'acme' },
+    }),
+  },
   responses: answerOf(namedSubscription, 'The subscription with its signing secret, shown this once.'),
 })
 
 const list = createRoute({
+  ...shared,
   method: 'get',
-  path,
-  security,
-  middleware: [ownAccountOnly],
-  request: { params, query: z.object({ workerId: z.string().optional() }) },
+  path: subscriptionsPath,
+  operationId: 'listWebhookSubscriptions',
+  summary: 'List the subscriptions of the account',
+  request: { params: accountParams, query: z.object({ workerId: z.string().optional() }) },
   responses: answerOf(z.array(namedSubscription), 'All of the account, or those scoped to the worker.'),
+})
+
+const get = createRoute({
+  ...shared,
+  method: 'get',
+  path: subscriptionPath,
+  operationId: 'getWebhookSubscription',
+  summary: 'Get a subscription',
+  request: { params },
+  responses: answerOf(namedSubscription, 'The subscription, without its secret.'),
+})
+
+const change = createRoute({
+  ...withBody,
+  method: 'patch',
+  path: subscriptionPath,
+  operationId: 'changeWebhookSubscription',
+  summary: 'Change a subscription',
+  request: {
+    params,
+    body: bodyOf(named('WebhookSubscriptionChange', SubscriptionChange), { enabled: false, timeoutMs: 2000 }),
+  },
+  responses: answerOf(namedSubscription, 'The subscription as it is now.'),
+})
+
+const remove = createRoute({
+  ...shared,
+  method: 'delete',
+  path: subscriptionPath,
+  operationId: 'deleteWebhookSubscription',
+  summary: 'Delete a subscription and its deliveries',
+  request: { params },
+  responses: noContentOf('It is gone.'),
+})
+
+const test = createRoute({
+  ...shared,
+  method: 'post',
+  path: `${subscriptionPath}/test`,
+  operationId: 'testWebhookSubscription',
+  summary: 'Send a synthetic event to a subscription',
+  request: { params },
+  responses: answerOf(named('WebhookSubscriptionTest', SubscriptionTest), 'What the endpoint answered.', {
+    delivered: true,
+    statusCode: 200,
+  }),
 })
 
 export function addSubscriptionRoutes(app: Api, { subscriptions }: ApiDeps): void {
@@ -37,5 +97,22 @@ export function addSubscriptionRoutes(app: Api, { subscriptions }: ApiDeps): voi
     const scope = toId<'worker'>(workerId)
     // A filter finds nothing where a path would name nothing.
     return c.json(scope === null ? [] : await subscriptions.list(c.get('accountId'), scope), 200)
+  })
+  app.openapi(get, async (c) => {
+    const id = idOf<'subscription'>(c.req.valid('param').subscriptionId)
+    return c.json(existing(await subscriptions.find(c.get('accountId'), id)), 200)
+  })
+  app.openapi(change, async (c) => {
+    const id = idOf<'subscription'>(c.req.valid('param').subscriptionId)
+    return c.json(existing(await subscriptions.change(c.get('accountId'), id, c.req.valid('json'))), 200)
+  })
+  app.openapi(remove, async (c) => {
+    const id = idOf<'subscription'>(c.req.valid('param').subscriptionId)
+    if (!(await subscriptions.remove(c.get('accountId'), id))) throw notFound()
+    return c.body(null, 204)
+  })
+  app.openapi(test, async (c) => {
+    const id = idOf<'subscription'>(c.req.valid('param').subscriptionId)
+    return c.json(existing(await subscriptions.test(c.get('accountId'), id)), 200)
   })
 }

@@ -5,7 +5,8 @@ import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/we
 import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { isLoopbackAddress, isLoopbackHost } from './loopback.ts'
-import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { OnceHeaders, onceOf } from './once.ts'
+import { answerOf, bodyOf, conflict, named, security } from './openapi.ts'
 import { publicUrlOf, signalingUrlOf } from './public-url.ts'
 import { readJson } from './read-json.ts'
 
@@ -13,14 +14,38 @@ const create = createRoute({
   method: 'post',
   path: '/v1/accounts/{accountId}/web-calls',
   security,
+  tags: ['Web calls'],
+  operationId: 'createWebCall',
+  summary: 'Create a browser voice session',
   middleware: [ownAccountOnly, readJson],
-  request: { params: z.object({ accountId: z.string() }), body: bodyOf(named('WebCallRequest', WebCallRequest)) },
-  responses: answerOf(named('WebCallSession', WebCallSession), 'What a browser needs to join the call.'),
+  request: {
+    params: z.object({ accountId: z.string() }),
+    headers: OnceHeaders,
+    body: bodyOf(named('WebCallRequest', WebCallRequest), {
+      workerId: '01980a5e-8a11-7b4d-9c32-4d5e6f708192',
+      customer: { type: 'lead', firstName: 'Ada' },
+      context: 'Looks at the page of prices.',
+      allowedOrigins: ['https://app.example.com'],
+      metadata: { ticket: 7 },
+    }),
+  },
+  responses: {
+    ...answerOf(named('WebCallSession', WebCallSession), 'What a browser needs to join the call.', {
+      callId: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7081',
+      sessionId: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7082',
+      signalingUrl: 'wss://voice.example.com/v1/signaling',
+      token: 'Zk1QbXh0c2Z6a2VwbHF3b3J0eXVpb3Bhc2RmZ2hqa2w',
+      iceServers: [{ urls: ['stun:stun.example.com'] }],
+      expiresAt: '2026-01-01T12:02:00.000Z',
+    }),
+    ...conflict,
+  },
 })
 
 export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUrl }: ApiDeps): void {
   app.openapi(create, async (c) => {
-    const created = await createWebCall(c.get('accountId'), c.req.valid('json'))
+    const once = await onceOf(c, create.operationId, c.req.valid('header')['Idempotency-Key'])
+    const created = await createWebCall(c.get('accountId'), c.req.valid('json'), once ?? undefined)
     return c.json(sessionOf(created, publicUrlOf(publicUrl, c.req.raw), iceServers()), 200)
   })
 }

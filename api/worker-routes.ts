@@ -10,58 +10,60 @@ import {
 import type { AccountId } from '../model/ids.ts'
 import { listOutboundCallScripts } from '../store/documents.ts'
 import { findWorker, listWorkers, type Worker } from '../store/workers.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
+import { existing } from './existing.ts'
 import { answerOf, named, security } from './openapi.ts'
 
 const workers = '/v1/accounts/{accountId}/workers'
-const middleware = [ownAccountOnly]
+const shared = { security, tags: ['Workers'], middleware: [ownAccountOnly] }
 const accountParams = z.object({ accountId: z.string() })
 const workerParams = z.object({ accountId: z.string(), workerId: z.string() })
 const namedWorker = named('Worker', WorkerResource)
 
 const list = createRoute({
+  ...shared,
   method: 'get',
   path: workers,
-  security,
-  middleware,
+  operationId: 'listWorkers',
+  summary: 'List the workers of the account',
   request: { params: accountParams },
   responses: answerOf(z.array(namedWorker), 'All workers of the account.'),
 })
 
 const get = createRoute({
+  ...shared,
   method: 'get',
   path: `${workers}/{workerId}`,
-  security,
-  middleware,
+  operationId: 'getWorker',
+  summary: 'Get a worker',
   request: { params: workerParams },
   responses: answerOf(namedWorker, 'The worker.'),
 })
 
 const getConfig = createRoute({
+  ...shared,
   method: 'get',
   path: `${workers}/{workerId}/config`,
-  security,
-  middleware,
+  operationId: 'getWorkerConfiguration',
+  summary: 'Get the effective configuration of a worker',
   request: { params: workerParams },
   responses: answerOf(named('WorkerConfiguration', WorkerConfigResource), 'What its calls start from.'),
 })
 
 const listScripts = createRoute({
+  ...shared,
   method: 'get',
   path: `${workers}/{workerId}/documents/outbound-call-scripts`,
-  security,
-  middleware,
+  operationId: 'listOutboundCallScripts',
+  summary: 'List the outbound call scripts of a worker',
   request: { params: workerParams },
   responses: answerOf(z.array(named('OutboundCallScript', OutboundCallScript)), 'The scripts in use.'),
 })
 
 export function addWorkerRoutes(app: Api, { sql }: ApiDeps): void {
-  const workerOf = async (accountId: AccountId, workerId: string): Promise<Worker> => {
-    const worker = await findWorker(sql, accountId, idOf<'worker'>(workerId))
-    if (!worker) throw notFound()
-    return worker
-  }
+  const workerOf = async (accountId: AccountId, workerId: string): Promise<Worker> =>
+    existing(await findWorker(sql, accountId, idOf<'worker'>(workerId)))
 
   app.openapi(list, async (c) => c.json((await listWorkers(sql, c.get('accountId'))).map(toWorker), 200))
   app.openapi(get, async (c) => {

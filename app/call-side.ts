@@ -2,26 +2,37 @@
  * Owns the wiring of everything that acts by itself: calls, their jobs, their webhooks. `end` is the orderly way out: no new calls, running
  * calls end, what they left behind is processed and delivered.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { createAdmission } from '../actors/call/admission.ts'
+import { createPhoneCallCreator } from '../actors/call/create-phone-call.ts'
 import { createWebCallCreator } from '../actors/call/create-web-call.ts'
+import { dialTimeWork, dialWork } from '../actors/call/dial-jobs.ts'
+import { createEndCall } from '../actors/call/end-call.ts'
 import type { Engines } from '../actors/call/engine-choice.ts'
 import { expireTokenWork } from '../actors/call/expire-token.ts'
+import { createDispatcher } from '../actors/dispatcher.ts'
 import { createPostProcessing } from '../actors/post-processing.ts'
 import { createScheduler } from '../actors/scheduler.ts'
 import { createSwitchboard } from '../actors/switchboard.ts'
-import { createDeliveryLoop } from '../actors/webhooks/delivery-loop.ts'
-import { createWebhookSender } from '../actors/webhooks/sender.ts'
+import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
+import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
+import type { Toolbox } from '../model/tool.ts'
 import type { Admission, CreateWebCall } from '../model/web-call.ts'
-import { setTimeout as pause } from 'node:timers/promises'
+import type { Subscriptions } from '../model/webhook.ts'
 import { countPending } from '../store/deliveries.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { openOutgoing, type Outgoing } from './outgoing.ts'
 
 export type CallSide = {
   readonly createWebCall: CreateWebCall
+  readonly createPhoneCall: CreatePhoneCall
+  readonly endCall: EndCall
   readonly admission: Admission
+  readonly tools: Toolbox
+  readonly subscriptions: Subscriptions
   /** Calls that have an actor in this process. */
   running(): number
   start(): Promise<void>
@@ -34,53 +45,83 @@ const drainTime = 3_000
 const drainLook = 50
 
 export function openCallSide(core: Core, config: Config, engines: Engines, closing: AsyncDisposableStack): CallSide {
-  const { clock, log } = core
-  const sender = createWebhookSender({ allowHosts: config.webhookAllowHosts, log, now: clock.now })
-  closing.defer(() => sender.close())
-  const deliveries = createDeliveryLoop({ ...core, sender, random: Math.random })
-  closing.defer(() => deliveries.close())
-  const wakeDeliveries = (): void => deliveries.wake()
-  const hook = { ...core, sender, now: clock.now }
+  let ending = false
+  const stopping = () => new Problem('SERVICE_UNAVAILABLE', 'The service is stopping; try again in a moment.')
+  const unlessEnding: UnlessEnding =
+    (act) =>
+    async (...given) => {
+      if (ending) throw stopping()
+      return act(...given)
+    }
+  const outgoing = openOutgoing(core, config, closing)
+  const { switchboard, scheduler, dispatcher } = openActing(core, engines, { outgoing, unlessEnding }, closing)
+  const { sender, email, subscriptions, wakeDeliveries } = outgoing
+  const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
+  const createWebCall = createWebCallCreator(creating)
+  const createPhoneCall = createPhoneCallCreator(creating)
+  const admission = createAdmission({ ...core, switchboard })
+
+  return {
+    createWebCall: unlessEnding(createWebCall),
+    createPhoneCall: unlessEnding(createPhoneCall),
+    endCall: createEndCall({ ...core, switchboard }),
+    tools: createToolbox({ ...core, sender, switchboard, email, wakeDeliveries }),
+    subscriptions,
+    admission: { ...admission, admit: async (token, origin) => (ending ? stopping() : admission.admit(token, origin)) },
+    running: () => switchboard.running(),
+    async start() {
+      await switchboard.start()
+      outgoing.start()
+      scheduler.wake()
+      dispatcher.wake()
+    },
+    async end(grace) {
+      ending = true
+      await dispatcher.close()
+      await switchboard.close(grace)
+      await scheduler.idle()
+      await drainDeliveries(core)
+    },
+  }
+}
+
+/** What begins a call, and is refused once the service stops. */
+type UnlessEnding = <Given extends readonly unknown[], Answer>(
+  act: (...given: Given) => Promise<Answer>,
+) => (...given: Given) => Promise<Answer>
+
+function openActing(
+  core: Core,
+  engines: Engines,
+  deps: { readonly outgoing: Outgoing; readonly unlessEnding: UnlessEnding },
+  closing: AsyncDisposableStack,
+) {
+  const { sender, wakeDeliveries } = deps.outgoing
+  const hook = { ...core, sender, now: core.clock.now }
+  const wakeJobs = (): void => scheduler.wake()
+  const wakeDispatcher = (): void => dispatcher.wake()
+  const dispatcher = createDispatcher({ ...core, wakeJobs })
+  closing.defer(() => dispatcher.close())
   const switchboard = createSwitchboard({
     ...core,
     engines,
     askWorkerRequest: (question) => askWorkerRequest(hook, question),
     wakeDeliveries,
-    wakeJobs: () => scheduler.wake(),
+    wakeJobs,
+    wakeDispatcher,
   })
   closing.defer(() => switchboard.close(0))
   const scheduler = createScheduler({
     ...core,
     work: {
       expire_token: expireTokenWork({ ...core, switchboard }),
+      dial_time: deps.unlessEnding(dialTimeWork({ ...core, switchboard, wakeDispatcher })),
+      dial: deps.unlessEnding(dialWork({ ...core, switchboard })),
       post_process: createPostProcessing({ ...core, switchboard }),
     },
   })
   closing.defer(() => scheduler.close())
-
-  let ending = false
-  const stopping = new Problem('SERVICE_UNAVAILABLE', 'The service is stopping; try again in a moment.')
-  const createWebCall = createWebCallCreator({ ...core, wakeDeliveries })
-  const admission = createAdmission({ ...core, switchboard })
-  return {
-    createWebCall: async (accountId, request) => {
-      if (ending) throw stopping
-      return createWebCall(accountId, request)
-    },
-    admission: { ...admission, admit: async (token, origin) => (ending ? stopping : admission.admit(token, origin)) },
-    running: () => switchboard.running(),
-    async start() {
-      await switchboard.start()
-      deliveries.start()
-      scheduler.wake()
-    },
-    async end(grace) {
-      ending = true
-      await switchboard.close(grace)
-      await scheduler.idle()
-      await drainDeliveries(core)
-    },
-  }
+  return { switchboard, scheduler, dispatcher }
 }
 
 async function drainDeliveries({ sql, clock }: Core): Promise<void> {

@@ -27,6 +27,8 @@ const IpAddress = text.refine((address) => isIP(address) !== 0, 'must be an IP a
 const url = (protocol: RegExp, schemes: string) =>
   z.url({ protocol, error: `must be a URL that begins with ${schemes}` })
 
+const PerMinute = z.coerce.number().int('must be a whole number').min(0).max(100_000_000)
+
 const Settings = z.object({
   HOST: text.min(1).default('127.0.0.1'),
   PORT: Port.default(8080),
@@ -44,6 +46,11 @@ const Settings = z.object({
   TURN_URLS: List.default([]),
   TURN_SECRET: optional(text.min(8, 'must be at least 8 characters')),
   WEBHOOK_ALLOW_HOSTS: optional(List),
+  DELIVERY_RETENTION_DAYS: z.coerce.number().min(1).max(3650).default(30),
+  SMTP_URL: optional(url(/^smtps?$/, 'smtp:// or smtps://')),
+  EMAIL_FROM: optional(z.email('must be an e-mail address')),
+  RATE_LIMIT_PER_ACCOUNT: PerMinute.default(6000),
+  RATE_LIMIT_PER_ADDRESS: PerMinute.default(600),
   SELF_TEST: z.enum(['on', 'off']).default('on'),
   SHUTDOWN_GRACE_SECONDS: z.coerce.number().min(0).max(3600).default(5),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('warn'),
@@ -99,6 +106,9 @@ function toConfig(settings: z.infer<typeof Settings>) {
     turn: turnOf(settings),
     /** On embedded defaults a receiver on this machine is what a first try has. */
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS ?? (local ? ['127.0.0.1', 'localhost', '::1'] : []),
+    deliveryRetention: settings.DELIVERY_RETENTION_DAYS * 24 * 3_600_000,
+    email: emailOf(settings),
+    rateLimits: { perAccount: settings.RATE_LIMIT_PER_ACCOUNT, perAddress: settings.RATE_LIMIT_PER_ADDRESS },
     /** Everything on this machine, for this machine: the demo page may open calls without a key, the self-test may run. */
     demo: local,
     selfTest: settings.SELF_TEST === 'on' && local,
@@ -119,6 +129,13 @@ function turnOf({ TURN_URLS, TURN_SECRET }: z.infer<typeof Settings>) {
   if (TURN_URLS.length === 0 || TURN_SECRET === null)
     throw new WrongSettings('TURN_URLS and TURN_SECRET go together: set both, or neither')
   return { urls: TURN_URLS, secret: TURN_SECRET }
+}
+
+function emailOf({ SMTP_URL, EMAIL_FROM }: z.infer<typeof Settings>) {
+  if (SMTP_URL === null && EMAIL_FROM === null) return null
+  if (SMTP_URL === null || EMAIL_FROM === null)
+    throw new WrongSettings('SMTP_URL and EMAIL_FROM go together: set both, or neither')
+  return { smtpUrl: SMTP_URL, from: EMAIL_FROM }
 }
 
 function readPem(name: string, file: string): string {

@@ -1,5 +1,6 @@
 /** Owns the wiring of everything that faces outward: media, signaling socket, page and API behind one listener. */
 import { createApi } from '../api/api.ts'
+import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
 import { listen } from '../gateway/listener/listen.ts'
 import { createPage } from '../gateway/page.ts'
@@ -10,7 +11,7 @@ import type { Fetch, Listener } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
-import { createSubscription, listSubscriptions } from '../store/subscriptions.ts'
+import { createTrunks } from '../store/trunks.ts'
 import { createLeg } from '../voice/audio/leg.ts'
 import { createOpusLibrary } from '../voice/audio/opus.ts'
 import { createTicker, type Ticker } from '../voice/audio/ticker.ts'
@@ -58,6 +59,7 @@ export async function openFrontDoor(
   })
   closing.defer(() => signaling.close())
 
+  const limit = createRequestLimit(config.rateLimits, clock)
   const listener = await listen({
     host: config.host,
     port: config.port,
@@ -65,28 +67,26 @@ export async function openFrontDoor(
     driver: config.httpDriver,
     maxBodyBytes,
     requestTimeout,
-    fetch: openFetch(deps),
-    tooLarge: (request) => renderTooLarge(request, core.newId),
+    fetch: openFetch(deps, limit),
+    tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info }),
     sockets: { '/v1/signaling': signaling.route },
   })
   closing.defer(() => listener.close(0))
   return { listener, ticker }
 }
 
-function openFetch({ core, config, calls, demo }: Parameters<typeof openFrontDoor>[0]): Fetch {
-  const { sql, box, newId, clock } = core
+function openFetch({ core, config, calls, demo }: Parameters<typeof openFrontDoor>[0], limit: RequestLimit): Fetch {
   const page = createPage()
-  const api = createApi({
+  const deps = {
     ...core,
-    createWebCall: calls.createWebCall,
-    subscriptions: {
-      create: (accountId, request) => createSubscription(sql, box, { accountId, request, newId, now: clock.now() }),
-      list: (accountId, workerId) => listSubscriptions(sql, accountId, workerId),
-    },
-    iceServers: createIceServers(config.turn, clock),
+    ...calls,
+    trunks: createTrunks(core),
+    iceServers: createIceServers(config.turn, core.clock),
     publicUrl: config.publicUrl,
+    rateLimits: config.rateLimits,
     demo: config.demo ? demo : null,
-  })
+  }
+  const api = createApi(deps, limit)
   return async (request, caller) => page(request) ?? api(request, caller)
 }
 

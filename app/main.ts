@@ -38,7 +38,7 @@ async function greet(service: Parley, config: Config, demo: SeededDemo, speak: S
     print(await proof(service, demo, speak))
   }
   print(`\nCall it from a browser:\n  ${service.url}/\n`)
-  print('Or ask the API:')
+  print(`Or ask the API (${service.url}/docs shows all of it):`)
   print(`  curl -H 'x-api-key: ${demo.apiKey ?? '<your key>'}' ${service.url}/v1/accounts/current\n`)
 }
 

@@ -53,6 +53,22 @@ export const WorkerRequestAnswer = z.object({
 })
 export type WorkerRequestAnswer = z.infer<typeof WorkerRequestAnswer>
 
+export const ToolCallData = z.object({
+  callId: z.string(),
+  accountId: z.string(),
+  workerId: z.string(),
+  /** Unique per tool call. */
+  toolCallId: z.string(),
+  name: z.string(),
+  arguments: JsonObject,
+  metadata,
+})
+export type ToolCallData = z.infer<typeof ToolCallData>
+
+/** The answer of a call.tool_call receiver: `result` must be there, null too. */
+export const ToolCallAnswer = z.object({ result: Json })
+export type ToolCallAnswer = z.infer<typeof ToolCallAnswer>
+
 export const StatusUpdateData = z.object({
   callId: z.string(),
   status: ProgressStatus,

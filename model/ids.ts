@@ -10,6 +10,8 @@ export type PersonId = Id<'person'>
 export type SubscriptionId = Id<'subscription'>
 export type DeliveryId = Id<'delivery'>
 export type DocumentId = Id<'document'>
+export type TrunkId = Id<'trunk'>
+export type ApiKeyId = Id<'api_key'>
 export type NodeId = Id<'node'>
 
 const idText = z.uuid()

@@ -45,7 +45,7 @@ export type ListenerOptions = {
   readonly requestTimeout: number
   readonly fetch: Fetch
   /** Renders the 413, so that the error shape stays the application's. */
-  tooLarge(request: Request): Response
+  tooLarge(request: Request, info: RequestInfo): Response
   /** By exact path. */
   readonly sockets: Readonly<Record<string, SocketRoute>>
 }

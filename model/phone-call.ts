@@ -15,11 +15,41 @@ import {
   type Turn,
 } from './call.ts'
 import { toIso } from './clock.ts'
-import { Customer } from './customer.ts'
+import { Customer, CustomerInput } from './customer.ts'
+import type { Once } from './idempotency.ts'
 import type { AccountId, CallId, PersonId, WorkerId } from './ids.ts'
 import { JsonObject } from './json.ts'
 import { FailedReason, TerminalStatus } from './outcome.ts'
+import { pageOf, Paging } from './paging.ts'
+import { PhoneNumber } from './phone-number.ts'
 import { withoutNulls } from './without-nulls.ts'
+
+/** POST phone-calls. A `scheduledAt` that is past means now. */
+export const PhoneCallRequest = z.strictObject({
+  workerId: z.string(),
+  phoneNumber: PhoneNumber.optional(),
+  context: z.string().max(100_000).optional(),
+  customer: CustomerInput.optional(),
+  callScriptFileNames: z.array(z.string().min(1).max(200)).min(1).max(50).optional(),
+  scheduledAt: z.iso.datetime({ offset: true }).optional(),
+})
+export type PhoneCallRequest = z.infer<typeof PhoneCallRequest>
+
+/** A time that Postgres can hold, wherever it is on earth. */
+const Instant = z.iso.datetime({ offset: true }).refine((text) => {
+  const year = new Date(text).getUTCFullYear()
+  return year >= 1 && year <= 9999
+}, 'must be a time of the years 1 to 9999')
+
+/** Additive. `status` takes the statuses of a call and its outcomes; times are of the creation, `from` inclusive, `to` exclusive. */
+export const PhoneCallQuery = Paging.extend({
+  status: z.enum([...CallStatus.options, ...TerminalStatus.exclude(['completed']).options]).optional(),
+  direction: Direction.optional(),
+  workerId: z.string().optional(),
+  from: Instant.optional(),
+  to: Instant.optional(),
+})
+export type PhoneCallQuery = z.infer<typeof PhoneCallQuery>
 
 export const PhoneCall = z.object({
   id: z.string(),
@@ -44,6 +74,20 @@ export const PhoneCall = z.object({
   providerStatus: z.string().optional(),
 })
 export type PhoneCall = z.infer<typeof PhoneCall>
+
+export const PhoneCallPage = pageOf(PhoneCall)
+
+/**
+ * The call side, as the API sees it. Throws Problem: VALIDATION_FAILED (worker, scripts), WORKER_INACTIVE, the five of the specification in
+ * the order of decisions.md, IDEMPOTENCY_KEY_REUSED. A repeated request with the same `once` gives the first one's answer.
+ */
+export type CreatePhoneCall = (accountId: AccountId, request: PhoneCallRequest, once: Once | null) => Promise<PhoneCall>
+
+/** Throws Problem NOT_FOUND, and CONFLICT for a call that is past the point: dialed for `cancel`, not running for `hangUp`. */
+export type EndCall = {
+  cancel(accountId: AccountId, callId: CallId): Promise<PhoneCall>
+  hangUp(accountId: AccountId, callId: CallId): Promise<PhoneCall>
+}
 
 export const TranscriptSegment = z.object({
   /** `hh:mm:ss` since answer. */

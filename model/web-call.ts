@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { CustomerInput } from './customer.ts'
 import { ExternalTool } from './external-tool.ts'
+import type { Once } from './idempotency.ts'
 import type { AccountId, CallId } from './ids.ts'
 import { JsonObject } from './json.ts'
 import type { Problem } from './problem.ts'
@@ -50,8 +51,11 @@ export type CreatedWebCall = {
   readonly expiresAt: string
 }
 
-/** The call side, as the API sees it. Throws Problem for what the request cannot have (unknown or inactive worker, no capacity). */
-export type CreateWebCall = (accountId: AccountId, request: WebCallRequest) => Promise<CreatedWebCall>
+/**
+ * The call side, as the API sees it. Throws Problem for what the request cannot have (unknown or inactive worker, no capacity), and
+ * IDEMPOTENCY_KEY_REUSED. A repeated request with the same `once` gives the first one's answer.
+ */
+export type CreateWebCall = (accountId: AccountId, request: WebCallRequest, once?: Once) => Promise<CreatedWebCall>
 
 export type Admitted = {
   readonly callId: CallId

@@ -1,6 +1,8 @@
 /** Owns webhook subscriptions as the API shows them. rest-api-and-webhooks.md, Webhook subscription; decisions.md, Webhooks. */
 import { z } from 'zod'
-import { SubscribedType } from './events.ts'
+import type { AccountId, DeliveryId, SubscriptionId, WorkerId } from './ids.ts'
+import { EventType, SubscribedType } from './events.ts'
+import { pageOf, Paging, type Page } from './paging.ts'
 
 export const maxHookTimeout = 10_000
 export const defaultHookTimeout = 5_000
@@ -56,3 +58,73 @@ export const WebhookSubscription = z.object({
   updatedAt: z.string(),
 })
 export type WebhookSubscription = z.infer<typeof WebhookSubscription>
+
+/** What is not named stays. `signingSecret` sets a new one and is never shown again. */
+export const SubscriptionChange = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/ })
+    .max(2000)
+    .optional(),
+  signingSecret: z.string().min(16).max(500).optional(),
+  headers: CustomHeaders.optional(),
+  timeoutMs: z.number().int().min(1).max(maxHookTimeout).optional(),
+  enabled: z.boolean().optional(),
+  required: z.boolean().optional(),
+})
+export type SubscriptionChange = z.infer<typeof SubscriptionChange>
+
+/** What became of a test delivery. For sync subscriptions `error` tells the answer too when it is not a good one. */
+export const SubscriptionTest = z.object({
+  delivered: z.boolean(),
+  statusCode: z.number().int().optional(),
+  error: z.string().optional(),
+})
+export type SubscriptionTest = z.infer<typeof SubscriptionTest>
+
+export const DeliveryStatus = z.enum(['pending', 'delivered', 'exhausted'])
+export type DeliveryStatus = z.infer<typeof DeliveryStatus>
+
+const DeliveryAttempt = z.object({
+  attempt: z.number().int(),
+  at: z.string(),
+  durationMs: z.number().int(),
+  statusCode: z.number().int().nullable(),
+  error: z.string().nullable(),
+  responseExcerpt: z.string().nullable(),
+})
+
+/** Additive: what became of an event for one subscription. `id` is its `X-Service-Event-Id`. */
+export const Delivery = z.object({
+  id: z.string(),
+  subscriptionId: z.string(),
+  callId: z.string(),
+  eventType: EventType,
+  status: DeliveryStatus,
+  eventAt: z.string(),
+  /** Null unless pending. */
+  nextAttemptAt: z.string().nullable(),
+  deliveredAt: z.string().nullable(),
+  attempts: z.array(DeliveryAttempt),
+})
+export type Delivery = z.infer<typeof Delivery>
+export const DeliveryPage = pageOf(Delivery)
+export const DeliveryQuery = Paging.extend({ status: DeliveryStatus.optional(), callId: z.string().optional() })
+export type DeliveryQuery = z.infer<typeof DeliveryQuery>
+
+/** Webhook subscriptions, as the API sees them: sealing secrets and sending are none of its business. Null: the account has no such thing. */
+export type Subscriptions = {
+  /** Throws Problem VALIDATION_FAILED for a worker the account has not got. */
+  create(accountId: AccountId, request: SubscriptionRequest): Promise<WebhookSubscription>
+  /** With a worker: only those of this worker. */
+  list(accountId: AccountId, workerId: WorkerId | null): Promise<WebhookSubscription[]>
+  find(accountId: AccountId, id: SubscriptionId): Promise<WebhookSubscription | null>
+  /** Throws Problem VALIDATION_FAILED for `required` on an event type that cannot be. Enabling forgets former failures. */
+  change(accountId: AccountId, id: SubscriptionId, change: SubscriptionChange): Promise<WebhookSubscription | null>
+  /** False: there was none. */
+  remove(accountId: AccountId, id: SubscriptionId): Promise<boolean>
+  test(accountId: AccountId, id: SubscriptionId): Promise<SubscriptionTest | null>
+  listDeliveries(accountId: AccountId, id: SubscriptionId, query: DeliveryQuery): Promise<Page<Delivery> | null>
+  findDelivery(accountId: AccountId, id: SubscriptionId, deliveryId: DeliveryId): Promise<Delivery | null>
+  /** Makes an exhausted delivery pending again. Throws Problem CONFLICT for one that is not. */
+  resend(accountId: AccountId, id: SubscriptionId, deliveryId: DeliveryId): Promise<Delivery | null>
+}

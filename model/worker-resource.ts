@@ -2,7 +2,11 @@
 import { z } from 'zod'
 import type { AccountId, WorkerId } from './ids.ts'
 import { withoutNulls } from './without-nulls.ts'
+import { PhoneNumber } from './phone-number.ts'
 import { effectiveConfigOf, WorkerConfig } from './worker.ts'
+
+const WorkerType = z.strictObject({ id: z.string().min(1).max(100), name: z.string().min(1).max(200) })
+export type WorkerType = z.infer<typeof WorkerType>
 
 export const WorkerResource = z.object({
   id: z.string(),
@@ -10,10 +14,46 @@ export const WorkerResource = z.object({
   name: z.string(),
   /** BCP 47. */
   language: z.string(),
+  type: WorkerType.optional(),
   inboundPhoneNumber: z.string().optional(),
   outboundPhoneNumber: z.string().optional(),
+  /** Additive, like the one below. */
+  isActive: z.boolean(),
+  maxConcurrentCalls: z.number().int().optional(),
 })
 export type WorkerResource = z.infer<typeof WorkerResource>
+
+/** Well-formed (RFC 5646 section 2.1): language, script, region, variants, extensions, private use. */
+const Language = z
+  .string()
+  .max(35)
+  .regex(
+    /^[A-Za-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|\d{3}))?(-([A-Za-z0-9]{5,8}|\d[A-Za-z0-9]{3}))*(-[0-9A-WY-Za-wy-z](-[A-Za-z0-9]{2,8})+)*(-[Xx](-[A-Za-z0-9]{1,8})+)?$/,
+    'must be a BCP 47 language tag',
+  )
+
+/** Null takes a value away. */
+const fields = {
+  name: z.string().min(1).max(200),
+  language: Language,
+  type: WorkerType.nullable().optional(),
+  inboundPhoneNumber: PhoneNumber.nullable().optional(),
+  outboundPhoneNumber: PhoneNumber.nullable().optional(),
+  isActive: z.boolean().optional(),
+  maxConcurrentCalls: z.number().int().min(0).max(100_000).nullable().optional(),
+  config: WorkerConfig.optional(),
+}
+export const WorkerRequest = z.strictObject(fields)
+export type WorkerRequest = z.infer<typeof WorkerRequest>
+const configFields = WorkerConfig.shape
+const ConfigChange = z.strictObject(
+  Object.fromEntries(Object.entries(configFields).map(([key, field]) => [key, field.nullable()])) as {
+    [Key in keyof typeof configFields]: z.ZodNullable<(typeof configFields)[Key]>
+  },
+)
+/** What is not named stays; `config` is merged key by key of its top level, null takes a key away. */
+export const WorkerChange = z.strictObject({ ...fields, config: ConfigChange.optional() }).partial()
+export type WorkerChange = z.infer<typeof WorkerChange>
 
 /** What a call of this worker starts from, defaults filled in. Timeouts are seconds. */
 export const WorkerConfigResource = z.object({
@@ -32,14 +72,20 @@ export type WorkerFacts = {
   readonly accountId: AccountId
   readonly name: string
   readonly language: string
+  readonly type: WorkerType | null
   readonly inboundPhoneNumber: string | null
   readonly outboundPhoneNumber: string | null
+  readonly isActive: boolean
+  /** Null: as many as the account may. */
+  readonly maxConcurrentCalls: number | null
   readonly config: WorkerConfig
 }
 
 export function toWorker(worker: WorkerFacts): WorkerResource {
-  const { id, accountId, name, language, inboundPhoneNumber, outboundPhoneNumber } = worker
-  return { id, accountId, name, language, ...withoutNulls({ inboundPhoneNumber, outboundPhoneNumber }) }
+  const { id, accountId, name, language, isActive } = worker
+  const { type, inboundPhoneNumber, outboundPhoneNumber, maxConcurrentCalls } = worker
+  const optional = withoutNulls({ type, inboundPhoneNumber, outboundPhoneNumber, maxConcurrentCalls })
+  return { id, accountId, name, language, isActive, ...optional }
 }
 
 export function toWorkerConfig({ id, accountId, language, config }: WorkerFacts): WorkerConfigResource {

@@ -7,6 +7,8 @@ import type { Sql, Transaction } from './sql.ts'
 export type AccountConfig = {
   /** Calls of the account that may run at once; absent: as many as the deployment carries. */
   readonly maxConcurrentCalls?: number | undefined
+  /** Where workers may pass callers on to besides their contacts. E.164. */
+  readonly allowedTransferNumbers?: readonly string[] | undefined
 }
 
 export type AccountRow = AccountFacts & { readonly config: AccountConfig }

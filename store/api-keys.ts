@@ -3,10 +3,9 @@
  * secrets can take a telling time. decisions.md, Identity, accounts, keys.
  */
 import { hash, randomBytes } from 'node:crypto'
-import type { AccountId, Id, NewId } from '../model/ids.ts'
+import type { AccountId, ApiKeyId, NewId } from '../model/ids.ts'
+import { createOneQuery, type Lookup } from './one-query.ts'
 import type { Sql, Transaction } from './sql.ts'
-
-export type ApiKeyId = Id<'api_key'>
 
 export type ApiKeyRow = {
   readonly id: ApiKeyId
@@ -48,19 +47,45 @@ export async function createApiKey(
   return { id, key }
 }
 
+export type KeyOwner = { readonly accountId: AccountId; readonly keyId: ApiKeyId }
+
 /** Null for a key that is none, is unknown, expired or revoked. */
-export async function findAccountByKey(
-  sql: Sql,
-  key: string,
-  now: number,
-): Promise<{ readonly accountId: AccountId; readonly keyId: ApiKeyId } | null> {
-  if (!keyPattern.test(key)) return null
-  const [row] = await sql<{ keyId: ApiKeyId; accountId: AccountId; lastUsedAt: number | null }[]>`
-    select id as key_id, account_id, last_used_at from api_keys
-    where hash = ${hashOf(key)} and revoked_at is null and (expires_at is null or expires_at > ${now})`
-  if (!row) return null
-  if (row.lastUsedAt === null || row.lastUsedAt <= now - touchInterval) touch(sql, row.keyId, now)
-  return { accountId: row.accountId, keyId: row.keyId }
+export async function findAccountByKey(sql: Sql, key: string, now: number): Promise<KeyOwner | null> {
+  const hash = hashOfKey(key)
+  return hash === null ? null : ((await findOwners(sql, [hash], now)).get(hash) ?? null)
+}
+
+/** The same for many requests: keys asked for in one turn share a query. Every request asks, so that a revoked key is good for none. */
+export function createKeyLookup(sql: Sql, now: () => number): Lookup<string, KeyOwner> {
+  const lookup = createOneQuery<string, KeyOwner>({
+    keyOf: (hash) => hash,
+    query: (hashes) => findOwners(sql, hashes, now()),
+  })
+  return async (key) => {
+    const hash = hashOfKey(key)
+    return hash === null ? null : lookup(hash)
+  }
+}
+
+/** In hex; null for what cannot be a key. */
+export const hashOfKey = (key: string): string | null => (keyPattern.test(key) ? hash('sha256', key, 'hex') : null)
+
+export type UsedKey = KeyOwner & { readonly lastUsedAt: number | null }
+
+/** Each key once, however often it was asked for. */
+export function noteUse(sql: Sql, used: readonly UsedKey[], now: number): void {
+  const stale = used.filter(({ lastUsedAt }) => lastUsedAt === null || lastUsedAt <= now - touchInterval)
+  for (const keyId of new Set(stale.map((key) => key.keyId))) touch(sql, keyId, now)
+}
+
+/** By the hash of their key. The inner select hides how long the list is, so that the plan is made once and not again for every length. */
+async function findOwners(sql: Sql, hashes: readonly string[], now: number): Promise<ReadonlyMap<string, KeyOwner>> {
+  const rows = await sql<(UsedKey & { readonly hash: string })[]>`
+    select asked.hash, id as key_id, account_id, last_used_at
+    from unnest((select ${hashes}::text[])) as asked (hash) join api_keys on api_keys.hash = decode(asked.hash, 'hex')
+    where revoked_at is null and (expires_at is null or expires_at > ${now})`
+  noteUse(sql, rows, now)
+  return new Map(rows.map(({ hash, accountId, keyId }) => [hash, { accountId, keyId }]))
 }
 
 export function listApiKeys(sql: Sql | Transaction, accountId: AccountId): Promise<ApiKeyRow[]> {
@@ -104,4 +129,15 @@ function toBase62(bytes: Uint8Array): string {
     rest /= 62n
   }
   return text
+}
+
+export async function findApiKey(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  keyId: ApiKeyId,
+): Promise<ApiKeyRow | null> {
+  const [row] = await sql<ApiKeyRow[]>`
+    select id, account_id, name, prefix, created_at, last_used_at, expires_at, revoked_at
+    from api_keys where account_id = ${accountId} and id = ${keyId}`
+  return row ?? null
 }

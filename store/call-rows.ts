@@ -1,7 +1,7 @@
 /** Owns the shapes of a call's row as its actor reads and writes it. Times are ms since the epoch. */
 import type { Direction, ProgressStatus, Transport } from '../model/call.ts'
 import type { Customer } from '../model/customer.ts'
-import type { AccountId, CallId, WorkerId } from '../model/ids.ts'
+import type { AccountId, CallId, DocumentId, PersonId, WorkerId } from '../model/ids.ts'
 import type { Json, JsonObject } from '../model/json.ts'
 import type { PhoneCallFacts } from '../model/phone-call.ts'
 import type { WorkerConfig } from '../model/worker.ts'
@@ -21,13 +21,20 @@ export type CallBirthRow = {
   readonly direction: Direction
   readonly transport: Transport
   readonly progress: ProgressStatus
+  readonly fromNumber: string | null
+  readonly toNumber: string | null
+  readonly personId: PersonId | null
   readonly customer: Customer | null
   readonly context: string | null
   readonly metadata: JsonObject | null
   readonly request: CallOverrides
   /** Secrets sealed. */
   readonly externalTools: readonly JsonObject[]
+  /** Outbound call scripts that the creator pinned; empty: all of the worker. */
+  readonly scriptIds: readonly DocumentId[]
   readonly scheduledAt: number | null
+  /** By the application's clock: calls wait in the order of it. */
+  readonly createdAt: number
   readonly snapshot: Json
 }
 
@@ -39,6 +46,7 @@ export type CallFactsRow = Told & {
   readonly metadata: JsonObject | null
   readonly request: CallOverrides
   readonly hookAnswer: CallOverrides
+  readonly scriptIds: readonly DocumentId[]
   readonly recordedMs: number | null
   readonly recordingKey: string | null
   readonly nextAction: { readonly key: string; readonly name: string; readonly data?: JsonObject } | null

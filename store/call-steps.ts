@@ -38,6 +38,7 @@ export async function insertCall(tx: Transaction, call: CallBirthRow, first: Log
       metadata: call.metadata && tx.json(call.metadata as never),
       request: tx.json(call.request as never),
       externalTools: tx.json(call.externalTools as never),
+      scriptIds: [...call.scriptIds],
       snapshot: tx.json(call.snapshot as never),
     })}`
   await logStep(tx, { callId: call.id, accountId: call.accountId, epoch: 0, seq: 0 }, first)
@@ -94,8 +95,8 @@ export function commitStep(
 export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Promise<CallFactsRow | null> {
   const [row] = await sql<CallFactsRow[]>`
     select calls.id, calls.account_id, calls.worker_id, direction, transport, progress, outcome, failed_reason, provider_status,
-      from_number, to_number, person_id, customer, context, metadata, request, hook_answer, recorded_ms, recording_key,
-      next_action, scheduled_at, started_at, ended_at, workers.language, workers.config as worker_config
+      from_number, to_number, person_id, customer, context, metadata, request, hook_answer, script_ids, recorded_ms,
+      recording_key, next_action, scheduled_at, started_at, ended_at, workers.language, workers.config as worker_config
     from calls join workers on workers.id = calls.worker_id where calls.id = ${callId}`
   return row ?? null
 }

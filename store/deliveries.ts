@@ -7,50 +7,51 @@ import type { CallEvent, EventType } from '../model/events.ts'
 import type { AccountId, CallId, DeliveryId, NewId, NodeId, SubscriptionId, WorkerId } from '../model/ids.ts'
 import type { JsonObject } from '../model/json.ts'
 import type { Sql, Transaction } from './sql.ts'
-import { findMatchingAny } from './subscriptions.ts'
+import { holdMatching } from './subscriptions.ts'
 
 /** The copy of a call.tool_call goes the same way as the events of the call. */
 export type OutboxEvent = CallEvent | { readonly type: 'call.tool_call'; readonly data: JsonObject }
 
+type Batch = {
+  readonly accountId: AccountId
+  readonly workerId: WorkerId
+  readonly callId: CallId
+  readonly events: readonly OutboxEvent[]
+  readonly now: number
+  readonly newId: NewId
+}
+
 /**
- * One row for each event and enabled subscription that matches it; order of `events` is order of delivery. Called inside the
- * transaction that changes the call, after it locked the call's row: that keeps the lanes of concurrent transactions in order.
- * A second call.ended for the same call and subscription changes nothing.
+ * One row for each event and enabled subscription that matches it; order of `events` is order of delivery. Called inside the transaction that
+ * tells why. It locks the call's row: that keeps the lanes of concurrent transactions in order, and lets nothing get behind call.ended.
+ * A call has one call.ended; what comes after it, another call.ended included, changes nothing.
  */
-export async function enqueueDeliveries(
-  tx: Transaction,
-  batch: {
-    readonly accountId: AccountId
-    readonly workerId: WorkerId
-    readonly callId: CallId
-    readonly events: readonly OutboxEvent[]
-    readonly now: number
-    readonly newId: NewId
-  },
-): Promise<void> {
-  const { accountId, workerId, callId, events, now, newId } = batch
+export async function enqueueDeliveries(tx: Transaction, batch: Batch): Promise<void> {
+  const { accountId, workerId, callId } = batch
+  const events = upToEnded(batch.events)
   if (events.length === 0) return
   const eventTypes = [...new Set(events.map(({ type }) => type))]
-  const subscriptions = await findMatchingAny(tx, { accountId, workerId, eventTypes })
+  const [, subscriptions] = await Promise.all([
+    tx`select from calls where id = ${callId} for no key update`,
+    holdMatching(tx, { accountId, workerId, eventTypes }),
+  ])
   const rows = events.flatMap(({ type, data }) => {
     const body = JSON.stringify({ type, data })
     const takers = subscriptions.filter(({ eventType }) => eventType === type || eventType === '*')
-    return takers.map(({ id }) => ({
-      id: newId<'delivery'>(),
-      accountId,
-      subscriptionId: id,
-      callId,
-      eventType: type,
-      body,
-      eventAt: now,
-      runAt: now,
-      createdAt: now,
-    }))
+    return takers.map((taker) => ({ id: batch.newId<'delivery'>(), subscriptionId: taker.id, eventType: type, body }))
   })
   if (rows.length === 0) return
   await tx`
-    insert into deliveries ${tx(rows)}
-    on conflict (call_id, subscription_id) where event_type = 'call.ended' do nothing`
+    insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at, created_at)
+    select r.id, ${accountId}, r."subscriptionId", ${callId}, r."eventType", r.body, at, at, at
+    from json_to_recordset(${JSON.stringify(rows)}::text::json)
+      as r(id text, "subscriptionId" text, "eventType" text, body text), (select ${batch.now}::timestamptz as at) now
+    where not exists (select from deliveries where call_id = ${callId} and event_type = 'call.ended')`
+}
+
+function upToEnded(events: readonly OutboxEvent[]): readonly OutboxEvent[] {
+  const ended = events.findIndex(({ type }) => type === 'call.ended')
+  return ended === -1 ? events : events.slice(0, ended + 1)
 }
 
 export type ClaimedDelivery = {
@@ -75,91 +76,60 @@ export type Claim = {
   readonly limit: number
   /** How long the claim holds, ms. Longer than sending and recording can take. */
   readonly lease: number
-  /** Of one subscription at most so many. */
+  /** Of one subscription at most so many, of those in `rooms` at most what it says. */
   readonly perSubscription: number
-  /** Subscriptions that have enough under way. */
-  readonly except: readonly SubscriptionId[]
-}
-
-/** Heads of lanes that are due, longest due first. A delivery whose claim ran out (its node died) is due again. */
-export function claimDue(
-  sql: Sql,
-  { nodeId, now, limit, lease, perSubscription, except }: Claim,
-): Promise<ClaimedDelivery[]> {
-  // Twice the limit is looked at: enough to go past subscriptions with long queues, which are in `except` at the next claim.
-  return sql<ClaimedDelivery[]>`
-    with due as (
-      select d.id, d.subscription_id, d.run_at, d.seq from deliveries d
-      where d.status = 'pending' and d.run_at <= ${now} and (d.claimed_until is null or d.claimed_until <= ${now})
-        and d.subscription_id <> all(${[...except]})
-        and not exists (
-          select 1 from deliveries e
-          where e.call_id = d.call_id and e.subscription_id = d.subscription_id and e.status = 'pending' and e.seq < d.seq)
-      order by d.run_at, d.seq limit ${2 * limit}
-    ), ranked as (
-      select id, row_number() over (partition by subscription_id order by run_at, seq) as place from due
-    ), taken as materialized (
-      select d.id from deliveries d join ranked r on r.id = d.id
-      where r.place <= ${perSubscription} and d.status = 'pending'
-        and (d.claimed_until is null or d.claimed_until <= ${now})
-      order by d.run_at, d.seq limit ${limit}
-      for update of d skip locked
-    )
-    update deliveries d set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = d.attempts + 1
-    from taken, webhook_subscriptions s
-    where d.id = taken.id and s.id = d.subscription_id
-    returning d.id, d.account_id, d.call_id, d.subscription_id, d.event_type, d.body, d.event_at, d.attempts as attempt,
-      s.url, s.signing_secret as sealed_secret, s.headers, s.enabled`
-}
-
-export type AttemptRecord = {
-  readonly id: DeliveryId
-  readonly attempt: number
-  readonly statusCode: number | null
-  readonly error: string | null
-}
-
-/** Whoever holds the claim by now: after a 2xx a delivery is never sent again. */
-export async function recordDelivered(sql: Sql, record: AttemptRecord, now: number): Promise<void> {
-  await sql`
-    update deliveries set status = 'delivered', delivered_at = ${now}, last_status_code = ${record.statusCode},
-      last_error = null, claimed_by = null, claimed_until = null
-    where id = ${record.id} and status <> 'delivered'`
-}
-
-/** Nothing when another claim has begun meanwhile. */
-export async function recordRetry(sql: Sql, record: AttemptRecord, runAt: number): Promise<void> {
-  await sql`
-    update deliveries set run_at = ${runAt}, last_status_code = ${record.statusCode}, last_error = ${record.error},
-      claimed_by = null, claimed_until = null
-    where id = ${record.id} and status = 'pending' and attempts = ${record.attempt}`
+  readonly rooms: ReadonlyMap<SubscriptionId, number>
 }
 
 /**
- * Given up. What stands behind it in the lane and was generated before `staleBefore` goes with it, call.ended excepted: a dead
- * endpoint holds up call.ended for the life of one piece of news, and not of each.
+ * Heads of lanes that are due, longest due first. A delivery whose claim ran out (its node died) is due again. Walks from subscription to
+ * subscription along the index, so that a long queue costs nobody anything but its own subscription, and nothing while that one is full.
+ * Ids go from step to step as an array: the planner takes a set of unknown size for a large one, and reads the whole table.
  */
-export async function recordExhausted(
-  sql: Sql | Transaction,
-  record: AttemptRecord,
-  staleBefore: number,
-): Promise<void> {
-  await sql`
-    with given_up as (
-      update deliveries set status = 'exhausted', last_status_code = ${record.statusCode}, last_error = ${record.error},
-        claimed_by = null, claimed_until = null
-      where id = ${record.id} and status = 'pending' and attempts = ${record.attempt}
-      returning call_id, subscription_id, seq)
-    update deliveries d set status = 'exhausted', last_error = 'too old when its turn came'
-    from given_up g
-    where d.call_id = g.call_id and d.subscription_id = g.subscription_id and d.seq > g.seq and d.status = 'pending'
-      and d.event_type <> 'call.ended' and d.event_at < ${staleBefore}`
+export function claimDue(
+  sql: Sql,
+  { nodeId, now, limit, lease, perSubscription, rooms }: Claim,
+): Promise<ClaimedDelivery[]> {
+  return sql<ClaimedDelivery[]>`
+    with recursive waiting as (
+      (select subscription_id from deliveries where status = 'pending' order by subscription_id limit 1)
+      union all
+      select (
+        select d.subscription_id from deliveries d where d.status = 'pending' and d.subscription_id > w.subscription_id
+        order by d.subscription_id limit 1)
+      from waiting w where w.subscription_id is not null
+    ), rooms as (
+      select w.subscription_id, least(coalesce(r.room, ${perSubscription}), ${limit}) as room
+      from waiting w left join unnest(${[...rooms.keys()]}::text[], ${[...rooms.values()]}::integer[])
+        as r(subscription_id, room) on r.subscription_id = w.subscription_id
+      where w.subscription_id is not null
+    ), due as materialized (
+      select h.id, h.run_at, h.seq from rooms cross join lateral (
+        select d.id, d.run_at, d.seq from deliveries d
+        where d.subscription_id = rooms.subscription_id and d.status = 'pending' and d.run_at <= ${now}
+          and (d.claimed_until is null or d.claimed_until <= ${now})
+          and d.seq = (
+            select min(e.seq) from deliveries e
+            where e.call_id = d.call_id and e.subscription_id = d.subscription_id and e.status = 'pending')
+        order by d.run_at, d.seq limit rooms.room) h
+      where rooms.room > 0
+    ), taken as materialized (
+      select d.id from deliveries d
+      where d.id = any(array(select id from due order by run_at, seq limit ${limit})) and d.status = 'pending'
+        and (d.claimed_until is null or d.claimed_until <= ${now})
+      for no key update of d skip locked
+    )
+    update deliveries d set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = d.attempts + 1
+    from webhook_subscriptions s
+    where d.id = any(array(select id from taken)) and s.id = d.subscription_id
+    returning d.id, d.account_id, d.call_id, d.subscription_id, d.event_type, d.body, d.event_at, d.attempts as attempt,
+      s.url, s.signing_secret as sealed_secret, s.headers, s.enabled`
 }
 
 /** Ends the queue of an endpoint that is too slow for its events: all but call.ended that nobody works on. Returns how many. */
 export async function giveUpStale(sql: Sql, { before, now }: { before: number; now: number }): Promise<number> {
   const { count } = await sql`
-    update deliveries set status = 'exhausted', last_error = 'too old when its turn came'
+    update deliveries set status = 'exhausted'
     where status = 'pending' and run_at < ${before} and event_at < ${before} and event_type <> 'call.ended'
       and (claimed_until is null or claimed_until <= ${now})`
   return count

@@ -2,7 +2,7 @@
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
 import type { Sql, Transaction } from './sql.ts'
 
-export type JobKind = 'expire_token' | 'post_process'
+export type JobKind = 'expire_token' | 'post_process' | 'dial_time' | 'dial'
 
 export type Job = {
   readonly id: string
@@ -13,24 +13,33 @@ export type Job = {
   readonly attempts: number
 }
 
-export async function insertJob(
-  tx: Transaction,
-  job: { id: string; accountId: AccountId; callId: CallId; kind: JobKind; runAt: number },
-): Promise<void> {
-  await tx`
-    insert into jobs (id, account_id, call_id, kind, run_at)
-    values (${job.id}, ${job.accountId}, ${job.callId}, ${job.kind}, ${job.runAt})
-    on conflict (call_id, kind) do nothing`
+export type NewJob = {
+  readonly id: string
+  readonly accountId: AccountId
+  readonly callId: CallId
+  readonly kind: JobKind
+  readonly runAt: number
+}
+
+export const insertJob = (tx: Transaction, job: NewJob): Promise<void> => insertJobs(tx, [job])
+
+/** A call that has a job of the kind already keeps that one. */
+export async function insertJobs(tx: Transaction, jobs: readonly NewJob[]): Promise<void> {
+  if (jobs.length === 0) return
+  const rows = jobs.map(({ id, accountId, callId, kind, runAt }) => ({ id, accountId, callId, kind, runAt }))
+  await tx`insert into jobs ${tx(rows)} on conflict (call_id, kind) do nothing`
 }
 
 /** Jobs that are due, oldest first. A job whose claim ran out (its node died) is due again. */
 export function claimJobs(sql: Sql, nodeId: NodeId, now: number, lease: number, limit: number): Promise<Job[]> {
   return sql<Job[]>`
-    update jobs set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
-    where id in (
-      select id from jobs where run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
-      order by run_at limit ${limit} for update skip locked)
-    returning id, account_id, call_id, kind, attempts`
+    with claimed as (
+      update jobs set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
+      where id in (
+        select id from jobs where run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
+        order by run_at, id limit ${limit} for update skip locked)
+      returning id, account_id, call_id, kind, attempts, run_at)
+    select id, account_id, call_id, kind, attempts from claimed order by run_at, id`
 }
 
 export async function finishJob(sql: Sql, id: string): Promise<void> {

@@ -4,7 +4,12 @@ import { toIso } from '../model/clock.ts'
 import { deliveryModeOf, type EventType, type SubscribedType } from '../model/events.ts'
 import type { AccountId, NewId, SubscriptionId, WorkerId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
-import { defaultHookTimeout, type SubscriptionRequest, type WebhookSubscription } from '../model/webhook.ts'
+import {
+  defaultHookTimeout,
+  type SubscriptionChange,
+  type SubscriptionRequest,
+  type WebhookSubscription,
+} from '../model/webhook.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Sql, Transaction } from './sql.ts'
 
@@ -74,36 +79,125 @@ export async function listSubscriptions(
   return rows.map((row) => toSubscription(row, null))
 }
 
-/** Enabled ones that get this event of this worker, in the order in which sync hooks are asked: worker-scoped first, then older first. */
-export async function findMatching(
-  sql: Sql | Transaction,
-  { accountId, workerId, eventType }: { accountId: AccountId; workerId: WorkerId; eventType: EventType },
-): Promise<MatchingSubscription[]> {
-  return findMatchingAny(sql, { accountId, workerId, eventTypes: [eventType] })
+/** Null: the account has no such subscription. */
+export async function findSubscription(
+  sql: Sql,
+  accountId: AccountId,
+  id: SubscriptionId,
+): Promise<WebhookSubscription | null> {
+  const [row] = await sql<Row[]>`
+    select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at
+    from webhook_subscriptions where account_id = ${accountId} and id = ${id}`
+  return row ? toSubscription(row, null) : null
 }
 
-/** The same for several types at once; `eventType` of a result is a type of the list or `*`. */
-export async function findMatchingAny(
-  sql: Sql | Transaction,
-  { accountId, workerId, eventTypes }: { accountId: AccountId; workerId: WorkerId; eventTypes: readonly EventType[] },
+/** What sending to it needs, enabled or not. */
+export async function findTarget(
+  sql: Sql,
+  accountId: AccountId,
+  id: SubscriptionId,
+): Promise<MatchingSubscription | null> {
+  const [row] = await sql<MatchingSubscription[]>`
+    select id, worker_id, event_type, url, signing_secret as sealed_secret, headers, timeout_ms, required
+    from webhook_subscriptions where account_id = ${accountId} and id = ${id}`
+  return row ?? null
+}
+
+/** What `change` does not name stays. Enabling forgets former failures. Null: the account has no such subscription. */
+export async function changeSubscription(
+  sql: Sql,
+  box: SecretBox,
+  key: { accountId: AccountId; id: SubscriptionId; change: SubscriptionChange; now: number },
+): Promise<WebhookSubscription | null> {
+  const { url, signingSecret, headers, timeoutMs, enabled, required } = key.change
+  const sealed = signingSecret === undefined ? null : box.seal(signingSecret)
+  const [row] = await sql<Row[]>`
+    update webhook_subscriptions set
+      url = coalesce(${url ?? null}, url),
+      signing_secret = coalesce(${sealed}, signing_secret),
+      headers = coalesce(${headers ? sql.json(headers) : null}::jsonb, headers),
+      timeout_ms = coalesce(${timeoutMs ?? null}::integer, timeout_ms),
+      required = coalesce(${required ?? null}::boolean, required),
+      enabled = coalesce(${enabled ?? null}::boolean, enabled),
+      failing_since = case when ${enabled === true}::boolean then null else failing_since end,
+      disabled_reason = case when ${enabled === true}::boolean then null else disabled_reason end,
+      updated_at = ${key.now}
+    where account_id = ${key.accountId} and id = ${key.id}
+    returning id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at`
+  return row ? toSubscription(row, null) : null
+}
+
+/** Enabled ones that get this event of this worker, in the order in which sync hooks are asked: worker-scoped first, then older first. */
+export async function findMatching(
+  sql: Sql,
+  { accountId, workerId, eventType }: { accountId: AccountId; workerId: WorkerId; eventType: EventType },
 ): Promise<MatchingSubscription[]> {
   return sql<MatchingSubscription[]>`
     select id, worker_id, event_type, url, signing_secret as sealed_secret, headers, timeout_ms, required
     from webhook_subscriptions
     where account_id = ${accountId} and enabled
       and (worker_id is null or worker_id = ${workerId})
-      and event_type = any(${[...eventTypes, '*']})
+      and event_type in (${eventType}, '*')
     order by worker_id is null, created_at, id`
 }
 
-/** Its pending deliveries are given up as they come due. */
-export async function disableSubscription(
-  sql: Sql | Transaction,
-  { accountId, id, now }: { accountId: AccountId; id: SubscriptionId; now: number },
-): Promise<void> {
-  await sql`
-    update webhook_subscriptions set enabled = false, updated_at = ${now}
-    where account_id = ${accountId} and id = ${id} and enabled`
+/**
+ * The same for several types at once; `eventType` of a result is a type of the list or `*`. None of them can be removed before the
+ * transaction ends: what is inserted for them stays valid.
+ */
+export async function holdMatching(
+  tx: Transaction,
+  { accountId, workerId, eventTypes }: { accountId: AccountId; workerId: WorkerId; eventTypes: readonly EventType[] },
+): Promise<Pick<MatchingSubscription, 'id' | 'eventType'>[]> {
+  return tx<Pick<MatchingSubscription, 'id' | 'eventType'>[]>`
+    select id, event_type from webhook_subscriptions
+    where account_id = ${accountId} and enabled
+      and (worker_id is null or worker_id = ${workerId})
+      and event_type = any(${[...eventTypes, '*']})
+    order by id for key share`
+}
+
+/** What the attempts of a while say about their subscriptions. One that is in `succeeded` is in no other. */
+export type EndpointNews = {
+  readonly succeeded: readonly SubscriptionId[]
+  readonly failed: readonly SubscriptionId[]
+  /** Answered 410. */
+  readonly gone: readonly SubscriptionId[]
+  readonly now: number
+  /** Failing since then or longer is long enough. */
+  readonly failingBefore: number
+}
+
+export type DisabledSubscription = { readonly id: SubscriptionId; readonly disabledReason: 'gone' | 'failing' }
+
+/**
+ * Keeps `failing_since` and switches off what is gone or has failed for too long; their pending deliveries are given up as they come due.
+ * Writes only what changes. Returns what was switched off now.
+ */
+export async function judgeEndpoints(sql: Sql, news: EndpointNews): Promise<DisabledSubscription[]> {
+  const { succeeded, failed, gone, now, failingBefore } = news
+  if (succeeded.length > 0)
+    await sql`
+      update webhook_subscriptions set failing_since = null where id in (
+        select id from webhook_subscriptions where id = any(${[...succeeded]}) and failing_since is not null
+        order by id for no key update)`
+  if (failed.length + gone.length === 0) return []
+  return sql<DisabledSubscription[]>`
+    with struck as materialized (
+      select id, id = any(${[...gone]}) as is_gone, failing_since <= ${failingBefore} as is_failing
+      from webhook_subscriptions
+      where enabled and (id = any(${[...gone]})
+        or id = any(${[...failed]}) and (failing_since is null or failing_since <= ${failingBefore}))
+      order by id for no key update
+    ), judged as (
+      update webhook_subscriptions s set
+        failing_since = coalesce(s.failing_since, ${now}),
+        enabled = not (is_gone or is_failing is true),
+        disabled_reason = case when is_gone then 'gone' when is_failing then 'failing' end,
+        updated_at = case when is_gone or is_failing then ${now} else s.updated_at end
+      from struck where s.id = struck.id
+      returning s.id, s.disabled_reason)
+    select * from judged where disabled_reason is not null`
 }
 
 /** With its deliveries, sent or not. False when the account has no such subscription. */

@@ -1,7 +1,9 @@
 /** Owns the rows of workers (the specification's voice agents). */
-import type { AccountId, NewId, WorkerId } from '../model/ids.ts'
-import type { WorkerFacts } from '../model/worker-resource.ts'
+import { toId, type AccountId, type NewId, type WorkerId } from '../model/ids.ts'
+import { Problem } from '../model/problem.ts'
+import type { WorkerChange, WorkerFacts, WorkerType } from '../model/worker-resource.ts'
 import type { WorkerConfig } from '../model/worker.ts'
+import { givenColumns } from './given-columns.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type Worker = WorkerFacts & {
@@ -15,6 +17,8 @@ export type NewWorker = {
   readonly name: string
   /** BCP 47. */
   readonly language: string
+  readonly type?: WorkerType | null | undefined
+  readonly maxConcurrentCalls?: number | null | undefined
   readonly inboundPhoneNumber?: string | null | undefined
   readonly outboundPhoneNumber?: string | null | undefined
   readonly isActive?: boolean | undefined
@@ -23,20 +27,38 @@ export type NewWorker = {
   readonly now: number
 }
 
+export type ChangedWorker = {
+  readonly accountId: AccountId
+  readonly workerId: WorkerId
+  readonly change: WorkerChange
+  readonly now: number
+}
+
+/** What one answer names at most. */
+const maxIssues = 50
+
 export async function createWorker(sql: Sql | Transaction, worker: NewWorker): Promise<Worker> {
   const { accountId, name, language, isActive = true, config = {}, newId, now } = worker
-  const { inboundPhoneNumber = null, outboundPhoneNumber = null } = worker
-  const row = { accountId, name, language, inboundPhoneNumber, outboundPhoneNumber, isActive }
+  const { type = null, inboundPhoneNumber = null, outboundPhoneNumber = null, maxConcurrentCalls = null } = worker
+  const row = { accountId, name, language, inboundPhoneNumber, outboundPhoneNumber, isActive, maxConcurrentCalls }
   const id = newId<'worker'>()
   await sql`
-    insert into workers ${sql({ id, ...row, config: sql.json(config as never), createdAt: now, updatedAt: now })}`
-  return { id, ...row, config, createdAt: now, updatedAt: now }
+    insert into workers ${sql({
+      ...row,
+      id,
+      type: type && sql.json(type),
+      config: sql.json(config as never),
+      createdAt: now,
+      updatedAt: now,
+    })}`
+  return { id, ...row, type, config, createdAt: now, updatedAt: now }
 }
 
 /** In the order they were made. */
 export function listWorkers(sql: Sql | Transaction, accountId: AccountId): Promise<Worker[]> {
   return sql<Worker[]>`
-    select id, account_id, name, language, inbound_phone_number, outbound_phone_number, is_active, config, created_at, updated_at
+    select id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active, max_concurrent_calls,
+      config, created_at, updated_at
     from workers where account_id = ${accountId} order by created_at, id`
 }
 
@@ -46,7 +68,48 @@ export async function findWorker(
   workerId: WorkerId,
 ): Promise<Worker | null> {
   const [row] = await sql<Worker[]>`
-    select id, account_id, name, language, inbound_phone_number, outbound_phone_number, is_active, config, created_at, updated_at
+    select id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active, max_concurrent_calls,
+      config, created_at, updated_at
     from workers where account_id = ${accountId} and id = ${workerId}`
   return row ?? null
 }
+
+/** Config is merged key by key of its top level, null takes a key away. Null: the account has no such worker. */
+export async function changeWorker(
+  sql: Sql | Transaction,
+  { accountId, workerId, change, now }: ChangedWorker,
+): Promise<Worker | null> {
+  const { config = {}, type, ...plain } = change
+  const columns = givenColumns({ ...plain, type: type && sql.json(type), updatedAt: now })
+  const removed = Object.keys(config).filter((key) => config[key as keyof typeof config] === null)
+  const [row] = await sql<Worker[]>`
+    update workers set ${sql(columns)}, config = (config || ${sql.json(config as never)}::jsonb) - ${removed}::text[]
+    where account_id = ${accountId} and id = ${workerId}
+    returning id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active,
+      max_concurrent_calls, config, created_at, updated_at`
+  return row ?? null
+}
+
+/** An id as somebody sent it, and where it stood in what was sent. */
+export type NamedWorker = { readonly path: string; readonly id: string }
+
+/** Each worker once. Throws Problem VALIDATION_FAILED with the path of every id that is no worker of the account. */
+export async function requireWorkers(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  named: readonly NamedWorker[],
+): Promise<WorkerId[]> {
+  const ids = [...new Set(named.flatMap(({ id }) => toId<'worker'>(id) ?? []))]
+  if (named.length === 0) return []
+  const rows = await sql<{ id: WorkerId }[]>`
+    select id from workers where account_id = ${accountId} and id = any(${ids})`
+  const known = new Set(rows.map(({ id }) => id))
+  const unknown = named.filter(({ id }) => !known.has(toId<'worker'>(id) as WorkerId))
+  if (unknown.length === 0) return ids
+  const issues = unknown.slice(0, maxIssues).map(({ path }) => ({ path, message: 'must be a worker of the account' }))
+  throw new Problem('VALIDATION_FAILED', 'Some workers do not exist; see issues.', issues)
+}
+
+/** As a field `workerIds` names them. */
+export const namedWorkers = (workerIds: readonly string[]): NamedWorker[] =>
+  workerIds.map((id, index) => ({ path: `workerIds.${index}`, id }))

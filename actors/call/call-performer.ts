@@ -13,12 +13,13 @@ import type { ServerMessage } from '../../model/signaling.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { findCallFacts } from '../../store/call-steps.ts'
-import { findCallScript } from '../../store/documents.ts'
+import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createConversation, type Conversation } from '../conversation/conversation.ts'
 import { commandLeg, toBytes } from '../leg-link.ts'
 import type { CallFact, Effect } from './call-event.ts'
+import { dial, sipCallFailed } from './dial.ts'
 import { chooseEngine, configOf, engineConfigOf, type Engines } from './engine-choice.ts'
 import { recordingKeyOf } from './record-effects.ts'
 
@@ -43,6 +44,8 @@ export type PerformerDeps = {
   readonly wakeDeliveries: () => void
   /** Jobs have been committed: look at them. */
   readonly wakeJobs: () => void
+  /** A call is over: its place is free. */
+  readonly wakeDispatcher: () => void
 }
 
 type StartConversation = Extract<Effect, { type: 'start_conversation' }>
@@ -59,23 +62,12 @@ export type CallPerformer = {
 }
 
 export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerformer {
-  const { bus, clock, log } = deps
-  const underWay = new Set<Promise<void>>()
+  const { bus, clock } = deps
+  const { run, settled } = createRuns(deps.log, end)
   let conversation: Conversation | null = null
   let abandoned = false
 
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
-  /** An effect that fails is a fact too: the call must not wait for what will never come. */
-  const run = (work: Promise<void>, failure: (details: string) => CallFact | null): void => {
-    const guarded = work
-      .catch((error: unknown) => {
-        const fact = failure(error instanceof Error ? error.message : String(error))
-        log.error('an effect of a call failed', { fact: fact?.type, error })
-        if (fact) end.post(fact)
-      })
-      .finally(() => underWay.delete(guarded))
-    underWay.add(guarded)
-  }
   const startConversation = async (effect: StartConversation): Promise<void> => {
     const prepared = await prepareConversation(deps, end, effect, signal)
     if (!prepared || abandoned) return
@@ -96,15 +88,16 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
       case 'ask_worker_request':
         return run(askWorkerRequest(deps, end), hookFailed)
       case 'dial':
-        return end.post(noTrunk)
+        return run(placeCall(deps, end), dialFailed)
       case 'start_conversation':
         return run(startConversation(effect), engineFailed)
       case 'wind_up':
         return run(windUp(deps.bus, end, conversation, effect.reason), legGone)
       case 'look_for_leg':
         return run(lookForLeg(deps.bus, end), () => null)
-      case 'store_worker_request':
       case 'store_outcome':
+        return deps.wakeDispatcher()
+      case 'store_worker_request':
       case 'store_analysis':
       case 'fail_post_processing':
         return
@@ -118,7 +111,26 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
       abandoned = true
       conversation?.abandon()
     },
-    settled: async () => void (await Promise.all(underWay)),
+    settled,
+  }
+}
+
+/** What was started and is not over yet. */
+function createRuns(log: Log, end: CallEnd) {
+  const underWay = new Set<Promise<void>>()
+  return {
+    /** An effect that fails is a fact too: the call must not wait for what will never come. */
+    run(work: Promise<void>, failure: (details: string) => CallFact | null): void {
+      const guarded = work
+        .catch((error: unknown) => {
+          const fact = failure(error instanceof Error ? error.message : String(error))
+          log.error('an effect of a call failed', { fact: fact?.type, error })
+          if (fact) end.post(fact)
+        })
+        .finally(() => underWay.delete(guarded))
+      underWay.add(guarded)
+    },
+    settled: async (): Promise<void> => void (await Promise.all(underWay)),
   }
 }
 
@@ -126,6 +138,10 @@ async function windUp(bus: Bus, end: CallEnd, conversation: Conversation | null,
   await conversation?.stop()
   const reply = await commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
   end.post({ type: 'leg_closed', recordedMs: reply?.type === 'closed' ? reply.recordedMs : null })
+}
+
+async function placeCall(deps: PerformerDeps, end: CallEnd): Promise<void> {
+  end.post(dial(await patiently(deps.clock, () => callOf(deps.sql, end.callId))))
 }
 
 async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
@@ -136,6 +152,7 @@ async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
 /** Whether the receiver is a required one is not known when asking failed on our side: the call does not go on without it. */
 const hookFailed = (details: string): CallFact => ({ type: 'worker_request_failed', required: true, details })
 const engineFailed = (details: string): CallFact => ({ type: 'engine_failed', details })
+const dialFailed = (): CallFact => sipCallFailed
 const legGone = (): CallFact => ({ type: 'leg_closed', recordedMs: null })
 
 /** What a browser that looks on is told of an effect. */
@@ -146,13 +163,6 @@ function messageOf(effect: Effect, now: number): ServerMessage | null {
   if (effect.type !== 'store_turn') return null
   const { role, text } = effect.turn
   return { type: 'transcript', role, text, isFinal: true, turnIndex: effect.index, ts }
-}
-
-/** No SIP edge is part of this process: a phone call cannot be placed. */
-const noTrunk: CallFact = {
-  type: 'dial_failed',
-  outcome: { status: 'failed', reason: 'sip_call_failed' },
-  providerStatus: null,
 }
 
 /** Null, and the fact posted, when the engine that the call needs is not there. */
@@ -168,11 +178,15 @@ async function prepareConversation(
     end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
     return null
   }
-  const { accountId, workerId, direction } = call
-  const script = await patiently(deps.clock, () => findCallScript(deps.sql, accountId, workerId, direction))
+  const script = await patiently(deps.clock, () => scriptOf(deps.sql, call))
   const recording = { key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode }
   const config = engineConfigOf(call, script, memory)
   return createConversation({ ...deps, ...end, engine, signal }, { config, recording, answeredAt, turns })
+}
+
+async function scriptOf(sql: Sql, { accountId, workerId, direction, scriptIds }: CallFactsRow): Promise<string | null> {
+  const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
+  return pinned ?? findCallScript(sql, accountId, workerId, direction)
 }
 
 /** A connection that was lost fails a query or two; the caller on the line can wait that long. */

@@ -1,22 +1,21 @@
 /** Owns the birth of a web call: its row, its way in and its first step, in one transaction. rest-api-and-webhooks.md, Web calls. */
 import { createHash, randomBytes } from 'node:crypto'
 import { toIso, type Clock } from '../../model/clock.ts'
-import type { AccountId, CallId, NewId, WorkerId } from '../../model/ids.ts'
-import { toId } from '../../model/ids.ts'
-import type { Json, JsonObject } from '../../model/json.ts'
+import type { AccountId, CallId, NewId } from '../../model/ids.ts'
+import type { JsonObject } from '../../model/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { tokenLifetime, type CreatedWebCall, type CreateWebCall, type WebCallRequest } from '../../model/web-call.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 import { countRunningCalls } from '../../store/call-capacity.ts'
 import type { CallOverrides } from '../../store/call-rows.ts'
-import { insertCall } from '../../store/call-steps.ts'
+import { answerOnce } from '../../store/idempotency.ts'
 import { insertJob } from '../../store/jobs.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { insertWebSession } from '../../store/web-sessions.ts'
-import { findWorker } from '../../store/workers.ts'
-import { recordEffects } from './record-effects.ts'
-import { beginCall } from './step.ts'
+import type { Worker } from '../../store/workers.ts'
+import { findCallableWorker } from './callable-worker.ts'
+import { writeBirth } from './write-birth.ts'
 
 export type WebCallDeps = {
   readonly sql: Sql
@@ -33,54 +32,45 @@ export const arrivalTime = 5_000
 const birth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null } as const
 
 export function createWebCallCreator(deps: WebCallDeps): CreateWebCall {
-  return async (accountId, request) => {
-    const workerId = toId<'worker'>(request.workerId)
-    const worker = workerId && (await findWorker(deps.sql, accountId, workerId))
-    if (!worker)
-      throw new Problem('VALIDATION_FAILED', 'no such worker', [{ path: 'workerId', message: 'no such worker' }])
-    if (!worker.isActive) throw new Problem('WORKER_INACTIVE', 'the worker is switched off')
-    const created = await deps.sql.begin((tx) => insertWebCall(deps, tx, accountId, worker.id, request))
+  return async (accountId, request, once) => {
+    const now = deps.clock.now()
+    const answer = await answerOnce(deps, { accountId, once: once ?? null, now }, (tx) =>
+      insertWebCall(deps, tx, accountId, request, now),
+    )
     deps.wakeDeliveries()
-    return created
+    return answer
   }
 }
 
 async function insertWebCall(
-  deps: WebCallDeps,
+  { newId, box }: WebCallDeps,
   tx: Transaction,
   accountId: AccountId,
-  workerId: WorkerId,
   request: WebCallRequest,
+  now: number,
 ): Promise<CreatedWebCall> {
-  const { limit, running } = await countRunningCalls(tx, accountId)
-  if (running >= limit)
-    throw new Problem('WEB_CALL_CAPACITY_EXCEEDED', `the account has ${running} calls running, as many as it may`)
-  const now = deps.clock.now()
-  const first = beginCall(birth, now)
-  const callId: CallId = deps.newId<'call'>()
-  const sessionId = deps.newId()
+  const worker = await findCallableWorker(tx, accountId, request.workerId)
+  await requirePlace(tx, worker)
+  const callId: CallId = newId<'call'>()
+  const sessionId = newId()
   const token = randomBytes(32).toString('base64url')
   const expiresAt = now + tokenLifetime
   const call = {
-    ...birth,
     id: callId,
     accountId,
-    workerId,
+    workerId: worker.id,
     sessionId,
-    progress: first.state.progress,
+    fromNumber: null,
+    toNumber: null,
+    personId: null,
     customer: request.customer ?? null,
     context: request.context ?? null,
     metadata: request.metadata ?? null,
     request: overridesOf(request),
-    externalTools: (request.externalTools ?? []).map((tool) => sealed(deps.box, tool) as JsonObject),
-    snapshot: first.state.persisted,
+    externalTools: (request.externalTools ?? []).map((tool) => sealed(box, tool) as JsonObject),
+    scriptIds: [],
   }
-  await insertCall(tx, call, {
-    event: { type: 'created', ...birth },
-    effects: first.effects as Json,
-    ignored: false,
-    at: now,
-  })
+  await writeBirth(tx, { birth, call, now, newId })
   await insertWebSession(tx, {
     id: sessionId,
     accountId,
@@ -89,9 +79,17 @@ async function insertWebCall(
     tokenExpiresAt: expiresAt,
     allowedOrigins: request.allowedOrigins ?? null,
   })
-  await insertJob(tx, { id: deps.newId(), accountId, callId, kind: 'expire_token', runAt: expiresAt + arrivalTime })
-  await recordEffects({ tx, callId, now, newId: deps.newId }, first.effects)
+  await insertJob(tx, { id: newId(), accountId, callId, kind: 'expire_token', runAt: expiresAt + arrivalTime })
   return { callId, sessionId, token, expiresAt: toIso(expiresAt) }
+}
+
+/** The browser waits at the line: it gets its place now or not at all. */
+async function requirePlace(tx: Transaction, { accountId, id, maxConcurrentCalls }: Worker): Promise<void> {
+  const { limit, running, runningOfWorker } = await countRunningCalls(tx, accountId, id)
+  const full = (whose: string, count: number) =>
+    new Problem('WEB_CALL_CAPACITY_EXCEEDED', `the ${whose} has ${count} calls running, as many as it may`)
+  if (running >= limit) throw full('account', running)
+  if (runningOfWorker >= (maxConcurrentCalls ?? Infinity)) throw full('worker', runningOfWorker)
 }
 
 /** Tokens are random, 256 bits: a plain hash keeps them as well as a slow one would. */

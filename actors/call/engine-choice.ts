@@ -7,12 +7,15 @@ import { effectiveConfigOf, type EffectiveConfig, type LlmProvider } from '../..
 /** The engines of this process, in the order in which they are preferred when nobody names one. */
 export type Engines = ReadonlyMap<LlmProvider, VoiceEngine>
 
+/** All that configures a call. */
+export type Configured = Pick<CallFactsRow, 'workerConfig' | 'request' | 'hookAnswer'>
+
 /** The worker's configuration, changed by who created the call, changed by call.worker_request. */
-export const configOf = (call: CallFactsRow): EffectiveConfig =>
+export const configOf = (call: Configured): EffectiveConfig =>
   effectiveConfigOf(call.workerConfig, call.request.config ?? {}, call.hookAnswer.config ?? {})
 
 /** Null when the provider that was asked for is not set up here. */
-export function chooseEngine(engines: Engines, call: CallFactsRow): VoiceEngine | null {
+export function chooseEngine(engines: Engines, call: Configured): VoiceEngine | null {
   if (configOf(call).testModeEnabled) return engines.get('embedded') ?? null
   // The creator's choice of provider stands even against the hook's: decisions.md names the request first.
   const asked = call.request.config?.llmProvider ?? configOf(call).llmProvider

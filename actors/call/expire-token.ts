@@ -3,21 +3,17 @@ import type { Clock } from '../../model/clock.ts'
 import type { Sql } from '../../store/sql.ts'
 import { expireToken } from '../../store/web-sessions.ts'
 import type { Work } from '../scheduler.ts'
-import { findSnapshot } from '../../store/call-steps.ts'
-import { stateOf } from './step.ts'
 import type { Switchboard } from '../switchboard.ts'
+import { deliverWhile } from './deliver-while.ts'
 
 export function expireTokenWork(deps: {
   readonly sql: Sql
   readonly clock: Clock
   readonly switchboard: Switchboard
 }): Work {
-  return async (job) => {
-    await expireToken(deps.sql, job.callId, deps.clock.now())
+  return async ({ callId }) => {
+    await expireToken(deps.sql, callId, deps.clock.now())
     // The call decides, not the token: one that was taken by a client whose arrival got lost must end all the same.
-    const snapshot = await findSnapshot(deps.sql, job.callId)
-    if (snapshot === null || stateOf(snapshot).waitsIn !== 'waitingForClient') return
-    if (!(await deps.switchboard.deliver(job.callId, { type: 'token_expired' })))
-      throw new Error('nobody answers for the call')
+    await deliverWhile(deps, callId, 'waitingForClient', { type: 'token_expired' })
   }
 }

@@ -92,7 +92,6 @@ export const callMachine = machineActions.createMachine({
           { target: 'windingUp', actions: failed('webrtc_client_never_connected') },
         ],
         hang_up_requested: { target: 'windingUp', actions: hungUp },
-        cancel_requested: { target: 'windingUp', actions: hungUp },
       },
       states: {
         media: {

@@ -1,27 +1,17 @@
-/** Owns one attempt at one delivery, in three phases with values between them: prepare → send → record. */
+/** Owns one attempt at one delivery: prepare → send → what it means, with values between them. Writing that down is the recorder's. */
 import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
-import {
-  recordDelivered,
-  recordExhausted,
-  recordRetry,
-  type AttemptRecord,
-  type ClaimedDelivery,
-} from '../../store/deliveries.ts'
+import type { ClaimedDelivery } from '../../store/deliveries.ts'
+import type { AttemptRecord } from '../../store/delivery-verdicts.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
-import type { Sql } from '../../store/sql.ts'
-import { disableSubscription } from '../../store/subscriptions.ts'
-import { newsLifetime, verdictOf, type Verdict } from './retry.ts'
+import type { Attempted, Endpoint } from './record-attempts.ts'
+import { verdictOf, type Verdict } from './retry.ts'
 import type { SendRequest, SendResult, WebhookSender } from './sender.ts'
 import { createSigningKeys, headersOf } from './sign.ts'
 
-export type AttemptDelivery = {
-  /** Prepares and sends. Never throws. */
-  send(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptResult>
-  /** Writes down what it means. Tries again while the database is away, until `signal`. Never throws. */
-  record(delivery: ClaimedDelivery, result: AttemptResult, signal: AbortSignal): Promise<void>
-}
+/** Null: the signal ended it, and whether it arrived is unknown. Never throws. */
+export type AttemptDelivery = (delivery: ClaimedDelivery, signal: AbortSignal) => Promise<Attempted | null>
 
 type AttemptResult = SendResult | { readonly kind: 'unwanted' }
 type Prepared =
@@ -29,9 +19,8 @@ type Prepared =
   | { readonly kind: 'settled'; readonly result: AttemptResult }
 
 type Deps = {
-  readonly sql: Sql
   readonly box: SecretBox
-  readonly sender: WebhookSender
+  readonly sender: Pick<WebhookSender, 'send'>
   readonly clock: Clock
   readonly log: Log
   /** 0 ≤ random() < 1. */
@@ -39,16 +28,15 @@ type Deps = {
 }
 
 const sendTimeout = 10_000
-const recordTries = 20
-const recordPause = 1_000
+const excerptLength = 2048
 
-export function createAttemptDelivery({ sql, box, sender, clock, log, random }: Deps): AttemptDelivery {
-  const keyOf = createSigningKeys()
+export function createAttemptDelivery({ box, sender, clock, log, random }: Deps): AttemptDelivery {
+  const keyOf = createSigningKeys((sealed) => box.open(sealed))
 
   function prepare(delivery: ClaimedDelivery): Prepared {
     if (!delivery.enabled) return { kind: 'settled', result: { kind: 'unwanted' } }
     try {
-      return { kind: 'ready', request: requestOf(delivery, keyOf(box.open(delivery.sealedSecret)), clock.now()) }
+      return { kind: 'ready', request: requestOf(delivery, keyOf(delivery.sealedSecret), clock.now()) }
     } catch (error) {
       log.error('a signing secret cannot be opened', { error, subscriptionId: delivery.subscriptionId })
       const details = 'the signing secret cannot be opened'
@@ -56,22 +44,22 @@ export function createAttemptDelivery({ sql, box, sender, clock, log, random }: 
     }
   }
 
-  return {
-    async send(delivery, signal) {
-      const prepared = prepare(delivery)
-      return prepared.kind === 'ready' ? sender.send({ ...prepared.request, signal }) : prepared.result
-    },
-    async record(delivery, result, signal) {
-      // A 2xx that is not written down means a second delivery: worth several tries.
-      for (let tries = 1; tries <= recordTries; tries += 1) {
-        try {
-          return await recordResult(sql, delivery, result, { now: clock.now(), random: random(), log })
-        } catch (error) {
-          log.error('a delivery attempt could not be recorded', { error, deliveryId: delivery.id, tries })
-        }
-        if (!(await pause(clock, recordPause, signal))) return
-      }
-    },
+  return async (delivery, signal) => {
+    const at = clock.now()
+    const prepared = prepare(delivery)
+    const result = prepared.kind === 'ready' ? await sender.send({ ...prepared.request, signal }) : prepared.result
+    if (signal.aborted && result.kind === 'failed') return null
+    const now = clock.now()
+    const { eventType, eventAt, attempt, subscriptionId } = delivery
+    const verdict: Verdict =
+      result.kind === 'unwanted'
+        ? { kind: 'exhausted' }
+        : verdictOf({ eventType, eventAt, attempt, result, now, random: random() })
+    const record = recordOf(delivery, result, verdict, { at, now })
+    log.debug('webhook delivery attempted', { deliveryId: delivery.id, attempt, verdict: verdict.kind })
+    if (record.verdict === 'exhausted')
+      log.warn('webhook delivery given up', { deliveryId: delivery.id, subscriptionId, eventType, attempt })
+    return { record, subscriptionId, endpoint: endpointOf(result, verdict) }
   }
 }
 
@@ -96,56 +84,41 @@ const requestOf = (delivery: ClaimedDelivery, key: KeyObject, now: number): Send
   answer: 'excerpt',
 })
 
-type At = { readonly now: number; readonly random: number; readonly log: Log }
-
-async function recordResult(sql: Sql, delivery: ClaimedDelivery, result: AttemptResult, at: At): Promise<void> {
-  const { id, attempt, eventType, eventAt, subscriptionId, accountId } = delivery
-  const record: AttemptRecord = { id, attempt, ...summaryOf(result) }
-  const verdict: Verdict =
-    result.kind === 'unwanted' ? { kind: 'exhausted' } : verdictOf({ eventType, eventAt, attempt, result, ...at })
-  at.log.debug('webhook delivery attempted', { deliveryId: id, attempt, verdict: verdict.kind, ...summaryOf(result) })
-  const staleBefore = at.now - newsLifetime
-  switch (verdict.kind) {
-    case 'delivered':
-      return recordDelivered(sql, record, at.now)
-    case 'retry':
-      return recordRetry(sql, record, verdict.at)
-    case 'exhausted':
-      at.log.warn('webhook delivery given up', { deliveryId: id, subscriptionId, eventType, attempt })
-      return recordExhausted(sql, record, staleBefore)
-    case 'disable':
-      at.log.warn('webhook subscription disabled: its endpoint is gone', { subscriptionId })
-      await sql.begin(async (tx) => {
-        await disableSubscription(tx, { accountId, id: subscriptionId, now: at.now })
-        await recordExhausted(tx, record, staleBefore)
-      })
+function recordOf(
+  { id, attempt }: ClaimedDelivery,
+  result: AttemptResult,
+  verdict: Verdict,
+  { at, now }: { at: number; now: number },
+): AttemptRecord {
+  return {
+    id,
+    attempt,
+    at,
+    durationMs: Math.max(0, Math.round(now - at)),
+    ...summaryOf(result),
+    verdict: verdict.kind === 'disable' ? 'exhausted' : verdict.kind,
+    runAt: verdict.kind === 'retry' ? verdict.at : null,
   }
 }
 
-function summaryOf(result: AttemptResult): Pick<AttemptRecord, 'statusCode' | 'error'> {
+function summaryOf(result: AttemptResult): Pick<AttemptRecord, 'statusCode' | 'error' | 'responseExcerpt'> {
   switch (result.kind) {
     case 'unwanted':
-      return { statusCode: null, error: 'the subscription is disabled' }
+      return { statusCode: null, error: 'the subscription is disabled', responseExcerpt: null }
     case 'failed':
-      return { statusCode: null, error: `${result.reason}: ${result.details}` }
-    case 'answered':
-      // Postgres text holds no NUL.
-      return { statusCode: result.status, error: result.body.replaceAll('\0', '').slice(0, 2048) }
+      return { statusCode: null, error: storable(`${result.reason}: ${result.details}`), responseExcerpt: null }
+    case 'answered': {
+      const error = result.status < 300 ? null : `answered with status ${result.status}`
+      return { statusCode: result.status, error, responseExcerpt: storable(result.body) }
+    }
   }
 }
 
-/** False when the signal ended it. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve(false)
-    const cancel = clock.after(ms, () => {
-      signal.removeEventListener('abort', ended)
-      resolve(true)
-    })
-    const ended = () => {
-      cancel()
-      resolve(false)
-    }
-    signal.addEventListener('abort', ended, { once: true })
-  })
+/** Postgres text holds no NUL and no half of a surrogate pair. */
+const storable = (text: string): string => text.replaceAll('\0', '').slice(0, excerptLength).toWellFormed()
+
+function endpointOf(result: AttemptResult, verdict: Verdict): Endpoint {
+  if (result.kind === 'unwanted') return null
+  if (verdict.kind === 'disable') return 'gone'
+  return verdict.kind === 'delivered' ? 'answers' : 'fails'
 }

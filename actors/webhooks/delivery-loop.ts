@@ -10,7 +10,8 @@ import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createRounds, type Rounds } from '../rounds.ts'
 import { createAttemptDelivery } from './attempt-delivery.ts'
-import { createLanes, lanesOfSlow } from './lanes.ts'
+import { createLanes, lanesOfUnknown } from './lanes.ts'
+import { createAttemptRecorder } from './record-attempts.ts'
 import type { WebhookSender } from './sender.ts'
 
 export type DeliveryLoop = {
@@ -24,7 +25,7 @@ export type DeliveryLoop = {
 type Deps = {
   readonly sql: Sql
   readonly box: SecretBox
-  readonly sender: WebhookSender
+  readonly sender: Pick<WebhookSender, 'send'>
   readonly clock: Clock
   readonly nodeId: NodeId
   readonly log: Log
@@ -44,6 +45,7 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
   const { sql, clock, nodeId, log } = deps
   const lanes = createLanes()
   const attempt = createAttemptDelivery(deps)
+  const recorder = createAttemptRecorder(deps)
   const sweep = createSweep(deps)
   const cut = new AbortController()
   let rounds: Rounds | null = null
@@ -53,18 +55,18 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
   async function claim(): Promise<boolean> {
     const limit = lanes.room()
     if (closed || limit === 0) return false
-    const bounds = { limit, perSubscription: lanesOfSlow, except: lanes.full() }
+    const bounds = { limit, perSubscription: lanesOfUnknown, rooms: lanes.rooms() }
     const claimed = await claimDue(sql, { nodeId, now: clock.now(), lease: claimLease, ...bounds })
     for (const delivery of claimed) lanes.run(delivery.subscriptionId, deliver(delivery), wake)
-    return claimed.length > 0
+    // What lacked room in its own subscription is looked for when that has room again.
+    return claimed.length === limit
   }
   async function deliver(delivery: ClaimedDelivery): Promise<void> {
     const began = clock.now()
-    const result = await attempt.send(delivery, cut.signal)
+    const attempted = await attempt(delivery, cut.signal)
     lanes.judge(delivery.subscriptionId, clock.now() - began)
-    // Ended by close(): whether it arrived is unknown, so it is released, not judged.
-    if (cut.signal.aborted && result.kind === 'failed') return
-    await attempt.record(delivery, result, cut.signal)
+    // Ended by close(): it is released, not judged.
+    if (attempted) await recorder.record(attempted, cut.signal)
   }
   async function look(): Promise<boolean> {
     const more = await claim()

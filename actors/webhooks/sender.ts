@@ -35,6 +35,8 @@ export type SendResult =
   | FailedSend
 
 export type WebhookSender = {
+  /** Why nothing would ever be sent there, before any resolution; null when the addresses behind a name decide. */
+  refusalOf(url: string): string | null
   /** Never throws. */
   send(request: SendRequest): Promise<SendResult>
   /** Ends what is under way as `transport`. Idempotent. */
@@ -57,16 +59,19 @@ export function createWebhookSender(deps: {
   const closing = new AbortController()
   let closed: Promise<void> | null = null
 
+  function refusalOf(text: string): string | null {
+    const url = URL.parse(text)
+    return url ? guard.refusalOf(url) : 'the target is no URL'
+  }
   async function send(request: SendRequest): Promise<SendResult> {
     if (closing.signal.aborted) return failed('transport', 'the sender is closed')
-    const url = URL.parse(request.url)
-    const refusal = url ? guard.refusalOf(url) : 'the target is no URL'
-    if (!url || refusal) return refused(refusal ?? '', request.url)
+    const refusal = refusalOf(request.url)
+    if (refusal !== null) return refused(refusal, request.url)
     const deadline = new AbortController()
     const timer = setTimeout(() => deadline.abort(), request.timeout)
     const signals = [deadline.signal, closing.signal, ...(request.signal ? [request.signal] : [])]
     try {
-      return await post(agents[request.answer], url, request, AbortSignal.any(signals), deps.now)
+      return await post(agents[request.answer], new URL(request.url), request, AbortSignal.any(signals), deps.now)
     } catch (error) {
       if (deadline.signal.aborted) return failed('timeout', `no answer within ${request.timeout} ms`)
       if (error instanceof EgressRefused) return refused(error.message, request.url)
@@ -84,7 +89,7 @@ export function createWebhookSender(deps: {
     guard.close()
     await Promise.all([agents.whole.destroy(), agents.excerpt.destroy()])
   }
-  return { send, close: () => (closed ??= end()) }
+  return { refusalOf, send, close: () => (closed ??= end()) }
 }
 
 /** An origin without connections is forgotten by the agent; idle ones go after a few seconds. */

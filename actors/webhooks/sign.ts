@@ -27,16 +27,16 @@ export type OutgoingEvent = {
 /** A string or Buffer as key is imported anew at every use, which costs five times the HMAC itself. */
 export const toSigningKey = (secret: string): KeyObject => createSecretKey(secret, 'utf8')
 
-/** Remembers the keys of the `limit` secrets that were made last. */
-export function createSigningKeys(limit = 1000): (secret: string) => KeyObject {
+/** The key of a sealed secret. Remembers the `limit` that were made last; throws what `open` throws. */
+export function createSigningKeys(open: (sealed: string) => string, limit = 1000): (sealed: string) => KeyObject {
   const keys = new Map<string, KeyObject>()
-  return (secret) => {
-    const known = keys.get(secret)
+  return (sealed) => {
+    const known = keys.get(sealed)
     if (known) return known
+    const key = toSigningKey(open(sealed))
     const [oldest] = keys.keys()
     if (keys.size >= limit && oldest !== undefined) keys.delete(oldest)
-    const key = toSigningKey(secret)
-    keys.set(secret, key)
+    keys.set(sealed, key)
     return key
   }
 }

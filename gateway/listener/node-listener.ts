@@ -92,7 +92,7 @@ async function answer(
   if (body === 'gone') return
   const request = toRequest(head, body === 'too_large' ? null : body, wire.closed)
   if (!request) return refuse(outgoing, 400)
-  if (body === 'too_large') return refuseBody(options.tooLarge(request), incoming, outgoing)
+  if (body === 'too_large') return refuseBody(options.tooLarge(request, infoOf(incoming)), incoming, outgoing)
   const response = await options.fetch(request, infoOf(incoming)).catch(() => null)
   if (!response) return refuse(outgoing, 500)
   await sendResponse(response, wire, head.method === 'HEAD')

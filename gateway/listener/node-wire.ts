@@ -23,7 +23,10 @@ export function nodeWire(outgoing: ServerResponse, last: () => boolean): Respons
     start: writeHead,
     whole(head, body) {
       writeHead(head)
-      outgoing.end(body ?? undefined)
+      if (body === null) outgoing.end()
+      // As many bytes as characters: the text is ASCII, and is written together with its head without being encoded.
+      else if (typeof body === 'string') outgoing.end(body, head.length === body.length ? 'latin1' : 'utf8')
+      else outgoing.end(body)
     },
     write(chunk) {
       if (outgoing.destroyed || outgoing.write(chunk)) return

@@ -1,4 +1,6 @@
 /** Owns how a fetch `Response` goes out: whole with its length when it is small and ready, else in pieces as fast as the client reads. */
+import { pairsOf } from '../../model/light-headers.ts'
+import { readyTextOf } from '../../model/ready-response.ts'
 
 export type ResponseHead = {
   readonly status: number
@@ -12,7 +14,7 @@ export type ResponseHead = {
 export type ResponseWire = {
   readonly closed: AbortSignal
   /** Head and body in one; null for an answer that has no body. */
-  whole(head: ResponseHead, body: Uint8Array | null): void
+  whole(head: ResponseHead, body: Uint8Array | string | null): void
   start(head: ResponseHead): void
   /** Resolves when the client can take more, or is gone. */
   write(chunk: Uint8Array): Promise<void> | void
@@ -28,6 +30,8 @@ export async function sendResponse(response: Response, wire: ResponseWire, isHea
     response.body?.cancel().catch(ignore)
     return wire.whole(head, null)
   }
+  const text = readyTextOf(response)
+  if (text !== null) return wire.whole({ ...head, length: Buffer.byteLength(text) }, text)
   if (!response.body) return wire.whole({ ...head, length: 0 }, null)
   const reader: Reader = response.body.getReader()
   const stop = (): void => void reader.cancel().catch(ignore)
@@ -68,10 +72,11 @@ async function sendRest(second: ReturnType<Reader['read']>, reader: Reader, wire
   return sent
 }
 
-function headOf(response: Response): ResponseHead {
-  const length = response.headers.get('content-length')
-  const headers = [...response.headers].filter(([name]) => !connectionHeaders.has(name))
-  return { status: response.status, headers, length: length === null ? null : Number(length) }
+function headOf({ status, headers }: Response): ResponseHead {
+  const length = headers.get('content-length')
+  const own: (readonly [string, string])[] = []
+  for (const header of pairsOf(headers)) if (!connectionHeaders.has(header[0])) own.push(header)
+  return { status, headers: own, length: length === null ? null : Number(length) }
 }
 
 /** They belong to the connection, and so to the driver. */

@@ -1,4 +1,5 @@
 /** Owns how the head of an HTTP request, as a driver parsed it, becomes a fetch `Request`. */
+import { createLightRequest } from './light-request.ts'
 
 export type RequestHead = {
   readonly method: string
@@ -14,10 +15,13 @@ export function toRequest(
   body: Uint8Array<ArrayBuffer> | null,
   signal: AbortSignal,
 ): Request | null {
-  const bodiless = head.method === 'GET' || head.method === 'HEAD'
+  const { method } = head
   try {
-    const headers = head.headers as [string, string][]
-    return new Request(urlOf(head), { method: head.method, headers, body: bodiless ? null : body, signal })
+    const [url, headers] = [urlOf(head), head.headers as [string, string][]]
+    if (method === 'GET' || method === 'HEAD') return createLightRequest({ method, url, headers, signal })
+    const request = new Request(url, { method, headers, body })
+    // Given to the constructor it would be followed by a second one, which costs as much as all the rest.
+    return Object.defineProperty(request, 'signal', { value: signal })
   } catch {
     // The only reasons are in the client's bytes.
     return null
@@ -33,14 +37,15 @@ export const pathOf = (target: string): string => target.split('?', 1)[0] ?? tar
 /** Concatenated and not resolved: a target such as `//elsewhere/` must not become a host. */
 function urlOf(head: RequestHead): string {
   const scheme = head.secure ? 'https' : 'http'
-  if (/^https?:\/\//i.test(head.target)) return head.target
+  if (!head.target.startsWith('/') && /^https?:\/\//i.test(head.target)) return head.target
   const host = headerOf(head, 'host') ?? ''
   if (!/^[\w.-]+(?::\d+)?$|^\[[\da-f:.]+\](?::\d+)?$/i.test(host)) throw new TypeError('not a host')
   return `${scheme}://${host}${head.target.startsWith('/') ? '' : '/'}${head.target}`
 }
 
 /** A peer of a dual-stack socket reads as the IPv4 address it is. */
-export const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
+export const plainAddress = (address: string): string =>
+  address.startsWith(':') ? address.replace(/^::ffff:(?=\d+\.)/i, '') : address
 
 /** RFC 6455 §4.2.1: what makes a request a WebSocket handshake that can be answered with 101. */
 export function isHandshake(head: RequestHead): boolean {

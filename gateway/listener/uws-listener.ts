@@ -99,7 +99,7 @@ async function answer(
   const request = toRequest(head, body === 'too_large' ? null : body, wire.closed)
   refused = !request || body === 'too_large'
   if (!request) return wire.whole({ status: 400, headers: [], length: 0 }, null)
-  const response = body === 'too_large' ? options.tooLarge(request) : await asked(options, request, info)
+  const response = body === 'too_large' ? options.tooLarge(request, info) : await asked(options, request, info)
   await sendResponse(response, wire, head.method === 'HEAD')
 }
 

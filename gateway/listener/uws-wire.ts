@@ -29,11 +29,11 @@ export function uwsWire(res: HttpResponse, last: () => boolean): UwsWire {
     wire.wake()
   })
 
-  function whole(head: ResponseHead, body: Uint8Array | null): void {
+  function whole(head: ResponseHead, body: Uint8Array | string | null): void {
     touch(wire, () => {
       wire.over = true
       writeHead(res, head)
-      if (body) res.end(body, last())
+      if (body !== null) res.end(body, last())
       else if (head.length !== null) res.endWithoutBody(head.length, last())
       else res.endWithoutBody()
     })

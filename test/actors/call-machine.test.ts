@@ -168,6 +168,18 @@ test('a scheduled call waits for its dial time; canceled before dialing it has n
   t.ok(canceled.at(-1)?.state.finished)
 })
 
+test('canceling is for calls that wait: it changes nothing for one that runs', async (t) => {
+  const ways: [CallBirth, CallFact[]][] = [
+    [web, [{ type: 'client_connected' }]],
+    [web, [{ type: 'client_connected' }, connected, nothingAsked]],
+    [inbound, []],
+    [outbound, [{ type: 'slot_granted' }]],
+    [outbound, [{ type: 'slot_granted' }, nothingAsked]],
+  ]
+  for (const [birth, facts] of ways)
+    t.ok(last(birth, [...facts, { type: 'cancel_requested' }]).ignored, facts.map(({ type }) => type).join(' → '))
+})
+
 test('deadlines are absolute times that survive a restored snapshot', async (t) => {
   const waiting = last(web, [{ type: 'client_connected' }])
   const restored = stateOf(JSON.parse(JSON.stringify(waiting.state.persisted)) as Json)

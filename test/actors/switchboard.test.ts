@@ -1,125 +1,22 @@
 /** Calls on a real database: what is committed, who owns a call, what survives the death of a node. Engine and leg are scripted. */
-import { randomBytes, createSecretKey } from 'node:crypto'
-import { test, type Test } from 'tap'
-import { createLocalBus } from '../../actors/bus/local-bus.ts'
-import { createAdmission } from '../../actors/call/admission.ts'
-import type { WorkerRequestResult } from '../../actors/call/call-performer.ts'
-import { createWebCallCreator, hashToken } from '../../actors/call/create-web-call.ts'
+import { randomBytes } from 'node:crypto'
+import { test } from 'tap'
+import { hashToken } from '../../actors/call/create-web-call.ts'
 import { replay } from '../../actors/call/replay.ts'
-import { expireTokenWork } from '../../actors/call/expire-token.ts'
-import { createPostProcessing } from '../../actors/post-processing.ts'
-import { createScheduler } from '../../actors/scheduler.ts'
-import { createSwitchboard } from '../../actors/switchboard.ts'
-import type { Bus } from '../../model/bus.ts'
-import { subjectsOf } from '../../model/bus.ts'
-import type { CallId, NodeId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
-import type { RecordingStore } from '../../model/recording-store.ts'
-import { type ServerMessage } from '../../model/signaling.ts'
 import type { WebCallRequest } from '../../model/web-call.ts'
 import { findCall } from '../../store/calls.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
-import { createSecretBox } from '../../store/secret-box.ts'
-import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { insertJob } from '../../store/jobs.ts'
 import { takeToken } from '../../store/web-sessions.ts'
 import { listTurns } from '../../store/transcripts.ts'
-import { openTestDatabase } from '../fake/database.ts'
-import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
-import { createQuietLog } from '../fake/quiet-log.ts'
-import { createScriptedEngine } from '../fake/scripted-engine.ts'
+import { box, listen, openCallNode, openShared, status, type CallNode, type Shared } from '../fake/call-node.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { createTenant, newId, type Tenant } from '../fake/tenant.ts'
 
-type Shared = { sql: Sql; bus: Bus; clock: HandClock }
-
-const box = createSecretBox(createSecretKey(randomBytes(32)))
-const recordings: RecordingStore = {
-  create: () => {
-    throw new Error('the leg records, not the actor')
-  },
-  read: () => Promise.resolve(null),
-}
-
-async function openShared(t: Pick<Test, 'teardown'>): Promise<Shared> {
-  const clock = createHandClock()
-  const { sql } = await openTestDatabase(t)
-  const bus = createLocalBus({ log: createQuietLog(), clock })
-  t.teardown(() => bus.close())
-  return { sql, bus, clock }
-}
-
-/** One node of the service, without edges. */
-async function openNode(shared: Shared, hook: () => Promise<WorkerRequestResult> = async () => ({ kind: 'none' })) {
-  const { sql, bus, clock } = shared
-  const log = createQuietLog()
-  const nodeId = newId<'node'>()
-  const engine = createScriptedEngine()
-  const asked: unknown[] = []
-  const deps = {
-    ...shared,
-    log,
-    nodeId,
-    newId,
-    box,
-    engines: new Map([['embedded', engine]] as const),
-    askWorkerRequest: (question: unknown) => (asked.push(question), hook()),
-    wakeDeliveries: () => {},
-    wakeJobs: () => scheduler.wake(),
-  }
-  const switchboard = createSwitchboard(deps)
-  const scheduler = createScheduler({
-    sql,
-    clock,
-    nodeId,
-    log,
-    work: {
-      expire_token: expireTokenWork({ sql, clock, switchboard }),
-      post_process: createPostProcessing({ sql, switchboard, recordings }),
-    },
-  })
-  await switchboard.start()
-  return {
-    nodeId: nodeId as NodeId,
-    log,
-    engine,
-    asked,
-    switchboard,
-    scheduler,
-    createWebCall: createWebCallCreator(deps),
-    admission: createAdmission({ sql, clock, switchboard }),
-    bus,
-    async close() {
-      await scheduler.close()
-      await switchboard.close(0)
-    },
-  }
-}
-
-/** Messages for the browser of one call, and a wait for the first that fits. */
-function listen(bus: Bus, callId: CallId) {
-  const messages: ServerMessage[] = []
-  let notice = () => {}
-  const subscription = bus.subscribe(subjectsOf(callId).signal, ({ payload }) => {
-    messages.push(JSON.parse(new TextDecoder().decode(payload)) as ServerMessage)
-    notice()
-  })
-  return {
-    messages,
-    close: () => subscription.close(),
-    async until(fits: (message: ServerMessage) => boolean): Promise<void> {
-      while (!messages.some(fits)) await new Promise<void>((resolve) => (notice = resolve))
-    },
-  }
-}
-const status = (wanted: string) => (message: ServerMessage) => message.type === 'status' && message.status === wanted
-
-async function beginCall(
-  shared: Shared,
-  node: Awaited<ReturnType<typeof openNode>>,
-  request: Partial<WebCallRequest> = {},
-) {
+async function beginCall(shared: Shared, node: CallNode, request: Partial<WebCallRequest> = {}) {
   const tenant = await createTenant(shared.sql, { slug: newId() })
   const created = await node.createWebCall(tenant.accountId, { workerId: tenant.workerId, ...request })
   const leg = createScriptedLeg(shared.bus, created.callId)
@@ -129,7 +26,7 @@ async function beginCall(
 
 test('a web call lives in the database from its creation to its end, and its log replays', async (t) => {
   const shared = await openShared(t)
-  const node = await openNode(shared)
+  const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node, { metadata: { ticket: 7 } })
   t.match(await findCall(shared.sql, call.accountId, call.callId), { progress: 'scheduled', direction: 'inbound' })
@@ -158,12 +55,12 @@ test('a web call lives in the database from its creation to its end, and its log
   const events = await listCallEvents(shared.sql, call.callId)
   t.same(replay(events).differences, [])
   t.equal(node.switchboard.running(), 0, 'no actor is left in memory')
-  t.equal(shared.clock.pending(), 3, 'heartbeat, takeover and scheduler wait, no deadline of the call does')
+  t.equal(shared.clock.pending(), 4, 'heartbeat, takeover, scheduler and dispatcher wait, no deadline of the call does')
 })
 
 test('a token works once, for the allowed origin, and until it expires', async (t) => {
   const shared = await openShared(t)
-  const node = await openNode(shared)
+  const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node, { allowedOrigins: ['https://app.example.com'] })
   const problemOf = async (token: string, origin: string | null) => {
@@ -191,7 +88,7 @@ test('a token works once, for the allowed origin, and until it expires', async (
 
 test('a client that took its token and never reached its call does not leave the call waiting for ever', async (t) => {
   const shared = await openShared(t)
-  const node = await openNode(shared)
+  const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node)
   t.ok(await takeToken(shared.sql, hashToken(call.token), randomBytes(32), shared.clock.now()))
@@ -205,10 +102,10 @@ test('a client that took its token and never reached its call does not leave the
 
 test('a call that the former actor left before it heard of the media is found connected', async (t) => {
   const shared = await openShared(t)
-  const dying = await openNode(shared)
+  const dying = await openCallNode(shared)
   const call = await beginCall(shared, dying)
   await dying.admission.admit(call.token, null)
-  const heir = await openNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
+  const heir = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
   t.teardown(() => heir.close())
   await call.browser.until(status('in_progress'))
   while (heir.engine.configs.length === 0) await shared.bus.flush()
@@ -217,12 +114,12 @@ test('a call that the former actor left before it heard of the media is found co
     ['ping', 'start'],
   )
   t.same(heir.asked, [], 'the worker request had its answer and is not asked twice')
-  await dying.scheduler.close()
+  await dying.die()
 })
 
 test('a job of a call that is over is done, not tried for ever', async (t) => {
   const shared = await openShared(t)
-  const node = await openNode(shared)
+  const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node)
   shared.clock.advance(125_001)
@@ -235,7 +132,7 @@ test('a job of a call that is over is done, not tried for ever', async (t) => {
 
 test('a resume token is replaced at every use, and the old one is void once the new one has been used', async (t) => {
   const shared = await openShared(t)
-  const node = await openNode(shared)
+  const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node)
   const first = await node.admission.admit(call.token, null)
@@ -259,7 +156,7 @@ test('the answer of call.worker_request changes the call: config, instructions, 
     deliveryUrl: 'https://example.com/tool',
     signingSecret: 'top-secret-1',
   }
-  const node = await openNode(shared, async () => ({
+  const node = await openCallNode(shared, async () => ({
     kind: 'answered',
     answer: { config: { voiceId: 'slt' }, instructions: 'Be brief.', metadata: { from: 'hook' }, tools: [tool] },
   }))
@@ -283,7 +180,7 @@ test('the answer of call.worker_request changes the call: config, instructions, 
 
 test('a node that died loses its calls to another, which goes on with the conversation; the dead one is fenced', async (t) => {
   const shared = await openShared(t)
-  const dying = await openNode(shared)
+  const dying = await openCallNode(shared)
   const call = await beginCall(shared, dying)
   await dying.admission.admit(call.token, null)
   call.leg.event({ type: 'connected', providerStatus: 'connected' })
@@ -295,7 +192,7 @@ test('a node that died loses its calls to another, which goes on with the conver
 
   // The node hangs for longer than its lease: its clock stands still while the other node's goes on.
   const elsewhere = createHandClock(shared.clock.now() + 60_000)
-  const heir = await openNode({ ...shared, clock: elsewhere })
+  const heir = await openCallNode({ ...shared, clock: elsewhere })
   t.teardown(() => heir.close())
   while (heir.engine.configs.length === 0) await shared.bus.flush()
   t.match(heir.engine.configs, [{ memory: { step: 4 } }])
@@ -315,18 +212,18 @@ test('a node that died loses its calls to another, which goes on with the conver
     ['yes'],
     'what the fenced actor wants to write changes nothing',
   )
-  await dying.scheduler.close()
+  await dying.die()
 })
 
 test('a call whose leg went down with its process ends when it is taken over', async (t) => {
   const shared = await openShared(t)
-  const dying = await openNode(shared)
+  const dying = await openCallNode(shared)
   const call = await beginCall(shared, dying)
   await dying.admission.admit(call.token, null)
   call.leg.event({ type: 'connected', providerStatus: 'connected' })
   await call.browser.until(status('in_progress'))
   call.leg.close()
-  const heir = await openNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
+  const heir = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
   t.teardown(() => heir.close())
   await call.browser.until(status('completed'))
   await heir.scheduler.idle()
@@ -334,12 +231,12 @@ test('a call whose leg went down with its process ends when it is taken over', a
     outcome: 'completed',
     postProcessingStatus: 'completed',
   })
-  await dying.scheduler.close()
+  await dying.die()
 })
 
 test('a call of a live node gets its facts over the bus from any other node', async (t) => {
   const shared = await openShared(t)
-  const [one, two] = [await openNode(shared), await openNode(shared)]
+  const [one, two] = [await openCallNode(shared), await openCallNode(shared)]
   t.teardown(async () => {
     await one.close()
     await two.close()
@@ -356,7 +253,7 @@ test('a call of a live node gets its facts over the bus from any other node', as
 
 test('deliveries are written in the transaction of the step that causes them, call.ended once and last', async (t) => {
   const shared = await openShared(t)
-  const node = await openNode(shared)
+  const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const tenant = await createTenant(shared.sql)
   const request = { eventType: '*', url: 'https://example.com/hook' } as const
@@ -386,7 +283,7 @@ test('deliveries are written in the transaction of the step that causes them, ca
 
 test('what a web call cannot have is refused with the field or the reason', async (t) => {
   const shared = await openShared(t)
-  const node = await openNode(shared)
+  const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const full = await createTenant(shared.sql, { slug: 'full', maxConcurrentCalls: 1 })
   const idle = await createTenant(shared.sql, { slug: 'idle', isActive: false })

@@ -7,7 +7,7 @@ import { connect } from '../../store/sql.ts'
 import { createAsk, newId, openSeededApi, start, type AskOptions } from './seeded-api.ts'
 
 type Ids = { account: string; worker: string; call: string }
-type Endpoint = { method: string; path: (ids: Ids) => string; json?: unknown }
+type Endpoint = { method: string; path: (ids: Ids) => string; json?: (ids: Ids) => unknown }
 
 const endpoints: readonly Endpoint[] = [
   { method: 'GET', path: ({ account }) => `/v1/accounts/${account}/workers` },
@@ -20,12 +20,16 @@ const endpoints: readonly Endpoint[] = [
   { method: 'GET', path: ({ account, call }) => `/v1/accounts/${account}/phone-calls/${call}` },
   { method: 'GET', path: ({ account, call }) => `/v1/accounts/${account}/phone-calls/${call}/transcript` },
   { method: 'GET', path: ({ account, call }) => `/v1/accounts/${account}/phone-calls/${call}/audio/url` },
-  { method: 'POST', path: ({ account }) => `/v1/accounts/${account}/web-calls`, json: { workerId: newId() } },
+  {
+    method: 'POST',
+    path: ({ account }) => `/v1/accounts/${account}/web-calls`,
+    json: ({ worker }) => ({ workerId: worker }),
+  },
   { method: 'GET', path: ({ account }) => `/v1/accounts/${account}/webhook-subscriptions` },
   {
     method: 'POST',
     path: ({ account }) => `/v1/accounts/${account}/webhook-subscriptions`,
-    json: { eventType: '*', url: 'https://hooks.example' },
+    json: () => ({ eventType: '*', url: 'https://hooks.example' }),
   },
 ]
 
@@ -46,7 +50,7 @@ test('who may ask for what', async (t) => {
       { method: 'GET', path: '/v1//accounts/current' },
       { method: 'GET', path: '/%76%31/accounts/current' },
       { method: 'POST', path: `/v1/accounts/${own.id}/web-calls`, body: '{' },
-      ...endpoints.map((endpoint) => ({ ...endpoint, path: endpoint.path(mine) })),
+      ...endpoints.map(({ method, path, json }) => ({ method, path: path(mine), json: json?.(mine) })),
     ]
     const keys = [
       null,
@@ -101,7 +105,7 @@ test('who may ask for what', async (t) => {
       // The own account, and inside of it what is another's, unknown or no id at all.
       const nested = [theirs, none, garbage].map((ids) => path({ ...ids, account: own.id }))
       for (const target of [...foreign, ...nested.filter((target) => target !== path(mine))]) {
-        const answer = await ask(encodeURI(target), { method, json })
+        const answer = await ask(encodeURI(target), { method, json: json?.(mine) })
         t.same(
           { status: answer.status, ...withoutId(answer.json) },
           { status: 404, ...notFound },
@@ -117,7 +121,7 @@ test('who may ask for what', async (t) => {
     'the matrix above can fail: with the own ids every endpoint but the recording answers 200',
     async (t) => {
       for (const { method, path, json } of endpoints) {
-        const { status } = await ask(path(mine), { method, json })
+        const { status } = await ask(path(mine), { method, json: json?.(mine) })
         t.equal(status, path(mine).endsWith('/audio/url') ? 404 : 200, `${method} ${path(mine)}`)
       }
     },
@@ -380,13 +384,37 @@ test('every answer', async (t) => {
           details: 'Something went wrong on our side.',
         })
         t.notMatch(answer.text, /secret/)
-        const [line, ...more] = lines
+        const [line, ...more] = lines.filter(({ level }) => level !== 'info')
         t.same(more, [])
         t.same(line?.level, 'error')
         t.equal(line?.fields['error'], cause)
         t.equal(line?.fields['requestId'], answer.json.requestId)
         t.notMatch(JSON.stringify(line), /private words/)
       }
+    },
+  )
+
+  await t.test(
+    'one line of the log tells of an answer, without query, body or key, the address marked as personal',
+    async (t) => {
+      lines.length = 0
+      const path = `/v1/accounts/${own.id}/workers/${own.worker.id}/mcp/tools`
+      const answer = await ask(`${path}?customerPhone=%2B4930123456`)
+      t.same(lines, [
+        {
+          level: 'info',
+          message: 'request answered',
+          fields: {
+            requestId: answer.headers.get('x-request-id'),
+            method: 'GET',
+            path,
+            status: 200,
+            durationMs: 0,
+            personal: { remoteAddress: '192.0.2.7' },
+          },
+        },
+      ])
+      t.notMatch(JSON.stringify(lines), own.key)
     },
   )
 
@@ -403,7 +431,7 @@ test('every answer', async (t) => {
       t.notMatch(answer.text, /nowhere|ENOENT/)
     }
     t.same(
-      lines.map((line) => line.level),
+      lines.map((line) => line.level).filter((level) => level !== 'info'),
       ['warn', 'warn'],
     )
   })
@@ -413,17 +441,19 @@ test('health', async (t) => {
   const { ask, sql, hands } = await openSeededApi(t)
 
   await t.test('is 200 without a key while the database answers, and leaves no timer behind', async (t) => {
+    const before = hands.waiting()
     const answer = await ask('/health', { key: null })
     t.same([answer.status, answer.json], [200, { status: 'ok' }])
-    t.equal(hands.waiting(), 0)
+    t.equal(hands.waiting(), before)
   })
 
   await t.test('is 503 when the database takes longer than two seconds', async (t) => {
     // All ten connections are taken, so the question waits.
     const blocked = Promise.withResolvers<void>()
     const busy = Array.from({ length: 10 }, () => sql.begin(() => blocked.promise))
+    const before = hands.waiting()
     const answering = ask('/health', { key: null })
-    while (hands.waiting() === 0) await new Promise(setImmediate)
+    while (hands.waiting() === before) await new Promise(setImmediate)
     hands.turn(2_000)
     t.match(await answering, { status: 503, json: { type: 'SERVICE_UNAVAILABLE' } })
     blocked.resolve()

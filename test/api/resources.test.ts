@@ -20,6 +20,9 @@ const tables = {
     type: 'object',
     inboundPhoneNumber: 'string',
     outboundPhoneNumber: 'string',
+    // Additive.
+    isActive: 'boolean!',
+    maxConcurrentCalls: 'number',
   },
   config: {
     workerId: 'string!',
@@ -164,11 +167,12 @@ test('the account, its workers and their scripts', async (t) => {
       accountId: own.id,
       name: 'Numbered',
       language: 'de-DE',
+      isActive: true,
       inboundPhoneNumber: '+15550101',
       outboundPhoneNumber: '+15550102',
     })
     const plain = await ask(`${workers}/${own.worker.id}`)
-    t.same(Object.keys(plain.json), ['id', 'accountId', 'name', 'language'])
+    t.same(Object.keys(plain.json), ['id', 'accountId', 'name', 'language', 'isActive'])
   })
 
   await t.test('the configuration is the effective one: defaults behind what is stored', async (t) => {

@@ -3,10 +3,12 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Test } from 'tap'
 import { v7 } from 'uuid'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createApi } from '../../api/api.ts'
 import type { ApiDeps } from '../../api/deps.ts'
+import { openCallSide } from '../../app/call-side.ts'
+import { readConfig } from '../../app/config.ts'
 import type { Clock } from '../../model/clock.ts'
-import { toIso } from '../../model/clock.ts'
 import type { AccountId, CallId, Id, NewId, WorkerId } from '../../model/ids.ts'
 import type { Json } from '../../model/json.ts'
 import type { Log, LogFields } from '../../model/log.ts'
@@ -16,9 +18,10 @@ import { createApiKey } from '../../store/api-keys.ts'
 import { createRecordingFolder } from '../../store/recording-folder.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
-import { createSubscription, listSubscriptions } from '../../store/subscriptions.ts'
+import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
 import { openTestDatabase } from '../fake/database.ts'
+import { createScriptedEngine } from '../fake/scripted-engine.ts'
 
 export const newId: NewId = <Kind extends string>() => v7() as Id<Kind>
 export const start = Date.UTC(2026, 0, 1, 12)
@@ -63,42 +66,40 @@ export function createRecordedLog(): { log: Log; lines: Line[] } {
 
 export type Asked = { accountId: AccountId; request: WebCallRequest }
 
+/** The call side is the real one; its loops stand still, so that nothing is sent or dialed behind a test's back. */
 export async function openSeededApi(t: Test, changes: Partial<ApiDeps> = {}) {
   const { sql, dataDir } = await openTestDatabase(t)
   const hands = createHands()
-  const recorded = createRecordedLog()
+  const { clock } = hands
+  const { log, lines } = createRecordedLog()
+  const closing = new AsyncDisposableStack()
+  t.teardown(() => closing.disposeAsync())
+  const bus = createLocalBus({ log, clock })
+  closing.defer(() => bus.close())
   const box = createSecretBox(createSecretKey(randomBytes(32)))
+  const recordings = createRecordingFolder({ folder: path.join(dataDir, 'recordings'), clock, log })
+  const recordingUrlKey = createSecretKey(randomBytes(32))
+  const core = { sql, bus, box, recordingUrlKey, recordings, nodeId: newId<'node'>(), newId, clock, log }
+  const calls = openCallSide(core, readConfig({}), new Map([['embedded', createScriptedEngine()]]), closing)
   const asked: Asked[] = []
-  const now = () => hands.clock.now()
-  const recordings = createRecordingFolder({
-    folder: path.join(dataDir, 'recordings'),
-    clock: hands.clock,
-    log: recorded.log,
-  })
   const deps: ApiDeps = {
-    sql,
-    createWebCall: async (accountId, request) => {
+    ...core,
+    ...calls,
+    createWebCall(accountId, request, once) {
       asked.push({ accountId, request })
-      return { callId: newId(), sessionId: newId(), token: 'a'.repeat(43), expiresAt: toIso(now() + 120_000) }
+      return calls.createWebCall(accountId, request, once)
     },
-    subscriptions: {
-      create: (accountId, request) => createSubscription(sql, box, { accountId, request, newId, now: now() }),
-      list: (accountId, workerId) => listSubscriptions(sql, accountId, workerId),
-    },
-    recordings,
-    recordingUrlKey: createSecretKey(randomBytes(32)),
+    trunks: createTrunks(core),
     iceServers: () => [],
     publicUrl: null,
+    rateLimits: { perAccount: 0, perAddress: 0 },
     demo: null,
-    log: recorded.log,
-    clock: hands.clock,
-    newId,
     ...changes,
   }
   const own = await seedAccount(sql, 'own')
   const other = await seedAccount(sql, 'other')
   const ask = createAsk(deps, own.key)
-  return { sql, deps, ask, own, other, asked, hands, lines: recorded.lines, recordings }
+  return { sql, deps, ask, own, other, asked, hands, lines, recordings }
 }
 
 export type AskOptions = {

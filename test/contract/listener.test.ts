@@ -11,7 +11,10 @@ import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import { listen } from '../../gateway/listener/listen.ts'
 import type { ListenOptions } from '../../gateway/listener/listen.ts'
+import { createLightHeaders, pairsOf } from '../../model/light-headers.ts'
 import type { Fetch, Listener, SocketConnection, SocketDecision, SocketRoute } from '../../model/listener.ts'
+import { createReadyResponse } from '../../model/ready-response.ts'
+import { createRandom } from '../fake/random.ts'
 import { fakeTls } from '../fake/tls.ts'
 
 type Driver = 'node' | 'uws'
@@ -215,6 +218,88 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
     t.match(answer, /content-length: 5\r\n/i)
     t.match(answer, /x-method: HEAD\r\n/i)
     t.ok(answer.endsWith('\r\n\r\n'))
+  },
+
+  'a request without a body is a Request in everything that can be asked of it': async (t, driver) => {
+    const { url, port } = await serve(t, driver, {
+      fetch: async (request) => {
+        const copy = request.clone()
+        return json({
+          is: request instanceof Request && request.headers instanceof Headers && copy instanceof Request,
+          url: request.url,
+          copied: [copy.url, copy.method, copy.headers.get('x-word')],
+          repeated: request.headers.get('x-repeated'),
+          names: [...request.headers.keys()].filter((name) => name.startsWith('x-')),
+          latin: request.headers.get('x-latin'),
+          body: [request.body, request.bodyUsed, await request.text()],
+          rest: [request.mode, request.redirect, request.cache, request.signal.aborted],
+        })
+      },
+    })
+    const text = await raw(
+      port,
+      'GET /a/../b?c HTTP/1.1\r\nHost: here\r\nX-Word: w\r\nX-Repeated: 1\r\nX-Latin:  caf%C3%A9 \r\nX-Repeated: 2\r\nConnection: close\r\n\r\n',
+    )
+    t.same(JSON.parse(text.slice(text.indexOf('{'))), {
+      is: true,
+      url: 'http://here/b?c',
+      copied: ['http://here/b?c', 'GET', 'w'],
+      repeated: '1, 2',
+      names: ['x-latin', 'x-repeated', 'x-word'],
+      latin: 'caf%C3%A9',
+      body: [null, false, ''],
+      rest: ['cors', 'follow', 'default', false],
+    })
+    t.equal((await get(url, { method: 'DELETE' })).status, 200)
+    t.equal((await get(url, { method: 'POST', body: 'x' })).status, 200)
+  },
+
+  'a target with credentials, or that is no URL, does not reach the application': async (t, driver) => {
+    const { port } = await serve(t, driver, { fetch: async () => new Response('reached') })
+    for (const target of ['http://me:secret@here/', 'http://me@here/', 'http://here:99999/'])
+      t.match(
+        await raw(port, `GET ${target} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n`),
+        driver === 'node' ? /^HTTP\/1.1 400 / : /^HTTP\/1.1 505 /,
+        target,
+      )
+  },
+
+  'an answer that is ready as text goes out like any other': async (t, driver) => {
+    const { port } = await serve(t, driver, {
+      fetch: async (request) => {
+        const path = new URL(request.url).pathname
+        const status = Number(path.slice(1)) || 200
+        const response = createReadyResponse(path === '/wide' ? '"größer 😀"' : '{"a":1}', status, {
+          'content-type': 'application/json',
+          'transfer-encoding': 'chunked',
+        })
+        response.headers.set('x-plain', 'plain value')
+        if (path === '/odd') response.headers.append('set-cookie', 'a=1')
+        if (path === '/odd') response.headers.append('set-cookie', 'b=2')
+        if (path === '/read') await response.text()
+        return response
+      },
+    })
+    const answerTo = async (path: string, method = 'GET') => {
+      const answer = await raw(port, `${method} ${path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n`)
+      const [head = '', body] = Buffer.from(answer, 'latin1').toString().split('\r\n\r\n')
+      return { head: head.toLowerCase(), body }
+    }
+    for (const path of ['/', '/odd', '/read']) {
+      const { head, body } = await answerTo(path)
+      t.match(head, /^http\/1\.1 200 /)
+      t.match(head, /\r\ncontent-type: application\/json\r\n/)
+      t.match(head, /\r\nx-plain: plain value\r\n/)
+      t.match(`${head}\r\n`, /\r\ncontent-length: 7\r\n/)
+      t.notMatch(head, /transfer-encoding/)
+      t.equal(head.split('set-cookie: ').length - 1, path === '/odd' ? 2 : 0)
+      t.equal(body, '{"a":1}')
+    }
+    const wide = await answerTo('/wide')
+    t.match(`${wide.head}\r\n`, /\r\ncontent-length: 15\r\n/, 'bytes, not characters')
+    t.equal(wide.body, '"größer 😀"')
+    t.match((await answerTo('/404')).head, /^http\/1\.1 404 /)
+    t.equal((await answerTo('/', 'HEAD')).body, '')
   },
 
   'several Set-Cookie headers stay several': async (t, driver) => {
@@ -739,6 +824,69 @@ test('auto takes uws where it loads and node elsewhere', async (t) => {
   })
   t.equal(listener.driver, (await loads('uws')) ? 'uws' : 'node')
   await listener.close(0)
+})
+
+test('light headers answer and refuse like real ones, whatever is done to them', (t) => {
+  const names = ['x-a', 'X-A', 'x-b', 'Set-Cookie', 'set-cookie', 'cookie', 'Content-Type', 'bad name', '', 'x-ü']
+  const values = ['1', 'two words', ' around ', '', 'a\r\nb: c', 'line\nbreak', '\0', 'é', '😀', 'tab\tinside', '\x7f']
+  for (let seed = 1; seed <= 3_000; seed++) {
+    const random = createRandom(seed)
+    const both = [createLightHeaders([]), new Headers()] as const
+    const steps: string[] = []
+    for (let step = 0; step < 8; step++) {
+      const kind = random.pick(['set', 'set', 'append', 'append', 'get', 'has', 'delete', 'list', 'pairs'] as const)
+      const [name, value] = [random.pick(names), random.pick(values)]
+      const seen = both.map((headers) => outcomeOf(() => change(headers, kind, name, value)))
+      steps.push(`${kind} ${JSON.stringify([name, value])}`)
+      if (seen[0] !== seen[1]) t.fail(`${seen.join(' instead of ')} with seed ${seed}: ${steps.join(', ')}`)
+    }
+  }
+  t.pass()
+  t.end()
+})
+
+function change(headers: Headers, kind: string, name: string, value: string): unknown {
+  if (kind === 'set') return headers.set(name, value)
+  if (kind === 'append') return headers.append(name, value)
+  if (kind === 'delete') return headers.delete(name)
+  if (kind === 'get') return headers.get(name)
+  if (kind === 'has') return headers.has(name)
+  if (kind === 'pairs') return [...pairsOf(headers)].toSorted(([a], [b]) => (a < b ? -1 : Number(a > b)))
+  return [[...headers], [...headers.keys()], headers.getSetCookie()]
+}
+
+function outcomeOf(act: () => unknown): string {
+  try {
+    return JSON.stringify(act() ?? null)
+  } catch (error) {
+    return (error as Error).name
+  }
+}
+
+test('a ready response is a Response in everything that can be asked of it', async (t) => {
+  const make = () => createReadyResponse('{"a":"ö"}', 201, { 'content-type': 'application/json' })
+  const real = () => new Response('{"a":"ö"}', { status: 201, headers: { 'content-type': 'application/json' } })
+  t.ok(make() instanceof Response)
+  for (const name of ['status', 'ok', 'statusText', 'type', 'url', 'redirected', 'bodyUsed'] as const)
+    t.equal(make()[name], real()[name], name)
+  t.same(await make().json(), { a: 'ö' })
+  t.equal(await make().text(), '{"a":"ö"}')
+  t.same(await make().bytes(), await real().bytes())
+  t.equal((await make().arrayBuffer()).byteLength, 10)
+  t.equal((await make().blob()).type, 'application/json')
+  t.equal(await new Response(make().body).text(), '{"a":"ö"}')
+  const read = make()
+  const copy = read.clone()
+  await read.text()
+  t.equal(read.bodyUsed, true)
+  await t.rejects(read.text(), TypeError)
+  t.same([await copy.text(), copy.status, copy.headers.get('content-type')], ['{"a":"ö"}', 201, 'application/json'])
+  for (const status of [100, 204, 205, 304]) {
+    t.throws(() => createReadyResponse('', status, {}), TypeError)
+    t.throws(() => new Response('', { status }))
+  }
+  const bodiless = new Response(null, make())
+  t.same([bodiless.status, bodiless.headers.get('content-type')], [201, 'application/json'], 'as HEAD is answered')
 })
 
 const loads = (name: Driver): Promise<boolean> =>

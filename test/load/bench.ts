@@ -1,11 +1,17 @@
 /** Owns `npm run bench <name>`: which benches there are. They measure; nothing in them passes or fails. */
 import process from 'node:process'
+import { benchApi } from './api-bench.ts'
 import { benchWeb } from './web-bench.ts'
+import { benchWebhooks } from './webhook-bench.ts'
 
-const benches: Readonly<Record<string, (given: readonly string[]) => Promise<void>>> = { web: benchWeb }
+const benches: Readonly<Record<string, (given: readonly string[]) => Promise<void>>> = {
+  api: benchApi,
+  web: benchWeb,
+  webhooks: benchWebhooks,
+}
 
 const [name = '', ...given] = process.argv.slice(2)
 const bench = benches[name]
 if (bench) await bench(given)
-else console.log(`usage: npm run bench <${Object.keys(benches).join(' | ')}> [number of calls …]`)
+else console.log(`usage: npm run bench <${Object.keys(benches).join(' | ')}> [number of calls … | seconds of a round]`)
 process.exitCode = bench ? 0 : 2

@@ -8,7 +8,7 @@ import {
   pollEvery,
   staleAfter,
 } from '../../actors/webhooks/delivery-loop.ts'
-import { createLanes, lanesInAll, lanesOfSlow, lanesPerSubscription } from '../../actors/webhooks/lanes.ts'
+import { createLanes, lanesInAll, lanesOfQuick, lanesOfSlow, lanesOfUnknown } from '../../actors/webhooks/lanes.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import type { SubscribedType } from '../../model/events.ts'
 import type { CallId, NodeId, SubscriptionId } from '../../model/ids.ts'
@@ -17,14 +17,13 @@ import {
   countPending,
   enqueueDeliveries,
   giveUpStale,
-  recordDelivered,
-  recordExhausted,
-  recordRetry,
+  type Claim,
   type OutboxEvent,
 } from '../../store/deliveries.ts'
+import { recordAttempts, type AttemptRecord } from '../../store/delivery-verdicts.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { connect } from '../../store/sql.ts'
-import { createSubscription, disableSubscription } from '../../store/subscriptions.ts'
+import { changeSubscription, createSubscription, deleteSubscription } from '../../store/subscriptions.ts'
 import { openTestDatabase } from '../fake/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
@@ -68,6 +67,19 @@ type Row = {
   lastStatusCode: number | null
   lastError: string | null
 }
+
+const attemptOf = (over: Partial<AttemptRecord>, at: number): AttemptRecord => ({
+  id: '' as AttemptRecord['id'],
+  attempt: 1,
+  at,
+  durationMs: 7,
+  statusCode: null,
+  error: null,
+  responseExcerpt: null,
+  verdict: 'retry',
+  runAt: over.verdict === undefined || over.verdict === 'retry' ? at : null,
+  ...over,
+})
 
 const database = openTestDatabase(t)
 const box = createSecretBox(createSecretKey(randomBytes(32)))
@@ -121,15 +133,20 @@ async function open(t: Test) {
     },
     enqueue: (callId: CallId, ...events: OutboxEvent[]) =>
       sql.begin((tx) => enqueueDeliveries(tx, { ...tenant, callId, events, now: clock.now(), newId })),
-    rows: () => sql<Row[]>`select * from deliveries order by seq`,
-    claim: (nodeId: NodeId, over: { limit?: number; perSubscription?: number; except?: SubscriptionId[] } = {}) =>
+    rows: () => sql<Row[]>`
+      select d.*, a.status_code as last_status_code, a.error as last_error from deliveries d left join lateral (
+        select * from delivery_attempts where delivery_id = d.id order by attempt desc limit 1) a on true
+      order by seq`,
+    record: (over: Partial<AttemptRecord>, staleBefore = 0) =>
+      recordAttempts(sql, [attemptOf(over, clock.now())], { now: clock.now(), staleBefore }),
+    claim: (nodeId: NodeId, over: { limit?: number; perSubscription?: number; rooms?: Claim['rooms'] } = {}) =>
       claimDue(sql, {
         nodeId,
         now: clock.now(),
         limit: 10,
         lease: claimLease,
         perSubscription: 10,
-        except: [],
+        rooms: new Map(),
         ...over,
       }),
     /** Until nothing is due; what waits for a retry is left. */
@@ -158,9 +175,70 @@ test('an event is written once for each enabled subscription that matches it, bo
   t.equal(written.length, 3)
   const first = transcript(callId, 0)
   t.equal(written[0]?.body, JSON.stringify({ type: first.type, data: first.data }))
-  await disableSubscription(sql, { accountId, id: all, now: 1 })
+  await changeSubscription(sql, box, { accountId, id: all, change: { enabled: false }, now: 1 })
   await enqueue(callId, transcript(callId, 1))
   t.equal((await rows()).length, 3, 'nobody is left who takes it')
+})
+
+test('nothing gets behind call.ended, and events of one call from several transactions keep one order', async (t) => {
+  const { subscribe, call, enqueue, rows, sql, accountId, workerId } = await open(t)
+  await subscribe('/all')
+  const callId = await call()
+  const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const ending = sql.begin(async (tx) => {
+    await enqueueDeliveries(tx, { accountId, workerId, callId, events: [ended(callId)], now: 1, newId })
+    locked.resolve()
+    await release.promise
+  })
+  await locked.promise
+  const late = enqueue(callId, transcript(callId, 1))
+  release.resolve()
+  await Promise.all([ending, late])
+  await enqueue(callId, transcript(callId, 2), ended(callId))
+  t.strictSame(
+    (await rows()).map(({ eventType }) => eventType),
+    ['call.ended'],
+  )
+  const other = await call()
+  await enqueue(other, transcript(other, 0), ended(other), transcript(other, 1))
+  t.equal((await rows()).filter((row) => row.callId === other).length, 2, 'nor in the same breath')
+})
+
+test('a subscription that is removed while an event is written for it harms nobody', async (t) => {
+  const { subscribe, call, rows, sql, accountId, workerId } = await open(t)
+  const id = await subscribe('/removed')
+  await subscribe('/stays')
+  const callId = await call()
+  let removing: Promise<boolean> | undefined
+  await sql.begin(async (tx) => {
+    await enqueueDeliveries(tx, { accountId, workerId, callId, events: [transcript(callId, 0)], now: 1, newId })
+    removing = deleteSubscription(sql, accountId, id)
+    await enqueueDeliveries(tx, { accountId, workerId, callId, events: [ended(callId)], now: 1, newId })
+  })
+  t.equal(await removing, true)
+  t.equal((await rows()).length, 2, 'its deliveries go with it')
+})
+
+test('what comes back of a delivery whose subscription has been removed is let go', async (t) => {
+  const { subscribe, call, enqueue, rows, receiver, openLoop, sql, accountId, log, drain } = await open(t)
+  const id = await subscribe('/removed')
+  await subscribe('/stays')
+  receiver.script('/removed', [{ status: 200, held: true }])
+  const callId = await call()
+  await enqueue(callId, ended(callId))
+  openLoop().start()
+  await receiver.next('call.ended', '/removed')
+  t.equal(await deleteSubscription(sql, accountId, id), true)
+  receiver.release()
+  await drain()
+  t.strictSame(
+    (await rows()).map(({ status }) => status),
+    ['delivered'],
+  )
+  t.strictSame(
+    log.lines.filter(({ level }) => level === 'error'),
+    [],
+  )
 })
 
 test('call.ended is written once per call and subscription, whatever happens', async (t) => {
@@ -302,7 +380,7 @@ test('two loops on one database send every delivery in order and never twice, al
 })
 
 test('what a dead node held is sent by another when the claim has run out, and the dead one can spoil nothing any more', async (t) => {
-  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, claim, sql, drain } = await open(t)
+  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, claim, record, drain } = await open(t)
   await subscribe('/all')
   const callId = await call()
   await enqueue(callId, transcript(callId, 0), ended(callId))
@@ -318,8 +396,7 @@ test('what a dead node held is sent by another when the claim has run out, and t
   t.match(arrived, { eventId: dead?.id, attempt: 2 })
   await receiver.next('call.ended')
   await drain()
-  const record = { id: dead?.id as never, attempt: 1, statusCode: null, error: 'timeout' }
-  await recordRetry(sql, record, clock.now())
+  await record({ id: dead?.id as never, error: 'timeout' })
   t.strictSame(
     (await rows()).map(({ status }) => status),
     ['delivered', 'delivered'],
@@ -327,7 +404,7 @@ test('what a dead node held is sent by another when the claim has run out, and t
 })
 
 test('a 2xx counts even when the claim has passed to another node', async (t) => {
-  const { subscribe, call, enqueue, rows, clock, claim, sql } = await open(t)
+  const { subscribe, call, enqueue, rows, clock, claim, record } = await open(t)
   await subscribe('/all')
   const callId = await call()
   await enqueue(callId, ended(callId))
@@ -335,9 +412,35 @@ test('a 2xx counts even when the claim has passed to another node', async (t) =>
   clock.advance(claimLease)
   const [again] = await claim(newId<'node'>())
   t.equal(again?.id, slow?.id)
-  await recordDelivered(sql, { id: slow?.id as never, attempt: 1, statusCode: 200, error: null }, clock.now())
-  await recordRetry(sql, { id: slow?.id as never, attempt: 2, statusCode: 500, error: null }, clock.now())
-  t.match((await rows())[0], { status: 'delivered', lastStatusCode: 200 })
+  await record({ id: slow?.id as never, statusCode: 200, verdict: 'delivered' })
+  await record({ id: slow?.id as never, attempt: 2, statusCode: 500 })
+  t.match(
+    (await rows())[0],
+    { status: 'delivered', lastStatusCode: 500 },
+    'the second attempt is in the log all the same',
+  )
+})
+
+test('a batch that holds two attempts of one delivery, and comes twice, leaves one verdict and one line for each', async (t) => {
+  const { subscribe, call, enqueue, rows, clock, claim, sql } = await open(t)
+  await subscribe('/all')
+  const [first, second] = [await call(), await call()]
+  await enqueue(first, ended(first))
+  await enqueue(second, ended(second))
+  const claimed = await claim(newId<'node'>())
+  clock.advance(claimLease)
+  await claim(newId<'node'>())
+  const [taken, lost] = claimed.map(({ id }) => id)
+  const records = [
+    attemptOf({ id: lost as never, attempt: 2, error: 'no' }, clock.now()),
+    attemptOf({ id: taken as never, attempt: 2, error: 'no' }, clock.now()),
+    attemptOf({ id: taken as never, attempt: 1, verdict: 'delivered', statusCode: 200 }, clock.now()),
+    attemptOf({ id: newId<'delivery'>(), attempt: 1 }, clock.now()),
+  ]
+  for (let times = 0; times < 2; times += 1) await recordAttempts(sql, records, { now: clock.now(), staleBefore: 0 })
+  const statuses = new Map((await rows()).map(({ id, status }) => [id, status]))
+  t.strictSame([statuses.get(taken ?? ''), statuses.get(lost ?? '')], ['delivered', 'pending'])
+  t.equal((await sql`select from delivery_attempts`).count, 3)
 })
 
 test('a claim takes no more of one subscription than its share, and passes over the ones that have enough', async (t) => {
@@ -351,14 +454,19 @@ test('a claim takes no more of one subscription than its share, and passes over 
   const callId = await call()
   await enqueue(callId, ended(callId))
   const node = newId<'node'>()
-  const taken = await claim(node, { perSubscription: 3 })
-  t.equal(taken.filter(({ subscriptionId }) => subscriptionId === greedy).length, 3)
-  const rest = await claim(node, { limit: 2, except: [greedy] })
+  const full = await claim(node, { limit: 2, rooms: new Map([[greedy, 0]]) })
   t.strictSame(
-    rest.map(({ subscriptionId }) => subscriptionId),
+    full.map(({ subscriptionId }) => subscriptionId),
     [modest],
-    'behind a queue longer than what is looked at',
+    'behind a long queue',
   )
+  const taken = await claim(node, { perSubscription: 3 })
+  t.strictSame(
+    taken.map(({ subscriptionId }) => subscriptionId),
+    [greedy, greedy, greedy],
+  )
+  t.equal((await claim(node, { rooms: new Map([[greedy, 1]]) })).length, 1, 'or what it has room for')
+  t.equal((await claim(node, { perSubscription: 50, limit: 7 })).length, 7, 'and no more than the limit in all')
 })
 
 test('an endpoint that hangs does not delay another', async (t) => {
@@ -374,10 +482,7 @@ test('an endpoint that hangs does not delay another', async (t) => {
   const isDone = async () => (await rows()).every((row) => row.subscriptionId === hanging || row.status === 'delivered')
   while (!(await isDone())) continue
   const held = (await rows()).filter(({ claimedBy }) => claimedBy === loop.nodeId)
-  t.ok(
-    held.length >= lanesPerSubscription && held.length < lanesPerSubscription + lanesOfSlow,
-    `${held.length} are held`,
-  )
+  t.ok(held.length === lanesOfUnknown, `${held.length} are held`)
   t.ok(held.every(({ subscriptionId }) => subscriptionId === hanging))
   t.equal((await rows()).filter(({ subscriptionId }) => subscriptionId === healthy).length, 80)
 
@@ -437,7 +542,7 @@ test('410 disables the subscription at once, and nothing more is sent there', as
   t.strictSame(
     (await rows()).map(({ status, lastStatusCode, lastError }) => [status, lastStatusCode, lastError]),
     [
-      ['exhausted', 410, ''],
+      ['exhausted', 410, 'answered with status 410'],
       ['exhausted', null, 'the subscription is disabled'],
     ],
   )
@@ -449,7 +554,7 @@ test('410 disables the subscription at once, and nothing more is sent there', as
 })
 
 test('a transcript is given up after four attempts, and the rest of the call follows in order', async (t) => {
-  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, drain } = await open(t)
+  const { subscribe, call, enqueue, rows, receiver, openLoop, clock, drain, sql } = await open(t)
   await subscribe('/all')
   receiver.script('/all', Array(4).fill({ status: 503, body: 'busy\0' }))
   const callId = await call()
@@ -477,7 +582,13 @@ test('a transcript is given up after four attempts, and the rest of the call fol
       'call.ended delivered',
     ],
   )
-  t.match((await rows())[0], { attempts: 4, lastStatusCode: 503, lastError: 'busy' })
+  t.match((await rows())[0], { attempts: 4, lastStatusCode: 503, lastError: 'answered with status 503' })
+  const log = await sql<{ attempt: number; responseExcerpt: string }[]>`
+    select attempt, response_excerpt from delivery_attempts where delivery_id = ${(await rows())[0]?.id ?? ''} order by attempt`
+  t.strictSame(
+    [...log],
+    [1, 2, 3, 4].map((attempt) => ({ attempt, responseExcerpt: 'busy' })),
+  )
 })
 
 test('a dead endpoint holds up call.ended for about a minute, not for a minute per event', async (t) => {
@@ -498,7 +609,7 @@ test('a dead endpoint holds up call.ended for about a minute, not for a minute p
 })
 
 test('what grew too old behind a delivery that is given up goes with it, younger events and call.ended stay', async (t) => {
-  const { subscribe, call, enqueue, rows, clock, claim, sql } = await open(t)
+  const { subscribe, call, enqueue, rows, clock, claim, record } = await open(t)
   await subscribe('/slow')
   const [callId, other] = [await call(), await call()]
   await enqueue(callId, transcript(callId, 0), transcript(callId, 1))
@@ -506,13 +617,13 @@ test('what grew too old behind a delivery that is given up goes with it, younger
   clock.advance(1)
   const young = clock.now()
   await enqueue(callId, transcript(callId, 2), ended(callId))
-  const [head] = await claim(newId<'node'>())
-  await recordExhausted(sql, { id: head?.id as never, attempt: 1, statusCode: 500, error: 'no' }, young)
+  const head = (await claim(newId<'node'>())).find((claimed) => claimed.callId === callId)
+  await record({ id: head?.id as never, statusCode: 500, error: 'no', verdict: 'exhausted' }, young)
   t.strictSame(
     (await rows()).map(({ status, attempts, lastError }) => [status, attempts, lastError]),
     [
       ['exhausted', 1, 'no'],
-      ['exhausted', 0, 'too old when its turn came'],
+      ['exhausted', 0, null],
       ['pending', 1, null],
       ['pending', 0, null],
       ['pending', 0, null],
@@ -538,26 +649,35 @@ test('the queue of an endpoint that never keeps up is ended, call.ended excepted
   t.equal((await rows()).find(({ eventType }) => eventType === 'call.ended')?.status, 'pending')
 })
 
-test('a subscription whose endpoint was slow has fewer lanes until it answers quickly again', async (t) => {
+test('a subscription whose endpoint was slow has few lanes until it answers quickly again, a quick one many while most are free', async (t) => {
   const lanes = createLanes()
-  const [slow, quick] = [newId<'subscription'>(), newId<'subscription'>()]
+  const [slow, quick, unknown] = [newId<'subscription'>(), newId<'subscription'>(), newId<'subscription'>()]
   const { promise, resolve } = Promise.withResolvers<void>()
   let ended = 0
   const begin = (id: SubscriptionId, count: number) => {
     for (let lane = 0; lane < count; lane += 1) lanes.run(id, promise, () => (ended += 1))
   }
   lanes.judge(slow, 10_000)
-  begin(slow, lanesOfSlow)
-  begin(quick, lanesOfSlow)
-  t.strictSame(lanes.full(), [slow])
+  begin(slow, lanesOfUnknown)
+  begin(unknown, 1)
+  lanes.judge(quick, 50)
+  const rooms = () => [slow, quick, unknown].map((id) => lanes.rooms().get(id))
+  t.strictSame(
+    rooms(),
+    [0, lanesOfQuick, lanesOfUnknown - 1],
+    'more may be under way than its share when it slows down',
+  )
   lanes.judge(slow, 50)
-  t.strictSame(lanes.full(), [])
-  begin(quick, lanesPerSubscription - lanesOfSlow)
-  t.strictSame(lanes.full(), [quick])
-  t.equal(lanes.room(), lanesInAll - lanesPerSubscription - lanesOfSlow)
+  t.strictSame(rooms(), [lanesOfQuick - lanesOfUnknown, lanesOfQuick, lanesOfUnknown - 1])
+  begin(newId<'subscription'>(), lanesInAll / 2)
+  t.strictSame(rooms(), [0, lanesOfUnknown, lanesOfUnknown - 1], 'what is left is for everybody')
+  t.equal(lanes.room(), lanesInAll / 2 - lanesOfUnknown - 1)
+  lanes.judge(unknown, 10_000)
+  t.equal(rooms()[2], lanesOfSlow - 1)
+  begin(unknown, lanesOfSlow - 1)
+  t.equal(rooms()[2], 0)
   resolve()
   await lanes.idle()
-  t.equal(ended, lanesPerSubscription + lanesOfSlow)
+  t.equal(ended, lanesInAll / 2 + lanesOfUnknown + lanesOfSlow)
   t.equal(lanes.room(), lanesInAll)
-  t.strictSame(lanes.full(), [])
 })

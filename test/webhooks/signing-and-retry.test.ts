@@ -80,13 +80,13 @@ test('a delivery has exactly the documented headers, the additive ones and those
 })
 
 test('the cache of signing keys keeps a bounded number of them', async (t) => {
-  const keyOf = createSigningKeys(2)
-  const first = keyOf('a')
-  t.equal(keyOf('a'), first)
-  keyOf('b')
-  keyOf('c')
-  t.not(keyOf('a'), first, 'the oldest was forgotten')
-  t.equal(signatureOf(keyOf('a'), 'x'), signatureOf(first, 'x'))
+  const keyOf = createSigningKeys((sealed) => sealed.slice('sealed '.length), 2)
+  const first = keyOf('sealed a')
+  t.equal(keyOf('sealed a'), first)
+  keyOf('sealed b')
+  keyOf('sealed c')
+  t.not(keyOf('sealed a'), first, 'the oldest was forgotten')
+  t.equal(signatureOf(keyOf('sealed a'), 'x'), signatureOf(toSigningKey('a'), 'x'))
 })
 
 const failure = { kind: 'failed', reason: 'transport', details: 'ECONNRESET' } as const

@@ -4,14 +4,15 @@ import t, { test, type Test } from 'tap'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import { askWorkerRequest } from '../../actors/webhooks/worker-request.ts'
 import type { WorkerRequestData } from '../../model/events.ts'
-import type { SubscriptionId } from '../../model/ids.ts'
+import type { AccountId, SubscriptionId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import { SubscriptionRequest, WebhookSubscription } from '../../model/webhook.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
+import type { Sql } from '../../store/sql.ts'
 import {
+  changeSubscription,
   createSubscription,
   deleteSubscription,
-  disableSubscription,
   findMatching,
   listSubscriptions,
 } from '../../store/subscriptions.ts'
@@ -19,6 +20,9 @@ import { openTestDatabase } from '../fake/database.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createTenant, newId } from '../fake/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+
+const disable = (sql: Sql, accountId: AccountId, id: string) =>
+  changeSubscription(sql, box, { accountId, id: id as SubscriptionId, change: { enabled: false }, now: start })
 
 const database = openTestDatabase(t)
 const box = createSecretBox(createSecretKey(randomBytes(32)))
@@ -123,9 +127,9 @@ test('worker-scoped subscriptions are asked before account-wide ones, older befo
     ['/scoped'],
     'only the first is asked',
   )
-  await disableSubscription(sql, { accountId: newId(), id: scoped.id as SubscriptionId, now: start })
+  await disable(sql, newId<'account'>(), scoped.id)
   t.equal((await matching()).length, 3, 'not by another account')
-  await disableSubscription(sql, { accountId, id: scoped.id as SubscriptionId, now: start })
+  await disable(sql, accountId, scoped.id)
   t.strictSame(
     (await matching()).map(({ id }) => id as string),
     [younger.id, wide.id],
@@ -191,7 +195,7 @@ test('a failed call.worker_request is asked once, and aborts the call only when 
       t.match(outcome, { kind: 'failed', required, details })
       t.equal(receiver.deliveries.length, before + 1, 'one attempt')
     }
-    await disableSubscription(sql, { accountId, id: id as SubscriptionId, now: start })
+    await disable(sql, accountId, id)
   }
   t.equal(log.lines.filter(({ message }) => message === 'call.worker_request failed').length, 2 * failures.length)
 })

@@ -1,0 +1,61 @@
+/** Owns for whom a tool works: the worker, the call when one is named, and who is on the line. Nothing of another account gets in. */
+import { toId, type AccountId, type WorkerId } from '../../model/ids.ts'
+import { Problem } from '../../model/problem.ts'
+import type { ToolCaller } from '../../model/tool.ts'
+import { effectiveConfigOf } from '../../model/worker.ts'
+import { findPerson, findPersonByPhone } from '../../store/persons.ts'
+import type { Sql } from '../../store/sql.ts'
+import { findCallAtHand, type CallAtHand } from '../../store/tool-calls.ts'
+import { findWorker } from '../../store/workers.ts'
+import type { CallerIdentity, ToolContext } from './worker-tool.ts'
+
+type Asked = { readonly accountId: AccountId; readonly workerId: WorkerId; readonly caller: ToolCaller }
+
+/** Throws Problem: NOT_FOUND without the worker, VALIDATION_FAILED (`phoneCallId`) for what is no call of it. */
+export async function findToolContext(sql: Sql, { accountId, workerId, caller }: Asked): Promise<ToolContext> {
+  const worker = await findWorker(sql, accountId, workerId)
+  if (!worker) throw new Problem('NOT_FOUND', 'The worker does not exist.')
+  const call =
+    caller.phoneCallId === undefined ? null : await requireCall(sql, { accountId, workerId }, caller.phoneCallId)
+  return {
+    accountId,
+    worker,
+    config: effectiveConfigOf(worker.config, call?.request.config ?? {}, call?.hookAnswer.config ?? {}),
+    language: call?.request.locale ?? worker.language,
+    call,
+    caller: await identify(sql, accountId, call, caller.customerPhone ?? null),
+  }
+}
+
+async function requireCall(
+  sql: Sql,
+  owner: { readonly accountId: AccountId; readonly workerId: WorkerId },
+  phoneCallId: string,
+): Promise<CallAtHand> {
+  const callId = toId<'call'>(phoneCallId)
+  const call = callId && (await findCallAtHand(sql, { ...owner, callId }))
+  if (call) return call
+  throw new Problem('VALIDATION_FAILED', 'The call does not exist.', [
+    { path: 'phoneCallId', message: 'must be a call of the worker' },
+  ])
+}
+
+/** What the call knows goes before `customerPhone`. */
+async function identify(
+  sql: Sql,
+  accountId: AccountId,
+  call: CallAtHand | null,
+  customerPhone: string | null,
+): Promise<CallerIdentity | null> {
+  const number = (call && numberOf(call)) ?? customerPhone
+  const linked = call?.personId ? await findPerson(sql, accountId, call.personId) : null
+  const person = linked ?? (number === null ? null : await findPersonByPhone(sql, accountId, number))
+  const customer = call?.customer ?? null
+  return number === null && person === null && customer === null ? null : { number, person, customer }
+}
+
+/** Of the other side. A browser has none, whatever its row says. */
+function numberOf({ transport, direction, fromNumber, toNumber, customer }: CallAtHand): string | null {
+  const dialed = direction === 'inbound' ? fromNumber : toNumber
+  return (transport === 'webrtc' ? null : dialed) ?? customer?.phoneNumber ?? null
+}

@@ -1,0 +1,136 @@
+/**
+ * Owns the tools of a worker as one set: what is offered for whom, and one call of one tool, checked, bounded in time and number, answered
+ * whatever happens inside. rest-api-and-webhooks.md, Tool dispatch for a worker; decisions.md, Tools of a worker.
+ */
+import type { Clock } from '../../model/clock.ts'
+import type { CallId } from '../../model/ids.ts'
+import { flawOf } from '../../model/json.ts'
+import { Problem, type Issue } from '../../model/problem.ts'
+import type { Toolbox, ToolCallRequest, ToolDescriptor, ToolResult } from '../../model/tool.ts'
+import type { Switchboard } from '../switchboard.ts'
+import { callTools } from './call-tools.ts'
+import { emailTools } from './email-tools.ts'
+import type { Email } from './email.ts'
+import { externalTools, type ExternalDeps } from './external-tools.ts'
+import { knowledgeBaseTools } from './knowledge-tools.ts'
+import { personTools } from './person-tools.ts'
+import { findToolContext } from './tool-context.ts'
+import { failure, type Run, type ToolContext, type WorkerTool } from './worker-tool.ts'
+
+export type ToolboxDeps = ExternalDeps & {
+  readonly switchboard: Pick<Switchboard, 'deliver'>
+  /** Null where no SMTP server is configured: then nobody has the tool. */
+  readonly email: Email | null
+}
+
+/** Whoever speaks to the caller waits no longer. */
+const toolTimeout = 10_000
+/** Of one call, in this process. */
+const maxUnderWay = 8
+
+export function createToolbox(deps: ToolboxDeps): Toolbox {
+  const own = [...knowledgeBaseTools(deps), ...emailTools(deps), ...callTools(deps), ...personTools(deps)]
+  const toolsFor = (context: ToolContext): WorkerTool[] => [...own, ...externalTools(deps, context)]
+  const places = createPlaces(maxUnderWay)
+  return {
+    async list(accountId, workerId, caller) {
+      const context = await findToolContext(deps.sql, { accountId, workerId, caller })
+      const tools = toolsFor(context)
+      const refusals = await Promise.all(tools.map((tool) => tool.refusal(context)))
+      return tools.filter((_, index) => refusals[index] === null).map(toDescriptor)
+    },
+    async call(accountId, workerId, request) {
+      const context = await findToolContext(deps.sql, { accountId, workerId, caller: request })
+      const tool = findTool(toolsFor(context), request)
+      const run = prepare(tool, request)
+      const place = places.take(context.call?.id ?? null)
+      if (!place) return failure('TOOL_FAILED', 'Too many tools of this call are under way; try again in a moment.')
+      return perform(deps, { tool, context, run, done: place })
+    },
+  }
+}
+
+const toDescriptor = ({ name, provider, description, inputSchema }: WorkerTool): ToolDescriptor => ({
+  name,
+  provider,
+  description,
+  inputSchema,
+  capabilityKey: `${provider}.${name}`,
+})
+
+function findTool(tools: readonly WorkerTool[], { provider, toolName, phoneCallId }: ToolCallRequest): WorkerTool {
+  const provided = tools.filter((tool) => tool.provider === provider)
+  const tool = provided.find(({ name }) => name === toolName)
+  if (tool) return tool
+  if (provider === 'external') throw invalidTool([{ path: 'toolName', message: unboundMessage(phoneCallId) }])
+  if (provided.length === 0) throw invalidTool([{ path: 'provider', message: 'is no provider of tools' }])
+  throw invalidTool([{ path: 'toolName', message: 'is no tool of this provider' }])
+}
+
+const unboundMessage = (phoneCallId: string | undefined): string =>
+  phoneCallId === undefined ? 'is bound to a call: name it as phoneCallId' : 'is not bound to this call'
+
+function prepare(tool: WorkerTool, { arguments: given }: ToolCallRequest): Run {
+  const flaw = flawOf(given)
+  const prepared = flaw ? [{ path: flaw.path.join('.'), message: flaw.message }] : tool.prepare(given)
+  if (!Array.isArray(prepared)) return prepared
+  throw invalidTool(prepared.map(({ path, message }) => ({ path: argumentPath(path), message })))
+}
+
+const argumentPath = (path: string): string => {
+  if (path === '' || path === 'arguments') return 'arguments'
+  return path.startsWith('arguments.') ? path : `arguments.${path}`
+}
+
+const invalidTool = (issues: readonly Issue[]): Problem =>
+  new Problem('INVALID_TOOL', 'There is no such tool, or it does not take these arguments; see issues.', issues)
+
+type Performance = {
+  readonly tool: WorkerTool
+  readonly context: ToolContext
+  readonly run: Run
+  /** When the tool has really ended, which may be after its answer was given up. */
+  readonly done: () => void
+}
+
+/** Whoever speaks to the caller must go on, so that every ending is a result. */
+async function perform(deps: ToolboxDeps, { tool, context, run, done }: Performance): Promise<ToolResult> {
+  const overdue = new AbortController()
+  const attempt = async (): Promise<ToolResult> => (await tool.refusal(context)) ?? run(context, overdue.signal)
+  const log = deps.log.with({ callId: context.call?.id, workerId: context.worker.id, tool: tool.name })
+  const work = attempt()
+    .catch((error: unknown) => {
+      if (!overdue.signal.aborted) log.error('a tool failed', { provider: tool.provider, error })
+      return failure('TOOL_FAILED', 'The tool failed.')
+    })
+    .finally(done)
+  return withinTime(deps.clock, work, () => {
+    log.warn('a tool took too long', { provider: tool.provider })
+    overdue.abort()
+    return failure('TOOL_TIMEOUT', 'The tool did not answer in time.')
+  })
+}
+
+async function withinTime(clock: Clock, work: Promise<ToolResult>, late: () => ToolResult): Promise<ToolResult> {
+  const { promise, resolve } = Promise.withResolvers<ToolResult>()
+  const cancel = clock.after(toolTimeout, () => resolve(late()))
+  return Promise.race([work, promise]).finally(cancel)
+}
+
+/** Counts what is under way for each call; without a call nothing is counted. `take` gives the way to free the place, or null. */
+function createPlaces(limit: number) {
+  const taken = new Map<CallId, number>()
+  return {
+    take(callId: CallId | null): (() => void) | null {
+      if (callId === null) return () => {}
+      const before = taken.get(callId) ?? 0
+      if (before >= limit) return null
+      taken.set(callId, before + 1)
+      return () => {
+        const left = (taken.get(callId) ?? 1) - 1
+        if (left > 0) taken.set(callId, left)
+        else taken.delete(callId)
+      }
+    },
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Owns asking a sync hook: one signed request, one attempt, everything bounded; the answer is JSON that can be stored, or what was wrong.
+ * What the JSON must look like is for the asker to say. rest-api-and-webhooks.md, "Sync rules"; decisions.md, Webhooks.
+ */
+import type { NewId } from '../../model/ids.ts'
+import { flawOf, type Json } from '../../model/json.ts'
+import { maxHookTimeout } from '../../model/webhook.ts'
+import type { SendResult, WebhookSender } from './sender.ts'
+import { headersOf, toSigningKey } from './sign.ts'
+
+type Deps = {
+  readonly sender: Pick<WebhookSender, 'send'>
+  readonly now: () => number
+  readonly newId: NewId
+}
+
+export type HookQuestion = {
+  readonly type: 'call.worker_request' | 'call.tool_call'
+  readonly url: string
+  /** In plaintext; used to the letter. */
+  readonly secret: string
+  /** Custom ones; the service's own are added and win. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Milliseconds over everything, the whole answer included; 10 s at the very most. */
+  readonly timeout: number
+  readonly accountId: string
+  readonly data: object
+  /** Ends the question as failed. */
+  readonly signal?: AbortSignal
+}
+
+export type HookAnswer =
+  | { readonly kind: 'answered'; readonly status: number; readonly body: string; readonly json: Json }
+  /** `details` is for the log. `status` and `body` are null and empty when there was no HTTP answer. */
+  | {
+      readonly kind: 'failed'
+      readonly details: string
+      readonly timedOut: boolean
+      readonly status: number | null
+      readonly body: string
+    }
+
+/** Never throws. */
+export async function askHook({ sender, now, newId }: Deps, question: HookQuestion): Promise<HookAnswer> {
+  const { type, url, secret, accountId, data, signal } = question
+  const body = JSON.stringify({ type, data })
+  const at = now()
+  const event = { type, eventId: newId<'delivery'>(), eventAt: at, delivery: 'sync', accountId, attempt: 1 } as const
+  const headers = headersOf({ ...event, sentAt: at, body, customHeaders: question.headers }, toSigningKey(secret))
+  const timeout = Math.min(question.timeout, maxHookTimeout)
+  return answerOf(await sender.send({ url, headers, body, timeout, answer: 'whole', ...(signal && { signal }) }))
+}
+
+/** An empty body of a 2xx is the empty object. */
+function answerOf(result: SendResult): HookAnswer {
+  if (result.kind === 'failed') {
+    const details = `${result.reason}: ${result.details}`
+    return { kind: 'failed', details, timedOut: result.reason === 'timeout', status: null, body: '' }
+  }
+  const { status, body } = result
+  const failed = (details: string): HookAnswer => ({ kind: 'failed', details, timedOut: false, status, body })
+  if (status < 200 || status > 299) return failed(`answered with status ${status}`)
+  const json = parseJson(body.trim() === '' ? '{}' : body)
+  if (json === undefined) return failed('the answer is no JSON')
+  const flaw = flawOf(json)
+  if (flaw) return failed(`the answer cannot be stored: ${flaw.path.join('.')} ${flaw.message}`)
+  return { kind: 'answered', status, body, json }
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    // Undefined is no JSON value, so it stands for "none".
+    return undefined
+  }
+}

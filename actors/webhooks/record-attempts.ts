@@ -1,0 +1,104 @@
+/**
+ * Owns writing down what attempts led to: what has come in while one batch was being written is the next batch. How many may wait is bounded
+ * by the lanes, which are free only when their attempt is recorded.
+ */
+import type { Clock } from '../../model/clock.ts'
+import type { SubscriptionId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import { recordAttempts, type AttemptRecord } from '../../store/delivery-verdicts.ts'
+import type { Sql } from '../../store/sql.ts'
+import { judgeEndpoints } from '../../store/subscriptions.ts'
+import { newsLifetime } from './retry.ts'
+
+/** What it says about the endpoint; null: nothing, nobody was asked. */
+export type Endpoint = 'answers' | 'fails' | 'gone' | null
+
+export type Attempted = {
+  readonly record: AttemptRecord
+  readonly subscriptionId: SubscriptionId
+  readonly endpoint: Endpoint
+}
+
+export type AttemptRecorder = {
+  /** Resolves when it is written. Tries again while the database is away, until `signal`. Never throws. */
+  record(attempted: Attempted, signal: AbortSignal): Promise<void>
+}
+
+/** Without one success for so long, a subscription is switched off. decisions.md, Webhooks. */
+export const failingLimit = 3 * 24 * 3_600_000
+const batchSize = 256
+const recordTries = 20
+const recordPause = 1_000
+
+type Waiting = { readonly attempted: Attempted; readonly signal: AbortSignal; readonly done: () => void }
+
+export function createAttemptRecorder(deps: { sql: Sql; clock: Clock; log: Log }): AttemptRecorder {
+  const { clock, log } = deps
+  let waiting: Waiting[] = []
+  let writing = false
+
+  async function writeAll(): Promise<void> {
+    if (writing) return
+    writing = true
+    // What is already on its way in comes into the same batch.
+    await new Promise(setImmediate)
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, batchSize)
+      waiting = waiting.slice(batchSize)
+      await persist(batch)
+      for (const { done } of batch) done()
+    }
+    writing = false
+  }
+  /** A 2xx that is not written down means a second delivery: worth several tries. */
+  async function persist(batch: readonly Waiting[]): Promise<void> {
+    const attempts = batch.map(({ attempted }) => attempted)
+    const signal = batch[0]?.signal
+    for (let tries = 1; tries <= recordTries; tries += 1) {
+      try {
+        return await write(deps, attempts)
+      } catch (error) {
+        log.error('delivery attempts could not be recorded', { error, count: attempts.length, tries })
+      }
+      if (!signal || !(await pause(clock, recordPause, signal))) return
+    }
+  }
+
+  return {
+    record: (attempted, signal) =>
+      new Promise((done) => {
+        waiting.push({ attempted, signal, done })
+        void writeAll()
+      }),
+  }
+}
+
+async function write({ sql, clock, log }: { sql: Sql; clock: Clock; log: Log }, attempts: readonly Attempted[]) {
+  const now = clock.now()
+  const of = (endpoint: Endpoint): Set<SubscriptionId> =>
+    new Set(attempts.filter((attempted) => attempted.endpoint === endpoint).map(({ subscriptionId }) => subscriptionId))
+  const [succeeded, gone] = [of('answers'), of('gone')]
+  const failed = of('fails').difference(succeeded)
+  const news = { succeeded: [...succeeded], failed: [...failed], gone: [...gone.difference(succeeded)] }
+  const disabled = await judgeEndpoints(sql, { ...news, now, failingBefore: now - failingLimit })
+  for (const { id: subscriptionId, disabledReason: reason } of disabled)
+    log.warn('webhook subscription disabled', { subscriptionId, reason })
+  const records = attempts.map(({ record }) => record)
+  await recordAttempts(sql, records, { now, staleBefore: now - newsLifetime })
+}
+
+/** False when the signal ended it. */
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(false)
+    const cancel = clock.after(ms, () => {
+      signal.removeEventListener('abort', ended)
+      resolve(true)
+    })
+    const ended = () => {
+      cancel()
+      resolve(false)
+    }
+    signal.addEventListener('abort', ended, { once: true })
+  })
+}

@@ -1,0 +1,25 @@
+/** Owns one line per answer, for operators who log at `info`: what was asked, by request id, and how long it took. Queries may name people and stay out. */
+import type { Clock } from '../model/clock.ts'
+import type { Log } from '../model/log.ts'
+import type { ApiEnv } from './deps.ts'
+
+const maxPath = 300
+
+/** `began`: when the request came. */
+export function createAccessLog({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
+  return (request: Request, { info, requestId }: ApiEnv['Bindings'], began: number, status: number): void =>
+    log.info('request answered', {
+      requestId,
+      method: request.method,
+      path: pathOf(request.url),
+      status,
+      durationMs: clock.now() - began,
+      personal: { remoteAddress: info.remoteAddress },
+    })
+}
+
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('//') + 2)
+  const query = url.indexOf('?', start)
+  return url.slice(start, query < 0 ? start + maxPath : Math.min(query, start + maxPath))
+}

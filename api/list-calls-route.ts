@@ -1,0 +1,28 @@
+/** Owns the list of calls. decisions.md, Phone calls, "listing". */
+import { createRoute, z } from '@hono/zod-openapi'
+import { toPage } from '../model/paging.ts'
+import { PhoneCallPage, PhoneCallQuery, toPhoneCall } from '../model/phone-call.ts'
+import { listCalls } from '../store/calls.ts'
+import { ownAccountOnly } from './authenticate.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { answerOf, named, security } from './openapi.ts'
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/accounts/{accountId}/phone-calls',
+  security,
+  tags: ['Phone calls'],
+  operationId: 'listPhoneCalls',
+  summary: 'List calls, newest first',
+  middleware: [ownAccountOnly],
+  request: { params: z.object({ accountId: z.string() }), query: PhoneCallQuery },
+  responses: answerOf(named('PhoneCallPage', PhoneCallPage), 'A page of calls.'),
+})
+
+export function addListCallsRoute(app: Api, { sql }: ApiDeps): void {
+  app.openapi(list, async (c) => {
+    const query = c.req.valid('query')
+    const page = toPage(await listCalls(sql, c.get('accountId'), query), query.limit, toPhoneCall)
+    return c.json({ ...page, data: [...page.data] }, 200)
+  })
+}

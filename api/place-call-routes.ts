@@ -1,0 +1,71 @@
+/** Owns the routes that place calls and end them. rest-api-and-webhooks.md, Phone calls; decisions.md, Phone calls. */
+import { createRoute, z } from '@hono/zod-openapi'
+import { PhoneCall, PhoneCallRequest } from '../model/phone-call.ts'
+import { idOf, ownAccountOnly } from './authenticate.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { OnceHeaders, onceOf } from './once.ts'
+import { answerOf, bodyOf, conflict, named, security } from './openapi.ts'
+import { phoneCallExample } from './phone-call-routes.ts'
+import { readJson } from './read-json.ts'
+
+const phoneCalls = '/v1/accounts/{accountId}/phone-calls'
+const namedCall = named('PhoneCall', PhoneCall)
+const callParams = z.object({ accountId: z.string(), phoneCallId: z.string() })
+
+const shared = { security, tags: ['Phone calls'] }
+
+const create = createRoute({
+  ...shared,
+  method: 'post',
+  path: phoneCalls,
+  operationId: 'createPhoneCall',
+  summary: 'Place a call now or at a given time',
+  middleware: [ownAccountOnly, readJson],
+  request: {
+    params: z.object({ accountId: z.string() }),
+    headers: OnceHeaders,
+    body: bodyOf(named('PhoneCallRequest', PhoneCallRequest), {
+      workerId: phoneCallExample.workerId,
+      phoneNumber: '+4930123456',
+      context: 'Asked for a call back about the order of last week.',
+      customer: { type: 'customer', firstName: 'Ada', externalId: 'crm-7' },
+      scheduledAt: '2026-12-01T09:30:00+01:00',
+    }),
+  },
+  responses: { ...answerOf(namedCall, 'The call as it begins.', phoneCallExample), ...conflict },
+})
+
+const cancel = createRoute({
+  ...shared,
+  method: 'post',
+  path: `${phoneCalls}/{phoneCallId}/cancel`,
+  operationId: 'cancelPhoneCall',
+  summary: 'Cancel a call that has not been dialed yet',
+  middleware: [ownAccountOnly],
+  request: { params: callParams },
+  responses: { ...answerOf(namedCall, 'The call, canceled.'), ...conflict },
+})
+
+const hangUp = createRoute({
+  ...shared,
+  method: 'post',
+  path: `${phoneCalls}/{phoneCallId}/hangup`,
+  operationId: 'hangUpPhoneCall',
+  summary: 'Hang up a call that is going on',
+  middleware: [ownAccountOnly],
+  request: { params: callParams },
+  responses: { ...answerOf(namedCall, 'The call, ended or about to.'), ...conflict },
+})
+
+export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall }: ApiDeps): void {
+  app.openapi(create, async (c) => {
+    const once = await onceOf(c, create.operationId, c.req.valid('header')['Idempotency-Key'])
+    return c.json(await createPhoneCall(c.get('accountId'), c.req.valid('json'), once), 200)
+  })
+  app.openapi(cancel, async (c) =>
+    c.json(await endCall.cancel(c.get('accountId'), idOf<'call'>(c.req.valid('param').phoneCallId)), 200),
+  )
+  app.openapi(hangUp, async (c) =>
+    c.json(await endCall.hangUp(c.get('accountId'), idOf<'call'>(c.req.valid('param').phoneCallId)), 200),
+  )
+}

@@ -1,0 +1,73 @@
+/** Owns the routes that list and call the tools of a worker. rest-api-and-webhooks.md, Tool dispatch for a worker. */
+import { createRoute, z } from '@hono/zod-openapi'
+import type { AccountId, WorkerId } from '../model/ids.ts'
+import { PhoneNumber } from '../model/phone-number.ts'
+import { ToolCallRequest, ToolDescriptor, ToolResult } from '../model/tool.ts'
+import { findWorker } from '../store/workers.ts'
+import { idOf, ownAccountOnly } from './authenticate.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { existing } from './existing.ts'
+import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { readJson } from './read-json.ts'
+
+const tools = '/v1/accounts/{accountId}/workers/{workerId}/mcp/tools'
+const params = z.object({ accountId: z.string(), workerId: z.string() })
+const shared = { security, tags: ['Tools'] }
+
+/** In a query a plus sign reads as a space; a number that begins with one was meant to begin with a plus. */
+const plusOf = (given: unknown): unknown => (typeof given === 'string' ? given.replace(/^ /, '+') : given)
+
+const list = createRoute({
+  ...shared,
+  method: 'get',
+  path: tools,
+  operationId: 'listWorkerTools',
+  summary: 'List the tools of a worker',
+  middleware: [ownAccountOnly],
+  request: {
+    params,
+    query: z.object({
+      phoneCallId: z.string().optional(),
+      customerPhone: z.preprocess(plusOf, PhoneNumber.optional()),
+    }),
+  },
+  responses: answerOf(
+    z.object({ tools: z.array(named('ToolDescriptor', ToolDescriptor)) }),
+    'The tools; those for an identified caller only with a call or a number.',
+  ),
+})
+
+const call = createRoute({
+  ...shared,
+  method: 'post',
+  path: `${tools}/call`,
+  operationId: 'callWorkerTool',
+  summary: 'Call a tool of a worker',
+  middleware: [ownAccountOnly, readJson],
+  request: {
+    params,
+    body: bodyOf(named('ToolCallRequest', ToolCallRequest), {
+      toolName: 'search',
+      provider: 'knowledge_base',
+      arguments: { query: 'opening hours' },
+    }),
+  },
+  responses: answerOf(
+    z.object({ result: named('ToolResult', ToolResult) }),
+    'What the tool answered, also when it could not do its work.',
+  ),
+})
+
+export function addToolRoutes(app: Api, { sql, tools: toolbox }: ApiDeps): void {
+  const workerIdOf = async (accountId: AccountId, segment: string): Promise<WorkerId> =>
+    existing(await findWorker(sql, accountId, idOf<'worker'>(segment))).id
+
+  app.openapi(list, async (c) => {
+    const workerId = await workerIdOf(c.get('accountId'), c.req.valid('param').workerId)
+    return c.json({ tools: await toolbox.list(c.get('accountId'), workerId, c.req.valid('query')) }, 200)
+  })
+  app.openapi(call, async (c) => {
+    const workerId = await workerIdOf(c.get('accountId'), c.req.valid('param').workerId)
+    return c.json({ result: await toolbox.call(c.get('accountId'), workerId, c.req.valid('json')) }, 200)
+  })
+}

@@ -1,0 +1,91 @@
+/** Owns the routes of SIP trunks. decisions.md, Identity, accounts, keys ("management REST"). */
+import { createRoute, z } from '@hono/zod-openapi'
+import { Trunk, TrunkChange, TrunkRequest } from '../model/trunk.ts'
+import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { existing } from './existing.ts'
+import { answerOf, bodyOf, named, noContentOf, security } from './openapi.ts'
+import { readJson } from './read-json.ts'
+
+const path = '/v1/accounts/{accountId}/trunks'
+const shared = { security, tags: ['Trunks'], middleware: [ownAccountOnly] }
+const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
+const accountParams = z.object({ accountId: z.string() })
+const params = z.object({ accountId: z.string(), trunkId: z.string() })
+const example = {
+  name: 'Carrier',
+  gateways: [{ host: 'sip.carrier.example', transport: 'tls' }],
+  username: 'parley',
+  password: '<password>',
+  register: true,
+}
+const namedTrunk = named('Trunk', Trunk)
+
+const list = createRoute({
+  ...shared,
+  method: 'get',
+  path,
+  operationId: 'listTrunks',
+  summary: 'List the trunks of the account',
+  request: { params: accountParams },
+  responses: answerOf(z.array(namedTrunk), 'All trunks of the account. Passwords are never shown.'),
+})
+
+const create = createRoute({
+  ...withBody,
+  method: 'post',
+  path,
+  operationId: 'createTrunk',
+  summary: 'Create a trunk',
+  request: { params: accountParams, body: bodyOf(named('TrunkRequest', TrunkRequest), example) },
+  responses: answerOf(namedTrunk, 'The trunk.'),
+})
+
+const get = createRoute({
+  ...shared,
+  method: 'get',
+  path: `${path}/{trunkId}`,
+  operationId: 'getTrunk',
+  summary: 'Get a trunk',
+  request: { params },
+  responses: answerOf(namedTrunk, 'The trunk.'),
+})
+
+const change = createRoute({
+  ...withBody,
+  method: 'patch',
+  path: `${path}/{trunkId}`,
+  operationId: 'changeTrunk',
+  summary: 'Change a trunk',
+  description: 'What is not named stays; null takes a value away; lists are replaced whole.',
+  request: { params, body: bodyOf(named('TrunkChange', TrunkChange)) },
+  responses: answerOf(namedTrunk, 'The trunk as it is now.'),
+})
+
+const remove = createRoute({
+  ...shared,
+  method: 'delete',
+  path: `${path}/{trunkId}`,
+  operationId: 'deleteTrunk',
+  summary: 'Delete a trunk',
+  request: { params },
+  responses: noContentOf('It is gone.'),
+})
+
+export function addTrunkRoutes(app: Api, { trunks }: ApiDeps): void {
+  app.openapi(list, async (c) => c.json(await trunks.list(c.get('accountId')), 200))
+  app.openapi(create, async (c) => c.json(await trunks.create(c.get('accountId'), c.req.valid('json')), 200))
+  app.openapi(get, async (c) => {
+    const trunk = existing(await trunks.find(c.get('accountId'), idOf<'trunk'>(c.req.valid('param').trunkId)))
+    return c.json(trunk, 200)
+  })
+  app.openapi(change, async (c) => {
+    const trunkId = idOf<'trunk'>(c.req.valid('param').trunkId)
+    const trunk = existing(await trunks.change(c.get('accountId'), trunkId, c.req.valid('json')))
+    return c.json(trunk, 200)
+  })
+  app.openapi(remove, async (c) => {
+    if (!(await trunks.remove(c.get('accountId'), idOf<'trunk'>(c.req.valid('param').trunkId)))) throw notFound()
+    return c.body(null, 204)
+  })
+}

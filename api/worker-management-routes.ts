@@ -1,0 +1,58 @@
+/** Owns the routes that make and change workers; those that read them are in worker-routes.ts. decisions.md ("management REST"). */
+import { createRoute, z } from '@hono/zod-openapi'
+import { toWorker, WorkerChange, WorkerRequest, WorkerResource } from '../model/worker-resource.ts'
+import { changeWorker, createWorker } from '../store/workers.ts'
+import { idOf, ownAccountOnly } from './authenticate.ts'
+import type { Api, ApiDeps } from './deps.ts'
+import { existing } from './existing.ts'
+import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { readJson } from './read-json.ts'
+
+const path = '/v1/accounts/{accountId}/workers'
+const shared = { security, tags: ['Workers'], middleware: [ownAccountOnly] }
+const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
+const example = { name: 'Reception', language: 'en-GB', config: { ringTimeout: 20 } }
+const namedWorker = named('Worker', WorkerResource)
+
+const create = createRoute({
+  ...withBody,
+  method: 'post',
+  path,
+  operationId: 'createWorker',
+  summary: 'Create a worker',
+  request: {
+    params: z.object({ accountId: z.string() }),
+    body: bodyOf(named('WorkerRequest', WorkerRequest), example),
+  },
+  responses: answerOf(namedWorker, 'The worker.'),
+})
+
+/** There is no way to delete one: calls keep their worker, and `isActive` false switches it off. */
+const change = createRoute({
+  ...withBody,
+  method: 'patch',
+  path: `${path}/{workerId}`,
+  operationId: 'changeWorker',
+  summary: 'Change a worker',
+  description:
+    'What is not named stays; null takes a value away; config is merged key by key. isActive false switches the worker off.',
+  request: {
+    params: z.object({ accountId: z.string(), workerId: z.string() }),
+    body: bodyOf(named('WorkerChange', WorkerChange), { config: { ringTimeout: 45, voiceId: null } }),
+  },
+  responses: answerOf(namedWorker, 'The worker as it is now.'),
+})
+
+export function addWorkerManagementRoutes(app: Api, { sql, clock, newId }: ApiDeps): void {
+  app.openapi(create, async (c) => {
+    const request = c.req.valid('json')
+    const worker = await createWorker(sql, { ...request, accountId: c.get('accountId'), newId, now: clock.now() })
+    return c.json(toWorker(worker), 200)
+  })
+  app.openapi(change, async (c) => {
+    const workerId = idOf<'worker'>(c.req.valid('param').workerId)
+    const changed = { accountId: c.get('accountId'), workerId, change: c.req.valid('json'), now: clock.now() }
+    const worker = existing(await changeWorker(sql, changed))
+    return c.json(toWorker(worker), 200)
+  })
+}

@@ -1,0 +1,34 @@
+/** Owns the wiring of what leaves the service by itself: webhooks, their log and its retention, e-mail. */
+import { createRetention } from '../actors/retention.ts'
+import { createEmail, type Email } from '../actors/tools/email.ts'
+import { createDeliveryLoop } from '../actors/webhooks/delivery-loop.ts'
+import { createWebhookSender, type WebhookSender } from '../actors/webhooks/sender.ts'
+import { createSubscriptions } from '../actors/webhooks/subscriptions.ts'
+import type { Subscriptions } from '../model/webhook.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+
+export type Outgoing = {
+  readonly sender: WebhookSender
+  readonly subscriptions: Subscriptions
+  /** Null: no mail server is set up. */
+  readonly email: Email | null
+  /** Something was committed that waits to be sent. */
+  readonly wakeDeliveries: () => void
+  start(): void
+}
+
+export function openOutgoing(core: Core, config: Config, closing: AsyncDisposableStack): Outgoing {
+  const { sql, clock, log } = core
+  const sender = createWebhookSender({ allowHosts: config.webhookAllowHosts, log, now: clock.now })
+  closing.defer(() => sender.close())
+  const email = config.email && createEmail({ ...config.email, log })
+  if (email) closing.defer(() => email.close())
+  const deliveries = createDeliveryLoop({ ...core, sender, random: Math.random })
+  closing.defer(() => deliveries.close())
+  const retention = createRetention({ sql, clock, log, keep: { deliveries: config.deliveryRetention } })
+  closing.defer(() => retention.close())
+  const wakeDeliveries = (): void => deliveries.wake()
+  const subscriptions = createSubscriptions({ ...core, sender, wakeDeliveries })
+  return { sender, subscriptions, email, wakeDeliveries, start: () => deliveries.start() }
+}

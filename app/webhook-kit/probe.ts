@@ -1,0 +1,131 @@
+/**
+ * Owns the doctor's way to a receiver: one POST, everything bounded, the result a value. It dials as the service does, but it may go wherever
+ * the operator points it, measures, and counts connections.
+ */
+import { Agent, type Dispatcher } from 'undici'
+import { createEgressGuard } from '../../actors/webhooks/egress-guard.ts'
+import type { Clock } from '../../model/clock.ts'
+
+/** `whole`: an answer counts when all of it is here. `status`: the first line counts, as for deliveries of the service. */
+export type AnswerMode = 'whole' | 'status'
+
+export type SignedRequest = { readonly headers: Readonly<Record<string, string>>; readonly body: string }
+
+/** `ms` is from the call to the end of the answer. */
+export type ProbeAnswer =
+  | {
+      readonly kind: 'answered'
+      readonly ms: number
+      readonly status: number
+      readonly body: string
+      /** Where a redirect points to. */
+      readonly location: string | null
+    }
+  | {
+      readonly kind: 'failed'
+      readonly ms: number
+      readonly reason: 'timeout' | 'transport' | 'too_large'
+      readonly details: string
+    }
+
+export type Probe = {
+  /** Never throws. */
+  post(request: SignedRequest, wanted: { readonly timeout: number; readonly answer: AnswerMode }): Promise<ProbeAnswer>
+  /** How many connections were dialled so far. */
+  connections(): number
+  /** Idempotent. */
+  close(): Promise<void>
+}
+
+const maxAnswerBytes = 256 * 1024
+const connectionsAtOnce = 64
+
+export function createProbe({ url, clock }: { url: URL; clock: Clock }): Probe {
+  // Named by the operator, so it may be private and plain http.
+  const guard = createEgressGuard({ allowHosts: [url.hostname] })
+  let connections = 0
+  const agent = new Agent({
+    connect: (options, callback) => {
+      connections += 1
+      guard.connect(options, callback)
+    },
+    connections: connectionsAtOnce,
+    pipelining: 1,
+    keepAliveTimeout: 4_000,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+  let closed: Promise<void> | null = null
+  const end = async (): Promise<void> => {
+    guard.close()
+    await agent.destroy()
+  }
+
+  const post: Probe['post'] = async (request, { timeout, answer }) => {
+    const deadline = new AbortController()
+    const began = clock.now()
+    const cancel = clock.after(timeout, () => deadline.abort())
+    const failed = (reason: 'timeout' | 'transport' | 'too_large', details: string): ProbeAnswer => ({
+      kind: 'failed',
+      ms: clock.now() - began,
+      reason,
+      details,
+    })
+    try {
+      const response = await unlessAborted(
+        agent.request({ ...targetOf(url), headers: request.headers, body: request.body, signal: deadline.signal }),
+        deadline.signal,
+      )
+      const body = answer === 'whole' ? await readWhole(response.body) : await skip(response.body)
+      if (body === null) return failed('too_large', `the answer is over ${maxAnswerBytes} bytes`)
+      const location = [response.headers['location']].flat()[0] ?? null
+      return { kind: 'answered', ms: clock.now() - began, status: response.statusCode, body, location }
+    } catch (error) {
+      if (deadline.signal.aborted) return failed('timeout', `no answer within ${timeout} ms`)
+      return failed('transport', detailsOf(error))
+    } finally {
+      cancel()
+    }
+  }
+  return { post, connections: () => connections, close: () => (closed ??= end()) }
+}
+
+const targetOf = (url: URL): Pick<Dispatcher.RequestOptions, 'origin' | 'path' | 'method'> => ({
+  origin: url.origin,
+  path: `${url.pathname}${url.search}`,
+  method: 'POST',
+})
+
+/** undici notices the signal only once a connection is there. */
+function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  signal.addEventListener('abort', () => reject(new Error('the request was ended')), { once: true })
+  return Promise.race([work, promise])
+}
+
+async function skip(body: Dispatcher.ResponseData['body']): Promise<string> {
+  try {
+    await body.dump({ limit: maxAnswerBytes })
+  } catch {
+    // The receiver has answered: a body that stalls or breaks off changes nothing about that.
+  }
+  return ''
+}
+
+/** Null when it is too long. Leaving the loop destroys the rest. */
+async function readWhole(body: AsyncIterable<Buffer>): Promise<string | null> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body) {
+    bytes += chunk.length
+    if (bytes > maxAnswerBytes) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function detailsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
+  return error.message === '' ? code : `${code}: ${error.message}`.slice(0, 500)
+}

@@ -1,0 +1,54 @@
+/** Owns API keys as answers show them: never the key itself, but once. decisions.md, Identity, accounts, keys. */
+import { z } from 'zod'
+import { toIso } from './clock.ts'
+import { Problem } from './problem.ts'
+import { withoutNulls } from './without-nulls.ts'
+
+export const ApiKeyRequest = z.strictObject({
+  name: z.string().min(1).max(200),
+  expiresAt: z.iso.datetime({ offset: true }).optional(),
+})
+export type ApiKeyRequest = z.infer<typeof ApiKeyRequest>
+
+/** The last moment that a timestamp of four digits can tell. */
+const endOfTime = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+/** Ms since the epoch; null: never. Throws Problem VALIDATION_FAILED for a key that would never work. */
+export function expiryOf(expiresAt: string | undefined, now: number): number | null {
+  if (expiresAt === undefined) return null
+  const ms = Date.parse(expiresAt)
+  if (ms > now && ms <= endOfTime) return ms
+  throw new Problem('VALIDATION_FAILED', 'A key must expire in the future.', [
+    { path: 'expiresAt', message: 'must be a time in the future' },
+  ])
+}
+
+export const ApiKey = z.object({
+  id: z.string(),
+  name: z.string(),
+  /** The first characters, to recognise it by. */
+  prefix: z.string(),
+  /** Plaintext, only in the answer to the creation. */
+  key: z.string().optional(),
+  createdAt: z.string(),
+  lastUsedAt: z.string().optional(),
+  expiresAt: z.string().optional(),
+  revokedAt: z.string().optional(),
+})
+export type ApiKey = z.infer<typeof ApiKey>
+
+export type ApiKeyFacts = {
+  readonly id: string
+  readonly name: string
+  readonly prefix: string
+  readonly createdAt: number
+  readonly lastUsedAt: number | null
+  readonly expiresAt: number | null
+  readonly revokedAt: number | null
+}
+
+export function toApiKey({ id, name, prefix, createdAt, lastUsedAt, expiresAt, revokedAt }: ApiKeyFacts): ApiKey {
+  const iso = (ms: number | null): string | null => (ms === null ? null : toIso(ms))
+  const times = withoutNulls({ lastUsedAt: iso(lastUsedAt), expiresAt: iso(expiresAt), revokedAt: iso(revokedAt) })
+  return { id, name, prefix, createdAt: toIso(createdAt), ...times }
+}

@@ -1,0 +1,94 @@
+/** Owns documents as answers show them and as they are sent. mcp-server.md, Document. */
+import { z } from 'zod'
+import { toIso } from './clock.ts'
+import type { AccountId, DocumentId, WorkerId } from './ids.ts'
+import { FilterText } from './paging.ts'
+
+export const DocumentStatus = z.enum(['queued', 'completed', 'failed'])
+export type DocumentStatus = z.infer<typeof DocumentStatus>
+
+const TagKey = z
+  .string()
+  .regex(/^[a-z][a-z0-9_]{0,63}$/, 'must be lower-case letters, digits and _, starting with a letter')
+
+const fields = {
+  title: z.string().min(1).max(300),
+  /** How scripts are named when a call pins them; made from the title when absent. */
+  fileName: z
+    .string()
+    .regex(/^[^/\\\r\n\t]{1,200}$/, 'must be a file name without a folder')
+    .optional(),
+  text: z.string().max(500_000),
+  isActive: z.boolean().optional(),
+  /** Replaces the whole set. */
+  tagKeys: z.array(TagKey).max(50).optional(),
+  /** Replaces the whole list. */
+  workerIds: z.array(z.string()).max(1000).optional(),
+}
+
+export const DocumentRequest = z.strictObject(fields)
+export type DocumentRequest = z.infer<typeof DocumentRequest>
+/** What is not named stays. */
+export const DocumentChange = z.strictObject(fields).partial()
+export type DocumentChange = z.infer<typeof DocumentChange>
+
+export const DocumentQuery = z.object({ workerId: FilterText.optional(), tagKey: FilterText.optional() })
+export type DocumentQuery = z.infer<typeof DocumentQuery>
+
+const maxSlug = 100
+
+/** `Opening hours, Zürich` gives `opening-hours-zurich.txt`. */
+export function fileNameOf(title: string): string {
+  const plain = title.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
+  const letters = Array.from(plain.replace(/[^\p{L}\p{N}]+/gu, ' ').trim())
+    .slice(0, maxSlug)
+    .join('')
+    .trim()
+  return `${letters === '' ? 'document' : letters.replaceAll(' ', '-')}.txt`
+}
+
+export const Document = z.object({
+  id: z.string(),
+  accountId: z.string(),
+  title: z.string(),
+  fileName: z.string(),
+  type: z.string(),
+  status: DocumentStatus,
+  isActive: z.boolean(),
+  tagKeys: z.array(z.string()),
+  workerIds: z.array(z.string()),
+  /** Not in lists. */
+  text: z.string().optional(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+})
+export type Document = z.infer<typeof Document>
+
+export type DocumentFacts = {
+  readonly id: DocumentId
+  readonly accountId: AccountId
+  readonly title: string
+  readonly fileName: string
+  readonly type: string
+  readonly status: DocumentStatus
+  readonly isActive: boolean
+  readonly tagKeys: readonly string[]
+  readonly workerIds: readonly WorkerId[]
+  readonly createdAt: number
+  readonly updatedAt: number
+}
+
+/** `text` null: not told. */
+export function toDocument(
+  { tagKeys, workerIds, createdAt, updatedAt, ...facts }: DocumentFacts,
+  text: string | null,
+): Document {
+  const lists = { tagKeys: [...tagKeys], workerIds: [...workerIds] }
+  return {
+    ...facts,
+    ...lists,
+    ...(text !== null && { text }),
+    createdAt: toIso(createdAt),
+    updatedAt: toIso(updatedAt),
+  }
+}

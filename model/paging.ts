@@ -1,0 +1,41 @@
+/** Owns how long lists are asked for: newest first, a page at a time. decisions.md, "listing". */
+import { z } from 'zod'
+import { toId, type Id } from './ids.ts'
+import { flawOf } from './json.ts'
+
+const maxLimit = 100
+
+/** `limit` comes as text of a query. `cursor` is opaque to clients: the `nextCursor` of the page before. */
+export const Paging = z.object({
+  limit: z.coerce.number().int().min(1).max(maxLimit).default(20),
+  cursor: z
+    .string()
+    .max(100)
+    .refine((text) => toId(text) !== null, 'must be the nextCursor of the page before')
+    .optional(),
+})
+export type Paging = z.infer<typeof Paging>
+
+/** What a list is filtered by. It comes from a query, where nobody has looked at its characters yet. */
+export const FilterText = z
+  .string()
+  .max(500)
+  .refine((text) => flawOf(text) === null, 'must not contain the character U+0000')
+
+export type Page<Item> = { data: Item[]; nextCursor: string | null }
+
+export const pageOf = <Item extends z.ZodType>(item: Item) =>
+  z.object({ data: z.array(item), nextCursor: z.string().nullable() })
+
+/** `rows` are one more than `limit` when there is more; ids are UUIDv7, so the last one tells where to go on. */
+export function toPage<Row extends { readonly id: string }, Item>(
+  rows: readonly Row[],
+  limit: number,
+  toItem: (row: Row) => Item,
+): Page<Item> {
+  const shown = rows.slice(0, limit)
+  return { data: shown.map(toItem), nextCursor: rows.length > limit ? (shown.at(-1)?.id ?? null) : null }
+}
+
+export const cursorOf = <Kind extends string>({ cursor }: Paging): Id<Kind> | null =>
+  cursor === undefined ? null : toId<Kind>(cursor)

@@ -1,0 +1,119 @@
+/** Owns deliveries as they are read: what became of each, attempt by attempt; sending one again; forgetting them in time. */
+import { toIso } from '../model/clock.ts'
+import type { EventType } from '../model/events.ts'
+import { toId, type AccountId, type CallId, type DeliveryId, type SubscriptionId } from '../model/ids.ts'
+import { cursorOf, toPage, type Page } from '../model/paging.ts'
+import type { Delivery, DeliveryQuery, DeliveryStatus } from '../model/webhook.ts'
+import type { Sql } from './sql.ts'
+
+type Row = {
+  readonly id: DeliveryId
+  readonly subscriptionId: SubscriptionId
+  readonly callId: CallId
+  readonly eventType: EventType
+  readonly status: DeliveryStatus
+  readonly eventAt: number
+  readonly runAt: number
+  readonly deliveredAt: number | null
+}
+
+type AttemptRow = {
+  readonly deliveryId: DeliveryId
+  readonly attempt: number
+  readonly at: number
+  readonly durationMs: number
+  readonly statusCode: number | null
+  readonly error: string | null
+  readonly responseExcerpt: string | null
+}
+
+/** Newest first. A `callId` that is no id matches nothing. */
+export async function listDeliveries(
+  sql: Sql,
+  accountId: AccountId,
+  subscriptionId: SubscriptionId,
+  query: DeliveryQuery,
+): Promise<Page<Delivery>> {
+  const { limit, status = null, callId } = query
+  const cursor = cursorOf<'delivery'>(query)
+  const rows = await sql<Row[]>`
+    select id, subscription_id, call_id, event_type, status, event_at, run_at, delivered_at from deliveries
+    where account_id = ${accountId} and subscription_id = ${subscriptionId}
+      ${cursor === null ? sql`` : sql`and id < ${cursor}`}
+      ${status === null ? sql`` : sql`and status = ${status}`}
+      ${callId === undefined ? sql`` : sql`and call_id = ${toId<'call'>(callId) ?? ''}`}
+    order by id desc limit ${limit + 1}`
+  const attempts = await attemptsOf(sql, rows)
+  return toPage(rows, limit, (row) => toDelivery(row, attempts.get(row.id) ?? []))
+}
+
+export async function findDelivery(
+  sql: Sql,
+  accountId: AccountId,
+  subscriptionId: SubscriptionId,
+  id: DeliveryId,
+): Promise<Delivery | null> {
+  const rows = await sql<Row[]>`
+    select id, subscription_id, call_id, event_type, status, event_at, run_at, delivered_at from deliveries
+    where account_id = ${accountId} and subscription_id = ${subscriptionId} and id = ${id}`
+  const attempts = await attemptsOf(sql, rows)
+  return rows[0] ? toDelivery(rows[0], attempts.get(id) ?? []) : null
+}
+
+/**
+ * Makes an exhausted delivery due again, at its old place in the lane. While a later one of the lane is under way it waits for the end of
+ * that claim. False when there is no such delivery, or it is not exhausted.
+ */
+export async function resendDelivery(
+  sql: Sql,
+  key: { accountId: AccountId; subscriptionId: SubscriptionId; id: DeliveryId; now: number },
+): Promise<boolean> {
+  const { count } = await sql`
+    update deliveries d set status = 'pending', claimed_by = null, claimed_until = null,
+      run_at = greatest(${key.now}::timestamptz, (
+        select max(e.claimed_until) from deliveries e
+        where e.call_id = d.call_id and e.subscription_id = d.subscription_id and e.status = 'pending'))
+    where account_id = ${key.accountId} and subscription_id = ${key.subscriptionId} and id = ${key.id} and status = 'exhausted'`
+  return count === 1
+}
+
+/** Deletes up to `limit` that are no longer pending and were written before `before`, with their attempts. Several may do this at once. */
+export async function forgetDeliveries(sql: Sql, before: number, limit: number): Promise<number> {
+  const { count } = await sql`
+    delete from deliveries where id in (
+      select id from deliveries where status <> 'pending' and created_at < ${before}
+      order by created_at limit ${limit} for update skip locked)`
+  return count
+}
+
+async function attemptsOf(sql: Sql, rows: readonly Row[]): Promise<Map<DeliveryId, AttemptRow[]>> {
+  const attempts =
+    rows.length === 0
+      ? []
+      : await sql<AttemptRow[]>`
+          select delivery_id, attempt, at, duration_ms, status_code, error, response_excerpt from delivery_attempts
+          where delivery_id = any(${rows.map(({ id }) => id)}) order by delivery_id, attempt`
+  return Map.groupBy(attempts, ({ deliveryId }) => deliveryId)
+}
+
+function toDelivery(row: Row, attempts: readonly AttemptRow[]): Delivery {
+  const { id, subscriptionId, callId, eventType, status } = row
+  return {
+    id,
+    subscriptionId,
+    callId,
+    eventType,
+    status,
+    eventAt: toIso(row.eventAt),
+    nextAttemptAt: status === 'pending' ? toIso(row.runAt) : null,
+    deliveredAt: row.deliveredAt === null ? null : toIso(row.deliveredAt),
+    attempts: attempts.map(({ attempt, at, durationMs, statusCode, error, responseExcerpt }) => ({
+      attempt,
+      at: toIso(at),
+      durationMs,
+      statusCode,
+      error,
+      responseExcerpt,
+    })),
+  }
+}

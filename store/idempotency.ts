@@ -1,0 +1,57 @@
+/**
+ * Owns the answers to requests that carried an Idempotency-Key: written with what the request made, in one transaction, so that either
+ * both are there or neither. decisions.md, Phone calls.
+ */
+import { idempotencyLifetime, type Once } from '../model/idempotency.ts'
+import type { AccountId } from '../model/ids.ts'
+import { Problem } from '../model/problem.ts'
+import type { SecretBox } from './secret-box.ts'
+import type { Sql, Transaction } from './sql.ts'
+
+type Request = { readonly accountId: AccountId; readonly once: Once | null; readonly now: number }
+
+/**
+ * Runs `make` in a transaction, and at most once for one key: whoever comes with the same key while it runs waits for its end, and whoever
+ * comes within 24 h gets its answer (as JSON keeps it). What `make` throws leaves no trace of the key. Throws Problem
+ * IDEMPOTENCY_KEY_REUSED when the key belongs to another request. `make` uses no connection but its transaction.
+ */
+export function answerOnce<Answer>(
+  { sql, box }: { readonly sql: Sql; readonly box: SecretBox },
+  { accountId, once, now }: Request,
+  make: (tx: Transaction) => Promise<Answer>,
+): Promise<Answer> {
+  return sql.begin(async (tx) => {
+    if (once === null) return make(tx)
+    if (!(await takeKey(tx, accountId, once, now))) return answerOf<Answer>(tx, box, accountId, once)
+    const answer = await make(tx)
+    await tx`
+      update idempotency_keys set answer = ${box.seal(JSON.stringify(answer))}
+      where account_id = ${accountId} and key = ${once.key}`
+    return answer
+  }) as Promise<Answer>
+}
+
+/** Keys are forgotten lazily, when they are used again; the others are for this to delete. */
+export async function forgetIdempotencyKeys(sql: Sql, before: number): Promise<void> {
+  await sql`delete from idempotency_keys where created_at < ${before}`
+}
+
+/** False: another request has it. Waits for a transaction that is about to have it. */
+async function takeKey(tx: Transaction, accountId: AccountId, once: Once, now: number): Promise<boolean> {
+  const taken = await tx`
+    insert into idempotency_keys (account_id, key, fingerprint, answer, created_at)
+    values (${accountId}, ${once.key}, ${once.fingerprint}, '', ${now})
+    on conflict (account_id, key) do update
+      set fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at
+      where idempotency_keys.created_at <= ${now - idempotencyLifetime}`
+  return taken.count === 1
+}
+
+async function answerOf<Answer>(tx: Transaction, box: SecretBox, accountId: AccountId, once: Once): Promise<Answer> {
+  const [row] = await tx<{ fingerprint: Buffer; answer: string }[]>`
+    select fingerprint, answer from idempotency_keys where account_id = ${accountId} and key = ${once.key}`
+  if (!row) throw new Error('an idempotency key that is taken has no row')
+  if (!once.fingerprint.equals(row.fingerprint))
+    throw new Problem('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used for another request.')
+  return JSON.parse(box.open(row.answer)) as Answer
+}

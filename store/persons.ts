@@ -1,0 +1,190 @@
+/** Owns the rows of persons: leads and customers, and the contacts of workers. mcp-server.md, Person. */
+import { toId, type AccountId, type NewId, type PersonId, type WorkerId } from '../model/ids.ts'
+import { cursorOf } from '../model/paging.ts'
+import { Person, type PersonChange, type PersonFacts, type PersonQuery, type PersonRequest } from '../model/person.ts'
+import { Problem, type Issue } from '../model/problem.ts'
+import { givenColumns } from './given-columns.ts'
+import type { Sql, Transaction } from './sql.ts'
+import { requireWorkers } from './workers.ts'
+
+export type NewPersons = {
+  readonly accountId: AccountId
+  readonly requests: readonly PersonRequest[]
+  readonly newId: NewId
+  readonly now: number
+}
+
+export type ChangedPerson = {
+  readonly accountId: AccountId
+  readonly personId: PersonId
+  readonly change: PersonChange
+  readonly now: number
+}
+
+/** More than a worker can tell apart. */
+const maxContacts = 1000
+
+/** Columns are named like the fields of an answer. */
+const columnNames = Object.keys(Person.shape)
+
+/** Throws Problem: VALIDATION_FAILED for a worker the account has not got, CONFLICT for an external id that is taken. */
+export async function createPerson(
+  sql: Sql,
+  { request, ...rest }: Omit<NewPersons, 'requests'> & { readonly request: PersonRequest },
+): Promise<PersonFacts> {
+  const [person] = await insertPersons(sql, { ...rest, requests: [request] }, (_, field) => field)
+  return person as PersonFacts
+}
+
+/** All or none, in the order of the requests. Problems like those of one, with the path `persons.<i>.<field>`. */
+export async function createPersons(sql: Sql, persons: NewPersons): Promise<PersonFacts[]> {
+  return insertPersons(sql, persons, (index, field) => `persons.${index}.${field}`)
+}
+
+export async function findPerson(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  personId: PersonId,
+): Promise<PersonFacts | null> {
+  const [row] = await sql<PersonFacts[]>`
+    select ${sql(columnNames)} from persons where account_id = ${accountId} and id = ${personId}`
+  return row ?? null
+}
+
+/** The oldest when several have the number. E.164. */
+export async function findPersonByPhone(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  phoneNumber: string,
+): Promise<PersonFacts | null> {
+  const [row] = await sql<PersonFacts[]>`
+    select ${sql(columnNames)} from persons
+    where account_id = ${accountId} and phone_number = ${phoneNumber} order by created_at, id limit 1`
+  return row ?? null
+}
+
+/** Whom a worker may pass a caller on to, in the order they were made. */
+export function listContacts(sql: Sql | Transaction, accountId: AccountId, workerId: WorkerId): Promise<PersonFacts[]> {
+  return sql<PersonFacts[]>`
+    select ${sql(columnNames)} from persons
+    where account_id = ${accountId} and worker_id = ${workerId} and type = 'phone_contact'
+    order by created_at, id limit ${maxContacts}`
+}
+
+/** Newest first; one more than `limit` when there is more. */
+export async function listPersons(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  query: PersonQuery,
+): Promise<PersonFacts[]> {
+  const { type, phoneNumber, email, externalId, tag, limit } = query
+  const workerId = query.workerId === undefined ? null : toId<'worker'>(query.workerId)
+  // A filter finds nothing where a path would name nothing.
+  if (query.workerId !== undefined && workerId === null) return []
+  const cursor = cursorOf<'person'>(query)
+  const rows = await sql<PersonFacts[]>`
+    select ${sql(columnNames)} from persons
+    where account_id = ${accountId}
+      and (${cursor}::text is null or id < ${cursor})
+      and (${type ?? null}::text is null or type = ${type ?? null})
+      and (${workerId}::text is null or worker_id = ${workerId})
+      and (${phoneNumber ?? null}::text is null or phone_number = ${phoneNumber ?? null})
+      and (${email ?? null}::text is null or lower(email) = lower(${email ?? null}))
+      and (${externalId ?? null}::text is null or external_id = ${externalId ?? null})
+      and (${tag ?? null}::text is null or ${tag ?? null} = any(tags))
+      and concat_ws(' ', first_name, last_name, email, phone_number, company_name)
+        ilike all(${wordPatternsOf(query.query ?? '')}::text[])
+    order by id desc limit ${limit + 1}`
+  return rows
+}
+
+/** Null: the account has no such person. Throws Problem like createPerson; a transaction has failed then. */
+export async function changePerson(
+  sql: Sql | Transaction,
+  { accountId, personId, change, now }: ChangedPerson,
+): Promise<PersonFacts | null> {
+  const { workerId, ...plain } = change
+  if (!(await findPerson(sql, accountId, personId))) return null
+  const [worker = null] =
+    typeof workerId === 'string' ? await requireWorkers(sql, accountId, [{ path: 'workerId', id: workerId }]) : []
+  const columns = givenColumns({ ...plain, ...(workerId !== undefined && { workerId: worker }), updatedAt: now })
+  const changing = sql<PersonFacts[]>`
+    update persons set ${sql(columns)} where account_id = ${accountId} and id = ${personId}
+    returning ${sql(columnNames)}`
+  const [row] = await changing.catch(conflictOf)
+  return row ?? null
+}
+
+/** False: there was none. Calls are kept and lose the link. */
+export async function deletePerson(sql: Sql | Transaction, accountId: AccountId, personId: PersonId): Promise<boolean> {
+  const deleted = await sql`
+    with deleted as (delete from persons where account_id = ${accountId} and id = ${personId} returning id),
+      unlinked as (
+        update calls set person_id = null where account_id = ${accountId} and person_id in (select id from deleted))
+    select id from deleted`
+  return deleted.length === 1
+}
+
+/** Where a field of the request with this index stands in what was sent. */
+type PathOf = (index: number, field: string) => string
+
+async function insertPersons(sql: Sql, persons: NewPersons, pathOf: PathOf): Promise<PersonFacts[]> {
+  const { accountId, requests } = persons
+  refuseTwins(requests, pathOf)
+  const named = requests.map(({ workerId }, index) =>
+    typeof workerId === 'string' ? [{ path: pathOf(index, 'workerId'), id: workerId }] : [],
+  )
+  await requireWorkers(sql, accountId, named.flat())
+  const rows = requests.map((request) => rowOf(request, persons))
+  // In one order for everybody: two batches with the same external ids would else wait for each other.
+  const sorted = rows.toSorted((one, other) => orderOf(one.externalId ?? '', other.externalId ?? ''))
+  return sql.begin(async (tx) => {
+    const inserted = await tx<PersonFacts[]>`
+      insert into persons ${tx(sorted as never[])} on conflict (account_id, external_id) do nothing
+      returning ${tx(columnNames)}`
+    const facts = new Map(inserted.map((person) => [person.id, person]))
+    const taken = rows.flatMap(({ id }, index) => (facts.has(id) ? [] : [index]))
+    if (taken.length > 0) throw conflict(taken.map((index) => pathOf(index, 'externalId')))
+    return rows.map(({ id }) => facts.get(id) as PersonFacts)
+  })
+}
+
+const orderOf = (one: string, other: string): number => Number(one > other) - Number(one < other)
+
+function rowOf(request: PersonRequest, { accountId, newId, now }: NewPersons) {
+  const { externalId = null, tags = [], workerId = null, ...details } = request
+  const id = newId<'person'>()
+  const blank = Object.fromEntries(columnNames.map((name) => [name, null]))
+  const links = { externalId, tags, workerId: workerId === null ? null : toId<'worker'>(workerId) }
+  return { ...blank, ...details, ...links, id, accountId, createdAt: now, updatedAt: now }
+}
+
+/** Twins within one batch can never be stored, whatever else is. */
+function refuseTwins(requests: readonly PersonRequest[], pathOf: PathOf): void {
+  const ids = requests.map(({ externalId }) => externalId ?? null)
+  const issues = ids.flatMap((id, index): Issue[] =>
+    id !== null && ids.indexOf(id) < index
+      ? [{ path: pathOf(index, 'externalId'), message: 'is in this batch already' }]
+      : [],
+  )
+  if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', issues)
+}
+
+const conflict = (paths: readonly string[]): Problem =>
+  new Problem(
+    'CONFLICT',
+    'Another person has this externalId.',
+    paths.map((path) => ({ path, message: 'belongs to another person' })),
+  )
+
+function conflictOf(error: unknown): never {
+  const taken = error instanceof Error && 'constraint_name' in error && error.constraint_name === 'persons_external_id'
+  throw taken ? conflict(['externalId']) : error
+}
+
+/** Every word anywhere; what `like` has a meaning for stands for itself. */
+const wordPatternsOf = (query: string): string[] =>
+  query
+    .split(/\s+/)
+    .filter((word) => word !== '')
+    .map((word) => `%${word.replace(/[\\%_]/g, '\\$&')}%`)

@@ -1,0 +1,65 @@
+/** Owns calls as the tools of their worker see them, and the outbox copy of a tool call. rest-api-and-webhooks.md, call.tool_call. */
+import type { Direction, Transport } from '../model/call.ts'
+import type { Customer } from '../model/customer.ts'
+import type { ToolCallData } from '../model/events.ts'
+import type { ExternalTool } from '../model/external-tool.ts'
+import type { AccountId, CallId, NewId, PersonId, WorkerId } from '../model/ids.ts'
+import type { JsonObject } from '../model/json.ts'
+import type { TerminalStatus } from '../model/outcome.ts'
+import type { CallOverrides } from './call-rows.ts'
+import { enqueueDeliveries } from './deliveries.ts'
+import type { Sql } from './sql.ts'
+
+/** Its `signingSecret` is sealed. */
+export type SealedTool = ExternalTool
+
+export type CallAtHand = {
+  readonly id: CallId
+  readonly accountId: AccountId
+  readonly workerId: WorkerId
+  readonly direction: Direction
+  readonly transport: Transport
+  readonly fromNumber: string | null
+  readonly toNumber: string | null
+  readonly personId: PersonId | null
+  readonly customer: Customer | null
+  readonly metadata: JsonObject | null
+  readonly request: CallOverrides
+  readonly hookAnswer: CallOverrides
+  readonly externalTools: readonly SealedTool[]
+  /** When it was answered. */
+  readonly startedAt: number | null
+  readonly outcome: TerminalStatus | null
+}
+
+/** Null for a call of another worker, too. */
+export async function findCallAtHand(
+  sql: Sql,
+  { accountId, workerId, callId }: { accountId: AccountId; workerId: WorkerId; callId: CallId },
+): Promise<CallAtHand | null> {
+  const [row] = await sql<CallAtHand[]>`
+    select id, account_id, worker_id, direction, transport, from_number, to_number, person_id, customer, metadata,
+      request, hook_answer, external_tools, started_at, outcome
+    from calls where account_id = ${accountId} and worker_id = ${workerId} and id = ${callId}`
+  return row ?? null
+}
+
+/**
+ * The copies of a tool call for who subscribed to it; false, and nothing written, when the call is not going on any more. The lock on the
+ * call's row decides between a tool call and the end of the call: after call.ended nothing follows.
+ */
+export function enqueueToolCall(
+  sql: Sql,
+  { accountId, workerId, id: callId }: CallAtHand,
+  { data, now, newId }: { readonly data: ToolCallData; readonly now: number; readonly newId: NewId },
+): Promise<boolean> {
+  return sql.begin(async (tx) => {
+    const active = await tx`
+      select from calls where account_id = ${accountId} and id = ${callId} and started_at is not null and outcome is null
+      for no key update`
+    if (active.length === 0) return false
+    const events = [{ type: 'call.tool_call', data: data as JsonObject }] as const
+    await enqueueDeliveries(tx, { accountId, workerId, callId, events, now, newId })
+    return true
+  })
+}

@@ -1,0 +1,84 @@
+/** Owns the rows of trunks, and whose calls go their way. Passwords are sealed at rest. */
+import type { Clock } from '../model/clock.ts'
+import type { AccountId, NewId, TrunkId, WorkerId } from '../model/ids.ts'
+import { Problem } from '../model/problem.ts'
+import { registrationIssueOf, toTrunk, type TrunkFacts, type Trunks, type TrunkSettings } from '../model/trunk.ts'
+import { withoutNulls } from '../model/without-nulls.ts'
+import { givenColumns } from './given-columns.ts'
+import type { SecretBox } from './secret-box.ts'
+import type { Sql, Transaction } from './sql.ts'
+import { namedWorkers, requireWorkers } from './workers.ts'
+
+type Deps = { readonly sql: Sql; readonly box: SecretBox; readonly clock: Clock; readonly newId: NewId }
+
+export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
+  return {
+    async list(accountId) {
+      return (await readTrunks(sql, accountId, null)).map(toTrunk)
+    },
+    async find(accountId, id) {
+      const [trunk] = await readTrunks(sql, accountId, id)
+      return trunk ? toTrunk(trunk) : null
+    },
+    async create(accountId, { name, direction = 'both', isActive = true, password, workerIds = [], ...settings }) {
+      const workers = await requireWorkers(sql, accountId, namedWorkers(workerIds))
+      const [id, now] = [newId<'trunk'>(), clock.now()]
+      const row = { id, accountId, name, direction, isActive, createdAt: now, updatedAt: now }
+      const config = sql.json(settled(settings))
+      return sql.begin(async (tx) => {
+        await tx`insert into trunks ${tx({ ...row, config, password: password ? box.seal(password) : null })}`
+        await linkWorkers(tx, accountId, id, workers)
+        const [trunk] = await readTrunks(tx, accountId, id)
+        return toTrunk(trunk as TrunkFacts)
+      })
+    },
+    async change(accountId, id, { name, direction, isActive, password, workerIds, ...settings }) {
+      const plain = { name, direction, isActive, password: password ? box.seal(password) : password }
+      const columns = givenColumns({ ...plain, updatedAt: clock.now() })
+      return sql.begin(async (tx) => {
+        const config = await lockSettings(tx, accountId, id)
+        if (!config) return null
+        const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
+        const merged = tx.json(settled({ ...config, ...settings }))
+        await tx`update trunks set ${tx(columns)}, config = ${merged} where account_id = ${accountId} and id = ${id}`
+        if (workers) await linkWorkers(tx, accountId, id, workers)
+        const [trunk] = await readTrunks(tx, accountId, id)
+        return toTrunk(trunk as TrunkFacts)
+      })
+    },
+    async remove(accountId, id) {
+      const deleted = await sql`delete from trunks where account_id = ${accountId} and id = ${id}`
+      return deleted.count === 1
+    },
+  }
+}
+
+/** One, or all of the account in the order they were made. */
+function readTrunks(sql: Sql | Transaction, accountId: AccountId, id: TrunkId | null): Promise<TrunkFacts[]> {
+  return sql<TrunkFacts[]>`
+    select id, account_id, name, direction, is_active, password is not null as password_set, config, created_at, updated_at,
+      array(select worker_id from trunk_workers where trunk_id = trunks.id order by worker_id) as worker_ids
+    from trunks where account_id = ${accountId} and (${id}::text is null or id = ${id}) order by created_at, id`
+}
+
+/** Until the transaction ends: of two changes at once each sees what the other left. */
+async function lockSettings(tx: Transaction, accountId: AccountId, id: TrunkId): Promise<TrunkSettings | null> {
+  const [row] = await tx<{ config: TrunkSettings }[]>`
+    select config from trunks where account_id = ${accountId} and id = ${id} for update`
+  return row?.config ?? null
+}
+
+/** Replaces the whole list. */
+async function linkWorkers(tx: Transaction, accountId: AccountId, id: TrunkId, workers: readonly WorkerId[]) {
+  await tx`delete from trunk_workers where account_id = ${accountId} and trunk_id = ${id}`
+  await tx`
+    insert into trunk_workers (account_id, trunk_id, worker_id)
+    select ${accountId}::text, ${id}::text, unnest(${[...workers]}::text[])`
+}
+
+/** As they are stored. Throws Problem VALIDATION_FAILED for settings that do not go together. */
+function settled(settings: TrunkSettings): TrunkSettings {
+  const issue = registrationIssueOf(settings)
+  if (issue) throw new Problem('VALIDATION_FAILED', 'The settings of the trunk do not go together.', [issue])
+  return withoutNulls(settings)
+}

@@ -1,0 +1,113 @@
+/** decisions.md, Errors: whatever is wrong with a request is a 400 that names the place. Generated from the OpenAPI document. */
+import { test } from 'tap'
+import { sampleOf, type Operation } from './operations.ts'
+import { newId } from './seeded-api.ts'
+import { goodRequestOf, openWholeApi, pathOf } from './whole-api.ts'
+import { referencesOf, withValue, wrongBodiesOf } from './wrong-bodies.ts'
+
+test('what is wrong in one place', async (t) => {
+  const { ask, document, operations, own, other } = await openWholeApi(t)
+  const withBodies = operations.flatMap((operation) => (operation.body ? [{ ...operation, body: operation.body }] : []))
+  t.ok(withBodies.length > 12)
+  let asked = 0
+
+  async function refuses(operation: Operation, body: unknown, path: string, what: string): Promise<string | null> {
+    asked += 1
+    const options = { ...goodRequestOf(document, operation, own), json: body }
+    const answer = await ask(pathOf(operation, own.ids), options)
+    const paths = ((answer.json?.issues ?? []) as { path: string }[]).map((issue) => issue.path)
+    const isRefused = answer.status === 400 && paths.includes(path)
+    const shown = `${operation.id} with ${what} at ${path || 'the top'}`
+    return isRefused ? null : `${shown}: ${answer.status} ${answer.text.slice(0, 300)}`
+  }
+
+  for (const operation of withBodies)
+    await t.test(`${operation.id} names the place`, async (t) => {
+      const wrong = wrongBodiesOf(document, operation.body, own.ids)
+      const complaints: string[] = []
+      for (const { path, what, body } of wrong) {
+        const complaint = await refuses(operation, body, path, what)
+        if (complaint) complaints.push(complaint)
+      }
+      t.same(complaints, [])
+    })
+
+  for (const operation of withBodies)
+    await t.test(`${operation.id} refuses ids of nobody, of others and of no form`, async (t) => {
+      const good = sampleOf(document, operation.body, own.ids)
+      for (const { path, name } of referencesOf(document, operation.body, own.ids)) {
+        const foreign = other.ids[name.replace(/Ids$/, 'Id')] ?? newId()
+        for (const id of [newId(), foreign, 'no-id', '', '\u00fc'.repeat(50)]) {
+          const complaint = await refuses(operation, withValue(good, path, id), path.join('.'), `the id ${id}`)
+          t.equal(complaint, null)
+        }
+      }
+    })
+
+  await t.test('the bodies above are wrong by what was changed only: unchanged each is taken', async (t) => {
+    for (const operation of withBodies) {
+      const answer = await ask(pathOf(operation, own.ids), goodRequestOf(document, operation, own))
+      t.equal(answer.status, 200, `${operation.id}: ${answer.text.slice(0, 300)}`)
+    }
+    t.ok(asked > 1_000, `${asked} wrong bodies were sent`)
+  })
+})
+
+test('what is wrong in a query or a header', async (t) => {
+  const { ask, document, operations, own } = await openWholeApi(t)
+  /** The last one is next year already in UTC, in a year of five digits. */
+  const timesOfNoCalendar = ['0000-01-01T00:00:00Z', '0001-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59']
+  const wrongTexts = ['no_such_value', '-1', '\u0000', 'x'.repeat(300)]
+
+  await t.test('a parameter that is not valid is 400 with its name, one that nobody knows is ignored', async (t) => {
+    for (const operation of operations.filter(({ open, method }) => !open && method === 'get')) {
+      const path = pathOf(operation, own.ids)
+      t.equal((await ask(`${path}?noSuchParameter=1&noSuchParameter=2`)).status, 200, operation.id)
+      for (const { name, in: place, schema } of operation.parameters) {
+        if (place !== 'query') continue
+        const twice = await ask(`${path}?${name}=a&${name}=b`)
+        t.equal(twice.status, 400, `${operation.id} with ${name} twice`)
+        t.ok(twice.json.issues.some((issue: { path: string }) => issue.path === name))
+        const checked = Boolean(schema.enum ?? schema.pattern ?? schema.format) || schema.type !== 'string'
+        if (!checked) continue
+        for (const text of [...wrongTexts, ...(schema.format === 'date-time' ? timesOfNoCalendar : [])]) {
+          const answer = await ask(`${path}?${name}=${encodeURIComponent(text)}`)
+          t.equal(answer.status, 400, `${operation.id} with ${name}=${text}`)
+          t.ok(answer.json.issues.some((issue: { path: string }) => issue.path === name))
+        }
+      }
+    }
+  })
+
+  await t.test('limit is 1 to 100 and cursor the one of the page before', async (t) => {
+    for (const operation of operations.filter(({ parameters }) => parameters.some(({ name }) => name === 'cursor'))) {
+      const statusOf = async (query: string) => {
+        const answer = await ask(`${pathOf(operation, own.ids)}?${query}`)
+        return [answer.status, ...(answer.json.issues ?? []).map((issue: { path: string }) => issue.path)]
+      }
+      for (const limit of ['0', '101', '1.5', 'ten', '', '1e3'])
+        t.same(await statusOf(`limit=${limit}`), [400, 'limit'], `${operation.id} limit=${limit}`)
+      for (const limit of ['1', '100']) t.same(await statusOf(`limit=${limit}`), [200])
+      for (const cursor of ['', 'x', `${newId()}0`]) t.same(await statusOf(`cursor=${cursor}`), [400, 'cursor'])
+      t.same(await statusOf(`cursor=${newId()}`), [200])
+    }
+  })
+
+  await t.test('an Idempotency-Key that is none is 400 with its name, and the call is not made', async (t) => {
+    for (const operation of operations.filter(({ parameters }) => parameters.some((given) => given.in === 'header'))) {
+      const calls = async () =>
+        (await ask(`/v1/accounts/${own.ids['accountId']}/phone-calls?limit=100`)).json.data.length
+      const before = await calls()
+      for (const key of ['', 'two words', 'x'.repeat(256), 'caf\u00e9']) {
+        const headers = { 'idempotency-key': key }
+        const answer = await ask(pathOf(operation, own.ids), { ...goodRequestOf(document, operation, own), headers })
+        t.equal(answer.status, 400, `${operation.id} ${key.slice(0, 10)}`)
+        t.same(
+          answer.json.issues?.map((issue: { path: string }) => issue.path),
+          ['Idempotency-Key'],
+        )
+      }
+      t.equal(await calls(), before)
+    }
+  })
+})

@@ -1,0 +1,153 @@
+/** Rows of trunks: sealed passwords, settings that go together, whose calls go their way. */
+import { createSecretKey, randomBytes } from 'node:crypto'
+import { test } from 'tap'
+import { TrunkChange, TrunkRequest } from '../../model/trunk.ts'
+import { createSecretBox } from '../../store/secret-box.ts'
+import { createTrunks } from '../../store/trunks.ts'
+import { createWorker } from '../../store/workers.ts'
+import { blockedQueries } from '../fake/blocked-queries.ts'
+import { openTestDatabase } from '../fake/database.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
+import { refusalOf } from '../fake/refusal.ts'
+import { createTenant, newId } from '../fake/tenant.ts'
+
+test('trunks', async (t) => {
+  const { sql } = await openTestDatabase(t)
+  const box = createSecretBox(createSecretKey(randomBytes(32)))
+  const clock = createHandClock()
+  const trunks = createTrunks({ sql, box, clock, newId })
+  const { accountId, workerId } = await createTenant(sql)
+  const other = await createTenant(sql, { slug: 'other' })
+  const passwordOf = async (id: string) => {
+    const [row] = await sql<{ password: string | null; row: string }[]>`
+      select password, trunks::text as row from trunks where id = ${id}`
+    return { sealed: row?.password ?? null, row: row?.row ?? '' }
+  }
+
+  await t.test('a trunk is a name; both directions and active without a word', async (t) => {
+    const trunk = await trunks.create(accountId, { name: 'Plain' })
+    const { id, ...told } = trunk
+    const time = new Date(clock.now()).toISOString()
+    const defaults = { direction: 'both', isActive: true, passwordSet: false, workerIds: [] }
+    t.same(told, { accountId, name: 'Plain', ...defaults, createdAt: time, updatedAt: time })
+    t.same(await trunks.find(accountId, id as never), trunk)
+  })
+
+  await t.test('passwords are sealed, kept when absent, replaced, and taken away by null; none is told', async (t) => {
+    const secret = 'correct horse battery'
+    const { id, ...told } = await trunks.create(accountId, { name: 'Carrier', username: 'u', password: secret })
+    const trunkId = id as Parameters<typeof trunks.find>[1]
+    t.notMatch(JSON.stringify(told), secret)
+    t.equal(told.passwordSet, true)
+    const first = await passwordOf(id)
+    t.equal(box.open(first.sealed ?? ''), secret)
+    t.notMatch(first.row, secret)
+    t.match(await trunks.change(accountId, trunkId, { name: 'Renamed', password: undefined }), { passwordSet: true })
+    t.equal((await passwordOf(id)).sealed, first.sealed)
+    t.match(await trunks.change(accountId, trunkId, { password: 'second' }), { passwordSet: true, name: 'Renamed' })
+    t.equal(box.open((await passwordOf(id)).sealed ?? ''), 'second')
+    t.match(await trunks.change(accountId, trunkId, { password: null }), { passwordSet: false, username: 'u' })
+    t.equal((await passwordOf(id)).sealed, null)
+    t.notMatch(JSON.stringify(await trunks.list(accountId)), /"password"|second/)
+  })
+
+  await t.test('registering needs a username and a gateway, whichever change takes one away', async (t) => {
+    const gateways = [{ host: 'sip.example.com', port: 5061, transport: 'tls' as const }]
+    const lonely = ['VALIDATION_FAILED', 'register']
+    for (const settings of [{}, { username: 'u' }, { gateways }, { gateways: [], username: 'u' }])
+      t.same(await refusalOf(trunks.create(accountId, { name: 'x', register: true, ...settings })), lonely)
+    const { id } = await trunks.create(accountId, { name: 'Registered', register: true, gateways, username: 'u' })
+    const change = (change: TrunkChange) => trunks.change(accountId, id as never, change)
+    t.same(await refusalOf(change({ username: null })), lonely)
+    t.same(await refusalOf(change({ gateways: [], name: 'Not' })), lonely)
+    t.match(await trunks.find(accountId, id as never), { name: 'Registered', username: 'u', gateways })
+    const quiet = await change({ register: false, username: null })
+    t.notOk(quiet && 'username' in quiet, 'a null is not stored')
+    t.same(quiet?.gateways, gateways, 'and the other settings stay')
+  })
+
+  await t.test('workers are replaced whole, once each, and must be of the account', async (t) => {
+    const second = await createWorker(sql, { accountId, name: 'Second', language: 'en', newId, now: 1 })
+    const foreign = { name: 'x', workerIds: [workerId, other.workerId] }
+    t.same(await refusalOf(trunks.create(accountId, foreign)), ['VALIDATION_FAILED', 'workerIds.1'])
+    const { id, workerIds } = await trunks.create(accountId, { name: 'x', workerIds: [workerId, workerId] })
+    t.same(workerIds, [workerId])
+    const change = (change: TrunkChange) => trunks.change(accountId, id as never, change)
+    t.same((await change({ workerIds: [second.id] }))?.workerIds, [second.id])
+    t.same((await change({ name: 'y' }))?.workerIds, [second.id])
+    t.same(await refusalOf(change({ name: 'z', workerIds: [other.workerId] })), ['VALIDATION_FAILED', 'workerIds.0'])
+    t.match(await change({ workerIds: [] }), { name: 'y', workerIds: [] })
+  })
+
+  await t.test('more changes at once than there are connections do not wait for each other in a ring', async (t) => {
+    const { id } = await trunks.create(accountId, { name: 'Busy' })
+    const settings = Array.from({ length: 25 }, (_, index): TrunkChange =>
+      index % 2 === 0 ? { numberPrefix: '00', workerIds: [workerId] } : { realm: 'r', workerIds: [workerId] },
+    )
+    await Promise.all(settings.map((change) => trunks.change(accountId, id as never, change)))
+    t.match(await trunks.find(accountId, id as never), { numberPrefix: '00', realm: 'r', workerIds: [workerId] })
+  })
+
+  await t.test('of two changes at once each sees what the other left', async (t) => {
+    const { id } = await trunks.create(accountId, { name: 'Raced' })
+    const locked = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    const holding = sql.begin(async (tx) => {
+      await tx`select from trunks where id = ${id} for update`
+      locked.resolve()
+      await release.promise
+    })
+    await locked.promise
+    const changes = [{ numberPrefix: '00' }, { realm: 'r' }].map((change) =>
+      trunks.change(accountId, id as never, change),
+    )
+    await blockedQueries(sql, 2)
+    release.resolve()
+    await Promise.all([holding, ...changes])
+    t.match(await trunks.find(accountId, id as never), { numberPrefix: '00', realm: 'r' })
+  })
+
+  await t.test('another account neither sees, changes nor removes it', async (t) => {
+    const { id } = await trunks.create(accountId, { name: 'Own' })
+    const trunkId = id as never
+    t.equal(await trunks.find(other.accountId, trunkId), null)
+    t.equal(await trunks.change(other.accountId, trunkId, { name: 'Not', workerIds: ['nobody'] }), null)
+    t.equal(await trunks.remove(other.accountId, trunkId), false)
+    t.same(await trunks.list(other.accountId), [])
+    t.match(await trunks.find(accountId, trunkId), { name: 'Own' })
+    t.equal(await trunks.remove(accountId, trunkId), true)
+    t.equal(await trunks.remove(accountId, trunkId), false)
+  })
+})
+
+test('what cannot be a trunk is refused with its path', (t) => {
+  const name = 'x'
+  for (const [path, request] of [
+    ['name', {}],
+    ['name', { name: '' }],
+    ['direction', { name, direction: 'sideways' }],
+    ['gateways.0.host', { name, gateways: [{ host: 'sip example' }] }],
+    ['gateways.0.port', { name, gateways: [{ host: 'a', port: 0 }] }],
+    ['gateways.0.transport', { name, gateways: [{ host: 'a', transport: 'sctp' }] }],
+    ['allowedAddresses.0', { name, allowedAddresses: ['203.0.113.0/33'] }],
+    ['allowedAddresses.1', { name, allowedAddresses: ['2001:db8::/32', 'carrier.example'] }],
+    ['codecs.0', { name, codecs: ['G729'] }],
+    ['headers.Via', { name, headers: { Via: 'x' } }],
+    ['headers.f', { name, headers: { f: 'x' } }],
+    ['headers.X-Note', { name, headers: { 'X-Note': 'a\r\nVia: b' } }],
+    ['numberPrefix', { name, numberPrefix: '00 49' }],
+    ['maxConcurrentCalls', { name, maxConcurrentCalls: 1.5 }],
+    ['password', { name, password: '' }],
+  ] as const) {
+    const { success, error } = TrunkRequest.safeParse(request)
+    t.equal(success, false, JSON.stringify(request))
+    t.same(
+      error?.issues.map((issue) => issue.path.join('.')),
+      [path],
+    )
+  }
+  t.ok(
+    TrunkRequest.safeParse({ name, headers: { 'X-Note': 'a' }, allowedAddresses: ['203.0.113.0/24', '::1'] }).success,
+  )
+  t.end()
+})
