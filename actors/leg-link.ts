@@ -1,5 +1,6 @@
 /** Owns how an actor speaks with the leg of its call over the bus. */
 import { subjectsOf, BusNoResponders, BusTimeout, type Bus } from '../model/bus.ts'
+import { fromBytes, toBytes } from '../model/bus-json.ts'
 import type { CallId } from '../model/ids.ts'
 import { LegEvent, LegReply, type LegCommand } from '../model/leg.ts'
 
@@ -25,16 +26,4 @@ export async function commandLeg(
 export function toLegEvent(payload: Uint8Array): LegEvent | null {
   const parsed = LegEvent.safeParse(fromBytes(payload))
   return parsed.success ? parsed.data : null
-}
-
-export const toBytes = (message: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(message))
-
-/** Null for what is no JSON. */
-export function fromBytes(payload: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(payload))
-  } catch {
-    // Garbage on the bus reads as nothing; the schema behind it refuses null.
-    return null
-  }
 }

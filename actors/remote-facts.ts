@@ -1,10 +1,9 @@
 /** Owns the way of a fact to a call whose actor lives on another node: a request over the bus, answered when the fact has been committed. */
-import type { Bus, Subscription } from '../model/bus.ts'
+import { BusNoResponders, BusTimeout, type Bus, type Subscription } from '../model/bus.ts'
+import { fromBytes, toBytes } from '../model/bus-json.ts'
 import type { CallId } from '../model/ids.ts'
 import type { CallActor } from './call/call-actor.ts'
 import type { CallFact } from './call/call-event.ts'
-import { fromBytes, toBytes } from './leg-link.ts'
-import { BusNoResponders, BusTimeout } from '../model/bus.ts'
 
 const answerTimeout = 5_000
 const subjectOf = (callId: CallId): string => `call.${callId}.fact`
@@ -17,13 +16,16 @@ export function listenForFacts(bus: Bus, callId: CallId, actor: CallActor): Subs
   })
 }
 
-/** False when no node answers for the call. */
-export async function deliverElsewhere(bus: Bus, callId: CallId, fact: CallFact): Promise<boolean> {
+/** What became of a fact: `left`, nobody has the call any more, or the actor left it; `silent`, somebody has it and does not answer. */
+export type Reached = 'taken' | 'left' | 'silent'
+
+export async function deliverElsewhere(bus: Bus, callId: CallId, fact: CallFact): Promise<Reached> {
   try {
     const answer = fromBytes(await bus.request(subjectOf(callId), toBytes(fact), { timeout: answerTimeout }))
-    return (answer as { taken?: unknown } | null)?.taken === true
+    return (answer as { taken?: unknown } | null)?.taken === true ? 'taken' : 'left'
   } catch (error) {
-    if (error instanceof BusNoResponders || error instanceof BusTimeout) return false
+    if (error instanceof BusNoResponders) return 'left'
+    if (error instanceof BusTimeout) return 'silent'
     throw error
   }
 }

@@ -33,19 +33,19 @@ export function createRetention(deps: {
   const { sql, clock, log, keep } = deps
   let closed = false
 
-  async function forgetOldDeliveries(): Promise<number> {
-    const before = clock.now() - keep.deliveries
+  async function forgetAll(forget: (limit: number) => Promise<number>): Promise<number> {
     let forgotten = 0
     for (let batch = 0; batch < batchesPerRound && !closed; batch += 1) {
-      const count = await forgetDeliveries(sql, before, batchSize)
+      const count = await forget(batchSize)
       forgotten += count
       if (count < batchSize) break
     }
     return forgotten
   }
   async function look(): Promise<boolean> {
-    const deliveries = await forgetOldDeliveries()
-    await forgetIdempotencyKeys(sql, clock.now() - idempotencyLifetime)
+    const now = clock.now()
+    const deliveries = await forgetAll((limit) => forgetDeliveries(sql, now - keep.deliveries, limit))
+    await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })
     return false
   }

@@ -1,6 +1,6 @@
 /**
  * Owns the durable waits: looks for jobs that are due, has them done, and tries again what failed. Looks when woken and once a second, so that
- * a job of another process, or of before a restart, is found too.
+ * a job of another process, or of before a restart, is found too. One that takes long holds up no other: the next look takes what has room.
  */
 import type { Clock } from '../model/clock.ts'
 import type { NodeId } from '../model/ids.ts'
@@ -28,6 +28,9 @@ export function createScheduler(deps: {
   readonly work: Readonly<Record<JobKind, Work>>
 }): Scheduler {
   const { sql, clock, nodeId, log } = deps
+  const underWay = new Set<Promise<void>>()
+  /** The last look left something behind for want of room, or may have. */
+  let full = false
 
   const doJob = async (job: Job): Promise<void> => {
     try {
@@ -39,10 +42,38 @@ export function createScheduler(deps: {
       await retryJob(sql, job.id, clock.now() + delay)
     }
   }
-  const look = async (): Promise<boolean> => {
-    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, atOnce)
-    await Promise.all(jobs.map(doJob))
-    return jobs.length === atOnce
+  /** A job whose end cannot be written down is due again when its claim has run out. */
+  const begin = (job: Job): void => {
+    const work = doJob(job)
+      .catch((error: unknown) => log.error('the end of a job could not be written', { jobId: job.id, error }))
+      .finally(() => {
+        underWay.delete(work)
+        if (full) rounds.wake()
+      })
+    underWay.add(work)
   }
-  return createRounds({ clock, log, every: pollEvery, look })
+  const look = async (): Promise<boolean> => {
+    const room = atOnce - underWay.size
+    full = room <= 0
+    if (full) return false
+    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room)
+    jobs.forEach(begin)
+    full = jobs.length >= room
+    return false
+  }
+  const rounds = createRounds({ clock, log, every: pollEvery, look })
+  return {
+    wake: () => rounds.wake(),
+    async idle() {
+      await rounds.idle()
+      while (underWay.size > 0) {
+        await Promise.all(underWay)
+        await rounds.idle()
+      }
+    },
+    async close() {
+      await rounds.close()
+      await Promise.all(underWay)
+    },
+  }
 }

@@ -11,7 +11,7 @@ import type { CallFact } from './call/call-event.ts'
 import { createRounds } from './rounds.ts'
 import { createTakeover } from './takeover.ts'
 import { stateOf } from './call/step.ts'
-import { deliverElsewhere, listenForFacts } from './remote-facts.ts'
+import { deliverElsewhere, listenForFacts, type Reached } from './remote-facts.ts'
 
 export type Switchboard = {
   /** Gives the fact to the call, wherever its actor is. False when there is no such call, it is over, or nobody answers for it. */
@@ -26,39 +26,40 @@ export type Switchboard = {
 const heartbeat = 1_000
 const leaseLength = 5_000
 const hangUpTime = 10_000
-/** An actor may leave (its call went dormant) just when a fact comes: the next one takes it. */
+/** An actor, here or elsewhere, may leave (its call went dormant) just when a fact comes: the next one takes it. */
 const deliveryAttempts = 3
 
 export function createSwitchboard(deps: CallActorDeps): Switchboard {
   const { sql, clock, nodeId, log } = deps
   const actors = new Map<CallId, Promise<CallActor | null>>()
 
-  const open = (callId: CallId): Promise<CallActor | null> => {
+  const open = (callId: CallId, asOrphan = false): Promise<CallActor | null> => {
     const known = actors.get(callId)
     if (known) return known
-    const opened = claim(callId)
+    const opened = claim(callId, asOrphan)
     const forget = () => void actors.delete(callId)
     actors.set(callId, opened)
     opened.then((actor) => (actor ? actor.gone.then(forget) : forget()), forget)
     return opened
   }
-  const claim = async (callId: CallId): Promise<CallActor | null> => {
-    const claimed = await claimCall(sql, callId, nodeId, clock.now())
+  const claim = async (callId: CallId, asOrphan: boolean): Promise<CallActor | null> => {
+    const claimed = await claimCall(sql, callId, nodeId)
     if (!claimed) return null
     const actor = createCallActor(deps, callId, claimed)
     const listening = listenForFacts(deps.bus, callId, actor)
     void actor.gone.then(() => listening.close())
-    // In the middle of something: whoever did it is gone, and what was under way is asked for again before anything else.
-    if (stateOf(claimed.snapshot).waitsIn === null) void actor.deliver({ type: 'taken_over' })
+    // In the middle of something: whoever did it is gone, and what was under way is asked for again before anything else. An orphan that only
+    // waits has no use for the fact, and with that step it is given back.
+    if (asOrphan || stateOf(claimed.snapshot).waitsIn === null) void actor.deliver({ type: 'taken_over' })
     return actor
   }
   const renew = async (): Promise<boolean> => {
-    await renewLease(sql, nodeId, clock.now() + leaseLength)
+    await renewLease(sql, nodeId, leaseLength)
     return false
   }
   // Rounds of their own: a takeover may take longer than the lease.
   const heartbeats = createRounds({ clock, log, every: heartbeat, look: renew })
-  const takeOver = createTakeover(deps, { running: () => [...actors.keys()], open })
+  const takeOver = createTakeover(deps, { running: () => [...actors.keys()], open: (callId) => open(callId, true) })
   const look = async (): Promise<boolean> => !closing && (await takeOver())
   const takeovers = createRounds({ clock, log, every: heartbeat, look })
   let closing: Promise<void> | null = null
@@ -73,8 +74,8 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
     async deliver(callId, fact) {
       for (let attempt = 0; attempt < deliveryAttempts; attempt++) {
         const actor = await open(callId)
-        if (!actor) return deliverElsewhere(deps.bus, callId, fact)
-        if (await actor.deliver(fact)) return true
+        const answer = actor ? await taken(actor, fact) : await deliverElsewhere(deps.bus, callId, fact)
+        if (answer !== 'left') return answer === 'taken'
       }
       return false
     },
@@ -86,6 +87,9 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
     close: (grace) => (closing ??= end(grace)),
   }
 }
+
+const taken = async (actor: CallActor, fact: CallFact): Promise<Reached> =>
+  (await actor.deliver(fact)) ? 'taken' : 'left'
 
 type Opened = readonly Promise<CallActor | null>[]
 

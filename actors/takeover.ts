@@ -15,27 +15,31 @@ export type Calls = {
   open(callId: CallId): Promise<CallActor | null>
 }
 
-/** One look; false: nothing more to do at once. */
+/** One look; true: there may be more, and this one got all that it found. */
 export function createTakeover(deps: CallActorDeps, calls: Calls): () => Promise<boolean> {
-  const { sql, clock, nodeId, log } = deps
+  const { sql, nodeId, log } = deps
   /** Calls whose state this program cannot read; they wait for one that can, and do not stand in the way of others. */
   const broken = new Set<CallId>()
 
-  const takeOver = async (callId: CallId): Promise<void> => {
-    if (calls.running().includes(callId)) return
+  /** True when the call is this node's now. */
+  const takeOver = async (callId: CallId): Promise<boolean> => {
+    if (calls.running().includes(callId)) return false
     log.warn('taking over a call', { callId })
     try {
-      await calls.open(callId)
+      return (await calls.open(callId)) !== null
     } catch (error) {
       log.error('a call cannot be taken over', { callId, error })
       if (!databaseUnreachable(error) && broken.size < maxBroken) broken.add(callId)
+      return false
     }
   }
   return async () => {
     const passedOver = [...calls.running(), ...broken]
-    const orphans = await findOrphans(sql, { nodeId, passedOver, now: clock.now(), limit: atOnce })
-    for (const callId of orphans) await takeOver(callId)
-    await forgetDeadNodes(sql, clock.now() - deadNodesKept)
+    const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce })
+    let taken = 0
+    for (const callId of orphans) if (await takeOver(callId)) taken++
+    if (taken === atOnce) return true
+    await forgetDeadNodes(sql, deadNodesKept)
     return false
   }
 }

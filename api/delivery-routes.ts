@@ -38,6 +38,7 @@ const resend = createRoute({
   path: `${deliveries}/{deliveryId}/resend`,
   operationId: 'resendWebhookDelivery',
   summary: 'Send an exhausted delivery again',
+  description: 'With its old event id. 409 for one that is not exhausted.',
   request: { params },
   responses: { ...answerOf(namedDelivery, 'The delivery, pending again.'), ...conflict },
 })

@@ -14,6 +14,8 @@ const list = createRoute({
   tags: ['Phone calls'],
   operationId: 'listPhoneCalls',
   summary: 'List calls, newest first',
+  description:
+    'status takes the four statuses and the outcomes other than completed; from (inclusive) and to (exclusive) are times of the creation. The next page has the nextCursor of this one; null: there is none.',
   middleware: [ownAccountOnly],
   request: { params: z.object({ accountId: z.string() }), query: PhoneCallQuery },
   responses: answerOf(named('PhoneCallPage', PhoneCallPage), 'A page of calls.'),

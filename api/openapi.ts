@@ -1,6 +1,5 @@
 /** Owns the words that routes describe themselves with, and the OpenAPI document at /openapi.json. */
 import { z } from '@hono/zod-openapi'
-import { Json } from '../model/json.ts'
 import { ErrorBody } from '../model/problem.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { completeDocument, errorResponses, standardHeaders } from './openapi-document.ts'
@@ -32,7 +31,6 @@ export const bodyOf = <Schema extends z.ZodType>(schema: Schema, example?: unkno
 })
 
 export function addOpenApi(app: Api, { publicUrl }: ApiDeps): void {
-  describeJson()
   registerComponents(app)
   let text: string | null = null
   app.get('/openapi.json', (c) => {
@@ -59,11 +57,4 @@ function documentOf(app: Api, url: string) {
     servers: [{ url }],
   })
   return completeDocument(document)
-}
-
-/** The library would follow this recursive schema for ever. */
-function describeJson(): void {
-  z.ZodType.prototype.openapi.call(Json, {
-    type: ['object', 'array', 'string', 'number', 'boolean', 'null'] as never,
-  })
 }

@@ -32,6 +32,8 @@ const get = createRoute({
   path: phoneCall,
   operationId: 'getPhoneCall',
   summary: 'Get a call',
+  description:
+    'Every call that is over reads completed; outcome and failedReason tell how it ended. dimensions and nextAction are there when postProcessingStatus is completed. duration is seconds from answer to end.',
   request: { params },
   responses: answerOf(named('PhoneCall', PhoneCall), 'The call.', phoneCallExample),
 })
@@ -42,6 +44,8 @@ const getTranscript = createRoute({
   path: `${phoneCall}/transcript`,
   operationId: 'getPhoneCallTranscript',
   summary: 'Get the transcript of a call',
+  description:
+    'While the call runs, what was said so far. Offsets are hh:mm:ss from the answer; confidence is 0 to 1 or null.',
   request: { params },
   responses: answerOf(z.array(named('TranscriptSegment', TranscriptSegment)), 'What was said, in order.'),
 })
@@ -52,6 +56,7 @@ const getAudioUrl = createRoute({
   path: `${phoneCall}/audio/url`,
   operationId: 'getPhoneCallAudioUrl',
   summary: 'Get a link to the recording of a call',
+  description: '404 until the call is over and processed, and for a call that was never answered.',
   request: { params },
   responses: answerOf(named('AudioDownload', AudioDownload), 'A link to the recording, good for 15 minutes.'),
 })

@@ -20,6 +20,8 @@ const create = createRoute({
   path: phoneCalls,
   operationId: 'createPhoneCall',
   summary: 'Place a call now or at a given time',
+  description:
+    "Without scheduledAt, or with a past one, the call is queued now. The number is phoneNumber, else the customer's when it is E.164. The worker's outboundPhoneNumber is shown to the callee; a call without both numbers ends as missing_phone_numbers. A 400 names the one thing to mend first in type.",
   middleware: [ownAccountOnly, readJson],
   request: {
     params: z.object({ accountId: z.string() }),
@@ -41,6 +43,8 @@ const cancel = createRoute({
   path: `${phoneCalls}/{phoneCallId}/cancel`,
   operationId: 'cancelPhoneCall',
   summary: 'Cancel a call that has not been dialed yet',
+  description:
+    'Also a web call that nobody has joined. A canceled call sends no call.ended. 409 once it runs or is over.',
   middleware: [ownAccountOnly],
   request: { params: callParams },
   responses: { ...answerOf(namedCall, 'The call, canceled.'), ...conflict },
@@ -52,6 +56,7 @@ const hangUp = createRoute({
   path: `${phoneCalls}/{phoneCallId}/hangup`,
   operationId: 'hangUpPhoneCall',
   summary: 'Hang up a call that is going on',
+  description: '409 while it is not dialed or joined yet, and once it is over.',
   middleware: [ownAccountOnly],
   request: { params: callParams },
   responses: { ...answerOf(namedCall, 'The call, ended or about to.'), ...conflict },

@@ -22,6 +22,8 @@ const create = createRoute({
   path: subscriptionsPath,
   operationId: 'createWebhookSubscription',
   summary: 'Subscribe an endpoint to events',
+  description:
+    'Without workerId for every worker of the account. timeoutMs is for sync events, 5000 when unset. required, for call.worker_request and * only: a call whose hook fails is ended instead of going on with the worker as it is.',
   request: {
     params: accountParams,
     body: bodyOf(named('WebhookSubscriptionRequest', SubscriptionRequest), {
@@ -39,6 +41,7 @@ const list = createRoute({
   path: subscriptionsPath,
   operationId: 'listWebhookSubscriptions',
   summary: 'List the subscriptions of the account',
+  description: 'With workerId only those scoped to that worker, without those of the whole account.',
   request: { params: accountParams, query: z.object({ workerId: z.string().optional() }) },
   responses: answerOf(z.array(namedSubscription), 'All of the account, or those scoped to the worker.'),
 })
@@ -59,6 +62,7 @@ const change = createRoute({
   path: subscriptionPath,
   operationId: 'changeWebhookSubscription',
   summary: 'Change a subscription',
+  description: 'What is not named stays. signingSecret sets another secret (16 characters or more), good from now on.',
   request: {
     params,
     body: bodyOf(named('WebhookSubscriptionChange', SubscriptionChange), { enabled: false, timeoutMs: 2000 }),
@@ -82,6 +86,8 @@ const test = createRoute({
   path: `${subscriptionPath}/test`,
   operationId: 'testWebhookSubscription',
   summary: 'Send a synthetic event to a subscription',
+  description:
+    'Of its type, for * a call.status_update; its metadata says test. A disabled subscription is tested too. For sync events error tells what was answered when it is not good.',
   request: { params },
   responses: answerOf(named('WebhookSubscriptionTest', SubscriptionTest), 'What the endpoint answered.', {
     delivered: true,

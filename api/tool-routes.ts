@@ -23,6 +23,8 @@ const list = createRoute({
   path: tools,
   operationId: 'listWorkerTools',
   summary: 'List the tools of a worker',
+  description:
+    'With phoneCallId also the tools that are bound to the call, and those for an identified caller; customerPhone (E.164) is for the latter alone.',
   middleware: [ownAccountOnly],
   request: {
     params,
@@ -43,6 +45,8 @@ const call = createRoute({
   path: `${tools}/call`,
   operationId: 'callWorkerTool',
   summary: 'Call a tool of a worker',
+  description:
+    'An external tool needs the phoneCallId of a call that is going on; what its receiver gives as result comes as data.result. A tool that could not do its work is a 200 with result.error.',
   middleware: [ownAccountOnly, readJson],
   request: {
     params,

@@ -17,6 +17,8 @@ const create = createRoute({
   tags: ['Web calls'],
   operationId: 'createWebCall',
   summary: 'Create a browser voice session',
+  description:
+    'The browser opens signalingUrl with ?token=<token> before expiresAt; the token is good once. Without allowedOrigins any page may, with an empty list none. What call.worker_request answers goes before what is asked for here, llmProvider excepted.',
   middleware: [ownAccountOnly, readJson],
   request: {
     params: z.object({ accountId: z.string() }),

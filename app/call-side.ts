@@ -2,7 +2,6 @@
  * Owns the wiring of everything that acts by itself: calls, their jobs, their webhooks. `end` is the orderly way out: no new calls, running
  * calls end, what they left behind is processed and delivered.
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { createAdmission } from '../actors/call/admission.ts'
 import { createPhoneCallCreator } from '../actors/call/create-phone-call.ts'
 import { createWebCallCreator } from '../actors/call/create-web-call.ts'
@@ -16,12 +15,12 @@ import { createScheduler } from '../actors/scheduler.ts'
 import { createSwitchboard } from '../actors/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
+import type { Clock } from '../model/clock.ts'
 import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { Toolbox } from '../model/tool.ts'
 import type { Admission, CreateWebCall } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
-import { countPending } from '../store/deliveries.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { openOutgoing, type Outgoing } from './outgoing.ts'
@@ -42,7 +41,6 @@ export type CallSide = {
 
 /** What is due when the service stops gets this long; the rest waits in the outbox for the next start. */
 const drainTime = 3_000
-const drainLook = 50
 
 export function openCallSide(core: Core, config: Config, engines: Engines, closing: AsyncDisposableStack): CallSide {
   let ending = false
@@ -80,7 +78,7 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
       await dispatcher.close()
       await switchboard.close(grace)
       await scheduler.idle()
-      await drainDeliveries(core)
+      await within(core.clock, drainTime, outgoing.drained())
     },
   }
 }
@@ -124,8 +122,8 @@ function openActing(
   return { switchboard, scheduler, dispatcher }
 }
 
-async function drainDeliveries({ sql, clock }: Core): Promise<void> {
-  const until = clock.now() + drainTime
-  while (clock.now() < until && (await countPending(sql, { callId: null, now: clock.now() })).due > 0)
-    await pause(drainLook)
+async function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const cancel = clock.after(ms, resolve)
+  await Promise.race([work, late]).finally(cancel)
 }

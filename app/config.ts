@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import path from 'node:path'
 import { z } from 'zod'
+import { isNetwork } from '../model/network.ts'
 
 const text = z.string().trim()
 const portRule = 'must be a whole number from 0 to 65535'
@@ -33,6 +34,10 @@ const Settings = z.object({
   HOST: text.min(1).default('127.0.0.1'),
   PORT: Port.default(8080),
   PUBLIC_URL: optional(url(/^https?$/, 'http:// or https://')),
+  TRUSTED_PROXIES: List.default([]).refine(
+    (list) => list.every(isNetwork),
+    'must be addresses or networks like 10.0.0.0/8',
+  ),
   HTTP_DRIVER: z.enum(['auto', 'uws', 'node']).default('auto'),
   TLS_CERT: optional(text),
   TLS_KEY: optional(text),
@@ -91,7 +96,9 @@ function toConfig(settings: z.infer<typeof Settings>) {
     host: settings.HOST,
     port: settings.PORT,
     publicUrl: settings.PUBLIC_URL,
-    httpDriver: settings.HTTP_DRIVER,
+    trustedProxies: settings.TRUSTED_PROXIES,
+    // Many proxies speak HTTP/1.0 or pipeline, which the other one refuses.
+    httpDriver: settings.HTTP_DRIVER === 'auto' && settings.PUBLIC_URL !== null ? 'node' : settings.HTTP_DRIVER,
     tls: tlsOf(settings),
     dataDir,
     recordingsDir: path.join(dataDir, 'recordings'),

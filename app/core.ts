@@ -1,6 +1,5 @@
 /** Owns the foundation of a process: database, keys, bus and recordings; what every other part is given. */
 import type { KeyObject } from 'node:crypto'
-import { v7 as uuid } from 'uuid'
 import { createLocalBus } from '../actors/bus/local-bus.ts'
 import { createNatsBus } from '../actors/bus/nats-bus.ts'
 import type { Bus } from '../model/bus.ts'
@@ -14,6 +13,7 @@ import { createSecretBox, loadAppKey, subkey, type SecretBox } from '../store/se
 import type { Sql } from '../store/sql.ts'
 import { systemClock as clock } from './clock.ts'
 import type { Config } from './config.ts'
+import { createNewId } from './new-id.ts'
 
 export type Core = {
   readonly sql: Sql
@@ -27,7 +27,7 @@ export type Core = {
   readonly log: Log
 }
 
-export const newId = (() => uuid()) as NewId
+export const newId = createNewId(clock.now)
 
 export async function openCore(config: Config, log: Log, closing: AsyncDisposableStack): Promise<Core> {
   const database = await openDatabase({ ...config, log })

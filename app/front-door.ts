@@ -2,12 +2,13 @@
 import { createApi } from '../api/api.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
+import { createClientAddress } from '../gateway/listener/client-address.ts'
 import { listen } from '../gateway/listener/listen.ts'
 import { createPage } from '../gateway/page.ts'
 import { createSignaling } from '../gateway/signaling.ts'
 import { createWeriftPeers } from '../gateway/werift/peer.ts'
 import type { AccountId, CallId, WorkerId } from '../model/ids.ts'
-import type { Fetch, Listener } from '../model/listener.ts'
+import type { Fetch, Listener, RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
@@ -60,6 +61,11 @@ export async function openFrontDoor(
   closing.defer(() => signaling.close())
 
   const limit = createRequestLimit(config.rateLimits, clock)
+  const clientAddress = createClientAddress(config.trustedProxies)
+  const clientOf = (request: Request, { remoteAddress }: RequestInfo): RequestInfo => ({
+    remoteAddress: clientAddress(request, remoteAddress),
+  })
+  const ask = openFetch(deps, limit)
   const listener = await listen({
     host: config.host,
     port: config.port,
@@ -67,8 +73,8 @@ export async function openFrontDoor(
     driver: config.httpDriver,
     maxBodyBytes,
     requestTimeout,
-    fetch: openFetch(deps, limit),
-    tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info }),
+    fetch: (request, info) => ask(request, clientOf(request, info)),
+    tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info: clientOf(request, info) }),
     sockets: { '/v1/signaling': signaling.route },
   })
   closing.defer(() => listener.close(0))
@@ -87,7 +93,7 @@ function openFetch({ core, config, calls, demo }: Parameters<typeof openFrontDoo
     demo: config.demo ? demo : null,
   }
   const api = createApi(deps, limit)
-  return async (request, caller) => page(request) ?? api(request, caller)
+  return async (request, info) => page(request) ?? api(request, info)
 }
 
 /** What a signaling socket is told of a bug: that there was one, and the request id to find it by. */

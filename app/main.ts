@@ -12,6 +12,9 @@ import { startParley, type Parley } from './parley.ts'
 /** The caller of the self-test has another voice than the worker. */
 const callerVoice = 'slt'
 
+/** Where nothing is seeded. */
+const firstSteps = 'Accounts, keys and workers: npm run admin. The reference of the API: /docs.'
+
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 async function main(): Promise<void> {
@@ -28,7 +31,7 @@ async function main(): Promise<void> {
     await engine.close()
   })
   if (demo) await greet(service, config, demo, (text) => engine.speak(text, callerVoice))
-  else print(`Parley listens on ${service.url}`)
+  else print(`Parley listens on ${service.url}\n${firstSteps}`)
 }
 
 async function greet(service: Parley, config: Config, demo: SeededDemo, speak: Speak): Promise<void> {

@@ -16,6 +16,8 @@ export type Outgoing = {
   /** Something was committed that waits to be sent. */
   readonly wakeDeliveries: () => void
   start(): void
+  /** Resolves when all that was due has been sent, as far as its receivers take it. */
+  drained(): Promise<void>
 }
 
 export function openOutgoing(core: Core, config: Config, closing: AsyncDisposableStack): Outgoing {
@@ -30,5 +32,6 @@ export function openOutgoing(core: Core, config: Config, closing: AsyncDisposabl
   closing.defer(() => retention.close())
   const wakeDeliveries = (): void => deliveries.wake()
   const subscriptions = createSubscriptions({ ...core, sender, wakeDeliveries })
-  return { sender, subscriptions, email, wakeDeliveries, start: () => deliveries.start() }
+  const start = (): void => deliveries.start()
+  return { sender, subscriptions, email, wakeDeliveries, start, drained: () => deliveries.idle() }
 }

@@ -6,9 +6,9 @@
  * States: waiting (no socket) ⇄ open (one socket) → over. A session begins waiting, because the admission comes before the socket.
  */
 import { subjectsOf, type Bus } from '../model/bus.ts'
+import { fromBytes, toBytes } from '../model/bus-json.ts'
 import type { Cancel, Clock } from '../model/clock.ts'
 import type { CallId } from '../model/ids.ts'
-import type { Json } from '../model/json.ts'
 import type { LegEvent } from '../model/leg.ts'
 import type { SocketConnection } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
@@ -47,7 +47,7 @@ export const farewellTime = 2_000
 export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSession {
   const subjects = subjectsOf(callId)
   const subscription = deps.bus.subscribe(subjects.signal, ({ payload }) => {
-    const message = messageOf(payload)
+    const message = ServerMessage.safeParse(fromBytes(payload)).data
     if (!message) return deps.log.warn('malformed message for a web client', { callId })
     return message.type === 'bye' ? end(message.reason) : outbox.send(message)
   })
@@ -80,7 +80,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   }
 
   function hangUp(): void {
-    if (!media?.hangUp(clientBye.details)) deps.bus.publish(subjects.legEvent, Buffer.from(JSON.stringify(clientBye)))
+    if (!media?.hangUp(clientBye.details)) deps.bus.publish(subjects.legEvent, toBytes(clientBye))
     end('hung_up')
   }
 
@@ -125,18 +125,3 @@ const clientBye = {
 type Requests = { readonly [Type in ClientMessage['type']]: (message: Extract<ClientMessage, { type: Type }>) => void }
 
 const dispatch = (requests: Requests, message: ClientMessage): void => requests[message.type](message as never)
-
-/** Null for what is no message of a call to its browser. */
-function messageOf(payload: Uint8Array): ServerMessage | null {
-  const message = ServerMessage.safeParse(jsonOf(payload))
-  return message.success ? message.data : null
-}
-
-function jsonOf(payload: Uint8Array): Json {
-  try {
-    return JSON.parse(Buffer.from(payload).toString()) as Json
-  } catch {
-    // Malformed: the caller's schema refuses null.
-    return null
-  }
-}

@@ -1,23 +1,21 @@
 /** Owns API keys as answers show them: never the key itself, but once. decisions.md, Identity, accounts, keys. */
 import { z } from 'zod'
 import { toIso } from './clock.ts'
+import { Instant, msOf } from './instant.ts'
 import { Problem } from './problem.ts'
 import { withoutNulls } from './without-nulls.ts'
 
 export const ApiKeyRequest = z.strictObject({
   name: z.string().min(1).max(200),
-  expiresAt: z.iso.datetime({ offset: true }).optional(),
+  expiresAt: Instant.optional(),
 })
 export type ApiKeyRequest = z.infer<typeof ApiKeyRequest>
-
-/** The last moment that a timestamp of four digits can tell. */
-const endOfTime = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /** Ms since the epoch; null: never. Throws Problem VALIDATION_FAILED for a key that would never work. */
 export function expiryOf(expiresAt: string | undefined, now: number): number | null {
   if (expiresAt === undefined) return null
-  const ms = Date.parse(expiresAt)
-  if (ms > now && ms <= endOfTime) return ms
+  const ms = msOf(expiresAt)
+  if (ms > now) return ms
   throw new Problem('VALIDATION_FAILED', 'A key must expire in the future.', [
     { path: 'expiresAt', message: 'must be a time in the future' },
   ])

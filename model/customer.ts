@@ -1,12 +1,14 @@
 /** Owns the customer object of requests and answers. rest-api-and-webhooks.md, Customer object. */
 import { z } from 'zod'
+import { oneLine } from './one-line.ts'
 
 const text = z.string().max(500).optional()
 
 export const CustomerInput = z.strictObject({
   externalId: text,
   type: z.enum(['customer', 'lead']),
-  phoneNumber: text,
+  /** Dialed when the call names no number. */
+  phoneNumber: z.string().max(500).refine(oneLine, 'must be one line').optional(),
   firstName: text,
   lastName: text,
   email: text,

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { Direction, ProgressStatus, Speaker } from './call.ts'
 import { ExternalTool } from './external-tool.ts'
-import { JsonObject, Json } from './json.ts'
+import { Json, JsonObject, Metadata } from './json.ts'
+import { Language } from './language.ts'
 import { TerminalStatus } from './outcome.ts'
 import { WorkerConfig } from './worker.ts'
 
@@ -44,14 +45,32 @@ export const WorkerRequestData = z.object({
 })
 export type WorkerRequestData = z.infer<typeof WorkerRequestData>
 
-/** The answer of a call.worker_request receiver. `config` is partial; what it does not name stays. */
+/**
+ * The answer of a call.worker_request receiver. `config` is partial; what it does not name stays. A receiver may send back all of the Worker
+ * configuration it knows: what cannot be changed for one call, or is not known, is passed over.
+ */
 export const WorkerRequestAnswer = z.object({
-  config: WorkerConfig.optional(),
+  config: z.object({ ...WorkerConfig.shape, language: Language.optional() }).optional(),
   instructions: z.string().max(100_000).optional(),
-  tools: z.array(ExternalTool).max(64).optional(),
-  metadata,
+  tools: z.array(z.object(ExternalTool.shape)).max(64).optional(),
+  metadata: Metadata.optional(),
 })
 export type WorkerRequestAnswer = z.infer<typeof WorkerRequestAnswer>
+
+/** In an answer, and in its `config` and `tools`, null reads as absent. */
+export function parseWorkerRequestAnswer(json: unknown): z.ZodSafeParseResult<WorkerRequestAnswer> {
+  if (!isObject(json)) return WorkerRequestAnswer.safeParse(json)
+  const given: Record<string, unknown> = { ...json }
+  if (isObject(given['config'])) given['config'] = withoutNulls(given['config'])
+  if (Array.isArray(given['tools'])) given['tools'] = given['tools'].map(withoutNulls)
+  return WorkerRequestAnswer.safeParse(withoutNulls(given))
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const withoutNulls = (value: unknown): unknown =>
+  isObject(value) ? Object.fromEntries(Object.entries(value).filter(([, item]) => item !== null)) : value
 
 export const ToolCallData = z.object({
   callId: z.string(),

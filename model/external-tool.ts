@@ -4,7 +4,7 @@ import { JsonObject } from './json.ts'
 
 export const ExternalTool = z.strictObject({
   name: z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must be letters, digits, _ and -, starting with a letter'),
-  description: z.string().max(2000),
+  description: z.string().max(2000).default(''),
   inputSchema: z
     .looseObject({
       type: z.literal('object'),
@@ -13,6 +13,16 @@ export const ExternalTool = z.strictObject({
     })
     .optional(),
   deliveryUrl: z.url({ protocol: /^https?$/ }).max(2000),
-  signingSecret: z.string().min(8).max(500),
+  signingSecret: z.string().min(1).max(500),
 })
 export type ExternalTool = z.infer<typeof ExternalTool>
+
+/** Bound to one call: a name stands for one tool. */
+export const ExternalTools = z
+  .array(ExternalTool)
+  .max(64)
+  .superRefine((tools, context) => {
+    for (const [index, { name }] of tools.entries())
+      if (tools.findIndex((other) => other.name === name) < index)
+        context.addIssue({ code: 'custom', path: [index, 'name'], message: 'is the name of another tool too' })
+  })

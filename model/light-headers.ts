@@ -2,6 +2,7 @@
  * Owns headers that cost little while they stay ordinary: one printable value per name. They are `Headers` to everybody who takes them for
  * some; whatever is more than ordinary is left to real ones, which know how to write it, or throw.
  */
+import { standInFor } from './stand-in.ts'
 
 const own = Symbol('light headers')
 
@@ -13,7 +14,7 @@ type Light = { readonly [own]: State }
 export function createLightHeaders(pairs: Iterable<readonly [name: string, value: string]>): Headers {
   const headers = Object.create(shape) as { [own]: State }
   headers[own] = { plain: new Map(), real: null }
-  for (const [name, value] of pairs) shape.append.call(headers, name, value)
+  for (const [name, value] of pairs) members.append.call(headers, name, value)
   return headers as unknown as Headers
 }
 
@@ -24,58 +25,38 @@ export function pairsOf(headers: Headers): Iterable<readonly [name: string, valu
   return real ?? plain
 }
 
-const plainName = /^[a-z\d-]+$/
+const plainName = /^[a-z\d-]+$/i
 /** Printable ASCII without a space at either end: what real headers take over unchanged. */
 const plainValue = /^[!-~](?:[ -~]*[!-~])?$/
 
-const isPlain = (name: string, value: string): boolean => plainName.test(name) && plainValue.test(value)
+/** Tested first: lower case makes plain letters of some that are none. */
+const keyOf = (name: string): string | null => (plainName.test(name) ? name.toLowerCase() : null)
+const isPlain = (value: string): boolean => typeof value === 'string' && plainValue.test(value)
 const realOf = (light: Light): Headers => (light[own].real ??= new Headers([...light[own].plain]))
 
 const members = {
   get(this: Light, name: string): string | null {
     const { plain, real } = this[own]
-    const key = name.toLowerCase()
-    return real || !plainName.test(key) ? realOf(this).get(name) : (plain.get(key) ?? null)
+    const key = keyOf(name)
+    return real || key === null ? realOf(this).get(name) : (plain.get(key) ?? null)
   },
   has(this: Light, name: string): boolean {
     const { plain, real } = this[own]
-    const key = name.toLowerCase()
-    return real || !plainName.test(key) ? realOf(this).has(name) : plain.has(key)
+    const key = keyOf(name)
+    return real || key === null ? realOf(this).has(name) : plain.has(key)
   },
   set(this: Light, name: string, value: string): void {
     const { plain, real } = this[own]
-    const key = name.toLowerCase()
-    if (real === null && isPlain(key, value)) plain.set(key, value)
+    const key = keyOf(name)
+    if (!real && key !== null && isPlain(value)) plain.set(key, value)
     else realOf(this).set(name, value)
   },
   append(this: Light, name: string, value: string): void {
     const { plain, real } = this[own]
-    const key = name.toLowerCase()
-    if (real === null && !plain.has(key) && isPlain(key, value)) plain.set(key, value)
+    const key = keyOf(name)
+    if (!real && key !== null && !plain.has(key) && isPlain(value)) plain.set(key, value)
     else realOf(this).append(name, value)
-  },
-  delete(this: Light, name: string): void {
-    realOf(this).delete(name)
-  },
-  getSetCookie(this: Light): string[] {
-    return realOf(this).getSetCookie()
-  },
-  forEach(this: Light, each: Parameters<Headers['forEach']>[0], self?: unknown): void {
-    realOf(this).forEach(each, self)
-  },
-  entries(this: Light) {
-    return realOf(this).entries()
-  },
-  keys(this: Light) {
-    return realOf(this).keys()
-  },
-  values(this: Light) {
-    return realOf(this).values()
-  },
-  [Symbol.iterator](this: Light) {
-    return realOf(this)[Symbol.iterator]()
   },
 }
 
-/** Below the real prototype, so that `instanceof` says what a caller expects. */
-const shape = Object.create(Headers.prototype, Object.getOwnPropertyDescriptors(members)) as typeof members
+const shape = standInFor(Headers.prototype, realOf, members)

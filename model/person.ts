@@ -50,10 +50,10 @@ export type PersonChange = z.infer<typeof PersonChange>
 export const PersonBatch = z.strictObject({ persons: z.array(PersonRequest).min(1).max(100) })
 export type PersonBatch = z.infer<typeof PersonBatch>
 
-/** What a person may tell of themselves during a call. */
+/** What a person may tell of themselves during a call: nothing by which they are found, and not where mail to them goes. */
 export const CallerChange = z
   .strictObject({ firstName: name, lastName: name, ...details })
-  .omit({ externalId: true, phoneNumber: true, notes: true })
+  .omit({ externalId: true, phoneNumber: true, email: true, notes: true })
   .partial()
 export type CallerChange = z.infer<typeof CallerChange>
 

@@ -18,28 +18,23 @@ import { toIso } from './clock.ts'
 import { Customer, CustomerInput } from './customer.ts'
 import type { Once } from './idempotency.ts'
 import type { AccountId, CallId, PersonId, WorkerId } from './ids.ts'
+import { Instant } from './instant.ts'
 import { JsonObject } from './json.ts'
 import { FailedReason, TerminalStatus } from './outcome.ts'
 import { pageOf, Paging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { withoutNulls } from './without-nulls.ts'
 
-/** POST phone-calls. A `scheduledAt` that is past means now. */
+/** POST phone-calls. A `scheduledAt` that is past means now; no script named means all of the worker's. */
 export const PhoneCallRequest = z.strictObject({
   workerId: z.string(),
   phoneNumber: PhoneNumber.optional(),
   context: z.string().max(100_000).optional(),
   customer: CustomerInput.optional(),
-  callScriptFileNames: z.array(z.string().min(1).max(200)).min(1).max(50).optional(),
-  scheduledAt: z.iso.datetime({ offset: true }).optional(),
+  callScriptFileNames: z.array(z.string().min(1).max(200)).max(50).optional(),
+  scheduledAt: Instant.optional(),
 })
 export type PhoneCallRequest = z.infer<typeof PhoneCallRequest>
-
-/** A time that Postgres can hold, wherever it is on earth. */
-const Instant = z.iso.datetime({ offset: true }).refine((text) => {
-  const year = new Date(text).getUTCFullYear()
-  return year >= 1 && year <= 9999
-}, 'must be a time of the years 1 to 9999')
 
 /** Additive. `status` takes the statuses of a call and its outcomes; times are of the creation, `from` inclusive, `to` exclusive. */
 export const PhoneCallQuery = Paging.extend({

@@ -4,13 +4,14 @@
  * listener has to read back.
  */
 import { createLightHeaders } from './light-headers.ts'
+import { standInFor } from './stand-in.ts'
 
 const own = Symbol('ready response')
 
 type State = { readonly text: string; readonly status: number; readonly headers: Headers; real: Response | null }
 type Ready = { readonly [own]: State }
 
-/** Throws TypeError for a status that has no body, as `Response` does. */
+/** Throws TypeError for a status that has no body, as `Response` does. The type of the content is among the headers, or nowhere. */
 export function createReadyResponse(text: string, status: number, headers: Readonly<Record<string, string>>): Response {
   if (status < 200 || bodiless.includes(status)) throw new TypeError('an answer of this status has no body')
   const ready = Object.create(shape) as { [own]: State }
@@ -30,6 +31,8 @@ const realOf = (ready: Ready): Response => (ready[own].real ??= copyOf(ready))
 const copyOf = ({ [own]: { text, status, headers } }: Ready): Response =>
   new Response(text, { status, headers: [...headers] })
 
+const stateOf = (ready: object): State => (ready as Ready)[own]
+
 const members = {
   get status(): number {
     return stateOf(this).status
@@ -37,52 +40,9 @@ const members = {
   get headers(): Headers {
     return stateOf(this).headers
   },
-  get ok(): boolean {
-    const { status } = stateOf(this)
-    return status >= 200 && status < 300
-  },
-  get body() {
-    return realOf(this as unknown as Ready).body
-  },
-  get bodyUsed(): boolean {
-    return stateOf(this).real?.bodyUsed ?? false
-  },
-  get redirected(): boolean {
-    return false
-  },
-  get statusText(): string {
-    return ''
-  },
-  get type(): Response['type'] {
-    return 'default'
-  },
-  get url(): string {
-    return ''
-  },
   clone(this: Ready): Response {
     return this[own].real?.clone() ?? copyOf(this)
   },
-  arrayBuffer(this: Ready) {
-    return realOf(this).arrayBuffer()
-  },
-  blob(this: Ready) {
-    return realOf(this).blob()
-  },
-  bytes(this: Ready) {
-    return realOf(this).bytes()
-  },
-  formData(this: Ready) {
-    return realOf(this).formData()
-  },
-  json(this: Ready) {
-    return realOf(this).json()
-  },
-  text(this: Ready) {
-    return realOf(this).text()
-  },
 }
 
-const stateOf = (ready: unknown): State => (ready as Ready)[own]
-
-/** Below the real prototype, so that `instanceof` says what a caller expects. */
-const shape = Object.create(Response.prototype, Object.getOwnPropertyDescriptors(members)) as typeof members
+const shape = standInFor(Response.prototype, realOf, members)

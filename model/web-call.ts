@@ -1,10 +1,11 @@
 /** Owns what creating and joining a web call takes and gives, and the port between the front door and the call. rest-api-and-webhooks.md, Web calls. */
 import { z } from 'zod'
 import { CustomerInput } from './customer.ts'
-import { ExternalTool } from './external-tool.ts'
+import { ExternalTools } from './external-tool.ts'
 import type { Once } from './idempotency.ts'
 import type { AccountId, CallId } from './ids.ts'
-import { JsonObject } from './json.ts'
+import { Metadata } from './json.ts'
+import { Language } from './language.ts'
 import type { Problem } from './problem.ts'
 
 export const tokenLifetime = 120_000
@@ -17,13 +18,13 @@ export const WebCallRequest = z.strictObject({
   instructions: z.string().max(100_000).optional(),
   customer: CustomerInput.optional(),
   context: z.string().max(100_000).optional(),
-  locale: z.string().max(35).optional(),
+  locale: Language.optional(),
   voiceId: z.string().min(1).max(200).optional(),
   temperature: z.number().min(0).max(2).optional(),
   llmProvider: z.enum(['voice_provider_a', 'voice_provider_b']).optional(),
-  externalTools: z.array(ExternalTool).max(64).optional(),
+  externalTools: ExternalTools.optional(),
   allowedOrigins: z.array(WebOrigin).max(100).optional(),
-  metadata: JsonObject.optional(),
+  metadata: Metadata.optional(),
 })
 export type WebCallRequest = z.infer<typeof WebCallRequest>
 

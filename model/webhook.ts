@@ -34,7 +34,7 @@ export const SubscriptionRequest = z
     eventType: SubscribedType,
     url: z.url({ protocol: /^https?$/ }).max(2000),
     headers: CustomHeaders.optional(),
-    timeoutMs: z.number().int().min(1).max(maxHookTimeout).optional(),
+    timeoutMs: z.number().min(1).max(maxHookTimeout).optional(),
     enabled: z.boolean().optional(),
     required: z.boolean().optional(),
   })
@@ -65,9 +65,9 @@ export const SubscriptionChange = z.strictObject({
     .url({ protocol: /^https?$/ })
     .max(2000)
     .optional(),
-  signingSecret: z.string().min(16).max(500).optional(),
+  signingSecret: z.string().min(1).max(500).optional(),
   headers: CustomHeaders.optional(),
-  timeoutMs: z.number().int().min(1).max(maxHookTimeout).optional(),
+  timeoutMs: z.number().min(1).max(maxHookTimeout).optional(),
   enabled: z.boolean().optional(),
   required: z.boolean().optional(),
 })

@@ -1,6 +1,7 @@
 /** Owns workers, their effective configuration and their scripts as answers show them. rest-api-and-webhooks.md, Worker. */
 import { z } from 'zod'
 import type { AccountId, WorkerId } from './ids.ts'
+import { Language } from './language.ts'
 import { withoutNulls } from './without-nulls.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { effectiveConfigOf, WorkerConfig } from './worker.ts'
@@ -22,15 +23,6 @@ export const WorkerResource = z.object({
   maxConcurrentCalls: z.number().int().optional(),
 })
 export type WorkerResource = z.infer<typeof WorkerResource>
-
-/** Well-formed (RFC 5646 section 2.1): language, script, region, variants, extensions, private use. */
-const Language = z
-  .string()
-  .max(35)
-  .regex(
-    /^[A-Za-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|\d{3}))?(-([A-Za-z0-9]{5,8}|\d[A-Za-z0-9]{3}))*(-[0-9A-WY-Za-wy-z](-[A-Za-z0-9]{2,8})+)*(-[Xx](-[A-Za-z0-9]{1,8})+)?$/,
-    'must be a BCP 47 language tag',
-  )
 
 /** Null takes a value away. */
 const fields = {

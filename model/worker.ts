@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { RecordingMode } from './leg.ts'
 import { JsonObject } from './json.ts'
+import { oneLine } from './one-line.ts'
 
 const Key = z
   .string()
@@ -38,7 +39,7 @@ export const WorkerConfig = z.strictObject({
   inboundStaticMessageEnabled: z.boolean().optional(),
   inboundStaticMessageText: z.string().max(2000).optional(),
   serviceDownRedirectEnabled: z.boolean().optional(),
-  serviceDownRedirectNumber: z.string().max(32).optional(),
+  serviceDownRedirectNumber: z.string().max(32).refine(oneLine, 'must be one line').optional(),
   emailEnabled: z.boolean().optional(),
   testModeEnabled: z.boolean().optional(),
   recordingChannelMode: RecordingMode.optional(),

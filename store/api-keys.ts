@@ -5,6 +5,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { AccountId, ApiKeyId, NewId } from '../model/ids.ts'
 import { createOneQuery, type Lookup } from './one-query.ts'
+import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type ApiKeyRow = {
@@ -39,6 +40,7 @@ export async function createApiKey(
   sql: Sql | Transaction,
   { accountId, name, expiresAt = null, newId, now }: NewApiKey,
 ): Promise<{ readonly id: ApiKeyId; readonly key: string }> {
+  await requireRoom(sql, accountId, 'api_keys')
   const id = newId<'api_key'>()
   const key = `vk_${toBase62(randomBytes(32))}`
   await sql`

@@ -13,13 +13,17 @@ const runs = (tx: Transaction) =>
   tx`calls.outcome is null
     and (calls.transport = 'webrtc' or calls.direction = 'inbound' or calls.slot_granted_at is not null)`
 
+/** As the index calls_waiting has it: for its time or its turn. */
+const unplaced = (sql: Sql | Transaction) =>
+  sql`calls.transport = 'sip_trunk' and calls.progress in ('scheduled', 'queued') and calls.slot_granted_at is null
+    and calls.outcome is null`
+
 /**
- * As the index calls_waiting has it. A call whose time has come waits, whether it has been told so or not: after a pause of the service
+ * A call whose time has come waits, whether it has been told so or not: after a pause of the service
  * those that are overdue are told in any order, and get their places in the right one.
  */
 const waits = (sql: Sql | Transaction, now: number) =>
-  sql`calls.transport = 'sip_trunk' and calls.progress in ('scheduled', 'queued') and calls.slot_granted_at is null
-    and calls.outcome is null and coalesce(calls.scheduled_at, calls.created_at) <= ${now}`
+  sql`${unplaced(sql)} and coalesce(calls.scheduled_at, calls.created_at) <= ${now}`
 
 export type RunningCalls = {
   /** Of the account. */
@@ -41,10 +45,19 @@ export async function countRunningCalls(
   return { limit, running: count?.running ?? 0, runningOfWorker: count?.runningOfWorker ?? 0 }
 }
 
+/** Goes from worker to worker along the index: who has nothing that waits costs nothing, and who has a long queue no more than others. */
 export async function listAccountsWithWaitingCalls(sql: Sql, now: number): Promise<AccountId[]> {
   const rows = await sql<{ accountId: AccountId }[]>`
-    select distinct account_id from workers where exists (
-      select from calls where account_id = workers.account_id and worker_id = workers.id and ${waits(sql, now)})
+    with recursive queues as (
+      (select account_id, worker_id from calls where ${unplaced(sql)} order by account_id, worker_id limit 1)
+      union all
+      select next.account_id, next.worker_id from queues cross join lateral (
+        select calls.account_id, calls.worker_id from calls
+        where ${unplaced(sql)} and (calls.account_id, calls.worker_id) > (queues.account_id, queues.worker_id)
+        order by calls.account_id, calls.worker_id limit 1) next
+    )
+    select distinct account_id from queues where exists (
+      select from calls where calls.account_id = queues.account_id and calls.worker_id = queues.worker_id and ${waits(sql, now)})
     order by account_id`
   return rows.map(({ accountId }) => accountId)
 }
@@ -62,9 +75,11 @@ export function grantSlots(
     const places = Math.min(atMost, limit - (await countAllRunning(tx, accountId)))
     if (places <= 0) return { granted: 0, more: false }
     const next = await listLongestWaiting(tx, { accountId, now, places })
-    // Asked once more: a call that was canceled a moment ago is let go, and its place is for the next round.
+    // Asked once more: a call that was canceled a moment ago is let go, and its place is for the next round. Rows are locked in one order, as
+    // by who deletes a person with its calls.
     const granted = await tx<{ id: CallId }[]>`
-      update calls set slot_granted_at = ${now} where id = any(${next}) and ${waits(tx, now)} returning id`
+      update calls set slot_granted_at = ${now} where id = any(array(
+        select id from calls where id = any(${next}) and ${waits(tx, now)} order by id for no key update)) returning id`
     await insertJobs(
       tx,
       granted.map(({ id: callId }) => ({ id: newId(), accountId, callId, kind: 'dial', runAt: now })),

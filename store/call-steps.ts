@@ -48,12 +48,12 @@ export async function insertCall(tx: Transaction, call: CallBirthRow, first: Log
  * Makes `nodeId` the owner, with a higher epoch, unless another node that is alive has it. Null: it is another's, finished or unknown.
  * Claiming a call that is already this node's own raises the epoch too: the former actor is fenced.
  */
-export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId, now: number): Promise<Claim | null> {
+export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId): Promise<Claim | null> {
   const [claim] = await sql<Claim[]>`
     update calls set owner = ${nodeId}, epoch = epoch + 1
     where id = ${callId} and not finished and (
       owner is null or owner = ${nodeId} or not exists (
-        select from nodes where nodes.id = calls.owner and lease_until > ${now}))
+        select from nodes where nodes.id = calls.owner and lease_until > clock_timestamp()))
     returning account_id, epoch, version, snapshot`
   return claim ?? null
 }
@@ -61,12 +61,12 @@ export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId, now: n
 /** Calls in the middle of something without an actor: left behind by a dead node, or lost by `nodeId` itself (`passedOver` are the ones it has, or cannot run). */
 export async function findOrphans(
   sql: Sql,
-  { nodeId, passedOver, now, limit }: { nodeId: NodeId; passedOver: readonly CallId[]; now: number; limit: number },
+  { nodeId, passedOver, limit }: { nodeId: NodeId; passedOver: readonly CallId[]; limit: number },
 ): Promise<CallId[]> {
   const rows = await sql<{ id: CallId }[]>`
     select id from calls where not finished and owner is not null
       and id <> all(${[...passedOver]}::text[])
-      and (owner = ${nodeId} or not exists (select from nodes where nodes.id = calls.owner and lease_until > ${now}))
+      and (owner = ${nodeId} or not exists (select from nodes where nodes.id = calls.owner and lease_until > clock_timestamp()))
     limit ${limit}`
   return rows.map((row) => row.id)
 }

@@ -1,6 +1,7 @@
 /** Owns how a call's row is read for answers. Who writes it is the call's actor: call-steps.ts, call-effects.ts. */
 import { callStatusOf, ProgressStatus } from '../model/call.ts'
 import { toId, type AccountId, type CallId } from '../model/ids.ts'
+import { msOf } from '../model/instant.ts'
 import { cursorOf } from '../model/paging.ts'
 import type { PhoneCallFacts, PhoneCallQuery } from '../model/phone-call.ts'
 import type { Sql, Transaction } from './sql.ts'
@@ -22,24 +23,35 @@ export async function findCall(sql: Sql | Transaction, accountId: AccountId, cal
   return row ?? null
 }
 
-/** Newest first; one more than the limit when there is more. */
+/**
+ * Newest first; one more than the limit when there is more. Only the filters that are asked for stand in the query, so that each finds its
+ * index. The cursor is a call of the account; any other one is followed by nothing.
+ */
 export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCallQuery): Promise<CallRow[]> {
-  const { status, direction = null, from, to, limit } = query
+  const { status, direction, from, to, limit } = query
   const workerId = query.workerId === undefined ? null : toId<'worker'>(query.workerId)
   if (query.workerId !== undefined && workerId === null) return []
   const { progress, outcome } = endingOf(status)
-  const [since, until, cursor] = [timeOf(from), timeOf(to), cursorOf<'call'>(query)]
+  const cursor = cursorOf<'call'>(query)
+  const none = sql``
+  const after =
+    cursor &&
+    sql`and (created_at, id) < ((select created_at from calls where account_id = ${accountId} and id = ${cursor}), ${cursor})`
+  const page = (ending: typeof none) => sql<CallRow[]>`
+    select ${columns(sql)}, created_at from calls
+    where account_id = ${accountId} ${after ?? none} ${ending}
+      ${direction === undefined ? none : sql`and direction = ${direction}`}
+      ${workerId === null ? none : sql`and worker_id = ${workerId}`}
+      ${from === undefined ? none : sql`and created_at >= ${msOf(from)}`}
+      ${to === undefined ? none : sql`and created_at < ${msOf(to)}`}
+    order by created_at desc, id desc limit ${limit + 1}`
+  if (outcome !== null) return page(sql`and progress = ${outcome} and outcome = ${outcome}`)
+  if (progress === null) return page(none)
+  // A page of each, and of those one: all at once, the planner would rather read every call of the account.
   return sql<CallRow[]>`
-    select ${columns(sql)} from calls
-    where account_id = ${accountId}
-      and (${cursor}::text is null or id < ${cursor})
-      and (${progress}::text[] is null or progress = any(${progress}))
-      and (${outcome}::text is null or outcome = ${outcome})
-      and (${direction}::text is null or direction = ${direction})
-      and (${workerId}::text is null or worker_id = ${workerId})
-      and (${since}::timestamptz is null or created_at >= ${since})
-      and (${until}::timestamptz is null or created_at < ${until})
-    order by id desc limit ${limit + 1}`
+    select ${columns(sql)} from unnest(${progress}::text[]) as wanted (state)
+    cross join lateral (${page(sql`and progress = wanted.state`)}) found
+    order by created_at desc, id desc limit ${limit + 1}`
 }
 
 /** A status of the resource stands for all that reads like it; any other is how the call ended. */
@@ -48,5 +60,3 @@ function endingOf(status: PhoneCallQuery['status']): { progress: ProgressStatus[
   const progress = ProgressStatus.options.filter((option) => callStatusOf(option) === status)
   return progress.length > 0 ? { progress, outcome: null } : { progress: null, outcome: status }
 }
-
-const timeOf = (iso: string | undefined): number | null => (iso === undefined ? null : Date.parse(iso))

@@ -15,16 +15,21 @@ const codes: ReadonlySet<string> = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
   'CONNECTION_ENDED',
-  // Postgres': it shuts down, crashed, starts, has no connection left.
-  '57P01',
-  '57P02',
-  '57P03',
-  '53300',
+  // Postgres': it became a standby.
+  '25006',
 ])
+
+/**
+ * What Postgres broke off or could not do just now and may do in a moment: connection failures, a deadlock's victim, no connection, memory or
+ * disk left, a lock or a statement that took too long, shutting down and starting.
+ */
+const classes: ReadonlySet<string> = new Set(['08', '40', '53', '55', '57', '58'])
+
+const sqlState = /^[0-9A-Z]{5}$/
 
 export function databaseUnreachable(error: unknown): boolean {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
   // A socket file that is not there; any other ENOENT is a bug.
   if (error.code === 'ENOENT') return 'syscall' in error && error.syscall === 'connect'
-  return codes.has(error.code) || error.code.startsWith('08')
+  return codes.has(error.code) || (sqlState.test(error.code) && classes.has(error.code.slice(0, 2)))
 }

@@ -35,18 +35,21 @@ export async function enqueueDeliveries(tx: Transaction, batch: Batch): Promise<
     tx`select from calls where id = ${callId} for no key update`,
     holdMatching(tx, { accountId, workerId, eventTypes }),
   ])
-  const rows = events.flatMap(({ type, data }) => {
-    const body = JSON.stringify({ type, data })
+  const rows = events.flatMap(({ type }, event) => {
     const takers = subscriptions.filter(({ eventType }) => eventType === type || eventType === '*')
-    return takers.map((taker) => ({ id: batch.newId<'delivery'>(), subscriptionId: taker.id, eventType: type, body }))
+    return takers.map((taker) => ({ id: batch.newId<'delivery'>(), subscriptionId: taker.id, event }))
   })
   if (rows.length === 0) return
+  // A body goes to the database once, however many subscriptions take it.
+  const bodies = events.map(({ type, data }, event) => ({ event, type, body: JSON.stringify({ type, data }) }))
   await tx`
     insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at, created_at)
-    select r.id, ${accountId}, r."subscriptionId", ${callId}, r."eventType", r.body, at, at, at
-    from json_to_recordset(${JSON.stringify(rows)}::text::json)
-      as r(id text, "subscriptionId" text, "eventType" text, body text), (select ${batch.now}::timestamptz as at) now
-    where not exists (select from deliveries where call_id = ${callId} and event_type = 'call.ended')`
+    select r.id, ${accountId}, r."subscriptionId", ${callId}, b.type, b.body, at, at, at
+    from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(id text, "subscriptionId" text, event integer)
+      join json_to_recordset(${JSON.stringify(bodies)}::text::json) as b(event integer, type text, body text) on b.event = r.event,
+      (select ${batch.now}::timestamptz as at) now
+    where not exists (select from deliveries where call_id = ${callId} and event_type = 'call.ended')
+    order by r.event, r.id`
 }
 
 function upToEnded(events: readonly OutboxEvent[]): readonly OutboxEvent[] {
@@ -126,12 +129,17 @@ export function claimDue(
       s.url, s.signing_secret as sealed_secret, s.headers, s.enabled`
 }
 
-/** Ends the queue of an endpoint that is too slow for its events: all but call.ended that nobody works on. Returns how many. */
+/** Given up in one statement, which stays a short one however long a queue has become. */
+export const staleAtOnce = 10_000
+
+/** Ends the queue of an endpoint that is too slow for its events: all but call.ended that nobody works on. Returns how many, `staleAtOnce` at most. */
 export async function giveUpStale(sql: Sql, { before, now }: { before: number; now: number }): Promise<number> {
   const { count } = await sql`
-    update deliveries set status = 'exhausted'
-    where status = 'pending' and run_at < ${before} and event_at < ${before} and event_type <> 'call.ended'
-      and (claimed_until is null or claimed_until <= ${now})`
+    update deliveries set status = 'exhausted' where id = any(array(
+      select id from deliveries
+      where status = 'pending' and run_at < ${before} and event_at < ${before} and event_type <> 'call.ended'
+        and (claimed_until is null or claimed_until <= ${now})
+      limit ${staleAtOnce} for no key update skip locked))`
   return count
 }
 

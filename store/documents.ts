@@ -15,6 +15,7 @@ import { toId, type AccountId, type DocumentId, type NewId, type WorkerId } from
 import { Problem } from '../model/problem.ts'
 import type { OutboundCallScript } from '../model/worker-resource.ts'
 import { givenColumns } from './given-columns.ts'
+import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { namedWorkers, requireWorkers } from './workers.ts'
 
@@ -39,6 +40,9 @@ export type ChangedDocument = {
   readonly change: DocumentChange
   readonly now: number
 }
+
+/** Of all scripts of a worker together, in characters; a document has half of it at most. */
+const maxScriptLength = 1_000_000
 
 export const scriptTagOf = (direction: Direction): string => `${direction}_call_script`
 
@@ -82,11 +86,14 @@ export async function findCallScript(
   direction: Direction,
 ): Promise<string | null> {
   const rows = await sql<{ content: string }[]>`
-    select distinct on (file_name collate "C") content from documents
-    join document_workers on document_id = documents.id and document_workers.account_id = documents.account_id
-    where documents.account_id = ${accountId} and worker_id = ${workerId}
-      and is_active and status = 'completed' and ${scriptTagOf(direction)} = any(tag_keys)
-    order by file_name collate "C", created_at desc, documents.id desc`
+    select content from (
+      select content, file_name, sum(length(content)) over (order by file_name collate "C") as length from (
+        select distinct on (file_name collate "C") content, file_name from documents
+        join document_workers on document_id = documents.id and document_workers.account_id = documents.account_id
+        where documents.account_id = ${accountId} and worker_id = ${workerId}
+          and is_active and status = 'completed' and ${scriptTagOf(direction)} = any(tag_keys)
+        order by file_name collate "C", created_at desc, documents.id desc) newest) counted
+    where length <= ${maxScriptLength} order by file_name collate "C"`
   return rows.length === 0 ? null : rows.map((row) => row.content.trim()).join('\n\n')
 }
 
@@ -121,6 +128,7 @@ export async function writeDocument(
 ): Promise<DocumentWithText> {
   const { title, fileName = fileNameOf(title), text: content, isActive = true, tagKeys: tags = [] } = request
   const workerIds = await requireWorkers(sql, accountId, namedWorkers(request.workerIds ?? []))
+  await requireRoom(sql, accountId, 'documents')
   const row = {
     accountId,
     title,

@@ -31,9 +31,12 @@ export function answerOnce<Answer>(
   }) as Promise<Answer>
 }
 
-/** Keys are forgotten lazily, when they are used again; the others are for this to delete. */
-export async function forgetIdempotencyKeys(sql: Sql, before: number): Promise<void> {
-  await sql`delete from idempotency_keys where created_at < ${before}`
+/** Keys are forgotten lazily, when they are used again; the others are for this to delete, up to `limit`. Several may do this at once. */
+export async function forgetIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
+  const { count } = await sql`
+    delete from idempotency_keys where ctid = any(array(
+      select ctid from idempotency_keys where created_at < ${before} limit ${limit} for update skip locked))`
+  return count
 }
 
 /** False: another request has it. Waits for a transaction that is about to have it. */

@@ -30,14 +30,24 @@ export async function insertJobs(tx: Transaction, jobs: readonly NewJob[]): Prom
   await tx`insert into jobs ${tx(rows)} on conflict (call_id, kind) do nothing`
 }
 
-/** Jobs that are due, oldest first. A job whose claim ran out (its node died) is due again. */
+/**
+ * Jobs that are due, oldest first; one more than `limit` at most. A job whose claim ran out (its node died) is due again. Dial times come after
+ * all others: an account may have any number of calls scheduled for one moment, and what must go on by then, a call that has its place, the
+ * end of another account's call, does not wait behind them. One of them goes along with every claim, so that they never wait for ever.
+ */
 export function claimJobs(sql: Sql, nodeId: NodeId, now: number, lease: number, limit: number): Promise<Job[]> {
   return sql<Job[]>`
-    with claimed as (
+    with first as materialized (
+      select id from jobs
+      where kind <> 'dial_time' and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
+      order by run_at, id limit ${limit} for update skip locked
+    ), later as materialized (
+      select id from jobs
+      where kind = 'dial_time' and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
+      order by run_at, id limit greatest(1, ${limit} - (select count(*) from first)) for update skip locked
+    ), claimed as (
       update jobs set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
-      where id in (
-        select id from jobs where run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
-        order by run_at, id limit ${limit} for update skip locked)
+      where id = any(array(select id from first union all select id from later))
       returning id, account_id, call_id, kind, attempts, run_at)
     select id, account_id, call_id, kind, attempts from claimed order by run_at, id`
 }

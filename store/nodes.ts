@@ -1,11 +1,14 @@
-/** Owns the leases of the processes that run calls: a node is alive while its lease runs. */
+/**
+ * Owns the leases of the processes that run calls: a node is alive while its lease runs. The clock of the database measures it, for all of
+ * them: a node whose own clock is a few seconds behind would else seem dead to the others, and lose its calls again and again.
+ */
 import type { NodeId } from '../model/ids.ts'
 import type { Sql } from './sql.ts'
 
-/** Begins or renews. */
-export async function renewLease(sql: Sql, nodeId: NodeId, until: number): Promise<void> {
+/** Begins or renews, for so many ms from now. */
+export async function renewLease(sql: Sql, nodeId: NodeId, length: number): Promise<void> {
   await sql`
-    insert into nodes (id, lease_until) values (${nodeId}, ${until})
+    insert into nodes (id, lease_until) values (${nodeId}, clock_timestamp() + ${length}::int * interval '1 ms')
     on conflict (id) do update set lease_until = excluded.lease_until`
 }
 
@@ -13,7 +16,7 @@ export async function endLease(sql: Sql, nodeId: NodeId): Promise<void> {
   await sql`delete from nodes where id = ${nodeId}`
 }
 
-/** Forgets nodes that have been dead for long; their calls have been taken over. */
-export async function forgetDeadNodes(sql: Sql, before: number): Promise<void> {
-  await sql`delete from nodes where lease_until < ${before}`
+/** Forgets nodes that have been dead for so many ms; their calls have been taken over. */
+export async function forgetDeadNodes(sql: Sql, age: number): Promise<void> {
+  await sql`delete from nodes where lease_until < clock_timestamp() - ${age}::int * interval '1 ms'`
 }

@@ -115,12 +115,27 @@ export async function changePerson(
   return row ?? null
 }
 
-/** False: there was none. Calls are kept and lose the link. */
-export async function deletePerson(sql: Sql | Transaction, accountId: AccountId, personId: PersonId): Promise<boolean> {
+/** So many calls lose their link in one transaction. */
+const unlinkedAtOnce = 5_000
+
+/**
+ * False: there was none. Calls are kept and lose the link, a part of them at a time: the steps of a call wait for who writes its row. Rows are
+ * locked in one order, as by who gives places to calls.
+ */
+export async function deletePerson(sql: Sql, accountId: AccountId, personId: PersonId): Promise<boolean> {
+  for (let unlinked = unlinkedAtOnce; unlinked === unlinkedAtOnce;) {
+    const { count } = await sql`
+      update calls set person_id = null where id = any(array(
+        select id from calls where account_id = ${accountId} and person_id = ${personId}
+        order by id limit ${unlinkedAtOnce} for no key update))`
+    unlinked = count
+  }
   const deleted = await sql`
     with deleted as (delete from persons where account_id = ${accountId} and id = ${personId} returning id),
       unlinked as (
-        update calls set person_id = null where account_id = ${accountId} and person_id in (select id from deleted))
+        update calls set person_id = null where id = any(array(
+          select calls.id from calls join deleted on deleted.id = person_id where account_id = ${accountId}
+          order by calls.id for no key update of calls)))
     select id from deleted`
   return deleted.length === 1
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { toIso } from '../model/clock.ts'
 import { deliveryModeOf, type EventType, type SubscribedType } from '../model/events.ts'
-import type { AccountId, NewId, SubscriptionId, WorkerId } from '../model/ids.ts'
+import { toId, type AccountId, type NewId, type SubscriptionId, type WorkerId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import {
   defaultHookTimeout,
@@ -10,6 +10,7 @@ import {
   type SubscriptionRequest,
   type WebhookSubscription,
 } from '../model/webhook.ts'
+import { requireRoom } from './room.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Sql, Transaction } from './sql.ts'
 
@@ -45,21 +46,24 @@ export async function createSubscription(
   box: SecretBox,
   { accountId, request, newId, now }: { accountId: AccountId; request: SubscriptionRequest; newId: NewId; now: number },
 ): Promise<WebhookSubscription> {
-  const { workerId = null, eventType, url, headers = {}, timeoutMs = defaultHookTimeout } = request
-  if (workerId !== null) await requireWorker(sql, accountId, workerId)
+  const { eventType, url, headers = {}, timeoutMs = defaultHookTimeout } = request
+  const workerId = request.workerId === undefined ? null : await requireWorker(sql, accountId, request.workerId)
+  await requireRoom(sql, accountId, 'webhook_subscriptions')
   const secret = `whsec_${randomBytes(32).toString('base64url')}`
   const rows = await sql<Row[]>`
     insert into webhook_subscriptions (id, account_id, worker_id, event_type, url, signing_secret, headers,
       timeout_ms, enabled, required, created_at, updated_at)
     values (${newId<'subscription'>()}, ${accountId}, ${workerId}, ${eventType}, ${url}, ${box.seal(secret)}, ${sql.json(headers)},
-      ${timeoutMs}, ${request.enabled ?? true}, ${request.required ?? false}, ${now}, ${now})
+      ${Math.round(timeoutMs)}, ${request.enabled ?? true}, ${request.required ?? false}, ${now}, ${now})
     returning id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at`
   return toSubscription(rows[0] as Row, secret)
 }
 
-async function requireWorker(sql: Sql, accountId: AccountId, workerId: string): Promise<void> {
-  const rows = await sql`select 1 from workers where account_id = ${accountId} and id = ${workerId}`
-  if (rows.length > 0) return
+async function requireWorker(sql: Sql, accountId: AccountId, named: string): Promise<WorkerId> {
+  const workerId = toId<'worker'>(named)
+  const rows =
+    workerId === null ? [] : await sql`select 1 from workers where account_id = ${accountId} and id = ${workerId}`
+  if (workerId !== null && rows.length > 0) return workerId
   throw new Problem('VALIDATION_FAILED', 'The worker does not exist.', [
     { path: 'workerId', message: 'must be a worker of the account' },
   ])
@@ -116,7 +120,7 @@ export async function changeSubscription(
       url = coalesce(${url ?? null}, url),
       signing_secret = coalesce(${sealed}, signing_secret),
       headers = coalesce(${headers ? sql.json(headers) : null}::jsonb, headers),
-      timeout_ms = coalesce(${timeoutMs ?? null}::integer, timeout_ms),
+      timeout_ms = coalesce(${timeoutMs === undefined ? null : Math.round(timeoutMs)}::integer, timeout_ms),
       required = coalesce(${required ?? null}::boolean, required),
       enabled = coalesce(${enabled ?? null}::boolean, enabled),
       failing_since = case when ${enabled === true}::boolean then null else failing_since end,
@@ -200,12 +204,23 @@ export async function judgeEndpoints(sql: Sql, news: EndpointNews): Promise<Disa
     select * from judged where disabled_reason is not null`
 }
 
-/** With its deliveries, sent or not. False when the account has no such subscription. */
-export async function deleteSubscription(
-  sql: Sql | Transaction,
-  accountId: AccountId,
-  id: SubscriptionId,
-): Promise<boolean> {
+/** So many deliveries go in one transaction. */
+const removedAtOnce = 5_000
+
+/**
+ * With its deliveries, sent or not. False when the account has no such subscription. First nothing more is written for it, then what there is
+ * goes piece by piece, itself last: whoever writes events meanwhile, every step of the account's calls, waits for the last piece at most.
+ */
+export async function deleteSubscription(sql: Sql, accountId: AccountId, id: SubscriptionId): Promise<boolean> {
+  const silenced = await sql`
+    update webhook_subscriptions set enabled = false where account_id = ${accountId} and id = ${id}`
+  if (silenced.count === 0) return false
+  for (let removed = removedAtOnce; removed === removedAtOnce;) {
+    const { count } = await sql`
+      delete from deliveries where id = any(array(
+        select id from deliveries where subscription_id = ${id} order by id limit ${removedAtOnce} for update))`
+    removed = count
+  }
   const deleted = await sql`delete from webhook_subscriptions where account_id = ${accountId} and id = ${id}`
   return deleted.count === 1
 }

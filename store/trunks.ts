@@ -6,6 +6,7 @@ import { registrationIssueOf, toTrunk, type TrunkFacts, type Trunks, type TrunkS
 import { withoutNulls } from '../model/without-nulls.ts'
 import { givenColumns } from './given-columns.ts'
 import type { SecretBox } from './secret-box.ts'
+import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { namedWorkers, requireWorkers } from './workers.ts'
 
@@ -22,6 +23,7 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
     },
     async create(accountId, { name, direction = 'both', isActive = true, password, workerIds = [], ...settings }) {
       const workers = await requireWorkers(sql, accountId, namedWorkers(workerIds))
+      await requireRoom(sql, accountId, 'trunks')
       const [id, now] = [newId<'trunk'>(), clock.now()]
       const row = { id, accountId, name, direction, isActive, createdAt: now, updatedAt: now }
       const config = sql.json(settled(settings))

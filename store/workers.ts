@@ -4,6 +4,7 @@ import { Problem } from '../model/problem.ts'
 import type { WorkerChange, WorkerFacts, WorkerType } from '../model/worker-resource.ts'
 import type { WorkerConfig } from '../model/worker.ts'
 import { givenColumns } from './given-columns.ts'
+import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type Worker = WorkerFacts & {
@@ -39,6 +40,7 @@ const maxIssues = 50
 
 export async function createWorker(sql: Sql | Transaction, worker: NewWorker): Promise<Worker> {
   const { accountId, name, language, isActive = true, config = {}, newId, now } = worker
+  await requireRoom(sql, accountId, 'workers')
   const { type = null, inboundPhoneNumber = null, outboundPhoneNumber = null, maxConcurrentCalls = null } = worker
   const row = { accountId, name, language, inboundPhoneNumber, outboundPhoneNumber, isActive, maxConcurrentCalls }
   const id = newId<'worker'>()

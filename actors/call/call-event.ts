@@ -24,6 +24,7 @@ export type CallFact =
   | {
       readonly type: 'worker_request_answered'
       readonly config: WorkerConfig | null
+      readonly locale?: string | null
       readonly instructions: string | null
       readonly tools: readonly JsonObject[] | null
       readonly metadata: JsonObject | null
@@ -64,6 +65,7 @@ export type Effect =
   | {
       readonly type: 'store_worker_request'
       readonly config: WorkerConfig | null
+      readonly locale?: string | null
       readonly instructions: string | null
       readonly tools: readonly JsonObject[] | null
       readonly metadata: JsonObject | null

@@ -3,13 +3,16 @@
  * actor as facts. Nothing here decides anything.
  */
 import { subjectsOf, type Bus } from '../../model/bus.ts'
+import { toBytes } from '../../model/bus-json.ts'
 import { toIso, type Clock } from '../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../model/events.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { JsonObject } from '../../model/json.ts'
 import type { LegEvent } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
+import { PhoneNumber } from '../../model/phone-number.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
+import type { WorkerConfig } from '../../model/worker.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { findCallFacts } from '../../store/call-steps.ts'
@@ -17,7 +20,7 @@ import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createConversation, type Conversation } from '../conversation/conversation.ts'
-import { commandLeg, toBytes } from '../leg-link.ts'
+import { commandLeg } from '../leg-link.ts'
 import type { CallFact, Effect } from './call-event.ts'
 import { dial, sipCallFailed } from './dial.ts'
 import { chooseEngine, configOf, engineConfigOf, type Engines } from './engine-choice.ts'
@@ -214,9 +217,11 @@ async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void
   if (result.kind === 'failed')
     return end.post({ type: 'worker_request_failed', required: result.required, details: result.details })
   const answer: WorkerRequestAnswer = result.kind === 'answered' ? result.answer : {}
+  const { config = null } = answer
   end.post({
     type: 'worker_request_answered',
-    config: answer.config ?? null,
+    config: config && withoutLanguage(config),
+    locale: config?.language ?? null,
     instructions: answer.instructions ?? null,
     tools:
       answer.tools?.map((tool) => ({ ...tool, signingSecret: deps.box.seal(tool.signingSecret) }) as JsonObject) ??
@@ -225,9 +230,16 @@ async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void
   })
 }
 
+/** A call speaks its locale; the worker keeps its language. */
+function withoutLanguage({ language: _, ...config }: NonNullable<WorkerRequestAnswer['config']>): WorkerConfig {
+  return config
+}
+
 function questionOf(call: CallFactsRow): WorkerRequestData {
   const { customer } = call
-  const number = call.direction === 'inbound' ? call.fromNumber : call.toNumber
+  const number = [call.direction === 'inbound' ? call.fromNumber : call.toNumber, customer?.phoneNumber].find(
+    (text) => PhoneNumber.safeParse(text).success,
+  )
   const name = [customer?.firstName, customer?.lastName].filter(Boolean).join(' ')
   return {
     callId: call.id,
@@ -237,7 +249,7 @@ function questionOf(call: CallFactsRow): WorkerRequestData {
     transport: call.transport,
     ...((customer || number) && {
       customer: {
-        ...((number ?? customer?.phoneNumber) ? { number: number ?? customer?.phoneNumber } : {}),
+        ...(number && { number }),
         name: name || null,
         personId: call.personId,
         language: customer?.language ?? null,

@@ -3,9 +3,14 @@
  * one transaction. rest-api-and-webhooks.md, "400 body on phone-call creation"; decisions.md, Voice providers and transports.
  */
 import type { Clock } from '../../model/clock.ts'
+import { CustomerInput } from '../../model/customer.ts'
 import type { AccountId, CallId, DocumentId, NewId } from '../../model/ids.ts'
+import { msOf } from '../../model/instant.ts'
+import type { PersonFacts } from '../../model/person.ts'
 import { toPhoneCall, type CreatePhoneCall, type PhoneCall, type PhoneCallRequest } from '../../model/phone-call.ts'
+import { PhoneNumber } from '../../model/phone-number.ts'
 import { Problem } from '../../model/problem.ts'
+import { withoutNulls } from '../../model/without-nulls.ts'
 import { findCall } from '../../store/calls.ts'
 import { listOutboundCallScripts } from '../../store/documents.ts'
 import { answerOnce } from '../../store/idempotency.ts'
@@ -60,7 +65,7 @@ async function insertPhoneCall(
     throw new Problem('TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE', 'the voice provider is not available now; retry later')
 
   const id: CallId = newId<'call'>()
-  const toNumber = request.phoneNumber ?? (request.customer?.phoneNumber || null)
+  const toNumber = request.phoneNumber ?? PhoneNumber.safeParse(request.customer?.phoneNumber).data ?? null
   const person = toNumber === null ? null : await findPersonByPhone(tx, accountId, toNumber)
   const call = {
     id,
@@ -70,7 +75,7 @@ async function insertPhoneCall(
     fromNumber: worker.outboundPhoneNumber,
     toNumber,
     personId: person?.id ?? null,
-    customer: request.customer ?? null,
+    customer: request.customer ?? customerOf(person),
     context: request.context ?? null,
     scriptIds,
     metadata: null,
@@ -84,9 +89,14 @@ async function insertPhoneCall(
   return answerOf(tx, accountId, id)
 }
 
+/** What a call tells of a person who is stored, unless its creator told something. Contacts are no customers. */
+function customerOf(person: PersonFacts | null): CustomerInput | null {
+  return (person && CustomerInput.strip().safeParse(withoutNulls(person)).data) ?? null
+}
+
 /** Null means now. A past time is no earlier place in the queue. */
 function dialTimeOf({ scheduledAt }: PhoneCallRequest, now: number): number | null {
-  const at = scheduledAt === undefined ? now : Date.parse(scheduledAt)
+  const at = scheduledAt === undefined ? now : msOf(scheduledAt)
   if (at > now + maxAhead) {
     const message = 'must be at most 366 days ahead'
     throw new Problem('VALIDATION_FAILED', `scheduledAt ${message}`, [{ path: 'scheduledAt', message }])

@@ -27,7 +27,7 @@ export function engineConfigOf(call: CallFactsRow, script: string | null, memory
   return {
     callId: call.id,
     direction: call.direction,
-    language: call.request.locale ?? call.language,
+    language: call.hookAnswer.locale ?? call.request.locale ?? call.language,
     worker: configOf(call),
     script,
     instructions: call.hookAnswer.instructions ?? call.request.instructions ?? null,

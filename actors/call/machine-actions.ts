@@ -130,6 +130,8 @@ export const storeWorkerRequest = {
   type: 'store_worker_request',
   params: ({ event }: { event: Of<'worker_request_answered'> }) => ({
     config: event.config,
+    // Logs of before it was there have none, and must replay alike.
+    ...(event.locale !== undefined && { locale: event.locale }),
     instructions: event.instructions,
     tools: event.tools,
     metadata: event.metadata,

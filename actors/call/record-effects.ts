@@ -5,6 +5,7 @@
 import { toIso } from '../../model/clock.ts'
 import type { CallEvent, EndedData } from '../../model/events.ts'
 import type { CallId, NewId } from '../../model/ids.ts'
+import { withoutNulls } from '../../model/without-nulls.ts'
 import { durationOf, toTranscriptSegment } from '../../model/phone-call.ts'
 import {
   insertTurn,
@@ -38,8 +39,8 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
       await storeStatus(tx, callId, { ...effect, now: deps.now })
       return announce(deps, (call) => statusUpdateOf(call, effect, deps.now))
     case 'store_worker_request': {
-      const { config, instructions } = effect
-      const answer = { ...(config && { config }), ...(instructions !== null && { instructions }) }
+      const { config, locale, instructions } = effect
+      const answer = withoutNulls({ config, locale, instructions })
       return storeHookAnswer(tx, callId, answer, effect.tools, effect.metadata)
     }
     case 'store_turn':

@@ -4,13 +4,15 @@
  *
  * Reduced away: `pattern` and `patternProperties`, because a hostile expression blocks the process for hours; formats but a few, whose
  * expressions in the validator are linear; `uniqueItems`, which compares every item with every other; references that are no plain pointers,
- * go in circles or multiply (each use of a `$ref` is a copy, and copies are counted).
+ * go in circles or multiply (each use of a `$ref` is a copy; copies are counted, and so are their characters).
  */
 import { validate, type OutputUnit, type Schema } from '@cfworker/json-schema'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { Issue } from '../../model/problem.ts'
 
 const maxSchemas = 2_000
+/** Characters of all that is copied: as many as a schema can have in the first place. */
+const maxLength = 1_000_000
 const maxDepth = 64
 /** Characters of the schema times size of the arguments: what validation may cost. At the limit a few hundred ms. */
 const maxCost = 3_000_000
@@ -72,14 +74,36 @@ type Kind = (value: unknown, reduce: Reduce) => { readonly value: unknown; reado
 const nothing: Reduced = { schema: true, whole: false }
 
 function reduceSchema(root: unknown): Reduced {
+  const lengthOf = createLengths()
   let left = maxSchemas
+  let room = maxLength
   const reduceAt = (schema: unknown, depth: number): Reduced => {
     if (typeof schema === 'boolean') return { schema, whole: true }
     if (!isObject(schema) || depth > maxDepth || left <= 0) return nothing
     left -= 1
+    room -= lengthOf(schema)
+    if (room < 0) return nothing
     return reduceObject(schema, root, (inner) => reduceAt(inner, depth + 1))
   }
   return reduceAt(root, 0)
+}
+
+/** How long a schema is without the schemas inside of it, of which only the names count. Looked at once, however often it is copied. */
+function createLengths(): (schema: Record<string, unknown>) => number {
+  const known = new Map<object, number>()
+  const measure = (schema: Record<string, unknown>): number =>
+    Object.entries(schema).reduce((sum, [keyword, value]) => sum + keyword.length + lengthOfValue(keyword, value), 0)
+  return (schema) => {
+    const length = known.get(schema) ?? measure(schema)
+    known.set(schema, length)
+    return length
+  }
+}
+
+function lengthOfValue(keyword: string, value: unknown): number {
+  if (ofAnyLength.has(keyword)) return JSON.stringify(value).length
+  if (typeof value !== 'object' || value === null) return 1
+  return Object.keys(value).reduce((sum, key) => sum + 1 + (Array.isArray(value) ? 0 : key.length), 0)
 }
 
 function reduceObject(schema: Record<string, unknown>, root: unknown, reduce: Reduce): Reduced {
@@ -203,6 +227,9 @@ const kinds: ReadonlyMap<string, Kind> = new Map([
   ['then', one],
   ['else', one],
 ])
+
+/** Those whose values are copied, or read, as they are. */
+const ofAnyLength = new Set(['$ref', 'type', 'const', 'enum', 'required', 'dependentRequired'])
 
 /** Where letting more through inside would let less through outside. */
 const exact = new Set(['not', 'oneOf', 'if', 'contains'])

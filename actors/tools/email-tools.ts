@@ -3,6 +3,7 @@
  * mail to the world. decisions.md, Tools of a worker.
  */
 import { z } from 'zod'
+import { oneLine } from '../../model/one-line.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import { listContacts } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -12,8 +13,6 @@ import { defineTool, failure, success, type ToolContext, type WorkerTool } from 
 
 /** `email` is null where no SMTP server is configured. */
 type Deps = { readonly sql: Sql; readonly email: Email | null }
-
-const oneLine = (text: string): boolean => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)
 
 const message = {
   to: z

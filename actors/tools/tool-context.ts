@@ -21,7 +21,7 @@ export async function findToolContext(sql: Sql, { accountId, workerId, caller }:
     accountId,
     worker,
     config: effectiveConfigOf(worker.config, call?.request.config ?? {}, call?.hookAnswer.config ?? {}),
-    language: call?.request.locale ?? worker.language,
+    language: call?.hookAnswer.locale ?? call?.request.locale ?? worker.language,
     call,
     caller: await identify(sql, accountId, call, caller.customerPhone ?? null),
   }

@@ -3,7 +3,7 @@
  * What the JSON must look like is for the asker to say. rest-api-and-webhooks.md, "Sync rules"; decisions.md, Webhooks.
  */
 import type { NewId } from '../../model/ids.ts'
-import { flawOf, type Json } from '../../model/json.ts'
+import { flawOf, storableText, type Json } from '../../model/json.ts'
 import { maxHookTimeout } from '../../model/webhook.ts'
 import type { SendResult, WebhookSender } from './sender.ts'
 import { headersOf, toSigningKey } from './sign.ts'
@@ -31,7 +31,7 @@ export type HookQuestion = {
 
 export type HookAnswer =
   | { readonly kind: 'answered'; readonly status: number; readonly body: string; readonly json: Json }
-  /** `details` is for the log. `status` and `body` are null and empty when there was no HTTP answer. */
+  /** `details` is for the log, the one of the call too: it can be stored. `status` and `body` are null and empty when there was no HTTP answer. */
   | {
       readonly kind: 'failed'
       readonly details: string
@@ -39,6 +39,9 @@ export type HookAnswer =
       readonly status: number | null
       readonly body: string
     }
+
+/** Characters. */
+export const maxDetails = 500
 
 /** Never throws. */
 export async function askHook({ sender, now, newId }: Deps, question: HookQuestion): Promise<HookAnswer> {
@@ -54,11 +57,15 @@ export async function askHook({ sender, now, newId }: Deps, question: HookQuesti
 /** An empty body of a 2xx is the empty object. */
 function answerOf(result: SendResult): HookAnswer {
   if (result.kind === 'failed') {
-    const details = `${result.reason}: ${result.details}`
+    const details = storableText(`${result.reason}: ${result.details}`, maxDetails)
     return { kind: 'failed', details, timedOut: result.reason === 'timeout', status: null, body: '' }
   }
   const { status, body } = result
-  const failed = (details: string): HookAnswer => ({ kind: 'failed', details, timedOut: false, status, body })
+  const failed = (text: string): HookAnswer => {
+    // It may quote a key of the answer.
+    const details = storableText(text, maxDetails)
+    return { kind: 'failed', details, timedOut: false, status, body }
+  }
   if (status < 200 || status > 299) return failed(`answered with status ${status}`)
   const json = parseJson(body.trim() === '' ? '{}' : body)
   if (json === undefined) return failed('the answer is no JSON')

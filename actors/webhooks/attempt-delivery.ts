@@ -1,6 +1,7 @@
 /** Owns one attempt at one delivery: prepare → send → what it means, with values between them. Writing that down is the recorder's. */
 import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../../model/clock.ts'
+import { storableText } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
 import type { ClaimedDelivery } from '../../store/deliveries.ts'
 import type { AttemptRecord } from '../../store/delivery-verdicts.ts'
@@ -106,16 +107,17 @@ function summaryOf(result: AttemptResult): Pick<AttemptRecord, 'statusCode' | 'e
     case 'unwanted':
       return { statusCode: null, error: 'the subscription is disabled', responseExcerpt: null }
     case 'failed':
-      return { statusCode: null, error: storable(`${result.reason}: ${result.details}`), responseExcerpt: null }
+      return {
+        statusCode: null,
+        error: storableText(`${result.reason}: ${result.details}`, excerptLength),
+        responseExcerpt: null,
+      }
     case 'answered': {
       const error = result.status < 300 ? null : `answered with status ${result.status}`
-      return { statusCode: result.status, error, responseExcerpt: storable(result.body) }
+      return { statusCode: result.status, error, responseExcerpt: storableText(result.body, excerptLength) }
     }
   }
 }
-
-/** Postgres text holds no NUL and no half of a surrogate pair. */
-const storable = (text: string): string => text.replaceAll('\0', '').slice(0, excerptLength).toWellFormed()
 
 function endpointOf(result: AttemptResult, verdict: Verdict): Endpoint {
   if (result.kind === 'unwanted') return null

@@ -5,12 +5,12 @@
 import type { Clock } from '../../model/clock.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
-import { claimDue, giveUpStale, releaseDeliveries, type ClaimedDelivery } from '../../store/deliveries.ts'
+import { claimDue, giveUpStale, releaseDeliveries, staleAtOnce, type ClaimedDelivery } from '../../store/deliveries.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createRounds, type Rounds } from '../rounds.ts'
 import { createAttemptDelivery } from './attempt-delivery.ts'
-import { createLanes, lanesOfUnknown } from './lanes.ts'
+import { createLanes, lanesInAll, lanesOfUnknown } from './lanes.ts'
 import { createAttemptRecorder } from './record-attempts.ts'
 import type { WebhookSender } from './sender.ts'
 
@@ -18,6 +18,8 @@ export type DeliveryLoop = {
   /** Something was committed. Cheap: call it as often as you like. */
   wake(): void
   start(): void
+  /** Resolves when nothing is under way and nothing due is left. For ever, while an endpoint keeps it busy: whoever waits has a limit. */
+  idle(): Promise<void>
   /** Claims no more, gives what is under way `closeGrace` ms, then ends and releases it. Idempotent. */
   close(): Promise<void>
 }
@@ -74,6 +76,13 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
     return more
   }
   const wake = (): void => rounds?.wake()
+  async function idle(): Promise<void> {
+    await rounds?.idle()
+    while (lanes.room() < lanesInAll && !closed) {
+      await lanes.idle()
+      await rounds?.idle()
+    }
+  }
   async function end(): Promise<void> {
     await rounds?.close()
     const cancelGrace = clock.after(closeGrace, () => cut.abort())
@@ -87,6 +96,7 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
 
   return {
     wake,
+    idle,
     start() {
       if (rounds || closed) return
       rounds = createRounds({ clock, log, every: pollEvery, look })
@@ -103,6 +113,8 @@ function createSweep({ sql, clock, log }: Deps): () => Promise<void> {
     if (now - last < sweepEvery) return
     last = now
     const count = await giveUpStale(sql, { before: now - staleAfter, now })
+    // There may be more: the next look goes on.
+    if (count === staleAtOnce) last = Number.NEGATIVE_INFINITY
     if (count > 0) log.warn('stale deliveries given up', { count })
   }
 }

@@ -5,6 +5,7 @@
 import { toIso } from '../../model/clock.ts'
 import type { EndedData, EventType, StatusUpdateData, TranscriptData, WorkerRequestData } from '../../model/events.ts'
 import type { AccountId, NewId } from '../../model/ids.ts'
+import { storableText } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
 import type { SubscriptionTest } from '../../model/webhook.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
@@ -79,7 +80,7 @@ async function testSync(deps: Deps, event: SyntheticEvent, type: SyncType): Prom
   const flaw = flawOfAnswer(type, answer)
   const statusCode = answer.status === null ? {} : { statusCode: answer.status }
   if (flaw === null) return { delivered: true, ...statusCode }
-  const body = answer.body.trim().slice(0, excerptLength)
+  const body = storableText(answer.body.trim(), excerptLength)
   return { delivered: false, ...statusCode, error: body === '' ? flaw : `${flaw}: ${body}` }
 }
 

@@ -2,14 +2,15 @@
  * Owns asking call.worker_request: the first matching subscription, once, before the voice session starts.
  * rest-api-and-webhooks.md, call.worker_request and "Sync rules"; decisions.md, Webhooks.
  */
-import { WorkerRequestAnswer, type WorkerRequestData } from '../../model/events.ts'
+import { parseWorkerRequestAnswer, type WorkerRequestAnswer, type WorkerRequestData } from '../../model/events.ts'
 import type { AccountId, NewId, WorkerId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
+import { storableText } from '../../model/json.ts'
 import { issuesOf } from '../../model/problem.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { findMatching, type MatchingSubscription } from '../../store/subscriptions.ts'
-import { askHook, type HookAnswer } from './ask-hook.ts'
+import { askHook, maxDetails, type HookAnswer } from './ask-hook.ts'
 import type { WebhookSender } from './sender.ts'
 
 export type WorkerRequestOutcome =
@@ -78,8 +79,9 @@ export function openSecret(
 /** A text says what was wrong. All fields are optional. */
 export function workerRequestAnswerOf(answer: HookAnswer): WorkerRequestAnswer | string {
   if (answer.kind === 'failed') return answer.details
-  const parsed = WorkerRequestAnswer.safeParse(answer.json)
+  const parsed = parseWorkerRequestAnswer(answer.json)
   if (parsed.success) return parsed.data
   const issues = issuesOf(parsed.error).slice(0, 5)
-  return `the answer is invalid: ${issues.map(({ path, message }) => `${path} ${message}`).join('; ')}`
+  const details = issues.map(({ path, message }) => `${path} ${message}`).join('; ')
+  return storableText(`the answer is invalid: ${details}`, maxDetails)
 }

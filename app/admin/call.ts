@@ -2,12 +2,12 @@
 import { replay } from '../../actors/call/replay.ts'
 import { Problem } from '../../model/problem.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
-import { idOf, print, required, type Commands } from './command.ts'
+import { idOf, required, type Commands } from './command.ts'
 
 export const callCommands: Commands = {
   replay: {
     usage: 'replay <callId>',
-    async runOn({ sql }, [text]) {
+    async runOn({ sql, print }, [text]) {
       const log = await listCallEvents(sql, idOf(required(text, 'callId'), 'callId'))
       if (log.length === 0) throw new Problem('NOT_FOUND', `there is no call ${text}`)
       const { facts, effects, ignored, differences } = replay(log)

@@ -1,24 +1,29 @@
 /** Owns what a command of `npm run admin` is, and how it reads what it was given. */
-import type { ParseArgsOptionsConfig } from 'node:util'
+import { readFile } from 'node:fs/promises'
 import process from 'node:process'
+import { buffer as readAll } from 'node:stream/consumers'
+import type { ParseArgsOptionsConfig } from 'node:util'
 import type { z } from 'zod'
-import { toId, type Id } from '../../model/ids.ts'
+import { toId, type AccountId, type Id } from '../../model/ids.ts'
 import { flawOf } from '../../model/json.ts'
 import { issuesOf, Problem } from '../../model/problem.ts'
+import { findAccount } from '../../store/accounts.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 
 /** As `parseArgs` gives them. */
 export type Options = Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>
 
-/** The database of the service, and the key of its secrets; the key is read or made when it is asked for. */
+/** The database of the service, the key of its secrets (read or made when it is asked for), and where the answer goes. */
 export type AdminDatabase = {
   readonly sql: Sql
   openBox(): Promise<SecretBox>
+  print(text: string): void
 }
 
 /** Both kinds resolve with the exit code. Words behind the name of the command are `given`. */
 export type Command = {
+  /** Its words in `<>` before the first option are all that it takes. */
   readonly usage: string
   readonly options?: ParseArgsOptionsConfig
 } & (
@@ -42,6 +47,13 @@ export function idOf<Kind extends string>(value: string | undefined, name: strin
   return id
 }
 
+/** Of an account that there is. */
+export async function accountOf(sql: Sql, value: string | undefined): Promise<AccountId> {
+  const id = idOf<'account'>(value, 'accountId')
+  if (!(await findAccount(sql, id))) throw new Problem('NOT_FOUND', `there is no account ${id}`)
+  return id
+}
+
 /** Of an option with `type: 'string'`. */
 export function textOf(options: Options, name: string): string | undefined {
   const value = options[name]
@@ -53,6 +65,32 @@ export function textsOf(options: Options, name: string): string[] | undefined {
   const value = options[name]
   return Array.isArray(value) ? value.map(String) : undefined
 }
+
+/** Of an option with `type: 'string'`: digits and nothing else. */
+export function numberOf(
+  options: Options,
+  name: string,
+  { least, most }: { readonly least: number; readonly most: number },
+): number | undefined {
+  const text = textOf(options, name)
+  if (text === undefined) return undefined
+  const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
+  if (value >= least && value <= most) return value
+  throw new Problem('VALIDATION_FAILED', `--${name} must be a whole number from ${least} to ${most}`)
+}
+
+/** Of a file, or of standard input for `-`. */
+export async function readText(file: string): Promise<string> {
+  try {
+    const bytes = file === '-' ? await readAll(process.stdin) : await readFile(file)
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new Problem('VALIDATION_FAILED', `${file} cannot be read as a text: ${(error as Error).message}`)
+  }
+}
+
+/** Without the end of its line. What stands in a command line, everybody on the machine reads; so secrets come from here. */
+export const readSecret = async (file: string): Promise<string> => (await readText(file)).replace(/\r?\n$/, '')
 
 /** What the API would take, by the same rules. Throws Problem VALIDATION_FAILED. */
 export function checked<Schema extends z.ZodType>(schema: Schema, request: Readonly<Record<string, unknown>>) {

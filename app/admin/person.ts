@@ -2,7 +2,7 @@
 import { PersonRequest } from '../../model/person.ts'
 import { createPerson } from '../../store/persons.ts'
 import { newId } from '../core.ts'
-import { checked, idOf, print, required, textOf, textsOf, type Commands } from './command.ts'
+import { accountOf, checked, required, textOf, textsOf, type Commands } from './command.ts'
 
 export const personCommands: Commands = {
   'person add': {
@@ -19,7 +19,7 @@ export const personCommands: Commands = {
       worker: { type: 'string' },
       tag: { type: 'string', multiple: true },
     },
-    async runOn({ sql }, [account, firstName, lastName], options) {
+    async runOn({ sql, print }, [account, firstName, lastName], options) {
       const request = checked(PersonRequest, {
         type: textOf(options, 'type') ?? 'lead',
         firstName: required(firstName, 'firstName'),
@@ -32,7 +32,7 @@ export const personCommands: Commands = {
         workerId: textOf(options, 'worker'),
         tags: textsOf(options, 'tag'),
       })
-      const person = { accountId: idOf<'account'>(account, 'accountId'), request, newId, now: Date.now() }
+      const person = { accountId: await accountOf(sql, account), request, newId, now: Date.now() }
       print((await createPerson(sql, person)).id)
       return 0
     },

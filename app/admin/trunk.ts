@@ -1,13 +1,21 @@
-/** Owns the commands of trunks. Passwords come from a file or standard input: what stands in a command line, everybody on the machine reads. */
-import { readFile } from 'node:fs/promises'
-import { text as readAll } from 'node:stream/consumers'
-import process from 'node:process'
+/** Owns the commands of trunks. */
 import { Problem } from '../../model/problem.ts'
 import { TrunkRequest } from '../../model/trunk.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { systemClock as clock } from '../clock.ts'
 import { newId } from '../core.ts'
-import { checked, idOf, print, required, textOf, textsOf, type AdminDatabase, type Commands } from './command.ts'
+import {
+  accountOf,
+  checked,
+  idOf,
+  numberOf,
+  readSecret,
+  required,
+  textOf,
+  textsOf,
+  type AdminDatabase,
+  type Commands,
+} from './command.ts'
 
 const one = { type: 'string' } as const
 const several = { type: 'string', multiple: true } as const
@@ -16,10 +24,12 @@ export const trunkCommands: Commands = {
   'trunk list': {
     usage: 'trunk list <accountId>',
     async runOn(database, [account]) {
-      for (const trunk of await (await trunksOf(database)).list(idOf(account, 'accountId'))) {
+      for (const trunk of await (await trunksOf(database)).list(await accountOf(database.sql, account))) {
         const gateways = (trunk.gateways ?? []).map(({ host, port }) => (port === undefined ? host : `${host}:${port}`))
         const state = `${trunk.direction}${trunk.isActive ? '' : ' (off)'}`
-        print(`${trunk.id}  ${state}  ${gateways.join(' ') || '-'}  ${trunk.workerIds.length} workers  ${trunk.name}`)
+        database.print(
+          `${trunk.id}  ${state}  ${gateways.join(' ') || '-'}  ${trunk.workerIds.length} workers  ${trunk.name}`,
+        )
       }
       return 0
     },
@@ -43,31 +53,32 @@ export const trunkCommands: Commands = {
       worker: several,
     },
     async runOn(database, [account, name], options) {
-      const accountId = idOf<'account'>(account, 'accountId')
-      const maxCalls = textOf(options, 'max-calls')
+      const accountId = await accountOf(database.sql, account)
+      const passwordFile = textOf(options, 'password-file')
       const request = checked(TrunkRequest, {
         name: required(name, 'name'),
         gateways: textsOf(options, 'gateway')?.map(gatewayOf),
         direction: textOf(options, 'direction'),
         allowedAddresses: textsOf(options, 'allow'),
         username: textOf(options, 'username'),
-        password: await passwordFrom(textOf(options, 'password-file')),
+        password: passwordFile === undefined ? undefined : await readSecret(passwordFile),
         realm: textOf(options, 'realm'),
         register: options['register'],
         codecs: textsOf(options, 'codec'),
         numberPrefix: textOf(options, 'prefix'),
-        maxConcurrentCalls: maxCalls === undefined ? undefined : Number(maxCalls),
+        maxConcurrentCalls: numberOf(options, 'max-calls', { least: 0, most: 100_000 }),
         workerIds: textsOf(options, 'worker'),
       })
-      print((await (await trunksOf(database)).create(accountId, request)).id)
+      database.print((await (await trunksOf(database)).create(accountId, request)).id)
       return 0
     },
   },
   'trunk remove': {
     usage: 'trunk remove <accountId> <trunkId>',
     async runOn(database, [account, trunk]) {
-      const removed = await (await trunksOf(database)).remove(idOf(account, 'accountId'), idOf(trunk, 'trunkId'))
-      print(removed ? 'removed' : 'the account has no such trunk')
+      const accountId = await accountOf(database.sql, account)
+      const removed = await (await trunksOf(database)).remove(accountId, idOf(trunk, 'trunkId'))
+      database.print(removed ? 'removed' : 'the account has no such trunk')
       return removed ? 0 : 1
     },
   },
@@ -80,11 +91,4 @@ function gatewayOf(text: string) {
   const [, host, port, transport] = /^(\[[^\]]+\]|[^:;]+)(?::(\d+))?(?:;transport=(\w+))?$/.exec(text) ?? []
   if (host === undefined) throw new Problem('VALIDATION_FAILED', `--gateway ${text} must be like sip.example.com:5060`)
   return { host, ...(port !== undefined && { port: Number(port) }), ...(transport !== undefined && { transport }) }
-}
-
-/** Without the end of its line. */
-async function passwordFrom(file: string | undefined): Promise<string | undefined> {
-  if (file === undefined) return undefined
-  const text = file === '-' ? await readAll(process.stdin) : await readFile(file, 'utf8')
-  return text.replace(/\r?\n$/, '')
 }

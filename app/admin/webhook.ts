@@ -10,14 +10,15 @@ import { arrivalJsonOf, arrivalTextOf } from '../webhook-kit/arrival.ts'
 import { doctorReportOf } from '../webhook-kit/doctor-report.ts'
 import { examine } from '../webhook-kit/doctor.ts'
 import { listenForWebhooks, type ListenOptions } from '../webhook-kit/listen.ts'
-import { print, required, textOf, textsOf, type Commands, type Options } from './command.ts'
+import { numberOf, print, readSecret, required, textOf, textsOf, type Commands, type Options } from './command.ts'
 
 export const webhookCommands: Commands = {
   'webhook listen': {
     usage:
-      'webhook listen [--secret whsec_…] [--port 4000] [--host 127.0.0.1] [--answer <JSON>] [--status 200] [--json]',
+      'webhook listen [--secret-file <file, - for standard input> | --secret whsec_…] [--port 4000] [--host 127.0.0.1] [--answer <JSON>] [--status 200] [--json]',
     options: {
       secret: { type: 'string' },
+      'secret-file': { type: 'string' },
       port: { type: 'string' },
       host: { type: 'string' },
       answer: { type: 'string' },
@@ -28,9 +29,10 @@ export const webhookCommands: Commands = {
   },
   'webhook doctor': {
     usage:
-      "webhook doctor <url> --secret whsec_… [--only <check or group>,…] [--timeout <ms>] [--header 'Name: value']… [--json]",
+      "webhook doctor <url> --secret-file <file, - for standard input> | --secret whsec_… [--only <check or group>,…] [--timeout <ms>] [--header 'Name: value']… [--json]",
     options: {
       secret: { type: 'string' },
+      'secret-file': { type: 'string' },
       only: { type: 'string' },
       timeout: { type: 'string' },
       header: { type: 'string', multiple: true },
@@ -41,7 +43,7 @@ export const webhookCommands: Commands = {
 }
 
 async function listen(options: Options): Promise<number> {
-  const secret = textOf(options, 'secret') ?? null
+  const secret = (await secretOf(options)) ?? null
   const inJson = options['json'] === true
   const receiver = await openListener({
     host: textOf(options, 'host') ?? '127.0.0.1',
@@ -87,12 +89,12 @@ function untilEnded(): Promise<void> {
 async function examineReceiver(target: string, options: Options): Promise<number> {
   const examination = await examine({
     url: targetOf(target),
-    secret: required(textOf(options, 'secret'), '--secret'),
+    secret: required(await secretOf(options), '--secret-file'),
     only:
       textOf(options, 'only')
         ?.split(',')
         .map((name) => name.trim()) ?? null,
-    timeout: numberOf(options, 'timeout', { least: 1, most: maxHookTimeout }),
+    timeout: numberOf(options, 'timeout', { least: 1, most: maxHookTimeout }) ?? null,
     headers: headersOf(textsOf(options, 'header') ?? []),
     clock: systemClock,
     newId,
@@ -108,12 +110,9 @@ function targetOf(text: string): URL {
   return url
 }
 
-function numberOf(options: Options, name: string, { least, most }: { least: number; most: number }): number | null {
-  const text = textOf(options, name)
-  if (text === undefined) return null
-  const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
-  if (value >= least && value <= most) return value
-  throw wrong(`--${name} must be a whole number from ${least} to ${most}`)
+function secretOf(options: Options): Promise<string> | string | undefined {
+  const file = textOf(options, 'secret-file')
+  return file === undefined ? textOf(options, 'secret') : readSecret(file)
 }
 
 function answerOf(text: string | undefined): JsonObject | null {

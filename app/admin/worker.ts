@@ -1,18 +1,18 @@
 /** Owns the commands of workers and their scripts. */
-import { readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { flawOf } from '../../model/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { WorkerRequest } from '../../model/worker-resource.ts'
 import { createDocument, scriptTagOf } from '../../store/documents.ts'
 import { createWorker, findWorker, listWorkers } from '../../store/workers.ts'
 import { newId } from '../core.ts'
-import { checked, idOf, print, required, textOf, type Commands } from './command.ts'
+import { accountOf, checked, idOf, readText, required, textOf, type Commands } from './command.ts'
 
 export const workerCommands: Commands = {
   'worker list': {
     usage: 'worker list <accountId>',
-    async runOn({ sql }, [account]) {
-      for (const { id, language, name } of await listWorkers(sql, idOf(account, 'accountId')))
+    async runOn({ sql, print }, [account]) {
+      for (const { id, language, name } of await listWorkers(sql, await accountOf(sql, account)))
         print(`${id}  ${language}  ${name}`)
       return 0
     },
@@ -20,14 +20,14 @@ export const workerCommands: Commands = {
   'worker create': {
     usage: 'worker create <accountId> <name> [--language en] [--inbound <number>] [--outbound <number>]',
     options: { language: { type: 'string' }, inbound: { type: 'string' }, outbound: { type: 'string' } },
-    async runOn({ sql }, [account, name], options) {
+    async runOn({ sql, print }, [account, name], options) {
       const request = checked(WorkerRequest, {
         name: required(name, 'name'),
         language: textOf(options, 'language') ?? 'en',
         inboundPhoneNumber: textOf(options, 'inbound'),
         outboundPhoneNumber: textOf(options, 'outbound'),
       })
-      const worker = { ...request, accountId: idOf<'account'>(account, 'accountId'), newId, now: Date.now() }
+      const worker = { ...request, accountId: await accountOf(sql, account), newId, now: Date.now() }
       print((await createWorker(sql, worker)).id)
       return 0
     },
@@ -35,16 +35,19 @@ export const workerCommands: Commands = {
   'script add': {
     usage: 'script add <accountId> <workerId> <file> [--direction inbound|outbound]',
     options: { direction: { type: 'string' } },
-    async runOn({ sql }, [account, worker, given], options) {
+    async runOn({ sql, print }, [account, worker, given], options) {
       const direction = textOf(options, 'direction') ?? 'inbound'
       if (direction !== 'inbound' && direction !== 'outbound')
         throw new Problem('VALIDATION_FAILED', '--direction must be inbound or outbound')
-      const [accountId, workerId] = [idOf<'account'>(account, 'accountId'), idOf<'worker'>(worker, 'workerId')]
+      const [accountId, workerId] = [await accountOf(sql, account), idOf<'worker'>(worker, 'workerId')]
       const file = required(given, 'file')
       if (!(await findWorker(sql, accountId, workerId)))
         throw new Problem('NOT_FOUND', 'the account has no such worker')
       const fileName = path.basename(file)
-      const script = { accountId, title: fileName, fileName, content: await readFile(file, 'utf8') }
+      const content = await readText(file)
+      if (content.trim() === '' || flawOf(content))
+        throw new Problem('VALIDATION_FAILED', `${file} is not a script: it is empty or holds U+0000`)
+      const script = { accountId, title: fileName, fileName, content }
       const links = { status: 'completed', workerIds: [workerId], tagKeys: [scriptTagOf(direction)] } as const
       print(await createDocument(sql, { ...script, ...links, newId, now: Date.now() }))
       return 0

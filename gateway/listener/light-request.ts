@@ -3,6 +3,7 @@
  * who takes them for one; a real one is made for the rest. `new Request(light)` is the one thing that does not work: `light.clone()` does.
  */
 import { createLightHeaders } from '../../model/light-headers.ts'
+import { standInFor } from '../../model/stand-in.ts'
 
 const own = Symbol('light request')
 
@@ -15,8 +16,7 @@ type State = {
 }
 type Light = { readonly [own]: State }
 
-export type BodilessHead = Pick<State, 'method' | 'signal'> & {
-  readonly url: string
+export type BodilessHead = Pick<State, 'method' | 'url' | 'signal'> & {
   readonly headers: Iterable<readonly [name: string, value: string]>
 }
 
@@ -29,10 +29,14 @@ export function createLightRequest({ method, url, headers, signal }: BodilessHea
   return request as unknown as Request
 }
 
+const stateOf = (light: object): State => (light as Light)[own]
+
 const copyOf = ({ [own]: { method, url, headers, signal } }: Light): Request =>
   new Request(url, { method, headers: [...headers], signal })
 
-const members: object = {
+const realOf = (light: Light): Request => (light[own].real ??= copyOf(light))
+
+const members = {
   get method() {
     return stateOf(this).method
   },
@@ -45,55 +49,9 @@ const members: object = {
   get signal() {
     return stateOf(this).signal
   },
-  clone(this: Light) {
+  clone(this: Light): Request {
     return copyOf(this)
   },
 }
 
-const attributes = [
-  'body',
-  'bodyUsed',
-  'cache',
-  'credentials',
-  'destination',
-  'duplex',
-  'integrity',
-  'keepalive',
-  'mode',
-  'redirect',
-  'referrer',
-  'referrerPolicy',
-] as const
-const methods = ['arrayBuffer', 'blob', 'bytes', 'formData', 'json', 'text'] as const
-
-const stateOf = (light: object): State => (light as Light)[own]
-
-function realOf(light: object): Request {
-  const state = stateOf(light)
-  return (state.real ??= copyOf(light as Light))
-}
-
-/** Below the real prototype, so that `instanceof` says what a caller expects. */
-const shape: object = Object.create(Request.prototype, {
-  ...Object.getOwnPropertyDescriptors(members),
-  ...Object.fromEntries(
-    attributes.map((name) => [
-      name,
-      {
-        get(this: object): unknown {
-          return realOf(this)[name as keyof Request]
-        },
-      },
-    ]),
-  ),
-  ...Object.fromEntries(
-    methods.map((name) => [
-      name,
-      {
-        value(this: object): unknown {
-          return realOf(this)[name]()
-        },
-      },
-    ]),
-  ),
-}) as object
+const shape = standInFor(Request.prototype, realOf, members)

@@ -4,6 +4,7 @@ import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Listener, ListenerOptions, RequestInfo } from '../../model/listener.ts'
+import { lingerTimeout, type Limits } from './limits.ts'
 import { createNodeUpgrades } from './node-upgrades.ts'
 import { nodeWire } from './node-wire.ts'
 import { readBody } from './read-body.ts'
@@ -14,13 +15,12 @@ import type { RequestHead } from './to-request.ts'
 
 /** Longer than a proxy in front keeps its connections, so that it is the proxy who lets go. */
 const keepAliveTimeout = 75_000
-/** What a client that sent too much may go on sending, so that it reads the answer instead of a reset. */
-const lingerTimeout = 1_000
 
-export async function listenOnNode(options: ListenerOptions, pingInterval: number): Promise<Listener> {
+export async function listenOnNode(options: ListenerOptions, limits: Limits): Promise<Listener> {
   const server = createServer(options)
+  server.maxConnections = limits.maxConnections
   const running = createRunningRequests()
-  const upgrades = createNodeUpgrades(options, pingInterval)
+  const upgrades = createNodeUpgrades(options, limits.pingInterval)
   let closing: Promise<void> | null = null
 
   const onRequest = (incoming: http.IncomingMessage, outgoing: http.ServerResponse): void => {
@@ -49,9 +49,6 @@ export async function listenOnNode(options: ListenerOptions, pingInterval: numbe
   return { driver: 'node', port, close: (graceMs) => (closing ??= shut(graceMs)) }
 }
 
-/** Below what a process may have open by default, so that calls, recordings and the database keep theirs. */
-const maxConnections = 10_000
-
 function createServer(options: ListenerOptions): http.Server {
   const settings: http.ServerOptions = {
     requestTimeout: options.requestTimeout,
@@ -63,11 +60,9 @@ function createServer(options: ListenerOptions): http.Server {
     shouldUpgradeCallback: (incoming) =>
       Object.hasOwn(options.sockets, pathOf(incoming.url ?? '')) && isHandshake(headOf(incoming, options)),
   }
-  const server = options.tls
+  return options.tls
     ? https.createServer({ ...settings, ...options.tls, handshakeTimeout: options.requestTimeout })
     : http.createServer(settings)
-  server.maxConnections = maxConnections
-  return server
 }
 
 function bound(server: http.Server, { host, port }: ListenerOptions): Promise<void> {

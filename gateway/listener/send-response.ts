@@ -33,23 +33,29 @@ export async function sendResponse(response: Response, wire: ResponseWire, isHea
   const text = readyTextOf(response)
   if (text !== null) return wire.whole({ ...head, length: Buffer.byteLength(text) }, text)
   if (!response.body) return wire.whole({ ...head, length: 0 }, null)
-  const reader: Reader = response.body.getReader()
-  const stop = (): void => void reader.cancel().catch(ignore)
-  wire.closed.addEventListener('abort', stop, { once: true })
   try {
-    await sendBody(head, reader, wire)
+    await sendBody(head, response.body.getReader(), wire)
   } catch {
-    // The source of the body broke; its owner knows, and the client learns it by the missing end.
+    // The source of the body broke, or was read before; its owner knows, and the client learns it by the missing end.
     wire.cut()
-  } finally {
-    wire.closed.removeEventListener('abort', stop)
-    stop()
   }
 }
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 
 async function sendBody(head: ResponseHead, reader: Reader, wire: ResponseWire): Promise<void> {
+  const stop = (): void => void reader.cancel().catch(ignore)
+  wire.closed.addEventListener('abort', stop, { once: true })
+  try {
+    // A client that left while the application was thinking is not told of again.
+    if (!wire.closed.aborted) await sendPieces(head, reader, wire)
+  } finally {
+    wire.closed.removeEventListener('abort', stop)
+    stop()
+  }
+}
+
+async function sendPieces(head: ResponseHead, reader: Reader, wire: ResponseWire): Promise<void> {
   const first = await reader.read()
   if (first.done) return wire.whole({ ...head, length: 0 }, new Uint8Array(0))
   const second = reader.read()

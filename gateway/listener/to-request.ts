@@ -38,9 +38,15 @@ export const pathOf = (target: string): string => target.split('?', 1)[0] ?? tar
 function urlOf(head: RequestHead): string {
   const scheme = head.secure ? 'https' : 'http'
   if (!head.target.startsWith('/') && /^https?:\/\//i.test(head.target)) return head.target
-  const host = headerOf(head, 'host') ?? ''
+  const host = hostOf(head)
   if (!/^[\w.-]+(?::\d+)?$|^\[[\da-f:.]+\](?::\d+)?$/i.test(host)) throw new TypeError('not a host')
   return `${scheme}://${host}${head.target.startsWith('/') ? '' : '/'}${head.target}`
+}
+
+/** Two of them are none (RFC 9112 §3.2). */
+function hostOf({ headers }: RequestHead): string {
+  const hosts = headers.filter(([name]) => name.length === 4 && name.toLowerCase() === 'host')
+  return hosts.length === 1 ? (hosts[0]?.[1] ?? '') : ''
 }
 
 /** A peer of a dual-stack socket reads as the IPv4 address it is. */

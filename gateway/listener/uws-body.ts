@@ -1,12 +1,9 @@
 /** Owns how the uWebSockets.js driver takes in a request's body: whole and bounded, before the application is asked. */
 import type { HttpResponse } from 'uWebSockets.js'
 import type { ListenerOptions } from '../../model/listener.ts'
+import { lingerTimeout } from './limits.ts'
 import type { Body } from './read-body.ts'
-
-type Announced = { readonly declared: number; readonly chunked: boolean }
-
-/** What a client that sends too much may go on sending, so that it reads the answer instead of a reset. */
-const lingerTimeout = 1_000
+import type { Announced } from './uws-request.ts'
 
 /** Called in the same turn as the request arrived. */
 export function readUwsBody(

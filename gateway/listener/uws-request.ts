@@ -12,6 +12,25 @@ export function headOf(req: HttpRequest, { tls }: ListenerOptions): RequestHead 
   return { method: req.getCaseSensitiveMethod(), target, secure: tls !== null, headers }
 }
 
+/** How long the body says that it is. */
+export type Announced = { readonly declared: number; readonly chunked: boolean }
+
+/**
+ * Null when it says so more than once, which the library lets pass: then nobody can tell where this request ends and the next one begins
+ * (RFC 9112 §6.3).
+ */
+export function announcedOf({ headers }: RequestHead): Announced | null {
+  let declared: number | null = null
+  let chunked = false
+  for (const [name, value] of headers) {
+    chunked ||= name === 'transfer-encoding'
+    if (name !== 'content-length') continue
+    if (declared !== null) return null
+    declared = Number(value)
+  }
+  return { declared: declared ?? 0, chunked }
+}
+
 export const infoOf = (res: HttpResponse): RequestInfo => ({
   remoteAddress: plainAddress(Buffer.from(res.getRemoteAddressAsText()).toString()),
 })

@@ -18,6 +18,8 @@ type Deps = {
   readonly running: ReturnType<typeof createRunningRequests>
   /** The way of a request that asks for no upgrade we know. */
   readonly serve: (res: HttpResponse, head: RequestHead) => void
+  /** One of these has gone. */
+  readonly socketClosed: () => void
 }
 
 /** The library cuts a frame over its own limit without a close frame. Ours is lower and has one; past this many times ours, it is cut. */
@@ -26,7 +28,10 @@ const hardLimit = 4
 export const uwsSocketsOf = (deps: Deps): [string, WebSocketBehavior<Attached>][] =>
   Object.entries(deps.options.sockets).map(([path, route]) => [path, behaviorOf(route, deps)])
 
-function behaviorOf(route: SocketRoute, { options, hub, running, serve }: Deps): WebSocketBehavior<Attached> {
+function behaviorOf(
+  route: SocketRoute,
+  { options, hub, running, serve, socketClosed }: Deps,
+): WebSocketBehavior<Attached> {
   return {
     // Ours are the hub's: limits, pings and idle sockets.
     maxPayloadLength: route.maxFrameBytes * hardLimit,
@@ -52,6 +57,7 @@ function behaviorOf(route: SocketRoute, { options, hub, running, serve }: Deps):
     close(ws, code, message) {
       const attached = ws.getUserData()
       attached.gone = true
+      socketClosed()
       const oversized = code === 1006 && Buffer.from(message).toString().startsWith('Received too big message')
       attached.events?.gone(oversized ? 1009 : code)
     },

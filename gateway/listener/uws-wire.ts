@@ -75,8 +75,11 @@ function touch(wire: Wire, action: () => void): void {
 
 function writeHead(res: HttpResponse, { status, headers }: ResponseHead): void {
   res.writeStatus(`${status} ${STATUS_CODES[status] ?? 'Unknown'}`)
-  for (const [name, value] of headers) res.writeHeader(name, value)
+  // A header is Latin-1 (as `Headers` has it), a text is written as UTF-8: only ASCII is the same in both.
+  for (const [name, value] of headers) res.writeHeader(name, ascii.test(value) ? value : Buffer.from(value, 'latin1'))
 }
+
+const ascii = /^[\t -~]*$/
 
 const woken = (wire: Wire): Promise<void> => new Promise((resolve) => (wire.wake = resolve))
 

@@ -36,6 +36,7 @@ create table persons (
 );
 create unique index persons_external_id on persons (account_id, external_id);
 create index on persons (account_id, phone_number);
+create index on persons (account_id, lower(email));
 create index on persons (worker_id);
 
 -- Ways to the telephone network. `config` is what model/trunk.ts calls TrunkSettings; the password is encrypted and apart from it.
@@ -72,6 +73,14 @@ create index calls_waiting on calls (account_id, worker_id, (coalesce(scheduled_
 create index calls_running on calls (account_id, worker_id)
   where outcome is null and (transport = 'webrtc' or direction = 'inbound' or slot_granted_at is not null);
 
+-- Lists of calls, newest first: of an account, of those in one state, of one worker. A dashboard that asks who is in progress
+-- must not read everything that is over.
+drop index calls_account_id_created_at_idx;
+create index calls_newest on calls (account_id, created_at desc, id desc);
+create index calls_by_progress on calls (account_id, progress, created_at desc, id desc);
+drop index calls_account_id_worker_id_idx;
+create index calls_of_worker on calls (account_id, worker_id, created_at desc, id desc);
+
 -- Whose calls lose their link when the person is deleted.
 create index calls_person on calls (account_id, person_id) where person_id is not null;
 
@@ -105,6 +114,8 @@ create table delivery_attempts (
   primary key (delivery_id, attempt)
 );
 create index deliveries_of_subscription on deliveries (subscription_id, id);
+-- What may be sent again is rare, and looked for.
+create index deliveries_exhausted on deliveries (subscription_id, id) where status = 'exhausted';
 -- What the log tells better.
 alter table deliveries drop column last_status_code, drop column last_error;
 -- Claims go from subscription to subscription.
@@ -112,3 +123,8 @@ drop index deliveries_due;
 create index deliveries_due on deliveries (subscription_id, run_at, seq) where status = 'pending';
 -- For forgetting them.
 create index deliveries_finished on deliveries (created_at) where status <> 'pending';
+
+-- Dial times are claimed after all other jobs: each kind in the order of its times.
+drop index jobs_run_at_idx;
+create index jobs_due on jobs (run_at, id) where kind <> 'dial_time';
+create index jobs_dial_time on jobs (run_at, id) where kind = 'dial_time';

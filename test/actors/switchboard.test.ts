@@ -24,6 +24,10 @@ async function beginCall(shared: Shared, node: CallNode, request: Partial<WebCal
   return { ...tenant, ...created, leg, browser }
 }
 
+/** The lease of a node that stopped renewing it has run out; the database's clock measures it. */
+const expireLease = ({ sql }: Shared, { nodeId }: CallNode) =>
+  sql`update nodes set lease_until = now() - interval '1 s' where id = ${nodeId}`
+
 test('a web call lives in the database from its creation to its end, and its log replays', async (t) => {
   const shared = await openShared(t)
   const node = await openCallNode(shared)
@@ -105,6 +109,7 @@ test('a call that the former actor left before it heard of the media is found co
   const dying = await openCallNode(shared)
   const call = await beginCall(shared, dying)
   await dying.admission.admit(call.token, null)
+  await expireLease(shared, dying)
   const heir = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
   t.teardown(() => heir.close())
   await call.browser.until(status('in_progress'))
@@ -158,7 +163,12 @@ test('the answer of call.worker_request changes the call: config, instructions, 
   }
   const node = await openCallNode(shared, async () => ({
     kind: 'answered',
-    answer: { config: { voiceId: 'slt' }, instructions: 'Be brief.', metadata: { from: 'hook' }, tools: [tool] },
+    answer: {
+      config: { voiceId: 'slt', language: 'de-AT' },
+      instructions: 'Be brief.',
+      metadata: { from: 'hook' },
+      tools: [tool],
+    },
   }))
   t.teardown(() => node.close())
   const call = await beginCall(shared, node, { metadata: { from: 'creation' }, voiceId: 'rms' })
@@ -169,7 +179,7 @@ test('the answer of call.worker_request changes the call: config, instructions, 
   t.match(node.asked, [
     { callId: call.callId, direction: 'inbound', transport: 'webrtc', metadata: { from: 'creation' } },
   ])
-  t.match(node.engine.configs, [{ instructions: 'Be brief.', worker: { voiceId: 'slt' } }])
+  t.match(node.engine.configs, [{ instructions: 'Be brief.', language: 'de-AT', worker: { voiceId: 'slt' } }])
   const [row] = await shared.sql<{ metadata: unknown; externalTools: { signingSecret: string }[] }[]>`
     select metadata, external_tools from calls where id = ${call.callId}`
   t.same(row?.metadata, { from: 'hook' })
@@ -190,8 +200,9 @@ test('a node that died loses its calls to another, which goes on with the conver
   dying.engine.emit({ type: 'user_text', text: 'yes', isFinal: true, confidence: 1, from: 0, to: 500 })
   await call.browser.until((message) => message.type === 'transcript' && message.isFinal)
 
-  // The node hangs for longer than its lease: its clock stands still while the other node's goes on.
+  // The node hangs for longer than its lease.
   const elsewhere = createHandClock(shared.clock.now() + 60_000)
+  await expireLease(shared, dying)
   const heir = await openCallNode({ ...shared, clock: elsewhere })
   t.teardown(() => heir.close())
   while (heir.engine.configs.length === 0) await shared.bus.flush()
@@ -223,6 +234,7 @@ test('a call whose leg went down with its process ends when it is taken over', a
   call.leg.event({ type: 'connected', providerStatus: 'connected' })
   await call.browser.until(status('in_progress'))
   call.leg.close()
+  await expireLease(shared, dying)
   const heir = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
   t.teardown(() => heir.close())
   await call.browser.until(status('completed'))

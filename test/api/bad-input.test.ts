@@ -1,7 +1,8 @@
 /** decisions.md, Errors: whatever is wrong with a request is a 400 that names the place. Generated from the OpenAPI document. */
 import { test } from 'tap'
+import type { Issue } from '../../model/problem.ts'
 import { sampleOf, type Operation } from './operations.ts'
-import { newId } from './seeded-api.ts'
+import { newId, openSeededApi } from './seeded-api.ts'
 import { goodRequestOf, openWholeApi, pathOf } from './whole-api.ts'
 import { referencesOf, withValue, wrongBodiesOf } from './wrong-bodies.ts'
 
@@ -110,4 +111,95 @@ test('what is wrong in a query or a header', async (t) => {
       t.equal(await calls(), before)
     }
   })
+})
+
+test('JSON that is made to cost much', async (t) => {
+  const { ask, own } = await openSeededApi(t)
+  const account = `/v1/accounts/${own.id}`
+  const room = 1024 * 1024 - 200
+  const listOf = (item: string): string =>
+    `[${Array<string>(Math.floor(room / (item.length + 1)))
+      .fill(item)
+      .join(',')}]`
+  const create = (metadata: string) =>
+    ask(`${account}/web-calls`, {
+      method: 'POST',
+      body: `{"workerId":"${own.worker.id}","metadata":{"a":${metadata}}}`,
+    })
+  /** Nothing bounds a tool's schema but the body it comes in. */
+  const createWithTool = (properties: string) => {
+    const tool = `{"name":"x","deliveryUrl":"https://tools.example","signingSecret":"s","inputSchema":{"type":"object","properties":{"a":${properties}}}}`
+    return ask(`${account}/web-calls`, {
+      method: 'POST',
+      body: `{"workerId":"${own.worker.id}","externalTools":[${tool}]}`,
+    })
+  }
+
+  await t.test('is refused with its place when it is more than a call can keep', async (t) => {
+    const nested = (item: string): string => `${'['.repeat(40)}${item}${']'.repeat(40)}`
+    for (const [metadata, path] of [
+      [listOf('1e400'), /^metadata\.a\.0$/],
+      [listOf(nested('1e400')), /^metadata\.a(\.0)+$/],
+      // Postgres would write each with all of its digits, at every step of the call.
+      [listOf('1e308'), /^metadata\.a\.\d+$/],
+      [listOf('5e-324'), /^metadata\.a\.\d+$/],
+    ] as const) {
+      const answer = await create(metadata)
+      t.match([answer.status, answer.json.type, answer.json.issues.length], [400, 'VALIDATION_FAILED', 1])
+      t.match(answer.json.issues[0].path, path)
+    }
+  })
+
+  await t.test('metadata of over 64 KiB is refused by its name', async (t) => {
+    const answer = await create(listOf('1'))
+    t.match([answer.status, answer.json.issues], [400, [{ path: 'metadata' }]])
+    t.equal((await create(`"${'x'.repeat(65_000)}"`)).status, 200)
+  })
+
+  await t.test('and taken in little time when it is not', async (t) => {
+    const start = process.cpuUsage()
+    for (const metadata of [listOf('1'), listOf('[]'), listOf('{}'), listOf(`${'['.repeat(55)}${']'.repeat(55)}`)])
+      t.equal((await createWithTool(metadata)).status, 200)
+    t.equal((await create('[1e308,-1e-308,0,-0,1e21,0.1,9007199254740993]')).status, 200)
+    const { user } = process.cpuUsage(start)
+    t.ok(user < 8_000_000, `${Math.round(user / 1000)} ms of CPU`)
+  })
+})
+
+test('text that would end a line of SIP', async (t) => {
+  const { ask, own } = await openSeededApi(t)
+  const account = `/v1/accounts/${own.id}`
+  const pathsOf = async (path: string, json: unknown) =>
+    ((await ask(`${account}/${path}`, { method: 'POST', json })).json.issues ?? []).map((issue: Issue) => issue.path)
+  const evil = 'a\r\nContact: <sip:evil.example>'
+  const trunk = { name: 'Carrier', gateways: [{ host: 'sip.example.com' }] }
+  t.same(await pathsOf('trunks', { ...trunk, username: evil, realm: evil }), ['username', 'realm'])
+  for (const host of [
+    evil,
+    'a b',
+    'a;transport=tcp',
+    'user@host',
+    'a:b]c[',
+    'host:5060',
+    '',
+    '.',
+    'a..b',
+    '[::1',
+    '::1]',
+  ])
+    t.same(await pathsOf('trunks', { ...trunk, gateways: [{ host }] }), ['gateways.0.host'], host)
+  for (const host of [
+    'localhost',
+    '_sip._udp.example.com',
+    'example.com.',
+    '192.0.2.1',
+    '2001:db8::1',
+    '[2001:db8::1]',
+  ])
+    t.same(await pathsOf('trunks', { ...trunk, gateways: [{ host }] }), [], host)
+  const config = { serviceDownRedirectNumber: '+49\r\nContact: x' }
+  t.same(await pathsOf('workers', { name: 'x', language: 'en', config }), ['config.serviceDownRedirectNumber'])
+  const call = { workerId: own.worker.id, customer: { type: 'lead', phoneNumber: evil } }
+  t.same(await pathsOf('phone-calls', call), ['customer.phoneNumber'])
+  t.same(await pathsOf('web-calls', call), ['customer.phoneNumber'])
 })

@@ -32,6 +32,19 @@ test('placing and ending a call', async (t) => {
     t.same(row, { context: 'Likes tea.', scripts: 1 })
   })
 
+  await t.test('a dial time is any ISO 8601 time with a time zone; no script named means all of them', async (t) => {
+    for (const scheduledAt of ['2026-01-02T13:00+01', '2026-01-02T13:00:00+0100', '2026-01-02T12:00Z', tomorrow]) {
+      const answer = await post(calls, { workerId, scheduledAt, callScriptFileNames: [] })
+      t.match(answer.json, { status: 'scheduled', scheduledAt: tomorrow }, scheduledAt)
+    }
+    const wrong = ['2026-01-02T12:00:00', '2026-01-02', 'tomorrow', '2026-02-30T12:00:00Z', '2026-01-02T25:00:00Z', '']
+    for (const scheduledAt of wrong) {
+      const { json } = await post(calls, { workerId, scheduledAt })
+      t.match(json, { type: 'VALIDATION_FAILED', issues: [{ path: 'scheduledAt', message: /time/ }] }, scheduledAt)
+      t.equal(json.issues.length, 1)
+    }
+  })
+
   await t.test('what the account lacks is a 400 with its type', async (t) => {
     await sql`update trunks set is_active = false where account_id = ${id('accountId', own.ids)}`
     t.match((await post(calls, { workerId })).json, { statusCode: 400, type: 'TELEPHONY_INTEGRATION_NOT_SETUP' })
@@ -186,6 +199,28 @@ test('the tools of a worker', async (t) => {
 test('subscriptions and their deliveries', async (t) => {
   const { ask, own, sql } = await openWholeApi(t)
   const path = `/v1/accounts/${id('accountId', own.ids)}/webhook-subscriptions/${id('subscriptionId', own.ids)}`
+
+  await t.test(
+    'a worker may be named in any case of its letters, a timeout be any number of milliseconds',
+    async (t) => {
+      const json = { eventType: '*', url: 'https://hooks.example', timeoutMs: 1500.4 }
+      const workerId = id('workerId', own.ids)
+      const target = path.slice(0, path.lastIndexOf('/'))
+      const answer = await ask(target, { method: 'POST', json: { ...json, workerId: workerId.toUpperCase() } })
+      t.match({ status: answer.status, ...answer.json }, { status: 200, workerId, timeoutMs: 1500 })
+    },
+  )
+
+  await t.test('an account has 500 of them at most', async (t) => {
+    const accountId = id('accountId', own.ids)
+    await sql`
+      insert into webhook_subscriptions (id, account_id, event_type, url, signing_secret, timeout_ms, enabled)
+      select 'full-' || n, ${accountId}, '*', 'https://hooks.example', '', 1000, false from generate_series(1, 500) n`
+    const json = { eventType: '*', url: 'https://hooks.example' }
+    const answer = await ask(path.slice(0, path.lastIndexOf('/')), { method: 'POST', json })
+    t.match({ status: answer.status, ...answer.json }, { status: 409, type: 'CONFLICT', details: /500/ })
+    await sql`delete from webhook_subscriptions where id like 'full-%'`
+  })
 
   await t.test('a change is told by every later answer, without the secret', async (t) => {
     const before = (await ask(path)).json

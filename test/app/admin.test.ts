@@ -1,9 +1,14 @@
-/** `npm run admin` as an operator has it: a process of its own beside a running database. */
+/**
+ * `npm run admin` as an operator has it. A process of its own proves how it begins, reads standard input and ends; what the commands do is
+ * proved in this one, because a process costs a second.
+ */
 import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
+import { explanationOf, runCommand } from '../../app/admin/run-command.ts'
+import type { AdminDatabase } from '../../app/admin/command.ts'
 import { findAccountByKey, listApiKeys } from '../../store/api-keys.ts'
 import { findCallScript } from '../../store/documents.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
@@ -27,39 +32,70 @@ function createAdmin(cwd: string, env: Record<string, string>) {
     })
 }
 
-test('without a command, or with one that is none, all of them are listed; no database is opened', async (t) => {
+/** The same in this process; nothing to read on standard input. */
+function createInnerAdmin(database: Omit<AdminDatabase, 'print'>) {
+  return async (args: readonly string[]): Promise<Ended> => {
+    const lines: string[] = []
+    const print = (text: string): void => void lines.push(text)
+    const ended = (code: number, err: string): Ended => ({ code, out: lines.join('\n'), err })
+    try {
+      return ended(await runCommand(args, { print, onDatabase: (use) => use({ ...database, print }) }), '')
+    } catch (error) {
+      return ended(1, explanationOf(error))
+    }
+  }
+}
+
+const noDatabase = {
+  get sql(): never {
+    throw new Error('a database was opened')
+  },
+  openBox: () => Promise.reject(new Error('the key was read')),
+}
+
+test('as a process: commands are listed without a database, and what fails says so and ends with 1', async (t) => {
   const folder = await createFolder(t)
   // Whoever opened a database would fail here.
   await writeFile(path.join(folder, 'file'), '')
   const admin = createAdmin(folder, { DATA_DIR: path.join(folder, 'file') })
-  const [bare, unknown, half, inherited] = await Promise.all(
-    [[], ['make', 'coffee'], ['trunk'], ['constructor']].map((args) => admin(args)),
-  )
-  t.match(bare, { code: 2, err: '' })
-  for (const command of [
-    'replay',
-    'account create',
-    'key revoke',
-    'worker list',
-    'script add',
-    'trunk add',
-    'person add',
+  const [bare, option, database] = await Promise.all([
+    admin([]),
+    admin(['key', 'create', newId(), 'x', '--colour', 'red']),
+    admin(['account', 'list']),
   ])
-    t.match(bare?.out, `\n  ${command} `)
-  for (const ended of [unknown, half, inherited]) t.same(ended, bare)
-  const option = await admin(['key', 'create', newId(), 'x', '--colour', 'red'])
-  t.match(option, { code: 1, err: /^Unknown option '--colour'/ })
+  t.match(bare, { code: 2, err: '', out: /^usage: npm run admin/ })
+  t.match(option, { code: 1, out: '', err: /^Unknown option '--colour'/ })
   t.notMatch(option.err, /\n/, 'no stack')
-  t.match(await admin(['account', 'list']), { code: 1 }, 'and this one does open it')
+  t.match(database, { code: 1, out: '' }, 'and this one does open it')
+})
+
+test('without a command, or with one that is none, all of them are listed', async (t) => {
+  const admin = createInnerAdmin(noDatabase)
+  const bare = await admin([])
+  t.match(bare, { code: 2, err: '' })
+  const names = ['replay', 'account create', 'key revoke', 'worker list', 'script add', 'trunk add', 'person add']
+  for (const command of names) t.match(bare.out, `\n  ${command} `)
+  for (const wrong of [['make', 'coffee'], ['trunk'], ['constructor']]) t.same(await admin(wrong), bare)
+  t.match(await admin(['trunk', 'add', '--help']), { code: 0, out: /^usage: npm run admin -- trunk add </ })
+})
+
+test('a word too many is refused, so that no name is taken for a slug', async (t) => {
+  const admin = createInnerAdmin(noDatabase)
+  const wrong = await admin(['account', 'create', 'Acme', 'Corp', 'acme'])
+  t.match(wrong, { code: 1, out: '', err: '“acme” is a word too many (quote what belongs together): account create' })
+  t.match(await admin(['webhook', 'doctor', 'http://127.0.0.1:1/', 'x']), { code: 1, err: /^“x” is a word too many/ })
+  t.match(await admin(['account', 'list', 'x']), { code: 1, err: /^“x” is a word too many/ })
 })
 
 test('an operator sets an account up', async (t) => {
   const { sql, dataDir, databaseUrl } = await openTestDatabase(t)
   const folder = await createFolder(t)
   const env = { DATA_DIR: dataDir, ...(databaseUrl !== null && { DATABASE_URL: databaseUrl }) }
-  const admin = createAdmin(folder, env)
+  const asProcess = createAdmin(folder, env)
+  const box = createSecretBox(subkey(await loadAppKey({ appSecret: null, dataDir }), 'secrets'))
+  const admin = createInnerAdmin({ sql, openBox: async () => box })
   const done = async (args: readonly string[], input?: string): Promise<string> => {
-    const { code, out, err } = await admin(args, input)
+    const { code, out, err } = await (input === undefined ? admin(args) : asProcess(args, input))
     if (code !== 0 || err !== '') t.fail(`${args.join(' ')} ended with ${code}: ${err}`)
     return out
   }
@@ -71,6 +107,20 @@ test('an operator sets an account up', async (t) => {
     t.match(await done(['account', 'list']), `${String(accountId)}  acme  Acme`)
     workerId = await done(['worker', 'create', accountId, 'Ada', '--language', 'de-DE', '--outbound', '+4930123456'])
     t.equal(await done(['worker', 'list', accountId]), `${workerId}  de-DE  Ada`)
+    t.match(await admin(['account', 'create', 'X', 'Bad Slug!']), { code: 1, err: /^<slug> must be lower-case/ })
+    const nobody = `there is no account ${newId()}`
+    for (const [subject = '', ...words] of [
+      ['worker list'],
+      ['worker create', 'Ada'],
+      ['key list'],
+      ['key create', 'x'],
+      ['trunk list'],
+      ['trunk add', 'x'],
+      ['person add', 'a', 'b'],
+    ]) {
+      const ended = await admin([...subject.split(' '), nobody.slice(-36), ...words])
+      t.strictSame(ended, { code: 1, out: '', err: nobody }, subject)
+    }
     const wrong = await admin(['worker', 'create', accountId, 'Ada', '--language', 'german please'])
     t.equal(wrong.code, 1)
     t.equal(wrong.err, 'Some values are not valid:\n  language: must be a BCP 47 language tag')
@@ -98,6 +148,15 @@ test('an operator sets an account up', async (t) => {
     await writeFile(file, 'Say hello.')
     await done(['script', 'add', accountId, workerId, file, '--direction', 'outbound'])
     t.equal(await findCallScript(sql, accountId, workerId as never, 'outbound'), 'Say hello.')
+    const refusalOf = async (name: string, content: Uint8Array | string | null): Promise<string> => {
+      const target = path.join(folder, name)
+      if (content !== null) await writeFile(target, content)
+      return (await admin(['script', 'add', accountId, workerId, target])).err
+    }
+    t.match(await refusalOf('nowhere.txt', null), /nowhere.txt cannot be read as a text: ENOENT[^\n]*$/)
+    t.match(await refusalOf('binary.txt', Buffer.from([0xff, 0xfe])), /binary.txt cannot be read as a text/)
+    t.match(await refusalOf('zero.txt', 'a\0b'), /zero.txt is not a script/)
+    t.match(await refusalOf('empty.txt', '\n'), /empty.txt is not a script/)
   })
 
   await t.test('trunks: the password comes from standard input, rests sealed and is never printed', async (t) => {
@@ -110,7 +169,6 @@ test('an operator sets an account up', async (t) => {
       username: 'u',
       register: true,
     })
-    const box = createSecretBox(subkey(await loadAppKey({ appSecret: null, dataDir }), 'secrets'))
     t.equal(box.open(String(row?.['password'])), 'correct horse', 'with the key of the service')
     const listed = await done(['trunk', 'list', accountId])
     t.equal(listed, `${trunkId}  both  sip.example.com:5061 [2001:db8::1]  1 workers  Carrier`)
@@ -119,19 +177,12 @@ test('an operator sets an account up', async (t) => {
     t.same(await sql`select id from trunks`, [])
     const foreign = await admin(['trunk', 'add', accountId, 'x', '--worker', other.workerId])
     t.match(foreign, { code: 1, err: /\n {2}workerIds\.0: must be a worker of the account$/ })
-    const wrong = await admin([
-      'trunk',
-      'add',
-      accountId,
-      'x',
-      '--gateway',
-      'a b',
-      '--max-calls',
-      'many',
-      '--codec',
-      'G729',
-    ])
-    for (const field of ['gateways.0.host', 'maxConcurrentCalls', 'codecs.0']) t.match(wrong.err, `\n  ${field}: `)
+    const wrong = await admin(['trunk', 'add', accountId, 'x', '--gateway', 'a b', '--codec', 'G729'])
+    for (const field of ['gateways.0.host', 'codecs.0']) t.match(wrong.err, `\n  ${field}: `)
+    for (const many of ['many', '', '1e2', '-1']) {
+      const { err } = await admin(['trunk', 'add', accountId, 'x', `--max-calls=${many}`])
+      t.match(err, /^--max-calls must be a whole number/, many)
+    }
   })
 
   await t.test('persons', async (t) => {

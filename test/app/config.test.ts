@@ -1,7 +1,9 @@
-/** Settings: every one has a default, and a wrong one is named before anything starts. */
+/** What a process begins with: settings, each with a default, a wrong one named before anything starts; and ids. */
 import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
+import { version } from 'uuid'
 import { readConfig, settingNames } from '../../app/config.ts'
+import { createNewId } from '../../app/new-id.ts'
 
 test('without any setting everything is embedded, on loopback, with demo and self-test', async (t) => {
   const config = readConfig({})
@@ -66,4 +68,28 @@ test('.env.example lists every setting, and no other', async (t) => {
   t.same(new Set(listed), new Set(settingNames))
   for (const [, name = '', value = ''] of text.matchAll(/^#([A-Z_]+)=(\S+)$/gm))
     if (!name.startsWith('TLS')) t.doesNotThrow(() => readConfig({ ...partnersOf[name], [name]: value }), name)
+})
+
+test('ids are UUIDv7, different, and in the order of their making, also when the clock stands still or is set back', (t) => {
+  const start = Date.UTC(2026, 10, 21)
+  let now = start
+  const newId = createNewId(() => now)
+  const ids: string[] = []
+  for (let count = 0; count < 20_000; count++) {
+    if (count % 1000 === 0) now += count === 10_000 ? -60_000 : 7
+    ids.push(newId())
+  }
+  t.equal(new Set(ids).size, ids.length)
+  t.strictSame(ids.toSorted(), ids)
+  t.ok(ids.every((id) => version(id) === 7 && /^.{19}[89ab]/.test(id)))
+  const timeOf = (id = '') => Number.parseInt(id.replace('-', '').slice(0, 12), 16)
+  t.equal(timeOf(ids[0]), start + 7)
+  t.equal(timeOf(ids[9_999]), start + 70)
+  t.equal(timeOf(ids[10_000]), start + 70, 'never back')
+  const others = Array.from(
+    { length: 1000 },
+    createNewId(() => now),
+  )
+  t.equal(new Set(others.map((id) => id.slice(24))).size, 1000, 'the rest is random')
+  t.end()
 })

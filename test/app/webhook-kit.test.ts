@@ -217,7 +217,7 @@ test('a receiver that answers a hook with what it must not is told what is wrong
   const answers: readonly (readonly [string, RegExp, string, RegExp])[] = [
     ['OK', /no JSON: OK/, 'OK', /no JSON/],
     ['{"config":{"ringTimeout":"long"}}', /config\.ringTimeout/, '{"results":1}', /result /],
-    ['{"config":{"volume":11}}', /config\.volume is not a known field/, '[]', /invalid answer/],
+    ['{"config":{"llmTemperature":11}}', /config\.llmTemperature/, '[]', /invalid answer/],
     ['null', /invalid answer/, '', /result /],
     [
       '{"instructions":"\\u0000"}',
@@ -444,17 +444,19 @@ test('an arrival reads as one line with its data below, or as JSON on one line, 
   t.match(long, /… and 9\d+ characters more/)
 })
 
+function run(name: string, given: readonly string[], options: Record<string, string | string[]>): Promise<number> {
+  const command = webhookCommands[name]
+  return command && 'run' in command ? command.run(given, options) : Promise.reject(new Error('needs a database'))
+}
+
 test('the commands refuse what they cannot mean in a sentence', async (t) => {
-  const run = (name: string, given: readonly string[], options: Record<string, string | string[]>) => {
-    const command = webhookCommands[name]
-    return command && 'run' in command ? command.run(given, options) : Promise.reject(new Error('needs a database'))
-  }
   const doctor = 'webhook doctor'
   const cases: readonly (readonly [Promise<number>, RegExp])[] = [
     [run(doctor, [], { secret }), /<url> is missing/],
     [run(doctor, ['ftp://x'], { secret }), /http or https URL/],
     [run(doctor, ['https://u:p@x/'], { secret }), /credentials/],
-    [run(doctor, ['http://127.0.0.1:1/'], {}), /--secret.* is missing/],
+    [run(doctor, ['http://127.0.0.1:1/'], {}), /--secret-file.* is missing/],
+    [run(doctor, ['http://127.0.0.1:1/'], { 'secret-file': '/dev/null/nowhere' }), /nowhere cannot be read as a text/],
     [run(doctor, ['http://127.0.0.1:1/'], { secret, timeout: '10001' }), /--timeout must be .* from 1 to 10000/],
     [run(doctor, ['http://127.0.0.1:1/'], { secret, header: ['Host: x'] }), /--header: Host is a header the service/],
     [run('webhook listen', [], { port: '70000' }), /--port must be/],
@@ -463,7 +465,7 @@ test('the commands refuse what they cannot mean in a sentence', async (t) => {
     [run('webhook listen', [], { answer: '[1]' }), /--answer must be a JSON object/],
     [run('webhook listen', [], { host: '192.0.2.1', port: '0' }), /--host, --port: .*192\.0\.2\.1/],
   ]
-  for (const [refusal, message] of cases) await t.rejects(refusal, { name: Problem.name, message })
+  await Promise.all(cases.map(([refusal, message]) => t.rejects(refusal, { name: Problem.name, message })))
 })
 
 type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string }
@@ -495,13 +497,15 @@ test('npm run admin -- webhook listen and doctor work together as processes, wit
   const words = ['webhook', 'listen', '--port', '0', '--secret', secret, '--json']
   const { child, lines } = await firstLine(t, admin, words, noSettings)
   const { listening } = JSON.parse(lines[0] ?? '') as { listening: string }
-  const good = await runAdmin('webhook', 'doctor', listening, '--secret', secret)
+  const file = path.join(await createFolder(t), 'secret')
+  await writeFile(file, `${secret}\n`)
+  const good = await runAdmin('webhook', 'doctor', listening, '--secret-file', file)
   t.match(good, { code: 0, stderr: '', stdout: /, 0 failed: the receiver is sound\n$/ })
   const bad = await runAdmin('webhook', 'doctor', listening, '--secret', 'whsec_no', '--only', 'ended,hooks', '--json')
   t.equal(bad.code, 1)
   t.match(JSON.parse(bad.stdout), { passed: false, checks: [{}, { name: 'ended', verdict: 'failed' }, {}, {}] })
-  const taken = await runAdmin('webhook', 'listen', '--port', new URL(listening).port)
-  t.match(taken, { code: 1, stderr: /--host, --port: .*EADDRINUSE/ })
+  const taken = run('webhook listen', [], { port: new URL(listening).port })
+  await t.rejects(taken, { name: Problem.name, message: /--host, --port: .*EADDRINUSE/ })
   child.kill('SIGINT')
   t.strictSame(await once(child, 'close'), [0, null], 'Ctrl-C ends it in order')
   const told = lines.slice(1).map((line) => JSON.parse(line) as Arrival)

@@ -6,11 +6,14 @@ import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
+import { inspect } from 'node:util'
 import { test } from 'tap'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
+import { createLightRequest } from '../../gateway/listener/light-request.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import type { ListenOptions } from '../../gateway/listener/listen.ts'
+import { loadUws } from '../../gateway/listener/uws-listener.ts'
 import { createLightHeaders, pairsOf } from '../../model/light-headers.ts'
 import type { Fetch, Listener, SocketConnection, SocketDecision, SocketRoute } from '../../model/listener.ts'
 import { createReadyResponse } from '../../model/ready-response.ts'
@@ -332,6 +335,35 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
     t.match(empty, /content-length: 0\r\n/i)
   },
 
+  'a header is Latin-1 on its way out, and 12 KiB of headers come in': async (t, driver) => {
+    const { port } = await serve(t, driver, {
+      fetch: async (request) => {
+        const length = String(request.headers.get('x-long')?.length)
+        const latin = createReadyResponse(length, 200, { 'x-latin': 'café' })
+        return request.url.endsWith('/ready') ? latin : new Response(length, { headers: latin.headers })
+      },
+    })
+    for (const path of ['/', '/ready']) {
+      const head = `GET ${path} HTTP/1.1\r\nHost: here\r\nX-Long: ${'x'.repeat(12 * 1024)}\r\n`
+      const answer = await raw(port, `${head}Connection: close\r\n\r\n`)
+      t.match(answer, /^HTTP\/1.1 200 [^]*\r\nx-latin: caf\xe9\r\n[^]*\r\n\r\n12288$/)
+    }
+  },
+
+  'a request with two lengths or two hosts does not reach the application, and nothing after it does': async (
+    t,
+    driver,
+  ) => {
+    let asked = 0
+    const { port } = await serve(t, driver, { fetch: async () => new Response(String(++asked)) })
+    const next = 'GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n'
+    const lengths = 'Content-Length: 2\r\nContent-Length: 3\r\n'
+    t.notMatch(await raw(port, `POST / HTTP/1.1\r\nHost: here\r\n${lengths}\r\nhi${next}`), /HTTP\/1.1 2/)
+    const hosts = 'Host: here\r\nhost: there\r\nConnection: close\r\n'
+    t.match(await raw(port, `GET / HTTP/1.1\r\n${hosts}\r\n`), /^HTTP\/1.1 400 /)
+    t.equal(asked, 0)
+  },
+
   'one connection serves several requests': async (t, driver) => {
     const { port } = await serve(t, driver, { fetch: async (request) => new Response(await request.text()) })
     const post = (text: string, end: string) =>
@@ -400,6 +432,24 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
     await canceled.promise
   },
 
+  'a client that leaves while the application thinks cancels the source that comes of it': async (t, driver) => {
+    const asked = deferred<void>()
+    const canceled = deferred<void>()
+    const { port, close } = await serve(t, driver, {
+      fetch: async (request) => {
+        asked.resolve()
+        await once(request.signal, 'abort')
+        return new Response(new ReadableStream({ cancel: () => canceled.resolve() }))
+      },
+    })
+    const socket = net.connect(port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nHost: here\r\n\r\n')
+    await asked.promise
+    socket.destroy()
+    await canceled.promise
+    await close(3_600_000)
+  },
+
   'a large answer of known length arrives whole and says its length': async (t, driver) => {
     const piece = Buffer.alloc(100_000).map((_, index) => index % 253)
     const stream = (count: number) =>
@@ -418,6 +468,17 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
     const body = Buffer.from(await response.arrayBuffer())
     t.equal(body.length, 8_000_000)
     t.ok(body.subarray(7_900_000).equals(piece))
+  },
+
+  'an answer that was read before is seen as broken by the client': async (t, driver) => {
+    const { url } = await serve(t, driver, {
+      fetch: async () => {
+        const response = new Response('read')
+        await response.text()
+        return response
+      },
+    })
+    await t.rejects(fetch(url))
   },
 
   'an answer whose source breaks, or ends early, is seen as broken by the client': async (t, driver) => {
@@ -501,6 +562,32 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
     const socket = await connect(t, `wss://127.0.0.1:${port}/socket`, { ca: fakeTls.cert })
     socket.send('over TLS')
     t.equal(String((await once(socket, 'message'))[0]), 'over TLS')
+  },
+
+  'a connection over the limit is closed at once, sockets count, and a place that becomes free is taken': async (
+    t,
+    driver,
+  ) => {
+    const heard = echo()
+    const { port, socketUrl } = await serve(t, driver, {
+      maxConnections: 2,
+      sockets: { '/socket': heard.route },
+      fetch: async () => new Response('served'),
+    })
+    const ask = () => raw(port, 'GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n')
+    const kept = net.connect(port, '127.0.0.1')
+    t.teardown(() => kept.destroy())
+    kept.write('GET / HTTP/1.1\r\nHost: here\r\n\r\n')
+    await once(kept, 'data')
+    const socket = await connect(t, `${socketUrl}/socket`)
+    for (let count = 0; count < 3; count++) t.equal(await ask(), '')
+    socket.close()
+    await heard.closed
+    while ((await ask()) === '') t.comment('its place is not free yet')
+    socket.terminate()
+    kept.destroy()
+    const both = async () => (await Promise.all([ask(), ask()])).every((answer) => answer.endsWith('served'))
+    while (!(await both())) t.comment('their places are not free yet')
   },
 
   'a port that is taken is an error': async (t, driver) => {
@@ -827,8 +914,34 @@ test('auto takes uws where it loads and node elsewhere', async (t) => {
 })
 
 test('light headers answer and refuse like real ones, whatever is done to them', (t) => {
-  const names = ['x-a', 'X-A', 'x-b', 'Set-Cookie', 'set-cookie', 'cookie', 'Content-Type', 'bad name', '', 'x-ü']
-  const values = ['1', 'two words', ' around ', '', 'a\r\nb: c', 'line\nbreak', '\0', 'é', '😀', 'tab\tinside', '\x7f']
+  const names = [
+    'x-a',
+    'X-A',
+    '\u212A',
+    'k',
+    'x-b',
+    'Set-Cookie',
+    'set-cookie',
+    'cookie',
+    'Content-Type',
+    'bad name',
+    '',
+    'x-ü',
+  ]
+  const values = [
+    '1',
+    'two words',
+    ' around ',
+    '',
+    'a\r\nb: c',
+    'line\nbreak',
+    '\0',
+    'é',
+    '😀',
+    'tab\tinside',
+    '\x7f',
+    5 as never,
+  ]
   for (let seed = 1; seed <= 3_000; seed++) {
     const random = createRandom(seed)
     const both = [createLightHeaders([]), new Headers()] as const
@@ -863,6 +976,31 @@ function outcomeOf(act: () => unknown): string {
   }
 }
 
+test('light objects have every member of what they stand in for, and can be shown', async (t) => {
+  const headers = [['x-a', '1']] as const
+  const { signal } = new AbortController()
+  const pairs: [object, object][] = [
+    [createLightHeaders(headers), new Headers(headers as never)],
+    [
+      createLightRequest({ method: 'GET', url: 'http://here/?a', headers, signal }),
+      new Request('http://here/?a', { headers: headers as never }),
+    ],
+    [
+      createReadyResponse('', 201, { 'content-type': 'a/b' }),
+      new Response('', { status: 201, headers: { 'content-type': 'a/b' } }),
+    ],
+  ]
+  for (const [light, real] of pairs) {
+    const prototype = Object.getPrototypeOf(real) as object
+    for (const name of Reflect.ownKeys(prototype)) {
+      const [given, wanted] = [light, real].map((object) => Reflect.get(object, name) as unknown)
+      t.equal(typeof given, typeof wanted, String(name))
+      if (typeof wanted !== 'object' && typeof wanted !== 'function') t.equal(given, wanted, String(name))
+    }
+    t.equal(inspect(light), inspect(real))
+  }
+})
+
 test('a ready response is a Response in everything that can be asked of it', async (t) => {
   const make = () => createReadyResponse('{"a":"ö"}', 201, { 'content-type': 'application/json' })
   const real = () => new Response('{"a":"ö"}', { status: 201, headers: { 'content-type': 'application/json' } })
@@ -890,7 +1028,7 @@ test('a ready response is a Response in everything that can be asked of it', asy
 })
 
 const loads = (name: Driver): Promise<boolean> =>
-  name === 'node' ? Promise.resolve(true) : import('uWebSockets.js').then(Boolean, () => false)
+  name === 'node' ? Promise.resolve(true) : loadUws().then(Boolean, () => false)
 
 const wanted = process.env['LISTENER_DRIVER']
 for (const driver of ['node', 'uws'] as const) {

@@ -1,8 +1,9 @@
-/** The demonstration page and the browser client: as files, and in a real browser against a real front door. */
+/** The demonstration page and the browser client: as files, and in a real browser against a real front door. And who the client is. */
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test, type Test } from 'tap'
 import type { Page } from 'playwright-core'
+import { createClientAddress } from '../../gateway/listener/client-address.ts'
 import { createPage } from '../../gateway/page.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
 import { hasChromium, openChromium } from '../fake/chromium.ts'
@@ -10,6 +11,28 @@ import { callId, setUpStage } from './stage.ts'
 
 const get = (pathname: string, init?: RequestInit) =>
   createPage()(new Request(`http://call.example:8080${pathname}`, init))
+
+test('behind proxies of ours the client is the last address that is none of them; nobody else is believed', async (t) => {
+  const clientOf = createClientAddress(['10.0.0.0/8', '2001:db8::1'])
+  const cases: [peer: string, forwarded: string | null, client: string][] = [
+    ['10.1.2.3', '192.0.2.7', '192.0.2.7'],
+    ['10.1.2.3', '203.0.113.9, 192.0.2.7', '192.0.2.7'],
+    ['10.1.2.3', '203.0.113.9, 192.0.2.7, 10.9.9.9', '192.0.2.7'],
+    ['2001:db8::1', ' 2001:db8:1::5 ', '2001:db8:1::5'],
+    ['::ffff:10.1.2.3', '192.0.2.7', '192.0.2.7'],
+    ['10.1.2.3', '192.0.2.7, nonsense', '10.1.2.3'],
+    ['10.1.2.3', '10.4.4.4', '10.4.4.4'],
+    ['10.1.2.3', null, '10.1.2.3'],
+    ['192.0.2.7', '203.0.113.9', '192.0.2.7'],
+  ]
+  for (const [peer, forwarded, client] of cases) {
+    const request = new Request('http://call.example', {
+      headers: forwarded === null ? {} : { 'x-forwarded-for': forwarded },
+    })
+    t.equal(clientOf(request, peer), client, `${peer} ${forwarded}`)
+    t.equal(createClientAddress([])(request, peer), peer, 'without proxies it is the peer')
+  }
+})
 
 test('the page and its parts are served with their types, from memory', async (t) => {
   const types = {

@@ -295,8 +295,26 @@ test('a hostile schema costs a bounded time', (t) => {
     [{ additionalProperties: false }, Object.fromEntries((many(60_000) as number[]).map((key) => [`k${key}`, 1]))],
     [{ __proto__: { type: 'number' }, properties: { constructor: { type: 'number' } } }, { constructor: 1 }],
   ]
+  /** Small to send, and as large as the copies of what it refers to. */
+  const copied = (target: object): [object, JsonObject] => {
+    const properties = Object.fromEntries(
+      (many(1_900) as number[]).map((key) => [`p${key}`, { $ref: '#/$defs/copied' }]),
+    )
+    return [{ $defs: { copied: target }, properties }, { p1: 1 }]
+  }
+  const names = Array.from({ length: 100_000 }, (_, index) => `n${index}`)
+  const named = Object.fromEntries(names.map((name) => [name, true]))
+  const multiplied = [
+    copied({ enum: names }),
+    copied({ required: names }),
+    copied({ properties: named }),
+    copied({ allOf: Array.from({ length: 200_000 }, () => true) }),
+    copied(named),
+    copied({ $ref: `#${'/a'.repeat(400_000)}` }),
+  ]
   const start = process.cpuUsage()
-  for (const [schema, given] of schemas) t.ok(argumentIssues({ type: 'object', ...schema }, given).length <= 20)
+  for (const [schema, given] of [...schemas, ...multiplied])
+    t.ok(argumentIssues({ type: 'object', ...schema }, given).length <= 20)
   const { user } = process.cpuUsage(start)
   t.ok(user < 20_000_000, `${Math.round(user / 1000)} ms of CPU over all of them`)
   t.end()

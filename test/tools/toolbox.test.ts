@@ -4,6 +4,7 @@ import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/admission.ts'
 import { createWebCallCreator } from '../../actors/call/create-web-call.ts'
 import { createEmail } from '../../actors/tools/email.ts'
+import { createTurns } from '../../actors/tools/turns.ts'
 import { createSwitchboard } from '../../actors/switchboard.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import type { JsonObject } from '../../model/json.ts'
@@ -114,7 +115,7 @@ test('what is no tool, and what a tool does not take, is refused with the path',
     ['call.send_dtmf', { digits: '12x' }, {}, 'arguments.digits'],
     ['call.transfer', { to: '' }, {}, 'arguments.to'],
     ['person.update_caller', { phoneNumber: '+4930123456' }, {}, 'arguments.phoneNumber'],
-    ['person.update_caller', { email: 'nobody' }, {}, 'arguments.email'],
+    ['person.update_caller', { email: 'eve@example.com' }, {}, 'arguments.email'],
     ['email.send', { to: 'Bob', subject: 'a\r\nBcc: eve@example.com', text: 'b' }, {}, 'arguments.subject'],
     ['email.send', { to: 'Bob', subject: 'a', text: 'b'.repeat(20_001) }, {}, 'arguments.text'],
   ]
@@ -184,12 +185,12 @@ test('a caller is changed when stored, and only as far as they may speak for the
   const { sql, accountId, call, person } = await open(t)
   const ada = await person({ phoneNumber: '+4930123456', city: 'London', notes: 'likes tea' })
   const caller = { customerPhone: '+4930123456' }
-  const result = await call('person.update_caller', { lastName: 'King', email: 'ada@example.com', city: null }, caller)
+  const result = await call('person.update_caller', { lastName: 'King', jobTitle: 'Countess', city: null }, caller)
   t.match(result, { status: 'success', data: { stored: true, caller: { id: ada.id, lastName: 'King' } } })
   t.match(await findPerson(sql, accountId, ada.id), {
     firstName: 'Ada',
     lastName: 'King',
-    email: 'ada@example.com',
+    jobTitle: 'Countess',
     city: null,
     notes: 'likes tea',
     phoneNumber: '+4930123456',
@@ -243,6 +244,34 @@ test('hostile documents and questions are searched in bounded time', async (t) =
     await document(text)
   const result = await call('knowledge_base.search', { query: 'a-b@c.d/e '.repeat(100), limit: 20 })
   t.equal(result.status, 'success')
+})
+
+test('of one account two take their turn at a time, in order, and who gives up waiting stands in the way of nobody', async (t) => {
+  const takeTurn = createTurns(2)
+  const never = new AbortController().signal
+  const [one, other] = [newId<'account'>(), newId<'account'>()]
+  const begun: number[] = []
+  const ends = Array.from({ length: 6 }, () => Promise.withResolvers<void>())
+  const begin = (index: number, accountId = one, signal = never) =>
+    takeTurn(accountId, signal, () => {
+      begun.push(index)
+      return ends[index]?.promise ?? Promise.resolve()
+    })
+  const patience = new AbortController()
+  const failing = [begin(0), begin(1)][1] as Promise<void>
+  const givenUp = begin(2, one, patience.signal)
+  const rest = [begin(3), begin(4), begin(5)]
+  await begin(9, other)
+  t.strictSame(begun, [0, 1, 9], 'another account waits for nobody')
+  patience.abort(new Error('late'))
+  await t.rejects(givenUp, { message: 'late' })
+  ends[1]?.reject(new Error('failed'))
+  await t.rejects(failing, { message: 'failed' })
+  for (const { resolve } of ends) resolve()
+  await Promise.all(rest)
+  t.strictSame(begun, [0, 1, 9, 3, 4, 5])
+  await begin(9)
+  t.equal(begun.length, 7)
 })
 
 test('an email goes to a contact or to the stored address of the caller, and nowhere else', async (t) => {

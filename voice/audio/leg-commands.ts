@@ -1,5 +1,6 @@
 /** Owns how a leg answers its actor: commands are checked, those of an actor that was taken over are refused. Never throws, always answers. */
 import type { BusMessage } from '../../model/bus.ts'
+import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { LegCommand, type LegReply } from '../../model/leg.ts'
 import type { StartCommand } from './leg-media.ts'
 
@@ -51,8 +52,8 @@ export function createLegCommands(actions: LegActions): LegCommands {
 
   return {
     answer(message) {
-      const command = toCommand(message.payload)
-      if (command === null) return reply(message, refusal('not a command'))
+      const command = LegCommand.safeParse(fromBytes(message.payload)).data
+      if (!command) return reply(message, refusal('not a command'))
       void Promise.resolve(carryOut(command)).then((answer) => reply(message, answer))
     },
     isCurrent: (epoch) => epoch === fence && started?.epoch === epoch,
@@ -61,13 +62,4 @@ export function createLegCommands(actions: LegActions): LegCommands {
 
 const refusal = (details: string): LegReply => ({ type: 'refused', details })
 
-const reply = (message: BusMessage, answer: LegReply): void => message.respond(Buffer.from(JSON.stringify(answer)))
-
-function toCommand(payload: Uint8Array): LegCommand | null {
-  try {
-    return LegCommand.safeParse(JSON.parse(new TextDecoder().decode(payload))).data ?? null
-  } catch {
-    // No JSON: refused like any other nonsense.
-    return null
-  }
-}
+const reply = (message: BusMessage, answer: LegReply): void => message.respond(toBytes(answer))

@@ -3,6 +3,7 @@
  * business rule. It outlives its actor: commands and frames of an actor that was taken over are refused by their epoch.
  */
 import { subjectsOf, type Bus } from '../../model/bus.ts'
+import { toBytes } from '../../model/bus-json.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { LegEvent } from '../../model/leg.ts'
@@ -51,7 +52,7 @@ export function createLeg(deps: LegDeps): Leg {
   const { bus, log, now } = deps
   const subjects = subjectsOf(deps.callId)
 
-  const tell = (event: LegEvent) => bus.publish(subjects.legEvent, Buffer.from(JSON.stringify(event)))
+  const tell = (event: LegEvent) => bus.publish(subjects.legEvent, toBytes(event))
   const tellDtmf = (digit: string) => tell({ type: 'dtmf', digit })
   /** A bug in one call's sound ends that call and no other. */
   const guarded = (action: () => void) => {

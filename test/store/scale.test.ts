@@ -1,0 +1,167 @@
+/** What large tables cost: how many rows a query reads, not how long that takes; and that what takes long keeps nobody waiting. */
+import t, { test } from 'tap'
+import type { CallId, DeliveryId } from '../../model/ids.ts'
+import { PersonQuery } from '../../model/person.ts'
+import { PhoneCallQuery } from '../../model/phone-call.ts'
+import { DeliveryQuery } from '../../model/webhook.ts'
+import { listAccountsWithWaitingCalls } from '../../store/call-capacity.ts'
+import { listCalls } from '../../store/calls.ts'
+import { enqueueDeliveries, giveUpStale, staleAtOnce } from '../../store/deliveries.ts'
+import { listDeliveries } from '../../store/delivery-log.ts'
+import { claimJobs } from '../../store/jobs.ts'
+import { deletePerson, listPersons } from '../../store/persons.ts'
+import type { Sql, Transaction } from '../../store/sql.ts'
+import { createSubscription, deleteSubscription } from '../../store/subscriptions.ts'
+import { toId, type SubscriptionId } from '../../model/ids.ts'
+import { box } from '../fake/call-node.ts'
+import { openTestDatabase } from '../fake/database.ts'
+import { createTenant, newId } from '../fake/tenant.ts'
+
+const many = 30_000
+const few = 1_000
+const opened = fill()
+
+async function fill() {
+  const { sql } = await openTestDatabase(t)
+  const now = Date.now()
+  const [busy, other] = [await createTenant(sql, { slug: 'busy' }), await createTenant(sql, { slug: 'other' })]
+  const quiet = await createTenant(sql, { slug: 'quiet' })
+  await sql`insert into workers (id, account_id, name, language) select 'w' || n, ${quiet.accountId}, 'W', 'en' from generate_series(1, 3000) n`
+  const request = { eventType: '*', url: 'https://example.com/hook' } as const
+  const made = await createSubscription(sql, box, { accountId: busy.accountId, request, newId, now })
+  const subscriptionId = toId<'subscription'>(made.id) as SubscriptionId
+  await sql`
+    insert into calls (id, account_id, worker_id, session_id, direction, transport, progress, outcome, snapshot, finished, created_at, person_id)
+    select gen_random_uuid()::text, ${busy.accountId}, ${busy.workerId}, 's', 'outbound', 'sip_trunk', 'completed', 'completed', '{}', true,
+      to_timestamp(n * 60), 'eva' from generate_series(1, ${many}::int) n`
+  await sql`
+    insert into calls (id, account_id, worker_id, session_id, direction, transport, progress, snapshot, created_at)
+    select gen_random_uuid()::text, ${other.accountId}, ${other.workerId}, 's', 'outbound', 'sip_trunk', 'queued', '{}', to_timestamp(n * 60)
+    from generate_series(1, ${many}::int) n`
+  await sql`
+    insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, status)
+    select gen_random_uuid()::text, account_id, ${subscriptionId}, id, 'call.status_update', '{}', now(), 'delivered'
+    from calls where account_id = ${busy.accountId}`
+  await sql`
+    insert into jobs (id, account_id, call_id, kind, run_at)
+    select 'j' || id, account_id, id, 'dial_time', now() from calls where account_id = ${other.accountId}`
+  await sql`
+    insert into persons (id, account_id, type, first_name, last_name, email)
+    select 'p' || n, ${busy.accountId}, 'lead', 'Eva', 'M', 'e' || n || '@example.com' from generate_series(1, ${many}::int) n`
+  await sql`analyze`
+  return { sql, now, busy, other, subscriptionId }
+}
+
+/** Rows that `work` reads of one table, often enough for Postgres to settle on a plan. */
+async function rowsRead(sql: Sql, table: string, work: (sql: Sql) => Promise<unknown>): Promise<number> {
+  const count = (tx: Transaction) => tx<{ read: number }[]>`
+    select seq_tup_read + coalesce(idx_tup_fetch, 0) as read from pg_stat_xact_user_tables where relname = ${table}`
+  return sql.begin(async (tx) => {
+    let [before, read] = [0, 0]
+    for (let round = 0; round < 7; round++) {
+      await work(tx as unknown as Sql)
+      const [row] = await count(tx)
+      ;[read, before] = [(row?.read ?? 0) - before, row?.read ?? 0]
+    }
+    return read
+  })
+}
+
+test('a page of calls reads a page of calls, whatever it is filtered by and however many there are', async (t) => {
+  const { sql, busy } = await opened
+  const minutes = (count: number) => new Date(count * 60_000).toISOString()
+  const [middle] = await sql<{ id: CallId }[]>`
+    select id from calls where account_id = ${busy.accountId} and created_at = to_timestamp(${(many / 2) * 60})`
+  for (const query of [
+    {},
+    { cursor: middle?.id },
+    { status: 'in_progress' },
+    { status: 'queued' },
+    { status: 'completed' },
+    { status: 'busy' },
+    { status: 'scheduled', cursor: middle?.id },
+    { workerId: newId<'worker'>() },
+    { from: minutes(100), to: minutes(150) },
+    { to: minutes(10) },
+  ]) {
+    const read = await rowsRead(sql, 'calls', (tx) => listCalls(tx, busy.accountId, PhoneCallQuery.parse(query)))
+    t.ok(read < few, `${JSON.stringify(query)} read ${read}`)
+  }
+})
+
+test('persons by e-mail, and deliveries of a rare status, are found without reading the others', async (t) => {
+  const { sql, busy, subscriptionId } = await opened
+  const persons = await rowsRead(sql, 'persons', (tx) =>
+    listPersons(tx, busy.accountId, PersonQuery.parse({ email: 'E77@example.com' })),
+  )
+  t.ok(persons < few, `persons: ${persons}`)
+  for (const status of ['pending', 'exhausted']) {
+    const read = await rowsRead(sql, 'deliveries', (tx) =>
+      listDeliveries(tx, busy.accountId, subscriptionId, DeliveryQuery.parse({ status })),
+    )
+    t.ok(read < few, `${status}: ${read}`)
+  }
+})
+
+test('what is looked for every second costs nothing where nobody waits, and little behind a long queue', async (t) => {
+  const { sql, other } = await opened
+  t.same(await listAccountsWithWaitingCalls(sql, Date.now()), [other.accountId])
+  const workers = await rowsRead(sql, 'workers', (tx) => listAccountsWithWaitingCalls(tx, Date.now()))
+  const calls = await rowsRead(sql, 'calls', (tx) => listAccountsWithWaitingCalls(tx, Date.now()))
+  t.ok(workers + calls < few, `workers: ${workers}, calls: ${calls}`)
+  const jobs = await rowsRead(sql, 'jobs', (tx) => claimJobs(tx, newId<'node'>(), Date.now() + 60_000, 60_000, 16))
+  t.ok(jobs < few, `jobs: ${jobs}`)
+})
+
+test('a subscription with a long history is removed without anybody waiting for it', async (t) => {
+  const { sql, busy, subscriptionId, now } = await opened
+  const [call] = await sql<{ id: CallId }[]>`select id from calls where account_id = ${busy.accountId} limit 1`
+  const [gate, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = sql.begin(async (tx) => {
+    await tx`select from deliveries where subscription_id = ${subscriptionId} order by id desc limit 1 for update`
+    held.resolve()
+    await gate.promise
+  })
+  await held.promise
+  const removing = deleteSubscription(sql, busy.accountId, subscriptionId)
+  for (let left = many; left > many / 2;) {
+    const [row] = await sql<{ left: number }[]>`
+      select count(*)::int as left from deliveries where subscription_id = ${subscriptionId}`
+    left = row?.left ?? 0
+  }
+  const events = [
+    { type: 'call.status_update', data: { callId: call?.id ?? '', status: 'ringing', providerStatus: null, ts: '' } },
+  ] as const
+  await sql.begin((tx) => enqueueDeliveries(tx, { ...busy, callId: call?.id as CallId, events, now, newId }))
+  gate.resolve()
+  await holding
+  t.equal(await removing, true)
+  t.same(await sql`select from deliveries where subscription_id = ${subscriptionId}`, [])
+  t.equal(await deleteSubscription(sql, busy.accountId, subscriptionId), false)
+})
+
+test('a person with many calls is deleted a part of them at a time, and all lose the link', async (t) => {
+  const { sql, busy } = await opened
+  await sql`
+    insert into persons (id, account_id, type, first_name, last_name)
+    values ('eva', ${busy.accountId}, 'lead', 'Eva', 'M')`
+  t.equal(await deletePerson(sql, busy.accountId, 'eva' as never), true)
+  t.same(await sql`select from calls where person_id = 'eva'`, [])
+})
+
+test('a queue of stale news ends in pieces; two who end it do not wait for each other', async (t) => {
+  const { sql, busy, now } = await opened
+  const request = { eventType: '*', url: 'https://example.com/hook' } as const
+  const { id } = await createSubscription(sql, box, { accountId: busy.accountId, request, newId, now })
+  await sql`
+    insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at)
+    select gen_random_uuid()::text, account_id, ${id as DeliveryId}, id, 'call.status_update', '{}', to_timestamp(0), to_timestamp(0)
+    from calls where account_id = ${busy.accountId}`
+  const bounds = { before: now, now }
+  const both = await sql.begin(async (tx) => {
+    const first = await giveUpStale(tx as unknown as Sql, bounds)
+    return [first, await giveUpStale(sql, bounds)]
+  })
+  t.same(both, [staleAtOnce, staleAtOnce])
+  t.equal(await giveUpStale(sql, bounds), many - 2 * staleAtOnce)
+})
