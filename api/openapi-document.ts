@@ -88,7 +88,7 @@ function errorsOf(path: string, { parameters = [], requestBody, security = [] }:
   }
 }
 
-const times = /^(at|ts)$|At$/
+const times = /^(at|ts)$|(At|Since)$/
 const links = new Set(['url', 'deliveryUrl', 'signalingUrl'])
 
 /** By name, because answers are made by this service and their schemas do not check what it makes. */

@@ -54,6 +54,10 @@ export const WebhookSubscription = z.object({
   timeoutMs: z.number(),
   enabled: z.boolean(),
   required: z.boolean(),
+  /** Additive, like the one below: since when nothing has arrived; three days of it switch the subscription off. */
+  failingSince: z.string().optional(),
+  /** Why the service switched it off: its endpoint answered 410, or failed for three days. */
+  disabledReason: z.enum(['gone', 'failing']).optional(),
   createdAt: z.string(),
   updatedAt: z.string(),
 })

@@ -10,6 +10,7 @@ import {
   type SubscriptionRequest,
   type WebhookSubscription,
 } from '../model/webhook.ts'
+import { withoutNulls } from '../model/without-nulls.ts'
 import { requireRoom } from './room.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Sql, Transaction } from './sql.ts'
@@ -24,6 +25,8 @@ type Row = {
   readonly timeoutMs: number
   readonly enabled: boolean
   readonly required: boolean
+  readonly failingSince: number | null
+  readonly disabledReason: 'gone' | 'failing' | null
   readonly createdAt: number
   readonly updatedAt: number
 }
@@ -55,7 +58,8 @@ export async function createSubscription(
       timeout_ms, enabled, required, created_at, updated_at)
     values (${newId<'subscription'>()}, ${accountId}, ${workerId}, ${eventType}, ${url}, ${box.seal(secret)}, ${sql.json(headers)},
       ${Math.round(timeoutMs)}, ${request.enabled ?? true}, ${request.required ?? false}, ${now}, ${now})
-    returning id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at`
+    returning id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
+      failing_since, disabled_reason`
   return toSubscription(rows[0] as Row, secret)
 }
 
@@ -76,7 +80,8 @@ export async function listSubscriptions(
   workerId: string | null,
 ): Promise<WebhookSubscription[]> {
   const rows = await sql<Row[]>`
-    select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at
+    select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
+      failing_since, disabled_reason
     from webhook_subscriptions
     where account_id = ${accountId} and (${workerId}::text is null or worker_id = ${workerId})
     order by created_at, id`
@@ -90,7 +95,8 @@ export async function findSubscription(
   id: SubscriptionId,
 ): Promise<WebhookSubscription | null> {
   const [row] = await sql<Row[]>`
-    select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at
+    select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
+      failing_since, disabled_reason
     from webhook_subscriptions where account_id = ${accountId} and id = ${id}`
   return row ? toSubscription(row, null) : null
 }
@@ -127,7 +133,8 @@ export async function changeSubscription(
       disabled_reason = case when ${enabled === true}::boolean then null else disabled_reason end,
       updated_at = ${key.now}
     where account_id = ${key.accountId} and id = ${key.id}
-    returning id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at`
+    returning id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
+      failing_since, disabled_reason`
   return row ? toSubscription(row, null) : null
 }
 
@@ -238,6 +245,10 @@ function toSubscription(row: Row, signingSecret: string | null): WebhookSubscrip
     timeoutMs: row.timeoutMs,
     enabled: row.enabled,
     required: row.required,
+    ...withoutNulls({
+      failingSince: row.failingSince === null ? null : toIso(row.failingSince),
+      disabledReason: row.disabledReason,
+    }),
     createdAt: toIso(row.createdAt),
     updatedAt: toIso(row.updatedAt),
   }

@@ -83,8 +83,14 @@ test('the OpenAPI document', async (t) => {
   })
 })
 
-test('every operation of the document answers as the document says', async (t) => {
-  const { document, operations, own, sql, deps } = await openWholeApi(t)
+const subscribing = (accountId: string) =>
+  [
+    `/v1/accounts/${accountId}/webhook-subscriptions`,
+    { method: 'POST', json: { eventType: '*', url: 'https://hooks.example' } },
+  ] as const
+
+test('every operation of the document answers as the document says, and no log line tells a secret or what is personal', async (t) => {
+  const { document, operations, own, sql, deps, lines } = await openWholeApi(t)
   // Nothing runs here that could be hung up.
   const hangUp = async (accountId: AccountId, callId: CallId) =>
     toPhoneCall((await findCall(sql, accountId, callId)) as CallRow)
@@ -106,6 +112,13 @@ test('every operation of the document answers as the document says', async (t) =
     t.match(answer.headers.get('content-type'), /^application\/json/)
     t.same(complaintsOf(content.schema, answer.json), [], `${id} answers what the document says`)
     t.same(unknownFields(answer.json, content.schema), [], `${id} answers nothing else`)
+  }
+  const { signingSecret } = (await ask(...subscribing(own.ids['accountId'] ?? ''))).json
+  t.ok(lines.length > operations.length && signingSecret.startsWith('whsec_'))
+  for (const { message, fields } of lines) {
+    const told = JSON.stringify([message, { ...fields, personal: null }])
+    for (const secret of [own.key, signingSecret, 'whsec_', '4930123456', '203.0.113.5', '192.0.2.7'])
+      t.notOk(told.includes(secret), `${message} tells ${secret}`)
   }
 
   /** Paths of what an answer has and its schema does not know. */

@@ -151,6 +151,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       timeoutMs: may('number'),
       ...allOf('enabled required', must('boolean')),
     },
+    additive: ['failingSince', 'disabledReason'],
   },
   'Tool descriptor': {
     schema: 'ToolDescriptor',

@@ -1,6 +1,7 @@
 /** Subscriptions as the API uses them: changes, the test event, the log of deliveries and sending again; when one is switched off; what is forgotten. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import t, { test, type Test } from 'tap'
+import { toIso } from '../../model/clock.ts'
 import { createRetention, defaultKeep, retentionEvery } from '../../actors/retention.ts'
 import { createDeliveryLoop, pollEvery } from '../../actors/webhooks/delivery-loop.ts'
 import { failingLimit } from '../../actors/webhooks/record-attempts.ts'
@@ -389,6 +390,12 @@ test('three days without one success switch a subscription off; enabling it forg
   loop.wake()
   await drain()
   t.strictSame(await standing(id), { enabled: false, failingSince: since, disabledReason: 'failing' })
+  t.match(
+    await subscriptions.find(accountId, id),
+    { enabled: false, failingSince: toIso(since), disabledReason: 'failing' },
+    'and its owner can read why',
+  )
+  t.notOk('failingSince' in ((await subscriptions.find(accountId, healthy)) ?? {}), 'a healthy one has nothing to tell')
   t.match(
     log.lines.find(({ message }) => message === 'webhook subscription disabled'),
     { fields: { subscriptionId: id, reason: 'failing' } },
