@@ -46,13 +46,21 @@ function registerComponents({ openAPIRegistry: registry }: Api): void {
   registry.registerComponent('securitySchemes', keyScheme, { type: 'apiKey', in: 'header', name: 'x-api-key' })
 }
 
+/** Markdown. */
+const introduction = [
+  'Voice agents on the phone and in the browser: workers that listen and speak, calls that are placed, scheduled and reported on, events that are delivered.',
+  'Every request carries `x-api-key`; a key reaches its own account only, and what belongs to another answers like what does not exist (404).',
+  'Every error has one shape: `type` is stable, `issues` names each wrong field, `requestId` finds it in the log. `RateLimit` tells what is left; 429 and 503 say `Retry-After`.',
+  'Creating a call takes an `Idempotency-Key`: the same key and body within 24 hours give the same answer. Times are ISO 8601.',
+].join('\n\n')
+
 function documentOf(app: Api, url: string) {
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
-      title: 'Voice-agent calls',
+      title: 'Parley',
       version: '1',
-      description: 'Places calls, creates web calls, reports on them.',
+      description: introduction,
     },
     servers: [{ url }],
   })

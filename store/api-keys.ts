@@ -3,21 +3,13 @@
  * secrets can take a telling time. decisions.md, Identity, accounts, keys.
  */
 import { hash, randomBytes } from 'node:crypto'
+import type { ApiKeyFacts } from '../model/api-key.ts'
 import type { AccountId, ApiKeyId, NewId } from '../model/ids.ts'
 import { createOneQuery, type Lookup } from './one-query.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
 
-export type ApiKeyRow = {
-  readonly id: ApiKeyId
-  readonly accountId: AccountId
-  readonly name: string
-  readonly prefix: string
-  readonly createdAt: number
-  readonly lastUsedAt: number | null
-  readonly expiresAt: number | null
-  readonly revokedAt: number | null
-}
+export type ApiKeyRow = ApiKeyFacts & { readonly id: ApiKeyId; readonly accountId: AccountId }
 
 export type NewApiKey = {
   readonly accountId: AccountId

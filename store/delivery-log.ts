@@ -4,6 +4,7 @@ import type { EventType } from '../model/events.ts'
 import { toId, type AccountId, type CallId, type DeliveryId, type SubscriptionId } from '../model/ids.ts'
 import { cursorOf, toPage, type Page } from '../model/paging.ts'
 import type { Delivery, DeliveryQuery, DeliveryStatus } from '../model/webhook.ts'
+import type { AttemptFacts } from './delivery-verdicts.ts'
 import type { Sql } from './sql.ts'
 
 type Row = {
@@ -17,15 +18,7 @@ type Row = {
   readonly deliveredAt: number | null
 }
 
-type AttemptRow = {
-  readonly deliveryId: DeliveryId
-  readonly attempt: number
-  readonly at: number
-  readonly durationMs: number
-  readonly statusCode: number | null
-  readonly error: string | null
-  readonly responseExcerpt: string | null
-}
+type AttemptRow = AttemptFacts & { readonly deliveryId: DeliveryId }
 
 /** Newest first. A `callId` that is no id matches nothing. */
 export async function listDeliveries(

@@ -6,14 +6,18 @@ import { toIso } from '../model/clock.ts'
 import type { DeliveryId } from '../model/ids.ts'
 import type { Sql } from './sql.ts'
 
-export type AttemptRecord = {
-  readonly id: DeliveryId
+/** One attempt, as the log keeps it. */
+export type AttemptFacts = {
   readonly attempt: number
   readonly at: number
   readonly durationMs: number
   readonly statusCode: number | null
   readonly error: string | null
   readonly responseExcerpt: string | null
+}
+
+export type AttemptRecord = AttemptFacts & {
+  readonly id: DeliveryId
   readonly verdict: 'delivered' | 'retry' | 'exhausted'
   /** Of `retry`; null otherwise. */
   readonly runAt: number | null

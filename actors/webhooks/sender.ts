@@ -4,6 +4,7 @@
  */
 import { Agent } from 'undici'
 import type { Log } from '../../model/log.ts'
+import { detailsOf, readWhole, unlessAborted } from './answer-of.ts'
 import { createEgressGuard, EgressRefused, type Resolve } from './egress-guard.ts'
 
 export type SendRequest = {
@@ -125,36 +126,8 @@ async function post(
   const retryAfter = retryAfterOf(response.headers['retry-after'], now())
   const answered = (body: string): SendResult => ({ kind: 'answered', status: response.statusCode, body, retryAfter })
   if (request.answer === 'excerpt') return answered(await readExcerpt(response.body))
-  const body = await readWhole(response.body)
+  const body = await readWhole(response.body, maxAnswerBytes)
   return body === null ? failed('too_large', `the answer is over ${maxAnswerBytes} bytes`) : answered(body)
-}
-
-/**
- * undici notices the signal only once a connection is there; the request is then not sent any more. The listener must go: with one,
- * a composed signal lives as long as its sources do.
- */
-async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(new Error('the request was ended'))
-  if (signal.aborted) abort()
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
-}
-
-/** Null when it is too long. Leaving the loop destroys the rest. */
-async function readWhole(body: AsyncIterable<Buffer>): Promise<string | null> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of body) {
-    bytes += chunk.length
-    if (bytes > maxAnswerBytes) return null
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 async function readExcerpt(body: AsyncIterable<Buffer>): Promise<string> {
@@ -182,9 +155,3 @@ export function retryAfterOf(header: string | string[] | undefined, now: number)
 }
 
 const failed = (reason: FailedSend['reason'], details: string): FailedSend => ({ kind: 'failed', reason, details })
-
-function detailsOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
-  return error.message === '' ? code : `${code}: ${error.message}`.slice(0, 500)
-}

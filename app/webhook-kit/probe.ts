@@ -3,6 +3,7 @@
  * the operator points it, measures, and counts connections.
  */
 import { Agent, type Dispatcher } from 'undici'
+import { detailsOf, readWhole, unlessAborted } from '../../actors/webhooks/answer-of.ts'
 import { createEgressGuard } from '../../actors/webhooks/egress-guard.ts'
 import type { Clock } from '../../model/clock.ts'
 
@@ -76,7 +77,7 @@ export function createProbe({ url, clock }: { url: URL; clock: Clock }): Probe {
         agent.request({ ...targetOf(url), headers: request.headers, body: request.body, signal: deadline.signal }),
         deadline.signal,
       )
-      const body = answer === 'whole' ? await readWhole(response.body) : await skip(response.body)
+      const body = answer === 'whole' ? await readWhole(response.body, maxAnswerBytes) : await skip(response.body)
       if (body === null) return failed('too_large', `the answer is over ${maxAnswerBytes} bytes`)
       const location = [response.headers['location']].flat()[0] ?? null
       return { kind: 'answered', ms: clock.now() - began, status: response.statusCode, body, location }
@@ -96,13 +97,6 @@ const targetOf = (url: URL): Pick<Dispatcher.RequestOptions, 'origin' | 'path' |
   method: 'POST',
 })
 
-/** undici notices the signal only once a connection is there. */
-function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  signal.addEventListener('abort', () => reject(new Error('the request was ended')), { once: true })
-  return Promise.race([work, promise])
-}
-
 async function skip(body: Dispatcher.ResponseData['body']): Promise<string> {
   try {
     await body.dump({ limit: maxAnswerBytes })
@@ -110,22 +104,4 @@ async function skip(body: Dispatcher.ResponseData['body']): Promise<string> {
     // The receiver has answered: a body that stalls or breaks off changes nothing about that.
   }
   return ''
-}
-
-/** Null when it is too long. Leaving the loop destroys the rest. */
-async function readWhole(body: AsyncIterable<Buffer>): Promise<string | null> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of body) {
-    bytes += chunk.length
-    if (bytes > maxAnswerBytes) return null
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-function detailsOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
-  return error.message === '' ? code : `${code}: ${error.message}`.slice(0, 500)
 }
