@@ -29,16 +29,22 @@ export type AwaitOptions = {
   /** False ends the wait early: whatever should answer is gone. */
   readonly possible?: () => boolean
   readonly signal?: AbortSignal
+  /** Told once, when the first answer is none: whoever waits at a terminal wants to know what for. */
+  readonly waiting?: (error: Error) => void
 }
 
 /** True when the server answers, false when it no longer can. Throws when time is up, or at once what no waiting cures. */
-export async function awaitServer({ server, timeout, possible = () => true, signal }: AwaitOptions): Promise<boolean> {
+export async function awaitServer(options: AwaitOptions): Promise<boolean> {
+  const { server, timeout, possible = () => true, signal } = options
   const deadline = performance.now() + timeout
+  let { waiting } = options
   while (possible()) {
     const error = await attempt(server)
     if (error === null) return true
     if (!passing.has(codeOf(error))) throw error
     if (performance.now() > deadline) throw new Error('the database did not answer in time', { cause: error })
+    waiting?.(error)
+    waiting = undefined
     await pause(pauseBetween, undefined, signal ? { signal } : {})
   }
   return false

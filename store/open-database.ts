@@ -31,7 +31,8 @@ export async function openDatabase({ databaseUrl, dataDir, log }: DatabaseOption
   const sql = connect({ server, applicationName: 'parley', maxConnections })
   const close = closing(sql, embedded)
   try {
-    await awaitServer({ server, timeout: reachTimeout })
+    const waiting = (error: Error) => log.warn('waiting for the database', { seconds: reachTimeout / 1000, error })
+    await awaitServer({ server, timeout: reachTimeout, waiting })
     await requireVersion(sql)
     const applied = await migrate(sql)
     log.info('database is ready', { embedded: embedded !== null, applied })

@@ -214,6 +214,10 @@ await t.test('waiting for a server ends when it answers, cannot answer, or time 
   await t.rejects(awaitServer({ server: databaseNamed('no_such_database'), timeout: 60_000 }), {
     code: '3D000',
   })
-  const leaving = AbortSignal.timeout(20)
-  await t.rejects(awaitServer({ server: nowhere, timeout: 60_000, signal: leaving }), { name: 'AbortError' })
+  const leaving = AbortSignal.timeout(200)
+  const told: string[] = []
+  const waiting = ({ message }: Error) => void told.push(message)
+  await t.rejects(awaitServer({ server: nowhere, timeout: 60_000, signal: leaving, waiting }), { name: 'AbortError' })
+  t.match(told, [/nowhere/], 'and whoever waits is told once what for')
+  t.equal(told.length, 1)
 })
