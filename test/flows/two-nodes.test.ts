@@ -98,7 +98,7 @@ async function openAccount({ t, nodes, sql }: Place, limits: Parameters<typeof c
     return calls.sort()
   }
   const countOf = (type: string): number => receiver.deliveries.filter((delivery) => delivery.type === type).length
-  return { accountId, workerId, at, key, ask, receiver, subscribe, placeCall, callsOfNext, countOf }
+  return { accountId, workerId, at, ask, receiver, subscribe, placeCall, callsOfNext, countOf }
 }
 type Account = Awaited<ReturnType<typeof openAccount>>
 
@@ -224,7 +224,7 @@ async function deliversOnce(place: Place): Promise<void> {
   const answering = setInterval(() => receiver.release(), 100)
   t.teardown(() => clearInterval(answering))
   const calls: string[] = []
-  // Every other one has no number to call: the two ways to end fast.
+  // Half of them, over either node, have no number to call: the two ways to end fast.
   const numbers = [{ phoneNumber: '+4930123456' }, {}]
   while (calls.length < 150)
     calls.push(...(await Promise.all(Array.from({ length: 30 }, (_, index) => placeCall(numbers[(index >> 1) % 2])))))
