@@ -31,7 +31,7 @@ const pacedSeconds = 5
 const pacedRounds = 4
 const pacedEndpoints = 10
 const queued = 30_000
-const idleEndpoints = 1_000
+const idleEndpoints = 300
 const claims = 30
 
 const log = createLog('error')
