@@ -47,7 +47,7 @@ export function addDeliveryRoutes(app: Api, { subscriptions }: ApiDeps): void {
   app.openapi(list, async (c) => {
     const id = idOf<'subscription'>(c.req.valid('param').subscriptionId)
     const page = existing(await subscriptions.listDeliveries(c.get('accountId'), id, c.req.valid('query')))
-    return c.json({ ...page, data: [...page.data] }, 200)
+    return c.json(page, 200)
   })
   app.openapi(get, async (c) => {
     const { subscriptionId, deliveryId } = c.req.valid('param')

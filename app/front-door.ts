@@ -1,4 +1,5 @@
 /** Owns the wiring of everything that faces outward: media, signaling socket, page and API behind one listener. */
+import { includes, networksOf } from '../actors/webhooks/address-rules.ts'
 import { createApi } from '../api/api.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
@@ -61,7 +62,8 @@ export async function openFrontDoor(
   closing.defer(() => signaling.close())
 
   const limit = createRequestLimit(config.rateLimits, clock)
-  const clientAddress = createClientAddress(config.trustedProxies)
+  const proxies = networksOf(config.trustedProxies)
+  const clientAddress = createClientAddress((address) => includes(proxies, address))
   const clientOf = (request: Request, { remoteAddress }: RequestInfo): RequestInfo => ({
     remoteAddress: clientAddress(request, remoteAddress),
   })

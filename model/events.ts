@@ -5,6 +5,7 @@ import { ExternalTool } from './external-tool.ts'
 import { Json, JsonObject, Metadata } from './json.ts'
 import { Language } from './language.ts'
 import { TerminalStatus } from './outcome.ts'
+import { withoutNulls } from './without-nulls.ts'
 import { WorkerConfig } from './worker.ts'
 
 export const EventType = z.enum([
@@ -62,15 +63,13 @@ export function parseWorkerRequestAnswer(json: unknown): z.ZodSafeParseResult<Wo
   if (!isObject(json)) return WorkerRequestAnswer.safeParse(json)
   const given: Record<string, unknown> = { ...json }
   if (isObject(given['config'])) given['config'] = withoutNulls(given['config'])
-  if (Array.isArray(given['tools'])) given['tools'] = given['tools'].map(withoutNulls)
+  if (Array.isArray(given['tools']))
+    given['tools'] = given['tools'].map((tool: unknown) => (isObject(tool) ? withoutNulls(tool) : tool))
   return WorkerRequestAnswer.safeParse(withoutNulls(given))
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const withoutNulls = (value: unknown): unknown =>
-  isObject(value) ? Object.fromEntries(Object.entries(value).filter(([, item]) => item !== null)) : value
 
 export const ToolCallData = z.object({
   callId: z.string(),

@@ -12,14 +12,15 @@ export type CallRow = PhoneCallFacts & {
   readonly recordedMs: number | null
 }
 
-const columns = (sql: Sql | Transaction) => sql`
+/** What makes a CallRow, of the table `calls`. */
+const callColumns = (sql: Sql | Transaction) => sql`
   id, account_id, worker_id, direction, transport, progress, outcome, failed_reason, provider_status, post_processing_status,
   from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at, recording_key,
   recorded_ms`
 
 export async function findCall(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<CallRow | null> {
   const [row] = await sql<CallRow[]>`
-    select ${columns(sql)} from calls where account_id = ${accountId} and id = ${callId}`
+    select ${callColumns(sql)} from calls where account_id = ${accountId} and id = ${callId}`
   return row ?? null
 }
 
@@ -38,7 +39,7 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
     cursor &&
     sql`and (created_at, id) < ((select created_at from calls where account_id = ${accountId} and id = ${cursor}), ${cursor})`
   const page = (ending: typeof none) => sql<CallRow[]>`
-    select ${columns(sql)}, created_at from calls
+    select ${callColumns(sql)}, created_at from calls
     where account_id = ${accountId} ${after ?? none} ${ending}
       ${direction === undefined ? none : sql`and direction = ${direction}`}
       ${workerId === null ? none : sql`and worker_id = ${workerId}`}
@@ -49,7 +50,7 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
   if (progress === null) return page(none)
   // A page of each, and of those one: all at once, the planner would rather read every call of the account.
   return sql<CallRow[]>`
-    select ${columns(sql)} from unnest(${progress}::text[]) as wanted (state)
+    select ${callColumns(sql)} from unnest(${progress}::text[]) as wanted (state)
     cross join lateral (${page(sql`and progress = wanted.state`)}) found
     order by created_at desc, id desc limit ${limit + 1}`
 }

@@ -94,7 +94,7 @@ export async function findCallScript(
           and is_active and status = 'completed' and ${scriptTagOf(direction)} = any(tag_keys)
         order by file_name collate "C", created_at desc, documents.id desc) newest) counted
     where length <= ${maxScriptLength} order by file_name collate "C"`
-  return rows.length === 0 ? null : rows.map((row) => row.content.trim()).join('\n\n')
+  return scriptOf(rows)
 }
 
 /**
@@ -109,8 +109,11 @@ export async function findPinnedScript(
   const rows = await sql<{ content: string }[]>`
     select content from documents where account_id = ${accountId} and id = any(${[...scriptIds]}) and is_active
     order by file_name collate "C", id`
-  return rows.length === 0 ? null : rows.map((row) => row.content.trim()).join('\n\n')
+  return scriptOf(rows)
 }
+
+const scriptOf = (rows: readonly { readonly content: string }[]): string | null =>
+  rows.length === 0 ? null : rows.map((row) => row.content.trim()).join('\n\n')
 
 /** As one document is told; lists leave the text out. */
 export type DocumentWithText = DocumentFacts & { readonly content: string }

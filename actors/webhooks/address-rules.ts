@@ -34,10 +34,11 @@ const blocked6 = [
   '3fff::/20', // documentation, RFC 9637
 ]
 
-/** Throws for text that is no network. */
+/** Throws for text that is neither a network nor an address. */
 function addNetwork(list: BlockList, text: string): void {
-  const [address = '', prefix = ''] = text.split('/')
+  const [address = '', given] = text.split('/')
   const family = isIP(address)
+  const prefix = given ?? (family === 6 ? '128' : '32')
   if (family === 0 || !/^\d{1,3}$/.test(prefix)) throw new Error(`${text} is no network in CIDR notation`)
   list.addSubnet(address, Number(prefix), family === 6 ? 'ipv6' : 'ipv4')
 }

@@ -111,9 +111,7 @@ function createAllowList(entries: readonly string[]) {
   for (const name of names)
     if (!/^[a-z0-9._-]+$/.test(name)) throw new Error(`${name} is no host name, address or network`)
   const numeric = hosts.filter((entry) => !names.has(entry))
-  const networks = networksOf(
-    numeric.map((entry) => (entry.includes('/') ? entry : `${entry}/${isIP(entry) === 6 ? 128 : 32}`)),
-  )
+  const networks = networksOf(numeric)
   return {
     hasNetworks: numeric.length > 0,
     name: (hostname: string) => names.has(hostname.toLowerCase()),
