@@ -6,20 +6,36 @@ import { LegEvent, LegReply, type LegCommand } from '../model/leg.ts'
 
 const replyTimeout = 2_000
 
-/** Null when no leg is there to answer: it is gone, or its process is. */
+/** Nobody is there to answer: the leg is gone, or was never made. */
+export type NoLeg = { readonly type: 'gone' }
+/** Somebody is there and does not answer. */
+export type SilentLeg = { readonly type: 'silent' }
+
+export async function reachLeg(
+  bus: Bus,
+  callId: CallId,
+  command: LegCommand,
+  timeout: number = replyTimeout,
+): Promise<LegReply | NoLeg | SilentLeg> {
+  try {
+    const reply = await bus.request(subjectsOf(callId).legCommand, toBytes(command), { timeout })
+    return LegReply.parse(fromBytes(reply))
+  } catch (error) {
+    if (error instanceof BusNoResponders) return { type: 'gone' }
+    if (error instanceof BusTimeout) return { type: 'silent' }
+    throw error
+  }
+}
+
+/** Null when no leg answers: it is gone, or its process is. */
 export async function commandLeg(
   bus: Bus,
   callId: CallId,
   command: LegCommand,
   timeout: number = replyTimeout,
 ): Promise<LegReply | null> {
-  try {
-    const reply = await bus.request(subjectsOf(callId).legCommand, toBytes(command), { timeout })
-    return LegReply.parse(fromBytes(reply))
-  } catch (error) {
-    if (error instanceof BusNoResponders || error instanceof BusTimeout) return null
-    throw error
-  }
+  const reply = await reachLeg(bus, callId, command, timeout)
+  return reply.type === 'gone' || reply.type === 'silent' ? null : reply
 }
 
 /** Null for what is no event of a leg. */

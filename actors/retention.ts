@@ -1,10 +1,11 @@
 /**
- * Owns forgetting what nobody needs any more: finished deliveries with their log, and idempotency keys past their time. Every round is bounded;
- * several nodes may do this at the same time and skip what another is at.
+ * Owns forgetting what nobody needs any more: finished deliveries with their log, refused calls, and idempotency keys past their time. Every
+ * round is bounded; several nodes may do this at the same time and skip what another is at.
  */
 import type { Clock } from '../model/clock.ts'
 import { idempotencyLifetime } from '../model/idempotency.ts'
 import type { Log } from '../model/log.ts'
+import { forgetRefusals } from '../store/call-refusals.ts'
 import { forgetDeliveries } from '../store/delivery-log.ts'
 import { forgetIdempotencyKeys } from '../store/idempotency.ts'
 import type { Sql } from '../store/sql.ts'
@@ -19,6 +20,8 @@ export type Retention = {
 
 export const retentionEvery = 600_000
 export const defaultKeep = { deliveries: 30 * 24 * 3_600_000 } as const
+/** Ms. decisions.md, refused calls. */
+const refusalsKept = 30 * 24 * 3_600_000
 const batchSize = 1_000
 /** A service that is never quiet keeps its disk busy with other things than this. */
 const batchesPerRound = 100
@@ -45,6 +48,7 @@ export function createRetention(deps: {
   async function look(): Promise<boolean> {
     const now = clock.now()
     const deliveries = await forgetAll((limit) => forgetDeliveries(sql, now - keep.deliveries, limit))
+    await forgetAll((limit) => forgetRefusals(sql, now - refusalsKept, limit))
     await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })
     return false

@@ -49,8 +49,9 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
     const listening = listenForFacts(deps.bus, callId, actor)
     void actor.gone.then(() => listening.close())
     // In the middle of something: whoever did it is gone, and what was under way is asked for again before anything else. An orphan that only
-    // waits has no use for the fact, and with that step it is given back.
-    if (asOrphan || stateOf(claimed.snapshot).waitsIn === null) void actor.deliver({ type: 'taken_over' })
+    // waits has no use for the fact, and with that step it is given back. Of the first actor of a call nothing can be under way.
+    const wasRun = claimed.epoch > 1 && stateOf(claimed.snapshot).waitsIn === null
+    if (asOrphan || wasRun) void actor.deliver({ type: 'taken_over' })
     return actor
   }
   const renew = async (): Promise<boolean> => {

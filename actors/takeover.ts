@@ -1,8 +1,8 @@
-/** Owns the search for calls that nobody runs: left behind in the middle of something by a node that died, or lost by this one. */
-import type { CallId } from '../model/ids.ts'
+/** Owns the search for what nobody does any more: calls left behind by a node that died, or lost by this one, and what a dead node had claimed. */
+import type { CallId, NodeId } from '../model/ids.ts'
 import { findOrphans } from '../store/call-steps.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
-import { forgetDeadNodes } from '../store/nodes.ts'
+import { forgetDeadNodes, listDeadNodes, releaseClaims } from '../store/nodes.ts'
 import type { CallActor, CallActorDeps } from './call/call-actor.ts'
 
 const atOnce = 50
@@ -33,7 +33,16 @@ export function createTakeover(deps: CallActorDeps, calls: Calls): () => Promise
       return false
     }
   }
+  let released = new Set<NodeId>()
+  const releaseDead = async (): Promise<void> => {
+    const dead = await listDeadNodes(sql)
+    const news = dead.filter((id) => !released.has(id))
+    if (news.length > 0) await releaseClaims(sql, news)
+    // One that came back and dies again is news again.
+    released = new Set(dead)
+  }
   return async () => {
+    await releaseDead()
     const passedOver = [...calls.running(), ...broken]
     const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce })
     let taken = 0

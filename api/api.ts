@@ -20,6 +20,7 @@ import { addPlaceCallRoutes } from './place-call-routes.ts'
 import { createRequestLimit, setRateLimitHeaders, type RequestLimit } from './rate-limit.ts'
 import { recordingsPath } from './recording-link.ts'
 import { addRecordingRoutes } from './recording-routes.ts'
+import { addRefusalRoutes } from './refusal-routes.ts'
 import { renderError, renderProblem } from './render.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
 import { addSubscriptionRoutes } from './subscription-routes.ts'
@@ -87,6 +88,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addPersonRoutes(app, deps)
   addDocumentRoutes(app, deps)
   addTrunkRoutes(app, deps)
+  addRefusalRoutes(app, deps)
   addHealthRoute(app, deps)
   describeWebhooks(app)
   addOpenApi(app, deps)

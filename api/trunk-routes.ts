@@ -1,6 +1,6 @@
 /** Owns the routes of SIP trunks. decisions.md, Identity, accounts, keys ("management REST"). */
 import { createRoute, z } from '@hono/zod-openapi'
-import { Trunk, TrunkChange, TrunkRequest } from '../model/trunk.ts'
+import { Trunk, TrunkChange, TrunkRequest, TrunkState } from '../model/trunk.ts'
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
@@ -72,12 +72,28 @@ const remove = createRoute({
   responses: noContentOf('It is gone.'),
 })
 
+const getState = createRoute({
+  ...shared,
+  method: 'get',
+  path: `${path}/{trunkId}/state`,
+  operationId: 'getTrunkState',
+  summary: 'Get how a trunk does at this moment',
+  description:
+    'Its registration and its gateways, as the node reported last that looks after it; reachable is null for a gateway that was not asked yet, or is not to be asked.',
+  request: { params },
+  responses: answerOf(named('TrunkState', TrunkState), 'The state of the trunk.'),
+})
+
 export function addTrunkRoutes(app: Api, { trunks }: ApiDeps): void {
   app.openapi(list, async (c) => c.json(await trunks.list(c.get('accountId')), 200))
   app.openapi(create, async (c) => c.json(await trunks.create(c.get('accountId'), c.req.valid('json')), 200))
   app.openapi(get, async (c) => {
     const trunk = existing(await trunks.find(c.get('accountId'), idOf<'trunk'>(c.req.valid('param').trunkId)))
     return c.json(trunk, 200)
+  })
+  app.openapi(getState, async (c) => {
+    const state = existing(await trunks.stateOf(c.get('accountId'), idOf<'trunk'>(c.req.valid('param').trunkId)))
+    return c.json(state, 200)
   })
   app.openapi(change, async (c) => {
     const trunkId = idOf<'trunk'>(c.req.valid('param').trunkId)

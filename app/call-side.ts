@@ -12,12 +12,15 @@ import { expireTokenWork } from '../actors/call/expire-token.ts'
 import { createDispatcher } from '../actors/dispatcher.ts'
 import { createPostProcessing } from '../actors/post-processing.ts'
 import { createScheduler } from '../actors/scheduler.ts'
+import { createDestinationPolicy, type DestinationPolicy } from '../actors/telephony/destination-policy.ts'
+import { createTelephony } from '../actors/telephony/telephony.ts'
 import { createSwitchboard } from '../actors/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
 import type { Clock } from '../model/clock.ts'
 import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
+import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.ts'
 import type { Toolbox } from '../model/tool.ts'
 import type { Admission, CreateWebCall } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
@@ -30,6 +33,7 @@ export type CallSide = {
   readonly createPhoneCall: CreatePhoneCall
   readonly endCall: EndCall
   readonly admission: Admission
+  readonly telephony: Telephony
   readonly tools: Toolbox
   readonly subscriptions: Subscriptions
   /** Calls that have an actor in this process. */
@@ -52,19 +56,28 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
       return act(...given)
     }
   const outgoing = openOutgoing(core, config, closing)
-  const { switchboard, scheduler, dispatcher } = openActing(core, engines, { outgoing, unlessEnding }, closing)
+  const refusalOf = createDestinationPolicy(core)
+  const { switchboard, scheduler, dispatcher } = openActing(
+    core,
+    engines,
+    { outgoing, unlessEnding, refusalOf },
+    closing,
+  )
   const { sender, email, subscriptions, wakeDeliveries } = outgoing
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
   const createWebCall = createWebCallCreator(creating)
   const createPhoneCall = createPhoneCallCreator(creating)
   const admission = createAdmission({ ...core, switchboard })
+  const telephony = createTelephony({ ...core, switchboard, refusalOf, wakeDeliveries })
+  closing.defer(() => telephony.close())
 
   return {
     createWebCall: unlessEnding(createWebCall),
     createPhoneCall: unlessEnding(createPhoneCall),
     endCall: createEndCall({ ...core, switchboard }),
-    tools: createToolbox({ ...core, sender, switchboard, email, wakeDeliveries }),
+    tools: createToolbox({ ...core, sender, switchboard, email, wakeDeliveries, refusalOf }),
     subscriptions,
+    telephony: { ...telephony, receive: async (call) => (ending ? closedTo(call) : telephony.receive(call)) },
     admission: { ...admission, admit: async (token, origin) => (ending ? stopping() : admission.admit(token, origin)) },
     running: () => switchboard.running(),
     async start() {
@@ -83,6 +96,14 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
   }
 }
 
+const closedTo = ({ route }: InboundCall): RefusedArrival => ({
+  reason: 'service_stopping',
+  details: 'The service is stopping; another node, or a try in a moment, takes the call.',
+  sipStatus: 503,
+  accountId: route.trunk.accountId,
+  trunkId: route.trunk.id,
+})
+
 /** What begins a call, and is refused once the service stops. */
 type UnlessEnding = <Given extends readonly unknown[], Answer>(
   act: (...given: Given) => Promise<Answer>,
@@ -91,7 +112,7 @@ type UnlessEnding = <Given extends readonly unknown[], Answer>(
 function openActing(
   core: Core,
   engines: Engines,
-  deps: { readonly outgoing: Outgoing; readonly unlessEnding: UnlessEnding },
+  deps: { readonly outgoing: Outgoing; readonly unlessEnding: UnlessEnding; readonly refusalOf: DestinationPolicy },
   closing: AsyncDisposableStack,
 ) {
   const { sender, wakeDeliveries } = deps.outgoing
@@ -107,6 +128,7 @@ function openActing(
     wakeDeliveries,
     wakeJobs,
     wakeDispatcher,
+    refusalOf: deps.refusalOf,
   })
   closing.defer(() => switchboard.close(0))
   const scheduler = createScheduler({

@@ -48,6 +48,23 @@ const Settings = z.object({
   MEDIA_ADDRESS: optional(IpAddress),
   MEDIA_PUBLIC_ADDRESS: optional(IpAddress),
   MEDIA_PORTS: PortRange.default([40_000, 49_999]),
+  SIP: z.enum(['on', 'off']).default('on'),
+  SIP_ADDRESS: optional(IpAddress),
+  SIP_PUBLIC_ADDRESS: optional(IpAddress),
+  SIP_PORT: Port.default(5060),
+  SIP_TLS_PORT: Port.default(5061),
+  SIP_TLS_CERT: optional(text),
+  SIP_TLS_KEY: optional(text),
+  SIP_TLS_CA: optional(text),
+  SIP_TLS_VERIFY: z.enum(['on', 'off']).default('on'),
+  SIP_MEDIA_PORTS: PortRange.default([30_000, 39_999]),
+  SIP_ALLOW_HOSTS: optional(
+    List.refine(
+      (list) => list.every((entry) => isNetwork(entry) || /^[\w.-]+$/.test(entry)),
+      'must be host names, addresses or networks like 10.0.0.0/8',
+    ),
+  ),
+  DRACHTIO_URL: optional(url(/^tcp$/, 'tcp://')),
   TURN_URLS: List.default([]),
   TURN_SECRET: optional(text.min(8, 'must be at least 8 characters')),
   WEBHOOK_ALLOW_HOSTS: optional(List),
@@ -110,6 +127,7 @@ function toConfig(settings: z.infer<typeof Settings>) {
       publicAddress: settings.MEDIA_PUBLIC_ADDRESS,
       ports: settings.MEDIA_PORTS,
     },
+    sip: sipOf(settings, local),
     turn: turnOf(settings),
     /** On embedded defaults a receiver on this machine is what a first try has. */
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS ?? (local ? ['127.0.0.1', 'localhost', '::1'] : []),
@@ -124,11 +142,48 @@ function toConfig(settings: z.infer<typeof Settings>) {
   }
 }
 
-function tlsOf({ TLS_CERT, TLS_KEY }: z.infer<typeof Settings>) {
-  if (TLS_CERT === null && TLS_KEY === null) return null
-  if (TLS_CERT === null || TLS_KEY === null)
-    throw new WrongSettings('TLS_CERT and TLS_KEY go together: set both, or neither')
-  return { cert: readPem('TLS_CERT', TLS_CERT), key: readPem('TLS_KEY', TLS_KEY) }
+const tlsOf = ({ TLS_CERT, TLS_KEY }: z.infer<typeof Settings>) => pemsOf({ TLS_CERT }, { TLS_KEY })
+
+/** The settings by their names, so that an error can name them. */
+function pemsOf(certFile: Readonly<Record<string, string | null>>, keyFile: Readonly<Record<string, string | null>>) {
+  const [[certName, cert], [keyName, key]] = [Object.entries(certFile)[0]!, Object.entries(keyFile)[0]!]
+  if (cert === null && key === null) return null
+  if (cert === null || key === null)
+    throw new WrongSettings(`${certName} and ${keyName} go together: set both, or neither`)
+  return { cert: readPem(certName, cert), key: readPem(keyName, key) }
+}
+
+/** This machine and private networks: RFC 1918, RFC 4193. Not link-local ones, where clouds keep their metadata. */
+const nearby = ['127.0.0.0/8', '::1', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']
+
+/** Null: no telephone edge in this process. */
+function sipOf(settings: z.infer<typeof Settings>, local: boolean) {
+  if (settings.SIP === 'off') return null
+  const { SIP_TLS_CERT, SIP_TLS_KEY, SIP_TLS_CA } = settings
+  const address = settings.SIP_ADDRESS ?? (isIP(settings.HOST) ? settings.HOST : '127.0.0.1')
+  return {
+    address,
+    publicAddress: settings.SIP_PUBLIC_ADDRESS ?? settings.MEDIA_PUBLIC_ADDRESS,
+    port: settings.SIP_PORT,
+    tlsPort: settings.SIP_TLS_PORT,
+    tls: pemsOf({ SIP_TLS_CERT }, { SIP_TLS_KEY }) ?? tlsOf(settings),
+    tlsClient: {
+      ca: SIP_TLS_CA === null ? null : readPem('SIP_TLS_CA', SIP_TLS_CA),
+      verify: settings.SIP_TLS_VERIFY === 'on',
+    },
+    mediaPorts: settings.SIP_MEDIA_PORTS,
+    /** On embedded defaults the softphone and the PBX of a first try are near. */
+    allowHosts: settings.SIP_ALLOW_HOSTS ?? (local ? nearby : []),
+    /** A drachtio-server in place of the embedded one. */
+    drachtio: settings.DRACHTIO_URL === null ? null : drachtioOf(settings.DRACHTIO_URL),
+  }
+}
+
+function drachtioOf(text: string) {
+  const { hostname, port, password } = new URL(text)
+  if (hostname === '' || password === '')
+    throw new WrongSettings('DRACHTIO_URL must read like tcp://:secret@127.0.0.1:9022')
+  return { host: hostname, port: port === '' ? 9022 : Number(port), secret: decodeURIComponent(password) }
 }
 
 function turnOf({ TURN_URLS, TURN_SECRET }: z.infer<typeof Settings>) {

@@ -14,30 +14,31 @@ import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
 import { createTrunks } from '../store/trunks.ts'
-import { createLeg } from '../voice/audio/leg.ts'
-import { createOpusLibrary } from '../voice/audio/opus.ts'
-import { createTicker, type Ticker } from '../voice/audio/ticker.ts'
 import type { CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createIceServers } from './ice-servers.ts'
+import type { MediaSide } from './media-side.ts'
 
 const maxBodyBytes = 1024 * 1024
 const requestTimeout = 30_000
 
 export type Demo = { readonly accountId: AccountId; readonly workerId: WorkerId }
 
-export type FrontDoor = { readonly listener: Listener; readonly ticker: Ticker }
+/** A browser that has not got its media by then never will. */
+const connectWithin = 60_000
 
-export async function openFrontDoor(
-  deps: { readonly core: Core; readonly config: Config; readonly calls: CallSide; readonly demo: Demo | null },
-  closing: AsyncDisposableStack,
-): Promise<FrontDoor> {
-  const { core, config, calls } = deps
+type Parts = {
+  readonly core: Core
+  readonly config: Config
+  readonly calls: CallSide
+  readonly media: MediaSide
+  readonly demo: Demo | null
+}
+
+export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack): Promise<Listener> {
+  const { core, config, calls, media } = deps
   const { clock, log, bus } = core
-  const now = (): number => performance.now()
-  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
-  closing.defer(() => ticker.close())
   const { address, publicAddress, ports } = config.media
   const peers = createWeriftPeers({
     bindAddress: address,
@@ -48,12 +49,12 @@ export async function openFrontDoor(
   closing.defer(() => peers.close())
   await peers.warmUp()
 
-  const media = { bus, ticker, opus: createOpusLibrary(), recordings: core.recordings, log, now }
   const signaling = createSignaling({
     admission: calls.admission,
     bus,
     createPeer: peers.createPeer,
-    createLeg: (callId: CallId, onClosed: () => void) => createLeg({ ...media, callId, onClosed }),
+    createLeg: (callId: CallId, onClosed: () => void) =>
+      media.createLeg({ callId, onClosed, connectWithin, signaling: null }),
     errorOf: (error, requestId) => errorBodyOf(problemOf(error, requestId, log), requestId),
     log,
     clock,
@@ -80,10 +81,10 @@ export async function openFrontDoor(
     sockets: { '/v1/signaling': signaling.route },
   })
   closing.defer(() => listener.close(0))
-  return { listener, ticker }
+  return listener
 }
 
-function openFetch({ core, config, calls, demo }: Parameters<typeof openFrontDoor>[0], limit: RequestLimit): Fetch {
+function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit): Fetch {
   const page = createPage()
   const deps = {
     ...core,

@@ -1,13 +1,16 @@
 /** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order on SIGINT or SIGTERM. */
 import process from 'node:process'
+import type { Log } from '../model/log.ts'
 import { createEmbeddedEngine } from '../voice/engines/embedded/engine.ts'
 import { systemClock } from './clock.ts'
 import { readConfig, readEnvironment, WrongSettings, type Config } from './config.ts'
-import { seedDemo, type SeededDemo } from './demo/seed-demo.ts'
+import { demoNumbers, seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
+import type { Core } from './core.ts'
 import { createLog } from './log.ts'
-import { reportOf } from './self-test/report.ts'
-import { runSelfTest, type Speak } from './self-test/self-test.ts'
 import { startParley, type Parley } from './parley.ts'
+import { runPhoneTest } from './self-test/phone-test.ts'
+import { reportOf } from './self-test/report.ts'
+import { runWebTest, type Speak } from './self-test/web-test.ts'
 
 /** The caller of the self-test has another voice than the worker. */
 const callerVoice = 'slt'
@@ -23,35 +26,53 @@ async function main(): Promise<void> {
   print('Parley is starting …')
   const engine = await createEmbeddedEngine({ log, clock: systemClock })
   let demo: SeededDemo | null = null
-  const seed = async (sql: Parley['sql']) => (config.demo ? (demo = await seedDemo(sql, Date.now())) : null)
+  const seed = async (core: Core) => (config.demo ? (demo = await seedDemo(core)) : null)
   const service = await startParley({ config, log, engines: new Map([['embedded', engine]]), seed })
   endOnSignal(async () => {
     print('\nParley ends its calls …')
     await service.close()
     await engine.close()
   })
-  if (demo) await greet(service, config, demo, (text) => engine.speak(text, callerVoice))
+  const speak: Speak = (text) => engine.speak(text, callerVoice)
+  if (demo) await greet(service, { config, demo, speak, log })
   else print(`Parley listens on ${service.url}\n${firstSteps}`)
 }
 
-async function greet(service: Parley, config: Config, demo: SeededDemo, speak: Speak): Promise<void> {
+type Greeting = {
+  readonly config: Config
+  readonly demo: SeededDemo
+  readonly speak: Speak
+  readonly log: Log
+}
+
+async function greet(service: Parley, greeting: Greeting): Promise<void> {
+  const { config, demo } = greeting
   if (demo.apiKey) print(`\nThe key of the demo account, shown this once:\n  ${demo.apiKey}`)
   if (config.selfTest) {
-    print('\nSelf-test: a web call to this service, with a synthetic caller …')
-    print(await proof(service, demo, speak))
+    print('\nSelf-test: calls to this service by browser and by telephone, with a synthetic caller …')
+    print(await proof(service, greeting))
   }
   print(`\nCall it from a browser:\n  ${service.url}/\n`)
+  if (service.sip)
+    print(
+      `Or by telephone (docs/phones.md):\n  sip:${demoNumbers.inbound}@${service.sip.address}:${service.sip.port}\n`,
+    )
   print(`Or ask the API (${service.url}/docs shows all of it):`)
   print(`  curl -H 'x-api-key: ${demo.apiKey ?? '<your key>'}' ${service.url}/v1/accounts/current\n`)
 }
 
-/** A self-test that cannot run says why; the service runs all the same. */
-async function proof(service: Parley, demo: SeededDemo, speak: Speak): Promise<string> {
-  try {
-    return reportOf(await runSelfTest(service, demo.accountId, speak))
-  } catch (error) {
-    return `self-test FAILED: ${explanationOf(error)}`
+/** A test that cannot run says why; the service runs all the same. */
+async function proof(service: Parley, { demo, speak, log }: Greeting): Promise<string> {
+  const failed = (error: unknown): string => {
+    log.error('the self-test could not run', { error })
+    return error instanceof Error ? error.message : String(error)
   }
+  const web = await runWebTest(service, demo.accountId, speak).catch(failed)
+  const { sip } = service
+  if (!sip) return reportOf(web, null)
+  const phoneTest = async () =>
+    runPhoneTest({ ...service, sip }, await seedSelfTest({ ...service, clock: systemClock }), { speak, log })
+  return reportOf(web, await phoneTest().catch(failed))
 }
 
 /** The first signal ends in order; a second one at once. */
@@ -79,7 +100,7 @@ function explanationOf(error: unknown): string {
   if (error instanceof WrongSettings) return error.message
   if (!(error instanceof Error)) return String(error)
   if ('code' in error && error.code === 'EADDRINUSE')
-    return `The port is taken: ${error.message}. Set PORT to another one.`
+    return `A port is taken: ${error.message}. Set PORT, SIP_PORT or SIP_TLS_PORT to another one, or SIP=off.`
   return error.stack ?? error.message
 }
 

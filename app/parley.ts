@@ -7,14 +7,20 @@ import type { Sql } from '../store/sql.ts'
 import type { Lateness } from '../voice/audio/lateness.ts'
 import { openCallSide } from './call-side.ts'
 import type { Config } from './config.ts'
-import { openCore } from './core.ts'
+import { openCore, type Core } from './core.ts'
 import { openFrontDoor, type Demo } from './front-door.ts'
+import { openMediaSide } from './media-side.ts'
+import { openPhoneSide, type PhoneSide } from './phone-side.ts'
 
 export type Parley = {
   /** Where page and API are, as this machine reaches them. */
   readonly url: string
   readonly sql: Sql
   readonly box: SecretBox
+  /** Where the embedded SIP server listens; null without one. */
+  readonly sip: { readonly address: string; readonly port: number } | null
+  /** What that server keeps at this moment. */
+  sipSizes(): ReturnType<PhoneSide['sizes']>
   /** Of the beat that all media of this process shares. */
   lateness(): Lateness
   /** Calls that have an actor in this process. */
@@ -28,20 +34,27 @@ export async function startParley(deps: {
   readonly config: Config
   readonly log: Log
   readonly engines: Engines
-  readonly seed: (sql: Sql) => Promise<Demo | null>
+  readonly seed: (core: Core) => Promise<Demo | null>
 }): Promise<Parley> {
   const { config, log } = deps
   await using opening = new AsyncDisposableStack()
   const core = await openCore(config, log, opening)
-  const demo = await deps.seed(core.sql)
+  const demo = await deps.seed(core)
   const calls = openCallSide(core, config, deps.engines, opening)
-  const { listener, ticker } = await openFrontDoor({ core, config, calls, demo }, opening)
+  const media = openMediaSide(core, opening)
+  const listener = await openFrontDoor({ core, config, calls, media, demo }, opening)
+  const { sip } = config
+  const phones = sip && (await openPhoneSide({ core, config: { ...config, sip }, calls, media }, opening))
   await calls.start()
 
   const parts = opening.move()
   const end = async (): Promise<void> => {
     try {
+      const began = core.clock.now()
+      phones?.stop()
       await calls.end(config.shutdownGrace)
+      // Those that other nodes run have what is left of it.
+      await phones?.drained(config.shutdownGrace - (core.clock.now() - began))
     } finally {
       await parts.disposeAsync()
     }
@@ -51,7 +64,9 @@ export async function startParley(deps: {
     url: urlOf(config, listener),
     sql: core.sql,
     box: core.box,
-    lateness: () => ticker.lateness(),
+    sip: phones?.listening ?? null,
+    sipSizes: () => phones?.sizes() ?? null,
+    lateness: () => media.ticker.lateness(),
     running: () => calls.running(),
     close: () => (ended ??= end()),
   }

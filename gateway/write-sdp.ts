@@ -1,7 +1,8 @@
 /** Owns writing session descriptions: the answer of the front door and the offer of our own caller. Pure. RFC 8829, RFC 8839, RFC 8843. */
 import { isIPv6 } from 'node:net'
 import type { NegotiatedAudio } from '../model/rtp-transport.ts'
-import type { CandidateAddress, Direction, Fingerprint, RemoteDescription, SdpSection } from './read-sdp.ts'
+import { otherDirection, type SdpDirection } from '../model/sdp.ts'
+import type { CandidateAddress, Fingerprint, RemoteDescription, SdpSection } from './read-sdp.ts'
 
 export type LocalDescription = {
   readonly usernameFragment: string
@@ -11,13 +12,6 @@ export type LocalDescription = {
   readonly ssrc: number
 }
 
-const answerDirection = {
-  sendrecv: 'sendrecv',
-  sendonly: 'recvonly',
-  recvonly: 'sendonly',
-  inactive: 'inactive',
-} as const satisfies Record<Direction, Direction>
-
 /** ICE-lite, DTLS server, all candidates inside: a client may connect at once and nothing trickles from this side. */
 export function writeAnswer(offer: RemoteDescription, local: LocalDescription): string {
   const audio = offer.sections[offer.audioIndex]
@@ -25,7 +19,7 @@ export function writeAnswer(offer: RemoteDescription, local: LocalDescription): 
     index === offer.audioIndex
       ? audioLines(local, section.mid, section.protocol, [offer.audio], {
           setup: 'passive',
-          direction: answerDirection[offer.direction],
+          direction: otherDirection[offer.direction],
         })
       : refusedLines(section),
   )
@@ -50,7 +44,7 @@ function audioLines(
   mid: string | null,
   protocol: string,
   codecs: readonly NegotiatedAudio[],
-  role: { readonly setup: string; readonly direction: Direction },
+  role: { readonly setup: string; readonly direction: SdpDirection },
 ): string[] {
   const first = local.candidates[0] ?? { address: '0.0.0.0', port: 9 }
   const payloadTypes = codecs.flatMap((audio) => [audio.payloadType, audio.telephoneEventPayloadType ?? []]).flat()
@@ -73,7 +67,7 @@ function audioLines(
   ]
 }
 
-const codecNames = { opus: 'opus/48000/2', pcmu: 'PCMU/8000', pcma: 'PCMA/8000' } as const
+const codecNames = { opus: 'opus/48000/2', pcmu: 'PCMU/8000', pcma: 'PCMA/8000', g722: 'G722/8000' } as const
 
 function codecLines(audio: NegotiatedAudio): string[] {
   const events = audio.telephoneEventPayloadType

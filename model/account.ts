@@ -1,7 +1,9 @@
-/** Owns accounts as answers show them. rest-api-and-webhooks.md, Account. */
+/** Owns accounts as answers show them, and what an operator allows them. rest-api-and-webhooks.md, Account; decisions.md, capacity. */
 import { z } from 'zod'
 import { toIso } from './clock.ts'
+import { DestinationPrefix } from './destination.ts'
 import type { AccountId } from './ids.ts'
+import { PhoneNumber } from './phone-number.ts'
 
 export const Account = z.object({
   id: z.string(),
@@ -23,3 +25,18 @@ export type AccountFacts = {
 export function toAccount({ id, name, slug, createdAt, updatedAt }: AccountFacts): Account {
   return { id, name, slug, createdAt: toIso(createdAt), updatedAt: toIso(updatedAt) }
 }
+
+/** What an account may do. The operator of the deployment sets it, no key does. */
+export const AccountConfig = z.strictObject({
+  /** Calls that may run at once; absent: as many as the deployment gives everybody. */
+  maxConcurrentCalls: z.number().int().min(0).max(100_000).optional(),
+  /** Outbound calls that may begin in one second; the others wait their turn. Absent: any number. */
+  maxCallsPerSecond: z.number().min(0.001).max(1000).optional(),
+  /** Minutes that outbound calls may talk in a day (UTC); running calls are not cut. Absent: any number. */
+  dailyMinutes: z.number().int().min(0).max(10_000_000).optional(),
+  /** Where calls and transfers may go, as beginnings of numbers. Absent: where destination.ts lets everybody. */
+  allowedDestinations: z.array(DestinationPrefix).max(1000).optional(),
+  /** Where workers may pass callers on to besides their contacts. */
+  allowedTransferNumbers: z.array(PhoneNumber).max(1000).optional(),
+})
+export type AccountConfig = z.infer<typeof AccountConfig>

@@ -3,6 +3,7 @@
  * timing, and no business rule; it outlives the actor. Commands carry the actor's epoch; a leg refuses an older one (fencing).
  */
 import { z } from 'zod'
+import { FailedReason, type Outcome } from './outcome.ts'
 
 const Format = z.object({
   encoding: z.enum(['pcm16', 'pcmu', 'pcma']),
@@ -23,8 +24,17 @@ export const LegCommand = z.discriminatedUnion('type', [
   }),
   /** Forgets what was not played yet. */
   z.object({ type: z.literal('flush'), epoch: z.number().int() }),
-  /** Closes the media end and completes the recording. */
+  /** Closes the media end and completes the recording. `reason` is the terminal status the call has reached. */
   z.object({ type: z.literal('close'), epoch: z.number().int(), reason: z.string() }),
+  /** Takes an inbound call that rings; `connected` follows. Asked again, it changes nothing. */
+  z.object({ type: z.literal('answer'), epoch: z.number().int() }),
+  /** Presses keys, one after the other, instead of what the agent says meanwhile. */
+  z.object({ type: z.literal('send_dtmf'), epoch: z.number().int(), digits: z.string().regex(/^[0-9A-D*#]{1,32}$/) }),
+  /**
+   * Passes the caller on (RFC 3515; before the answer a 302). Replied when the other side has said whether it will try; what became of it
+   * comes as `transferred` or `transfer_failed`. `to` is a number as the trunk dials it, without prefix.
+   */
+  z.object({ type: z.literal('transfer'), epoch: z.number().int(), to: z.string() }),
   /** Is anybody there? Asked by an actor that took the call over. */
   z.object({ type: z.literal('ping'), epoch: z.number().int() }),
 ])
@@ -35,13 +45,32 @@ export const LegReply = z.discriminatedUnion('type', [
   /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
   z.object({ type: z.literal('flushed'), lastPlayedSeq: z.number().int() }),
   z.object({ type: z.literal('closed'), recordedMs: z.number().nullable() }),
-  z.object({ type: z.literal('here'), connected: z.boolean() }),
+  /** `ended`: what the leg told last, when it is over. */
+  z.object({
+    type: z.literal('here'),
+    connected: z.boolean(),
+    ended: z.lazy(() => LegEvent).nullable(),
+    /** As `ringing` told it, while it rings. */
+    ringing: z.string().optional(),
+  }),
+  /** Keys are queued, the transfer is under way, the call is being answered. */
+  z.object({ type: z.literal('accepted') }),
   /** The command is of an actor that has been taken over, or makes no sense now; `details` says which. */
   z.object({ type: z.literal('refused'), details: z.string() }),
 ])
 export type LegReply = z.infer<typeof LegReply>
 
+/** An ending as it crosses the bus; see outcome.ts. */
+const EndOfDialing: z.ZodType<Outcome> = z.union([
+  z.object({ status: z.enum(['completed', 'voicemail', 'no_answer', 'busy']) }),
+  z.object({ status: z.enum(['canceled', 'failed']), reason: FailedReason.nullable() }),
+])
+
 export const LegEvent = z.discriminatedUnion('type', [
+  /** The other side rings. */
+  z.object({ type: z.literal('ringing'), providerStatus: z.string() }),
+  /** Nobody answered; the leg is over. */
+  z.object({ type: z.literal('dial_failed'), outcome: EndOfDialing, providerStatus: z.string().nullable() }),
   /** Media can flow both ways. */
   z.object({ type: z.literal('connected'), providerStatus: z.string() }),
   /** Gone for good: the caller hung up, the network failed or no media came for too long. */
@@ -51,6 +80,10 @@ export const LegEvent = z.discriminatedUnion('type', [
     details: z.string(),
   }),
   z.object({ type: z.literal('dtmf'), digit: z.string() }),
+  /** The caller has been passed on; the leg ends by itself. */
+  z.object({ type: z.literal('transferred'), providerStatus: z.string() }),
+  /** The caller is still here. */
+  z.object({ type: z.literal('transfer_failed'), providerStatus: z.string() }),
   /** All that was sent down has been played; `lastPlayedSeq` as in `flushed`. */
   z.object({ type: z.literal('drained'), lastPlayedSeq: z.number().int() }),
 ])

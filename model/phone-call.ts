@@ -17,7 +17,7 @@ import {
 import { toIso } from './clock.ts'
 import { Customer, CustomerInput } from './customer.ts'
 import type { Once } from './idempotency.ts'
-import type { AccountId, CallId, PersonId, WorkerId } from './ids.ts'
+import type { AccountId, CallId, PersonId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
 import { JsonObject } from './json.ts'
 import { FailedReason, TerminalStatus } from './outcome.ts'
@@ -63,10 +63,12 @@ export const PhoneCall = z.object({
   customer: Customer.optional(),
   workerId: z.string(),
   scheduledAt: z.string().optional(),
-  /** Additive, like the two below: how a call that reads `completed` really ended. */
+  /** Additive, like the three below: how a call that reads `completed` really ended. */
   outcome: TerminalStatus.optional(),
   failedReason: FailedReason.optional(),
   providerStatus: z.string().optional(),
+  /** The trunk that carries a phone call, once one was chosen. */
+  trunkId: z.string().optional(),
 })
 export type PhoneCall = z.infer<typeof PhoneCall>
 
@@ -118,6 +120,8 @@ export type PhoneCallFacts = {
   readonly scheduledAt: number | null
   readonly startedAt: number | null
   readonly endedAt: number | null
+  /** Null for web calls too. */
+  readonly trunkId: TrunkId | null
 }
 
 export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
@@ -140,6 +144,7 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
       outcome,
       failedReason,
       providerStatus,
+      trunkId: call.trunkId,
     }),
   }
 }

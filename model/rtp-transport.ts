@@ -3,6 +3,8 @@
  * The SSRC belongs to the transport; sequence numbers and timestamps belong to the pipeline. RFC 3550.
  */
 
+import type { Outcome } from './outcome.ts'
+
 export type RtpPacket = {
   readonly payloadType: number
   readonly marker: boolean
@@ -15,11 +17,18 @@ export type RtpPacket = {
 
 /** What offer and answer agreed on. Opus's RTP clock is 48 kHz whatever rate it is coded at (RFC 7587 §4.1). */
 export type NegotiatedAudio = {
-  readonly codec: 'opus' | 'pcmu' | 'pcma'
+  readonly codec: 'opus' | 'pcmu' | 'pcma' | 'g722'
   readonly payloadType: number
+  /** G.722 says 8000 although it samples at 16 kHz (RFC 3551 §4.5.2). */
   readonly clockRateHz: 8000 | 48000
   /** RFC 4733; null when the peer did not offer it. */
   readonly telephoneEventPayloadType: number | null
+  /** RFC 3389; null when the peer did not offer it. */
+  readonly comfortNoisePayloadType: number | null
+  /** What one packet to the peer carries, ms (`ptime`). */
+  readonly packetMs: 10 | 20 | 30 | 40 | 60
+  /** A peer that takes a pause in packets for a lost call gets silence as sound. Browsers get hardly any. */
+  readonly silence: 'continuous' | 'sparse'
 }
 
 export type TransportStats = {
@@ -27,22 +36,66 @@ export type TransportStats = {
   readonly packetsSent: number
   readonly bytesReceived: number
   readonly bytesSent: number
+  /** Where the transport speaks RTCP; RFC 3550 §6.4.1. */
+  readonly quality?: TransportQuality
+  /** Datagrams that came and were not passed on. */
+  readonly dropped?: {
+    /** From an address that is not the peer's. */
+    readonly strangers: number
+    /** More than a call may send. */
+    readonly flood: number
+    /** No packet of this call: malformed, not authentic, seen before, of a payload type nobody agreed on, or too early. */
+    readonly unusable: number
+  }
+}
+
+/** Of this leg's wire, as far as it is known. */
+export type TransportQuality = {
+  readonly packetsLost: number
+  readonly jitterMs: number
+  readonly roundTripMs: number | null
+  /** What the peer says of the packets to it; `fractionLost` is 0 to 1, of the time since its report before. */
+  readonly peer: { readonly packetsLost: number; readonly fractionLost: number; readonly jitterMs: number } | null
 }
 
 export type RtpTransport = {
   /** Never waits and never throws: before the wire is up, or after close, the packet is dropped. */
   send(packet: RtpPacket): void
   stats(): TransportStats
-  /** Idempotent; every socket and timer is gone when it resolves. */
-  close(): Promise<void>
+  /** `reason`: the terminal status of the call, or why the media ended. Idempotent; every socket and timer is gone when it resolves. */
+  close(reason?: string): Promise<void>
 }
 
 export type RtpTransportHandlers = {
+  /** Again whenever it changes (re-INVITE). */
   negotiated(audio: NegotiatedAudio): void
   connected(providerStatus: string): void
   packet(packet: RtpPacket): void
   /** At most once, and nothing comes after it. */
   disconnected(cause: 'hung_up' | 'media_lost' | 'failed', details: string): void
+}
+
+/** What a leg is told by a transport that is a telephone line as well. */
+export type LegHandlers = RtpTransportHandlers & {
+  ringing(providerStatus: string): void
+  /** In place of `disconnected`, before `connected`. */
+  dialFailed(outcome: Outcome, providerStatus: string | null): void
+  /** On hold nothing is sent and nothing need come; time on hold is no lost media. */
+  held(isHeld: boolean): void
+  /** The peer is there although no sound of it came: RTCP. Nobody has to tell it. */
+  alive(): void
+  transferred(providerStatus: string): void
+  transferFailed(providerStatus: string): void
+}
+
+/** The signaling under a leg, where it can do more than carry media. */
+export type LegSignaling = {
+  /** Idempotent. */
+  answer(): void
+  /** Resolves when the other side has said whether it will try. Never rejects. */
+  transfer(to: string): Promise<{ readonly accepted: true } | { readonly accepted: false; readonly details: string }>
+  /** Where no telephone events were negotiated: keys by another way. False: there is none. */
+  sendDtmf(digits: string): boolean
 }
 
 /** A browser's media end. `accept` answers the one offer of a session. Every implementation passes the same conformance test. */

@@ -39,6 +39,23 @@ export const TrunkSettings = z.strictObject({
   allowedAddresses: z.array(Network).max(100).optional(),
   username: OptionalText,
   realm: OptionalText,
+  /** Every inbound call must prove the password, also one from an allowed address. */
+  authenticateInbound: z.boolean().optional(),
+  /**
+   * Where the caller's number of an outbound call stands: in From, in From and P-Asserted-Identity, or in P-Asserted-Identity with the
+   * username in From, as a PBX wants it of a registered line.
+   */
+  callerId: z.enum(['from', 'identity', 'username']).optional(),
+  /** P-Asserted-Identity of inbound calls is believed, and its number is who calls (RFC 3325). */
+  trustsIdentity: z.boolean().optional(),
+  /** In To, From and the Request-URI in place of the gateway's host. */
+  domain: HostName.optional(),
+  /** How Refer-To names a number: Twilio wants `tel:` or the trunk's domain. */
+  transferTo: z.enum(['sip', 'tel']).optional(),
+  /** SRTP by SDES. Absent: on calls over TLS. */
+  encryption: z.enum(['none', 'sdes']).optional(),
+  /** OPTIONS to each gateway now and then: those that do not answer are tried last. Absent: yes. */
+  qualify: z.boolean().optional(),
   /** REGISTER at the first gateway. */
   register: z.boolean().optional(),
   /** In order of preference. */
@@ -57,10 +74,16 @@ export const TrunkSettings = z.strictObject({
 })
 export type TrunkSettings = z.infer<typeof TrunkSettings>
 
-/** What the settings must say together: REGISTER needs somebody to register, and somewhere. */
-export function registrationIssueOf({ register, username, gateways }: TrunkSettings): Issue | null {
-  if (!register || (username && gateways && gateways.length > 0)) return null
-  return { path: 'register', message: 'needs a username and a gateway' }
+/** What the settings must say together: who is to prove or be somebody needs a name, and REGISTER a place to go to. */
+export function trunkIssuesOf(settings: TrunkSettings, passwordSet: boolean): Issue[] {
+  const { register, username, gateways = [], callerId, authenticateInbound } = settings
+  const issues: Issue[] = []
+  if (register && (!username || gateways.length === 0))
+    issues.push({ path: 'register', message: 'needs a username and a gateway' })
+  if (callerId === 'username' && !username) issues.push({ path: 'callerId', message: 'needs a username to show' })
+  if (authenticateInbound && (!username || !passwordSet))
+    issues.push({ path: 'authenticateInbound', message: 'needs a username and a password to be proved' })
+  return issues
 }
 
 const fields = {
@@ -111,11 +134,47 @@ export function toTrunk({ config, createdAt, updatedAt, workerIds, ...facts }: T
   return { ...config, ...facts, workerIds: [...workerIds], createdAt: toIso(createdAt), updatedAt: toIso(updatedAt) }
 }
 
+/** How a trunk does at this moment, as the node sees it that keeps it. */
+export const TrunkState = z.object({
+  registration: z.enum(['none', 'registering', 'registered', 'failed']),
+  /** The last answer to REGISTER, or why there was none. */
+  registrationDetails: z.string().nullable(),
+  registeredUntil: z.string().nullable(),
+  gateways: z.array(
+    z.object({
+      host: z.string(),
+      port: z.number().int().nullable(),
+      reachable: z.boolean().nullable(),
+      details: z.string().nullable(),
+      checkedAt: z.string().nullable(),
+    }),
+  ),
+  updatedAt: z.string().nullable(),
+})
+export type TrunkState = z.infer<typeof TrunkState>
+
+/** What a node reported last, as it stands to the settings of now: gateways and a registration that are gone are not told of. */
+export function trunkStateOf(settings: TrunkSettings, told: TrunkState | null): TrunkState {
+  const registered = settings.register ? told : null
+  const gateways = (settings.gateways ?? []).map(({ host, port = null }) => {
+    const known = told?.gateways.find((gateway) => gateway.host === host && gateway.port === port)
+    return known ?? { host, port, reachable: null, details: null, checkedAt: null }
+  })
+  return {
+    registration: registered?.registration ?? 'none',
+    registrationDetails: registered?.registrationDetails ?? null,
+    registeredUntil: registered?.registeredUntil ?? null,
+    gateways,
+    updatedAt: told?.updatedAt ?? null,
+  }
+}
+
 /** Trunks, as the API sees them: sealing passwords is none of its business. Null: the account has no such trunk. */
 export type Trunks = {
   /** In the order they were made. */
   list(accountId: AccountId): Promise<Trunk[]>
   find(accountId: AccountId, id: TrunkId): Promise<Trunk | null>
+  stateOf(accountId: AccountId, id: TrunkId): Promise<TrunkState | null>
   /** Throws Problem VALIDATION_FAILED for workers the account has not got, and for settings that do not go together. */
   create(accountId: AccountId, request: TrunkRequest): Promise<Trunk>
   /** Throws like `create`. */

@@ -1,15 +1,8 @@
 /** Owns the rows of accounts. */
-import type { AccountFacts } from '../model/account.ts'
+import type { AccountConfig, AccountFacts } from '../model/account.ts'
 import type { AccountId, NewId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import type { Sql, Transaction } from './sql.ts'
-
-export type AccountConfig = {
-  /** Calls of the account that may run at once; absent: as many as the deployment carries. */
-  readonly maxConcurrentCalls?: number | undefined
-  /** Where workers may pass callers on to besides their contacts. E.164. */
-  readonly allowedTransferNumbers?: readonly string[] | undefined
-}
 
 export type AccountRow = AccountFacts & { readonly config: AccountConfig }
 
@@ -43,4 +36,18 @@ export async function findAccount(sql: Sql | Transaction, accountId: AccountId):
 /** Of the whole deployment, for its operator. */
 export function listAccounts(sql: Sql): Promise<AccountRow[]> {
   return sql<AccountRow[]>`select id, name, slug, config, created_at, updated_at from accounts order by created_at, id`
+}
+
+/** Key by key; null takes a key away. Null: there is no such account. */
+export async function changeAccountConfig(
+  sql: Sql,
+  accountId: AccountId,
+  change: { readonly [Key in keyof AccountConfig]: AccountConfig[Key] | null },
+  now: number,
+): Promise<AccountRow | null> {
+  const removed = Object.keys(change).filter((key) => change[key as keyof AccountConfig] === null)
+  const [row] = await sql<AccountRow[]>`
+    update accounts set config = (config || ${sql.json(change)}::jsonb) - ${removed}::text[], updated_at = ${now}
+    where id = ${accountId} returning id, name, slug, config, created_at, updated_at`
+  return row ?? null
 }

@@ -1,7 +1,7 @@
 /** Owns the shapes of a call's row as its actor reads and writes it. Times are ms since the epoch. */
 import type { Direction, ProgressStatus, Transport } from '../model/call.ts'
 import type { Customer } from '../model/customer.ts'
-import type { AccountId, CallId, DocumentId, PersonId, WorkerId } from '../model/ids.ts'
+import type { AccountId, CallId, DocumentId, NodeId, PersonId, TrunkId, WorkerId } from '../model/ids.ts'
 import type { Json, JsonObject } from '../model/json.ts'
 import type { PhoneCallFacts } from '../model/phone-call.ts'
 import type { WorkerConfig } from '../model/worker.ts'
@@ -36,9 +36,13 @@ export type CallBirthRow = {
   /** By the application's clock: calls wait in the order of it. */
   readonly createdAt: number
   readonly snapshot: Json
+  /** Of an inbound phone call. */
+  readonly trunkId?: TrunkId | null
+  /** Who runs the call from its birth on; nobody unless named. */
+  readonly owner?: NodeId
 }
 
-type Told = Omit<PhoneCallFacts, 'postProcessingStatus' | 'dimensions' | 'nextAction'>
+type Told = Omit<PhoneCallFacts, 'postProcessingStatus' | 'dimensions' | 'nextAction' | 'trunkId'>
 
 /** What answers tell of a call, and what its actor needs besides. */
 export type CallFactsRow = Told & {

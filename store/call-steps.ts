@@ -71,6 +71,15 @@ export async function findOrphans(
   return rows.map((row) => row.id)
 }
 
+/** Of these, the ones that are not over: a call is from the moment that its ending is decided, except while it says its last words. */
+export async function listAlive(sql: Sql, callIds: readonly CallId[]): Promise<CallId[]> {
+  const rows = await sql<{ id: CallId }[]>`
+    select id from calls
+    where id = any(${[...callIds]}::text[]) and outcome is null
+      and progress in ('scheduled', 'queued', 'ringing', 'in_progress')`
+  return rows.map((row) => row.id)
+}
+
 /** False when the writer has been fenced; then nothing was written. `write` puts into the same transaction what the step announces. */
 export function commitStep(
   sql: Sql,

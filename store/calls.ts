@@ -15,8 +15,8 @@ export type CallRow = PhoneCallFacts & {
 /** What makes a CallRow, of the table `calls`. */
 const callColumns = (sql: Sql | Transaction) => sql`
   id, account_id, worker_id, direction, transport, progress, outcome, failed_reason, provider_status, post_processing_status,
-  from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at, recording_key,
-  recorded_ms`
+  from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at, trunk_id,
+  recording_key, recorded_ms`
 
 export async function findCall(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<CallRow | null> {
   const [row] = await sql<CallRow[]>`

@@ -33,8 +33,8 @@ async function findAll(
   const rows = await sql<Row[]>`
     select asked.hash, asked.call_id as asked_id, api_keys.id as key_id, api_keys.account_id, last_used_at,
       calls.id, worker_id, direction, transport, progress, outcome, failed_reason, provider_status, post_processing_status,
-      from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at, recording_key,
-      recorded_ms
+      from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at, trunk_id,
+      recording_key, recorded_ms
     from unnest((select ${hashes}::text[]), (select ${callIds}::text[])) as asked (hash, call_id)
       join api_keys on api_keys.hash = decode(asked.hash, 'hex')
       left join calls on calls.account_id = api_keys.account_id and calls.id = asked.call_id

@@ -20,3 +20,16 @@ export async function endLease(sql: Sql, nodeId: NodeId): Promise<void> {
 export async function forgetDeadNodes(sql: Sql, age: number): Promise<void> {
   await sql`delete from nodes where lease_until < clock_timestamp() - ${age}::int * interval '1 ms'`
 }
+
+export async function listDeadNodes(sql: Sql): Promise<NodeId[]> {
+  const rows = await sql<{ id: NodeId }[]>`select id from nodes where lease_until <= clock_timestamp()`
+  return rows.map((row) => row.id)
+}
+
+/** What these nodes had claimed is due at once, and not when the claims run out. Their own attempts are fenced by the claim that follows. */
+export async function releaseClaims(sql: Sql, nodeIds: readonly NodeId[]): Promise<void> {
+  const ids = [...nodeIds]
+  const free = { claimedBy: null, claimedUntil: null }
+  await sql`update jobs set ${sql(free)} where claimed_by = any(${ids}::text[])`
+  await sql`update deliveries set ${sql(free)} where claimed_by = any(${ids}::text[]) and status = 'pending'`
+}

@@ -1,22 +1,125 @@
-/** Owns what an outbound call asks of telephony before it is accepted: is there a way out for its worker. */
-import type { AccountId, WorkerId } from '../model/ids.ts'
+/** Owns what an outbound call asks of telephony: is there a way out for its worker, which ones are free now, which one carries it. */
+import type { AccountId, CallId, TrunkId, WorkerId } from '../model/ids.ts'
+import type { TrunkSettings } from '../model/trunk.ts'
 import type { Sql, Transaction } from './sql.ts'
+import { hasRoom, type TrunkRoom, trunkRoomColumns } from './trunk-room.ts'
 
-/** How far the account's active trunks carry an outbound call of one worker. */
+/** How far the account's active trunks carry calls of one worker. */
 export type WayOut = {
   readonly trunks: number
   readonly ofWorker: number
   /** Of those of the worker: dial out, and have a gateway to dial to. */
   readonly dialing: number
+  /** Of those of the worker: dial out like that, or take calls in from somewhere. Whatever they carry can be passed on. */
+  readonly carrying: number
 }
+
+/** A trunk as the SIP edge needs it; the password is sealed. */
+export type TrunkRow = {
+  readonly id: TrunkId
+  readonly accountId: AccountId
+  readonly name: string
+  readonly config: TrunkSettings
+  readonly password: string | null
+}
+
+/** To the letter the same wherever somebody asks what can dial. */
+export const dialsOut = (sql: Sql | Transaction) =>
+  sql`(trunks.direction <> 'inbound' and jsonb_array_length(coalesce(trunks.config->'gateways', '[]')) > 0)`
+
+/** The password is asked of whoever calls, where no address is named. */
+export const asksPassword = (sql: Sql | Transaction) => sql`
+  (jsonb_array_length(coalesce(trunks.config->'allowedAddresses', '[]')) = 0
+    and trunks.config->>'username' is not null and trunks.password is not null)`
+
+const takesIn = (sql: Sql | Transaction) => sql`
+  (trunks.direction <> 'outbound' and (${asksPassword(sql)}
+    or exists (select from trunk_addresses where trunk_addresses.trunk_id = trunks.id)))`
 
 export async function findWayOut(sql: Sql | Transaction, accountId: AccountId, workerId: WorkerId): Promise<WayOut> {
   const [row] = await sql<WayOut[]>`
     select count(*)::int as trunks, count(worker_id)::int as of_worker,
-      count(worker_id) filter (
-        where direction <> 'inbound' and jsonb_array_length(coalesce(config->'gateways', '[]')) > 0)::int as dialing
+      count(worker_id) filter (where ${dialsOut(sql)})::int as dialing,
+      count(worker_id) filter (where ${dialsOut(sql)} or ${takesIn(sql)})::int as carrying
     from trunks
-    left join trunk_workers on trunk_id = trunks.id and trunk_workers.account_id = trunks.account_id and worker_id = ${workerId}
+    left join trunk_workers on trunk_workers.trunk_id = trunks.id and trunk_workers.account_id = trunks.account_id
+      and worker_id = ${workerId}
     where trunks.account_id = ${accountId} and is_active`
-  return row ?? { trunks: 0, ofWorker: 0, dialing: 0 }
+  return row ?? { trunks: 0, ofWorker: 0, dialing: 0, carrying: 0 }
+}
+
+export async function findTrunkRow(sql: Sql, accountId: AccountId, trunkId: TrunkId): Promise<TrunkRow | null> {
+  const [row] = await sql<TrunkRow[]>`
+    select id, account_id, name, config, password from trunks where account_id = ${accountId} and id = ${trunkId}`
+  return row ?? null
+}
+
+export type OutboundTrunk = TrunkRow & {
+  /** Chosen for the call when it got its turn, or carries it already. */
+  readonly chosen: boolean
+  /** This call left out of the count. */
+  readonly free: boolean
+}
+
+/** Of one call: the trunk that was chosen for it first, then the others as they were made. */
+export async function listOutboundTrunks(
+  sql: Sql,
+  { accountId, workerId, callId, now }: { accountId: AccountId; workerId: WorkerId; callId: CallId; now: number },
+): Promise<OutboundTrunk[]> {
+  const rows = await sql<(TrunkRow & TrunkRoom & { chosen: boolean })[]>`
+    select trunks.id, trunks.account_id, name, config, password, ${trunkRoomColumns(sql, now, callId)},
+      trunks.id is not distinct from (
+        select trunk_id from calls where account_id = ${accountId} and id = ${callId}) as chosen
+    from trunks join trunk_workers on trunk_workers.trunk_id = trunks.id and trunk_workers.account_id = trunks.account_id
+    where trunks.account_id = ${accountId} and worker_id = ${workerId} and is_active and ${dialsOut(sql)}
+    order by chosen desc, trunks.created_at, trunks.id`
+  return rows.map(({ id, name, config, password, chosen, ...room }) => ({
+    id,
+    accountId,
+    name,
+    config,
+    password,
+    chosen,
+    free: hasRoom(room, now),
+  }))
+}
+
+/**
+ * The one leave to call somebody for an outbound call. An actor that takes the call over raises the epoch before it looks for a leg: whoever
+ * gets the leave has a leg that is found, and whoever asks later gets none.
+ */
+export async function takeDial(
+  sql: Sql,
+  { callId, epoch, now }: { callId: CallId; epoch: number; now: number },
+): Promise<'may' | 'was_dialed' | 'passed_on'> {
+  const taken = await sql`
+    update calls set dialed_at = ${now}
+    where id = ${callId} and epoch = ${epoch} and dialed_at is null and outcome is null and progress = 'queued'`
+  if (taken.count === 1) return 'may'
+  const [own] = await sql`
+    select from calls
+    where id = ${callId} and epoch = ${epoch} and outcome is null and progress in ('queued', 'ringing')`
+  return own ? 'was_dialed' : 'passed_on'
+}
+
+/** Of the same account only. */
+export async function noteCarrier(sql: Sql, callId: CallId, trunkId: TrunkId): Promise<void> {
+  await sql`
+    update calls set trunk_id = ${trunkId}
+    where id = ${callId} and trunk_id is distinct from ${trunkId}
+      and account_id = (select account_id from trunks where id = ${trunkId})`
+}
+
+/** No call is longer. */
+const longestCall = 4 * 3_600_000
+
+/** Ms that outbound calls of the account have talked since `since`, running ones until now. */
+export async function talkedSince(sql: Sql, accountId: AccountId, since: number, now: number): Promise<number> {
+  const [row] = await sql<{ ms: number }[]>`
+    select coalesce(sum(extract(epoch from
+      least(coalesce(ended_at, ${now}::timestamptz), ${now}::timestamptz) - greatest(started_at, ${since}::timestamptz))), 0)::float8 * 1000 as ms
+    from calls
+    where account_id = ${accountId} and direction = 'outbound' and started_at > ${since - longestCall}
+      and coalesce(ended_at, ${now}::timestamptz) > ${since} and started_at <= ${now}`
+  return row?.ms ?? 0
 }

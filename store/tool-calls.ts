@@ -27,6 +27,8 @@ export type CallAtHand = {
   readonly request: CallOverrides
   readonly hookAnswer: CallOverrides
   readonly externalTools: readonly SealedTool[]
+  /** Of the actor that runs it: a leg takes commands of no older one. */
+  readonly epoch: number
   /** When it was answered. */
   readonly startedAt: number | null
   readonly outcome: TerminalStatus | null
@@ -39,7 +41,7 @@ export async function findCallAtHand(
 ): Promise<CallAtHand | null> {
   const [row] = await sql<CallAtHand[]>`
     select id, account_id, worker_id, direction, transport, from_number, to_number, person_id, customer, metadata,
-      request, hook_answer, external_tools, started_at, outcome
+      request, hook_answer, external_tools, epoch, started_at, outcome
     from calls where account_id = ${accountId} and worker_id = ${workerId} and id = ${callId}`
   return row ?? null
 }

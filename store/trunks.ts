@@ -2,12 +2,21 @@
 import type { Clock } from '../model/clock.ts'
 import type { AccountId, NewId, TrunkId, WorkerId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
-import { registrationIssueOf, toTrunk, type TrunkFacts, type Trunks, type TrunkSettings } from '../model/trunk.ts'
+import {
+  toTrunk,
+  trunkIssuesOf,
+  trunkStateOf,
+  type TrunkFacts,
+  type Trunks,
+  type TrunkSettings,
+} from '../model/trunk.ts'
 import { withoutNulls } from '../model/without-nulls.ts'
 import { givenColumns } from './given-columns.ts'
 import type { SecretBox } from './secret-box.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
+import { replaceTrunkAddresses } from './trunk-addresses.ts'
+import { findTrunkState } from './trunk-states.ts'
 import { namedWorkers, requireWorkers } from './workers.ts'
 
 type Deps = { readonly sql: Sql; readonly box: SecretBox; readonly clock: Clock; readonly newId: NewId }
@@ -21,15 +30,21 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
       const [trunk] = await readTrunks(sql, accountId, id)
       return trunk ? toTrunk(trunk) : null
     },
+    async stateOf(accountId, id) {
+      const found = await findTrunkState(sql, accountId, id)
+      return found && trunkStateOf(found.settings, found.state)
+    },
     async create(accountId, { name, direction = 'both', isActive = true, password, workerIds = [], ...settings }) {
       const workers = await requireWorkers(sql, accountId, namedWorkers(workerIds))
       await requireRoom(sql, accountId, 'trunks')
       const [id, now] = [newId<'trunk'>(), clock.now()]
       const row = { id, accountId, name, direction, isActive, createdAt: now, updatedAt: now }
-      const config = sql.json(settled(settings))
+      const config = settled(settings, Boolean(password))
+      const sealed = password ? box.seal(password) : null
       return sql.begin(async (tx) => {
-        await tx`insert into trunks ${tx({ ...row, config, password: password ? box.seal(password) : null })}`
+        await tx`insert into trunks ${tx({ ...row, config: tx.json(config), password: sealed })}`
         await linkWorkers(tx, accountId, id, workers)
+        await replaceTrunkAddresses(tx, accountId, id, config)
         const [trunk] = await readTrunks(tx, accountId, id)
         return toTrunk(trunk as TrunkFacts)
       })
@@ -38,17 +53,21 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
       const plain = { name, direction, isActive, password: password ? box.seal(password) : password }
       const columns = givenColumns({ ...plain, updatedAt: clock.now() })
       return sql.begin(async (tx) => {
-        const config = await lockSettings(tx, accountId, id)
-        if (!config) return null
+        const stored = await lockSettings(tx, accountId, id)
+        if (!stored) return null
         const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
-        const merged = tx.json(settled({ ...config, ...settings }))
-        await tx`update trunks set ${tx(columns)}, config = ${merged} where account_id = ${accountId} and id = ${id}`
+        const passwordSet = password === undefined ? stored.passwordSet : password !== null
+        const merged = settled({ ...stored.config, ...settings }, passwordSet)
+        await tx`
+          update trunks set ${tx(columns)}, config = ${tx.json(merged)} where account_id = ${accountId} and id = ${id}`
         if (workers) await linkWorkers(tx, accountId, id, workers)
+        await replaceTrunkAddresses(tx, accountId, id, merged)
         const [trunk] = await readTrunks(tx, accountId, id)
         return toTrunk(trunk as TrunkFacts)
       })
     },
     async remove(accountId, id) {
+      await unlinkCalls(sql, accountId, id)
       const deleted = await sql`delete from trunks where account_id = ${accountId} and id = ${id}`
       return deleted.count === 1
     },
@@ -64,10 +83,11 @@ function readTrunks(sql: Sql | Transaction, accountId: AccountId, id: TrunkId | 
 }
 
 /** Until the transaction ends: of two changes at once each sees what the other left. */
-async function lockSettings(tx: Transaction, accountId: AccountId, id: TrunkId): Promise<TrunkSettings | null> {
-  const [row] = await tx<{ config: TrunkSettings }[]>`
-    select config from trunks where account_id = ${accountId} and id = ${id} for update`
-  return row?.config ?? null
+async function lockSettings(tx: Transaction, accountId: AccountId, id: TrunkId) {
+  const [row] = await tx<{ config: TrunkSettings; passwordSet: boolean }[]>`
+    select config, password is not null as password_set from trunks
+    where account_id = ${accountId} and id = ${id} for update`
+  return row ?? null
 }
 
 /** Replaces the whole list. */
@@ -79,8 +99,24 @@ async function linkWorkers(tx: Transaction, accountId: AccountId, id: TrunkId, w
 }
 
 /** As they are stored. Throws Problem VALIDATION_FAILED for settings that do not go together. */
-function settled(settings: TrunkSettings): TrunkSettings {
-  const issue = registrationIssueOf(settings)
-  if (issue) throw new Problem('VALIDATION_FAILED', 'The settings of the trunk do not go together.', [issue])
+function settled(settings: TrunkSettings, passwordSet: boolean): TrunkSettings {
+  const issues = trunkIssuesOf(settings, passwordSet)
+  if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'The settings of the trunk do not go together.', issues)
   return withoutNulls(settings)
+}
+
+const unlinkedAtOnce = 1_000
+
+/**
+ * A part of them at a time, those that are over: the steps of a call wait for who writes its row. The few that are left lose the link with the
+ * trunk. Rows are locked in one order, as by who gives places to calls.
+ */
+async function unlinkCalls(sql: Sql, accountId: AccountId, id: TrunkId): Promise<void> {
+  for (let unlinked = unlinkedAtOnce; unlinked === unlinkedAtOnce;) {
+    const { count } = await sql`
+      update calls set trunk_id = null where id = any(array(
+        select id from calls where account_id = ${accountId} and trunk_id = ${id} and outcome is not null
+        order by id limit ${unlinkedAtOnce} for no key update))`
+    unlinked = count
+  }
 }

@@ -38,12 +38,24 @@ export type ChangedWorker = {
 /** What one answer names at most. */
 const maxIssues = 50
 
+/**
+ * Accounts share carriers, and a call comes to whoever has its number: nobody may take the number that another account has. Throws Problem
+ * CONFLICT.
+ */
+async function requireFreeNumber(sql: Sql | Transaction, accountId: AccountId, number: string | null): Promise<void> {
+  if (number === null) return
+  const [taken] = await sql`
+    select from workers where inbound_phone_number = ${number} and account_id <> ${accountId} limit 1`
+  if (taken) throw new Problem('CONFLICT', `The number ${number} takes calls for another account.`)
+}
+
 export async function createWorker(sql: Sql | Transaction, worker: NewWorker): Promise<Worker> {
   const { accountId, name, language, isActive = true, config = {}, newId, now } = worker
   await requireRoom(sql, accountId, 'workers')
   const { type = null, inboundPhoneNumber = null, outboundPhoneNumber = null, maxConcurrentCalls = null } = worker
   const row = { accountId, name, language, inboundPhoneNumber, outboundPhoneNumber, isActive, maxConcurrentCalls }
   const id = newId<'worker'>()
+  await requireFreeNumber(sql, accountId, inboundPhoneNumber)
   await sql`
     insert into workers ${sql({
       ...row,
@@ -82,6 +94,7 @@ export async function changeWorker(
   { accountId, workerId, change, now }: ChangedWorker,
 ): Promise<Worker | null> {
   const { config = {}, type, ...plain } = change
+  await requireFreeNumber(sql, accountId, change.inboundPhoneNumber ?? null)
   const columns = givenColumns({ ...plain, type: type && sql.json(type), updatedAt: now })
   const removed = Object.keys(config).filter((key) => config[key as keyof typeof config] === null)
   const [row] = await sql<Worker[]>`

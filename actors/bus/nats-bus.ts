@@ -52,8 +52,12 @@ export async function createNatsBus({ url, log, name }: Deps): Promise<Bus> {
     assertSubject(subject)
     assertPayload(payload)
     if (closing) throw new BusNoResponders('the bus is closed')
+    const copy = copyOf(payload)
+    // The client would keep it, and send it when nobody waits for the answer any more: a call that is over would be dialed.
+    if (!gate.isConnected() && !(await isBack(connection, gate, timeout)))
+      throw new BusTimeout(`the bus was away for ${timeout} ms`)
     try {
-      return (await connection.request(subject, copyOf(payload), { timeout })).data
+      return (await connection.request(subject, copy, { timeout })).data
     } catch (cause) {
       if (isNoResponders(cause)) throw new BusNoResponders(`nobody listens on ${subject}`, { cause })
       if (closing) throw new BusNoResponders('the bus was closed', { cause })
@@ -118,6 +122,8 @@ function createGate(connection: NatsConnection, log: Log) {
   let dropped = 0
   let unconfirmed = 0
   let unasked = 0
+  /** Told when the connection is back. */
+  const waiting = new Set<() => void>()
 
   function note(status: Status): void {
     if (status.type === 'error') log.error('bus server refused', { error: status.error })
@@ -127,6 +133,7 @@ function createGate(connection: NatsConnection, log: Log) {
     }
     if (status.type === 'reconnect') {
       connected = true
+      for (const resolve of waiting) resolve()
       log.info('bus connection is back', { server: status.server, dropped })
       dropped = 0
     }
@@ -173,7 +180,7 @@ function createGate(connection: NatsConnection, log: Log) {
   }
 
   watch().catch((error: unknown) => log.error('bus status unknown', { error }))
-  return { send, isConnected: () => connected }
+  return { send, isConnected: () => connected, waiting }
 }
 
 /** A connection that breaks meanwhile is waited for. */
@@ -188,15 +195,28 @@ async function confirmed(connection: NatsConnection): Promise<void> {
 }
 
 async function drain(connection: NatsConnection, gate: Gate): Promise<void> {
-  if (gate.isConnected()) await withinDrainTimeout(connection.drain())
+  if (gate.isConnected()) {
+    // A drain that fails has lost its connection, and nothing is left to be drained.
+    const drained = connection.drain().catch(() => undefined)
+    await within(drainTimeout, [drained])
+  }
   await connection.close()
 }
 
-async function withinDrainTimeout(drained: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, drainTimeout)))
-  // A drain that fails has lost its connection, and nothing is left to be drained.
-  await Promise.race([drained.catch(() => undefined), late])
+/** False: not within so many ms. A connection that is closed for good says so itself. */
+async function isBack(connection: NatsConnection, { isConnected, waiting }: Gate, ms: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  waiting.add(resolve)
+  await within(ms, [promise, connection.closed()])
+  waiting.delete(resolve)
+  return isConnected() || connection.isClosed()
+}
+
+/** Whatever is first of these and so many ms. */
+async function within(ms: number, events: readonly Promise<unknown>[]): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  await Promise.race([late, ...events])
   clearTimeout(timer)
 }
 

@@ -13,7 +13,10 @@ import { commitStep, type Claim } from '../../store/call-steps.ts'
 import { toLegEvent } from '../leg-link.ts'
 import { createMailbox } from '../mailbox.ts'
 import type { CallFact, Deadline } from './call-event.ts'
-import { createCallPerformer, type PerformerDeps } from './call-performer.ts'
+import { createCallPerformer } from './call-performer.ts'
+import { factOf } from './leg-facts.ts'
+import { createLegWatch } from './leg-watch.ts'
+import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { recordEffects } from './record-effects.ts'
 import { nextDeadlineOf, stateOf, step, type CallState, type Step } from './step.ts'
 
@@ -38,7 +41,6 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
   let version = claim.version
   let state = stateOf(claim.snapshot)
   let over = false
-  const deadline = createDeadline(clock, (name) => void deliver({ type: 'deadline_passed', deadline: name }))
   const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
 
   const take = async (fact: CallFact): Promise<boolean> =>
@@ -51,24 +53,23 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
     const now = clock.now()
     const next = step(state.persisted, fact, now)
     if (next.ignored) log.info('a call ignored a fact', { fact: fact.type, progress: state.progress })
-    const committed = await commitPatiently(
-      () => write(deps, { callId, claim, version }, { fact, next, now }),
-      clock,
-      log,
-    )
+    const commit = () => write(deps, { callId, claim, version }, { fact, next, now })
+    const committed = await commitPatiently(commit, clock, log)
     if (committed === 'refused') return true
     if (committed !== 'written') return stop()
     version++
     state = next.state
     performer.perform(next.effects)
-    deadline.arm(state)
+    waits.arm(state)
     if (state.waitsIn !== null || state.finished) stop()
     return true
   }
   const mailbox = createMailbox(maxMailbox, take)
   const deliver = (fact: CallFact): Promise<boolean> => mailbox.post(fact)
   const post = (fact: CallFact): void => void deliver(fact)
-  const performer = createCallPerformer({ ...deps, log }, { callId, epoch: claim.epoch, post })
+  const end = { callId, epoch: claim.epoch, post }
+  const performer = createCallPerformer({ ...deps, log }, end)
+  const waits = createWaits(deps, end)
   const subscription = subscribeToLeg(deps, callId, (event) => {
     performer.legEvent(event)
     const fact = factOf(event)
@@ -76,14 +77,14 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
   })
   const stop = (): false => {
     over = true
-    deadline.disarm()
+    waits.disarm()
     subscription.close()
     performer.abandon()
     leave()
     return false
   }
 
-  deadline.arm(state)
+  waits.arm(state)
   return {
     deliver,
     gone,
@@ -111,6 +112,22 @@ function write(
   )
 }
 
+/** For the earliest deadline of a state, and for a leg that says nothing. */
+function createWaits(deps: CallActorDeps, end: CallEnd) {
+  const deadline = createDeadline(deps.clock, (name) => end.post({ type: 'deadline_passed', deadline: name }))
+  const legWatch = createLegWatch(deps, end)
+  return {
+    arm(state: CallState): void {
+      deadline.arm(state)
+      legWatch.state(state)
+    },
+    disarm(): void {
+      deadline.disarm()
+      legWatch.close()
+    },
+  }
+}
+
 /** The machine's waits are absolute times in its state; the actor keeps one timer, for the earliest. */
 function createDeadline(clock: Clock, passed: (deadline: Deadline) => void) {
   let cancel: Cancel = () => {}
@@ -129,13 +146,6 @@ function subscribeToLeg(deps: CallActorDeps, callId: CallId, take: (event: LegEv
     const event = toLegEvent(message.payload)
     if (event) take(event)
   })
-}
-
-/** What of a leg concerns the call and not only its conversation. */
-function factOf(event: LegEvent): CallFact | null {
-  if (event.type === 'connected') return { type: 'leg_connected', providerStatus: event.providerStatus }
-  if (event.type === 'disconnected') return { type: 'leg_disconnected', cause: event.cause, details: event.details }
-  return null
 }
 
 /**

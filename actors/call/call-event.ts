@@ -14,7 +14,7 @@ export type CallBirth = {
 
 export type CallFact =
   | ({ readonly type: 'created' } & CallBirth)
-  /** A browser took the token and opened the signaling socket. */
+  /** A browser took the token and opened the signaling socket, or the leg of an inbound phone call is there. */
   | { readonly type: 'client_connected' }
   | { readonly type: 'token_expired' }
   | { readonly type: 'dial_time_reached' }
@@ -37,7 +37,13 @@ export type CallFact =
   | { readonly type: 'leg_disconnected'; readonly cause: 'hung_up' | 'media_lost' | 'failed'; readonly details: string }
   /** `recordedMs`: null when the leg did not tell. */
   | { readonly type: 'leg_closed'; readonly recordedMs: number | null }
-  | { readonly type: 'engine_failed'; readonly details: string }
+  /** `hasSpoken`: the agent was heard before. */
+  | { readonly type: 'engine_failed'; readonly details: string; readonly hasSpoken?: boolean }
+  /** The caller has been passed on. */
+  | { readonly type: 'transferred'; readonly providerStatus: string | null }
+  | { readonly type: 'transfer_failed'; readonly providerStatus: string | null }
+  /** No person answered. `signs`: what told so, two at least. */
+  | { readonly type: 'voicemail_detected'; readonly signs: readonly string[] }
   | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory: Json }
   | { readonly type: 'noted'; readonly key: string; readonly value: Json }
   | { readonly type: 'agent_finished'; readonly nextAction: string | null }
@@ -57,7 +63,7 @@ export type CallFact =
 export type NextActionTaken = { readonly key: string; readonly name: string; readonly data?: JsonObject }
 
 /** Short waits of the machine. They live in its context as absolute times, so that they survive the actor. */
-export type Deadline = 'connect' | 'hook' | 'ring' | 'duration' | 'close'
+export type Deadline = 'connect' | 'arrive' | 'hook' | 'ring' | 'answer' | 'redirect' | 'duration' | 'close'
 
 export type Effect =
   // Written in the transaction of the step.
@@ -89,6 +95,10 @@ export type Effect =
   // Carried out after the commit; what comes of them returns as facts.
   | { readonly type: 'ask_worker_request' }
   | { readonly type: 'dial' }
+  /** Takes an inbound phone call. */
+  | { readonly type: 'answer' }
+  /** Passes the caller on to the number for the time that the service is down. Comes back as `transferred` or `transfer_failed`. */
+  | { readonly type: 'redirect' }
   /** Is the leg connected already? Its event may have been lost with a former actor. */
   | { readonly type: 'look_for_leg' }
   | { readonly type: 'start_conversation'; readonly turns: number; readonly memory: Json; readonly answeredAt: number }

@@ -4,9 +4,8 @@
  */
 import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { toBytes } from '../../model/bus-json.ts'
-import { toIso, type Clock } from '../../model/clock.ts'
+import { toIso } from '../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../model/events.ts'
-import type { CallId } from '../../model/ids.ts'
 import type { JsonObject } from '../../model/json.ts'
 import type { LegEvent } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
@@ -14,45 +13,20 @@ import { PhoneNumber } from '../../model/phone-number.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
-import { databaseUnreachable } from '../../store/database-unreachable.ts'
-import { findCallFacts } from '../../store/call-steps.ts'
-import { findCallScript, findPinnedScript } from '../../store/documents.ts'
-import type { SecretBox } from '../../store/secret-box.ts'
-import type { Sql } from '../../store/sql.ts'
 import { createConversation, type Conversation } from '../conversation/conversation.ts'
 import { commandLeg } from '../leg-link.ts'
+import { answer, redirect } from './answer.ts'
 import type { CallFact, Effect } from './call-event.ts'
-import { dial, sipCallFailed } from './dial.ts'
-import { chooseEngine, configOf, engineConfigOf, type Engines } from './engine-choice.ts'
+import { dial, legFactOf, sipCallFailed } from './dial.ts'
+import { chooseEngine, configOf, engineConfigOf } from './engine-choice.ts'
+import type { CallEnd, PerformerDeps } from './performer-deps.ts'
+import { readCall, readScript } from './read-call.ts'
 import { recordingKeyOf } from './record-effects.ts'
-
-export type WorkerRequestResult =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'answered'; readonly answer: WorkerRequestAnswer }
-  | { readonly kind: 'failed'; readonly required: boolean; readonly details: string }
 
 /** The leg completes its recording before it answers. */
 const closeTimeout = 10_000
-const readRetryDelays = [20, 100, 500, 2_000]
-
-export type PerformerDeps = {
-  readonly sql: Sql
-  readonly bus: Bus
-  readonly clock: Clock
-  readonly log: Log
-  readonly box: SecretBox
-  readonly engines: Engines
-  readonly askWorkerRequest: (question: WorkerRequestData) => Promise<WorkerRequestResult>
-  /** Deliveries have been committed: send them. */
-  readonly wakeDeliveries: () => void
-  /** Jobs have been committed: look at them. */
-  readonly wakeJobs: () => void
-  /** A call is over: its place is free. */
-  readonly wakeDispatcher: () => void
-}
 
 type StartConversation = Extract<Effect, { type: 'start_conversation' }>
-type CallEnd = { readonly callId: CallId; readonly epoch: number; readonly post: (fact: CallFact) => void }
 
 export type CallPerformer = {
   /** Starts the effects in order and returns; never throws. */
@@ -78,6 +52,10 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     conversation = prepared
     await prepared.open()
   }
+  const passOn = async (): Promise<void> => {
+    await conversation?.stop()
+    await redirect(deps, end)
+  }
   const performOne = (effect: Effect): void => {
     const message = messageOf(effect, clock.now())
     if (message) signal(message)
@@ -91,7 +69,11 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
       case 'ask_worker_request':
         return run(askWorkerRequest(deps, end), hookFailed)
       case 'dial':
-        return run(placeCall(deps, end), dialFailed)
+        return run(dial(deps, end), dialFailed)
+      case 'answer':
+        return run(answer(deps, end), legLost)
+      case 'redirect':
+        return run(passOn(), transferFailed)
       case 'start_conversation':
         return run(startConversation(effect), engineFailed)
       case 'wind_up':
@@ -143,19 +125,18 @@ async function windUp(bus: Bus, end: CallEnd, conversation: Conversation | null,
   end.post({ type: 'leg_closed', recordedMs: reply?.type === 'closed' ? reply.recordedMs : null })
 }
 
-async function placeCall(deps: PerformerDeps, end: CallEnd): Promise<void> {
-  end.post(dial(await patiently(deps.clock, () => callOf(deps.sql, end.callId))))
-}
-
 async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
-  const reply = await commandLeg(bus, end.callId, { type: 'ping', epoch: end.epoch })
-  if (reply?.type === 'here' && reply.connected) end.post({ type: 'leg_connected', providerStatus: 'connected' })
+  const fact = await legFactOf(bus, end)
+  if (fact !== null && typeof fact === 'object') end.post(fact)
 }
 
 /** Whether the receiver is a required one is not known when asking failed on our side: the call does not go on without it. */
 const hookFailed = (details: string): CallFact => ({ type: 'worker_request_failed', required: true, details })
 const engineFailed = (details: string): CallFact => ({ type: 'engine_failed', details })
-const dialFailed = (): CallFact => sipCallFailed
+const legLost = (details: string): CallFact => ({ type: 'leg_disconnected', cause: 'failed', details })
+const transferFailed = (): CallFact => ({ type: 'transfer_failed', providerStatus: null })
+/** What went wrong is in the log, and not for the world. */
+const dialFailed = (): CallFact => sipCallFailed('internal error')
 const legGone = (): CallFact => ({ type: 'leg_closed', recordedMs: null })
 
 /** What a browser that looks on is told of an effect. */
@@ -175,44 +156,20 @@ async function prepareConversation(
   { turns, answeredAt, memory }: StartConversation,
   signal: (message: ServerMessage) => void,
 ): Promise<Conversation | null> {
-  const call = await patiently(deps.clock, () => callOf(deps.sql, end.callId))
+  const call = await readCall(deps, end.callId)
   const engine = chooseEngine(deps.engines, call)
   if (!engine) {
     end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
     return null
   }
-  const script = await patiently(deps.clock, () => scriptOf(deps.sql, call))
+  const script = await readScript(deps, call)
   const recording = { key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode }
   const config = engineConfigOf(call, script, memory)
   return createConversation({ ...deps, ...end, engine, signal }, { config, recording, answeredAt, turns })
 }
 
-async function scriptOf(sql: Sql, { accountId, workerId, direction, scriptIds }: CallFactsRow): Promise<string | null> {
-  const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
-  return pinned ?? findCallScript(sql, accountId, workerId, direction)
-}
-
-/** A connection that was lost fails a query or two; the caller on the line can wait that long. */
-async function patiently<Value>(clock: Clock, read: () => Promise<Value>): Promise<Value> {
-  for (const delay of readRetryDelays) {
-    try {
-      return await read()
-    } catch (error) {
-      if (!databaseUnreachable(error)) throw error
-      await new Promise<void>((resolve) => void clock.after(delay, resolve))
-    }
-  }
-  return read()
-}
-
-async function callOf(sql: Sql, callId: CallId): Promise<CallFactsRow> {
-  const call = await findCallFacts(sql, callId)
-  if (!call) throw new Error('a running call has no row')
-  return call
-}
-
 async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void> {
-  const question = questionOf(await patiently(deps.clock, () => callOf(deps.sql, end.callId)))
+  const question = questionOf(await readCall(deps, end.callId))
   const result = await deps.askWorkerRequest(question)
   if (result.kind === 'failed')
     return end.post({ type: 'worker_request_failed', required: result.required, details: result.details })

@@ -3,25 +3,23 @@
  * one transaction. rest-api-and-webhooks.md, "400 body on phone-call creation"; decisions.md, Voice providers and transports.
  */
 import type { Clock } from '../../model/clock.ts'
-import { CustomerInput } from '../../model/customer.ts'
 import type { AccountId, CallId, DocumentId, NewId } from '../../model/ids.ts'
 import { msOf } from '../../model/instant.ts'
-import type { PersonFacts } from '../../model/person.ts'
 import { toPhoneCall, type CreatePhoneCall, type PhoneCall, type PhoneCallRequest } from '../../model/phone-call.ts'
 import { PhoneNumber } from '../../model/phone-number.ts'
 import { Problem } from '../../model/problem.ts'
-import { withoutNulls } from '../../model/without-nulls.ts'
 import { findCall } from '../../store/calls.ts'
 import { listOutboundCallScripts } from '../../store/documents.ts'
 import { answerOnce } from '../../store/idempotency.ts'
 import { insertJob } from '../../store/jobs.ts'
-import { findPersonByPhone } from '../../store/persons.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { findWayOut } from '../../store/telephony.ts'
 import type { Worker } from '../../store/workers.ts'
+import { requireDestination } from '../telephony/destination-policy.ts'
 import { findCallableWorker } from './callable-worker.ts'
 import { chooseEngine, type Engines } from './engine-choice.ts'
+import { findKnownPerson } from './known-person.ts'
 import { writeBirth } from './write-birth.ts'
 
 export type PhoneCallDeps = {
@@ -61,12 +59,14 @@ async function insertPhoneCall(
   const worker = await findCallableWorker(tx, accountId, request.workerId)
   await requireWayOut(tx, worker)
   const scriptIds = await pinScripts(tx, worker, request.callScriptFileNames ?? [])
+  const toNumber = request.phoneNumber ?? PhoneNumber.safeParse(request.customer?.phoneNumber).data ?? null
+  const path = request.phoneNumber === undefined ? 'customer.phoneNumber' : 'phoneNumber'
+  await requireDestination(tx, accountId, { toNumber, path })
   if (!chooseEngine(engines, { workerConfig: worker.config, request: {}, hookAnswer: {} }))
     throw new Problem('TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE', 'the voice provider is not available now; retry later')
 
   const id: CallId = newId<'call'>()
-  const toNumber = request.phoneNumber ?? PhoneNumber.safeParse(request.customer?.phoneNumber).data ?? null
-  const person = toNumber === null ? null : await findPersonByPhone(tx, accountId, toNumber)
+  const { personId, customer } = await findKnownPerson(tx, accountId, toNumber)
   const call = {
     id,
     accountId,
@@ -74,8 +74,8 @@ async function insertPhoneCall(
     sessionId: newId(),
     fromNumber: worker.outboundPhoneNumber,
     toNumber,
-    personId: person?.id ?? null,
-    customer: request.customer ?? customerOf(person),
+    personId,
+    customer: request.customer ?? customer,
     context: request.context ?? null,
     scriptIds,
     metadata: null,
@@ -87,11 +87,6 @@ async function insertPhoneCall(
   if (scheduledAt !== null)
     await insertJob(tx, { id: newId(), accountId, callId: id, kind: 'dial_time', runAt: scheduledAt })
   return answerOf(tx, accountId, id)
-}
-
-/** What a call tells of a person who is stored, unless its creator told something. Contacts are no customers. */
-function customerOf(person: PersonFacts | null): CustomerInput | null {
-  return (person && CustomerInput.strip().safeParse(withoutNulls(person)).data) ?? null
 }
 
 /** Null means now. A past time is no earlier place in the queue. */

@@ -44,6 +44,8 @@ export const machineActions = setup({
     ask_worker_request: () => {},
     look_for_leg: () => {},
     dial: () => {},
+    answer: () => {},
+    redirect: () => {},
     start_conversation: effect<'start_conversation'>(),
     wind_up: effect<'wind_up'>(),
     end: assign((_, outcome: Outcome) => ({ outcome })),
@@ -58,8 +60,10 @@ export const machineActions = setup({
       answeredAt: context.now,
       providerStatus: (event as Of<'leg_connected'>).providerStatus,
     })),
-    noteProviderStatus: assign(({ event }) => ({
-      providerStatus: (event as Of<'ringing' | 'dial_failed'>).providerStatus,
+    noteProviderStatus: assign(({ context, event }) => ({
+      providerStatus:
+        (event as Of<'ringing' | 'dial_failed' | 'transferred' | 'transfer_failed'>).providerStatus ??
+        context.providerStatus,
     })),
     noteRecording: assign(({ event }) => ({ recordedMs: (event as Of<'leg_closed'>).recordedMs })),
     countTurn: assign(({ context, event }) => ({
@@ -77,6 +81,14 @@ export const machineActions = setup({
     later: ({ context }) => context.scheduledAt !== null && context.scheduledAt > context.now,
     answered: ({ context }) => context.answeredAt !== null,
     required: ({ event }) => (event as Of<'worker_request_failed'>).required,
+    hungUp: ({ event }) => (event as Of<'leg_disconnected'>).cause === 'hung_up',
+    outbound: ({ context }) => context.direction === 'outbound',
+    /** An inbound phone call in which nobody has said anything yet. */
+    unspoken: ({ context, event }) =>
+      context.transport === 'sip_trunk' &&
+      context.direction === 'inbound' &&
+      context.turns === 0 &&
+      (event as Of<'engine_failed'>).hasSpoken !== true,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
   },
 })
@@ -84,6 +96,7 @@ export const machineActions = setup({
 export const failed = (reason: Extract<Outcome, { status: 'failed' }>['reason']) =>
   ({ type: 'end', params: { status: 'failed', reason } }) as const
 export const completed = { type: 'end', params: { status: 'completed' } } as const
+export const voicemail = { type: 'end', params: { status: 'voicemail' } } as const
 export const canceled = { type: 'end', params: { status: 'canceled', reason: null } } as const
 export const canceledByAdmin = {
   type: 'end',
@@ -138,5 +151,22 @@ export const storeWorkerRequest = {
   }),
 } as const
 
+/** What a call does once it asks is the same for browser and phone: the answer changes the call, a required failure ends it. */
+export const workerRequestAnswers = <Settled extends string>(settled: Settled) =>
+  ({
+    worker_request_answered: { target: settled, actions: storeWorkerRequest },
+    worker_request_failed: [
+      { guard: 'required', target: '#call.windingUp', actions: failed('worker_request_required_failed') },
+      { target: settled },
+    ],
+    deadline_passed: {
+      guard: { type: 'passed', params: 'hook' },
+      target: '#call.windingUp',
+      actions: failed(null),
+    },
+    taken_over: { actions: 'ask_worker_request' },
+  }) as const
+
+export const noteProviderStatus = 'noteProviderStatus' as const
 export const wait = (deadline: Deadline, ms: number) => ({ type: 'wait', params: { deadline, ms } }) as const
 export const stopWaiting = (deadline: Deadline) => ({ type: 'stopWaiting', params: deadline }) as const

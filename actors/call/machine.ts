@@ -10,39 +10,22 @@ import {
   failed,
   hungUp,
   machineActions,
+  noteProviderStatus,
   startConversation,
   stopWaiting,
-  storeWorkerRequest,
   turnCommitted,
+  voicemail,
   wait,
   windUp,
+  workerRequestAnswers,
 } from './machine-actions.ts'
+import { hookTimeout, phoneStates } from './phone-states.ts'
 
 /** From the browser's socket to its media. */
 const connectTimeout = 30_000
-/** The receiver has 10 s at most; an answer that is not here by then was lost. */
-const hookTimeout = 30_000
 /** For conversation and leg to say their last words. */
 const closeTimeout = 15_000
 const maxDuration = 4 * 3_600_000
-/** Until the dialer reports anything final by itself; the worker's ringTimeout is the dialer's business and shorter. */
-const dialTimeout = 330_000
-
-/** What a call does from `asking` on is the same for browser and phone: the answer changes the call, a required failure ends it. */
-const workerRequestAnswers = (settled: string) =>
-  ({
-    worker_request_answered: { target: settled, actions: storeWorkerRequest },
-    worker_request_failed: [
-      { guard: 'required', target: '#call.windingUp', actions: failed('worker_request_required_failed') },
-      { target: settled },
-    ],
-    deadline_passed: {
-      guard: { type: 'passed', params: 'hook' },
-      target: '#call.windingUp',
-      actions: failed(null),
-    },
-    taken_over: { actions: 'ask_worker_request' },
-  }) as const
 
 export const callMachine = machineActions.createMachine({
   id: 'call',
@@ -66,7 +49,7 @@ export const callMachine = machineActions.createMachine({
       on: {
         created: [
           { guard: 'web', target: 'waitingForClient' },
-          { guard: 'inbound', target: 'resolving' },
+          { guard: 'inbound', target: 'arriving' },
           { guard: 'later', target: 'scheduled' },
           { target: 'queued' },
         ],
@@ -141,38 +124,8 @@ export const callMachine = machineActions.createMachine({
         cancel_requested: { target: 'canceledBeforeDialing', actions: canceledByAdmin },
       },
     },
-    resolving: {
-      entry: ['ask_worker_request', wait('hook', hookTimeout)],
-      exit: stopWaiting('hook'),
-      on: {
-        ...workerRequestAnswers('dialing'),
-        leg_disconnected: { target: 'windingUp', actions: canceled },
-        hang_up_requested: { target: 'windingUp', actions: canceled },
-      },
-    },
-    // Outbound: the other side rings. Inbound: we answer.
-    dialing: {
-      entry: ['dial', wait('ring', dialTimeout)],
-      exit: stopWaiting('ring'),
-      on: {
-        ringing: { target: '.ringing', actions: 'noteProviderStatus' },
-        leg_connected: { target: 'talking', actions: 'noteAnswered' },
-        dial_failed: {
-          target: 'windingUp',
-          actions: ['noteProviderStatus', { type: 'end', params: ({ event }) => event.outcome }],
-        },
-        leg_disconnected: { target: 'windingUp', actions: canceled },
-        hang_up_requested: { target: 'windingUp', actions: canceled },
-        deadline_passed: {
-          guard: { type: 'passed', params: 'ring' },
-          target: 'windingUp',
-          actions: { type: 'end', params: { status: 'no_answer' } },
-        },
-        taken_over: { actions: 'dial' },
-      },
-      initial: 'silent',
-      states: { silent: {}, ringing: {} },
-    },
+
+    ...phoneStates,
 
     talking: {
       entry: [startConversation, wait('duration', maxDuration)],
@@ -187,8 +140,13 @@ export const callMachine = machineActions.createMachine({
         leg_disconnected: { target: 'windingUp', actions: completed },
         hang_up_requested: { target: 'windingUp', actions: completed },
         deadline_passed: { guard: { type: 'passed', params: 'duration' }, target: 'windingUp', actions: completed },
+        // The caller has been passed on by a tool; one that could not be is still here.
+        transferred: { target: 'windingUp', actions: [noteProviderStatus, completed] },
+        transfer_failed: { actions: noteProviderStatus },
+        voicemail_detected: { guard: 'outbound', target: 'windingUp', actions: voicemail },
         engine_failed: [
           { guard: 'web', target: 'windingUp', actions: failed('voice_session_creation_failed') },
+          { guard: 'unspoken', target: 'redirecting' },
           { target: 'windingUp', actions: failed('voice_session_unavailable') },
         ],
         taken_over: { actions: startConversation },

@@ -64,6 +64,8 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
     }
     case 'ask_worker_request':
     case 'dial':
+    case 'answer':
+    case 'redirect':
     case 'look_for_leg':
     case 'start_conversation':
     case 'wind_up':

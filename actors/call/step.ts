@@ -19,6 +19,8 @@ export type CallState = {
   /** The durable wait that is all that is under way: no actor needs to be in memory. Null: something is. */
   readonly waitsIn: (typeof durableWaits)[number] | null
   readonly finished: boolean
+  /** What is there of a leg: `held`, it must be there; `made`, it is on its way; null, nobody asks. */
+  readonly leg: 'held' | 'made' | null
 }
 
 export type Step = {
@@ -71,8 +73,7 @@ function progressOf(snapshot: LiveSnapshot): ProgressStatus {
     return context.outcome?.status ?? 'completed'
   if (snapshot.matches('queued') || snapshot.matches('resolving'))
     return context.direction === 'inbound' ? 'ringing' : 'queued'
-  if (snapshot.matches('dialing'))
-    return context.direction === 'inbound' || snapshot.matches({ dialing: 'ringing' }) ? 'ringing' : 'queued'
+  if (snapshot.matches('dialing')) return snapshot.matches({ dialing: 'ringing' }) ? 'ringing' : 'queued'
   if (context.answeredAt !== null) return 'in_progress'
   return context.transport === 'webrtc' || snapshot.matches('scheduled') ? 'scheduled' : 'ringing'
 }
@@ -85,7 +86,13 @@ function toState(snapshot: LiveSnapshot): CallState {
     context: snapshot.context,
     waitsIn: durableWaits.find((state) => snapshot.matches(state)) ?? null,
     finished: snapshot.status === 'done',
+    leg: legOf(snapshot),
   }
+}
+
+function legOf(snapshot: LiveSnapshot): CallState['leg'] {
+  if (snapshot.matches('dialing')) return 'made'
+  return (['answering', 'redirecting', 'talking'] as const).some((state) => snapshot.matches(state)) ? 'held' : null
 }
 
 function restore(persisted: Json, now?: number): LiveSnapshot {

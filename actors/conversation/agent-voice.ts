@@ -16,6 +16,8 @@ export type AgentVoice = {
   /** Silences the leg and commits what was heard; the last utterance of it, or null when nothing was. */
   cut(): Promise<{ readonly itemId: string; readonly playedMs: number } | null>
   speaking(): boolean
+  /** Something was sent to the caller. */
+  hasSpoken(): boolean
 }
 
 export function createAgentVoice(deps: {
@@ -31,8 +33,10 @@ export function createAgentVoice(deps: {
   const { down } = subjectsOf(callId)
   const line = createAgentLine(engine.speaks)
   let played = -1
+  let hasSpoken = false
 
   const send = (frames: readonly { seq: number; payload: Uint8Array }[]): void => {
+    hasSpoken ||= frames.length > 0
     for (const { seq, payload } of frames)
       bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }))
   }
@@ -67,5 +71,6 @@ export function createAgentVoice(deps: {
       return last ? { itemId: last.itemId, playedMs: last.playedMs } : null
     },
     speaking: () => line.busy(),
+    hasSpoken: () => hasSpoken,
   }
 }

@@ -6,14 +6,15 @@ import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import { decodeFrame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
-import type { LegEvent, RecordingMode } from '../../model/leg.ts'
+import type { LegCommand, LegEvent, RecordingMode } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { EngineConfig, EngineEvent, EngineSession, VoiceEngine } from '../../model/voice-engine.ts'
 import type { CallFact } from '../call/call-event.ts'
-import { commandLeg } from '../leg-link.ts'
+import { reachLeg } from '../leg-link.ts'
 import { createAgentVoice, type AgentVoice } from './agent-voice.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
+import { createVoicemailWatch } from './voicemail/voicemail-watch.ts'
 
 export type ConversationDeps = {
   readonly callId: CallId
@@ -47,6 +48,8 @@ export type Conversation = {
   abandon(): void
 }
 
+/** A leg that is there and does not answer may be on the other side of a bus that is just coming back; asked again, it does nothing twice. */
+const startAttempts = 3
 /** What an engine may say before its session is in our hands. */
 const maxEarlyEvents = 10_000
 
@@ -58,9 +61,11 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   let stopped = false
   const early: EngineEvent[] = []
   const react = createReactions(deps, voice, turnLog, () => session)
+  const machine = watchForMachine(deps, start)
 
   const fromEngine = (event: EngineEvent): void => {
     if (stopped) return
+    machine?.engineEvent(event)
     if (session) return react.engineEvent(event)
     if (early.length < maxEarlyEvents) early.push(event)
   }
@@ -75,7 +80,9 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     early.splice(0).forEach(react.engineEvent)
     hearing = deps.bus.subscribe(subjectsOf(deps.callId).up, (message) => {
       const frame = decodeFrame(message.payload)
-      if (frame?.epoch === deps.epoch) session?.hear(frame.payload)
+      if (frame?.epoch !== deps.epoch) return
+      session?.hear(frame.payload)
+      machine?.hear(frame.payload)
     })
   }
 
@@ -89,13 +96,11 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     async open() {
       const { hears, speaks } = deps.engine
       const command = { type: 'start', epoch: deps.epoch, hears, speaks, recording: start.recording } as const
-      const reply = await commandLeg(deps.bus, deps.callId, command)
-      if (reply?.type === 'started') return openSession()
-      deps.post({
-        type: 'leg_disconnected',
-        cause: 'failed',
-        details: reply ? JSON.stringify(reply) : 'no leg answers',
-      })
+      const reply = await startLeg(deps, command, () => stopped)
+      if (stopped) return
+      if (reply.type === 'started') return openSession()
+      const details = `the leg did not start: ${JSON.stringify(reply)}`
+      deps.post({ type: 'leg_disconnected', cause: 'failed', details })
     },
     legEvent(event) {
       if (event.type === 'dtmf') session?.dtmf(event.digit)
@@ -107,6 +112,29 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (voice.speaking()) await voice.cut()
     },
     abandon,
+  }
+}
+
+async function startLeg({ bus, callId }: ConversationDeps, command: LegCommand, isStopped: () => boolean) {
+  let reply = await reachLeg(bus, callId, command)
+  for (let again = 1; reply.type === 'silent' && again < startAttempts && !isStopped(); again++)
+    reply = await reachLeg(bus, callId, command)
+  return reply
+}
+
+/** In the background of an outbound call: did an answering machine take it? */
+function watchForMachine({ engine, clock, post }: ConversationDeps, { config, answeredAt }: ConversationStart) {
+  if (config.direction !== 'outbound') return null
+  const watch = createVoicemailWatch(engine.hears, Math.max(0, clock.now() - answeredAt))
+  const judged = (signs: readonly string[] | null): void => {
+    if (signs) post({ type: 'voicemail_detected', signs })
+  }
+  return {
+    hear: (payload: Uint8Array): void => judged(watch.hear(payload)),
+    engineEvent(event: EngineEvent): void {
+      if (event.type === 'audio') watch.agentSpoke()
+      if (event.type === 'user_text' && event.isFinal) judged(watch.read(event.text))
+    },
   }
 }
 
@@ -161,7 +189,7 @@ function createReactions(
         finishing = { nextAction: event.nextAction }
         return played(-1)
       case 'failed':
-        return deps.post({ type: 'engine_failed', details: event.details })
+        return deps.post({ type: 'engine_failed', details: event.details, hasSpoken: voice.hasSpoken() })
     }
   }
   return { engineEvent, played }

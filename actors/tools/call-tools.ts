@@ -1,13 +1,15 @@
 /** Owns `call`: what a worker does with the call it is in. decisions.md, Tools of a worker. */
 import { z } from 'zod'
-import type { Transport } from '../../model/call.ts'
+import type { Bus } from '../../model/bus.ts'
 import { PhoneNumber } from '../../model/phone-number.ts'
+import type { Telephony } from '../../model/telephony.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import { findAccount } from '../../store/accounts.ts'
 import { listContacts } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
 import { findWayOut } from '../../store/telephony.ts'
 import type { CallAtHand } from '../../store/tool-calls.ts'
+import { reachLeg } from '../leg-link.ts'
 import type { Switchboard } from '../switchboard.ts'
 import { matchContact, namesOf } from './contacts.ts'
 import {
@@ -20,11 +22,21 @@ import {
   type WorkerTool,
 } from './worker-tool.ts'
 
-type Deps = { readonly sql: Sql; readonly switchboard: Pick<Switchboard, 'deliver'> }
+export type CallToolDeps = {
+  readonly sql: Sql
+  readonly bus: Bus
+  readonly switchboard: Pick<Switchboard, 'deliver'>
+  /** May callers of the account be passed on to this number? */
+  readonly refusalOf: Telephony['refusalOf']
+}
+type Deps = CallToolDeps
+
+/** The other side of a call may take long to say whether it tries a transfer; whoever speaks to the caller waits no longer than this. */
+const replyTimeout = 9_000
 
 const always = async (): Promise<null> => null
 
-export const callTools = ({ sql, switchboard }: Deps): WorkerTool[] => [
+export const callTools = (deps: Deps): WorkerTool[] => [
   defineTool({
     provider: 'call',
     name: 'hang_up',
@@ -33,7 +45,7 @@ export const callTools = ({ sql, switchboard }: Deps): WorkerTool[] => [
     refusal: always,
     async run({ call }) {
       if (!isActive(call)) return callNotActive()
-      const told = await switchboard.deliver(call.id, { type: 'hang_up_requested' })
+      const told = await deps.switchboard.deliver(call.id, { type: 'hang_up_requested' })
       return told ? success({}) : callNotActive()
     },
   }),
@@ -49,7 +61,7 @@ export const callTools = ({ sql, switchboard }: Deps): WorkerTool[] => [
     }),
     refusal: always,
     run: async ({ call }, { digits }) =>
-      isActive(call) ? commandLeg(call, { type: 'send_dtmf', digits }) : callNotActive(),
+      isActive(call) ? commandLeg(deps.bus, call, { type: 'send_dtmf', digits }) : callNotActive(),
   }),
   defineTool({
     provider: 'call',
@@ -59,37 +71,58 @@ export const callTools = ({ sql, switchboard }: Deps): WorkerTool[] => [
       to: z.string().min(1).max(320).describe('Name or id of a contact, or a number in E.164 format.'),
     }),
     async refusal({ accountId, worker }) {
-      if ((await findWayOut(sql, accountId, worker.id)).ofWorker > 0) return null
+      if ((await findWayOut(deps.sql, accountId, worker.id)).carrying > 0) return null
       return failure('NOT_AVAILABLE', 'This worker has no telephone trunk to pass callers on with.')
     },
     async run(context, { to }) {
-      if (!isActive(context.call)) return callNotActive()
-      const number = await transferTarget(sql, context, to)
-      return typeof number === 'string' ? commandLeg(context.call, { type: 'transfer', number }) : number
+      const { call } = context
+      if (!isActive(call)) return callNotActive()
+      const number = await transferTarget(deps, context, to)
+      if (typeof number !== 'string') return number
+      return call.transport === 'webrtc'
+        ? notOverWebRtc()
+        : commandLeg(deps.bus, call, { type: 'transfer', to: number })
     },
   }),
 ]
 
 type LegWish =
-  { readonly type: 'send_dtmf'; readonly digits: string } | { readonly type: 'transfer'; readonly number: string }
+  { readonly type: 'send_dtmf'; readonly digits: string } | { readonly type: 'transfer'; readonly to: string }
 
-/** The one place where a wish of a tool becomes a command to the leg. No leg can do either yet. */
-function commandLeg({ transport }: CallAtHand, wish: LegWish): ToolResult {
-  const what = wish.type === 'transfer' ? 'passed on' : 'sent keys'
-  return failure('NOT_AVAILABLE', `A call over ${transportNames[transport]} cannot be ${what}.`)
+/** The leg of the call does it, or says why not. What becomes of a transfer, the call hears from the leg. */
+async function commandLeg(bus: Bus, { id, epoch }: CallAtHand, wish: LegWish): Promise<ToolResult> {
+  const reply = await reachLeg(bus, id, { ...wish, epoch }, replyTimeout)
+  if (reply.type === 'accepted') return success({})
+  if (reply.type === 'gone') return callNotActive()
+  if (reply.type !== 'refused') return failure('TOOL_FAILED', 'The line of the call did not say whether it will.')
+  return failure('NOT_AVAILABLE', `The line of the call cannot do that now: ${reply.details}.`)
 }
 
-const transportNames: Readonly<Record<Transport, string>> = { webrtc: 'WebRTC', sip_trunk: 'a SIP trunk' }
+const notOverWebRtc = (): ToolResult => failure('NOT_AVAILABLE', 'A call over WebRTC cannot be passed on.')
 
 /** Numbers that are stored or allowed, so that no caller can have the account pay for a call to anywhere. */
-async function transferTarget(sql: Sql, { accountId, worker }: ToolContext, to: string): Promise<string | ToolResult> {
+async function transferTarget(
+  { sql, refusalOf }: Deps,
+  context: ToolContext,
+  to: string,
+): Promise<string | ToolResult> {
+  const number = await dialableOf(sql, context, to)
+  if (typeof number !== 'string') return number
+  const refused = await refusalOf(context.accountId, number)
+  return refused ? failure('NOT_AVAILABLE', `The account does not call that number: ${refused.details}`) : number
+}
+
+async function dialableOf(sql: Sql, { accountId, worker }: ToolContext, to: string): Promise<string | ToolResult> {
   const reachable = (await listContacts(sql, accountId, worker.id)).filter(({ phoneNumber }) => phoneNumber !== null)
   const match = matchContact(reachable, to)
-  if (match.kind === 'one') return match.contact.phoneNumber ?? ''
+  if (match.kind === 'one') return toDialable(match.contact.phoneNumber ?? '')
   const { allowedTransferNumbers = [] } = (await findAccount(sql, accountId))?.config ?? {}
   const dialable = [...reachable.map(({ phoneNumber }) => phoneNumber), ...allowedTransferNumbers]
-  const spoken = to.replace(/[\s().-]/g, '')
+  const spoken = toDialable(to)
   if (PhoneNumber.safeParse(spoken).success && dialable.includes(spoken)) return spoken
   const wrong = match.kind === 'several' ? 'Several contacts have that name; say the number or id.' : 'Unknown target.'
   return failure('NOT_AVAILABLE', `${wrong} This worker can pass callers on to: ${namesOf(reachable)}.`)
 }
+
+/** People write numbers with blanks and brackets. */
+const toDialable = (number: string): string => number.replace(/[\s().-]/g, '')

@@ -7,8 +7,7 @@ import type { CallId } from '../../model/ids.ts'
 import { flawOf } from '../../model/json.ts'
 import { Problem, type Issue } from '../../model/problem.ts'
 import type { Toolbox, ToolCallRequest, ToolDescriptor, ToolResult } from '../../model/tool.ts'
-import type { Switchboard } from '../switchboard.ts'
-import { callTools } from './call-tools.ts'
+import { callTools, type CallToolDeps } from './call-tools.ts'
 import { emailTools } from './email-tools.ts'
 import type { Email } from './email.ts'
 import { externalTools, type ExternalDeps } from './external-tools.ts'
@@ -17,11 +16,11 @@ import { personTools } from './person-tools.ts'
 import { findToolContext } from './tool-context.ts'
 import { failure, type Run, type ToolContext, type WorkerTool } from './worker-tool.ts'
 
-export type ToolboxDeps = ExternalDeps & {
-  readonly switchboard: Pick<Switchboard, 'deliver'>
-  /** Null where no SMTP server is configured: then nobody has the tool. */
-  readonly email: Email | null
-}
+export type ToolboxDeps = ExternalDeps &
+  CallToolDeps & {
+    /** Null where no SMTP server is configured: then nobody has the tool. */
+    readonly email: Email | null
+  }
 
 /** Whoever speaks to the caller waits no longer. */
 const toolTimeout = 10_000

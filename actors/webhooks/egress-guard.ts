@@ -6,7 +6,8 @@
 import { lookup as systemLookup, Resolver } from 'node:dns/promises'
 import { isIP, Socket, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
-import { createAddressRules, includes, networksOf, plainAddressOf } from './address-rules.ts'
+import { createAddressRules } from './address-rules.ts'
+import { createAllowList, withoutBrackets } from './allow-list.ts'
 
 /** All addresses of a name; throws when there are none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>
@@ -86,9 +87,6 @@ export function createEgressGuard(deps: { allowHosts: readonly string[]; resolve
   }
 }
 
-/** `URL` has normalised decimal, octal, hexadecimal and full-width hosts to dotted ones by now. */
-const withoutBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
-
 function connectorOf(vet: Resolve): buildConnector.connector {
   const lookup: LookupFunction = (hostname, options, callback) => {
     const answer = (addresses: readonly string[]) => {
@@ -103,23 +101,6 @@ function connectorOf(vet: Resolve): buildConnector.connector {
     vet(hostname).then(answer, (error: Error) => callback(error, ''))
   }
   return buildConnector({ lookup, timeout: connectTimeout, allowH2: false })
-}
-
-function createAllowList(entries: readonly string[]) {
-  const hosts = entries.map((entry) => withoutBrackets(entry.trim().toLowerCase())).filter((entry) => entry !== '')
-  const names = new Set(hosts.filter((entry) => !entry.includes('/') && isIP(entry) === 0))
-  for (const name of names)
-    if (!/^[a-z0-9._-]+$/.test(name)) throw new Error(`${name} is no host name, address or network`)
-  const numeric = hosts.filter((entry) => !names.has(entry))
-  const networks = networksOf(numeric)
-  return {
-    hasNetworks: numeric.length > 0,
-    name: (hostname: string) => names.has(hostname.toLowerCase()),
-    address(address: string) {
-      const plain = plainAddressOf(address)
-      return plain !== null && includes(networks, plain)
-    },
-  }
 }
 
 /** Not dns.lookup: that waits in the few threads of libuv, where one dead name server would hold up the names of everybody else. */

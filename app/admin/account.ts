@@ -1,8 +1,11 @@
 /** Owns the commands of accounts. */
+import { AccountConfig } from '../../model/account.ts'
 import { Problem } from '../../model/problem.ts'
-import { createAccount, listAccounts } from '../../store/accounts.ts'
+import { changeAccountConfig, createAccount, listAccounts } from '../../store/accounts.ts'
 import { newId } from '../core.ts'
-import { required, type Commands } from './command.ts'
+import { accountOf, checked, decimalOf, numberOf, required, textsOf, type Commands, type Options } from './command.ts'
+
+const several = { type: 'string', multiple: true } as const
 
 const slugShape = /^[a-z\d]+(?:-[a-z\d]+)*$/
 
@@ -24,4 +27,56 @@ export const accountCommands: Commands = {
       return 0
     },
   },
+  'account limits': {
+    usage:
+      'account limits <accountId> [--prefix <beginning of numbers, like +49>]… [--calls-per-second <n>] [--daily-minutes <n>]\n' +
+      '    [--max-calls <n>] [--transfer-number <number>]… [--clear <name of a limit>]…',
+    options: {
+      prefix: several,
+      'calls-per-second': { type: 'string' },
+      'daily-minutes': { type: 'string' },
+      'max-calls': { type: 'string' },
+      'transfer-number': several,
+      clear: several,
+    },
+    async runOn({ sql, print }, [account], options) {
+      const accountId = await accountOf(sql, account)
+      const changed = await changeAccountConfig(
+        sql,
+        accountId,
+        { ...clearedOf(options), ...limitsOf(options) },
+        Date.now(),
+      )
+      print(JSON.stringify(changed?.config, null, 2))
+      return 0
+    },
+  },
+}
+
+/** What is not named stays; lists are replaced whole. */
+const limitsOf = (options: Options) =>
+  checked(AccountConfig, {
+    allowedDestinations: textsOf(options, 'prefix'),
+    maxCallsPerSecond: decimalOf(options, 'calls-per-second'),
+    dailyMinutes: numberOf(options, 'daily-minutes', { least: 0, most: 999_999 }),
+    maxConcurrentCalls: numberOf(options, 'max-calls', { least: 0, most: 100_000 }),
+    allowedTransferNumbers: textsOf(options, 'transfer-number'),
+  })
+
+const limitNames = {
+  prefix: 'allowedDestinations',
+  'calls-per-second': 'maxCallsPerSecond',
+  'daily-minutes': 'dailyMinutes',
+  'max-calls': 'maxConcurrentCalls',
+  'transfer-number': 'allowedTransferNumbers',
+} as const satisfies Record<string, keyof AccountConfig>
+
+function clearedOf(options: Options): { readonly [Key in keyof AccountConfig]: null } {
+  const names = Object.entries(limitNames)
+  const keys = (textsOf(options, 'clear') ?? []).map((given) => {
+    const [, key] = names.find(([name]) => name === given) ?? []
+    if (!key) throw new Problem('VALIDATION_FAILED', `--clear must be one of ${names.map(([name]) => name).join(', ')}`)
+    return [key, null] as const
+  })
+  return Object.fromEntries(keys)
 }

@@ -23,7 +23,7 @@ export type AdminDatabase = {
 
 /** Both kinds resolve with the exit code. Words behind the name of the command are `given`. */
 export type Command = {
-  /** Its words in `<>` before the first option are all that it takes. */
+  /** Its words in `<>`, and those in `[]` that may be left out, before the first option are all that it takes. */
   readonly usage: string
   readonly options?: ParseArgsOptionsConfig
 } & (
@@ -77,6 +77,14 @@ export function numberOf(
   const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
   if (value >= least && value <= most) return value
   throw new Problem('VALIDATION_FAILED', `--${name} must be a whole number from ${least} to ${most}`)
+}
+
+/** Of an option with `type: 'string'`: like 0.5; its bounds are those of the field. */
+export function decimalOf(options: Options, name: string): number | undefined {
+  const text = textOf(options, name)
+  if (text === undefined) return undefined
+  if (/^\d{1,6}(?:\.\d{1,4})?$/.test(text)) return Number(text)
+  throw new Problem('VALIDATION_FAILED', `--${name} must be a number like 5 or 0.5`)
 }
 
 /** Of a file, or of standard input for `-`. */

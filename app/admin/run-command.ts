@@ -55,8 +55,8 @@ export async function runCommand(args: readonly string[], { print, onDatabase }:
   return onDatabase((database) => command.runOn(database, positionals, values))
 }
 
-/** How many words its usage names before the first option. */
-const takenBy = ({ usage }: Command): number => usage.split(/ \[| --/, 1)[0]?.match(/<\w+>/g)?.length ?? 0
+/** How many words its usage names before the first option: `<asked for>` or `[not]`. */
+const takenBy = ({ usage }: Command): number => usage.split(/ \[--| --/, 1)[0]?.match(/<\w+>|\[\w+\]/g)?.length ?? 0
 
 /** What an operator can mend is said in sentences; anything else with its stack. */
 export function explanationOf(error: unknown): string {

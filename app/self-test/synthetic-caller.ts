@@ -1,13 +1,13 @@
-/** Owns a caller made of software: it speaks with a synthetic voice over a real WebRTC connection, and hears when the agent speaks. */
-import { frameMs } from '../../model/frame.ts'
-import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
-import type { WebCaller } from '../../gateway/web-caller.ts'
+/** Owns a caller made of software: it speaks with a synthetic voice over a real line, WebRTC or SIP, and hears when the agent speaks. */
+import { bytesOf, frameMs, samplesOf, samplesPerFrame } from '../../model/frame.ts'
+import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
+import { createAgentSound } from '../../voice/audio/agent-sound.ts'
+import { createCallerSound } from '../../voice/audio/caller-sound.ts'
 import type { OpusLibrary } from '../../voice/audio/opus.ts'
 import type { Ticker } from '../../voice/audio/ticker.ts'
 
-const rateHz = 16000
-const frameSamples = (rateHz * frameMs) / 1000
-const rtpStep = (48000 * frameMs) / 1000
+const format = { encoding: 'pcm16', rateHz: 16000 } as const
+const frameSamples = samplesPerFrame(format)
 /** Root mean square of 16-bit samples: well above what silence decodes to, well below quiet speech. */
 const loud = 300
 
@@ -23,8 +23,14 @@ export type SyntheticCaller = {
   close(): void
 }
 
+/** A line that is up: WebCaller and PhoneLine are such. */
+type Line = {
+  onPacket(listener: (packet: RtpPacket) => void): void
+  send(packet: RtpPacket): void
+}
+
 export function createSyntheticCaller(deps: {
-  readonly caller: WebCaller
+  readonly caller: Line
   readonly audio: NegotiatedAudio
   readonly opus: OpusLibrary
   readonly ticker: Ticker
@@ -53,7 +59,9 @@ export function createSyntheticCaller(deps: {
 
 /** One packet per tick, speech or silence, as a browser with an open microphone sends. */
 function createMouth({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
-  const encoder = opus.createEncoder({ rateHz, expectedLossPercent: 0 })
+  // A caller's voice is coded like an agent's: the other way round is only its place in a call.
+  const sound = createAgentSound({ audio, speaks: format, opus, tap: null })
+  const rtpStep = (audio.clockRateHz * frameMs) / 1000
   const queue: { speech: Int16Array; at: number; began: (at: number) => void }[] = []
   const silence = new Int16Array(frameSamples)
   let sequenceNumber = 0
@@ -70,7 +78,7 @@ function createMouth({ caller, audio, opus, now }: Parameters<typeof createSynth
   return {
     say: (speech: Int16Array) => new Promise<number>((began) => void queue.push({ speech, at: 0, began })),
     tick(): void {
-      const payload = encoder.encode(nextFrame())
+      const payload = sound.encode(bytesOf(nextFrame()), now())
       const timestamp = (sequenceNumber * rtpStep) >>> 0
       const marker = sequenceNumber === 0
       caller.send({
@@ -82,19 +90,19 @@ function createMouth({ caller, audio, opus, now }: Parameters<typeof createSynth
       })
       sequenceNumber++
     },
-    close: () => encoder.close(),
+    close: () => sound.close(),
   }
 }
 
 function createEars({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
-  const decoder = opus.createDecoder({ rateHz })
+  const sound = createCallerSound({ audio, hears: format, opus, tap: null })
   const waiting = new Set<{ met: () => boolean; resolve: () => void }>()
   let firstLoudAt: number | null = null
   let lastLoudAt: number | null = null
   caller.onPacket((packet) => {
     if (packet.payloadType !== audio.payloadType) return
-    const samples = decoder.decode(packet.payload)
-    if (!samples || loudnessOf(samples) < loud) return
+    const heard = sound.hear(packet, now())
+    if (!heard || loudnessOf(samplesOf(heard)) < loud) return
     lastLoudAt = now()
     firstLoudAt ??= lastLoudAt
   })
@@ -108,7 +116,7 @@ function createEars({ caller, audio, opus, now }: Parameters<typeof createSynthe
         wait.resolve()
       }
     },
-    close: () => decoder.close(),
+    close: () => sound.close(),
   }
 }
 

@@ -4,20 +4,13 @@ import type { Clock } from '../../model/clock.ts'
 import type { NewId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import { defaultHookTimeout } from '../../model/webhook.ts'
+import type { CheckReport } from '../check-lines.ts'
 import { deliveryChecks } from './delivery-checks.ts'
 import { hookChecks } from './hook-checks.ts'
 import { createProbe } from './probe.ts'
 import { signatureChecks } from './signature-checks.ts'
 import { createStage, type Check, type Stage } from './stage.ts'
-import { accepted, type Finding } from './verdicts.ts'
-
-export type CheckReport = {
-  readonly name: string
-  readonly verdict: Finding['verdict'] | 'skipped'
-  readonly expected: string
-  readonly got: string
-  readonly mend: string | null
-}
+import { accepted } from './verdicts.ts'
 
 export type Examination = {
   readonly url: string

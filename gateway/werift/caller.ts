@@ -25,9 +25,10 @@ export type WeriftCallerOptions = {
   readonly connectTimeout?: number
 }
 
+const asBrowsersDo = { comfortNoisePayloadType: null, packetMs: 20, silence: 'sparse' } as const
 const offered = {
-  opus: { codec: 'opus', payloadType: 111, clockRateHz: 48000, telephoneEventPayloadType: 110 },
-  pcmu: { codec: 'pcmu', payloadType: 0, clockRateHz: 8000, telephoneEventPayloadType: 126 },
+  opus: { ...asBrowsersDo, codec: 'opus', payloadType: 111, clockRateHz: 48000, telephoneEventPayloadType: 110 },
+  pcmu: { ...asBrowsersDo, codec: 'pcmu', payloadType: 0, clockRateHz: 8000, telephoneEventPayloadType: 126 },
 } as const satisfies Record<string, NegotiatedAudio>
 
 export function createWeriftCaller(options: WeriftCallerOptions = {}): WebCaller {

@@ -1,6 +1,7 @@
 /** The lifecycle of a call, stated as the specification states it, on the pure machine: no database, no clock. */
 import { test } from 'tap'
 import type { CallBirth, CallFact, Effect } from '../../actors/call/call-event.ts'
+import { callMachine } from '../../actors/call/machine.ts'
 import { replay, type LoggedFact } from '../../actors/call/replay.ts'
 import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/step.ts'
 import type { Json } from '../../model/json.ts'
@@ -23,6 +24,10 @@ const turn = (text: string): CallFact => ({
   turn: { role: 'agent', text, from: 0, to: 20, confidence: null, source: 'embedded' },
   memory: { line: text },
 })
+/** The leg of an inbound phone call, or the browser of a web call. */
+const here: CallFact = { type: 'client_connected' }
+const dialed: readonly CallFact[] = [{ type: 'slot_granted' }, nothingAsked]
+const unavailable = { status: 'failed', reason: 'voice_session_unavailable' }
 const legClosed: CallFact = { type: 'leg_closed', recordedMs: 1000 }
 const processed: CallFact = { type: 'post_processed', recordedMs: 1000, dimensions: {}, nextAction: null }
 
@@ -93,10 +98,98 @@ test('a voice session that cannot be created fails the call with the reason of i
     status: 'failed',
     reason: 'voice_session_creation_failed',
   })
-  t.same(outcomeOf(run(inbound, [nothingAsked, connected, broken, close])), {
-    status: 'failed',
-    reason: 'voice_session_unavailable',
+  const answered: CallFact[] = [...dialed, { type: 'ringing', providerStatus: '180 Ringing' }, connected]
+  t.same(outcomeOf(run(outbound, [...answered, broken, close])), unavailable)
+})
+
+test('an inbound phone call is ringing until it is answered: its leg, the worker request, the answer, the talk', async (t) => {
+  const steps = run(inbound, [here, nothingAsked, { type: 'leg_connected', providerStatus: '200 OK' }])
+  t.same(statusesOf(steps), ['ringing', 'in_progress'])
+  t.same(steps.map(typesOf), [
+    ['announce_status'],
+    ['ask_worker_request'],
+    ['store_worker_request', 'answer'],
+    ['announce_status', 'start_conversation'],
+  ])
+  t.notOk(
+    effectsOf(run(inbound, [nothingAsked])).some(({ type }) => type === 'answer'),
+    'nothing without its leg',
+  )
+})
+
+test('a caller who hangs up before the answer cancels the call; one whose leg never came does as well', async (t) => {
+  const hungUp: CallFact = { type: 'leg_disconnected', cause: 'hung_up', details: 'CANCEL' }
+  const ways: CallFact[][] = [
+    [hungUp],
+    [here, hungUp],
+    [here, nothingAsked, hungUp],
+    [{ type: 'deadline_passed', deadline: 'arrive' }],
+    [here, nothingAsked, { type: 'hang_up_requested' }],
+  ]
+  for (const facts of ways) {
+    const steps = run(inbound, [...facts, legClosed])
+    t.same(outcomeOf(steps), { status: 'canceled', reason: null }, facts.map(({ type }) => type).join(' → '))
+    t.same(typesOf(steps.at(-1) as Step), ['store_outcome', 'announce_ended'], 'call.ended at once')
+  }
+})
+
+test('an inbound call whose required worker request fails is turned away as failed, unanswered', async (t) => {
+  const steps = run(inbound, [here, { type: 'worker_request_failed', required: true, details: 'timeout' }, legClosed])
+  t.same(outcomeOf(steps), { status: 'failed', reason: 'worker_request_required_failed' })
+  t.match(effectsOf(steps), [{}, {}, {}, { type: 'wind_up', reason: 'failed' }])
+  t.notOk(effectsOf(steps).some(({ type }) => type === 'answer'))
+})
+
+test('an inbound phone call that nobody here can talk to is redirected, before the answer or after it, and has failed', async (t) => {
+  const broken: CallFact = { type: 'engine_failed', details: 'no key' }
+  const endings: CallFact[] = [
+    { type: 'transferred', providerStatus: '202 Accepted' },
+    { type: 'transfer_failed', providerStatus: null },
+    { type: 'leg_disconnected', cause: 'hung_up', details: '' },
+    { type: 'hang_up_requested' },
+    { type: 'deadline_passed', deadline: 'redirect' },
+  ]
+  for (const before of [
+    [here, nothingAsked],
+    [here, nothingAsked, connected],
+  ])
+    for (const ending of endings) {
+      const steps = run(inbound, [...before, broken, ending, legClosed])
+      t.same(typesOf(steps[before.length + 1] as Step), ['redirect'])
+      t.same(outcomeOf(steps), unavailable, ending.type)
+    }
+})
+
+test('a voice session that fails after it said something, or on a call that was placed, is not redirected', async (t) => {
+  const talking = [here, nothingAsked, connected]
+  const broken: CallFact = { type: 'engine_failed', details: 'gone' }
+  const spoken = run(inbound, [...talking, { ...broken, hasSpoken: true }, legClosed])
+  const turned = run(inbound, [...talking, turn('Hello'), broken, legClosed])
+  const placed = run(outbound, [...dialed, connected, broken, legClosed])
+  for (const steps of [spoken, turned, placed]) {
+    t.notOk(effectsOf(steps).some(({ type }) => type === 'redirect'))
+    t.same(outcomeOf(steps), unavailable)
+  }
+})
+
+test('a caller who was passed on by a tool completes the call; one who could not be stays in it', async (t) => {
+  const talking = [here, nothingAsked, connected]
+  const failed: CallFact = { type: 'transfer_failed', providerStatus: '603 Decline' }
+  t.match(last(inbound, [...talking, failed]).state, {
+    progress: 'in_progress',
+    context: { providerStatus: '603 Decline' },
   })
+  const steps = run(inbound, [...talking, failed, { type: 'transferred', providerStatus: '200 OK' }, legClosed])
+  t.same(outcomeOf(steps), { status: 'completed' })
+})
+
+test('an answering machine ends a call that was placed as voicemail, and no other call', async (t) => {
+  const machine: CallFact = { type: 'voicemail_detected', signs: ['long_greeting', 'beep'] }
+  const steps = run(outbound, [...dialed, connected, machine, legClosed, processed])
+  t.same(outcomeOf(steps), { status: 'voicemail' })
+  t.same(statusesOf(steps), ['queued', 'in_progress', 'voicemail'])
+  t.ok(last(inbound, [here, nothingAsked, connected, machine]).ignored)
+  t.ok(last(web, [here, nothingAsked, connected, machine]).ignored)
 })
 
 test('call.ended of an answered call comes after post-processing, also after a failed one', async (t) => {
@@ -156,6 +249,8 @@ test('an outbound call rings, is answered and ends; busy, no answer and a reject
   t.ok(typesOf(busy.at(-1) as Step).includes('announce_ended'))
   const silent = run(outbound, [...dialing, { type: 'deadline_passed', deadline: 'ring' }, legClosed])
   t.same(outcomeOf(silent), { status: 'no_answer' })
+  const lost = run(outbound, [...dialing, { type: 'leg_disconnected', cause: 'failed', details: '' }, legClosed])
+  t.same(outcomeOf(lost), { status: 'failed', reason: null })
 })
 
 test('a scheduled call waits for its dial time; canceled before dialing it has no call.ended', async (t) => {
@@ -173,6 +268,7 @@ test('canceling is for calls that wait: it changes nothing for one that runs', a
     [web, [{ type: 'client_connected' }]],
     [web, [{ type: 'client_connected' }, connected, nothingAsked]],
     [inbound, []],
+    [inbound, [here, nothingAsked]],
     [outbound, [{ type: 'slot_granted' }]],
     [outbound, [{ type: 'slot_granted' }, nothingAsked]],
   ]
@@ -204,6 +300,22 @@ test('an actor that takes a call over asks again for what was under way, and not
   t.same(talking.effects, [{ type: 'start_conversation', turns: 1, memory: { line: 'one' }, answeredAt: 2000 }])
   t.same(typesOf(last(web, [{ type: 'client_connected' }, { type: 'hang_up_requested' }, takenOver])), ['wind_up'])
   t.ok(last(web, [takenOver]).ignored)
+  const engineLost: CallFact = { type: 'engine_failed', details: '' }
+  const ringing: CallFact = { type: 'ringing', providerStatus: '180 Ringing' }
+  const phones: [CallBirth, readonly CallFact[], Effect['type']][] = [
+    [inbound, [], 'look_for_leg'],
+    [inbound, [here], 'ask_worker_request'],
+    [inbound, [here, nothingAsked], 'answer'],
+    [inbound, [here, nothingAsked, engineLost], 'redirect'],
+    [inbound, [here, nothingAsked, connected], 'start_conversation'],
+    [outbound, dialed, 'dial'],
+    [outbound, [...dialed, ringing], 'dial'],
+  ]
+  for (const [birth, facts, effect] of phones) {
+    const steps = run(birth, [...facts, takenOver, takenOver])
+    t.same(steps.slice(-2).map(typesOf), [[effect], [effect]], effect)
+    t.equal(steps.at(-1)?.state.progress, steps.at(-3)?.state.progress, 'in the same state')
+  }
 })
 
 const everyFact: readonly CallFact[] = [
@@ -220,13 +332,20 @@ const everyFact: readonly CallFact[] = [
   { type: 'leg_disconnected', cause: 'media_lost', details: '' },
   legClosed,
   { type: 'engine_failed', details: '' },
+  { type: 'engine_failed', details: '', hasSpoken: true },
+  { type: 'transferred', providerStatus: '200 OK' },
+  { type: 'transfer_failed', providerStatus: '603 Decline' },
+  { type: 'voicemail_detected', signs: ['phrase', 'beep'] },
   turn('hello'),
   { type: 'noted', key: 'drink', value: 'tea' },
   { type: 'agent_finished', nextAction: null },
   { type: 'hang_up_requested' },
   { type: 'cancel_requested' },
   { type: 'deadline_passed', deadline: 'connect' },
+  { type: 'deadline_passed', deadline: 'arrive' },
   { type: 'deadline_passed', deadline: 'ring' },
+  { type: 'deadline_passed', deadline: 'answer' },
+  { type: 'deadline_passed', deadline: 'redirect' },
   { type: 'deadline_passed', deadline: 'close' },
   { type: 'deadline_passed', deadline: 'duration' },
   processed,
@@ -265,19 +384,41 @@ test('replay tells a log that the machine would not write', async (t) => {
 })
 
 test('in every state that is not final, hanging up or canceling leads to the end', async (t) => {
-  const ways: [CallBirth, CallFact[]][] = [
+  const ways: [CallBirth, readonly CallFact[]][] = [
     [web, []],
     [web, [{ type: 'client_connected' }]],
     [web, [{ type: 'client_connected' }, connected]],
     [web, [{ type: 'client_connected' }, connected, nothingAsked]],
     [inbound, []],
-    [inbound, [nothingAsked]],
-    [outbound, [{ type: 'slot_granted' }, nothingAsked]],
+    [inbound, [here]],
+    [inbound, [here, nothingAsked]],
+    [inbound, [here, nothingAsked, { type: 'engine_failed', details: '' }]],
+    [inbound, [here, nothingAsked, connected]],
+    [outbound, [{ type: 'slot_granted' }]],
+    [outbound, dialed],
+    [outbound, [...dialed, { type: 'ringing', providerStatus: '180 Ringing' }]],
+    [outbound, [...dialed, connected]],
   ]
   for (const [birth, facts] of ways) {
     const steps = run(birth, [...facts, { type: 'hang_up_requested' }, legClosed, processed])
     t.ok(steps.at(-1)?.state.finished, facts.map((fact) => fact.type).join(' → '))
   }
+})
+
+test('every state in which a call runs knows what hanging up means', async (t) => {
+  const idle = new Set(['unborn', 'scheduled', 'queued', 'reaching', 'windingUp', 'over', 'processing', 'ended'])
+  const running = Object.entries(callMachine.states).filter(([name, { type }]) => !idle.has(name) && type !== 'final')
+  t.same(running.map(([name]) => name).sort(), [
+    'answering',
+    'arriving',
+    'dialing',
+    'preparing',
+    'redirecting',
+    'resolving',
+    'talking',
+    'waitingForClient',
+  ])
+  for (const [name, { ownEvents }] of running) t.ok(ownEvents.includes('hang_up_requested'), name)
 })
 
 /** No event of a call follows call.ended, and nothing is announced after the machine is done. */

@@ -169,6 +169,17 @@ test('an engine that cannot open, and a leg that is gone, are facts for the call
   t.match(alone.facts, [{ type: 'leg_disconnected', cause: 'failed' }])
 })
 
+test('an engine that fails tells whether the caller has heard anything of it', async (t) => {
+  const mute = await open(t)
+  mute.engine.emit({ type: 'agent_text', itemId: 'a', text: 'Hello' })
+  mute.engine.emit({ type: 'failed', details: 'gone' })
+  t.match(mute.facts, [{ type: 'engine_failed', details: 'gone', hasSpoken: false }])
+  const heard = await open(t)
+  heard.engine.say('a', 'Hello', 1)
+  heard.engine.emit({ type: 'failed', details: 'gone' })
+  t.match(heard.facts, [{ type: 'engine_failed', hasSpoken: true }])
+})
+
 test('sound of any length is cut into whole frames and nothing of it is lost', async (t) => {
   const random = createRandom(7)
   for (let round = 0; round < 50; round++) {

@@ -4,6 +4,7 @@ import { createPhoneCallCreator } from '../../actors/call/create-phone-call.ts'
 import { createWebCallCreator } from '../../actors/call/create-web-call.ts'
 import { createDispatcher } from '../../actors/dispatcher.ts'
 import type { CallId } from '../../model/ids.ts'
+import { changeAccountConfig } from '../../store/accounts.ts'
 import { countRunningCalls } from '../../store/call-capacity.ts'
 import { createWorker } from '../../store/workers.ts'
 import { connect, type Sql } from '../../store/sql.ts'
@@ -201,6 +202,134 @@ test('of more than one transaction gives away, all get their places', async (t) 
   t.equal((await grantedOf(stage)).length, 130)
 })
 
+/** Beginnings of calls, by a trunk or an account, that stand closer together than `window` allows `most` of them. */
+function tooClose(beginnings: readonly number[], window: number, most: number): number[] {
+  const sorted = beginnings.toSorted((a, b) => a - b)
+  return sorted.filter((at, index) => at - (sorted[index - most] ?? -Infinity) < window)
+}
+
+/** One timer at a time, each followed by all that it set off. */
+async function pass(stage: Stage, dispatchers: readonly ReturnType<Stage['openDispatcher']>[], ms: number) {
+  for (let passed = 0; passed < ms; passed += 50) {
+    stage.clock.advance(50)
+    await Promise.all(dispatchers.map((dispatcher) => dispatcher.idle()))
+  }
+}
+
+const grantTimesOf = ({ sql }: Stage, column: 'account_id' | 'trunk_id', id: string) =>
+  sql<{ id: CallId; at: number }[]>`
+    select id, slot_granted_at as at from calls where ${sql(column)} = ${id} and slot_granted_at is not null
+    order by slot_granted_at, id`
+
+test('an account begins no more calls in any second than it may; the others wait their turn, in order', async (t) => {
+  const stage = await open(t)
+  const tenant = await createCallingTenant(stage.sql, { maxConcurrentCalls: 100 })
+  await changeAccountConfig(stage.sql, tenant.accountId, { maxCallsPerSecond: 3 }, 1)
+  const slow = await createCallingTenant(stage.sql)
+  await changeAccountConfig(stage.sql, slow.accountId, { maxCallsPerSecond: 0.5 }, 1)
+  const calls: CallId[] = []
+  for (let call = 0; call < 20; call++) calls.push(await stage.place(tenant))
+  for (let call = 0; call < 3; call++) await stage.place(slow)
+  const two = [stage.openDispatcher(), stage.openDispatcher(stage.connectAgain())]
+  await Promise.all(two.map((dispatcher) => dispatcher.idle()))
+  t.equal((await grantTimesOf(stage, 'account_id', tenant.accountId)).length, 3, 'of two nodes together')
+  await pass(stage, two, 6_500)
+  const granted = await grantTimesOf(stage, 'account_id', tenant.accountId)
+  t.same(
+    granted.map(({ id }) => id),
+    calls,
+    'all of them, in the order they came',
+  )
+  const times = granted.map(({ at }) => at)
+  t.same(tooClose(times, 1_000, 3), [])
+  t.ok((times.at(-1) ?? 0) - (times[0] ?? 0) <= 6_100, 'and none later than need be')
+  const slowTimes = (await grantTimesOf(stage, 'account_id', slow.accountId)).map(({ at }) => at)
+  t.equal(slowTimes.length, 3)
+  t.same(tooClose(slowTimes, 2_000, 1), [], 'one every two seconds')
+})
+
+test('a dispatcher looks again when the next turn is due, and not before', async (t) => {
+  const stage = await open(t)
+  const tenant = await createCallingTenant(stage.sql)
+  await changeAccountConfig(stage.sql, tenant.accountId, { maxCallsPerSecond: 1 }, 1)
+  stage.clock.advance(400)
+  for (let call = 0; call < 2; call++) await stage.place(tenant)
+  const dispatcher = stage.openDispatcher()
+  stage.clock.advance(600)
+  await dispatcher.idle()
+  const timers = stage.clock.pending()
+  const waking = stage.nextWaking()
+  stage.clock.advance(999)
+  t.equal(stage.woken(), 1)
+  stage.clock.advance(1)
+  await waking
+  t.equal((await grantedOf(stage)).length, 2)
+  await dispatcher.idle()
+  t.ok(stage.clock.pending() <= timers, 'nobody waits, no timer does')
+  await dispatcher.close()
+  t.equal(stage.clock.pending(), 0)
+})
+
+test('a call gets the first trunk of its worker that has room, and waits when none has; other workers go on', async (t) => {
+  const stage = await open(t)
+  const { sql, clock } = stage
+  const tenant = await createCallingTenant(sql, { maxConcurrentCalls: 100 })
+  const other = await anotherWorker(sql, tenant, null)
+  await sql`delete from trunks where account_id = ${tenant.accountId}`
+  const narrow = await addTrunk(sql, tenant, { name: 'narrow', maxConcurrentCalls: 2 })
+  const paced = await addTrunk(sql, tenant, { name: 'paced', maxCallsPerSecond: 2 })
+  const free = await addTrunk(sql, other, { name: 'free' })
+  const calls: CallId[] = []
+  for (let call = 0; call < 7; call++) calls.push(await stage.place(tenant))
+  const behind = await stage.place(other)
+  const dispatcher = stage.openDispatcher()
+  await dispatcher.idle()
+  const trunksOf = async () =>
+    (
+      await sql<{ id: CallId; trunkId: string }[]>`select id, trunk_id from calls where slot_granted_at is not null`
+    ).map(({ id, trunkId }) => [id, trunkId])
+  const now = [...[0, 1].map((n) => [calls[n], narrow]), ...[2, 3].map((n) => [calls[n], paced]), [behind, free]]
+  const sorted = (pairs: readonly unknown[][]) => pairs.map((pair) => pair.join(' ')).toSorted()
+  t.same(sorted(await trunksOf()), sorted(now))
+  await end(sql, [calls[0] as CallId])
+  await dispatcher.idle()
+  t.same(
+    await sql`select trunk_id from calls where id = ${calls[4] as CallId}`,
+    [{ trunkId: narrow }],
+    'a place was freed',
+  )
+  clock.advance(1_000)
+  await dispatcher.idle()
+  t.same(
+    (await grantTimesOf(stage, 'trunk_id', paced)).map(({ id }) => id),
+    [2, 3, 5, 6].map((n) => calls[n]),
+  )
+  await sql`
+    insert into calls (id, account_id, worker_id, session_id, direction, transport, progress, snapshot, created_at, trunk_id)
+    values (${newId()}, ${tenant.accountId}, ${tenant.workerId}, 's', 'inbound', 'sip_trunk', 'ringing', '{}', ${clock.now() + 1000}, ${paced})`
+  const [next, after] = [await stage.place(tenant), await stage.place(tenant)]
+  clock.advance(1_000)
+  await dispatcher.idle()
+  t.same(
+    (await trunksOf()).filter(([id]) => id === next),
+    [[next, paced]],
+  )
+  t.same(
+    (await trunksOf()).filter(([id]) => id === after),
+    [],
+    'calls that come in take turns of the trunk too',
+  )
+})
+
+test('a worker without any way out is not held up: its call fails where its creator hears of it', async (t) => {
+  const stage = await open(t)
+  const tenant = await createCallingTenant(stage.sql)
+  const call = await stage.place(tenant)
+  await stage.sql`update trunks set is_active = false where account_id = ${tenant.accountId}`
+  await stage.openDispatcher().idle()
+  t.same(await grantedOf(stage), [call])
+})
+
 type Row = {
   id: CallId
   accountId: string
@@ -244,6 +373,12 @@ test('two nodes, calls that come, end and are canceled in any order: limits hold
     own.forEach(({ workerId }, index) => void limits.set(workerId, workers[index] ?? Infinity))
     tenants.push(...own)
   }
+  const [pacedAccount, pacedTrunk] = [tenants[5] as Tenant, tenants[2] as Tenant]
+  await changeAccountConfig(sql, pacedAccount.accountId, { maxCallsPerSecond: 2 }, 1)
+  await sql`
+    update trunks set config = config || '{"maxCallsPerSecond": 2}'
+    where id in (select trunk_id from trunk_workers where worker_id = ${pacedTrunk.workerId})`
+  const paced = new Set<string>([pacedAccount.workerId, pacedTrunk.workerId])
   const neverDialed = new Set<string>(tenants.map(({ workerId }) => workerId).filter((id) => limits.get(id) === 0))
 
   const come = async (): Promise<void> => {
@@ -278,7 +413,7 @@ test('two nodes, calls that come, end and are canceled in any order: limits hold
         (key) =>
           running.filter((row) => row.accountId === key || row.workerId === key).length >= (limits.get(key) ?? 0),
       )
-      if (!full) t.fail('a call waits beside a free place', { left })
+      if (!full && !paced.has(left.workerId)) t.fail('a call waits beside a free place', { left })
     }
   }
 
@@ -300,6 +435,7 @@ test('two nodes, calls that come, end and are canceled in any order: limits hold
       sql,
       rows.filter(({ state }) => state === 'running').map(({ id }) => id),
     )
+    clock.advance(1_000)
     await dispatch()
     judge(rows, await look(sql, clock.now()))
   }
@@ -309,5 +445,15 @@ test('two nodes, calls that come, end and are canceled in any order: limits hold
   t.ok(granted.length > 50 && rows.some(({ state }) => state === 'over'))
   t.equal(jobs.length, granted.length, 'one job for each place')
   t.same(await sql`select from calls where slot_granted_at < scheduled_at`, [], 'nobody before the time')
+  const timesOf = async (workerId: string) =>
+    (
+      await sql<{ at: number }[]>`
+      select slot_granted_at as at from calls where worker_id = ${workerId} and slot_granted_at is not null`
+    ).map(({ at }) => at)
+  for (const workerId of paced) {
+    const times = await timesOf(workerId)
+    t.ok(times.length > 5)
+    t.same(tooClose(times, 1_000, 2), [], 'nobody faster than the pace')
+  }
   t.same(stage.log.lines, [], 'and no error on the way')
 })

@@ -1,8 +1,10 @@
 /** What must not be lost or held up: facts when the database hesitates, jobs beside jobs that hang, calls of nodes that die or whose clocks differ. */
-import { test } from 'tap'
+import top, { test } from 'tap'
+import { createInboundCall } from '../../actors/call/create-inbound-call.ts'
 import { createScheduler, type Work } from '../../actors/scheduler.ts'
 import { BusNoResponders, type Bus } from '../../model/bus.ts'
 import type { CallId } from '../../model/ids.ts'
+import type { WorkerConfig } from '../../model/worker.ts'
 import { claimCall } from '../../store/call-steps.ts'
 import { findCall } from '../../store/calls.ts'
 import { insertJobs, type JobKind } from '../../store/jobs.ts'
@@ -10,9 +12,12 @@ import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { blockedQueries } from '../fake/blocked-queries.ts'
 import { box, openCallNode, openShared, type CallNode, type Shared } from '../fake/call-node.ts'
+import { createCutBus } from '../fake/cut-bus.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { createCallingTenant } from '../fake/telephony.ts'
+import { createScriptedEngine } from '../fake/scripted-engine.ts'
+import { createScriptedEdge, createScriptedPhone } from '../fake/scripted-phone.ts'
+import { addTrunk, createCallingTenant } from '../fake/telephony.ts'
 import { newId } from '../fake/tenant.ts'
 
 const hour = 3_600_000
@@ -220,4 +225,135 @@ test('a node whose clock is behind keeps its calls', async (t) => {
   t.equal(await ownerOf(shared.sql, call.callId), behind.nodeId)
   await ahead.close()
   await behind.die()
+})
+
+/** One database for the calls whose actors die: each test leaves none behind. */
+const opened = openShared(top)
+
+/** A node whose death is heard by nobody, and who hears nothing after it. */
+async function openMortal(shared: Shared, ...given: ConfigOf) {
+  const bus = createCutBus(shared.bus)
+  const node = await openCallNode({ ...shared, bus }, ...given)
+  return {
+    ...node,
+    async die(): Promise<void> {
+      bus.cut()
+      await node.die()
+      await expireLease(shared, node)
+    },
+  }
+}
+type ConfigOf = Parameters<typeof openCallNode> extends [unknown, ...infer Rest] ? Rest : never
+
+const outcomeOf = async ({ sql }: Shared, node: CallNode, callId: CallId) => {
+  while (node.switchboard.running() > 0) await sql`select 1`
+  const [row] = await sql`select outcome, failed_reason, provider_status from calls where id = ${callId}`
+  return row
+}
+
+/** An inbound call of `node`, with its leg. */
+async function arrive({ sql, bus, clock }: Shared, { nodeId }: CallNode, config: WorkerConfig = {}) {
+  const tenant = await createCallingTenant(sql)
+  await sql`update workers set config = ${sql.json(config as never)} where id = ${tenant.workerId}`
+  const trunk = { id: await addTrunk(sql, tenant), accountId: tenant.accountId, name: '', settings: {}, password: null }
+  const route = { trunk, workerId: tenant.workerId, toNumber: '+4930100', mustAuthenticate: false }
+  const birth = { route, fromNumber: null, nodeId, now: clock.now(), newId }
+  const callId = await sql.begin((tx) => createInboundCall(tx, birth))
+  return { callId, phone: createScriptedPhone(bus, callId) }
+}
+const begun = { type: 'client_connected' } as const
+const answered = { type: 'connected', providerStatus: '200 OK' } as const
+const left = { type: 'disconnected', cause: 'hung_up', details: '' } as const
+
+for (const missed of [false, true])
+  test(`an actor that dies while its call rings is followed by one that does not dial again (answered ${missed ? 'between them' : 'later'})`, async (t) => {
+    const shared = await opened
+    const edge = createScriptedEdge(shared.bus)
+    const dying = await openMortal(shared)
+    const { accountId, workerId } = await createCallingTenant(shared.sql)
+    const placed = await dying.createPhoneCall(accountId, { workerId, phoneNumber: '+4930200' }, null)
+    const callId = placed.id as CallId
+    const phone = await edge.phone(callId)
+    await dying.die()
+    if (missed) phone.event(answered)
+    const heir = await openCallNode(shared)
+    t.match(await phone.next('ping'), { epoch: 2 })
+    if (!missed) phone.event(answered)
+    t.match(await phone.next('start'), { epoch: 2 })
+    phone.event(left)
+    t.match(await outcomeOf(shared, heir, callId), { outcome: 'completed' })
+    t.equal(edge.requests.length, 1)
+    await heir.close()
+    edge.close()
+  })
+
+test('a call that ended as busy while nobody ran it has that outcome', async (t) => {
+  const shared = await opened
+  const edge = createScriptedEdge(shared.bus)
+  const dying = await openMortal(shared)
+  const { accountId, workerId } = await createCallingTenant(shared.sql)
+  const placed = await dying.createPhoneCall(accountId, { workerId, phoneNumber: '+4930200' }, null)
+  const phone = await edge.phone(placed.id as CallId)
+  await dying.die()
+  phone.event({ type: 'dial_failed', outcome: { status: 'busy' }, providerStatus: '486 Busy Here' })
+  const heir = await openCallNode(shared)
+  const end = await outcomeOf(shared, heir, placed.id as CallId)
+  t.match(end, { outcome: 'busy', providerStatus: '486 Busy Here' })
+  await heir.close()
+  edge.close()
+})
+
+for (const missed of [false, true])
+  test(`an actor that dies while it answers is followed by one that talks (media came ${missed ? 'between them' : 'later'})`, async (t) => {
+    const shared = await opened
+    const dying = await openMortal(shared)
+    const { callId, phone } = await arrive(shared, dying)
+    await dying.switchboard.deliver(callId, begun)
+    await phone.next('answer')
+    await dying.die()
+    if (missed) phone.event(answered)
+    const heir = await openCallNode(shared)
+    if (!missed) {
+      t.match(await phone.next('answer'), { epoch: 2 })
+      phone.event(answered)
+    }
+    t.match(await phone.next('start'), { epoch: 2 })
+    phone.event(left)
+    t.match(await outcomeOf(shared, heir, callId), { outcome: 'completed' })
+    await heir.close()
+  })
+
+for (const missed of [false, true])
+  test(`an actor that dies while it redirects is followed by one that goes on (passed on ${missed ? 'between them' : 'later'})`, async (t) => {
+    const shared = await opened
+    const dying = await openMortal(shared, undefined, { engine: createScriptedEngine({ failsToOpen: 'no key' }) })
+    const config = { serviceDownRedirectEnabled: true, serviceDownRedirectNumber: '+49309991' }
+    const { callId, phone } = await arrive(shared, dying, config)
+    await dying.switchboard.deliver(callId, begun)
+    await phone.next('answer')
+    phone.event(answered)
+    await phone.next('transfer')
+    await dying.die()
+    const transferred = { type: 'transferred', providerStatus: '200 OK' } as const
+    if (missed) phone.event(transferred)
+    const heir = await openCallNode(shared)
+    if (!missed) {
+      t.match(await phone.next('transfer'), { epoch: 2, to: '+49309991' })
+      phone.event(transferred)
+    }
+    const end = await outcomeOf(shared, heir, callId)
+    t.match(end, { outcome: 'failed', failedReason: 'voice_session_unavailable', providerStatus: '200 OK' })
+    await heir.close()
+  })
+
+test('an inbound call whose node died before it began is found and ended', async (t) => {
+  const shared = await opened
+  const dying = await openMortal(shared)
+  const { callId, phone } = await arrive(shared, dying)
+  await dying.die()
+  phone.close()
+  const heir = await openCallNode(shared)
+  shared.clock.advance(10_000)
+  t.match(await outcomeOf(shared, heir, callId), { outcome: 'canceled' })
+  await heir.close()
 })

@@ -1,5 +1,6 @@
-/** decisions.md, "management REST for resources the documents only read": workers, keys, trunks, persons, documents. */
+/** decisions.md, "management REST for resources the documents only read": workers, keys, trunks and the calls they refused, persons, documents. */
 import { test } from 'tap'
+import { changeAccountConfig } from '../../store/accounts.ts'
 import { createAsk, insertCall, newId, openSeededApi, start } from './seeded-api.ts'
 
 type Answer = Awaited<ReturnType<ReturnType<typeof createAsk>>>
@@ -295,6 +296,47 @@ test('trunks', async (t) => {
     t.same(refusalIn(await patch('trunks/x', { name: null })), [400, 'VALIDATION_FAILED', 'name'])
     const issues = (await post('trunks', { name: 'x', workerIds: Array(1000).fill('nobody') })).json.issues
     t.equal(issues.length, 50, 'an answer names fifty at most')
+  })
+
+  await t.test('settings that do not go together are refused, in creation and in change', async (t) => {
+    const { json } = await post('trunks', { name: 'x', username: 'u', callerId: 'username' })
+    t.equal(json.callerId, 'username')
+    t.same(refusalIn(await post('trunks', { name: 'x', callerId: 'username' })), [400, 'VALIDATION_FAILED', 'callerId'])
+    t.same(refusalIn(await patch(`trunks/${json.id}`, { username: null })), [400, 'VALIDATION_FAILED', 'callerId'])
+    const proving = { authenticateInbound: true, username: 'u' }
+    t.same(refusalIn(await post('trunks', { name: 'x', ...proving })), [
+      400,
+      'VALIDATION_FAILED',
+      'authenticateInbound',
+    ])
+    t.equal((await post('trunks', { name: 'x', ...proving, password: secret })).status, 200)
+    t.same(refusalIn(await post('trunks', { name: 'x', domain: 'a b' })), [400, 'VALIDATION_FAILED', 'domain'])
+  })
+
+  await t.test('the state of a trunk is there before anybody looked after it, and then as was reported', async (t) => {
+    const gateways = [{ host: 'a.example', port: 5061 }]
+    const { json } = await post('trunks', { name: 'Kept', gateways, username: 'u', register: true })
+    const unknown = { host: 'a.example', port: 5061, reachable: null, details: null, checkedAt: null }
+    t.same((await get(`trunks/${json.id}/state`)).json, {
+      registration: 'none',
+      registrationDetails: null,
+      registeredUntil: null,
+      gateways: [unknown],
+      updatedAt: null,
+    })
+    const seen = { ...unknown, reachable: true, details: '200 OK', checkedAt: new Date(start).toISOString() }
+    const state = {
+      registration: 'failed',
+      registrationDetails: '403 Forbidden',
+      registeredUntil: null,
+      gateways: [seen],
+    }
+    await sql`
+      insert into trunk_states (trunk_id, account_id, state, updated_at)
+      values (${json.id}, ${own.id}, ${sql.json(state)}, ${start})`
+    t.same((await get(`trunks/${json.id}/state`)).json, { ...state, updatedAt: new Date(start).toISOString() })
+    const foreign = await ask(`/v1/accounts/${other.id}/trunks/${json.id}/state`, { key: other.key })
+    t.same(refusalIn(foreign), [404, 'NOT_FOUND'])
   })
 
   await t.test("another account's trunk answers 404 and stays as it is", async (t) => {
@@ -617,4 +659,101 @@ test('documents', async (t) => {
       t.same(refusalIn(answer), [404, 'NOT_FOUND'])
     t.same(await sql`select title from documents where id = ${json.id}`, [{ title: 'Theirs' }])
   })
+})
+
+test('refused calls', async (t) => {
+  const seeded = await openSeededApi(t)
+  const { own, other, ask, sql } = seeded
+  const { get } = verbsOf(seeded)
+  const rowOf = (accountId: string | null, minute: number, change: object = {}) => ({
+    id: newId(),
+    accountId,
+    direction: 'inbound',
+    reason: 'unknown_source',
+    details: 'No trunk allows it.',
+    sipStatus: 403,
+    address: '203.0.113.9:5060',
+    calling: null,
+    called: '+4930404',
+    firstAt: start + minute * 60_000,
+    lastAt: start + minute * 60_000 + 500,
+    count: 7,
+    ...change,
+  })
+  const outbound = { direction: 'outbound', reason: 'daily_minutes_used_up', sipStatus: null, address: null }
+  const rows = [rowOf(own.id, 0), rowOf(own.id, 1, outbound), rowOf(own.id, 2), rowOf(other.id, 3), rowOf(null, 4)]
+  await sql`insert into call_refusals ${sql(rows as never)}`
+  const ids = async (query = '') => (await get(`call-refusals${query}`)).json.data.map(({ id }: { id: string }) => id)
+  const [first, second, third, foreign] = rows.map(({ id }) => id)
+
+  const { json } = await get('call-refusals')
+  t.equal(json.nextCursor, null)
+  t.same(json.data[2], {
+    id: first,
+    direction: 'inbound',
+    reason: 'unknown_source',
+    details: 'No trunk allows it.',
+    sipStatus: 403,
+    trunkId: null,
+    callId: null,
+    address: '203.0.113.9:5060',
+    calling: null,
+    called: '+4930404',
+    count: 7,
+    firstAt: new Date(start).toISOString(),
+    lastAt: new Date(start + 500).toISOString(),
+  })
+  t.same(await ids(), [third, second, first], "newest first, neither another's nor nobody's")
+  t.same(await ids('?direction=outbound'), [second])
+  t.same(await ids('?reason=daily_minutes_used_up'), [second])
+  t.same(await ids('?reason=no_trunk'), [])
+  const at = (minute: number) => encodeURIComponent(new Date(start + minute * 60_000).toISOString())
+  t.same(await ids(`?from=${at(1)}&to=${at(2)}`), [second])
+  const page = (await get('call-refusals?limit=2')).json
+  t.equal(page.nextCursor, second)
+  t.same(await ids(`?limit=2&cursor=${page.nextCursor}`), [first])
+  t.same(await ids(`?cursor=${foreign}`), [], "another account's cursor")
+  const answer = await ask(`/v1/accounts/${other.id}/call-refusals`, { key: other.key })
+  t.same(
+    answer.json.data.map(({ id }: { id: string }) => id),
+    [foreign],
+  )
+})
+
+test('where an account may call', async (t) => {
+  const seeded = await openSeededApi(t)
+  const { own, sql, hands } = seeded
+  const { post, get } = verbsOf(seeded)
+  const workerId = own.worker.id
+  await post('trunks', { name: 'Out', gateways: [{ host: '192.0.2.1' }], workerIds: [workerId] })
+  const call = (body: object) => post('phone-calls', { workerId, ...body })
+  const customer = (phoneNumber: string) => ({ customer: { type: 'lead', phoneNumber } })
+
+  t.same(refusalIn(await call({ phoneNumber: '+8811234567' })), [400, 'CALL_SCRIPT_NOT_CONFIGURED'], 'in its order')
+  const script = { title: 'S', fileName: 's.txt', text: 'say hello', workerIds: [workerId] }
+  await post('documents', { ...script, tagKeys: ['outbound_call_script'] })
+  t.same(refusalIn(await call({ phoneNumber: '+8811234567' })), [400, 'VALIDATION_FAILED', 'phoneNumber'])
+  t.same(refusalIn(await call(customer('+19001234567'))), [400, 'VALIDATION_FAILED', 'customer.phoneNumber'])
+  t.equal((await call({ phoneNumber: '+4930123456', ...customer('+19001234567') })).status, 200, 'that is not called')
+  await changeAccountConfig(sql, own.id, { allowedDestinations: ['+49', '+881'] }, hands.clock.now())
+  t.same(refusalIn(await call({ phoneNumber: '+4312345678' })), [400, 'VALIDATION_FAILED', 'phoneNumber'])
+  t.equal((await call({ phoneNumber: '+8811234567' })).status, 200)
+  t.equal((await call({})).status, 200, 'a call without a number fails later')
+  t.equal(
+    (await get('phone-calls')).json.data.filter(({ direction }: { direction: string }) => direction === 'outbound')
+      .length,
+    3,
+  )
+})
+
+test('a phone call tells the trunk that carries it', async (t) => {
+  const seeded = await openSeededApi(t)
+  const { own, sql } = seeded
+  const { get, post } = verbsOf(seeded)
+  const trunkId = (await post('trunks', { name: 'Out' })).json.id
+  const callId = await insertCall(sql, own.id, own.worker.id, { transport: 'sip_trunk', trunkId })
+  t.equal((await get(`phone-calls/${callId}`)).json.trunkId, trunkId)
+  t.match((await get('phone-calls')).json.data, [{ id: String }, { id: String }])
+  t.ok((await get('phone-calls')).json.data.some((call: { trunkId?: string }) => call.trunkId === trunkId))
+  t.notOk('trunkId' in (await get(`phone-calls/${own.callId}`)).json)
 })

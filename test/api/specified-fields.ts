@@ -106,7 +106,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       duration: may('number'),
       customer: may('object'),
     },
-    additive: ['outcome', 'failedReason', 'providerStatus'],
+    additive: ['outcome', 'failedReason', 'providerStatus', 'trunkId'],
   },
   'Transcript segment': {
     schema: 'TranscriptSegment',
@@ -369,4 +369,6 @@ export const additiveEndpoints: readonly string[] = [
     `delete ${account}/${resource}`,
   ]),
   `post ${account}/persons/batch`,
+  `get ${account}/trunks/{trunkId}/state`,
+  `get ${account}/call-refusals`,
 ]

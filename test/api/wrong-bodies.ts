@@ -13,7 +13,7 @@ type Path = readonly (string | number)[]
 type Place = { readonly path: Path; readonly schema: Schema; readonly value: unknown; readonly required: boolean }
 
 /** Names that end like a reference and are none. */
-const noReferences = new Set(['externalId', 'voiceId'])
+const noReferences = new Set(['externalId', 'voiceId', 'callerId'])
 
 const absent = Symbol('absent')
 

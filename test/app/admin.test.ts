@@ -185,6 +185,138 @@ test('an operator sets an account up', async (t) => {
     }
   })
 
+  await t.test('trunks: every setting has its option, and what nodes reported is shown', async (t) => {
+    const settings = ['--caller-id', 'username', '--trust-identity', '--domain', 'pbx.example', '--transfer-to', 'tel']
+    const more = ['--encryption', 'sdes', '--no-qualify', '--calls-per-second', '0.5', '--header', 'X-Account: a: b']
+    const login = [
+      '--username',
+      'u',
+      '--register',
+      '--gateway',
+      '192.0.2.1:5080',
+      '--gateway',
+      'b.example',
+      '--allow',
+      '203.0.113.0/24',
+    ]
+    const trunkId = await done(['trunk', 'add', accountId, 'Line', ...login, ...settings, ...more])
+    const [row] = await sql`select config from trunks where id = ${trunkId}`
+    t.same(row?.['config'], {
+      gateways: [{ host: '192.0.2.1', port: 5080 }, { host: 'b.example' }],
+      allowedAddresses: ['203.0.113.0/24'],
+      username: 'u',
+      callerId: 'username',
+      trustsIdentity: true,
+      domain: 'pbx.example',
+      transferTo: 'tel',
+      encryption: 'sdes',
+      qualify: false,
+      register: true,
+      headers: { 'X-Account': 'a: b' },
+      maxCallsPerSecond: 0.5,
+    })
+    const gateway = { host: '192.0.2.1', port: 5080, reachable: false, details: 'no answer', checkedAt: null }
+    const state = {
+      registration: 'registered',
+      registrationDetails: '200 OK',
+      registeredUntil: null,
+      gateways: [gateway],
+    }
+    await sql`insert into trunk_states (trunk_id, account_id, state) values (${trunkId}, ${accountId}, ${sql.json(state)})`
+    const listed = await done(['trunk', 'list', accountId])
+    t.equal(listed, `${trunkId}  both  192.0.2.1:5080 (unreachable) b.example  registered  0 workers  Line`)
+    const shown = JSON.parse(await done(['trunk', 'show', accountId, trunkId])) as object
+    t.match(shown, { id: trunkId, passwordSet: false, state: { registration: 'registered', gateways: [gateway, {}] } })
+    t.match(await admin(['trunk', 'show', other.accountId, trunkId]), { code: 1, err: /no such trunk/ })
+    for (const [option, value, told] of [
+      ['--authenticate-inbound', '', /authenticateInbound: needs/],
+      ['--caller-id', 'nobody', /callerId: /],
+      ['--header', 'no colon', /--header no colon must be like/],
+      ['--header', 'Via: x', /headers\.Via: /],
+      ['--calls-per-second', '1e3', /--calls-per-second must be a number/],
+      ['--calls-per-second', '2000', /maxCallsPerSecond: /],
+    ] as const)
+      t.match(await admin(['trunk', 'add', accountId, 'x', option, ...(value === '' ? [] : [value])]), {
+        code: 1,
+        err: told,
+      })
+    await done(['trunk', 'remove', accountId, trunkId])
+  })
+
+  await t.test(
+    'refused calls: of an account, or all and those of nobody; nothing in them writes on the terminal',
+    async (t) => {
+      const refused = {
+        direction: 'inbound',
+        reason: 'unknown_source',
+        sipStatus: 403,
+        address: '203.0.113.9:5060',
+        count: 1,
+      }
+      const at = { firstAt: Date.UTC(2026, 0, 1), lastAt: Date.UTC(2026, 0, 1) }
+      const details = 'No trunk allows it.'
+      await sql`insert into call_refusals ${sql([
+        { id: newId(), accountId, ...refused, ...at, details, calling: '+491', called: '+492', count: 3 },
+        { id: newId(), accountId: null, ...refused, ...at, details, calling: null, called: '\u001b[2Jx\n+492' },
+      ] as never)}`
+      const own = await done(['trunk', 'refusals', accountId])
+      const line = `2026-01-01T00:00:00.000Z  ${String(accountId)}  inbound unknown_source 403  +491 → +492 from 203.0.113.9:5060 (3 times)`
+      t.equal(own, `${line}\n    No trunk allows it.`)
+      const all = await done(['trunk', 'refusals'])
+      t.match(all, /nobody’s {2}inbound unknown_source 403 {2}withheld → \?\[2Jx\?\+492 from/)
+      t.ok(all.includes(line))
+      t.match(await admin(['trunk', 'refusals', newId()]), { code: 1, err: /^there is no account/ })
+    },
+  )
+
+  await t.test(
+    'limits of an account: what is not named stays, and what is cleared is as if it was never set',
+    async (t) => {
+      const limits = ['--prefix', '+49', '--prefix', '+1212', '--calls-per-second', '2.5', '--daily-minutes', '600']
+      const set = await done([
+        'account',
+        'limits',
+        accountId,
+        ...limits,
+        '--max-calls',
+        '7',
+        '--transfer-number',
+        '+4930100',
+      ])
+      const all = {
+        allowedDestinations: ['+49', '+1212'],
+        maxCallsPerSecond: 2.5,
+        dailyMinutes: 600,
+        maxConcurrentCalls: 7,
+        allowedTransferNumbers: ['+4930100'],
+      }
+      t.same(JSON.parse(set), all)
+      t.same(JSON.parse(await done(['account', 'limits', accountId])), all)
+      const cleared = await done([
+        'account',
+        'limits',
+        accountId,
+        '--clear',
+        'prefix',
+        '--clear',
+        'daily-minutes',
+        '--max-calls',
+        '8',
+      ])
+      const { allowedDestinations: _, dailyMinutes: __, ...left } = all
+      t.same(JSON.parse(cleared), { ...left, maxConcurrentCalls: 8 })
+      for (const [option, value, told] of [
+        ['--prefix', '49', /allowedDestinations\.0: must be the beginning of a number/],
+        ['--transfer-number', '030', /allowedTransferNumbers\.0: /],
+        ['--calls-per-second', '0', /maxCallsPerSecond: /],
+        ['--clear', 'all', /--clear must be one of prefix, /],
+      ] as const)
+        t.match(await admin(['account', 'limits', accountId, option, value]), { code: 1, err: told })
+      t.same(JSON.parse(await done(['account', 'limits', accountId])), { ...left, maxConcurrentCalls: 8 })
+      t.match(await admin(['account', 'limits', newId()]), { code: 1, err: /^there is no account/ })
+    },
+  )
+
   await t.test('persons', async (t) => {
     const contact = [
       '--type',

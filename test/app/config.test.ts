@@ -9,6 +9,7 @@ test('without any setting everything is embedded, on loopback, with demo and sel
   const config = readConfig({})
   t.match(config, { host: '127.0.0.1', port: 8080, databaseUrl: null, natsUrl: null, demo: true, selfTest: true })
   t.same(config.webhookAllowHosts, ['127.0.0.1', 'localhost', '::1'])
+  t.ok(config.sip?.allowHosts.includes('127.0.0.0/8') && config.sip.allowHosts.includes('192.168.0.0/16'))
 })
 
 test('demo, self-test and webhooks to this machine end where the service is not for this machine alone', async (t) => {
@@ -16,6 +17,7 @@ test('demo, self-test and webhooks to this machine end where the service is not 
     const config = readConfig(environment)
     t.match(config, { demo: false, selfTest: false })
     t.same(config.webhookAllowHosts, [])
+    t.same(config.sip?.allowHosts, [])
   }
 })
 
@@ -34,6 +36,17 @@ test('a wrong setting is refused with its name', async (t) => {
     LOG_LEVEL: 'loud',
     TLS_CERT: '/nowhere/cert.pem',
     TURN_SECRET: 'a-long-secret',
+    SIP: 'maybe',
+    SIP_ADDRESS: 'localhost',
+    SIP_PUBLIC_ADDRESS: 'sip.example.com',
+    SIP_PORT: '-1',
+    SIP_TLS_PORT: 'x',
+    SIP_TLS_CERT: '/nowhere/cert.pem',
+    SIP_TLS_CA: '/nowhere/ca.pem',
+    SIP_TLS_VERIFY: 'perhaps',
+    SIP_MEDIA_PORTS: '80-90',
+    SIP_ALLOW_HOSTS: '10.0.0.0/8,http://pbx.example.com',
+    DRACHTIO_URL: 'tcp://127.0.0.1:9022',
     SMTP_URL: 'http://mail.example.com',
     EMAIL_FROM: 'agent@example.com',
     RATE_LIMIT_PER_ACCOUNT: '-1',

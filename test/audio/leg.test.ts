@@ -80,6 +80,8 @@ function createScene(t: Test, audio: NegotiatedAudio = negotiatedOpus, other: Pa
     recordings: createMemoryStore(files),
     log,
     now: () => clock.now(),
+    signaling: null,
+    connectWithin: 60_000,
     onClosed: () => void closings++,
     ...other,
   })
@@ -153,12 +155,12 @@ const soundOf = (frames: readonly Frame[]): Int16Array =>
 
 test('tells that media can flow, once', async (t) => {
   const { wire, events, bus, command } = createScene(t)
-  t.same(await command({ type: 'ping', epoch: 1 }), { type: 'here', connected: false })
+  t.same(await command({ type: 'ping', epoch: 1 }), { type: 'here', connected: false, ended: null })
   wire.connect()
   wire.connect()
   await bus.flush()
   t.same(events, [{ type: 'connected', providerStatus: 'connected' }])
-  t.same(await command({ type: 'ping', epoch: 1 }), { type: 'here', connected: true })
+  t.same(await command({ type: 'ping', epoch: 1 }), { type: 'here', connected: true, ended: null })
 })
 
 test('what the caller says goes up from `start` on, at the rate that is heard, in frames of 20 ms', async (t) => {
@@ -296,7 +298,7 @@ test('an actor that was taken over is refused, and so are its frames', async (t)
   await say(1, 0, 3)
   await run(80, speak)
   const heard = up.length
-  t.same(await command({ type: 'ping', epoch: 2 }), { type: 'here', connected: true })
+  t.same(await command({ type: 'ping', epoch: 2 }), { type: 'here', connected: true, ended: null })
   t.same(await command({ type: 'flush', epoch: 2 }), { type: 'flushed', lastPlayedSeq: -1 })
   for (const old of [startOf(1), { type: 'flush', epoch: 1 }, { type: 'close', epoch: 1, reason: 'x' }])
     t.match(await command(old), { type: 'refused', details: /taken over/ })
@@ -412,6 +414,34 @@ test('15 s without a packet, or 30 s without the first, and the media is lost', 
   t.equal(stalled.events.length, 2)
 })
 
+test('a peer that sends no sound but RTCP is there', async (t) => {
+  const quiet = createScene(t)
+  quiet.wire.connect()
+  quiet.command(startOf(1)).catch(t.threw)
+  for (let rounds = 0; rounds < 10; rounds++) {
+    await quiet.run(5_000)
+    quiet.leg.handlers.alive()
+  }
+  t.notMatch(quiet.events.at(-1), { type: 'disconnected' })
+  await quiet.run(30_100)
+  t.match(quiet.events.at(-1), { type: 'disconnected', cause: 'media_lost' })
+})
+
+test('a leg that is connected and gets no actor within a minute ends as failed: its call is over already', async (t) => {
+  const alone = createScene(t)
+  alone.wire.connect()
+  await alone.run(59_900, speakerOf(alone.wire))
+  t.notMatch(alone.events.at(-1), { type: 'disconnected' })
+  await alone.run(200, speakerOf(alone.wire))
+  t.match(alone.events.at(-1), { type: 'disconnected', cause: 'failed', details: /no actor/ })
+
+  const taken = createScene(t)
+  taken.wire.connect()
+  await taken.command(startOf(1))
+  await taken.run(60_500, speakerOf(taken.wire))
+  t.notMatch(taken.events.at(-1), { type: 'disconnected' })
+})
+
 test('a caller who hangs up ends the leg once; the actor can still close it and learn what was recorded', async (t) => {
   const { wire, leg, events, files, closings, bus, say, command, run } = createScene(t)
   const speak = speakerOf(wire)
@@ -430,7 +460,8 @@ test('a caller who hangs up ends the leg once; the actor can still close it and 
   t.ok(wire.isClosed())
   t.equal(closings(), 0)
   t.match(await command(startOf(1)), { type: 'refused' })
-  t.same(await command({ type: 'ping', epoch: 1 }), { type: 'here', connected: false })
+  const ended = { type: 'disconnected', cause: 'hung_up', details: 'bye' }
+  t.same(await command({ type: 'ping', epoch: 1 }), { type: 'here', connected: false, ended })
   t.same(await command({ type: 'close', epoch: 1, reason: 'over' }), { type: 'closed', recordedMs: 3000 })
   t.equal(closings(), 1)
   await t.rejects(command({ type: 'ping', epoch: 1 }), BusNoResponders)
@@ -533,14 +564,16 @@ test('a recording that cannot be completed is lost, and the leg closes all the s
   t.equal(log.lines.filter(({ level }) => level === 'error').length, 1)
 })
 
-test('a leg that never connects is given up after a minute: its call may be over already', async (t) => {
+test('a leg that never connects is given up after the time it has: its call may be over already', async (t) => {
   let now = 0
   const nothing = () => {}
   const wire = createLegWire({
     now: () => now,
+    connectWithin: 60_000,
     negotiated: nothing,
     connected: nothing,
     packet: nothing,
+    held: nothing,
     disconnected: nothing,
   })
   now = 59_000

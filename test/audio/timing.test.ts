@@ -79,7 +79,7 @@ test('the wait follows the jitter, and never exceeds 120 ms', async (t) => {
   t.equal(waited(1000), 120)
 })
 
-test('a stream that begins anew is followed from its second packet on', async (t) => {
+test('a stream that begins anew is followed from its second packet on, and its first is not lost', async (t) => {
   const anew = { firstSeq: 65_500 - 30, firstTimestamp: 12_345_678 }
   for (const options of [
     anew,
@@ -93,7 +93,7 @@ test('a stream that begins anew is followed from its second packet on', async (t
       buffer.push(packetOf(i, options), i * 20)
       return told(drained(buffer, i * 20))
     })
-    t.same(heard.slice(-3), [41, 42, 43], JSON.stringify(options))
+    t.same(heard, [40, 41, 42, 43], JSON.stringify(options))
     t.equal(buffer.stats().resynchronised, 1)
   }
 })

@@ -5,6 +5,7 @@ import { samplesPerFrame } from '../../model/frame.ts'
 import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom } from '../fake/random.ts'
 import { callConfig, openSpokenCall } from '../fake/spoken-call.ts'
 
 type Candidate = {
@@ -32,6 +33,12 @@ const engines: Readonly<Record<string, Open>> = {
   },
 }
 
+const announcement = 'This call is recorded, for your safety & ours. Case #7.'
+const announcing = (config: EngineConfig): EngineConfig => ({
+  ...config,
+  direction: 'inbound',
+  worker: { ...config.worker, inboundStaticMessageEnabled: true, inboundStaticMessageText: announcement },
+})
 const isSpeech = (event: EngineEvent): boolean => event.type.startsWith('user_')
 
 const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<void>>> = {
@@ -118,6 +125,37 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     const again = await openSpokenCall(engine, { ...config, memory })
     t.equal((await again.agent()).text, text)
     again.session.close()
+  },
+  'the static message of an inbound call is said first, word for word, and heard whole whatever the line brings':
+    async (t, { engine, config, answer }) => {
+      const call = await openSpokenCall(engine, announcing(config))
+      const { itemId, text } = await call.agent()
+      t.equal(text, announcement)
+      const random = createRandom(5)
+      await call.say(Int16Array.from({ length: 16_000 }, () => (random.next() - 0.5) * 12_000))
+      await call.say(answer)
+      t.notOk(call.events.some(isSpeech), 'nobody is listened to yet')
+      t.equal(call.events.filter((event) => event.type === 'agent_text').length, 1, 'the agent waits for its end')
+      call.session.played(itemId)
+      t.not((await call.agent()).text, announcement)
+      call.session.close()
+    },
+  'the static message is not said again by a session that goes on, nor on an outbound call': async (
+    t,
+    { engine, config },
+  ) => {
+    const call = await openSpokenCall(engine, announcing(config))
+    await call.agent()
+    const memory = call.events.findLast((event) => event.type === 'memory')?.memory ?? null
+    t.not(memory, null, 'it is remembered with its own turn')
+    call.session.close()
+    const again = await openSpokenCall(engine, { ...announcing(config), memory })
+    t.not((await again.agent()).text, announcement)
+    again.session.close()
+    const outbound = await openSpokenCall(engine, { ...announcing(config), direction: 'outbound' })
+    await outbound.silence(5000)
+    t.not((await outbound.agent()).text, announcement)
+    outbound.session.close()
   },
   'a configuration it cannot serve is refused': async (t, { engine, impossible }) => {
     await t.rejects(engine.open(impossible, () => t.fail('a refused session says nothing')))

@@ -3,8 +3,11 @@ import { systemClock } from '../../app/clock.ts'
 import { test } from 'tap'
 import type { EngineConfig, EngineEvent } from '../../model/voice-engine.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import { machineTextOf } from '../../voice/engines/embedded/machine-phrases.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom } from '../fake/random.ts'
 import { callConfig, openSpokenCall } from '../fake/spoken-call.ts'
+import { hiss, joined, overTelephone } from '../fake/telephone-sound.ts'
 
 const log = createQuietLog()
 const engine = await createEmbeddedEngine({ log, clock: systemClock, threads: 1 })
@@ -150,6 +153,56 @@ test('a session that is opened with what the last one remembered says the curren
   await second.say(await engine.speak('No.', 'awb'))
   t.match(await second.next('noted'), { key: 'tea', value: false })
   second.session.close()
+})
+
+test('over a telephone line a greeting of any words lets the agent begin, and its end is not talked over', async (t) => {
+  const outbound = { direction: 'outbound', script: 'This is the tea house.' } as const
+  const random = createRandom(3)
+  for (const greeting of [
+    'Hello?',
+    'Miller speaking.',
+    'Good morning, thank you for calling Miller and Sons, this is Anna.',
+  ]) {
+    const call = await openSpokenCall(engine, withDrinks(outbound))
+    const speech = overTelephone(joined(hiss(random, 1200), await engine.speak(greeting, 'rms')))
+    await call.say(speech)
+    await call.agent()
+    const types = call.events.map(({ type }) => type)
+    t.equal(types.indexOf('user_speech_stopped') < types.indexOf('agent_text'), true, greeting)
+    const stopped = call.events.find((event) => event.type === 'user_speech_stopped')
+    t.ok(stopped && Math.abs(stopped.at - speech.length / 16) < 500, `${stopped?.at} of ${speech.length / 16}`)
+    call.session.close()
+  }
+})
+
+test('what an answering machine says is caught in its greeting, and what a person says is not taken for it', async (t) => {
+  const outbound = { direction: 'outbound', script: 'This is the tea house.' } as const
+  const greet = async (text: string, voice: string) => {
+    const call = await openSpokenCall(engine, withDrinks(outbound))
+    await call.say(overTelephone(await engine.speak(text, voice)))
+    const heard = await call.next('user_text', (event) => event.isFinal)
+    call.session.close()
+    return heard.text
+  }
+  const machine = `I can't come to the phone right now. Please leave your name and number after the tone, and I will get back to you.`
+  for (const voice of ['rms', 'slt', 'kal16'])
+    t.match(await greet(machine, voice), /leave your name … after the tone/, voice)
+  const people = [
+    'Oh hello, one moment please, I will just close the door and turn down the music, the children are so loud today.',
+    'Sorry it took me so long, the phone was in the kitchen and I had to run, all right, now tell me.',
+    'My husband is in the garden at the moment, he will be back in a few minutes, you can try it again after lunch.',
+  ]
+  for (const text of people) for (const voice of ['rms', 'awb']) t.notMatch(await greet(text, voice), /…/, voice)
+  t.equal(await greet('Hello?', 'rms'), 'hello', 'short words are understood as before')
+})
+
+test('two phrases of a machine are told with what was not understood between them, one is none', async (t) => {
+  const isKnown = (word: string): boolean => !word.startsWith('+')
+  const textOf = (words: string) => machineTextOf(words.split(' '), isKnown)
+  t.equal(textOf('+HH +AY leave your name +AE +N after the tone'), '… leave your name … after the tone')
+  t.equal(textOf('leave a message after the beep +D'), 'leave a message after the beep …')
+  t.equal(textOf('+HH after the tone +AY'), null)
+  t.equal(textOf('+T +IH'), null)
 })
 
 test('on an outbound call the callee speaks first, or has had the time to', async (t) => {

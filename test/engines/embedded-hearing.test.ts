@@ -2,9 +2,11 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { test, type Test } from 'tap'
+import { createBandPass, createHighPass } from '../../voice/engines/embedded/band-filters.ts'
 import { createCallerSpeech, type Understood } from '../../voice/engines/embedded/caller-speech.ts'
 import { understandingOf, wordsOf } from '../../voice/engines/embedded/grammar.ts'
 import { createHearing, type Hearing } from '../../voice/engines/embedded/hearing.ts'
+import { createLostBand } from '../../voice/engines/embedded/lost-band.ts'
 import { phrasesOf, type Choice, type Meaning } from '../../voice/engines/embedded/phrases.ts'
 import { pronunciationsOf, readPronunciations } from '../../voice/engines/embedded/pronunciations.ts'
 import { yesNo } from '../../voice/engines/embedded/script.ts'
@@ -15,8 +17,11 @@ import { createVoiceActivity, levelOf, type SpeechEvent } from '../../voice/engi
 import { createVoiceDetectors } from '../../voice/engines/embedded/voice-detector.ts'
 import { rewriteTruncations } from '../../voice/engines/embedded/wasm-truncation.ts'
 import { systemClock } from '../../app/clock.ts'
+import { createResampler } from '../../voice/audio/resample.ts'
+import { lawOfEncoding } from '../../voice/audio/g711.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom, type Random } from '../fake/random.ts'
 
 declare const WebAssembly: {
   validate(bytes: Uint8Array): boolean
@@ -168,21 +173,29 @@ async function openParts(
   return { hearing, speaker, log }
 }
 
-/** Speech as it comes from a line: with some silence around, at the level that the ear makes of it. */
-async function hear(hearing: Hearing, choices: readonly Choice[], sound: Int16Array): Promise<Understood> {
+/** Frames of 20 ms before and after what is said. */
+const around = 16 * 320
+
+/** Speech with some silence around. */
+function hear(hearing: Hearing, choices: readonly Choice[], sound: Int16Array): Promise<Understood> {
+  const line = new Int16Array(Math.ceil(sound.length / 320) * 320 + 2 * around)
+  line.set(sound, around)
+  return hearLine(hearing, choices, line, around + sound.findIndex((sample) => Math.abs(sample) > 300))
+}
+
+/** Speech as it comes from a line, at the level that the ear makes of it. */
+async function hearLine(
+  hearing: Hearing,
+  choices: readonly Choice[],
+  line: Int16Array,
+  onset: number,
+): Promise<Understood> {
   const understanding = understandingOf(phrasesOf(choices), await readPronunciations())
-  const onset = sound.findIndex((sample) => Math.abs(sample) > 300)
   const levels = Array.from({ length: 9 }, (_, index) =>
-    levelOf(sound.subarray(onset + index * 320, onset + index * 320 + 320)),
+    levelOf(line.subarray(onset + index * 320, onset + index * 320 + 320)),
   )
-  const speech = createCallerSpeech({
-    hearing,
-    understanding,
-    gain: 800 / Math.max(...levels),
-    onText: () => undefined,
-  })
-  const line = new Int16Array(Math.ceil(sound.length / 320) * 320 + 640 * 16)
-  line.set(sound, 320 * 16)
+  const gain = 800 / Math.max(...levels)
+  const speech = createCallerSpeech({ hearing, understanding, gain, onText: () => undefined })
   for (let at = 0; at < line.length; at += 320) speech.add(line.slice(at, at + 320))
   return speech.end()
 }
@@ -224,6 +237,115 @@ test('three voices are understood when they answer, and rejected when they say s
     }
     t.equal(rejected, others.length, `${voice}: other speech is not understood`)
   }
+})
+
+const laws = ['pcmu', 'pcma'] as const
+
+/** Through G.711 with noise 20 to 30 dB below the speech all around, whose peak is anywhere from -30 to -6 dB of full scale. */
+function overTelephone(sound: Int16Array, random: Random): Int16Array {
+  const peak = sound.reduce((loudest, sample) => Math.max(loudest, Math.abs(sample)), 1)
+  const gain = (32_768 * 10 ** (-(6 + 24 * random.next()) / 20)) / peak
+  const speechLevel = gain * levelOf(sound.filter((sample) => Math.abs(sample) > 300))
+  const noise = Math.sqrt(3) * speechLevel * 10 ** (-(20 + 10 * random.next()) / 20)
+  const line = new Int16Array(sound.length + 2 * around)
+  for (let index = 0; index < line.length; index++) {
+    line[index] = gain * (sound[index - around] ?? 0) + noise * (2 * random.next() - 1)
+  }
+  const narrow = createResampler(16_000, 8000)?.convert(line).slice() ?? line
+  const law = lawOfEncoding(random.pick(laws))
+  const coded = new Uint8Array(narrow.length)
+  law.encode(narrow, coded)
+  law.decode(coded, narrow)
+  return createResampler(8000, 16_000)?.convert(narrow).slice() ?? narrow
+}
+
+test('over a noisy telephone line most short answers are understood, few taken for others, and what is no answer stays none', async (t) => {
+  const { hearing, speaker } = await openParts(t, 2)
+  const named = (names: readonly string[]): Choice[] => names.map((name) => ({ value: name, name, phrases: [name] }))
+  const seats = named(['inside', 'outside', 'at the bar'])
+  const choice = (index: number): Meaning => ({ kind: 'choice', index })
+  const answers: [readonly Choice[], string, Meaning][] = [
+    [yesNo, 'Yes.', choice(0)],
+    [yesNo, 'Yes, please.', choice(0)],
+    [yesNo, 'No.', choice(1)],
+    [seats, 'Inside.', choice(0)],
+    [seats, 'Outside.', choice(1)],
+    [seats, 'At the bar.', choice(2)],
+    [drinks, 'Tea.', choice(0)],
+    [drinks, 'Coffee.', choice(1)],
+    [drinks, 'Fruit juice.', choice(2)],
+    [drinks, 'Coffee, please.', choice(1)],
+  ]
+  const others = ['The weather is nice in summer.', 'My dog ate the newspaper.', 'What time is it?', 'Nobody knows.']
+  let understoodOfAll = 0
+  for (const [voice, floor] of [
+    ['rms', 6],
+    ['slt', 4],
+    ['awb', 5],
+  ] as const) {
+    const random = createRandom(2026)
+    const heard = async (choices: readonly Choice[], text: string): Promise<Understood> => {
+      const sound = await speaker.speak(text, voice)
+      return hearLine(hearing, choices, overTelephone(sound, random), around)
+    }
+    let right = 0
+    let wrong = 0
+    for (const [choices, text, meaning] of answers) {
+      const understood = await heard(choices, text)
+      if (JSON.stringify(understood.meaning) === JSON.stringify(meaning)) right++
+      else if (understood.meaning !== null) wrong++
+      if (JSON.stringify(understood.meaning) !== JSON.stringify(meaning))
+        t.comment(`${voice}: "${text}" was heard as "${understood.text}"`)
+    }
+    understoodOfAll += right
+    t.ok(right >= floor, `${voice}: ${right} of ${answers.length} answers`)
+    t.ok(wrong <= 2, `${voice}: ${wrong} answers are taken for others`)
+    let accepted = 0
+    for (const text of others) if ((await heard(seats, text)).meaning !== null) accepted++
+    t.equal(accepted, 0, `${voice}: other speech is not understood`)
+  }
+  t.ok(understoodOfAll >= 16, `${understoodOfAll} of 30 answers`)
+})
+
+test('what is heard does not depend on who spoke before, nor on what line', async (t) => {
+  const { hearing, speaker } = await openParts(t)
+  const sound = await speaker.speak('Outside.', 'awb')
+  const random = createRandom(3)
+  const alone = await hear(hearing, drinks, sound)
+  for (const voice of ['slt', 'rms', 'slt', 'rms', 'kal16'])
+    await hearLine(hearing, drinks, overTelephone(await speaker.speak('Fruit juice.', voice), random), around)
+  t.same(await hear(hearing, drinks, sound), alone)
+})
+
+/** Mean square of what lies above 4.3 kHz, and of all. */
+function squaresOf(sound: Float64Array): { readonly upper: number; readonly all: number } {
+  const upper = sound.slice()
+  createHighPass(4300)(upper)
+  const mean = (samples: Float64Array) => samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length
+  return { upper: mean(upper.subarray(1600)), all: mean(sound.subarray(1600)) }
+}
+
+test('a hiss that a telephone line has cut gets its upper half back, a hum hardly any, and wide sound is left alone', async (t) => {
+  const random = createRandom(7)
+  const noise = () => 2 * random.next() - 1
+  const band = (fromHz: number, toHz: number): Int16Array => {
+    const sound = Float64Array.from({ length: 8000 }, () => 3000 * noise())
+    createBandPass(fromHz, toHz)(sound)
+    const narrow = createResampler(16_000, 8000)?.convert(Int16Array.from(sound)).slice() ?? new Int16Array(0)
+    return createResampler(8000, 16_000)?.convert(narrow).slice() ?? narrow
+  }
+  const restored = (sound: Int16Array) => squaresOf(createLostBand(noise).restore(sound, 1))
+  const plain = (sound: Int16Array) => squaresOf(Float64Array.from(sound))
+  const hiss = band(2600, 3400)
+  t.ok(restored(hiss).upper > 20 * plain(hiss).upper)
+  t.ok(restored(hiss).upper > restored(hiss).all / 100)
+  const hum = band(150, 450)
+  t.ok(restored(hum).upper < restored(hum).all / 300)
+  const wide = Int16Array.from({ length: 8000 }, () => 3000 * noise())
+  t.same(
+    createLostBand(noise).restore(wide, 0.5),
+    Float64Array.from(wide, (sample) => 0.5 * sample),
+  )
 })
 
 test('many utterances at once wait for a recogniser and are all understood', async (t) => {

@@ -3,7 +3,7 @@ import { randomBytes, createSecretKey } from 'node:crypto'
 import type { Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/admission.ts'
-import type { WorkerRequestResult } from '../../actors/call/call-performer.ts'
+import type { WorkerRequestResult } from '../../actors/call/performer-deps.ts'
 import { createPhoneCallCreator } from '../../actors/call/create-phone-call.ts'
 import { createWebCallCreator } from '../../actors/call/create-web-call.ts'
 import { dialTimeWork, dialWork } from '../../actors/call/dial-jobs.ts'
@@ -18,12 +18,13 @@ import type { WorkerRequestData } from '../../model/events.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
+import type { Telephony } from '../../model/telephony.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { openTestDatabase } from './database.ts'
 import { createHandClock, type HandClock } from './hand-clock.ts'
 import { createQuietLog } from './quiet-log.ts'
-import { createScriptedEngine } from './scripted-engine.ts'
+import { createScriptedEngine, type ScriptedEngine } from './scripted-engine.ts'
 import { newId } from './tenant.ts'
 
 export type Shared = { sql: Sql; bus: Bus; clock: HandClock }
@@ -49,11 +50,12 @@ export async function openShared(t: Pick<Test, 'teardown'>): Promise<Shared> {
 export async function openCallNode(
   shared: Shared,
   hook: (question: WorkerRequestData) => Promise<WorkerRequestResult> = async () => ({ kind: 'none' }),
+  over: { readonly engine?: ScriptedEngine | null; readonly refusalOf?: Telephony['refusalOf'] } = {},
 ) {
   const { sql, bus, clock } = shared
   const log = createQuietLog()
   const nodeId = newId<'node'>()
-  const engine = createScriptedEngine()
+  const engine = over.engine ?? createScriptedEngine()
   const asked: WorkerRequestData[] = []
   const deps = {
     ...shared,
@@ -61,11 +63,12 @@ export async function openCallNode(
     nodeId,
     newId,
     box,
-    engines: new Map([['embedded', engine]] as const),
+    engines: new Map(over.engine === null ? [] : ([['embedded', engine]] as const)),
     askWorkerRequest: (question: WorkerRequestData) => (asked.push(question), hook(question)),
     wakeDeliveries: () => {},
     wakeJobs: () => scheduler.wake(),
     wakeDispatcher: () => dispatcher.wake(),
+    refusalOf: over.refusalOf ?? (async () => null),
   }
   const switchboard = createSwitchboard(deps)
   const scheduler = createScheduler({

@@ -7,6 +7,8 @@ import { LegCommand, type LegEvent, type LegReply } from '../../model/leg.ts'
 export type ScriptedLeg = {
   readonly commands: LegCommand[]
   event(event: LegEvent): void
+  /** What the commands of this type are answered from now on; as a leg does that can do all of it when not told. */
+  answer(type: LegCommand['type'], reply: LegReply): void
   /** One frame of the caller's voice. */
   speak(epoch: number): void
   /** Plays the next `frames` frames of what waits, and says `drained` when nothing is left. */
@@ -22,24 +24,46 @@ export function createScriptedLeg(bus: Bus, callId: CallId): ScriptedLeg {
   let lastPlayedSeq = -1
   let spoken = 0
   const json = (message: unknown) => new TextEncoder().encode(JSON.stringify(message))
+  const answers = new Map<LegCommand['type'], LegReply>()
+  let isConnected = true
+  let ended: LegEvent | null = null
   const replyTo = (command: LegCommand): LegReply => {
-    if (command.type === 'start') return { type: 'started' }
-    if (command.type === 'ping') return { type: 'here', connected: true }
-    queue.length = 0
-    return command.type === 'flush' ? { type: 'flushed', lastPlayedSeq } : { type: 'closed', recordedMs: null }
+    const { type } = command
+    if (type === 'flush' || type === 'close') queue.length = 0
+    switch (type) {
+      case 'start':
+        return { type: 'started' }
+      case 'flush':
+        return { type: 'flushed', lastPlayedSeq }
+      case 'close':
+        return { type: 'closed', recordedMs: null }
+      case 'ping':
+        return { type: 'here', connected: isConnected && ended === null, ended }
+      case 'answer':
+      case 'send_dtmf':
+      case 'transfer':
+        return { type: 'accepted' }
+    }
   }
   const subscriptions = [
     bus.subscribe(subjects.legCommand, (message) => {
       const command = LegCommand.parse(JSON.parse(new TextDecoder().decode(message.payload)))
       commands.push(command)
-      message.respond(json(replyTo(command)))
+      const reply = replyTo(command)
+      message.respond(json(answers.get(command.type) ?? reply))
     }),
     bus.subscribe(subjects.down, (message) => void queue.push(decodeFrame(message.payload)?.seq ?? -1)),
   ]
-  const event = (happened: LegEvent): void => bus.publish(subjects.legEvent, json(happened))
+  const event = (happened: LegEvent): void => {
+    if (happened.type === 'ringing') isConnected = false
+    if (happened.type === 'connected') isConnected = true
+    if (['disconnected', 'dial_failed', 'transferred'].includes(happened.type)) ended = happened
+    bus.publish(subjects.legEvent, json(happened))
+  }
   return {
     commands,
     event,
+    answer: (type, reply) => void answers.set(type, reply),
     speak: (epoch) =>
       bus.publish(
         subjects.up,

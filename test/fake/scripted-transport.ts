@@ -4,6 +4,8 @@ import type { NegotiatedAudio, RtpPacket, RtpTransport, RtpTransportHandlers } f
 export type ScriptedTransport = RtpTransport & {
   readonly sent: RtpPacket[]
   isClosed(): boolean
+  /** Null before it was closed. */
+  closeReason(): string | null
   /** Tells what was agreed on and that the wire is up. */
   connect(): void
   /** The next packet of the caller's stream, `ms` of sound long. */
@@ -14,27 +16,50 @@ export type ScriptedTransport = RtpTransport & {
   pause(ms: number): void
   /** A packet of a key press that began at the caller's present. */
   press(event: number, options: { readonly duration: number; readonly end: boolean; readonly marker: boolean }): void
+  /** Comfort noise of so many dB below overload; RFC 3389. */
+  quieten(decibels: number): void
+  /** Agrees on something else in the middle of the call. */
+  renegotiate(audio: NegotiatedAudio): void
+  /** The stream goes on with other numbers, as that of another source does. */
+  jump(sequenceNumber: number, timestamp: number): void
   disconnect(cause: 'hung_up' | 'media_lost' | 'failed', details: string): void
 }
 
+const asBrowsersDo = { comfortNoisePayloadType: null, packetMs: 20, silence: 'sparse' } as const
+
 export const negotiatedOpus: NegotiatedAudio = {
+  ...asBrowsersDo,
   codec: 'opus',
   payloadType: 111,
   clockRateHz: 48_000,
   telephoneEventPayloadType: 110,
 }
 export const negotiatedPcmu: NegotiatedAudio = {
+  ...asBrowsersDo,
   codec: 'pcmu',
   payloadType: 0,
   clockRateHz: 8000,
   telephoneEventPayloadType: 101,
 }
 
-export function createScriptedTransport(handlers: RtpTransportHandlers, audio: NegotiatedAudio): ScriptedTransport {
+/** What an exchange agrees on. */
+export const negotiatedPhone: NegotiatedAudio = {
+  codec: 'pcma',
+  payloadType: 8,
+  clockRateHz: 8000,
+  telephoneEventPayloadType: 101,
+  comfortNoisePayloadType: 13,
+  packetMs: 20,
+  silence: 'continuous',
+}
+export const negotiatedG722: NegotiatedAudio = { ...negotiatedPhone, codec: 'g722', payloadType: 9 }
+
+export function createScriptedTransport(handlers: RtpTransportHandlers, first: NegotiatedAudio): ScriptedTransport {
+  let audio = first
   const sent: RtpPacket[] = []
   let sequenceNumber = 65_530
   let timestamp = 0xffff_f000
-  let closed = false
+  let closeReason: string | null = null
   let received = 0
 
   const pass = (ms: number) => void (timestamp = (timestamp + (ms * audio.clockRateHz) / 1000) >>> 0)
@@ -46,7 +71,8 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, audio: N
 
   return {
     sent,
-    isClosed: () => closed,
+    isClosed: () => closeReason !== null,
+    closeReason: () => closeReason,
     connect() {
       handlers.negotiated(audio)
       handlers.connected('connected')
@@ -64,11 +90,20 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, audio: N
       const payload = Uint8Array.of(event, end ? 0x8a : 0x0a, duration >> 8, duration & 0xff)
       receive(audio.telephoneEventPayloadType ?? 0, marker, payload)
     },
+    quieten: (decibels) => receive(audio.comfortNoisePayloadType ?? 0, false, Uint8Array.of(decibels)),
+    renegotiate(agreed) {
+      audio = agreed
+      handlers.negotiated(agreed)
+    },
+    jump(toSequenceNumber, toTimestamp) {
+      sequenceNumber = toSequenceNumber
+      timestamp = toTimestamp
+    },
     disconnect: (cause, details) => handlers.disconnected(cause, details),
     send(packet) {
-      if (!closed) sent.push(packet)
+      if (closeReason === null) sent.push(packet)
     },
     stats: () => ({ packetsReceived: received, packetsSent: sent.length, bytesReceived: 0, bytesSent: 0 }),
-    close: async () => void (closed = true),
+    close: async (reason = '') => void (closeReason ??= reason),
   }
 }

@@ -1,24 +1,36 @@
 /** Owns what a tenant needs to place calls: a number to call from, a trunk to dial out on. */
 import type { TrunkId, WorkerId } from '../../model/ids.ts'
+import type { TrunkSettings } from '../../model/trunk.ts'
+import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
+import { replaceTrunkAddresses } from '../../store/trunk-addresses.ts'
 import { createTenant, newId, type Tenant } from './tenant.ts'
 
-export type TrunkOptions = {
+export type TrunkOptions = TrunkSettings & {
+  readonly name?: string
   readonly direction?: 'inbound' | 'outbound' | 'both'
   readonly isActive?: boolean
-  readonly gateways?: readonly { readonly host: string }[]
+  readonly password?: string
   readonly workerIds?: readonly WorkerId[]
 }
 
+export const clearBox: SecretBox = { seal: (text) => `sealed ${text}`, open: (sealed) => sealed.slice(7) }
+
 export async function addTrunk(sql: Sql, tenant: Tenant, options: TrunkOptions = {}): Promise<TrunkId> {
-  const { direction = 'both', isActive = true, gateways = [{ host: '127.0.0.1' }] } = options
-  const { workerIds = [tenant.workerId] } = options
+  const { name = 'Carrier', direction = 'both', isActive = true, password = null } = options
+  const { workerIds = [tenant.workerId], ...given } = options
+  const { name: _, direction: __, isActive: ___, password: ____, ...settings } = given
   const [id, { accountId }] = [newId<'trunk'>(), tenant]
-  await sql`
-    insert into trunks (id, account_id, name, direction, is_active, config)
-    values (${id}, ${accountId}, 'Carrier', ${direction}, ${isActive}, ${sql.json({ gateways } as never)})`
-  for (const workerId of workerIds)
-    await sql`insert into trunk_workers (account_id, trunk_id, worker_id) values (${accountId}, ${id}, ${workerId})`
+  const config: TrunkSettings = { gateways: [{ host: '127.0.0.1' }], ...settings }
+  const sealed = password === null ? null : clearBox.seal(password)
+  await sql.begin(async (tx) => {
+    await tx`
+      insert into trunks (id, account_id, name, direction, is_active, config, password)
+      values (${id}, ${accountId}, ${name}, ${direction}, ${isActive}, ${tx.json(config)}, ${sealed})`
+    for (const workerId of workerIds)
+      await tx`insert into trunk_workers (account_id, trunk_id, worker_id) values (${accountId}, ${id}, ${workerId})`
+    await replaceTrunkAddresses(tx, accountId, id, config)
+  })
   return id
 }
 

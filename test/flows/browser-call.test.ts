@@ -8,6 +8,7 @@ import { replay } from '../../actors/call/replay.ts'
 import { readConfig } from '../../app/config.ts'
 import { newId } from '../../app/core.ts'
 import { seedDemo, type SeededDemo } from '../../app/demo/seed-demo.ts'
+import type { Core } from '../../app/core.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import { toId, type CallId } from '../../model/ids.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
@@ -26,9 +27,9 @@ type Running = { service: Parley; demo: SeededDemo; database: TestDatabase; apiK
 
 async function openService(t: { teardown(close: () => Promise<void>): unknown }, engine: Engine): Promise<Running> {
   const database = await openTestDatabase(t)
-  const config = readConfig({ PORT: '0', DATA_DIR: database.dataDir, SHUTDOWN_GRACE_SECONDS: '0' })
+  const config = readConfig({ PORT: '0', SIP: 'off', DATA_DIR: database.dataDir, SHUTDOWN_GRACE_SECONDS: '0' })
   let demo: SeededDemo | null = null
-  const seed = async (sql: Parley['sql']) => (demo = await seedDemo(sql, Date.now()))
+  const seed = async (core: Core) => (demo = await seedDemo(core))
   const engines = new Map([['embedded', engine]] as const)
   const service = await startParley({
     config: { ...config, databaseUrl: database.databaseUrl, demo: true },

@@ -30,7 +30,15 @@ async function startService(t: Test): Promise<{ url: string; key: string }> {
   const { PATH, HOME } = process.env
   const child = spawn(process.execPath, [program], {
     cwd: folder,
-    env: { PATH, HOME, PORT: '0', DATA_DIR: path.join(folder, 'data'), SELF_TEST: 'off', SHUTDOWN_GRACE_SECONDS: '0' },
+    env: {
+      PATH,
+      HOME,
+      PORT: '0',
+      SIP_PORT: '0',
+      DATA_DIR: path.join(folder, 'data'),
+      SELF_TEST: 'off',
+      SHUTDOWN_GRACE_SECONDS: '0',
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.teardown(async () => {
@@ -202,6 +210,7 @@ const shapes = {
     // Additive.
     outcome: 'string?',
     failedReason: 'string?',
+    trunkId: 'string?',
     providerStatus: 'string?',
   },
   segment: {
@@ -448,6 +457,9 @@ async function isRefused({ t, ask, at }: Place): Promise<void> {
   const workerId = worker.body['id'] as string
   const call = (): Promise<Answer> => ask('POST', `${at}/phone-calls`, { workerId, phoneNumber: '+4930123456' })
 
+  // The one that the demo begins with.
+  const seeded = (await ask('GET', `${at}/trunks`)).body as unknown as Fields[]
+  for (const { id } of seeded) t.equal((await ask('DELETE', `${at}/trunks/${String(id)}`)).status, 204)
   refused(t, await call(), 400, 'TELEPHONY_INTEGRATION_NOT_SETUP')
   const gateways = [{ host: '127.0.0.1', port: 5999 }]
   const trunk = await ask('POST', `${at}/trunks`, { name: 'Refused', direction: 'inbound', gateways })
@@ -489,7 +501,8 @@ async function placesPhoneCalls(place: Place): Promise<void> {
   const { t, ask, at, receiver, workerId, accountId } = place
   const calls = `${at}/phone-calls`
   await ask('PATCH', `${at}/workers/${workerId}`, { outboundPhoneNumber: '+4930999999' })
-  const gateways = [{ host: '127.0.0.1', port: 5999 }]
+  // Nobody listens there, and TCP says so at once.
+  const gateways = [{ host: '127.0.0.1', port: 5999, transport: 'tcp' }]
   await ask('POST', `${at}/trunks`, { name: 'Mine', direction: 'both', gateways, workerIds: [workerId] })
   const person = await ask('POST', `${at}/persons`, {
     type: 'customer',
@@ -524,13 +537,18 @@ async function placesPhoneCalls(place: Place): Promise<void> {
   t.match(asked[0]?.data, { direction: 'outbound', transport: 'sip_trunk' })
   t.match(asked[0]?.data['customer'], { number: '+4930123456', personId: person.body['id'] })
   t.notOk('metadata' in (asked[0]?.data ?? {}), 'nobody has given metadata yet')
-  t.match(over.data, { status: 'failed', failedReason: 'sip_call_failed', direction: 'outbound', metadata: { crm: 7 } })
+  t.match(over.data, {
+    status: 'failed',
+    failedReason: 'carrier_call_failed',
+    direction: 'outbound',
+    metadata: { crm: 7 },
+  })
   t.match(over.data, { fromNumber: '+4930999999', toNumber: '+4930123456', recordingAvailable: false })
   t.notOk('transcript' in over.data || 'nextAction' in over.data, 'a call that never connected has neither')
   t.same([statusesOf(events).at(0), statusesOf(events).at(-1)], ['queued', 'failed'])
   const read = await ask('GET', `${calls}/${String(callId)}`)
   complies(t, 'the ended call', read.body, shapes.call)
-  t.match(read.body, { status: 'completed', outcome: 'failed', failedReason: 'sip_call_failed' })
+  t.match(read.body, { status: 'completed', outcome: 'failed', failedReason: 'carrier_call_failed' })
   t.same((await ask('GET', `${calls}/${String(callId)}/transcript`)).body, [])
   refused(t, await ask('GET', `${calls}/${String(callId)}/audio/url`), 404, 'NOT_FOUND')
 

@@ -50,6 +50,7 @@ async function openNodes(t: Test, program: string): Promise<Pick<Place, 'nodes' 
   const database = await openTestDatabase(t)
   const config = readConfig({
     PORT: '0',
+    SIP: 'off',
     DATA_DIR: database.dataDir,
     NATS_URL: nats.url,
     WEBHOOK_ALLOW_HOSTS: '127.0.0.1',

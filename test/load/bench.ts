@@ -1,11 +1,13 @@
 /** Owns `npm run bench <name>`: which benches there are. They measure; nothing in them passes or fails. */
 import process from 'node:process'
 import { benchApi } from './api-bench.ts'
+import { benchSip } from './sip-bench.ts'
 import { benchWeb } from './web-bench.ts'
 import { benchWebhooks } from './webhook-bench.ts'
 
 const benches: Readonly<Record<string, (given: readonly string[]) => Promise<void>>> = {
   api: benchApi,
+  sip: benchSip,
   web: benchWeb,
   webhooks: benchWebhooks,
 }

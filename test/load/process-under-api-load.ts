@@ -24,6 +24,7 @@ function startService(): Promise<Running> {
   const config = readConfig({
     DATA_DIR: dataDir,
     PORT: '0',
+    SIP: 'off',
     HTTP_DRIVER: kind,
     SELF_TEST: 'off',
     RATE_LIMIT_PER_ACCOUNT: unreached,

@@ -1,23 +1,29 @@
 /**
- * Owns the service under load, in a process of its own: the real service with the echo engine, asked over IPC for what it costs. CPU, memory,
- * late frames, file descriptors and timers are read here, where they are spent.
+ * Owns the service under load, in a process of its own: the real service with the engine of the bench, asked over IPC for what it costs. CPU,
+ * memory, late frames, file descriptors, timers and what SIP keeps are read here, where they are spent.
  */
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { readConfig } from '../../app/config.ts'
-import { seedDemo } from '../../app/demo/seed-demo.ts'
+import { demoNumbers, seedDemo } from '../../app/demo/seed-demo.ts'
 import { createLog } from '../../app/log.ts'
-import { startParley } from '../../app/parley.ts'
+import { startParley, type Parley } from '../../app/parley.ts'
 import { createEchoEngine } from './echo-engine.ts'
+import { createPhoneEngine, phoneModes } from './phone-engine.ts'
+import { readPostgresCpu } from './postgres-cpu.ts'
 
 export type Reading = {
   /** Since the process started, ms of CPU. */
   readonly cpuMs: number
+  /** What the main thread waited for a core while it had work, ms: that is the machine, and nothing of ours. NaN where nobody tells. */
+  readonly waitedForCoreMs: number
   readonly rssBytes: number
   readonly heapBytes: number
   readonly fileDescriptors: number
   readonly timers: number
   readonly running: number
+  /** Null without the embedded SIP server. */
+  readonly sip: ReturnType<Parley['sipSizes']>
   readonly lateness: {
     readonly ticks: number
     readonly overTenMs: number
@@ -26,21 +32,25 @@ export type Reading = {
   }
 }
 
-const dataDir = process.argv[2] ?? '.data/bench'
+/** `phone`: the engine of the telephone benches, which is told over IPC what to do; else the echo. */
+const [, , dataDir = '.data/bench', engineName] = process.argv
+const phoneEngine = engineName === 'phone' ? await createPhoneEngine() : null
 const config = readConfig({
   DATA_DIR: dataDir,
   PORT: '0',
+  SIP_PORT: '0',
   SELF_TEST: 'off',
   LOG_LEVEL: 'warn',
   MEDIA_PORTS: '41000-41999',
 })
-const engines = new Map([['embedded', createEchoEngine()]] as const)
+const engines = new Map([['embedded', phoneEngine?.engine ?? createEchoEngine()]] as const)
 const service = await startParley({
   config,
   log: createLog('warn'),
   engines,
-  async seed(sql) {
-    const demo = await seedDemo(sql, Date.now())
+  async seed(core) {
+    const demo = await seedDemo(core)
+    const { sql } = core
     await sql`update accounts set config = ${sql.json({ maxConcurrentCalls: 1000 })} where id = ${demo.accountId}`
     return demo
   },
@@ -51,19 +61,36 @@ function read(): Reading {
   const { rss, heapUsed } = process.memoryUsage()
   return {
     cpuMs: (user + system) / 1000,
+    waitedForCoreMs: waitedForCoreMs(),
     rssBytes: rss,
     heapBytes: heapUsed,
     fileDescriptors: readdirSync('/proc/self/fd').length,
     timers: process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length,
     running: service.running(),
+    sip: service.sipSizes(),
     lateness: service.lateness(),
   }
 }
 
-process.on('message', (message) => {
-  if (message === 'collect') globalThis.gc?.()
-  if (message === 'read' || message === 'collect') process.send?.(read())
-  if (message !== 'close') return
-  void service.close().then(() => process.disconnect())
-})
-process.send?.({ url: service.url })
+function waitedForCoreMs(): number {
+  try {
+    // The second number, in ns: how long the thread stood in the run queue.
+    return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6
+  } catch {
+    return Number.NaN // No /proc here.
+  }
+}
+
+async function answer(question: unknown): Promise<void> {
+  const mode = phoneModes.find((known) => question === `engine ${known}`)
+  if (mode) phoneEngine?.use(mode)
+  if (question === 'collect') globalThis.gc?.()
+  if (question === 'close') {
+    await service.close()
+    return process.disconnect()
+  }
+  process.send?.(question === 'postgres' ? { cpuMs: await readPostgresCpu(service.sql) } : read())
+}
+
+process.on('message', (question) => void answer(question))
+process.send?.({ url: service.url, sipPort: service.sip?.port ?? 0, called: demoNumbers.inbound })

@@ -3,16 +3,23 @@ import t, { test } from 'tap'
 import type { CallId, DeliveryId } from '../../model/ids.ts'
 import { PersonQuery } from '../../model/person.ts'
 import { PhoneCallQuery } from '../../model/phone-call.ts'
+import { CallRefusalQuery } from '../../model/telephony.ts'
 import { DeliveryQuery } from '../../model/webhook.ts'
 import { listAccountsWithWaitingCalls } from '../../store/call-capacity.ts'
 import { listCalls } from '../../store/calls.ts'
 import { enqueueDeliveries, giveUpStale, staleAtOnce } from '../../store/deliveries.ts'
 import { listDeliveries } from '../../store/delivery-log.ts'
+import { listInboundCandidates, listUnreachableWorkers } from '../../store/inbound-routes.ts'
 import { claimJobs } from '../../store/jobs.ts'
 import { deletePerson, listPersons } from '../../store/persons.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { createSubscription, deleteSubscription } from '../../store/subscriptions.ts'
-import { toId, type SubscriptionId } from '../../model/ids.ts'
+import { listRefusals } from '../../store/call-refusals.ts'
+import { listOutboundTrunks, talkedSince } from '../../store/telephony.ts'
+import { listKnownSources } from '../../store/trunk-addresses.ts'
+import { findTrunkRoom } from '../../store/trunk-room.ts'
+import { createTrunks } from '../../store/trunks.ts'
+import { toId, type SubscriptionId, type TrunkId, type WorkerId } from '../../model/ids.ts'
 import { box } from '../fake/call-node.ts'
 import { openTestDatabase } from '../fake/database.ts'
 import { createTenant, newId } from '../fake/tenant.ts'
@@ -20,6 +27,7 @@ import { createTenant, newId } from '../fake/tenant.ts'
 const many = 30_000
 const few = 1_000
 const opened = fill()
+const filledTelephony = opened.then(fillTelephony)
 
 async function fill() {
   const { sql } = await openTestDatabase(t)
@@ -111,6 +119,86 @@ test('what is looked for every second costs nothing where nobody waits, and litt
   t.ok(workers + calls < few, `workers: ${workers}, calls: ${calls}`)
   const jobs = await rowsRead(sql, 'jobs', (tx) => claimJobs(tx, newId<'node'>(), Date.now() + 60_000, 60_000, 16))
   t.ok(jobs < few, `jobs: ${jobs}`)
+})
+
+/** Ten thousand accounts of telephony in one: a worker with its number, its trunk and its address each, one of them with a long past. */
+async function fillTelephony() {
+  const { sql, busy } = await opened
+  const { accountId } = await createTenant(sql, { slug: 'telephony' })
+  await sql`
+    insert into workers (id, account_id, name, language, inbound_phone_number)
+    select 'tw' || n, ${accountId}, 'W', 'en', '+49' || (3000000 + n) from generate_series(1, 10000) n`
+  await sql`
+    insert into trunks (id, account_id, name, direction, config)
+    select 't' || n, ${accountId}, 'T', 'both',
+      jsonb_build_object('gateways', '[{"host": "sip.example"}]'::jsonb, 'maxConcurrentCalls', 30, 'maxCallsPerSecond', 5,
+        'allowedAddresses', jsonb_build_array('10.' || n / 256 || '.' || n % 256 || '.0/28'))
+    from generate_series(1, 10000) n`
+  await sql`insert into trunk_workers (account_id, trunk_id, worker_id) select account_id, id, 'tw' || substr(id, 2) from trunks where account_id = ${accountId}`
+  await sql`
+    insert into trunk_addresses (account_id, trunk_id, network)
+    select account_id, id, (config->'allowedAddresses'->>0)::inet from trunks where account_id = ${accountId}`
+  await sql`
+    insert into calls (id, account_id, worker_id, session_id, direction, transport, progress, outcome, snapshot, finished, created_at,
+      slot_granted_at, started_at, ended_at, trunk_id)
+    select gen_random_uuid()::text, ${accountId}, 'tw7', 's', 'outbound', 'sip_trunk', 'completed', 'completed', '{}', true,
+      to_timestamp(n * 60), to_timestamp(n * 60), to_timestamp(n * 60), to_timestamp(n * 60 + 30), 't7' from generate_series(1, ${many}::int) n`
+  await sql`
+    insert into call_refusals (id, account_id, direction, reason, details, first_at, last_at)
+    select gen_random_uuid()::text, case n % 3 when 0 then null when 1 then ${busy.accountId}::text else ${accountId}::text end, 'inbound', 'unknown_source', 'x',
+      to_timestamp(n), to_timestamp(n) from generate_series(1, ${many}::int) n`
+  await sql`analyze`
+  return { sql, accountId }
+}
+
+test("an arriving call finds its worker and its trunk among ten thousand, and so does one that is nobody's", async (t) => {
+  const { sql, accountId } = await filledTelephony
+  const total = async (work: (sql: Sql) => Promise<unknown>): Promise<number> => {
+    let read = 0
+    for (const table of ['workers', 'trunks', 'trunk_workers', 'trunk_addresses'])
+      read += await rowsRead(sql, table, work)
+    return read
+  }
+  const [address, number] = ['10.0.7.9', '+493000007']
+  t.match(await listInboundCandidates(sql, [number], address), [
+    { workerId: 'tw7', rule: 'address', trunk: { id: 't7' } },
+  ])
+  for (const [what, work] of Object.entries({
+    known: (tx: Sql) => listInboundCandidates(tx, [number], address),
+    'an unknown address': (tx: Sql) => listInboundCandidates(tx, [number], '192.0.2.1'),
+    'an unknown number': (tx: Sql) => listInboundCandidates(tx, ['+1'], address),
+    'whose number': (tx: Sql) => listUnreachableWorkers(tx, ['+1', number]),
+    'whose address': (tx: Sql) => listKnownSources(tx, address),
+    "nobody's address": (tx: Sql) => listKnownSources(tx, '192.0.2.1'),
+    'ways out': (tx: Sql) =>
+      listOutboundTrunks(tx, { accountId, workerId: 'tw7' as WorkerId, callId: newId<'call'>(), now: Date.now() }),
+  })) {
+    const read = await total(work)
+    t.ok(read < 100, `${what} read ${read}`)
+  }
+})
+
+test('a trunk and an account with a long past cost what they carry now', async (t) => {
+  const { sql, accountId } = await filledTelephony
+  const at = (many - 1) * 60_000
+  const calls = (work: (sql: Sql) => Promise<unknown>) => rowsRead(sql, 'calls', work)
+  const room = await calls((tx) => findTrunkRoom(tx as unknown as Transaction, 't7' as TrunkId, at))
+  t.ok(room < 10, `the room of a trunk: ${room}`)
+  const talked = await calls((tx) => talkedSince(tx, accountId, at - 3_600_000, at))
+  t.ok(talked < few, `the minutes of an hour: ${talked}`)
+  const refusals = await rowsRead(sql, 'call_refusals', (tx) => listRefusals(tx, accountId, CallRefusalQuery.parse({})))
+  t.ok(refusals < few, `a page of refusals: ${refusals}`)
+})
+
+test('a trunk with a long past is removed, and its calls stay', async (t) => {
+  const { sql, accountId } = await filledTelephony
+  const trunks = createTrunks({ sql, box, clock: { now: Date.now, after: () => () => {} }, newId })
+  t.equal(await trunks.remove(newId<'account'>(), 't7' as TrunkId), false)
+  t.match(await sql`select count(*)::int as count from calls where trunk_id = 't7'`, [{ count: many }])
+  t.equal(await trunks.remove(accountId, 't7' as TrunkId), true)
+  t.match(await sql`select count(*)::int as count, count(trunk_id)::int as linked from calls where worker_id = 'tw7'`, [
+    { count: many, linked: 0 },
+  ])
 })
 
 test('a subscription with a long history is removed without anybody waiting for it', async (t) => {

@@ -1,7 +1,8 @@
 /** Rows of trunks: sealed passwords, settings that go together, whose calls go their way. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { test } from 'tap'
-import { TrunkChange, TrunkRequest } from '../../model/trunk.ts'
+import { isNetwork } from '../../model/network.ts'
+import { TrunkChange, TrunkRequest, trunkStateOf } from '../../model/trunk.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
@@ -64,6 +65,62 @@ test('trunks', async (t) => {
     const quiet = await change({ register: false, username: null })
     t.notOk(quiet && 'username' in quiet, 'a null is not stored')
     t.same(quiet?.gateways, gateways, 'and the other settings stay')
+  })
+
+  await t.test('who is to show or to prove something needs a username, and a password', async (t) => {
+    const create = (settings: object) => trunks.create(accountId, { name: 'x', ...settings })
+    t.same(await refusalOf(create({ callerId: 'username' })), ['VALIDATION_FAILED', 'callerId'])
+    for (const settings of [{}, { username: 'u' }, { password: 'p' }])
+      t.same(await refusalOf(create({ authenticateInbound: true, ...settings })), [
+        'VALIDATION_FAILED',
+        'authenticateInbound',
+      ])
+    const both = { callerId: 'username', authenticateInbound: true, username: 'u', password: 'p', domain: 'x.example' }
+    const { id } = await create(both)
+    t.match(await trunks.find(accountId, id as never), { callerId: 'username', authenticateInbound: true })
+    const change = (change: TrunkChange) => trunks.change(accountId, id as never, change)
+    t.same(await refusalOf(change({ password: null })), ['VALIDATION_FAILED', 'authenticateInbound'])
+    t.same(await refusalOf(change({ username: null })), ['VALIDATION_FAILED', 'callerId', 'authenticateInbound'])
+    t.match(await change({ name: 'y' }), { passwordSet: true }, 'a password that is not named is there')
+    t.match(await change({ password: null, authenticateInbound: false }), { passwordSet: false })
+  })
+
+  await t.test('addresses that may deliver follow the settings', async (t) => {
+    const allowedAddresses = ['203.0.113.7/24', '2001:db8::/32', '::ffff:198.51.100.0/120', '::1', '203.0.113.7/24']
+    const gateways = [{ host: '192.0.2.1', port: 5080 }, { host: '[2001:db8::5]' }, { host: 'sip.example.com' }]
+    const { id } = await trunks.create(accountId, { name: 'Addressed', allowedAddresses, gateways })
+    const addresses = async () =>
+      (await sql<{ network: string }[]>`select network::text from trunk_addresses where trunk_id = ${id}`)
+        .map(({ network }) => network)
+        .toSorted()
+    const hosts = ['192.0.2.1/32', '2001:db8::5/128']
+    t.same(await addresses(), [...hosts, '198.51.100.0/24', '2001:db8::/32', '203.0.113.7/24', '::1/128'].toSorted())
+    await trunks.change(accountId, id as never, { allowedAddresses: [] })
+    t.same(await addresses(), hosts)
+    await trunks.change(accountId, id as never, { name: 'z' })
+    t.same(await addresses(), hosts)
+    await trunks.remove(accountId, id as never)
+    t.same(await addresses(), [])
+  })
+
+  await t.test('whatever is taken for an address or a network, the database takes too', async (t) => {
+    const taken = [
+      '0.0.0.0/0',
+      '::/0',
+      '1.2.3.4/32',
+      '::1.2.3.4',
+      '::ffff:1.2.3.4',
+      '2001:DB8::a',
+      'fe80::/10',
+      '1::',
+      '::ffff:0:0/95',
+    ]
+    for (const address of taken) {
+      t.ok(isNetwork(address), address)
+      t.ok(await trunks.create(accountId, { name: address, allowedAddresses: [address] }))
+    }
+    for (const address of ['fe80::1%eth0', '1.2.3.4/033', '01.2.3.4', '::/129', '1.2.3.4/'])
+      t.notOk(isNetwork(address), address)
   })
 
   await t.test('workers are replaced whole, once each, and must be of the account', async (t) => {
@@ -149,5 +206,33 @@ test('what cannot be a trunk is refused with its path', (t) => {
   t.ok(
     TrunkRequest.safeParse({ name, headers: { 'X-Note': 'a' }, allowedAddresses: ['203.0.113.0/24', '::1'] }).success,
   )
+  t.end()
+})
+
+test('the state of a trunk stands to its settings of now', (t) => {
+  const gateway = (host: string, port: number | null, reachable: boolean | null) => ({
+    host,
+    port,
+    reachable,
+    details: reachable === null ? null : '200 OK',
+    checkedAt: null,
+  })
+  const told = {
+    registration: 'registered' as const,
+    registrationDetails: '200 OK',
+    registeredUntil: '2026-11-21T12:00:00.000Z',
+    gateways: [gateway('a', null, true), gateway('b', 5080, false), gateway('gone', null, true)],
+    updatedAt: '2026-11-21T11:00:00.000Z',
+  }
+  const settings = {
+    register: true,
+    username: 'u',
+    gateways: [{ host: 'b', port: 5080 }, { host: 'a' }, { host: 'new' }],
+  }
+  const gateways = [gateway('b', 5080, false), gateway('a', null, true), gateway('new', null, null)]
+  t.same(trunkStateOf(settings, told), { ...told, gateways })
+  const plain = { registration: 'none', registrationDetails: null, registeredUntil: null }
+  t.same(trunkStateOf({ ...settings, register: false }, told), { ...told, ...plain, gateways })
+  t.same(trunkStateOf({}, null), { ...plain, gateways: [], updatedAt: null })
   t.end()
 })

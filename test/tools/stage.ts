@@ -1,5 +1,6 @@
 /** Owns what tests of tools stand on: accounts with workers, calls as rows, a toolbox over real parts. */
 import { createSecretKey, randomBytes } from 'node:crypto'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createEmail, type Email } from '../../actors/tools/email.ts'
 import { createToolbox, type ToolboxDeps } from '../../actors/tools/toolbox.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
@@ -31,8 +32,11 @@ export function openToolbox(t: Teardown, sql: Sql, options: { smtpUrl?: string }
   const woken: number[] = []
   const switchboard = { deliver: () => Promise.reject(new Error('no call of this test has an actor')) }
   const wakeDeliveries = () => void woken.push(clock.now())
-  const deps = { sql, box, sender, clock, newId, log, switchboard, email, wakeDeliveries, ...over }
-  return { toolbox: createToolbox(deps), clock, log, woken, sender, email }
+  const bus = createLocalBus({ log, clock })
+  t.teardown(() => bus.close())
+  const refusalOf = async () => null
+  const deps = { sql, bus, box, sender, clock, newId, log, switchboard, email, wakeDeliveries, refusalOf, ...over }
+  return { toolbox: createToolbox(deps), bus: deps.bus, clock, log, woken, sender, email }
 }
 
 export async function openAccount(sql: Sql, config: WorkerConfig = {}) {
@@ -72,10 +76,11 @@ function recipesOf(sql: Sql, { accountId, workerId }: Tenant) {
         newId,
         now,
       }),
-    /** An active trunk that has the worker. */
+    /** An active trunk that has the worker, and a way out. */
     async trunk(isActive = true): Promise<void> {
       const trunkId = newId<'trunk'>()
-      await sql`insert into trunks ${sql({ id: trunkId, accountId, name: 'Carrier', direction: 'both', isActive })}`
+      const config = sql.json({ gateways: [{ host: '127.0.0.1' }] })
+      await sql`insert into trunks ${sql({ id: trunkId, accountId, name: 'Carrier', direction: 'both', isActive, config })}`
       await sql`insert into trunk_workers ${sql({ accountId, trunkId, workerId })}`
     },
     /** As a row; answered and going on unless `over` says otherwise. */
@@ -117,6 +122,7 @@ type CallColumns = {
   personId?: string
   startedAt?: number | null
   outcome?: string
+  epoch?: number
 }
 
 /** The Problem that the promise is rejected with; anything else fails the test. */

@@ -8,6 +8,7 @@ import { createTurns } from '../../actors/tools/turns.ts'
 import { createSwitchboard } from '../../actors/switchboard.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import type { JsonObject } from '../../model/json.ts'
+import type { Telephony } from '../../model/telephony.ts'
 import { ToolDescriptor, ToolResult, type ToolCaller } from '../../model/tool.ts'
 import { findCall } from '../../store/calls.ts'
 import { findPerson } from '../../store/persons.ts'
@@ -24,11 +25,15 @@ import { box, openAccount, openToolbox, problemOf } from './stage.ts'
 const database = openTestDatabase(t)
 const smtpServer = openFakeSmtpServer(t)
 
-async function open(t: Test, options: { email?: boolean; mail?: boolean } = {}) {
+async function open(
+  t: Test,
+  options: { email?: boolean; mail?: boolean; over?: Parameters<typeof openToolbox>[2] } = {},
+) {
   const { sql } = await database
   const smtp = await smtpServer
   const account = await openAccount(sql, options.email ? { emailEnabled: true } : {})
-  const box = openToolbox(t, sql, options.mail === false ? {} : { smtpUrl: smtp.url })
+  const mail = options.mail === false ? {} : { smtpUrl: smtp.url }
+  const box = openToolbox(t, sql, { ...mail, ...options.over })
   const { accountId, workerId } = account
   return {
     sql,
@@ -364,37 +369,92 @@ test('a mail server that is not there, wrong passwords and a closed sender fail 
   t.notMatch(JSON.stringify(log.lines.map(({ fields: { personal: _, ...rest } }) => rest)), 'wrong')
 })
 
-test('keys and transfers need a call that goes on, and are told apart by what the call is carried over', async (t) => {
-  const { sql, accountId, call, row, contact, trunk } = await open(t)
+test('keys, transfers and hanging up need a call that goes on, and a line that is there', async (t) => {
+  const { accountId, sql, call, row, contact, trunk } = await open(t)
+  await trunk()
+  await contact('Bob', { phoneNumber: '+4930555555' })
+  const notActive = [
+    {},
+    { phoneCallId: await row({ startedAt: null }) },
+    { phoneCallId: await row({ outcome: 'completed' }) },
+  ]
+  const keys = { digits: '1' }
+  for (const caller of notActive) {
+    t.match(await call('call.hang_up', {}, caller), failed('CALL_NOT_ACTIVE'))
+    t.match(await call('call.send_dtmf', keys, caller), failed('CALL_NOT_ACTIVE'))
+    t.match(await call('call.transfer', { to: 'Bob' }, caller), failed('CALL_NOT_ACTIVE'))
+  }
+  const gone = { phoneCallId: await row({ transport: 'sip_trunk' }) }
+  t.match(
+    await call('call.send_dtmf', keys, gone),
+    failed('CALL_NOT_ACTIVE'),
+    'its line is gone, it just does not know',
+  )
+  t.match(await call('call.transfer', { to: 'Bob' }, gone), failed('CALL_NOT_ACTIVE'))
+  t.equal((await sql`select from calls where account_id = ${accountId}`).length, 3)
+})
+
+test('keys are pressed by the line of the call, which says when it cannot', async (t) => {
+  const { bus, call, row } = await open(t)
+  for (const transport of ['webrtc', 'sip_trunk'] as const) {
+    const callId = await row({ transport, epoch: 4 })
+    const leg = createScriptedLeg(bus, callId)
+    const caller = { phoneCallId: callId }
+    t.match(await call('call.send_dtmf', { digits: '42#' }, caller), { status: 'success' })
+    t.match(leg.commands, [{ type: 'send_dtmf', digits: '42#', epoch: 4 }], 'as the actor that runs the call')
+    leg.answer('send_dtmf', { type: 'refused', details: 'the other side agreed to no way of pressing keys' })
+    const refused = await call('call.send_dtmf', { digits: '1' }, caller)
+    t.match(refused.error, { code: 'NOT_AVAILABLE', message: /no way of pressing keys/ })
+    leg.close()
+  }
+})
+
+test('a caller on the telephone is passed on to contacts and allowed numbers, and to nobody else', async (t) => {
+  const { sql, bus, accountId, call, row, contact, trunk } = await open(t)
   await trunk()
   await contact('Bob', { phoneNumber: '+4930555555' })
   await contact('Mail', { email: 'mail@example.com' })
   await (await openAccount(sql)).contact('Mallory', { phoneNumber: '+4930666666' })
   const config = { allowedTransferNumbers: ['+4930111111'] }
   await sql`update accounts set config = ${sql.json(config)} where id = ${accountId}`
-  const web = { phoneCallId: await row() }
-  const sip = { phoneCallId: await row({ transport: 'sip_trunk', fromNumber: '+4930123456' }) }
-  const notActive = [
-    {},
-    { phoneCallId: await row({ startedAt: null }) },
-    { phoneCallId: await row({ outcome: 'completed' }) },
-  ]
-  for (const caller of notActive)
-    for (const [key, given] of [
-      ['hang_up', {}],
-      ['send_dtmf', { digits: '1' }],
-      ['transfer', { to: 'Bob' }],
-    ] as const)
-      t.match(await call(`call.${key}`, given, caller), failed('CALL_NOT_ACTIVE'))
-  t.match((await call('call.send_dtmf', { digits: '42#' }, web)).error, { code: 'NOT_AVAILABLE', message: /WebRTC/ })
+  const callId = await row({ transport: 'sip_trunk', fromNumber: '+4930123456', epoch: 2 })
+  const [leg, sip] = [createScriptedLeg(bus, callId), { phoneCallId: callId }]
   for (const to of ['Bob', '+49 30 555555', '+4930111111', '+49 (30) 111-111'])
-    t.match((await call('call.transfer', { to }, sip)).error, { code: 'NOT_AVAILABLE', message: /SIP trunk/ }, to)
-  for (const to of ['+4930222222', 'Mallory', '+4930666666', 'Mail', '+1900', '911'])
-    t.match(
-      (await call('call.transfer', { to }, sip)).error,
-      { code: 'NOT_AVAILABLE', message: /to: Bob Miller\./ },
-      to,
-    )
+    t.match(await call('call.transfer', { to }, sip), { status: 'success' }, to)
+  const numbers = ['+4930555555', '+4930555555', '+4930111111', '+4930111111']
+  t.match(
+    leg.commands,
+    numbers.map((to) => ({ type: 'transfer', to, epoch: 2 })),
+  )
+  for (const to of ['+4930222222', 'Mallory', '+4930666666', 'Mail', '+1900', '911']) {
+    const { error } = await call('call.transfer', { to }, sip)
+    t.match(error, { code: 'NOT_AVAILABLE', message: /to: Bob Miller\./ }, to)
+  }
+  leg.answer('transfer', { type: 'refused', details: '603 Decline' })
+  const declined = await call('call.transfer', { to: 'Bob' }, sip)
+  t.match(declined.error, { code: 'NOT_AVAILABLE', message: /603 Decline/ })
+  leg.close()
+  const web = { phoneCallId: await row() }
+  t.match((await call('call.transfer', { to: 'Bob' }, web)).error, { code: 'NOT_AVAILABLE', message: /WebRTC/ })
+})
+
+test('a number that the account may not call is none to pass callers on to, contact or not', async (t) => {
+  const details = 'The number +4930555555 is outside allowedDestinations.'
+  const asked: unknown[] = []
+  const refusalOf: Telephony['refusalOf'] = async (...given) => {
+    asked.push(given)
+    return { reason: 'destination_not_allowed', details, accountId: null, trunkId: null, sipStatus: 403 }
+  }
+  const { bus, accountId, call, row, contact, trunk } = await open(t, { over: { refusalOf } })
+  await trunk()
+  await contact('Bob', { phoneNumber: '+4930555555' })
+  const callId = await row({ transport: 'sip_trunk' })
+  const leg = createScriptedLeg(bus, callId)
+  const { error } = await call('call.transfer', { to: 'Bob' }, { phoneCallId: callId })
+  t.match(error, { code: 'NOT_AVAILABLE', message: /outside allowedDestinations/ })
+  t.same(asked, [[accountId, '+4930555555']])
+  t.same(leg.commands, [])
+  leg.close()
 })
 
 test('hanging up ends the running call, wherever its actor is', async (t) => {
@@ -413,6 +473,7 @@ test('hanging up ends the running call, wherever its actor is', async (t) => {
     wakeDispatcher: wake,
     engines: new Map([['embedded', createScriptedEngine()]] as const),
     askWorkerRequest: async () => ({ kind: 'none' }),
+    refusalOf: async () => null,
   })
   await switchboard.start()
   t.teardown(() => switchboard.close(0))

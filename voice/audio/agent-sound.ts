@@ -1,11 +1,12 @@
 /** Owns the encoding of the agent's voice: frames in the format an engine speaks become payloads of the negotiated codec. */
 import { samplesOf, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
+import { comfortLevel, createNoise } from './comfort-noise.ts'
 import { lawOfEncoding } from './g711.ts'
+import { createG722Encoder } from './g722.ts'
 import type { OpusLibrary } from './opus.ts'
 import { createResampler } from './resample.ts'
 import { recordingRateHz } from './timeline.ts'
-import { silenceByteOf } from './up-line.ts'
 
 /** Where a copy of the sound goes: 16 kHz, with the time it is played from. Valid during the call only. */
 type AgentTap = (samples: Int16Array, at: number) => void
@@ -13,7 +14,7 @@ type AgentTap = (samples: Int16Array, at: number) => void
 export type AgentSound = {
   /** One frame in the format `speaks`, played at `at`. The payload is the caller's own. */
   readonly encode: (frame: Uint8Array, at: number) => Uint8Array
-  /** 20 ms of silence; codecs have a memory, so each one is made anew. */
+  /** 20 ms in which nothing is said: silence, or soft noise for a peer that wants packets all the time. Codecs have a memory: made anew. */
   readonly silence: () => Uint8Array
   /** Idempotent. */
   readonly close: () => void
@@ -29,21 +30,29 @@ export type AgentSoundDeps = {
 export function createAgentSound({ audio, speaks, opus, tap }: AgentSoundDeps): AgentSound {
   const read = readingOf(speaks)
   const toRecording = tap && createResampler(speaks.rateHz, recordingRateHz)
-  const codec = audio.codec === 'opus' ? opusEncodingOf(opus, speaks) : g711EncodingOf(audio.codec, speaks)
+  const codec = createAgentCodec(audio, speaks, opus)
+  const isUntouched = audio.codec === speaks.encoding
+  const noise = createNoise()
+  // Of noise over a wider band than the codec carries, a part is lost.
+  const comfort = comfortLevel * Math.sqrt(Math.max(1, speaks.rateHz / codec.rateHz))
+  const level = audio.silence === 'continuous' ? comfort : 0
   return {
     encode(frame, at) {
+      if (isUntouched && tap === null) return frame
       const samples = read(frame)
       tap?.(toRecording?.convert(samples) ?? samples, at)
-      return audio.codec === speaks.encoding ? frame : codec.encode(samples)
+      return isUntouched ? frame : codec.encode(samples)
     },
-    silence: codec.silence,
+    silence: () => codec.encode(noise.make(samplesPerFrame(speaks), level)),
     close: codec.close,
   }
 }
 
-type Encoding = {
+type AgentCodec = {
+  /** Of the sound it carries. */
+  readonly rateHz: number
+  /** The payload is the caller's own. */
   readonly encode: (samples: Int16Array) => Uint8Array
-  readonly silence: () => Uint8Array
   readonly close: () => void
 }
 
@@ -57,23 +66,28 @@ function readingOf(format: AudioFormat): (frame: Uint8Array) => Int16Array {
   }
 }
 
-function opusEncodingOf(opus: OpusLibrary, speaks: AudioFormat): Encoding {
-  const encoder = opus.createEncoder({ rateHz: speaks.rateHz })
-  const nothing = new Int16Array(samplesPerFrame(speaks))
-  return { encode: encoder.encode, silence: () => encoder.encode(nothing), close: encoder.close }
+function createAgentCodec({ codec }: NegotiatedAudio, { rateHz }: AudioFormat, opus: OpusLibrary): AgentCodec {
+  switch (codec) {
+    case 'opus':
+      return { rateHz, ...opus.createEncoder({ rateHz }) }
+    case 'pcmu':
+    case 'pcma':
+      return plainCodecOf(rateHz, 8000, lawEncodingOf(codec))
+    case 'g722':
+      return plainCodecOf(rateHz, 16_000, createG722Encoder().encode)
+  }
 }
 
-function g711EncodingOf(codec: 'pcmu' | 'pcma', speaks: AudioFormat): Encoding {
-  const law = lawOfEncoding(codec)
-  const resampler = createResampler(speaks.rateHz, 8000)
-  return {
-    encode(samples) {
-      const converted = resampler?.convert(samples) ?? samples
-      const bytes = new Uint8Array(converted.length)
-      law.encode(converted, bytes)
-      return bytes
-    },
-    silence: () => new Uint8Array(160).fill(silenceByteOf({ encoding: codec, rateHz: 8000 })),
-    close() {},
+function plainCodecOf(fromHz: number, toHz: number, encode: AgentCodec['encode']): AgentCodec {
+  const resampler = createResampler(fromHz, toHz)
+  return { rateHz: toHz, encode: (samples) => encode(resampler?.convert(samples) ?? samples), close() {} }
+}
+
+function lawEncodingOf(encoding: 'pcmu' | 'pcma'): AgentCodec['encode'] {
+  const law = lawOfEncoding(encoding)
+  return (samples) => {
+    const bytes = new Uint8Array(samples.length)
+    law.encode(samples, bytes)
+    return bytes
   }
 }

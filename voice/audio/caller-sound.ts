@@ -1,10 +1,12 @@
 /**
- * Owns the decoding of the caller's voice: released packets become sound in the format an engine hears. Opus is decoded at the rate that
- * is asked for; G.711 goes through untouched when the engine hears the same law. Losses are repaired from the packet after them,
- * else guessed for up to 60 ms, else silent.
+ * Owns the decoding of the caller's voice: released packets become sound in the format an engine hears. G.711 goes through untouched when the
+ * engine hears the same law. Losses are repaired from the packet after them, else guessed for up to 60 ms, else silent.
  */
-import { bytesOf, frameMs, type AudioFormat } from '../../model/frame.ts'
+import { bytesOf, frameMs, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
+import { createCallerCodec, maxPayloadBytes } from './caller-codecs.ts'
+import { createNoise } from './comfort-noise.ts'
+import { createConcealment, rememberedMs } from './concealment.ts'
 import { lawOfEncoding } from './g711.ts'
 import type { OpusLibrary } from './opus.ts'
 import { createResampler } from './resample.ts'
@@ -18,6 +20,8 @@ export type CallerSound = {
   readonly hear: (packet: RtpPacket, at: number) => Uint8Array | null
   /** A packet is lost; `next` is the one right after it. `real` says that the sound is what was sent, not a guess. */
   readonly miss: (next: RtpPacket | null, at: number) => { readonly payload: Uint8Array; readonly real: boolean } | null
+  /** 20 ms of what the caller's line sounds like while nobody speaks; `level` as in comfort-noise.ts. */
+  readonly noise: (level: number) => Uint8Array
   /** Idempotent. */
   readonly close: () => void
 }
@@ -29,25 +33,22 @@ export type CallerSoundDeps = {
   readonly tap: CallerTap | null
 }
 
-/** One codec, as samples at `rateHz`. */
-type Decoding = {
-  readonly rateHz: number
-  readonly decode: (payload: Uint8Array) => Int16Array | null
-  readonly conceal: (samples: number) => Int16Array | null
-  readonly recover: (next: Uint8Array, samples: number) => Int16Array | null
-  readonly close: () => void
+/** A longer guess sounds worse than silence. */
+const maxConcealedMs = 60
+
+export function createCallerSound(deps: CallerSoundDeps): CallerSound {
+  const { audio, hears, tap } = deps
+  const isUntouched = hears.encoding === audio.codec
+  if (isUntouched && tap === null) return createPassedSound(hears.encoding, hears)
+  return createDecodedSound(deps, isUntouched)
 }
 
-/** 60 ms: a longer guess sounds worse than silence. */
-const maxConcealed = 3
-
-export function createCallerSound({ audio, hears, opus, tap }: CallerSoundDeps): CallerSound {
-  const decoding = audio.codec === 'opus' ? opusDecodingOf(opus, hears) : g711DecodingOf(audio.codec)
-  const untouched = hears.encoding === audio.codec
-  const render = renderingOf(decoding.rateHz, hears)
-  const toRecording = tap && createResampler(decoding.rateHz, recordingRateHz)
-  const clockPerSample = audio.clockRateHz / decoding.rateHz
-  let samplesPerPacket = (decoding.rateHz * frameMs) / 1000
+function createDecodedSound({ audio, hears, opus, tap }: CallerSoundDeps, isUntouched: boolean): CallerSound {
+  const codec = createCallerCodec(audio, hears, opus)
+  const render = renderingOf(codec.rateHz, hears)
+  const toRecording = tap && createResampler(codec.rateHz, recordingRateHz)
+  const clockPerSample = audio.clockRateHz / codec.rateHz
+  let samplesPerPacket = (codec.rateHz * frameMs) / 1000
   let nextTimestamp = 0
   let missed = 0
 
@@ -57,18 +58,20 @@ export function createCallerSound({ audio, hears, opus, tap }: CallerSoundDeps):
   }
 
   const missing = (next: RtpPacket | null): Int16Array | null => {
-    if (next?.payloadType === audio.payloadType) return decoding.recover(next.payload, samplesPerPacket)
-    return missed <= maxConcealed ? decoding.conceal(samplesPerPacket) : null
+    if (next?.payloadType === audio.payloadType) return codec.recover(next.payload, samplesPerPacket)
+    return ((missed - 1) * samplesPerPacket * 1000) / codec.rateHz <= maxConcealedMs
+      ? codec.conceal(samplesPerPacket)
+      : null
   }
 
   return {
     hear({ payload, timestamp }, at) {
-      const samples = decoding.decode(payload)
+      const samples = codec.decode(payload)
       if (samples === null) return null
       missed = 0
       samplesPerPacket = samples.length
       copyToTap(samples, timestamp, at)
-      return untouched ? payload : render(samples)
+      return isUntouched ? payload : render(samples)
     },
     miss(next, at) {
       missed++
@@ -80,8 +83,52 @@ export function createCallerSound({ audio, hears, opus, tap }: CallerSoundDeps):
       copyToTap(samples, nextTimestamp, at)
       return { payload: render(samples), real: audio.codec === 'opus' && next !== null }
     },
-    close: decoding.close,
+    noise: noiseOf(hears),
+    close: codec.close,
   }
+}
+
+/** G.711 for an engine of the same law, and nobody records: nothing is decoded unless something is lost. */
+function createPassedSound(encoding: 'pcmu' | 'pcma', hears: AudioFormat): CallerSound {
+  const law = lawOfEncoding(encoding)
+  const perMs = hears.rateHz / 1000
+  const recent = new Uint8Array(rememberedMs * perMs).fill(law.silence)
+  const render = renderingOf(hears.rateHz, hears)
+  let guesses: ((count: number) => Int16Array | null) | null = null
+  let bytesPerPacket = frameMs * perMs
+
+  const guessing = () => {
+    const concealment = createConcealment(hears.rateHz)
+    const samples = new Int16Array(recent.length)
+    law.decode(recent, samples)
+    concealment.heard(samples)
+    return concealment.guess
+  }
+
+  return {
+    hear({ payload }) {
+      if (payload.length === 0 || payload.length > maxPayloadBytes) return null
+      guesses = null
+      bytesPerPacket = payload.length
+      const kept = payload.subarray(Math.max(0, payload.length - recent.length))
+      recent.copyWithin(0, kept.length)
+      recent.set(kept, recent.length - kept.length)
+      return payload
+    },
+    miss() {
+      guesses ??= guessing()
+      const samples = guesses(bytesPerPacket)
+      return samples && { payload: render(samples), real: false }
+    },
+    noise: noiseOf(hears),
+    close() {},
+  }
+}
+
+function noiseOf(hears: AudioFormat): (level: number) => Uint8Array {
+  const noise = createNoise()
+  const render = renderingOf(hears.rateHz, hears)
+  return (level) => render(noise.make(samplesPerFrame(hears), level))
 }
 
 /** Samples at `rateHz` as bytes in the format, in a buffer that is used again. */
@@ -97,39 +144,3 @@ function renderingOf(rateHz: number, format: AudioFormat): (samples: Int16Array)
     return bytes
   }
 }
-
-function opusDecodingOf(opus: OpusLibrary, { rateHz }: AudioFormat): Decoding {
-  const decoder = opus.createDecoder({ rateHz })
-  return {
-    rateHz,
-    decode: decoder.decode,
-    conceal: decoder.conceal,
-    recover: decoder.recover,
-    close: decoder.close,
-  }
-}
-
-/** G.711 has no redundancy: a lost frame is the last one again, fading. */
-function g711DecodingOf(codec: 'pcmu' | 'pcma'): Decoding {
-  const law = lawOfEncoding(codec)
-  let last = new Int16Array(160)
-  const again = (samples: number) => {
-    for (let i = 0; i < last.length; i++) last[i] = last[i]! >> 1
-    return last.length === samples ? last : null
-  }
-  return {
-    rateHz: 8000,
-    decode(payload) {
-      if (payload.length === 0 || payload.length > maxG711Bytes) return null
-      if (last.length !== payload.length) last = new Int16Array(payload.length)
-      law.decode(payload, last)
-      return last
-    },
-    conceal: again,
-    recover: (_, samples) => again(samples),
-    close() {},
-  }
-}
-
-/** 120 ms. */
-const maxG711Bytes = 960

@@ -51,8 +51,8 @@ export function createJitterBuffer({ clockRateHz, soundPayloadType }: JitterBuff
   /** 16-bit sequence number that is released next; null before the first packet. */
   let next: number | null = null
   let lastTimestamp = 0
-  /** What a new stream must go on with: one stray packet never moves us. */
-  let suspect: number | null = null
+  /** Begins a new stream if the next packet goes on with it: one stray packet never moves us. */
+  let suspect: RtpPacket | null = null
 
   const restartAt = (seq: number) => {
     count.late += ring.size()
@@ -71,10 +71,12 @@ export function createJitterBuffer({ clockRateHz, soundPayloadType }: JitterBuff
   }
 
   const pushSuspect = (packet: RtpPacket, now: number) => {
-    const confirmed = packet.sequenceNumber === suspect
-    suspect = confirmed ? null : after(packet.sequenceNumber)
-    if (!confirmed) return void count.late++
-    restartAt(packet.sequenceNumber)
+    const first = suspect !== null && packet.sequenceNumber === after(suspect.sequenceNumber) ? suspect : null
+    suspect = first === null ? packet : null
+    if (first === null) return void count.late++
+    count.late--
+    restartAt(first.sequenceNumber)
+    store(first, now)
     store(packet, now)
   }
 

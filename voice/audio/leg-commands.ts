@@ -1,16 +1,24 @@
 /** Owns how a leg answers its actor: commands are checked, those of an actor that was taken over are refused. Never throws, always answers. */
 import type { BusMessage } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
-import { LegCommand, type LegReply } from '../../model/leg.ts'
+import { LegCommand, type LegEvent, type LegReply } from '../../model/leg.ts'
 import type { StartCommand } from './leg-media.ts'
+import type { LegTelephone } from './leg-telephone.ts'
 
 export type LegActions = {
   readonly isConnected: () => boolean
   /** The media is gone, or about to be. */
   readonly isOver: () => boolean
+  /** As it was told; null: it does not ring, or does not any more. */
+  readonly ringing: () => string | null
+  /** What was told at the end, null when nothing was. */
+  readonly ended: () => LegEvent | null
   readonly start: (command: StartCommand) => void
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
+  readonly telephone: LegTelephone
+  /** Something of the leg threw: it is over. */
+  readonly failed: (error: unknown) => void
   /** Resolves with the recorded milliseconds; never rejects. */
   readonly close: (reason: string) => Promise<number | null>
 }
@@ -19,9 +27,11 @@ export type LegCommands = {
   readonly answer: (message: BusMessage) => void
   /** Frames of this epoch are played: its actor has started the leg and nobody has taken over since. */
   readonly isCurrent: (epoch: number) => boolean
+  readonly isStarted: () => boolean
 }
 
 export function createLegCommands(actions: LegActions): LegCommands {
+  const { telephone } = actions
   /** The newest epoch that was seen: the fence. */
   let fence = -1
   let started: StartCommand | null = null
@@ -34,7 +44,18 @@ export function createLegCommands(actions: LegActions): LegCommands {
     return { type: 'started' }
   }
 
-  const carryOut = (command: LegCommand): LegReply | Promise<LegReply> => {
+  const here = (): LegReply => {
+    const isOver = actions.isOver()
+    const ringing = isOver ? null : actions.ringing()
+    return {
+      type: 'here',
+      connected: actions.isConnected() && !isOver,
+      ended: isOver ? actions.ended() : null,
+      ...(ringing !== null && { ringing }),
+    }
+  }
+
+  const carryOut = async (command: LegCommand): Promise<LegReply> => {
     if (command.epoch < fence) return refusal('another actor has taken over')
     fence = command.epoch
     switch (command.type) {
@@ -44,22 +65,38 @@ export function createLegCommands(actions: LegActions): LegCommands {
         // What was played is counted per actor: one that has not started has played nothing.
         return { type: 'flushed', lastPlayedSeq: started?.epoch === command.epoch ? actions.flush() : -1 }
       case 'close':
-        return actions.close(command.reason).then((recordedMs) => ({ type: 'closed', recordedMs }))
+        return { type: 'closed', recordedMs: await actions.close(command.reason) }
+      case 'answer':
+        return consent(telephone.answer())
+      case 'send_dtmf':
+        return consent(telephone.press(command.digits))
+      case 'transfer':
+        return consent(await telephone.transfer(command.to))
       case 'ping':
-        return { type: 'here', connected: actions.isConnected() && !actions.isOver() }
+        return here()
     }
+  }
+
+  const refused = (error: unknown): LegReply => {
+    actions.failed(error)
+    return refusal('internal error')
   }
 
   return {
     answer(message) {
       const command = LegCommand.safeParse(fromBytes(message.payload)).data
       if (!command) return reply(message, refusal('not a command'))
-      void Promise.resolve(carryOut(command)).then((answer) => reply(message, answer))
+      void carryOut(command)
+        .catch(refused)
+        .then((answer) => reply(message, answer))
     },
     isCurrent: (epoch) => epoch === fence && started?.epoch === epoch,
+    isStarted: () => started !== null,
   }
 }
 
 const refusal = (details: string): LegReply => ({ type: 'refused', details })
+
+const consent = (objection: string | null): LegReply => (objection === null ? { type: 'accepted' } : refusal(objection))
 
 const reply = (message: BusMessage, answer: LegReply): void => message.respond(toBytes(answer))

@@ -4,23 +4,26 @@
  */
 import type { LegEvent } from '../../model/leg.ts'
 
-type Cause = Extract<LegEvent, { readonly type: 'disconnected' }>['cause']
+/** The last word of a leg. */
+export type LegEnd = Extract<LegEvent, { readonly type: 'disconnected' | 'dial_failed' | 'transferred' }>
 
 export type LegEndingDeps = {
   readonly now: () => number
   readonly tell: (event: LegEvent) => void
   /** Closes the media; resolves with the recorded milliseconds and never rejects. */
-  readonly finish: () => Promise<number | null>
+  readonly finish: (reason: string) => Promise<number | null>
   /** Lets go of what is left. */
   readonly release: () => void
 }
 
 export type LegEnding = {
   readonly isOver: () => boolean
+  /** What was told at the end; null before it, and when nothing was because the leg was closed. */
+  readonly told: () => LegEnd | null
   /** The media is gone: tells so, resolves when it is closed. */
-  readonly end: (cause: Cause, details: string) => Promise<void>
+  readonly end: (event: LegEnd) => Promise<void>
   /** Tells nothing: it was asked for. Resolves with the recorded milliseconds. */
-  readonly close: () => Promise<number | null>
+  readonly close: (reason: string) => Promise<number | null>
   readonly tick: () => void
 }
 
@@ -28,30 +31,45 @@ const lingerMs = 30_000
 
 export function createLegEnding({ now, tell, finish, release }: LegEndingDeps): LegEnding {
   let overSince: number | null = null
+  let told: LegEnd | null = null
   let finishing: Promise<number | null> | null = null
   let closing: Promise<number | null> | null = null
 
-  const finished = () => (finishing ??= finish())
-  const closeAll = async () => {
+  const finished = (reason: string) => (finishing ??= finish(reason))
+  const closeAll = async (reason: string) => {
     overSince ??= now()
-    const recordedMs = await finished()
+    const recordedMs = await finished(reason)
     release()
     return recordedMs
   }
-  const close = () => (closing ??= closeAll())
+  const close = (reason: string) => (closing ??= closeAll(reason))
 
   return {
     isOver: () => overSince !== null,
-    async end(cause, details) {
+    told: () => told,
+    async end(event) {
       if (overSince === null) {
         overSince = now()
-        tell({ type: 'disconnected', cause, details })
+        told = event
+        tell(event)
       }
-      await finished()
+      await finished(reasonOf(event))
     },
     close,
     tick() {
-      if (overSince !== null && now() - overSince > lingerMs) void close()
+      if (overSince !== null && now() - overSince > lingerMs) void close('nobody closed the leg')
     },
+  }
+}
+
+/** As the transport is told it, see RtpTransport. */
+function reasonOf(event: LegEnd): string {
+  switch (event.type) {
+    case 'disconnected':
+      return event.cause
+    case 'dial_failed':
+      return event.outcome.status
+    case 'transferred':
+      return event.type
   }
 }

@@ -1,8 +1,10 @@
 /**
  * Owns the sound of one leg: codecs, the lines of both directions and the recording. They are made when it is known what was
- * negotiated, what the actor hears and speaks, and that the caller is there; and made anew when one of these changes.
+ * negotiated, what the actor hears and speaks, and that the caller is there; and made anew when one of these changes. What is queued,
+ * counted, listened to and recorded goes on when only the codec changes.
  */
-import { frameMs, type Frame } from '../../model/frame.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { Frame } from '../../model/frame.ts'
 import type { LegCommand } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
@@ -10,11 +12,12 @@ import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import { createAgentSound } from './agent-sound.ts'
 import { createCallerSound } from './caller-sound.ts'
 import type { JitterBufferStats } from './jitter-buffer.ts'
+import { createListening, type Listening } from './listening.ts'
 import type { OpusLibrary } from './opus.ts'
-import { createPlayout } from './playout.ts'
-import { createReceiving, type Receiving } from './receiving.ts'
+import type { AgentLine } from './outgoing-stream.ts'
+import { createPlayout, type Playout } from './playout.ts'
 import { createRecording, type Recording } from './recording.ts'
-import { createUpLine, frameBytesOf, type UpLine } from './up-line.ts'
+import { frameBytesOf } from './up-line.ts'
 
 export type StartCommand = Extract<LegCommand, { readonly type: 'start' }>
 
@@ -28,6 +31,9 @@ export type LegMedia = {
   readonly push: (frame: Frame) => void
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
+  /** Null: no telephone events were negotiated. False: too many keys wait already. */
+  readonly press: (digits: string) => boolean | null
+  readonly hold: (isHeld: boolean) => void
   readonly tick: (at: number) => void
   readonly stats: () => MediaStats
   /** Frees codecs and completes the recording; resolves with its length in ms, null when there is none. Idempotent. */
@@ -57,29 +63,33 @@ export type LegMediaDeps = {
 
 export function createLegMedia(deps: LegMediaDeps): LegMedia {
   const playout = createPlayout(deps)
-  const lines = createUpLines(deps)
+  const listening = createListening(deps)
   let audio: NegotiatedAudio | null = null
   let session: StartCommand | null = null
-  let receiving: Receiving | null = null
   let recording: Recording | null = null
   let isLive = false
   let finished = false
 
   const open = () => {
-    if (audio === null || session === null || !isLive || finished) return
+    if (audio === null || !isLive || finished) return
+    if (session === null) return playout.use(quietLineOf(audio, deps.opus))
     recording ??= recordingOf(deps, audio, session)
+    const codecs = { audio, opus: deps.opus }
     const { hears, speaks } = session
-    const { opus } = deps
-    const sound = createCallerSound({ audio, hears, opus, tap: recording?.caller ?? null })
-    receiving?.use({ sound, line: lines.open(session) })
-    playout.use({ audio, sound: createAgentSound({ audio, speaks, opus, tap: recording?.agent ?? null }) })
+    listening.use(createCallerSound({ ...codecs, hears, tap: recording?.caller ?? null }), session)
+    playout.use({ audio, sound: createAgentSound({ ...codecs, speaks, tap: recording?.agent ?? null }) })
+  }
+
+  const begin = (agreed: NegotiatedAudio) => {
+    listening.begin(agreed)
+    recording?.restartCaller(agreed.clockRateHz)
   }
 
   return {
     negotiated(agreed) {
-      receiving?.use(null)
+      if (isDeepStrictEqual(audio, agreed)) return
       audio = agreed
-      receiving = createReceiving(agreed, deps.dtmf)
+      begin(agreed)
       open()
     },
     live() {
@@ -91,48 +101,50 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       playout.restart(frameBytesOf(command.speaks))
       open()
     },
-    packet: (packet) => receiving?.packet(packet, deps.now()),
-    push(frame) {
-      if (!playout.push(frame) && playout.dropped() === 1)
-        deps.log.warn('frames of the agent are dropped', { seq: frame.seq })
-    },
+    packet: listening.packet,
+    push: (frame) => pushed(playout, frame, deps.log),
     flush: playout.flush,
+    press: (digits) => (isWithKeys(audio) ? playout.press(digits) : null),
+    hold(isHeld) {
+      playout.hold(isHeld)
+      // Who comes back from hold goes on where nobody knows.
+      if (audio !== null && !isHeld) begin(audio)
+    },
     tick(at) {
-      receiving?.tick(deps.now())
+      listening.tick()
       playout.tick(at)
       recording?.tick(at)
     },
-    stats: () => ({
-      received: receiving?.stats() ?? null,
-      callerFramesDropped: lines.dropped(),
-      agentFramesDropped: playout.dropped(),
-    }),
-    async finish() {
+    stats: () => statsOf(listening, playout),
+    finish: async () => {
       finished = true
-      receiving?.use(null)
+      listening.close()
       playout.use(null)
-      return recording === null ? null : recording.finish(deps.now())
+      return recording?.finish(deps.now()) ?? null
     },
   }
 }
 
-/** The caller's lines of sound, one per actor that listens. Seq begins anew with each of them, the timestamp goes on. */
-function createUpLines({ now, heard }: LegMediaDeps) {
-  let line: UpLine | null = null
-  let heardMs = 0
-  let droppedBefore = 0
-  return {
-    dropped: () => droppedBefore + (line?.dropped() ?? 0),
-    open({ epoch, hears }: StartCommand): UpLine {
-      droppedBefore += line?.dropped() ?? 0
-      line = createUpLine(hears, now(), (payload, seq) => {
-        heard({ epoch, seq, timestamp: heardMs, payload })
-        heardMs += frameMs
-      })
-      return line
-    },
-  }
+function pushed(playout: Playout, frame: Frame, log: Log): void {
+  if (!playout.push(frame) && playout.dropped() === 1) log.warn('frames of the agent are dropped', { seq: frame.seq })
 }
+
+const statsOf = (listening: Listening, playout: Playout): MediaStats => ({
+  received: listening.stats(),
+  callerFramesDropped: listening.dropped(),
+  agentFramesDropped: playout.dropped(),
+})
+
+const isWithKeys = (audio: NegotiatedAudio | null): boolean => (audio?.telephoneEventPayloadType ?? null) !== null
+
+/** Nobody speaks yet: a peer that wants packets all the time gets them from its connection on. */
+function quietLineOf(audio: NegotiatedAudio, opus: OpusLibrary): AgentLine | null {
+  if (audio.silence === 'sparse') return null
+  return { audio, sound: createAgentSound({ audio, speaks: quiet, opus, tap: null }) }
+}
+
+/** For a line on which no actor speaks yet. */
+const quiet = { encoding: 'pcm16', rateHz: 8000 } as const
 
 function recordingOf(
   { recordings, now }: LegMediaDeps,

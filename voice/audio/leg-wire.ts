@@ -1,44 +1,52 @@
 /**
- * Owns a leg's side of its transport: whether the caller is connected, and the suspicion that a caller is gone, because a browser that
- * vanishes sends no word of it.
+ * Owns a leg's side of its transport: whether the caller is connected, and the suspicion that a caller is gone, because a browser or
+ * telephone that vanishes sends no word of it.
  */
-import type { NegotiatedAudio, RtpPacket, RtpTransport, RtpTransportHandlers } from '../../model/rtp-transport.ts'
+import type { LegHandlers, NegotiatedAudio, RtpPacket, RtpTransport } from '../../model/rtp-transport.ts'
+
+type WireHandlers = Pick<LegHandlers, 'negotiated' | 'connected' | 'packet' | 'alive' | 'disconnected' | 'held'>
 
 export type LegWire = {
-  readonly handlers: RtpTransportHandlers
+  readonly handlers: WireHandlers
   /** The transport belongs to the wire from here on. */
   readonly attach: (transport: RtpTransport) => void
   readonly isConnected: () => boolean
+  /** Since when, by `now`; null before. */
+  readonly connectedAt: () => number | null
   /** Dropped while there is no transport. */
   readonly send: (packet: RtpPacket) => void
   /** Why the media is taken for lost, null while it is not. */
   readonly lost: () => string | null
   readonly transport: () => RtpTransport | null
   /** Idempotent. A transport that is attached later is closed at once. */
-  readonly close: () => Promise<void>
+  readonly close: (reason: string) => Promise<void>
 }
 
 export type LegWireDeps = {
   readonly now: () => number
+  /** Ms. A call that waits for its leg gives up sooner; this ends the leg that nobody waits for any more. */
+  readonly connectWithin: number
   readonly negotiated: (audio: NegotiatedAudio) => void
   /** At most once. */
   readonly connected: (providerStatus: string) => void
   readonly packet: (packet: RtpPacket) => void
-  readonly disconnected: RtpTransportHandlers['disconnected']
+  readonly held: (isHeld: boolean) => void
+  readonly disconnected: LegHandlers['disconnected']
 }
 
-/** A call that waits for its leg gives up sooner; this ends the leg that nobody waits for any more. */
-const connectedWithin = 60_000
 const firstPacketWithin = 30_000
 const nextPacketWithin = 15_000
 
 export function createLegWire(deps: LegWireDeps): LegWire {
-  const { now } = deps
+  const { now, connectWithin } = deps
   const createdAt = now()
   let transport: RtpTransport | null = null
   let connectedAt: number | null = null
-  let packetAt: number | null = null
-  let closed = false
+  let hasSent = false
+  let isHeld = false
+  /** Since when the caller owes us a packet. */
+  let waitsSince = createdAt
+  let closeReason: string | null = null
 
   return {
     handlers: {
@@ -46,29 +54,41 @@ export function createLegWire(deps: LegWireDeps): LegWire {
       connected(providerStatus) {
         if (connectedAt !== null) return
         connectedAt = now()
+        waitsSince = connectedAt
         deps.connected(providerStatus)
       },
       packet(packet) {
-        packetAt = now()
-        deps.packet(packet)
+        hasSent = true
+        waitsSince = now()
+        // What comes on hold is the music of somebody's exchange and not the caller.
+        if (!isHeld) deps.packet(packet)
+      },
+      alive() {
+        waitsSince = now()
+      },
+      held(holds) {
+        isHeld = holds
+        waitsSince = now()
+        deps.held(holds)
       },
       disconnected: deps.disconnected,
     },
     attach(attached) {
       transport = attached
-      if (closed) void attached.close()
+      if (closeReason !== null) void attached.close(closeReason)
     },
     isConnected: () => connectedAt !== null,
+    connectedAt: () => connectedAt,
     send: (packet) => transport?.send(packet),
     lost() {
-      if (connectedAt === null) return now() - createdAt > connectedWithin ? 'never connected' : null
-      if (packetAt === null) return now() - connectedAt > firstPacketWithin ? 'no packet came' : null
-      return now() - packetAt > nextPacketWithin ? 'packets stopped coming' : null
+      if (connectedAt === null) return now() - createdAt > connectWithin ? 'never connected' : null
+      if (isHeld || now() - waitsSince <= (hasSent ? nextPacketWithin : firstPacketWithin)) return null
+      return hasSent ? 'packets stopped coming' : 'no packet came'
     },
     transport: () => transport,
-    async close() {
-      closed = true
-      await transport?.close()
+    async close(reason) {
+      closeReason ??= reason
+      await transport?.close(closeReason)
     },
   }
 }

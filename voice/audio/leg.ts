@@ -9,10 +9,11 @@ import type { CallId } from '../../model/ids.ts'
 import type { LegEvent } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
-import type { RtpTransport, RtpTransportHandlers, TransportStats } from '../../model/rtp-transport.ts'
+import type { LegHandlers, LegSignaling, RtpTransport, TransportStats } from '../../model/rtp-transport.ts'
 import { createLegCommands } from './leg-commands.ts'
 import { createLegEnding, type LegEnding } from './leg-ending.ts'
 import { createLegMedia, type LegMedia, type MediaStats } from './leg-media.ts'
+import { createLegTelephone } from './leg-telephone.ts'
 import { createLegWire, type LegWire } from './leg-wire.ts'
 import type { OpusLibrary } from './opus.ts'
 import type { Ticker } from './ticker.ts'
@@ -26,13 +27,17 @@ export type LegDeps = {
   readonly log: Log
   /** The ticker's own time: milliseconds that never jump. */
   readonly now: () => number
+  /** Null where there is none: a browser. */
+  readonly signaling: LegSignaling | null
+  /** Ms from the leg's beginning to its connection; a telephone may ring for long. */
+  readonly connectWithin: number
   /** Told once, when nothing of the leg is left. */
   readonly onClosed: () => void
 }
 
 export type Leg = {
   /** What the transport under the leg calls. */
-  readonly handlers: RtpTransportHandlers
+  readonly handlers: LegHandlers
   /** Gives the leg its transport; it belongs to the leg from here on. */
   readonly attach: (transport: RtpTransport) => void
   /** A key press that came another way than by RTP. */
@@ -40,13 +45,16 @@ export type Leg = {
   /** The caller hung up by another way than the media's: resolves when the media end is closed and the recording complete. */
   readonly hangUp: (details: string) => Promise<void>
   readonly stats: () => LegStats
-  /** Idempotent; tells no event. */
-  readonly close: () => Promise<void>
+  /** Idempotent; tells no event. `reason` as in RtpTransport. */
+  readonly close: (reason?: string) => Promise<void>
 }
 
 type LegStats = MediaStats & {
   readonly transport: TransportStats | null
 }
+
+/** Ms from the connection to an actor that talks. It may still ask its worker request, which takes 30 s at most. */
+const startWithin = 60_000
 
 export function createLeg(deps: LegDeps): Leg {
   const { bus, log, now } = deps
@@ -54,13 +62,16 @@ export function createLeg(deps: LegDeps): Leg {
 
   const tell = (event: LegEvent) => bus.publish(subjects.legEvent, toBytes(event))
   const tellDtmf = (digit: string) => tell({ type: 'dtmf', digit })
+  const failed = (error: unknown) => {
+    log.error('leg failed', { error })
+    void ending.end({ type: 'disconnected', cause: 'failed', details: 'internal error' })
+  }
   /** A bug in one call's sound ends that call and no other. */
   const guarded = (action: () => void) => {
     try {
       if (!ending.isOver()) action()
     } catch (error) {
-      log.error('leg failed', { error })
-      void ending.end('failed', 'internal error')
+      failed(error)
     }
   }
   const media = createLegMedia({
@@ -76,25 +87,29 @@ export function createLeg(deps: LegDeps): Leg {
   }
   const wire = createLegWire({
     now,
+    connectWithin: deps.connectWithin,
     negotiated: (audio) => guarded(() => media.negotiated(audio)),
     connected: (providerStatus) => guarded(() => connected(providerStatus)),
     packet: (packet) => guarded(() => media.packet(packet)),
-    disconnected: (cause, details) => void ending.end(cause, details),
+    held: (isHeld) => guarded(() => media.hold(isHeld)),
+    disconnected: (cause, details) => void ending.end({ type: 'disconnected', cause, details }),
   })
   const release = () => {
     for (const leave of leaving) leave()
     deps.onClosed()
   }
-  const ending = createLegEnding({ now, tell, finish: () => finished(media, wire, log), release })
-  const leaving = joined(deps, { media, wire, ending, guarded })
+  const finish = (reason: string) => finished(media, wire, { reason, log })
+  const ending = createLegEnding({ now, tell, finish, release })
+  const telephone = telephoneEvents({ tell, wire, ending, guarded })
+  const leaving = joined(deps, { media, wire, ending, guarded, failed, ringing: telephone.ringing })
 
   return {
-    handlers: wire.handlers,
+    handlers: { ...wire.handlers, ...telephone.handlers },
     attach: wire.attach,
     dtmf: (digit) => guarded(() => tellDtmf(digit)),
-    hangUp: (details) => ending.end('hung_up', details),
+    hangUp: (details) => ending.end({ type: 'disconnected', cause: 'hung_up', details }),
     stats: () => ({ ...media.stats(), transport: wire.transport()?.stats() ?? null }),
-    close: async () => void (await ending.close()),
+    close: async (reason = 'closed') => void (await ending.close(reason)),
   }
 }
 
@@ -103,16 +118,47 @@ type Parts = {
   readonly wire: LegWire
   readonly ending: LegEnding
   readonly guarded: (action: () => void) => void
+  readonly failed: (error: unknown) => void
+  readonly ringing: () => string | null
+}
+
+/** What a telephone line tells beyond its media. */
+function telephoneEvents({
+  tell,
+  wire,
+  ending,
+  guarded,
+}: Pick<Parts, 'wire' | 'ending' | 'guarded'> & { readonly tell: (event: LegEvent) => void }) {
+  let rings: string | null = null
+  const handlers = {
+    ringing: (providerStatus) =>
+      guarded(() => {
+        // 180 and 183 may come several times and in any order.
+        if (rings === null && !wire.isConnected()) tell({ type: 'ringing', providerStatus })
+        rings ??= providerStatus
+      }),
+    dialFailed: (outcome, providerStatus) => void ending.end({ type: 'dial_failed', outcome, providerStatus }),
+    transferred: (providerStatus) => void ending.end({ type: 'transferred', providerStatus }),
+    transferFailed: (providerStatus) => guarded(() => tell({ type: 'transfer_failed', providerStatus })),
+  } satisfies Partial<LegHandlers>
+  return { handlers, ringing: () => (wire.isConnected() ? null : rings) }
 }
 
 /** Puts the parts on the bus and on the beat; the results take them off. */
-function joined({ bus, ticker, callId }: LegDeps, { media, wire, ending, guarded }: Parts): (() => void)[] {
-  const subjects = subjectsOf(callId)
+function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }: Parts): (() => void)[] {
+  const { bus, ticker } = deps
+  const subjects = subjectsOf(deps.callId)
+  const { isConnected } = wire
+  const { isOver } = ending
   const commands = createLegCommands({
-    isConnected: wire.isConnected,
-    isOver: ending.isOver,
+    isConnected,
+    isOver,
+    ringing,
+    ended: ending.told,
     start: (command) => guarded(() => media.start(command)),
     flush: media.flush,
+    telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
+    failed,
     close: ending.close,
   })
   const play = (bytes: Uint8Array) => {
@@ -121,9 +167,11 @@ function joined({ bus, ticker, callId }: LegDeps, { media, wire, ending, guarded
   }
   const tick = (at: number) => {
     media.tick(at)
-    const lost = wire.lost()
-    if (lost !== null) void ending.end('media_lost', lost)
+    const details = wire.lost()
+    if (details !== null) void ending.end({ type: 'disconnected', cause: 'media_lost', details })
+    if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })
   }
+  const isLeftAlone = () => !commands.isStarted() && deps.now() - (wire.connectedAt() ?? deps.now()) > startWithin
   const subscriptions = [
     bus.subscribe(subjects.legCommand, commands.answer),
     bus.subscribe(subjects.down, ({ payload }) => guarded(() => play(payload))),
@@ -135,9 +183,11 @@ function joined({ bus, ticker, callId }: LegDeps, { media, wire, ending, guarded
   return [leave, ...subscriptions.map((subscription) => () => subscription.close())]
 }
 
+type Finish = { readonly reason: string; readonly log: Log }
+
 /** A recording that could not be completed is lost, the call is not. */
-async function finished(media: LegMedia, wire: LegWire, log: Log): Promise<number | null> {
-  const [recorded] = await Promise.allSettled([media.finish(), wire.close()])
+async function finished(media: LegMedia, wire: LegWire, { reason, log }: Finish): Promise<number | null> {
+  const [recorded] = await Promise.allSettled([media.finish(), wire.close(reason)])
   if (recorded.status === 'fulfilled') return recorded.value
   log.error('recording was not completed', { error: recorded.reason })
   return null

@@ -16,6 +16,8 @@ export type Recording = {
   readonly agent: (samples: Int16Array, at: number) => void
   /** The caller's sound with its RTP timestamp, which arrived at `at`. */
   readonly caller: (samples: Int16Array, timestamp: number, at: number) => void
+  /** The caller's next sound belongs to another stream, of this clock. */
+  readonly restartCaller: (clockRateHz: number) => void
   readonly tick: (at: number) => void
   /** Writes what is left; resolves with the recorded milliseconds when all is on disk. Idempotent. */
   readonly finish: (at: number) => Promise<number>
@@ -40,7 +42,7 @@ const maxPiece = recordingRateHz
 export function createRecording({ writer, mode, startedAt, clockRateHz }: RecordingDeps): Recording {
   const shape = { rateHz: recordingRateHz, channels: mode === 'split' ? 2 : 1 } as const
   const timeline = createTimeline(mode)
-  const placement = createCallerPlacement(clockRateHz)
+  let placement = createCallerPlacement(clockRateHz)
   let headerAt = startedAt
   let finished: Promise<number> | null = null
 
@@ -69,6 +71,7 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
       const position = placement.place(timestamp, samples.length, positionOf(at), timeline.edge())
       if (position !== null) timeline.place('caller', position, samples)
     },
+    restartCaller: (clock) => void (placement = createCallerPlacement(clock)),
     tick(at) {
       if (finished !== null || positionOf(at - lagMs) - timeline.edge() < pieceMs * samplesPerMs) return
       writeUntil(positionOf(at - lagMs))

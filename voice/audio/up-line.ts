@@ -1,7 +1,7 @@
 /**
  * Owns the caller's line of sound: cuts what was decoded into frames of 20 ms and keeps the line up with real time. Sound is passed on
- * at once and never held back; only when the line falls behind (a stalled caller) is it filled with silence, so that whoever listens
- * hears continuous sound and a pause is a pause.
+ * at once and never held back; only when the line falls behind (a stalled caller) is it filled with silence, or with the noise of the line, so that whoever
+ * listens hears continuous sound and a pause is a pause.
  */
 import { frameMs, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
 import { lawOfEncoding } from './g711.ts'
@@ -14,7 +14,10 @@ export type UpLine = {
   readonly sound: (payload: Uint8Array, now: number) => void
   /** What stands for a lost packet: used only as far as the line is behind. */
   readonly filler: (payload: Uint8Array, now: number) => void
-  readonly tick: (now: number) => void
+  /** `noise` is what silence sounds like: one frame at each call, valid until the next. */
+  readonly tick: (now: number, noise?: () => Uint8Array) => void
+  /** The caller says that nothing comes for a while: no stall, so what follows need not be waited for. */
+  readonly rest: () => void
   /** Frames left out because a burst was more than a second ahead of time. */
   readonly dropped: () => number
 }
@@ -77,11 +80,12 @@ export function createUpLine(format: AudioFormat, startedAt: number, sink: UpSin
     filler(payload, now) {
       if (aheadMs(now) < 0) append(payload)
     },
-    tick(now) {
+    rest: () => void (soundAt = -Infinity),
+    tick(now, noise) {
       if (now - soundAt < stallMs) return followDrift(now)
       const behind = -aheadMs(now)
       if (behind > maxFillMs) origin += behind - maxFillMs
-      while (aheadMs(now) < 0) emit(silence)
+      while (aheadMs(now) < 0) emit(noise?.() ?? silence)
     },
     dropped: () => dropped,
   }

@@ -37,8 +37,8 @@ type Deps = {
 /** The recogniser gets 60 ms at a time. */
 const pieceFrames = 3
 /** What scores lower is something else, and so is what has a worse part than `worstPart`. Found by trying with four voices. */
-const worstScore = -38
-const worstPart = -52
+const worstScore = -43
+const worstPart = -58
 const bestScore = -12
 const leastConfidence = 0.3
 /** Fewer phones than this are a noise that looked like speech. */
@@ -80,12 +80,14 @@ export function createCallerSpeech({ hearing, understanding, gain, onText }: Dep
   }
 }
 
-function understood(heard: HeardWords | null, { understand }: Understanding<Meaning>): Understood {
+function understood(heard: HeardWords | null, { understand, spotted }: Understanding<Meaning>): Understood {
   const words = heard?.words ?? []
   const score = heard?.score ?? Number.NEGATIVE_INFINITY
   const fits = score >= worstScore && (heard?.worst ?? 0) >= worstPart
   const fitting = fits ? understand(words) : null
   if (fitting !== null) return { ...fitting, confidence: confidenceOf(score), isNoise: false }
+  const text = spotted(words)
+  if (text !== null) return { text, meaning: null, confidence: leastConfidence, isNoise: false }
   const isNoise = words.length === 0 || (words.every(isPhone) && words.length < speechPhones)
   return { text: '', meaning: null, confidence: 0, isNoise }
 }

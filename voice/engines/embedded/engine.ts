@@ -10,6 +10,7 @@ import { contextOf, type Values } from './fill-in.ts'
 import type { FliteVoice } from './flite.ts'
 import { understandingOf } from './grammar.ts'
 import { createHearing } from './hearing.ts'
+import { machinePhrases, machineTextOf } from './machine-phrases.ts'
 import { phrasesOf } from './phrases.ts'
 import { readPronunciations, type Pronounce } from './pronunciations.ts'
 import { parseScript, type Script } from './script.ts'
@@ -32,6 +33,7 @@ type Deps = {
   readonly threads?: number
 }
 
+const spotting = { phrases: machinePhrases, textOf: machineTextOf }
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const maxErrorsTold = 5
 
@@ -63,8 +65,10 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
         voice: chosenVoice(config, log),
         setting: { script: scriptOf(config, pronounce, tellOnce), values: valuesOf(config) },
         memory: config.memory,
+        announcement: announcementOf(config),
         firstSpeech: config.direction === 'outbound' ? config.worker.firstSpeechTimeout * 1000 : 0,
         understandingOf: (choices) => understandingOf(phrasesOf(choices), pronounce),
+        greetingUnderstanding: () => understandingOf(phrasesOf([]), pronounce, spotting),
         emit,
       })
       // Not before the session is in the caller's hands.
@@ -90,6 +94,12 @@ function chosenVoice({ worker }: EngineConfig, log: Log): FliteVoice {
   if (voice === null && worker.voiceId !== undefined)
     log.warn('the embedded engine has no such voice and takes its own', { voiceId: worker.voiceId })
   return voice ?? defaultVoice
+}
+
+/** decisions.md, Worker configuration: on answer of an inbound call. */
+function announcementOf({ direction, worker }: EngineConfig): string | null {
+  const { inboundStaticMessageEnabled, inboundStaticMessageText } = worker
+  return direction === 'inbound' && inboundStaticMessageEnabled ? (inboundStaticMessageText ?? null) : null
 }
 
 /** Throws with the first errors of a script that is not fit for a call. */

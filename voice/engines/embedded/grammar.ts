@@ -23,6 +23,14 @@ export type Understanding<Meaning> = {
   readonly grammar: Grammar
   /** Null when the words are not one whole phrase of this grammar. The text goes without a hesitation before it. */
   understand(words: readonly string[]): { readonly meaning: Meaning; readonly text: string } | null
+  /** What was caught in passing, in the middle of speech that is not understood; null for nothing, and where nothing is listened for. */
+  spotted(words: readonly string[]): string | null
+}
+
+/** Phrases that are caught in the middle of other speech, and what of it is worth telling. */
+export type Spotting = {
+  readonly phrases: readonly string[]
+  textOf(words: readonly string[], isKnown: (word: string) => boolean): string | null
 }
 
 export const maxPhrases = 400
@@ -51,6 +59,8 @@ const [start, opened, phrased, end, garbage] = [0, 1, 2, 3, 4]
 /** Chosen by trying with three voices: dearer phones let wrong phrases through, cheaper ones swallow right ones. */
 const garbageEntry = 1e-18
 const garbagePhone = 1e-3
+/** From 1e-4 to 1e-16 it hears the same. */
+const spottedPhrase = 1e-10
 const carrier = 0.02
 const logBase = Math.log(1.0001)
 
@@ -67,20 +77,25 @@ export const wordsOf = (text: string): readonly string[] =>
 export function understandingOf<Meaning>(
   phrases: readonly Phrase<Meaning>[],
   pronounce: Pronounce,
+  spotting: Spotting | null = null,
 ): Understanding<Meaning> {
   const meanings = new Map<string, Meaning>()
   for (const phrase of phrases.slice(0, maxPhrases)) {
     const text = wordsOf(phrase.text).join(' ')
     if (text !== '' && !meanings.has(text)) meanings.set(text, phrase.meaning)
   }
-  const grammar = grammarOf([...meanings.keys()], pronounce)
-  return { grammar, understand: (words) => understand(meanings, words) }
+  const grammar = grammarOf([...meanings.keys()], spotting?.phrases ?? [], pronounce)
+  return {
+    grammar,
+    understand: (words) => understand(meanings, words),
+    spotted: (words) => spotting?.textOf(words, (word) => !isPhone(word)) ?? null,
+  }
 }
 
 /** True for a word of the phone loop, which means nothing. */
 export const isPhone = (word: string): boolean => word.startsWith(phonePrefix)
 
-function grammarOf(texts: readonly string[], pronounce: Pronounce): Grammar {
+function grammarOf(texts: readonly string[], spotted: readonly string[], pronounce: Pronounce): Grammar {
   const graph = createGraph()
   const share = 1 / Math.max(1, texts.length)
   for (const text of before) graph.path(start, opened, text, carrier / before.length)
@@ -92,13 +107,15 @@ function grammarOf(texts: readonly string[], pronounce: Pronounce): Grammar {
     graph.word(start, garbage, phonePrefix + phone, garbageEntry * garbagePhone)
     graph.word(garbage, garbage, phonePrefix + phone, garbagePhone)
   }
+  for (const text of spotted) graph.path(garbage, garbage, text, spottedPhrase)
   graph.jump(garbage, end, 1)
-  const spoken = [...before, ...after, ...texts].flatMap((text) => text.split(' '))
+  const spoken = [...before, ...after, ...texts, ...spotted].flatMap((text) => text.split(' '))
   const words = [
     ...[...new Set(spoken)].flatMap((word) => entriesOf(word, pronounce)),
     ...phones.map((phone) => [phonePrefix + phone, phone] as const),
   ]
-  return { key: texts.join('|'), start, end, words, states: graph.states(), transitions: graph.transitions }
+  const key = [...texts, ...spotted.map((text) => `*${text}`)].join('|')
+  return { key, start, end, words, states: graph.states(), transitions: graph.transitions }
 }
 
 function entriesOf(word: string, pronounce: Pronounce): (readonly [string, string])[] {

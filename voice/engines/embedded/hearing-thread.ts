@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { z } from 'zod'
 import { isPhone } from './grammar.ts'
 import type { HearingReply, HearingRequest, HeardWords } from './hearing-messages.ts'
+import { createLostBand, type LostBand } from './lost-band.ts'
 import { createRecogniser, type Decoder, type Segment } from './pocketsphinx.ts'
 
 const Settings = z.object({ heapBytes: z.number(), seats: z.number() })
@@ -10,7 +11,9 @@ const Settings = z.object({ heapBytes: z.number(), seats: z.number() })
 /** Loudness of a least significant bit or so: the recogniser does not like digital silence. */
 const dither = 4
 
-type Seat = { readonly decoder: Decoder; utterance: number | null; gain: number }
+/** Sound becomes what the recogniser hears. */
+type Preparation = { readonly gain: number; readonly band: LostBand; readonly noise: () => number }
+type Seat = { readonly decoder: Decoder; utterance: number | null; preparation: Preparation }
 
 async function main(): Promise<void> {
   const port = parentPort
@@ -18,9 +21,8 @@ async function main(): Promise<void> {
   const settings = Settings.parse(workerData)
   const recogniser = await createRecogniser(settings.heapBytes)
   const seats = Array.from({ length: settings.seats }, (): Seat => {
-    return { decoder: recogniser.createDecoder(), utterance: null, gain: 1 }
+    return { decoder: recogniser.createDecoder(), utterance: null, preparation: preparationOf(1) }
   })
-  const noise = createNoise()
   const reply = (message: HearingReply): void => port.postMessage(message)
 
   const serve = (request: HearingRequest): void => {
@@ -28,14 +30,14 @@ async function main(): Promise<void> {
       const free = seats.find((seat) => seat.utterance === null)
       if (free === undefined) throw new Error('more utterances than seats')
       free.utterance = request.utterance
-      free.gain = request.gain
+      free.preparation = preparationOf(request.gain)
       free.decoder.start(request.grammar)
       return reply({ type: 'begun', utterance: request.utterance })
     }
     const seat = seats.find((candidate) => candidate.utterance === request.utterance)
     if (seat === undefined) return // It was dropped after its end.
     if (request.type === 'sound') {
-      const words = seat.decoder.feed(prepared(request.samples, seat.gain, noise))
+      const words = seat.decoder.feed(prepared(request.samples, seat.preparation))
       return reply({ type: 'partial', utterance: request.utterance, words: words.split(' ').map(plainWord) })
     }
     const segments = seat.decoder.stop()
@@ -72,25 +74,24 @@ const framesOf = (segments: readonly Segment[]): number =>
 /** `the(2)` is the second way to say `the`. */
 const plainWord = (word: string): string => (isPhone(word) ? word : word.replace(/\(\d\)$/, ''))
 
-/**
- * A telephone line ends at 4 kHz, and the model misses what lies above: a faint mirror image of the lower half stands in for it. That halves the
- * misunderstandings of telephone sound and does no harm to better sound, so that nobody has to know which it is.
- */
-const mirrored = 0.2
-
-function prepared(samples: Int16Array, gain: number, noise: () => number): Int16Array {
-  return samples.map((sample, index) => {
-    const fold = index % 2 === 0 ? 1 + mirrored : 1 - mirrored
-    return Math.max(-32768, Math.min(32767, Math.round(sample * gain * fold + noise())))
-  })
+/** At the level that the recogniser likes, with all that a voice has, and never quite silent. */
+function prepared(samples: Int16Array, { band, gain, noise }: Preparation): Int16Array {
+  const sound = band.restore(samples, gain)
+  return Int16Array.from(sound, (sample) => Math.max(-32768, Math.min(32767, Math.round(sample + dither * noise()))))
 }
 
-/** Always the same noise (a linear congruential generator): the same sound gives the same words. */
+/** A new one for every utterance: nothing of the last one is left. */
+function preparationOf(gain: number): Preparation {
+  const noise = createNoise()
+  return { gain, noise, band: createLostBand(noise) }
+}
+
+/** From -1 to 1, always the same (a linear congruential generator): the same sound gives the same words. */
 function createNoise(): () => number {
   let state = 1
   return () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return (state / 2 ** 31 - 1) * dither
+    return state / 2 ** 31 - 1
   }
 }
 

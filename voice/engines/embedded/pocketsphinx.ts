@@ -7,6 +7,7 @@ import { constants } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { compileFunction } from 'node:vm'
+import { claimCepstralMean, type Heap } from './cepstral-mean.ts'
 import type { Grammar } from './grammar.ts'
 import { rewriteTruncations } from './wasm-truncation.ts'
 
@@ -49,6 +50,7 @@ export async function createRecogniser(heapBytes: number): Promise<Recogniser> {
 
 function decoderOf(emscripten: Emscripten, countGrammar: () => void): Decoder {
   const decoder = withVector(new emscripten.Config(), configuration, (config) => new emscripten.Recognizer(config))
+  const mean = claimCepstralMean(emscripten)
   const buffer = new emscripten.AudioBuffer()
   const segmentation = new emscripten.Segmentation()
   const grammars = new Map<string, number>()
@@ -82,10 +84,12 @@ function decoderOf(emscripten: Emscripten, countGrammar: () => void): Decoder {
       if (running) decoder.stop()
       running = false
       succeed('search', decoder.switchSearch(grammars.get(grammar.key) ?? compile(grammar)))
+      mean.reset()
       succeed('start', decoder.start())
       running = true
     },
     feed(samples) {
+      mean.follow()
       buffer.resize(samples.length, 0)
       for (let index = 0; index < samples.length; index++) buffer.set(index, samples[index] ?? 0)
       succeed('sound', decoder.process(buffer))
@@ -109,6 +113,10 @@ const configuration: readonly (readonly [string, string])[] = [
   ['-hmm', '/model'],
   ['-bestpath', 'no'],
   ['-topn', '8'],
+  // Wider than usual: scores are told from those of what else is looked at, and what was not said scores too well when that is little.
+  ['-beam', '1e-52'],
+  ['-wbeam', '1e-32'],
+  ['-pbeam', '1e-52'],
   ['-logfn', '/dev/null'],
 ]
 
@@ -142,7 +150,7 @@ type Binding = {
   getHyp(): string
   getHypseg(segmentation: Vector<{ word: string; start: number; end: number; ascr: number }>): unknown
 }
-type Emscripten = {
+type Emscripten = Heap & {
   ReturnType: { SUCCESS: unknown }
   Config: new () => Vector<readonly [string, string]>
   AudioBuffer: new () => Vector<number>

@@ -7,7 +7,7 @@ import type { Json } from '../../../model/json.ts'
 import type { EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
 import { createAgentMouth, type AgentMouth } from './agent-mouth.ts'
 import { createCallerEar, type CallerEar, type Heard } from './caller-ear.ts'
-import type { Setting } from './dialogue.ts'
+import { initialState, type Setting } from './dialogue.ts'
 import type { FliteVoice } from './flite.ts'
 import type { Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
@@ -23,9 +23,13 @@ export type SessionDeps = {
   readonly voice: FliteVoice
   readonly setting: Setting
   readonly memory: Json
+  /** Said word for word before anything else, and not again by a session that goes on; null: nothing. */
+  readonly announcement: string | null
   /** How long the caller may speak first, ms. */
   readonly firstSpeech: number
   understandingOf(choices: readonly Choice[]): Understanding<Meaning>
+  /** For the first words of who takes an outbound call: whatever they are, the agent begins after them. */
+  greetingUnderstanding(): Understanding<Meaning>
   emit(event: EngineEvent): void
 }
 
@@ -33,6 +37,7 @@ export type SessionDeps = {
 const noInput = 6000
 /** Stands in a transcript for speech that was not understood. */
 const unclear = '[unclear]'
+const silence = new Int16Array(320)
 
 export function createSession(deps: SessionDeps): EngineSession & { begin(): void } {
   let closed = false
@@ -52,27 +57,33 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   const mouth = createAgentMouth({ ...deps, itemPrefix, emit, onFailed })
   const run = createScriptRun({ ...deps, mouth, emit })
   const opening = createOpening(deps.memory === null ? deps.firstSpeech : 0, () => run.dispatch({ type: 'opened' }))
+  const announcement = createAnnouncement({ ...deps, mouth, emit }, () => opening.at(0))
   const patience = createPatience(run)
   const ear = openEar({ deps, emit, mouth, run, opening, patience })
   const over = (): boolean => closed || run.phase() === 'ended'
 
   return {
     begin() {
-      if (!closed) opening.at(0)
+      if (!closed && !announcement.begin()) opening.at(0)
     },
     hear(payload) {
       if (over()) return
-      ear.hear(samplesOf(payload))
+      ear.hear(announcement.isSaid() ? samplesOf(payload) : silence)
       mouth.tick(ear.at())
-      if (ear.busy()) return
+      if (ear.busy() || !announcement.isSaid()) return
       opening.at(ear.at())
       patience.frame()
     },
     interrupt() {
+      if (!announcement.isSaid()) {
+        mouth.interrupted()
+        return announcement.end()
+      }
       if (!over() && mouth.interrupted() && !ear.busy()) run.dispatch({ type: 'interrupted' })
     },
     played(itemId) {
       if (closed || !mouth.played(itemId)) return
+      if (!announcement.isSaid()) return announcement.end()
       // Who speaks over the end of a line goes on with the next one by that.
       if (!ear.busy() || run.choices().length > 0) run.dispatch({ type: 'played' })
     },
@@ -102,7 +113,10 @@ type Parts = {
 function openEar({ deps, emit, mouth, run, opening, patience }: Parts): CallerEar {
   return createCallerEar({
     ...deps,
-    expected: () => ({ step: run.step(), understanding: deps.understandingOf(run.choices()) }),
+    expected: () => ({
+      step: run.step(),
+      understanding: opening.waits() ? deps.greetingUnderstanding() : deps.understandingOf(run.choices()),
+    }),
     onStarted(at) {
       emit({ type: 'user_speech_started', at })
       mouth.fallSilent(at)
@@ -126,6 +140,32 @@ function react(run: ScriptRun, { meaning, isNoise, step }: Heard): void {
 
 function finalTextOf({ text, confidence, from, to }: Heard): EngineEvent {
   return { type: 'user_text', text: text === '' ? unclear : text, isFinal: true, confidence, from, to }
+}
+
+/**
+ * Every word of it is to be heard: nobody is listened to until it has been played, so that neither noise nor speech cuts it off. That it was
+ * said is remembered with its own turn, which is written when it has been heard.
+ */
+function createAnnouncement(
+  deps: Pick<SessionDeps, 'announcement' | 'memory' | 'emit'> & { readonly mouth: AgentMouth },
+  goOn: () => void,
+) {
+  const { announcement: text, mouth } = deps
+  let isSaid = deps.memory !== null || text === null || text.trim() === ''
+  return {
+    isSaid: () => isSaid,
+    /** True when there is something to say. */
+    begin(): boolean {
+      if (isSaid || text === null) return false
+      deps.emit({ type: 'memory', memory: initialState })
+      mouth.say(text, () => {})
+      return true
+    },
+    end(): void {
+      isSaid = true
+      goOn()
+    },
+  }
 }
 
 /** The agent's first line comes when the time of the caller's first words is over, or after them; once. */

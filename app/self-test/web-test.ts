@@ -5,19 +5,17 @@
 import { toId, type AccountId } from '../../model/ids.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { WebCallSession } from '../../model/web-call.ts'
-import { openWebhookReceiver } from '../../actors/webhooks/receiver.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { placeWebCall } from '../../gateway/web-caller.ts'
 import { findCall, type CallRow } from '../../store/calls.ts'
-import { createSubscription, deleteSubscription } from '../../store/subscriptions.ts'
 import { createOpusLibrary } from '../../voice/audio/opus.ts'
 import { createTicker } from '../../voice/audio/ticker.ts'
 import { systemClock } from '../clock.ts'
-import { newId } from '../core.ts'
 import type { Parley } from '../parley.ts'
+import { createHeard, hearEvents, type HeardEvent } from './hear-events.ts'
 import { createSyntheticCaller, type SyntheticCaller } from './synthetic-caller.ts'
 
-export type SelfTestReport = {
+export type WebTestReport = {
   readonly callId: string
   /** From the request for the session to the first packet of the agent that can be heard, ms. */
   readonly firstAudioMs: number | null
@@ -36,25 +34,25 @@ export type SelfTestReport = {
 export type Speak = (text: string) => Promise<Int16Array>
 
 /** What the caller says to what the demo worker asks, in this order. */
-const answers = [
+export const answers = [
   { asked: /book a table/, say: 'yes please' },
   { asked: /like to sit/, say: 'outside' },
   { asked: /drink/, say: 'coffee', interrupts: true },
   { asked: /book it like that/, say: 'yes' },
 ] as const
 
-const callTimeout = 120_000
+export const callTimeout = 120_000
 /** A pause of the agent that ends a sentence of its. */
-const pause = 350
+export const pause = 350
 
-export async function runSelfTest(service: Parley, accountId: AccountId, speak: Speak): Promise<SelfTestReport> {
+export async function runWebTest(service: Parley, accountId: AccountId, speak: Speak): Promise<WebTestReport> {
   await using closing = new AsyncDisposableStack()
-  const webhooks = await receiveWebhooks(service, accountId, closing)
+  const webhooks = await hearEvents(service, accountId, closing)
   const speech = await Promise.all(answers.map((answer) => speak(answer.say)))
   const call = await place(service, closing)
   const bargeInMs = await within(callTimeout, talk(call, speech))
   await within(callTimeout, call.over)
-  await within(callTimeout, webhooks.ended)
+  await within(callTimeout, webhooks.until(isEndOf(call.callId)))
   const row = await callOf(service, accountId, call.callId)
   const notes = Object.keys(row.dimensions ?? {}).length
   const { firstLoudAt } = call.voice.heard()
@@ -85,14 +83,14 @@ type PlacedCall = {
   readonly requestedAt: number
   readonly voice: SyntheticCaller
   /** Resolves when the agent's utterance that fits begins (it is shown) or has been heard (it is final). */
-  said(words: RegExp, isFinal: boolean): Promise<void>
-  readonly over: Promise<void>
+  said(words: RegExp, isFinal: boolean): Promise<unknown>
+  readonly over: Promise<unknown>
 }
 
 async function place(service: Parley, closing: AsyncDisposableStack): Promise<PlacedCall> {
   const requestedAt = performance.now()
   const session = await askForSession(service.url)
-  const messages = createMessages()
+  const messages = createHeard<ServerMessage>()
   const call = await placeWebCall({ ...session, createCaller: () => createWeriftCaller(), onMessage: messages.take })
   closing.defer(() => call.hangUp())
   const ticker = createTicker({ now: () => performance.now(), after: (ms, action) => systemClock.after(ms, action) })
@@ -101,7 +99,7 @@ async function place(service: Parley, closing: AsyncDisposableStack): Promise<Pl
   const now = (): number => performance.now()
   const voice = createSyntheticCaller({ caller: call.caller, audio, opus: createOpusLibrary(), ticker, now })
   closing.defer(() => voice.close())
-  const said = (words: RegExp, isFinal: boolean): Promise<void> =>
+  const said = (words: RegExp, isFinal: boolean): Promise<unknown> =>
     messages.until((message) => isSaid(message, words) && (message.isFinal || !isFinal))
   return { callId: call.callId, requestedAt, voice, said, over: messages.until((message) => message.type === 'bye') }
 }
@@ -137,60 +135,20 @@ type Transcript = Extract<ServerMessage, { type: 'transcript' }>
 const isSaid = (message: ServerMessage, words: RegExp): message is Transcript =>
   message.type === 'transcript' && message.role === 'agent' && words.test(message.text)
 
-/** Everything the signaling socket said so far, and waits for what it has not said yet. */
-function createMessages() {
-  const kept: ServerMessage[] = []
-  const waiting = new Set<() => void>()
-  return {
-    take(message: ServerMessage): void {
-      kept.push(message)
-      for (const look of waiting) look()
-    },
-    until: (fits: (message: ServerMessage) => boolean) =>
-      new Promise<void>((resolve) => {
-        const look = (): void => {
-          if (!kept.some(fits)) return
-          waiting.delete(look)
-          resolve()
-        }
-        waiting.add(look)
-        look()
-      }),
-  }
-}
+/** The end of a call, as its account is told. */
+export const isEndOf =
+  (callId: string) =>
+  ({ type, data }: HeardEvent): boolean =>
+    type === 'call.ended' && data['callId'] === callId
 
-/** A receiver of every event of the account; its subscription is gone with the self-test. */
-async function receiveWebhooks(service: Parley, accountId: AccountId, closing: AsyncDisposableStack) {
-  const ended = Promise.withResolvers<void>()
-  let secret: string | null = null
-  const receiver = await openWebhookReceiver({
-    secretOf: () => secret,
-    answer: (delivery, response) => {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
-      if (delivery.type === 'call.ended') ended.resolve()
-    },
-  })
-  closing.defer(() => receiver.close())
-  const request = { eventType: '*', url: `${receiver.url}/self-test` } as const
-  const subscription = await createSubscription(service.sql, service.box, {
-    accountId,
-    request,
-    newId,
-    now: Date.now(),
-  })
-  closing.defer(async () => void (await deleteSubscription(service.sql, accountId, toId(subscription.id) ?? newId())))
-  secret = subscription.signingSecret
-  return { counts: () => receiver.counts(), ended: ended.promise }
-}
-
-async function callOf(service: Parley, accountId: AccountId, callId: string): Promise<CallRow> {
+export async function callOf(service: Parley, accountId: AccountId, callId: string): Promise<CallRow> {
   const id = toId<'call'>(callId)
   const row = id && (await findCall(service.sql, accountId, id))
   if (!row) throw new Error('the call of the self-test has no row')
   return row
 }
 
-function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
+export function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
   const late = Promise.withResolvers<never>()
   const cancel = systemClock.after(ms, () => late.reject(new Error(`the call did not end within ${ms / 1000} s`)))
   return Promise.race([work, late.promise]).finally(cancel)

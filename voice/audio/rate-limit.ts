@@ -3,7 +3,7 @@
 /** `now` in milliseconds that never jump. True takes one. */
 export function createRateLimit(perSecond: number): (now: number) => boolean {
   let tokens = perSecond
-  let countedAt = 0
+  let countedAt = Number.NEGATIVE_INFINITY
   return (now) => {
     tokens = Math.min(perSecond, tokens + (Math.max(0, now - countedAt) * perSecond) / 1000)
     countedAt = now

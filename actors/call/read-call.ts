@@ -1,0 +1,45 @@
+/** Owns reading of what a running call needs, for those who carry out its effects. */
+import type { Clock } from '../../model/clock.ts'
+import type { CallId } from '../../model/ids.ts'
+import type { CallFactsRow } from '../../store/call-rows.ts'
+import { findCallFacts } from '../../store/call-steps.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
+import { findCallScript, findPinnedScript } from '../../store/documents.ts'
+import type { Sql } from '../../store/sql.ts'
+
+const readRetryDelays = [20, 100, 500, 2_000]
+
+/** A connection that was lost fails a query or two; the caller on the line can wait that long. */
+async function patiently<Value>(clock: Clock, read: () => Promise<Value>): Promise<Value> {
+  for (const delay of readRetryDelays) {
+    try {
+      return await read()
+    } catch (error) {
+      if (!databaseUnreachable(error)) throw error
+      await new Promise<void>((resolve) => void clock.after(delay, resolve))
+    }
+  }
+  return read()
+}
+
+type Deps = { readonly sql: Sql; readonly clock: Clock }
+
+/** Throws for a call that is not there: it is running. */
+export function readCall({ sql, clock }: Deps, callId: CallId): Promise<CallFactsRow> {
+  return patiently(clock, async (): Promise<CallFactsRow> => {
+    const call = await findCallFacts(sql, callId)
+    if (!call) throw new Error('a running call has no row')
+    return call
+  })
+}
+
+/** The pinned scripts, as long as one of them is left; else those of the worker. Null: it has none. */
+export function readScript(
+  { sql, clock }: Deps,
+  { accountId, workerId, direction, scriptIds }: CallFactsRow,
+): Promise<string | null> {
+  return patiently(clock, async () => {
+    const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
+    return pinned ?? findCallScript(sql, accountId, workerId, direction)
+  })
+}

@@ -1,0 +1,28 @@
+/** Owns the watch for answering machines on one call: the caller's frames in whatever format the engine hears, into the judge. */
+import { samplesOf, type AudioFormat } from '../../../model/frame.ts'
+import { createBeepDetector } from '../../../voice/audio/beep-detector.ts'
+import { lawOfEncoding } from '../../../voice/audio/g711.ts'
+import { createVoicemailJudge, type VoicemailJudge } from './judge.ts'
+
+export type VoicemailWatch = Pick<VoicemailJudge, 'read' | 'agentSpoke'> & {
+  /** 20 ms in the format; valid during the call only. */
+  hear(payload: Uint8Array): ReturnType<VoicemailJudge['hear']>
+}
+
+/** `answeredFor`: ms since the answer. */
+export function createVoicemailWatch(format: AudioFormat, answeredFor: number): VoicemailWatch {
+  const judge = createVoicemailJudge({ beeps: createBeepDetector(format.rateHz), answeredFor })
+  const toSamples = samplesReaderOf(format)
+  return { ...judge, hear: (payload) => judge.hear(toSamples(payload)) }
+}
+
+function samplesReaderOf({ encoding }: AudioFormat): (payload: Uint8Array) => Int16Array {
+  if (encoding === 'pcm16') return samplesOf
+  const law = lawOfEncoding(encoding)
+  let samples = new Int16Array(0)
+  return (payload) => {
+    if (samples.length !== payload.length) samples = new Int16Array(payload.length)
+    law.decode(payload, samples)
+    return samples
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Owns the guard against toll fraud: where an account may call, and how long its outbound calls may talk in a day. Asked when a call is placed,
+ * when it is dialed, and before a caller is passed on.
+ */
+import type { Clock } from '../../model/clock.ts'
+import { destinationRefusalOf } from '../../model/destination.ts'
+import type { AccountId } from '../../model/ids.ts'
+import { Problem } from '../../model/problem.ts'
+import type { RefusedArrival } from '../../model/telephony.ts'
+import { findAccount } from '../../store/accounts.ts'
+import type { Sql, Transaction } from '../../store/sql.ts'
+import { talkedSince } from '../../store/telephony.ts'
+
+const day = 24 * 3_600_000
+const minute = 60_000
+/** The sum of a day reads every call of it: one answer serves all calls of a few seconds. */
+const sumLifetime = 5_000
+const maxSums = 1_000
+
+/** Throws Problem VALIDATION_FAILED with `path`, where the number stands in the request. A call without a number fails when it is dialed. */
+export async function requireDestination(
+  tx: Transaction,
+  accountId: AccountId,
+  { toNumber, path }: { readonly toNumber: string | null; readonly path: string },
+): Promise<void> {
+  if (toNumber === null) return
+  const { allowedDestinations } = (await findAccount(tx, accountId))?.config ?? {}
+  const message = destinationRefusalOf(allowedDestinations, toNumber)
+  if (message !== null)
+    throw new Problem('VALIDATION_FAILED', 'The account may not call this number; see issues.', [{ path, message }])
+}
+
+export type DestinationPolicy = (accountId: AccountId, toNumber: string) => Promise<RefusedArrival | null>
+
+export function createDestinationPolicy({
+  sql,
+  clock,
+}: {
+  readonly sql: Sql
+  readonly clock: Clock
+}): DestinationPolicy {
+  const sums = new Map<AccountId, { readonly until: number; readonly ms: Promise<number> }>()
+
+  /** Ms talked since midnight, UTC. */
+  const talkedToday = (accountId: AccountId): Promise<number> => {
+    const now = clock.now()
+    const known = sums.get(accountId)
+    if (known && known.until > now) return known.ms
+    const ms = talkedSince(sql, accountId, now - (now % day), now)
+    sums.delete(accountId)
+    for (const oldest of sums.size >= maxSums ? [...sums.keys()].slice(0, 1) : []) sums.delete(oldest)
+    sums.set(accountId, { until: now + sumLifetime, ms })
+    ms.catch(() => sums.delete(accountId))
+    return ms
+  }
+
+  return async (accountId, toNumber) => {
+    const { allowedDestinations, dailyMinutes } = (await findAccount(sql, accountId))?.config ?? {}
+    const refused = { sipStatus: 403, accountId, trunkId: null }
+    const message = destinationRefusalOf(allowedDestinations, toNumber)
+    if (message !== null)
+      return { ...refused, reason: 'destination_not_allowed', details: `The number ${toNumber} ${message}.` }
+    if (dailyMinutes === undefined || (await talkedToday(accountId)) < dailyMinutes * minute) return null
+    const details = `Outbound calls of the account have talked their ${dailyMinutes} minutes of today (dailyMinutes); the day begins at 00:00 UTC.`
+    return { ...refused, reason: 'daily_minutes_used_up', details }
+  }
+}

@@ -1,0 +1,96 @@
+/** Owns the telephone edge's port to the rest: routing, places, ways out, the guard against fraud, and who looks after a trunk. */
+import type { Clock } from '../../model/clock.ts'
+import type { AccountId, CallId, NewId, NodeId, WorkerId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import type { RefusedArrival, Telephony, TrunkAccess } from '../../model/telephony.ts'
+import type { SecretBox } from '../../store/secret-box.ts'
+import type { Sql } from '../../store/sql.ts'
+import { listOutboundTrunks, noteCarrier, takeDial } from '../../store/telephony.ts'
+import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trunk-states.ts'
+import type { Switchboard } from '../switchboard.ts'
+import type { DestinationPolicy } from './destination-policy.ts'
+import { findRoute } from './find-route.ts'
+import { receiveCall } from './receive-call.ts'
+import { createRefusalLog } from './refusal-log.ts'
+import { accessOfAll } from './trunk-access.ts'
+
+export type TelephonyDeps = {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly log: Log
+  readonly box: SecretBox
+  readonly newId: NewId
+  readonly nodeId: NodeId
+  readonly switchboard: Pick<Switchboard, 'deliver'>
+  readonly refusalOf: DestinationPolicy
+  readonly wakeDeliveries: () => void
+}
+
+export type TelephonySide = Telephony & {
+  /** What was refused until now has been written down. */
+  written(): Promise<void>
+  /** Gives the trunks of this node away. Idempotent. */
+  close(): Promise<void>
+}
+
+const turnLength = 60_000
+/** Whoever asks in the last moment of a turn must not be late: his clock and the way to the database count. */
+const turnMargin = 5_000
+/** Of one node; what is more is for other nodes. */
+const maxKept = 1_000
+
+export function createTelephony(deps: TelephonyDeps): TelephonySide {
+  const { sql, clock, log, nodeId } = deps
+  const refusals = createRefusalLog(deps)
+  let closing: Promise<void> | null = null
+  let taking: Promise<unknown> = Promise.resolve()
+
+  async function end(): Promise<void> {
+    await refusals.close()
+    // What is being taken now would stay taken.
+    await taking.catch(() => null) // Whoever asked was told.
+    await endTrunkTurns(sql, nodeId).catch((error: unknown) => log.error('trunks could not be given away', { error }))
+  }
+
+  return {
+    route: (arrival) => findRoute(deps, arrival),
+    receive: (call) => receiveCall(deps, call),
+    begin: (callId) => deps.switchboard.deliver(callId, { type: 'client_connected' }),
+    waysOut: (accountId, workerId, callId) => findWaysOut(deps, { accountId, workerId, callId }),
+    refusalOf: deps.refusalOf,
+    mayDial: (callId, epoch) => takeDial(sql, { callId, epoch, now: clock.now() }),
+    carriedBy: (callId, trunkId) => noteCarrier(sql, callId, trunkId),
+    refused: (refusal) => refusals.note(refusal),
+    async keep() {
+      // Before the question: the turn ends by the clock of the database, which starts it later.
+      const until = clock.now() + turnLength - turnMargin
+      if (closing) return { trunks: [], until }
+      const taken = takeTrunkTurns(sql, { nodeId, length: turnLength, atMost: maxKept })
+      taking = taken
+      const trunks = await taken
+      if (trunks.length === maxKept) log.warn('this node looks after as many trunks as it may', { trunks: maxKept })
+      return { trunks: accessOfAll(deps, trunks), until }
+    },
+    report: (trunkId, state) => writeTrunkState(sql, { nodeId, trunkId, state, now: clock.now() }),
+    written: () => refusals.written(),
+    close: () => (closing ??= end()),
+  }
+}
+
+type Dialed = { readonly accountId: AccountId; readonly workerId: WorkerId; readonly callId: CallId }
+
+async function findWaysOut(deps: TelephonyDeps, call: Dialed): Promise<readonly TrunkAccess[] | RefusedArrival> {
+  const trunks = await listOutboundTrunks(deps.sql, { ...call, now: deps.clock.now() })
+  const refused = { accountId: call.accountId, trunkId: null }
+  if (trunks.length === 0) {
+    const details =
+      'No active trunk of the worker dials out with a gateway; see workerIds, direction and gateways of the trunks.'
+    return { ...refused, reason: 'no_trunk', details, sipStatus: 404 }
+  }
+  // The chosen one counted this call when it got its turn.
+  const free = trunks.filter((trunk) => trunk.chosen || trunk.free)
+  if (free.length > 0) return accessOfAll(deps, free)
+  const names = trunks.map(({ name }) => `“${name}”`).join(', ')
+  const details = `The trunks of the worker (${names}) carry as many calls as they may; see maxConcurrentCalls and maxCallsPerSecond.`
+  return { ...refused, reason: 'trunk_at_capacity', details, sipStatus: 503 }
+}

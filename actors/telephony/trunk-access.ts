@@ -1,0 +1,25 @@
+/** Owns the step from a trunk's row to what the SIP edge gets: the password opened. */
+import type { Log } from '../../model/log.ts'
+import type { TrunkAccess } from '../../model/telephony.ts'
+import type { SecretBox } from '../../store/secret-box.ts'
+import type { TrunkRow } from '../../store/telephony.ts'
+
+export type TrunkAccessDeps = { readonly box: SecretBox; readonly log: Log }
+
+/** Throws for a password that was sealed with another key. */
+export function accessOf({ box }: Pick<TrunkAccessDeps, 'box'>, trunk: TrunkRow): TrunkAccess {
+  const { id, accountId, name, config, password } = trunk
+  return { id, accountId, name, settings: config, password: password === null ? null : box.open(password) }
+}
+
+/** One trunk whose password does not open is left out, and does not take the others along. */
+export function accessOfAll(deps: TrunkAccessDeps, trunks: readonly TrunkRow[]): TrunkAccess[] {
+  return trunks.flatMap((trunk) => {
+    try {
+      return [accessOf(deps, trunk)]
+    } catch (error) {
+      deps.log.error('the password of a trunk does not open', { accountId: trunk.accountId, trunkId: trunk.id, error })
+      return []
+    }
+  })
+}

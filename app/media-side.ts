@@ -1,0 +1,45 @@
+/** Owns what all media of this process shares: the beat, the codecs, and how a leg is made, for a browser's line or a telephone's. */
+import { createRollCall } from '../actors/roll-call.ts'
+import type { CallId } from '../model/ids.ts'
+import type { LegSignaling } from '../model/rtp-transport.ts'
+import { createLeg, type Leg } from '../voice/audio/leg.ts'
+import { createOpusLibrary } from '../voice/audio/opus.ts'
+import { createTicker, type Ticker } from '../voice/audio/ticker.ts'
+import type { Core } from './core.ts'
+
+export type MediaSide = {
+  readonly ticker: Ticker
+  createLeg(line: {
+    readonly callId: CallId
+    readonly signaling: LegSignaling | null
+    readonly connectWithin: number
+    readonly onClosed: () => void
+  }): Leg
+}
+
+export const now = (): number => performance.now()
+
+export function openMediaSide(core: Core, closing: AsyncDisposableStack): MediaSide {
+  const { bus, recordings, log, clock } = core
+  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
+  closing.defer(() => ticker.close())
+  const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, now }
+  const legs = new Map<CallId, Leg>()
+  const rollCall = createRollCall(core, {
+    all: () => [...legs.keys()],
+    close: (callId, reason) => void legs.get(callId)?.close(reason),
+  })
+  closing.defer(() => rollCall.close())
+  return {
+    ticker,
+    createLeg(line) {
+      const onClosed = () => {
+        if (legs.get(line.callId) === leg) legs.delete(line.callId)
+        line.onClosed()
+      }
+      const leg: Leg = createLeg({ ...shared, ...line, onClosed })
+      legs.set(line.callId, leg)
+      return leg
+    },
+  }
+}

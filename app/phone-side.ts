@@ -1,0 +1,71 @@
+/** Owns the wiring of the telephone edge: a SIP server, embedded or a drachtio-server, the app on it, and the ports of its sound. */
+import { isIPv6 } from 'node:net'
+import type { Log } from '../model/log.ts'
+import { createMediaPorts, type MediaPorts } from '../sip/media/media-ports.ts'
+import { createSipServer, type SipServer } from '../sip/server/sip-server.ts'
+import { createSipEdge, type SipHealth } from '../sip/sip-edge.ts'
+import type { CallSide } from './call-side.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+import { createSipReach } from './sip-reach.ts'
+import { now, type MediaSide } from './media-side.ts'
+
+export type PhoneSide = {
+  /** Where the embedded server takes UDP and TCP; null with a drachtio-server, which has its own settings. */
+  readonly listening: { readonly address: string; readonly port: number } | null
+  health(): SipHealth
+  /** No new calls from here on. */
+  stop(): void
+  /** Resolves when no call is left, or after `ms`: those whose actors are elsewhere too. */
+  drained(ms: number): Promise<void>
+  /** What the embedded server keeps at this moment; null with a drachtio-server. */
+  sizes(): ReturnType<SipServer['sizes']> | null
+}
+
+type Parts = {
+  readonly core: Core
+  readonly config: Config & { readonly sip: SipConfig }
+  readonly calls: CallSide
+  readonly media: MediaSide
+}
+export type SipConfig = NonNullable<Config['sip']>
+
+export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack): Promise<PhoneSide> {
+  const { core, calls, config, media } = parts
+  const { sip } = config
+  const { clock, log, bus } = core
+  const server = sip.drachtio === null ? await openSipServer(core, sip) : null
+  closing.defer(async () => server?.close())
+  const ports = openMediaPorts(sip, log)
+  closing.defer(() => ports.close())
+  const edge = await createSipEdge({
+    control: server?.control ?? (sip.drachtio as NonNullable<typeof sip.drachtio>),
+    telephony: calls.telephony,
+    bus,
+    createLeg: media.createLeg,
+    media: ports,
+    ticker: media.ticker,
+    clock,
+    log,
+    // Where the embedded server asks for itself, after names have been looked up.
+    ...(server ? {} : { options: { mayReach: createSipReach(sip.allowHosts) } }),
+  })
+  closing.defer(() => edge.close(0))
+  const local = server?.listening[0]?.local
+  const { health, stop, drained } = edge
+  return { listening: local ?? null, health, stop, drained, sizes: () => server?.sizes() ?? null }
+}
+
+export function openSipServer({ clock, log }: Pick<Core, 'clock' | 'log'>, sip: SipConfig): Promise<SipServer> {
+  const { address, publicAddress } = sip
+  const isSix = publicAddress !== null && isIPv6(publicAddress)
+  const externalAddress = { ipv4: isSix ? null : publicAddress, ipv6: isSix ? publicAddress : null }
+  const plain = (['udp', 'tcp'] as const).map((protocol) => ({ protocol, address, port: sip.port }))
+  const secure = sip.tls ? [{ protocol: 'tls', address, port: sip.tlsPort, tls: sip.tls } as const] : []
+  const { tlsClient } = sip
+  const mayReach = createSipReach(sip.allowHosts)
+  return createSipServer({ listen: [...plain, ...secure], externalAddress, tlsClient, mayReach, clock, log })
+}
+
+export const openMediaPorts = ({ address, publicAddress, mediaPorts }: SipConfig, log: Log): MediaPorts =>
+  createMediaPorts({ bindAddress: address, externalAddress: publicAddress, portRange: mediaPorts, now, log })

@@ -1,0 +1,27 @@
+/** Owns where the service may be made to speak SIP: tenants name the gateways of their trunks, and the network behind the service is the operator's. */
+import { createAddressRules } from '../actors/webhooks/address-rules.ts'
+import { createAllowList } from '../actors/webhooks/allow-list.ts'
+import type { MayReach } from '../sip/server/transport/reachable-targets.ts'
+
+/** Of names in the list; the oldest is forgotten first. */
+const maxKnown = 1_000
+
+/** Whatever a name of the list leads to is good: the operator wrote it. Throws for an entry that is no name, address or network. */
+export function createSipReach(allowHosts: readonly string[]): MayReach {
+  const allowed = createAllowList(allowHosts)
+  const rules = createAddressRules()
+  /** The answer to a challenge goes to the address that challenged, and does not say the name any more. */
+  const known = new Set<string>()
+
+  function learn(address: string): true {
+    const [oldest] = known
+    if (known.size >= maxKnown && oldest !== undefined) known.delete(oldest)
+    known.add(address)
+    return true
+  }
+
+  return (address, host) => {
+    if (rules.isPublic(address) || allowed.address(address)) return true
+    return allowed.name(host) ? learn(address) : known.has(address)
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * Owns the port between the telephone edge and the rest: whose call is this, may it come in, which ways lead out. The edge knows SIP and no
+ * accounts; who implements this knows accounts and no SIP.
+ */
+import { z } from 'zod'
+import { Direction } from './call.ts'
+import type { AccountId, CallId, TrunkId, WorkerId } from './ids.ts'
+import { Instant } from './instant.ts'
+import { pageOf, Paging } from './paging.ts'
+import type { TrunkSettings, TrunkState } from './trunk.ts'
+
+/** A trunk with its password in clear: never logged, never sent over the bus. */
+export type TrunkAccess = {
+  readonly id: TrunkId
+  readonly accountId: AccountId
+  readonly name: string
+  readonly settings: TrunkSettings
+  readonly password: string | null
+}
+
+export const RefusalReason = z.enum([
+  /** Inbound: no trunk delivers calls from this address, and none that has the number asks for a password. */
+  'unknown_source',
+  /** No active worker of a trunk that may deliver from there has one of the numbers. */
+  'unknown_number',
+  'wrong_credentials',
+  'worker_inactive',
+  'account_at_capacity',
+  'worker_at_capacity',
+  'trunk_at_capacity',
+  'too_many_calls_per_second',
+  /** Nothing of the offer can be answered. */
+  'not_acceptable_here',
+  'malformed',
+  'service_stopping',
+  /** Outbound, and transfers: outside the account's allowed destinations. */
+  'destination_not_allowed',
+  'daily_minutes_used_up',
+  'no_trunk',
+])
+export type RefusalReason = z.infer<typeof RefusalReason>
+
+/** A call that was not let in or out, and why: one line in the log, one row for the API. */
+export const Refusal = z.object({
+  direction: Direction,
+  reason: RefusalReason,
+  /** For people: which rule, and how it is mended. Names no secret. */
+  details: z.string(),
+  /** What the other side was answered; null where nothing was. */
+  sipStatus: z.number().int().nullable(),
+  /** Null when it is not known whose call it was. */
+  accountId: z.string().nullable(),
+  trunkId: z.string().nullable(),
+  callId: z.string().nullable(),
+  /** Of the other side, with port. */
+  address: z.string().nullable(),
+  /** As they stood in the request. */
+  calling: z.string().nullable(),
+  called: z.string().nullable(),
+})
+export type Refusal = z.infer<typeof Refusal>
+
+/** As the API tells it: alike ones of a minute are one. */
+export const CallRefusal = Refusal.omit({ accountId: true }).extend({
+  id: z.string(),
+  count: z.number().int(),
+  firstAt: z.string(),
+  lastAt: z.string(),
+})
+export type CallRefusal = z.infer<typeof CallRefusal>
+export const CallRefusalPage = pageOf(CallRefusal)
+
+/** Times are of the last one of a row, `from` inclusive, `to` exclusive. */
+export const CallRefusalQuery = Paging.extend({
+  direction: Direction.optional(),
+  reason: RefusalReason.optional(),
+  from: Instant.optional(),
+  to: Instant.optional(),
+})
+export type CallRefusalQuery = z.infer<typeof CallRefusalQuery>
+
+/** An INVITE before anybody let it in. */
+export type Arrival = {
+  /** Without port. */
+  readonly address: string
+  /** Numbers it may be for, the best first: To, Request-URI, Diversion; E.164 where it can be read as such, else as it stood. */
+  readonly called: readonly string[]
+  readonly calling: string | null
+}
+
+/** Where an arrival leads. */
+export type InboundRoute = {
+  readonly trunk: TrunkAccess
+  readonly workerId: WorkerId
+  /** The number of the worker that was called. */
+  readonly toNumber: string
+  /** The password must be proved (digest) before anything else. */
+  readonly mustAuthenticate: boolean
+}
+
+export type RefusedArrival = Pick<Refusal, 'reason' | 'details' | 'accountId' | 'trunkId'> & {
+  readonly sipStatus: number
+}
+
+export type InboundCall = {
+  readonly route: InboundRoute
+  /** E.164; null when the caller withheld it or it is no such number. */
+  readonly fromNumber: string | null
+}
+
+export type Telephony = {
+  /** Reads only. */
+  route(arrival: Arrival): Promise<InboundRoute | RefusedArrival>
+  /** Takes the places of account, worker and trunk and stores the call; nothing runs yet. */
+  receive(call: InboundCall): Promise<{ readonly callId: CallId } | RefusedArrival>
+  /** The leg of the call listens to its actor: the call may begin. False: it cannot, the call is ended by itself. */
+  begin(callId: CallId): Promise<boolean>
+  /**
+   * Ways out for a worker's call in the order they are to be tried: the trunk that was chosen when the call got its turn, then the others as
+   * they were made, those left out that carry as many calls as they may. Nobody else's call takes the place of this one meanwhile.
+   */
+  waysOut(accountId: AccountId, workerId: WorkerId, callId: CallId): Promise<readonly TrunkAccess[] | RefusedArrival>
+  /** May this account call, or pass a caller on to, this number? Null: yes. */
+  refusalOf(accountId: AccountId, toNumber: string): Promise<RefusedArrival | null>
+  /**
+   * May somebody be called for this call, by the word of its actor of `epoch`? Once in the life of a call. `passed_on`: the call is over, or
+   * another actor has it; it is none of this one's business any more.
+   */
+  mayDial(callId: CallId, epoch: number): Promise<'may' | 'was_dialed' | 'passed_on'>
+  /** The trunk that carries an outbound call now: counted against its limit until the call is over. */
+  carriedBy(callId: CallId, trunkId: TrunkId): Promise<void>
+  /** Never throws, never waits; many alike are counted together. */
+  refused(refusal: Refusal): void
+  /**
+   * Trunks whose registration and gateways this node looks after from now until `until` (ms since the epoch); asked again before that. No
+   * two nodes have the same one.
+   */
+  keep(): Promise<{ readonly trunks: readonly TrunkAccess[]; readonly until: number }>
+  report(trunkId: TrunkId, state: Omit<TrunkState, 'updatedAt'>): Promise<void>
+}

@@ -1,0 +1,105 @@
+/**
+ * Owns whether an INVITE comes in: whose it is, and the proof of a password where one is wanted. Who is not let in is answered here, and
+ * told with the reason.
+ */
+import type { InboundRoute, Refusal, RefusedArrival, Telephony } from '../../model/telephony.ts'
+import { answerWith } from '../answer-with.ts'
+import type { DigestVerifier } from '../digest-verifier.ts'
+import { calledAsWritten, calledNumbersOf, callingAsWritten } from '../numbers.ts'
+import type { Reply, RequestIn } from '../stack-types.ts'
+
+export type Admission = {
+  /** Null: it has been answered. */
+  admit(invite: RequestIn, reply: Reply): Promise<InboundRoute | null>
+  refuse(arrived: Arrived, refused: RefusedArrival, headers?: Record<string, string>): void
+}
+
+/** An INVITE, and where its answer goes. */
+export type Arrived = { readonly invite: RequestIn; readonly reply: Reply }
+
+export type AdmissionDeps = { readonly telephony: Telephony; readonly verifier: DigestVerifier }
+
+/** What a challenge names when the trunk names nothing. */
+const defaultRealm = 'parley'
+
+export function createAdmission({ telephony, verifier }: AdmissionDeps): Admission {
+  const refuse: Admission['refuse'] = ({ invite, reply }, refused, headers = {}) => {
+    answerWith(reply, refused.sipStatus, { headers })
+    telephony.refused(refusalOf(invite, refused))
+  }
+
+  return {
+    refuse,
+    async admit(invite, reply) {
+      const arrived = { invite, reply }
+      const called = calledNumbersOf(invite)
+      const fault = faultOf(invite, called)
+      if (fault) return (refuse(arrived, fault), null)
+      const calling = callingAsWritten(invite)
+      const route = await telephony.route({ address: invite.source_address, called, calling })
+      if ('sipStatus' in route) return (refuse(arrived, route), null)
+      if (!route.mustAuthenticate) return route
+      return authenticate(arrived, route, { verifier, refuse }) ? route : null
+    },
+  }
+}
+
+/** RFC 3261 §8.2.2: what no call can be made of. */
+function faultOf(invite: RequestIn, called: readonly string[]): RefusedArrival | null {
+  const nobodys = { reason: 'malformed', accountId: null, trunkId: null } as const
+  if (called.length === 0)
+    return { ...nobodys, sipStatus: 484, details: 'neither To nor the Request-URI names a number' }
+  const unreadable = unreadableIn(invite)
+  if (unreadable === null) return null
+  return { ...nobodys, sipStatus: 400, details: `the INVITE has no ${unreadable} that can be read` }
+}
+
+/** Characters: the library takes the square of some of them in time, and a drachtio-server lets them pass. */
+const maxReadLength = 2_000
+
+/** What the library makes the dialog of: it would fail only when the 200 has been sent. */
+function unreadableIn(invite: RequestIn): string | null {
+  for (const name of ['Contact', 'From']) {
+    try {
+      if ((invite.get(name) ?? '').length > maxReadLength) return name
+      invite.getParsedHeader(name)
+    } catch {
+      return name
+    }
+  }
+  return null
+}
+
+type Authenticating = Pick<AdmissionDeps, 'verifier'> & Pick<Admission, 'refuse'>
+
+/** A first INVITE without credentials is no refusal: clients wait for the challenge. */
+function authenticate(arrived: Arrived, { trunk }: InboundRoute, { verifier, refuse }: Authenticating): boolean {
+  const { invite, reply } = arrived
+  const { username, realm, domain } = trunk.settings
+  const ids = { accountId: trunk.accountId, trunkId: trunk.id }
+  const wrong = (details: string) => refuse(arrived, { reason: 'wrong_credentials', sipStatus: 403, details, ...ids })
+  if (!username || trunk.password === null) {
+    wrong(`trunk ${trunk.name} asks for a password and has none: set username and password`)
+    return false
+  }
+  const expected = { realm: realm ?? domain ?? defaultRealm, username, password: trunk.password }
+  const verdict = verifier.verify('INVITE', invite.get('authorization'), expected)
+  if (verdict.kind === 'proved') return true
+  if (verdict.kind === 'wrong') wrong(`the INVITE came with ${verdict.details} for trunk ${trunk.name}`)
+  // Each challenge is a field of its own (RFC 3261 §7.3.1), and the library takes one text per name.
+  else answerWith(reply, 401, { headers: { 'WWW-Authenticate': verdict.challenges.join('\r\nWWW-Authenticate: ') } })
+  return false
+}
+
+const refusalOf = (invite: RequestIn, { sipStatus, reason, details, accountId, trunkId }: RefusedArrival): Refusal => ({
+  direction: 'inbound',
+  reason,
+  details,
+  sipStatus,
+  accountId,
+  trunkId,
+  callId: null,
+  address: `${invite.source_address}:${invite.source_port}`,
+  calling: callingAsWritten(invite),
+  called: calledAsWritten(invite),
+})

@@ -1,0 +1,280 @@
+/**
+ * Owns inbound calls until they are answered: admitted, described, stored, ringing, and then answered by the actor's word. Afterwards the
+ * talk goes on in talk.ts. RFC 3261 §13.3, RFC 3264.
+ */
+import type { CallId } from '../../model/ids.ts'
+import type { InboundRoute, RefusedArrival } from '../../model/telephony.ts'
+import { answerWith, mediaWarning } from '../answer-with.ts'
+import type { CallDeps, Line } from '../lines.ts'
+import { callerOf } from '../numbers.ts'
+import type { Reply, RequestIn, SipDialog } from '../stack-types.ts'
+import type { Admission, Arrived } from './admit-arrival.ts'
+import { identityUri, referTarget } from './caller-id.ts'
+import { answerTo } from './outcome-of-answer.ts'
+import { openPhoneMedia, wishesOf, type Agreed, type PhoneMedia } from './phone-media.ts'
+import { sdpIn } from './sdp-in.ts'
+import { createTalk, type Talk } from './talk.ts'
+
+export type ArrivalDeps = CallDeps & {
+  readonly admission: Admission
+  readonly isStopping: () => boolean
+  /** Ms that a caller may hear the ringing. */
+  readonly answerWithin: number
+  /** INVITEs that are looked at, at once. */
+  readonly maxPending: number
+}
+
+export type Arrivals = {
+  /** Never throws. */
+  arrive(invite: RequestIn, reply: Reply): void
+  pending(): number
+}
+
+const retryAfter = { 'Retry-After': '10' }
+
+export function createArrivals(deps: ArrivalDeps): Arrivals {
+  let pending = 0
+
+  async function take(arrived: Arrived): Promise<void> {
+    try {
+      await takeIn(deps, arrived)
+    } catch (error) {
+      deps.log.error('an inbound call could not be taken', { error })
+      answerWith(arrived.reply, 503, { headers: retryAfter })
+    } finally {
+      pending -= 1
+    }
+  }
+
+  return {
+    arrive(invite, reply) {
+      const reason = reasonNotToLook(deps, pending)
+      if (reason) return refuseUnseen(deps, { invite, reply }, reason)
+      pending += 1
+      void take({ invite, reply })
+    },
+    pending: () => pending,
+  }
+}
+
+type Unseen = Pick<RefusedArrival, 'reason' | 'details'>
+
+function reasonNotToLook({ isStopping, maxPending }: ArrivalDeps, pending: number): Unseen | null {
+  if (isStopping()) return { reason: 'service_stopping', details: 'the service is stopping' }
+  if (pending < maxPending) return null
+  return { reason: 'too_many_calls_per_second', details: 'too many calls arrive at once for this node' }
+}
+
+const refuseUnseen = ({ admission }: ArrivalDeps, arrived: Arrived, unseen: Unseen): void =>
+  admission.refuse(arrived, { ...unseen, accountId: null, trunkId: null, sipStatus: 503 }, retryAfter)
+
+async function takeIn(deps: ArrivalDeps, arrived: Arrived): Promise<void> {
+  const { invite, reply } = arrived
+  const cancel = watchCancel(invite)
+  const route = await deps.admission.admit(invite, reply)
+  if (!route || cancel.isCanceled()) return
+  const media = await openPhoneMedia(deps.media, wishesOf(route.trunk.settings, 'answer', invite.protocol))
+  try {
+    const described = describe(media, deps, { arrived, route })
+    const callId = described && !cancel.isCanceled() ? await store(deps, arrived, route) : null
+    if (!described || callId === null) return await media.close('refused')
+    ring(deps, { ...arrived, cancel, route, media, agreed: described.agreed, callId })
+  } catch (error) {
+    await media.close('failed')
+    throw error
+  }
+}
+
+/** The CANCEL is answered by the server, and the INVITE with 487. RFC 3261 §9.2. */
+function watchCancel(invite: RequestIn) {
+  let isCanceled = false
+  let action = () => undefined as void
+  invite.on('cancel', () => {
+    isCanceled = true
+    action()
+  })
+  return {
+    isCanceled: () => isCanceled,
+    whenCanceled(told: () => void) {
+      action = told
+      if (isCanceled) told()
+    },
+  }
+}
+
+/** What we would answer; `agreed` is null when the offer will be ours. Null: it cannot be answered, and has been refused. */
+function describe(
+  media: PhoneMedia,
+  { admission }: ArrivalDeps,
+  { arrived, route }: { arrived: Arrived; route: InboundRoute },
+): { readonly agreed: Agreed | null } | null {
+  const offer = sdpIn(arrived.invite)
+  const { accountId, id: trunkId } = route.trunk
+  const refuse = (sipStatus: number, details: string, headers: Record<string, string>) => {
+    admission.refuse(arrived, { reason: 'not_acceptable_here', details, accountId, trunkId, sipStatus }, headers)
+    return null
+  }
+  if (offer === '') return { agreed: null }
+  if (offer === null) return refuse(415, 'the body is no SDP', { Accept: 'application/sdp' })
+  const answer = media.answer(offer)
+  return 'refused' in answer ? refuse(488, answer.refused, mediaWarning(answer.refused)) : { agreed: answer }
+}
+
+async function store(
+  { telephony, admission }: ArrivalDeps,
+  arrived: Arrived,
+  route: InboundRoute,
+): Promise<CallId | null> {
+  const fromNumber = callerOf(arrived.invite, route.trunk.settings.trustsIdentity === true)
+  const received = await telephony.receive({ route, fromNumber })
+  if ('callId' in received) return received.callId
+  admission.refuse(arrived, received, received.sipStatus === 503 ? retryAfter : {})
+  return null
+}
+
+type Ringing = Arrived & {
+  readonly cancel: ReturnType<typeof watchCancel>
+  readonly route: InboundRoute
+  readonly media: PhoneMedia
+  readonly agreed: Agreed | null
+  readonly callId: CallId
+}
+
+/** From here on the call is stored, so it ends in order whatever happens: its leg says so. */
+function ring(deps: ArrivalDeps, call: Ringing): void {
+  const { lines, log } = deps
+  const { callId, media, reply, route } = call
+  const phase = createPhase()
+  const line = lines.open(deps, {
+    callId,
+    media,
+    connectWithin: deps.answerWithin,
+    signaling: {
+      answer: () => phase.answer(() => answer(deps, call, { line, phase })),
+      transfer: (to) => phase.talk()?.transfer(to) ?? Promise.resolve(redirect(call, { line, phase, to })),
+      sendDtmf: (digits) => phase.talk()?.sendDtmf(digits) ?? false,
+    },
+    hangUp(reason) {
+      if (phase.end() === 'ringing') answerBusy(reply, reason)
+      phase.talk()?.hangUp(reason)
+    },
+    lost({ leg }) {
+      const talk = phase.talk()
+      if (talk) return talk.lost()
+      phase.end()
+      leg.handlers.disconnected('failed', 'the connection to the SIP server was lost')
+    },
+  })
+  log.info('a call arrived', { callId, trunkId: route.trunk.id, personal: { address: call.invite.source_address } })
+  answerWith180(reply)
+  call.cancel.whenCanceled(() => {
+    phase.end()
+    line.leg.handlers.disconnected('hung_up', 'the caller hung up before the answer')
+  })
+  begin(deps, line).catch((error: unknown) => {
+    // It is stored all the same: whoever finds it without an owner ends it.
+    log.error('an inbound call did not begin', { callId, error })
+    void line.leg.close('failed')
+  })
+}
+
+async function begin({ bus, telephony }: ArrivalDeps, { leg, callId }: Line): Promise<void> {
+  // The actor speaks to the leg at once, perhaps from another process.
+  await bus.flush()
+  if (!(await telephony.begin(callId))) await leg.close('failed')
+}
+
+function answerWith180(reply: Reply): void {
+  if (!reply.finalResponseSent) reply.send(180, undefined, {})
+}
+
+const answerBusy = (reply: Reply, reason: string | undefined): void => {
+  const { status, reason: words } = answerTo(reason)
+  answerWith(reply, status, { reason: words })
+}
+
+/** ringing → answering → talking, and over from anywhere. */
+type Phase = ReturnType<typeof createPhase>
+
+function createPhase() {
+  let state: 'ringing' | 'answering' | 'over' = 'ringing'
+  let talk: Talk | null = null
+  return {
+    /** Once. */
+    answer(action: () => void) {
+      if (state !== 'ringing') return
+      state = 'answering'
+      action()
+    },
+    /** What it was before. */
+    end() {
+      const before = state
+      state = 'over'
+      return before
+    },
+    isOver: () => state === 'over',
+    talk: () => talk,
+    talking: (begun: Talk) => void (talk = begun),
+  }
+}
+
+type Answering = { readonly line: Line; readonly phase: Phase }
+
+/** 200 with our answer, or with our offer where the INVITE had none; connected when the ACK is there. RFC 3261 §13.3.1.4. */
+function answer(deps: ArrivalDeps, call: Ringing, { line, phase }: Answering): void {
+  const { media, agreed } = call
+  const { handlers } = line.leg
+  if (agreed) media.use(agreed.session)
+  deps.stack.accept(call.invite, call.reply, agreed?.sdp ?? media.offer(), (accepted) => {
+    if ('details' in accepted) return handlers.disconnected('failed', accepted.details)
+    let isAcknowledged = false
+    // Before the talk hears of it: a BYE proves as much as the ACK that was lost before it. RFC 3261 §15.
+    accepted.dialog.on('destroy', (bye) => {
+      if (agreed && !isAcknowledged && !phase.isOver() && bye?.source === 'network') handlers.connected('200 OK')
+    })
+    const talk = startTalk(deps, call, { line, dialog: accepted.dialog })
+    phase.talking(talk)
+    if (phase.isOver()) return talk.hangUp('canceled')
+    accepted.dialog.once('ack', (ack) => {
+      isAcknowledged = true
+      acknowledged(line, agreed, sdpIn(ack))
+    })
+  })
+}
+
+function startTalk(deps: ArrivalDeps, call: Ringing, { line, dialog }: { line: Line; dialog: SipDialog }): Talk {
+  const { route, invite } = call
+  return createTalk({
+    ...deps,
+    line,
+    dialog,
+    trunk: route.trunk,
+    host: hostOf(call),
+    number: route.toNumber,
+    first: invite,
+    log: deps.log.with({ callId: line.callId }),
+  })
+}
+
+const hostOf = ({ route, invite }: Ringing): string =>
+  route.trunk.settings.domain ?? route.trunk.settings.gateways?.[0]?.host ?? invite.source_address
+
+function acknowledged({ leg, media }: Line, agreed: Agreed | null, body: string | null): void {
+  if (agreed) return leg.handlers.connected('200 OK')
+  const read = media.readAnswer(body ?? '')
+  if ('refused' in read) return leg.handlers.disconnected('failed', `no answer in the ACK: ${read.refused}`)
+  media.use(read.session)
+  leg.handlers.connected('200 OK')
+}
+
+type Redirect = Answering & { readonly to: string }
+
+/** Before the answer a caller is passed on by 302; who follows it is the caller's trunk. RFC 3261 §8.3. */
+function redirect(call: Ringing, { line, phase, to }: Redirect) {
+  if (phase.end() !== 'ringing') return { accepted: false, details: 'the call is being answered' } as const
+  const target = referTarget(to, call.route.trunk.settings, hostOf(call))
+  const diversion = `<${identityUri(call.route.toNumber, hostOf(call))}>;reason=unconditional`
+  answerWith(call.reply, 302, { headers: { Contact: `<${target}>`, Diversion: diversion } })
+  line.leg.handlers.transferred('302 Moved Temporarily')
+  return { accepted: true } as const
+}

@@ -1,0 +1,73 @@
+/** Owns one try at one gateway: the INVITE as this trunk wants it, and when to give the gateway up. RFC 3261 §13.2, §8.1. */
+import type { DialRequest } from '../../model/dial.ts'
+import type { TrunkAccess } from '../../model/telephony.ts'
+import type { Invitation, InvitationResult } from '../invitation.ts'
+import type { CallDeps } from '../lines.ts'
+import type { Password } from '../stack-types.ts'
+import { addressCall } from './caller-id.ts'
+import { wishesOf, type PhoneMedia } from './phone-media.ts'
+import type { WayOut } from './ways-out.ts'
+
+export type AttemptDeps = Pick<CallDeps, 'stack' | 'clock'> & {
+  readonly media: PhoneMedia
+  readonly request: Pick<DialRequest, 'fromNumber' | 'toNumber'>
+  /** 180 and the like; never 100. */
+  readonly progress: (status: number, reason: string) => void
+}
+
+export type AttemptResult = InvitationResult & { readonly rang: boolean }
+
+export type Attempt = {
+  readonly result: Promise<AttemptResult>
+  /** CANCEL; the result is 487, as a rule. */
+  cancel(): void
+  /** Nobody waits for the result any more. */
+  abandon(): void
+}
+
+/** `patience`: ms without any word until the gateway is given up; null: for ever. */
+export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience: number | null): Attempt {
+  const { stack, clock, media } = deps
+  const { promise: result, resolve } = Promise.withResolvers<AttemptResult>()
+  let rang = false
+  const end = (ended: InvitationResult) => {
+    stopWaiting()
+    resolve({ ...ended, rang })
+  }
+  const giveUp = () => {
+    invitation.abandon()
+    end({ kind: 'unreachable', details: `${gateway.host} did not answer` })
+  }
+  const stopWaiting = patience === null ? () => undefined : clock.after(patience, giveUp)
+  const invitation: Invitation = stack.invite(...inviteOf(deps, { trunk, gateway }), {
+    provisional(status, reason) {
+      stopWaiting()
+      if (status === 100) return
+      rang = true
+      deps.progress(status, reason)
+    },
+    ended: end,
+  })
+  return {
+    result,
+    cancel: () => invitation.cancel(),
+    abandon() {
+      stopWaiting()
+      invitation.abandon()
+    },
+  }
+
+  function inviteOf({ request }: AttemptDeps, way: WayOut) {
+    const { settings } = way.trunk
+    media.wish(wishesOf(settings, 'offer', way.gateway.transport ?? 'udp'))
+    const { uri, proxy, headers } = addressCall(request, settings, way.gateway)
+    const auth = authOf(way.trunk)
+    const options = { headers: { ...headers }, localSdp: media.offer(), ...(auth && { auth }), ...(proxy && { proxy }) }
+    return [uri, options] as const
+  }
+}
+
+export function authOf({ settings, password }: TrunkAccess): Password | null {
+  const { username, realm = null } = settings
+  return username && password !== null ? { username, password, realm } : null
+}

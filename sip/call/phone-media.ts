@@ -1,0 +1,141 @@
+/**
+ * Owns the media of one phone call: its RTP endpoint, what offer and answer agreed on for it, and our side of the descriptions. RFC 3264:
+ * one session id for the call, and a version that grows with each description that says something new (§8).
+ */
+import { randomBytes, randomInt } from 'node:crypto'
+import type { Log } from '../../model/log.ts'
+import type { LegHandlers, RtpTransport } from '../../model/rtp-transport.ts'
+import type { TrunkSettings } from '../../model/trunk.ts'
+import type { Ticker } from '../../voice/audio/ticker.ts'
+import type { MediaPorts } from '../media/media-ports.ts'
+import type { LocalMedia, MediaSession, SrtpKey } from '../media-session.ts'
+import { answerOffer } from '../sdp/answer-offer.ts'
+import { createOffer } from '../sdp/create-offer.ts'
+import { readAnswer } from '../sdp/read-answer.ts'
+
+/** What the trunk wants of the sound, and what the way it came or goes suggests. */
+export type MediaWishes = Pick<LocalMedia, 'codecs' | 'encryption'>
+
+export type Agreed = { readonly sdp: string; readonly session: MediaSession }
+export type NotAgreed = { readonly refused: string }
+
+export type PhoneMedia = {
+  readonly transport: RtpTransport
+  /** Who is told of the sound from now on. */
+  tell(handlers: MediaListener): void
+  /** Another trunk is tried. */
+  wish(wishes: MediaWishes): void
+  offer(): string
+  /** What the peer answered to our last offer. */
+  readAnswer(answer: string): Omit<Agreed, 'sdp'> | NotAgreed
+  /** Our answer; nothing of it is in use yet. */
+  answer(offer: string): Agreed | NotAgreed
+  use(session: MediaSession): void
+  /** Key presses have come with the sound: those that come by another way too are the same ones. */
+  hearsKeys(): boolean
+  /** Idempotent. */
+  close(reason?: string): Promise<void>
+}
+
+export type MediaListener = Pick<LegHandlers, 'negotiated' | 'packet' | 'alive' | 'held'>
+
+export type MediaDeps = { readonly ports: MediaPorts; readonly ticker: Ticker; readonly log: Log }
+
+const usualCodecs: LocalMedia['codecs'] = ['PCMU', 'PCMA', 'G722']
+
+/** We offer SRTP where the keys travel hidden (TLS), and take it from anybody who offers it (RFC 4568 §8.3). */
+export function wishesOf(settings: TrunkSettings, way: 'offer' | 'answer', protocol: string): MediaWishes {
+  const codecs = settings.codecs?.length ? settings.codecs : usualCodecs
+  if (settings.encryption) return { codecs, encryption: settings.encryption === 'sdes' ? 'required' : 'none' }
+  if (way === 'answer') return { codecs, encryption: 'optional' }
+  return { codecs, encryption: protocol === 'tls' ? 'required' : 'none' }
+}
+
+/** Rejects with NoPortsLeft, see media/media-ports.ts. */
+export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: MediaWishes): Promise<PhoneMedia> {
+  let listener: MediaListener | null = null
+  let inUse: MediaSession | null = null
+  let hearsKeys = false
+  const endpoint = await ports.open({
+    packet(packet) {
+      hearsKeys ||= packet.payloadType === inUse?.audio.telephoneEventPayloadType
+      listener?.packet(packet)
+    },
+    alive: () => listener?.alive(),
+    learned: ({ asSignaled }) => log.debug('RTP source was learned', { asSignaled }),
+  })
+  const leave = ticker.join((at) => endpoint.tick(at))
+  const { local, own } = createLocal(endpoint.local, wishes)
+
+  return {
+    transport: endpoint,
+    tell(handlers) {
+      listener = handlers
+    },
+    wish: (wished) => void Object.assign(own, wished),
+    offer: () => versioned(own, () => createOffer(local())),
+    readAnswer(answer) {
+      const read = readAnswer(answer, local())
+      return read.kind === 'refused' ? { refused: read.reason } : { session: read.session }
+    },
+    answer(offer) {
+      const first = answerOffer(offer, local())
+      if (first.kind === 'refused') return { refused: first.reason }
+      const sdp = versioned(own, () => {
+        const answered = answerOffer(offer, local())
+        return answered.kind === 'refused' ? first.answer : answered.answer
+      })
+      return { sdp, session: first.session }
+    },
+    use(session) {
+      const before = inUse
+      inUse = session
+      endpoint.use(session)
+      if (!isSame(before?.audio, session.audio)) listener?.negotiated(session.audio)
+      if (isHeld(before) !== isHeld(session)) listener?.held(isHeld(session))
+    },
+    hearsKeys: () => hearsKeys,
+    close(reason) {
+      leave()
+      return endpoint.close(reason)
+    },
+  }
+}
+
+/** Nothing comes of a peer that only listens, so its silence is no loss. RFC 3264 §8.4. */
+const isHeld = (session: MediaSession | null): boolean => session !== null && session.direction !== 'sendrecv'
+
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+type Own = { codecs: LocalMedia['codecs']; encryption: LocalMedia['encryption']; version: number; last: string | null }
+
+function createLocal(place: Pick<LocalMedia, 'address' | 'port' | 'rtcpPort'>, wishes: MediaWishes) {
+  const keys = freshKeys()
+  // RFC 8866 §5.2: digits; 53 bits survive every reader.
+  const sessionId = String(randomInt(2 ** 47))
+  const own: Own = { ...wishes, version: 1, last: null }
+  const local = (): LocalMedia => ({
+    ...place,
+    codecs: own.codecs,
+    encryption: own.encryption,
+    version: own.version,
+    keys,
+    sessionId,
+    direction: 'sendrecv',
+  })
+  return { local, own }
+}
+
+/** The same words again keep their version; others get the next one. */
+function versioned(own: Own, write: () => string): string {
+  if (own.last !== null && write() !== own.last) own.version += 1
+  own.last = write()
+  return own.last
+}
+
+/** Of 16 bytes of key and 14 of salt, for each suite its own. RFC 4568 §6.1. */
+const freshKeys = (): SrtpKey[] =>
+  (['AES_CM_128_HMAC_SHA1_80', 'AES_CM_128_HMAC_SHA1_32'] as const).map((suite) => ({
+    suite,
+    keyAndSalt: randomBytes(30),
+  }))

@@ -1,0 +1,243 @@
+/**
+ * Owns outbound calls until they are answered or given up: the leg, the way out, gateway after gateway, ringing, and what its end was.
+ * Afterwards the talk goes on in talk.ts. RFC 3261 §13.2.
+ */
+import type { Cancel } from '../../model/clock.ts'
+import type { DialReply, DialRequest } from '../../model/dial.ts'
+import type { AccountId, CallId, WorkerId } from '../../model/ids.ts'
+import type { Outcome } from '../../model/outcome.ts'
+import type { RefusedArrival } from '../../model/telephony.ts'
+import type { CallDeps, Line } from '../lines.ts'
+import type { SipDialog } from '../stack-types.ts'
+import type { GatewayHealth } from '../trunk/gateway-health.ts'
+import { attempt, type Attempt, type AttemptResult } from './attempt.ts'
+import { realmHost } from './caller-id.ts'
+import { outcomeOf, speaksOfGateway, unreachable } from './outcome-of-answer.ts'
+import { openPhoneMedia } from './phone-media.ts'
+import { createTalk, type Talk } from './talk.ts'
+import { orderWays, type WayOut } from './ways-out.ts'
+
+export type PlacingDeps = CallDeps & {
+  readonly health: Pick<GatewayHealth, 'isReachable' | 'hasAnswered'>
+  readonly isStopping: () => boolean
+}
+
+/** Ms beyond the ringing until a CANCEL must have been answered. */
+const cancelWithin = 5_000
+/** Ms beyond all that until the leg gives up by itself. */
+const margin = 15_000
+
+/** Resolves when the leg is there; how it goes is told by the leg. */
+export async function placeCall(deps: PlacingDeps, request: DialRequest): Promise<DialReply> {
+  const { lines, stack, log } = deps
+  const callId = request.callId as CallId
+  if (lines.has(callId)) return { type: 'dialing' }
+  if (deps.isStopping()) return { type: 'refused', details: 'the service is stopping' }
+  if (!stack.isConnected()) return { type: 'refused', details: 'the SIP server is not connected' }
+  const media = await openPhoneMedia(deps.media, { codecs: ['PCMU'], encryption: 'none' })
+  // Asked twice at the same moment: the first has made the leg meanwhile.
+  if (lines.has(callId)) return (await media.close(), { type: 'dialing' })
+  const call = createPlacedCall(request)
+  const line = lines.open(deps, {
+    callId,
+    media,
+    connectWithin: request.ringTimeout + cancelWithin + margin,
+    signaling: {
+      answer: () => undefined,
+      transfer: (to) => call.talk()?.transfer(to) ?? Promise.resolve(notAnswered),
+      sendDtmf: (digits) => call.talk()?.sendDtmf(digits) ?? false,
+    },
+    hangUp: call.hangUp,
+    lost({ leg }) {
+      const talk = call.talk()
+      if (talk) return talk.lost()
+      call.settle()
+      leg.handlers.dialFailed(unreachable, call.lastLine())
+    },
+  })
+  dial(deps, { line, call, request }).catch((error: unknown) => {
+    log.error('an outbound call failed', { callId, error })
+    line.leg.handlers.dialFailed(unreachable, null)
+  })
+  return { type: 'dialing' }
+}
+
+const notAnswered = { accepted: false, details: 'nobody has answered yet' } as const
+
+type PlacedCall = ReturnType<typeof createPlacedCall>
+
+/** What is under way, and that nobody wants it any more. */
+function createPlacedCall({ ringTimeout }: DialRequest) {
+  let current: Attempt | null = null
+  let talk: Talk | null = null
+  let isOver = false
+  let hasRung = false
+  let hasRungOut = false
+  /** The last SIP line, as the other side said it. */
+  let lastLine: string | null = null
+  const timers: Cancel[] = []
+
+  return {
+    ringTimeout,
+    talk: () => talk,
+    isOver: () => isOver,
+    hasRungOut: () => hasRungOut,
+    /** Who never said a word did not let anybody's telephone ring. */
+    outcomeOfRingOut: (): Outcome => (hasRung ? { status: 'no_answer' } : unreachable),
+    rings: () => void (hasRung = true),
+    /** Nothing new is tried. */
+    isDone: () => isOver || hasRungOut,
+    lastLine: () => lastLine,
+    heard: (line: string) => void (lastLine = line),
+    /** From here on a hang-up goes there. */
+    trying: (attempted: Attempt) => void (current = attempted),
+    talking: (begun: Talk) => void (talk = begun),
+    ringOut() {
+      hasRungOut = true
+      current?.cancel()
+    },
+    hold: (cancel: Cancel) => void timers.push(cancel),
+    /** No timer is left. */
+    settle() {
+      for (const cancel of timers.splice(0)) cancel()
+    },
+    hangUp(reason: string | undefined) {
+      isOver = true
+      for (const cancel of timers.splice(0)) cancel()
+      if (talk) talk.hangUp(reason)
+      else current?.abandon()
+    },
+  }
+}
+
+type Dialing = { readonly line: Line; readonly call: PlacedCall; readonly request: DialRequest }
+
+async function dial(deps: PlacingDeps, dialing: Dialing): Promise<void> {
+  const { line, call, request } = dialing
+  const { clock } = deps
+  call.hold(clock.after(call.ringTimeout, () => call.ringOut()))
+  // A gateway that does not answer our CANCEL keeps nobody waiting.
+  call.hold(clock.after(call.ringTimeout + cancelWithin, () => fail(dialing, call.outcomeOfRingOut())))
+  const ways = await findWays(deps, request)
+  if ('sipStatus' in ways) return refuse(deps, dialing, ways)
+  if (!(await mayDial(deps, dialing))) return
+  deps.log.info('a call is dialed', { callId: line.callId, ways: ways.length })
+  let outcome: Outcome = unreachable
+  for (const [index, way] of ways.entries()) {
+    if (call.isDone()) break
+    if (way.trunk !== ways[index - 1]?.trunk) await deps.telephony.carriedBy(line.callId, way.trunk.id)
+    if (call.isDone()) break
+    const result = await tryWay(deps, dialing, { way, isLast: index === ways.length - 1 })
+    if (result.kind === 'answered') return answered(deps, dialing, { way, ...result })
+    outcome = outcomeAfter(call, result)
+    if (result.kind === 'refused' && !speaksOfGateway(result, result.rang)) break
+  }
+  fail(dialing, call.hasRungOut() ? call.outcomeOfRingOut() : outcome)
+}
+
+async function findWays(
+  { telephony, health }: PlacingDeps,
+  { accountId, workerId, toNumber, callId }: DialRequest,
+): Promise<WayOut[] | RefusedArrival> {
+  const refusal = await telephony.refusalOf(accountId as AccountId, toNumber)
+  if (refusal) return refusal
+  const trunks = await telephony.waysOut(accountId as AccountId, workerId as WorkerId, callId as CallId)
+  if ('sipStatus' in trunks) return trunks
+  const ways = orderWays(trunks, health.isReachable)
+  if (ways.length > 0) return ways
+  const details = 'no trunk of the worker has a gateway that may carry the call now'
+  return { reason: 'no_trunk', details, accountId, trunkId: null, sipStatus: 503 }
+}
+
+/** A request may come late, or twice, and then its call is over, or has a leg at another edge: nobody is called for it. */
+async function mayDial({ bus, telephony, log }: PlacingDeps, dialing: Dialing): Promise<boolean> {
+  const { line, call, request } = dialing
+  // An actor that takes the call over from here on finds this leg.
+  await bus.flush()
+  if (call.isOver()) return false
+  const leave = await telephony.mayDial(line.callId, request.epoch)
+  if (leave === 'may') return true
+  log.warn('nobody was called for a request to dial', { callId: line.callId, epoch: request.epoch, leave })
+  if (leave === 'was_dialed') fail(dialing, unreachable)
+  // In silence: who has the call now must not hear of it.
+  else await line.leg.close('canceled')
+  return false
+}
+
+/** Nothing was sent to anybody: the status of the refusal is for callers from outside. */
+function refuse({ telephony }: PlacingDeps, dialing: Dialing, refused: RefusedArrival): void {
+  const { callId, fromNumber, toNumber } = dialing.request
+  const { sipStatus: _, ...why } = refused
+  const numbers = { calling: fromNumber, called: toNumber }
+  telephony.refused({ direction: 'outbound', sipStatus: null, callId, address: null, ...numbers, ...why })
+  fail(dialing, unreachable)
+}
+
+function fail({ line, call }: Dialing, outcome: Outcome): void {
+  call.settle()
+  if (!call.isOver()) line.leg.handlers.dialFailed(outcome, call.lastLine())
+}
+
+async function tryWay(
+  deps: PlacingDeps,
+  { line, call, request }: Dialing,
+  { way, isLast }: { readonly way: WayOut; readonly isLast: boolean },
+): Promise<AttemptResult> {
+  const progress = (status: number, reason: string) => {
+    call.heard(`${status} ${reason}`)
+    call.rings()
+    if (!call.isDone()) line.leg.handlers.ringing(`${status} ${reason}`)
+  }
+  const patience = isLast ? null : patienceWith(deps.health.hasAnswered(way.gateway))
+  const attempted = attempt({ ...deps, media: line.media, request, progress }, way, patience)
+  call.trying(attempted)
+  const result = await attempted.result
+  if (result.kind === 'refused') call.heard(`${result.status} ${result.reason}`.trim())
+  if (result.kind === 'unreachable')
+    deps.log.warn('a gateway did not take a call', {
+      callId: line.callId,
+      host: way.gateway.host,
+      details: result.details,
+    })
+  return result
+}
+
+/**
+ * Ms that a gateway may be silent while there is another one: the 32 s of Timer B are longer than a caller's patience. One that answers
+ * OPTIONS is at work on the call: some countries take long to ring.
+ */
+const patienceWith = (hasAnswered: boolean): number => (hasAnswered ? 20_000 : 8_000)
+
+const outcomeAfter = (call: PlacedCall, result: Exclude<AttemptResult, { kind: 'answered' }>): Outcome => {
+  if (result.kind === 'unreachable') return unreachable
+  // A gateway that never said a word did not ring anybody.
+  if (result.status === 408 && !result.rang && !call.hasRungOut()) return unreachable
+  return outcomeOf(result)
+}
+
+type Answer = { readonly way: WayOut; readonly dialog: SipDialog; readonly sdp: string; readonly line: string }
+
+function answered(deps: PlacingDeps, dialing: Dialing, { way, dialog, sdp, line: sipLine }: Answer): void {
+  const { line, call, request } = dialing
+  const { handlers } = line.leg
+  call.settle()
+  call.heard(sipLine)
+  const { trunk, gateway } = way
+  const host = realmHost(trunk.settings, gateway)
+  const log = deps.log.with({ callId: line.callId })
+  const talk = createTalk({ ...deps, line, dialog, trunk, host, number: request.fromNumber, first: dialog.res, log })
+  call.talking(talk)
+  // The leg was closed, or the ringing was over, while the answer was on its way. RFC 3261 §9.1.
+  if (call.isDone()) {
+    talk.hangUp('canceled')
+    return call.isOver() ? undefined : handlers.dialFailed({ status: 'no_answer' }, call.lastLine())
+  }
+  const read = line.media.readAnswer(sdp)
+  if ('refused' in read) {
+    log.warn('an answer could not be used', { details: read.refused })
+    talk.hangUp('failed')
+    return handlers.dialFailed({ status: 'failed', reason: 'sip_call_failed' }, sipLine)
+  }
+  line.media.use(read.session)
+  handlers.connected(sipLine)
+}

@@ -1,0 +1,145 @@
+/**
+ * Owns a phone call from its 200 to its BYE: what the other side changes, asks and presses, and what we do ourselves within the dialog.
+ * RFC 3261 §12, §14; RFC 3311 (UPDATE), RFC 6086 (INFO), RFC 3515 (REFER).
+ */
+import type { LegSignaling } from '../../model/rtp-transport.ts'
+import type { TrunkAccess } from '../../model/telephony.ts'
+import { answerWith, capabilities, mediaWarning } from '../answer-with.ts'
+import type { CallDeps, Line } from '../lines.ts'
+import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
+import { identityUri, referTarget } from './caller-id.ts'
+import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
+import { createReferral } from './referral.ts'
+import { sdpIn } from './sdp-in.ts'
+
+export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack'> & {
+  readonly line: Line
+  readonly dialog: SipDialog
+  readonly trunk: TrunkAccess
+  /** The name or address of the trunk, for URIs that we write. */
+  readonly host: string
+  /** Our number in this call. */
+  readonly number: string
+  /** What the other side wrote first: its INVITE, or its 200 to ours. */
+  readonly first: MessageIn
+}
+
+export type Talk = Pick<LegSignaling, 'transfer' | 'sendDtmf'> & {
+  /** BYE. Idempotent; nothing when the other side was first. */
+  hangUp(reason: string | undefined): void
+  /** The dialog cannot be reached now. */
+  lost(): void
+}
+
+export function createTalk(deps: TalkDeps): Talk {
+  const { line, dialog, clock, stack, trunk, host, number } = deps
+  const { handlers } = line.leg
+  let isOver = false
+  const pressByInfo = takesInfo(deps.first) ? createKeysByInfo((options, done) => dialog.request(options, done)) : null
+  const referral = createReferral({
+    clock,
+    send: (headers, done) => void dialog.request({ method: 'REFER', headers }, done),
+    transferred: (providerStatus) => handlers.transferred(providerStatus),
+    failed: (providerStatus) => handlers.transferFailed(providerStatus),
+  })
+  const over = () => {
+    const wasOver = isOver
+    isOver = true
+    return wasOver
+  }
+
+  answerRequests(deps, { notified: (notify) => referral.notified(notify), bye })
+  function bye(request: RequestIn | undefined, reason: string): void {
+    if (over() || referral.hungUp()) return
+    referral.close()
+    const isServers = request?.source === 'application'
+    handlers.disconnected(isServers ? 'failed' : 'hung_up', isServers ? reason : hungUpText(request))
+  }
+
+  return {
+    hangUp(reason) {
+      if (over()) return
+      referral.close()
+      stack.hangUp(dialog, reason)
+    },
+    lost() {
+      if (over()) return
+      referral.close()
+      stack.orphaned(dialog.id)
+      handlers.disconnected('failed', 'the connection to the SIP server was lost')
+    },
+    transfer: (to) => referral.refer(referTarget(to, trunk.settings, host), identityUri(number, host)),
+    sendDtmf: (digits) => !isOver && pressByInfo !== null && pressByInfo(digits),
+  }
+}
+
+/** Why, where the other side says it: `Reason: Q.850;cause=16;text="Normal call clearing"`. */
+const hungUpText = (bye: RequestIn | undefined): string => {
+  const reason = bye?.get('reason')
+  return reason === undefined ? 'the other side hung up' : `the other side hung up: ${reason.slice(0, 200)}`
+}
+
+type Heard = {
+  readonly notified: (notify: MessageIn) => boolean
+  readonly bye: (request: RequestIn | undefined, reason: string) => void
+}
+
+function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
+  const { dialog, line } = deps
+  dialog.on('destroy', (request, reason) => bye(request, reason ?? 'ended by the SIP server'))
+  dialog.on('modify', (request, reply) => renegotiate(deps, request, reply))
+  dialog.on('update', (request, reply) => {
+    // Without an offer it refreshes the session and no more. RFC 3311 §5.2.
+    if (sdpIn(request) === '') answerWith(reply, 200)
+    else renegotiate(deps, request, reply)
+  })
+  dialog.on('info', (request, reply) => {
+    answerWith(reply, 200)
+    const key = keyIn(request)
+    if (key !== null && !line.media.hearsKeys()) line.leg.dtmf(key)
+  })
+  dialog.on('notify', (request, reply) => answerWith(reply, notified(request) ? 200 : 481))
+  dialog.on('options', (_request, reply) => answerWith(reply, 200, { headers: capabilities }))
+  dialog.on('refer', (request, reply) => refuseReferral(deps, request, reply))
+  for (const event of ['message', 'publish'] as const)
+    dialog.on(event, (_request, reply) => answerWith(reply, 405, { headers: { Allow: capabilities.Allow } }))
+}
+
+/** re-INVITE, or UPDATE with an offer. What cannot be agreed on leaves everything as it was. RFC 3261 §14.2. */
+function renegotiate({ line, dialog, log }: TalkDeps, request: RequestIn, reply: Reply): void {
+  const { media, leg } = line
+  const offer = sdpIn(request)
+  const content = { headers: { 'Content-Type': 'application/sdp' } }
+  if (offer === null) return answerWith(reply, 415, { headers: { Accept: capabilities.Accept } })
+  if (offer !== '') {
+    const answer = media.answer(offer)
+    if ('refused' in answer) return answerWith(reply, 488, { headers: mediaWarning(answer.refused) })
+    answerWith(reply, 200, { ...content, body: answer.sdp })
+    return media.use(answer.session)
+  }
+  // The offer is ours then, and the answer comes in the ACK. RFC 3261 §14.1, RFC 3264 §4.
+  dialog.once('ack', (ack) => {
+    const agreed = media.readAnswer(sdpIn(ack) ?? '')
+    if ('session' in agreed) return media.use(agreed.session)
+    log.warn('a re-INVITE was not answered in its ACK', { callId: line.callId, details: agreed.refused })
+    leg.handlers.disconnected('failed', agreed.refused)
+  })
+  answerWith(reply, 200, { ...content, body: media.offer() })
+}
+
+/** It asks us to call somebody at our cost; and an agent's call has no second leg that could do it. */
+function refuseReferral({ telephony, line, trunk }: TalkDeps, request: RequestIn, reply: Reply): void {
+  answerWith(reply, 603)
+  telephony.refused({
+    direction: 'outbound',
+    reason: 'destination_not_allowed',
+    details: 'the other side asked to be transferred by REFER; only the worker transfers calls',
+    sipStatus: 603,
+    accountId: trunk.accountId,
+    trunkId: trunk.id,
+    callId: line.callId,
+    address: `${request.source_address}:${request.source_port}`,
+    calling: null,
+    called: (request.get('refer-to') ?? '').slice(0, 100) || null,
+  })
+}

@@ -1,0 +1,79 @@
+/**
+ * Owns which telephone numbers an INVITE speaks of: whom it is for and who calls. RFC 3261 §19.1, RFC 3966 (tel), RFC 5806 (Diversion),
+ * RFC 7044 (History-Info), RFC 3325 (P-Asserted-Identity), RFC 3323 (Privacy).
+ */
+import { PhoneNumber } from '../model/phone-number.ts'
+import { readAddress } from './server/message/address.ts'
+import { splitAt } from './server/message/header-text.ts'
+import { readUri, subscriberOf } from './server/message/uri.ts'
+import type { MessageIn, RequestIn } from './stack-types.ts'
+
+const maxCandidates = 8
+/** Text that is a number of nobody; it stands in logs and tables, so it is cut. */
+const maxLength = 64
+
+/**
+ * E.164, or null. Bare digits are taken for an international number from ten on: shorter ones are extensions or national numbers, which
+ * nobody can tell from a foreign country's.
+ */
+export function e164Of(text: string): string | null {
+  const dialed = text.replace(/[-.() ]/g, '')
+  const international = /^00[1-9]\d*$/.test(dialed) ? `+${dialed.slice(2)}` : dialed
+  const candidate = /^[1-9]\d{9,14}$/.test(international) ? `+${international}` : international
+  return PhoneNumber.safeParse(candidate).success ? candidate : null
+}
+
+/** The user of a SIP URI or the number of a tel URI, without parameters; null where there is none. */
+export function userOf(uri: string): string | null {
+  const read = readUri(uri)
+  const number = read && subscriberOf(read)?.number.slice(0, maxLength)
+  return number || null
+}
+
+/** The addresses of a header that may stand several times. */
+const usersIn = (message: MessageIn, header: string): string[] =>
+  (splitAt(message.get(header) ?? '', ',') ?? []).flatMap((value) => {
+    const address = readAddress(value)
+    return address ? (userOf(address.uri) ?? []) : []
+  })
+
+/** What was dialed, as it stood: for people. */
+export const calledAsWritten = (invite: RequestIn): string | null =>
+  usersIn(invite, 'to')[0] ?? userOf(invite.uri) ?? null
+
+export const callingAsWritten = (invite: MessageIn): string | null => usersIn(invite, 'from')[0] ?? null
+
+/** Each number once, the best first: as E.164 where it can be read as such, and as it stood. */
+export function calledNumbersOf(invite: RequestIn): string[] {
+  const uri = userOf(invite.uri)
+  const written = [
+    ...usersIn(invite, 'to').slice(0, 1),
+    ...(uri === null ? [] : [uri]),
+    // A registered line is called by its username; the network says here which number led to it (RFC 7315 §4.2).
+    ...usersIn(invite, 'p-called-party-id'),
+    ...usersIn(invite, 'diversion'),
+    ...usersIn(invite, 'history-info'),
+  ]
+  const readable = written.flatMap((text) => e164Of(text) ?? [])
+  return [...new Set([...readable, ...written])].slice(0, maxCandidates)
+}
+
+/**
+ * E.164; null when it was withheld or is no such number. P-Asserted-Identity counts only from a trunk that is trusted to say it
+ * (RFC 3325 §7): anybody can write one.
+ */
+export function callerOf(invite: MessageIn, trustsIdentity: boolean): string | null {
+  if (isWithheld(invite)) return null
+  const asserted = trustsIdentity ? usersIn(invite, 'p-asserted-identity') : []
+  for (const text of [...asserted, ...usersIn(invite, 'from').slice(0, 1)]) {
+    const number = e164Of(text)
+    if (number !== null) return number
+  }
+  return null
+}
+
+/** RFC 3323 §4.2, RFC 3325 §9.3: a caller who asks for privacy is nobody, even where the trunk knows better. */
+function isWithheld(invite: MessageIn): boolean {
+  const asked = (invite.get('privacy') ?? '').toLowerCase().split(/[;,\s]+/)
+  return asked.some((value) => value === 'id' || value === 'user' || value === 'header')
+}

@@ -1,0 +1,62 @@
+/**
+ * Owns finding the dialog of a message: by the three ids of the wire, or by the one name of the control protocol. Of the forks of one INVITE
+ * only one carries the name, the one the app has taken.
+ */
+import { tagOf } from '../message/address.ts'
+import { headerOf } from '../message/header-fields.ts'
+import type { SipRequest, SipResponse } from '../message/message.ts'
+import type { Dialog } from './dialog.ts'
+import { keyOf, type DialogCell } from './dialog-deps.ts'
+
+export type Dialogs = {
+  add(dialog: Dialog): void
+  /** From now on the app means this one. */
+  name(dialog: Dialog): void
+  named(id: string): Dialog | null
+  /** An INVITE of ours may make a dialog of this name, until it is released. */
+  reserve(id: string): () => void
+  /** By a dialog, or by an INVITE that may make one. */
+  isTaken(id: string): boolean
+  /** Within which dialog a request of the peer came. */
+  ofRequest(request: SipRequest): Dialog | null
+  /** Within which dialog an answer to a request of ours came. */
+  ofResponse(response: SipResponse): Dialog | null
+  remove(cell: DialogCell): void
+  all(): Dialog[]
+  readonly size: () => number
+}
+
+export function createDialogs(): Dialogs {
+  const byKey = new Map<string, Dialog>()
+  const byName = new Map<string, Dialog>()
+  /** By how many: one that answers a challenge has the name of the one before. */
+  const reserved = new Map<string, number>()
+
+  const keyOfCell = ({ state }: DialogCell): string => keyOf(state.callId, state.localTag, state.remoteTag)
+  const callIdOf = (message: SipRequest | SipResponse): string => headerOf(message, 'Call-ID') ?? ''
+
+  return {
+    add: (dialog) => void byKey.set(keyOfCell(dialog.cell), dialog),
+    name: (dialog) => void byName.set(dialog.cell.id, dialog),
+    named: (id) => byName.get(id) ?? null,
+    reserve(id) {
+      reserved.set(id, (reserved.get(id) ?? 0) + 1)
+      return () => {
+        const left = (reserved.get(id) ?? 1) - 1
+        if (left > 0) reserved.set(id, left)
+        else reserved.delete(id)
+      }
+    },
+    isTaken: (id) => byName.has(id) || reserved.has(id),
+    ofRequest: (request) =>
+      byKey.get(keyOf(callIdOf(request), tagOf(request, 'To') ?? '', tagOf(request, 'From') ?? '')) ?? null,
+    ofResponse: (response) =>
+      byKey.get(keyOf(callIdOf(response), tagOf(response, 'From') ?? '', tagOf(response, 'To') ?? '')) ?? null,
+    remove(cell) {
+      if (byKey.get(keyOfCell(cell))?.cell === cell) byKey.delete(keyOfCell(cell))
+      if (byName.get(cell.id)?.cell === cell) byName.delete(cell.id)
+    },
+    all: () => [...byKey.values()],
+    size: () => byKey.size,
+  }
+}

@@ -1,0 +1,96 @@
+/** Owns session timers: who refreshes a call how often, and what becomes of one that nobody refreshes. RFC 4028. */
+import type { Cancel, Clock } from '../../../model/clock.ts'
+import { hasTag } from '../message/header-fields.ts'
+import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts'
+import { secondsOf, sessionExpiresOf } from '../message/numbered-fields.ts'
+
+/** §4, §5: no interval may be shorter. Seconds. */
+export const minSessionSeconds = 90
+/** Longer ones are no use, and would not fit a timer. */
+const maxSessionSeconds = 24 * 60 * 60
+
+export type SessionTimer = { readonly seconds: number; readonly weRefresh: boolean }
+
+/** §9: of an INVITE or UPDATE that came. */
+export const isTooShort = (request: SipRequest): boolean =>
+  (sessionExpiresOf(request)?.seconds ?? minSessionSeconds) < minSessionSeconds
+
+/**
+ * §9: what our 2xx says. A peer without `timer` cannot refresh, so we do; where the peer can and names nobody, it refreshes: it knows the way
+ * through its NAT.
+ */
+export function answerSession(request: SipRequest): {
+  readonly headers: HeaderField[]
+  readonly timer: SessionTimer | null
+} {
+  const asked = sessionExpiresOf(request)
+  if (!asked) return { headers: [], timer: null }
+  const peerCan = hasTag(request, 'Supported', 'timer') || hasTag(request, 'Require', 'timer')
+  const refresher = peerCan ? (asked.refresher ?? 'uac') : 'uas'
+  const seconds = Math.min(asked.seconds, maxSessionSeconds)
+  const value = `${seconds};refresher=${refresher}`
+  const require = refresher === 'uac' ? [{ name: 'Require', value: 'timer' }] : []
+  return {
+    headers: [{ name: 'Session-Expires', value }, ...require],
+    timer: { seconds, weRefresh: refresher === 'uas' },
+  }
+}
+
+/** §7.1, §7.4: of a request of ours. Within a call the roles stay: the sender is the uac. `null`: nobody refreshes yet. */
+export function askForSession(seconds: number, weRefresh: boolean | null): HeaderField[] {
+  const refresher = weRefresh === null ? '' : `;refresher=${weRefresh ? 'uac' : 'uas'}`
+  const minimum = seconds > minSessionSeconds ? [{ name: 'Min-SE', value: String(minSessionSeconds) }] : []
+  return [{ name: 'Session-Expires', value: `${seconds}${refresher}` }, ...minimum]
+}
+
+/** §7.2: of a 2xx to a request of ours. */
+export function agreedSession(response: SipResponse): SessionTimer | null {
+  const agreed = sessionExpiresOf(response)
+  if (!agreed) return null
+  const seconds = Math.min(Math.max(agreed.seconds, minSessionSeconds), maxSessionSeconds)
+  return { seconds, weRefresh: agreed.refresher !== 'uas' }
+}
+
+/** §7.3: what a 422 wants at least. Null: it does not say, or wants no more than was offered. */
+export function wantedInterval(response: SipResponse, offered: number): number | null {
+  const wanted = secondsOf(response, 'Min-SE')
+  return wanted !== null && wanted > offered && wanted <= maxSessionSeconds ? wanted : null
+}
+
+export type RunningSession = {
+  /** From now on; null: the call needs no refreshing. */
+  set(timer: SessionTimer | null): void
+  readonly current: () => SessionTimer | null
+  stop(): void
+}
+
+type Deps = {
+  readonly clock: Clock
+  /** Half of the interval is over, and it is our turn. */
+  readonly refresh: () => void
+  /** Nobody refreshed. */
+  readonly expired: () => void
+}
+
+export function createSessionTimer({ clock, refresh, expired }: Deps): RunningSession {
+  let current: SessionTimer | null = null
+  let cancels: Cancel[] = []
+
+  function stop(): void {
+    cancels.forEach((cancel) => cancel())
+    cancels = []
+  }
+
+  function set(timer: SessionTimer | null): void {
+    stop()
+    current = timer
+    if (!timer) return
+    const { seconds, weRefresh } = timer
+    // §10: the BYE comes a little before the peer's end.
+    const expiresIn = seconds - Math.min(32, seconds / 3)
+    cancels = [clock.after(expiresIn * 1000, expired)]
+    if (weRefresh) cancels.push(clock.after(seconds * 500, refresh))
+  }
+
+  return { set, current: () => current, stop }
+}

@@ -1,0 +1,112 @@
+/** Owns what apps send: outside dialogs from here, within them by the dialog. Every command ends in an answer to the app. */
+import type { App, Reply } from './control/app.ts'
+import type { SipCommand } from './control/command.ts'
+import type { Core } from './core.ts'
+import { completeRequest, wantsContact, type Numbers } from './complete-request.ts'
+import { headersInDialog, lacksContentType } from './dialog/draft-headers.ts'
+import { gone } from './dialog/dialog-requests.ts'
+import type { SipRequest, SipResponse } from './message/message.ts'
+import { createPlacedInvite, type PlacedInvite } from './placed-invite.ts'
+import type { Flow } from './transport/transport.ts'
+
+export type RequestCommand = Omit<SipCommand, 'draft' | 'kind'> & { readonly draft: SipRequest }
+
+export type PlacedRequests = {
+  command(app: App, command: RequestCommand): Promise<Reply>
+  appGone(app: App): void
+  readonly size: () => number
+  /** How many were canceled. */
+  close(): number
+}
+
+const refused = (reason: string): Reply => ({ kind: 'refused', reason })
+
+export function createPlacedRequests(core: Core, numbers: Numbers): PlacedRequests {
+  const invites = createPlacedInvites(core)
+  let others = 0
+
+  async function command(app: App, { draft, dialogId, transactionId, proxy }: RequestCommand): Promise<Reply> {
+    if (lacksContentType(draft)) return refused('missing content-type')
+    if (draft.method === 'CANCEL') return invites.cancel(transactionId, draft)
+    if (dialogId !== '') return within(dialogId, draft)
+    if (draft.method === 'ACK' || draft.method === 'PRACK') return refused('nothing to acknowledge')
+    if (transactionId !== '') return refused('only CANCEL belongs to a transaction')
+    if (invites.size() + others >= core.limits.placedRequests) return refused('too many requests under way')
+    const request = completeRequest(draft, numbers)
+    return draft.method === 'INVITE' ? invites.place(app, request, proxy) : placeOther(app, request, proxy)
+  }
+
+  function within(dialogId: string, draft: SipRequest): Promise<Reply> | Reply {
+    const forked = draft.method === 'PRACK' ? invites.dialogFor(dialogId, draft) : null
+    const dialog = forked ?? core.dialogs.named(dialogId)
+    if (!dialog) return gone
+    return draft.method === 'ACK' ? dialog.acknowledge(draft) : dialog.request(draft)
+  }
+
+  async function placeOther(app: App, request: SipRequest, nextHop: string | null): Promise<Reply> {
+    const transactionId = core.newId()
+    const response = (answer: SipResponse, flow: Flow): void => {
+      if (answer.status === 100 || !app.isOpen()) return
+      app.tell(answer, { source: 'network', flow, transactionId, dialogId: '', isNew: false })
+    }
+    const terminated = (): void => void (others -= 1)
+    others += 1
+    try {
+      const order = { request, nextHop, wantsContact: wantsContact(request), response, terminated }
+      const { sent, flow } = await core.send(order)
+      return { kind: 'sent', message: sent, flow, transactionId, dialogId: '' }
+    } catch (error) {
+      others -= 1
+      throw error
+    }
+  }
+
+  return {
+    command,
+    appGone: (app) => void invites.abandon((invite) => invite.app === app),
+    size: () => invites.size() + others,
+    close: () => invites.abandon(() => true),
+  }
+}
+
+/** INVITEs outside dialogs, by what apps call them. */
+function createPlacedInvites(core: Core) {
+  const byId = new Map<string, PlacedInvite>()
+  /** By the id of their dialog: the last one counts, which may answer the challenge of one before. */
+  const byDialog = new Map<string, PlacedInvite>()
+
+  async function place(app: App, request: SipRequest, nextHop: string | null): Promise<Reply> {
+    if (core.dialogs.size() >= core.limits.dialogs) return refused('too many calls')
+    const id = core.newId()
+    const over = (): void => {
+      if (!byId.delete(id)) return
+      release()
+      if (byDialog.get(invite.dialogId) === invite) byDialog.delete(invite.dialogId)
+    }
+    const invite = createPlacedInvite(core, { id, app, request, nextHop, over })
+    const release = core.dialogs.reserve(invite.dialogId)
+    byId.set(id, invite)
+    byDialog.set(invite.dialogId, invite)
+    try {
+      return await invite.send()
+    } catch (error) {
+      over()
+      throw error
+    }
+  }
+
+  return {
+    place,
+    cancel: (id: string, draft: SipRequest): Reply =>
+      byId.get(id)?.cancel(cancelHeaders(draft)) ?? refused('there is no INVITE to cancel'),
+    dialogFor: (dialogId: string, prack: SipRequest) => byDialog.get(dialogId)?.dialogFor(prack) ?? null,
+    /** How many were canceled by it. */
+    abandon: (isMeant: (invite: PlacedInvite) => boolean): number =>
+      [...byId.values()].filter((invite) => isMeant(invite) && invite.abandon()).length,
+    size: () => byId.size,
+  }
+}
+
+/** Of an app's CANCEL only what it says itself, such as Reason: all else is that of the INVITE. RFC 3261 §9.1. */
+const cancelHeaders = (draft: SipRequest): SipRequest['headers'] =>
+  headersInDialog(draft).filter(({ name }) => name !== 'Contact' && name !== 'Content-Type')

@@ -1,0 +1,149 @@
+/** Owns what comes from the network: who gets to see it, and the answers of apps. RFC 3261 §8.2. */
+import type { App, Reply } from './control/app.ts'
+import { completeResponse, exitOf, tagWanted } from './complete-response.ts'
+import type { Core } from './core.ts'
+import type { DialogCell } from './dialog/dialog-deps.ts'
+import { allowedMethods, lacksContentType, supportedOptions } from './dialog/draft-headers.ts'
+import { isTooShort, minSessionSeconds } from './dialog/session-timer.ts'
+import { tagOf } from './message/address.ts'
+import type { HeaderField, SipRequest, SipResponse } from './message/message.ts'
+import { responseTo } from './message/response-to.ts'
+import { validateRequest } from './message/validate-request.ts'
+import { createOpenRequests, type OpenRequest, type OpenRequests } from './open-requests.ts'
+import { alreadyAnswered, createReceivedInvite } from './received-invite.ts'
+import type { ServerTransaction } from './transaction/transaction.ts'
+
+export type ReceivedRequests = Pick<OpenRequests, 'refuse' | 'size'> & {
+  receive(transaction: ServerTransaction): void
+  cancel(transaction: ServerTransaction, cancel: SipRequest): void
+  failed(transaction: ServerTransaction): void
+  /** An app's answer. */
+  respond(transactionId: string, draft: SipResponse): Promise<Reply>
+  /** Of a dialog: for its app. */
+  ask(transaction: ServerTransaction, cell: DialogCell): void
+  /** Whatever it had to answer is answered. */
+  appGone(app: App): void
+  close(): void
+}
+
+const retryAfter: HeaderField[] = [{ name: 'Retry-After', value: '5' }]
+/** Nothing without a dialog. */
+const inDialogOnly = ['BYE', 'PRACK', 'UPDATE', 'INFO']
+const understood = {
+  methods: [...allowedMethods, 'REGISTER', 'SUBSCRIBE', 'PUBLISH', 'MESSAGE'],
+  options: supportedOptions,
+  bodies: {},
+}
+
+export function createReceivedRequests(core: Core): ReceivedRequests {
+  const open = createOpenRequests(core)
+  const { refuse } = open
+
+  function receive(transaction: ServerTransaction): void {
+    const { request } = transaction
+    const fault = validateRequest(request, understood)
+    if (fault) return void transaction.respond(responseTo(request, { ...fault, toTag: core.newTag() }))
+    if (open.size() >= core.limits.openRequests) return refuse(transaction, 503, retryAfter)
+    if (tagOf(request, 'To') === null) return receiveNew(transaction)
+    const dialog = core.dialogs.ofRequest(request)
+    if (dialog) dialog.receive(transaction)
+    else refuse(transaction, 481)
+  }
+
+  function receiveNew(transaction: ServerTransaction): void {
+    const refusal = refusalOfNew(core, transaction.request)
+    const app = refusal ? null : core.appFor(transaction.request.method)
+    if (app) return take(transaction, app)
+    const { status, headers } = refusal ?? refusalOfUnwanted(core, transaction.request)
+    refuse(transaction, status, headers)
+  }
+
+  function take(transaction: ServerTransaction, app: App): void {
+    const { id, request, flow } = transaction
+    const isInvite = request.method === 'INVITE'
+    const invite = isInvite ? createReceivedInvite(core, transaction, app, () => open.forget(id)) : null
+    open.add({ transaction, app, cell: null, invite })
+    app.tell(request, { source: 'network', flow, transactionId: id, dialogId: '', isNew: true })
+  }
+
+  async function respond(transactionId: string, draft: SipResponse): Promise<Reply> {
+    const entry = open.of(transactionId)
+    if (!entry) return alreadyAnswered
+    if (lacksContentType(draft)) return { kind: 'refused', reason: 'missing content-type' }
+    if (entry.invite) return entry.invite.respond(draft)
+    if (draft.status >= 200) open.forget(transactionId)
+    return answer(core, entry, draft)
+  }
+
+  function cancel(transaction: ServerTransaction, message: SipRequest): void {
+    const entry = open.of(transaction.id)
+    if (entry?.invite) return entry.invite.giveUp(487, message)
+    refuse(transaction, 487)
+    const passage = { source: 'network', flow: transaction.flow, transactionId: transaction.id, isNew: false } as const
+    if (entry?.app.isOpen()) entry.app.tell(message, { ...passage, dialogId: entry.cell?.id ?? '' })
+  }
+
+  const refuseAll = (entries: readonly OpenRequest[]): void =>
+    entries.forEach(({ transaction }) => refuse(transaction, statusWithoutApp(transaction), retryAfter))
+
+  return {
+    receive,
+    cancel,
+    respond,
+    ask: (transaction, cell) => ask(open, transaction, cell),
+    refuse,
+    size: open.size,
+    failed({ id }) {
+      const entry = open.of(id)
+      if (entry?.invite) entry.invite.forget()
+      else open.forget(id)
+    },
+    appGone: (app) => refuseAll(open.all().filter((entry) => entry.app === app)),
+    close: () => refuseAll(open.all()),
+  }
+}
+
+/** Within a dialog there is one app to ask. */
+function ask(open: OpenRequests, transaction: ServerTransaction, cell: DialogCell): void {
+  const { id, request, flow } = transaction
+  const pending = open.inviteOf(cell)
+  if (request.method === 'PRACK' && !pending?.prack(request)) return open.refuse(transaction, 481)
+  if (request.method === 'BYE' && pending) {
+    // §15: before the answer it is as good as a CANCEL.
+    open.refuse(transaction, 200)
+    return pending.giveUp(487, null)
+  }
+  if (!cell.app.isOpen()) return open.refuse(transaction, statusWithoutApp(transaction))
+  open.add({ transaction, app: cell.app, cell, invite: null })
+  cell.app.tell(request, { source: 'network', flow, transactionId: id, dialogId: cell.id, isNew: false })
+}
+
+type Refusal = { readonly status: number; readonly headers: readonly HeaderField[] }
+
+/** Whoever answers: what cannot be had. */
+function refusalOfNew({ dialogs, limits }: Core, request: SipRequest): Refusal | null {
+  if (inDialogOnly.includes(request.method)) return { status: 481, headers: [] }
+  if (request.method !== 'INVITE') return null
+  if (isTooShort(request)) return { status: 422, headers: [{ name: 'Min-SE', value: String(minSessionSeconds) }] }
+  return dialogs.size() >= limits.dialogs ? { status: 503, headers: retryAfter } : null
+}
+
+/** No app wants it: no app is there at all, or not yet, or this is nothing for any. */
+function refusalOfUnwanted({ wanted }: Core, { method }: SipRequest): Refusal {
+  const isForNobody = wanted().length > 0 && method !== 'INVITE' && method !== 'OPTIONS'
+  if (!isForNobody) return { status: 503, headers: retryAfter }
+  return { status: 405, headers: [{ name: 'Allow', value: allowedMethods.join(', ') }] }
+}
+
+const statusWithoutApp = ({ request }: ServerTransaction): number => (request.method === 'BYE' ? 200 : 503)
+
+function answer(core: Core, { transaction, cell }: OpenRequest, draft: SipResponse): Reply {
+  const { request, flow, id } = transaction
+  const response = completeResponse(request, draft, tagWanted(draft) ?? core.newTag(), exitOf(core, transaction))
+  const dialog = cell && core.dialogs.named(cell.id)
+  // A BYE takes the dialog away before it is answered.
+  const isWithin = dialog !== null && dialog.cell === cell
+  if (!isWithin) transaction.respond(response)
+  const message = isWithin ? dialog.respond(transaction, response) : response
+  return { kind: 'sent', message, flow, transactionId: id, dialogId: cell?.id ?? '' }
+}

@@ -1,0 +1,162 @@
+/** Owns the core of the server: it joins transactions, dialogs and apps. RFC 3261 §8, §12, §13. */
+import type { Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
+import type { App, Reply } from './control/app.ts'
+import type { SipCommand } from './control/command.ts'
+import type { Numbers } from './complete-request.ts'
+import type { Core, Limits } from './core.ts'
+import type { Timing } from './dialog/accepted-invite.ts'
+import { createDialog, type Dialog, type DialogSeed } from './dialog/dialog.ts'
+import { nextHopOf, stateOfPlaced, stateOfReceived } from './dialog/dialog-state.ts'
+import type { DialogDeps } from './dialog/dialog-deps.ts'
+import { createDialogs, type Dialogs } from './dialog/dialogs.ts'
+import { createSender, type SendDeps } from './dialog/send-request.ts'
+import { tagOf } from './message/address.ts'
+import { headerOf } from './message/header-fields.ts'
+import type { SipRequest } from './message/message.ts'
+import { createPlacedRequests } from './placed-requests.ts'
+import { createReceivedRequests } from './received-requests.ts'
+import type { TransactionHandlers, Transactions } from './transaction/transaction.ts'
+import { TransportError } from './transport/transport.ts'
+
+export type CoreOptions = {
+  readonly clock: Clock
+  readonly log: Log
+  readonly transactions: () => Transactions
+  readonly externalOf: SendDeps['externalOf']
+  readonly resolve: SendDeps['resolve']
+  readonly newId: () => string
+  readonly newTag: () => string
+  readonly newCallId: () => string
+  readonly random: () => number
+  readonly timing: Timing
+  readonly limits: Limits
+  readonly sessionSeconds: number | null
+  readonly appFor: Core['appFor']
+  readonly wanted: Core['wanted']
+}
+
+export type ServerCore = {
+  readonly handlers: TransactionHandlers
+  command(app: App, command: SipCommand): Promise<Reply>
+  /** Its calls are hung up, its requests answered. */
+  appGone(app: App): void
+  readonly sizes: () => { readonly dialogs: number; readonly open: number; readonly placed: number }
+  /** All that is open is refused, canceled and hung up; nothing is waited for. Answers how much there was. */
+  hangUp(): number
+  /** No timer is left. */
+  close(): void
+}
+
+export function createServerCore(options: CoreOptions): ServerCore {
+  const { log } = options
+  const dialogs = createDialogs()
+  const shared = sharedOf(options)
+  const dialogDeps: DialogDeps = {
+    ...shared,
+    ask: (transaction, cell) => received.ask(transaction, cell),
+    refuse: (transaction, status, headers) => received.refuse(transaction, status, headers),
+    ended: dialogs.remove,
+  }
+  const makers = createDialogMakers(dialogDeps, dialogs)
+  const { limits, newTag, sessionSeconds, appFor, wanted } = options
+  const core: Core = { ...shared, ...makers, dialogs, limits, newTag, sessionSeconds, appFor, wanted }
+  const received = createReceivedRequests(core)
+  const placed = createPlacedRequests(core, createNumbers(options))
+
+  const handlers: TransactionHandlers = {
+    request: received.receive,
+    ack: (request, flow) => dialogs.ofRequest(request)?.acknowledged(request, flow),
+    cancel: received.cancel,
+    strayResponse: (response) => void dialogs.ofResponse(response)?.answeredInvite(response),
+    serverFailed: (transaction, details) => {
+      log.debug('a SIP request was not answered to its end', { details })
+      received.failed(transaction)
+    },
+  }
+
+  return {
+    handlers,
+    async command(app, { draft, ...rest }) {
+      if (draft.kind === 'response') return received.respond(rest.transactionId, draft)
+      return placed.command(app, { ...rest, draft })
+    },
+    appGone(app) {
+      received.appGone(app)
+      placed.appGone(app)
+      for (const dialog of dialogs.all()) if (dialog.cell.app === app) dialog.end('the app is gone', false)
+    },
+    sizes: () => ({ dialogs: dialogs.size(), open: received.size(), placed: placed.size() }),
+    hangUp() {
+      const ended = received.size() + placed.close() + dialogs.size()
+      received.close()
+      for (const dialog of dialogs.all()) dialog.end('the server stops', false)
+      return ended
+    },
+    close: () => dialogs.all().forEach((dialog) => dialog.forget()),
+  }
+}
+
+type Shared = Omit<DialogDeps, 'ask' | 'refuse' | 'ended'>
+
+function sharedOf(options: CoreOptions): Shared {
+  const { clock, log, newId, newTag, random, timing, externalOf, resolve, transactions } = options
+  const send = createSender({ transactions, externalOf, resolve, newTag })
+  return { clock, log, newId, random, timing, send, sendAck: createAckSender(options), externalOf }
+}
+
+/** The targets in their order: an ACK has no transaction that could tell of a failure later. */
+function createAckSender({ resolve, transactions, externalOf }: CoreOptions): Shared['sendAck'] {
+  return async (request, peer) => {
+    let failure: unknown = new TransportError('nobody answers for the address')
+    for (const target of await resolve(nextHopOf(request), peer)) {
+      try {
+        const sent = await transactions().ack(request, target)
+        const local = externalOf(target.protocol, target.remote)
+        return { sent, flow: { protocol: target.protocol, remote: target.remote, local, connection: 0 } }
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure as Error
+  }
+}
+
+function createDialogMakers(
+  deps: DialogDeps,
+  dialogs: Dialogs,
+): Pick<Core, 'receivedDialog' | 'placedDialog' | 'dialogIdOf'> {
+  function add(seed: DialogSeed): Dialog {
+    const dialog = createDialog(deps, seed)
+    dialogs.add(dialog)
+    return dialog
+  }
+
+  /** As apps know it. */
+  const plainIdOf = (invite: SipRequest): string =>
+    `${headerOf(invite, 'Call-ID') ?? ''};from-tag=${tagOf(invite, 'From') ?? ''}`
+
+  /** A call of the server to itself has two dialogs: that of who is called gets another name. */
+  function receivedIdOf(invite: SipRequest): string {
+    const id = plainIdOf(invite)
+    return dialogs.isTaken(id) ? `${id};called` : id
+  }
+
+  return {
+    dialogIdOf: plainIdOf,
+    receivedDialog(app, { request, flow }, response) {
+      const state = stateOfReceived(request, response)
+      if (!state) return null
+      const dialog = add({ id: receivedIdOf(request), app, role: 'uas', state, flow, invite: request })
+      dialogs.name(dialog)
+      return dialog
+    },
+    placedDialog: (app, id, { invite, response, flow }) =>
+      add({ id, app, role: 'uac', state: stateOfPlaced(invite, response), flow, invite }),
+  }
+}
+
+function createNumbers({ newTag, newCallId, random, sessionSeconds }: CoreOptions): Numbers {
+  let sequence = 1_000 + Math.floor(random() * 9_000)
+  return { newTag, newCallId, nextSequence: () => sequence++, sessionSeconds }
+}

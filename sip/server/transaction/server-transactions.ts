@@ -1,0 +1,195 @@
+/** Owns the server transactions of this process: those of the requests that came in. The transitions are in invite-server.ts and non-invite-server.ts. */
+import type { Clock } from '../../../model/clock.ts'
+import { tagOf } from '../message/address.ts'
+import type { SipRequest, SipResponse } from '../message/message.ts'
+import { responseTo } from '../message/response-to.ts'
+import type { Flow, Transports } from '../transport/transport.ts'
+import { type InviteServerEvent, startInviteServer, stepInviteServer } from './invite-server.ts'
+import { classOf, type Timing } from './machine.ts'
+import { acknowledges, mergeKeyOf, serverKeyOf } from './match-keys.ts'
+import { startNonInviteServer, stepNonInviteServer } from './non-invite-server.ts'
+import { createRun, type Deed, type Run } from './run-machine.ts'
+import type { ServerTransaction, TransactionHandlers } from './transaction.ts'
+
+export type ServerDeps = {
+  readonly clock: Clock
+  readonly transports: Pick<Transports, 'respond'>
+  readonly timing: Timing
+  readonly handlers: TransactionHandlers
+  /** Beyond it new requests are answered 503; those within a dialog may be a quarter more, so that calls can be ended. */
+  readonly maxServers: number
+  newId(): string
+  guarded(action: () => void): void
+}
+
+export type ServerTransactions = {
+  receive(request: SipRequest, flow: Flow): void
+  size(): number
+  close(): void
+}
+
+type Server = {
+  readonly transaction: ServerTransaction
+  readonly run: Run<ServerEvent, SipRequest | SipResponse>
+  readonly forget: () => void
+}
+
+type Endings = Pick<Server, 'forget'> & { readonly refused: () => void }
+type ServerEvent = Exclude<InviteServerEvent, { type: 'timer' }>
+
+const reserve = 1.25
+const retryAfterSeconds = 5
+
+/** Transactions by their key, and those of a request that came by several ways (§8.2.2.2). */
+function createTable(deps: ServerDeps) {
+  const servers = new Map<string, Server>()
+  const merged = new Map<string, Server>()
+  /** INVITEs of no call that were refused, the oldest first: of them nothing is left but the wait for an ACK. */
+  const refused = new Set<Server>()
+
+  return {
+    servers,
+    merged,
+    create(request: SipRequest, flow: Flow, key: string, mergeKey: string | null): Server {
+      const server = createServer(deps, request, flow, {
+        refused: () => void refused.add(server),
+        forget() {
+          servers.delete(key)
+          refused.delete(server)
+          if (mergeKey !== null && merged.get(mergeKey) === server) merged.delete(mergeKey)
+        },
+      })
+      servers.set(key, server)
+      return server
+    },
+    /** Strangers who never say ACK would else keep everybody out for the 32 s that each of them is waited for. */
+    makeRoom(): boolean {
+      const [oldest] = refused
+      oldest?.run.stop()
+      oldest?.forget()
+      return oldest !== undefined
+    },
+    close() {
+      for (const { run } of servers.values()) run.stop()
+      servers.clear()
+      merged.clear()
+      refused.clear()
+    },
+  }
+}
+
+export function createServerTransactions(deps: ServerDeps): ServerTransactions {
+  const { handlers } = deps
+  const { servers, merged, create, makeRoom, close } = createTable(deps)
+
+  function begin(request: SipRequest, flow: Flow, key: string): void {
+    const mergeKey = mergeKeyOf(request)
+    const isMerged = mergeKey !== null && merged.has(mergeKey)
+    const server = create(request, flow, key, mergeKey)
+    if (isMerged) return answer(server, 482, 'Loop Detected')
+    if (mergeKey !== null) merged.set(mergeKey, server)
+    // §17.2.1: within 200 ms, unless it is known that an answer comes sooner; nothing is.
+    if (request.method === 'INVITE') answer(server, 100, 'Trying')
+    handlers.request(server.transaction)
+  }
+
+  /** §9.2. */
+  function cancel(request: SipRequest, flow: Flow, key: string): void {
+    const inviteKey = serverKeyOf(request, 'INVITE')
+    const invite = inviteKey === null ? undefined : servers.get(inviteKey)
+    const server = create(request, flow, key, null)
+    if (!invite) return answer(server, 481, 'Call/Transaction Does Not Exist')
+    const last = invite.transaction.lastResponse()
+    answer(server, 200, 'OK', (last && tagOf(last, 'To')) ?? invite.transaction.toTag)
+    if (invite.run.stateName() === 'proceeding') handlers.cancel(invite.transaction, request)
+  }
+
+  function acknowledge(request: SipRequest, flow: Flow): void {
+    const key = serverKeyOf(request, 'INVITE')
+    const invite = key === null ? undefined : servers.get(key)
+    if (invite && acknowledges(request, invite.transaction.lastResponse())) invite.run.feed({ type: 'ack' }, request)
+    else handlers.ack(request, flow)
+  }
+
+  const isFull = (request: SipRequest): boolean =>
+    servers.size >= deps.maxServers * (tagOf(request, 'To') === null && request.method !== 'CANCEL' ? 1 : reserve)
+
+  return {
+    receive(request, flow) {
+      if (request.method === 'ACK') return acknowledge(request, flow)
+      const key = serverKeyOf(request, request.method)
+      if (key === null) return
+      const known = servers.get(key)
+      if (known) return known.run.feed({ type: 'request' }, request)
+      if (isFull(request) && !makeRoom()) return refuse(deps, request, flow)
+      if (request.method === 'CANCEL') cancel(request, flow, key)
+      else begin(request, flow, key)
+    },
+    size: () => servers.size,
+    close,
+  }
+}
+
+function refuse({ transports, newId }: ServerDeps, request: SipRequest, flow: Flow): void {
+  const headers = [{ name: 'Retry-After', value: String(retryAfterSeconds) }]
+  const busy = { status: 503, reason: 'Service Unavailable', toTag: newId(), headers }
+  // Nothing is kept of it: who hears no answer asks again.
+  transports.respond(responseTo(request, busy), flow).catch(() => undefined)
+}
+
+function answer({ transaction }: Server, status: number, reason: string, toTag: string = transaction.toTag): void {
+  transaction.respond(responseTo(transaction.request, { status, reason, toTag }))
+}
+
+function createServer(deps: ServerDeps, request: SipRequest, flow: Flow, { forget, refused }: Endings): Server {
+  let last: SipResponse | null = null
+  const failed = (details: string): void => deps.guarded(() => deps.handlers.serverFailed(transaction, details))
+  const send = (response: SipResponse): void => {
+    const lost = (error: unknown): void =>
+      deps.guarded(() => run.feed({ type: 'transportFailed', details: String(error) }, null))
+    deps.transports.respond(response, flow).catch(lost)
+  }
+  const run = runOf(request.method, deps, flow, {
+    perform: (deed, subject) => {
+      if (deed.do === 'sendAgain' && last) send(last)
+      else if (deed.do === 'sendResponse' && subject?.kind === 'response') send((last = subject))
+      else if (deed.do === 'pass' && subject?.kind === 'request') deps.handlers.ack(subject, flow)
+      else if (deed.do === 'fail') failed(deed.details)
+    },
+    ended: forget,
+  })
+  const transaction: ServerTransaction = {
+    id: deps.newId(),
+    request,
+    flow,
+    toTag: deps.newId(),
+    lastResponse: () => last,
+    respond(response) {
+      if (!mayRespond(run.stateName(), response)) return false
+      run.feed({ type: 'respond', class: classOf(response.status) }, response)
+      if (request.method === 'INVITE' && response.status >= 300 && tagOf(request, 'To') === null) refused()
+      return true
+    },
+  }
+  return { transaction, run, forget }
+}
+
+/** RFC 6026 §7.1: in the Accepted state a 2xx is sent again and again, and nothing else. */
+function mayRespond(stateName: string, { status }: SipResponse): boolean {
+  if (stateName === 'accepted') return classOf(status) === 'success'
+  return stateName === 'trying' || stateName === 'proceeding'
+}
+
+type Doing = { perform(deed: Deed, subject: SipRequest | SipResponse | null): void; ended(): void }
+
+function runOf(method: string, deps: ServerDeps, { protocol }: Flow, doing: Doing): Server['run'] {
+  const { clock, guarded, timing } = deps
+  const shared = { clock, guarded, way: { ...timing, reliable: protocol !== 'udp', patience: 64 }, ...doing }
+  if (method === 'INVITE') return createRun({ ...shared, begin: startInviteServer, step: stepInviteServer })
+  return createRun({
+    ...shared,
+    begin: startNonInviteServer,
+    step: (state, event: InviteServerEvent, way) =>
+      event.type === 'ack' ? { state, actions: [] } : stepNonInviteServer(state, event, way),
+  })
+}

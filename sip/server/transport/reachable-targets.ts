@@ -1,0 +1,35 @@
+/**
+ * Owns whom the server may speak to of those that a name or a URI led to. Gateways are named by tenants, and Contacts and Record-Routes by
+ * their peers: neither may make the server write into the network behind it.
+ */
+import { isIP } from 'node:net'
+import { type Flow, type Target, TransportError } from './transport.ts'
+
+/** `host`: as it was asked for, a name or the address itself. */
+export type MayReach = (address: string, host: string) => boolean
+
+export const refusalOfHost = (host: string): string =>
+  `${host} ${isIP(host) === 0 ? 'leads to' : 'is'} a private address; name it in SIP_ALLOW_HOSTS`
+
+/** Outside dialogs: at least one. Throws TransportError when none may be reached. */
+export function reachableTargets(targets: readonly Target[], host: string, mayReach: MayReach): readonly Target[] {
+  const reachable = targets.filter(({ remote }) => mayReach(remote.address, host))
+  if (reachable.length === 0) throw new TransportError(refusalOfHost(host))
+  return reachable
+}
+
+/**
+ * Within a dialog the peer may also be spoken to wherever it spoke from. A Contact of a phone or PBX behind a NAT names an address of the
+ * network there, which is nobody here, or somebody else: then the request goes back by the way the peer's came, as RFC 3581 has it of answers.
+ */
+export function targetsInDialog(
+  targets: readonly Target[],
+  host: string,
+  { mayReach, peer }: { readonly mayReach: MayReach; readonly peer: Flow },
+): readonly Target[] {
+  const { protocol, remote } = peer
+  const reachable = targets.filter(
+    (target) => target.remote.address === remote.address || mayReach(target.remote.address, host),
+  )
+  return reachable.length > 0 ? reachable : [{ protocol, remote, serverName: null }]
+}

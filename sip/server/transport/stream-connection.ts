@@ -1,0 +1,135 @@
+/**
+ * Owns one connection, TCP or TLS: framing, keep-alive, and the bounds on what its peer may keep waiting. Deadlines are looked at from
+ * outside (`check`), so a connection has no timer of its own. RFC 3261 §18.3, RFC 5626 §4.4.1.
+ */
+import type { Socket } from 'node:net'
+import type { MessageFault } from '../message/message.ts'
+import { createDeadlines, type DeadlineLimits } from './connection-deadlines.ts'
+import { plainAddress } from './networks.ts'
+import { createStreamFramer, type Framed } from './stream-framer.ts'
+import { type Flow, type Protocol, TransportError } from './transport.ts'
+
+export type ConnectionLimits = DeadlineLimits & {
+  readonly maxMessageBytes: number
+  /** Bytes the peer has not read; more, and it is cut off. */
+  readonly maxUnsentBytes: number
+}
+
+export type ConnectionHandlers = {
+  message(bytes: Uint8Array, flow: Flow): void
+  broken(bytes: Uint8Array, fault: MessageFault, flow: Flow): void
+  /** Once. */
+  closed(flow: Flow, why: string): void
+}
+
+export type StreamConnection = {
+  readonly flow: Flow
+  /** Opened by us: the name its certificate was checked against, null for none. Undefined: opened by the peer. */
+  readonly serverName: string | null | undefined
+  isOpen(): boolean
+  /** In the order of the calls. Throws TransportError. */
+  send(bytes: Uint8Array, wantsAnswer?: boolean): void
+  /** Now and then. */
+  check(): void
+  /** Idempotent; at once. */
+  cut(why: string): void
+}
+
+export type ConnectionOptions = {
+  /** Connected, and through its handshake. */
+  readonly socket: Socket
+  readonly protocol: Protocol
+  readonly connection: number
+  readonly serverName: string | null | undefined
+  readonly limits: ConnectionLimits
+  now(): number
+}
+
+/** Ms for the last answer to leave. */
+const lingerTime = 2_000
+const ping = Buffer.from('\r\n\r\n')
+const pong = Buffer.from('\r\n')
+
+export function createStreamConnection(options: ConnectionOptions, handlers: ConnectionHandlers): StreamConnection {
+  const { socket, limits, now, serverName } = options
+  const flow = flowOf(options)
+  const framer = createStreamFramer(limits.maxMessageBytes)
+  const deadlines = createDeadlines(limits, serverName !== undefined, now)
+  /** When it is cut at the latest, once it is ending. */
+  let endsAt: number | null = null
+  let why = 'the peer closed it'
+  let isOver = false
+
+  const isOpen = (): boolean => !isOver && endsAt === null && socket.writable
+
+  /** False: the peer had not read what was there before, and is cut off. */
+  function write(bytes: Uint8Array, kind: 'request' | 'message' | 'keepAlive'): boolean {
+    socket.write(bytes)
+    deadlines.sent(kind)
+    if (socket.writableLength <= limits.maxUnsentBytes) return true
+    cut('the peer does not read')
+    return false
+  }
+
+  function cut(reason: string): void {
+    if (isOver) return
+    why = reason
+    socket.destroy()
+    over()
+  }
+
+  function over(): void {
+    if (isOver) return
+    isOver = true
+    handlers.closed(flow, why)
+  }
+
+  function take(framed: Exclude<Framed, { kind: 'ping' }>): void {
+    if (framed.kind === 'message') {
+      deadlines.received()
+      return handlers.message(framed.bytes, flow)
+    }
+    // The answer is given while this runs; then the stream ends.
+    handlers.broken(framed.bytes, framed.fault, flow)
+    why = framed.fault.reason
+    endsAt = now() + lingerTime
+    socket.end()
+  }
+
+  function arrived(chunk: Buffer): void {
+    if (isOver || endsAt !== null) return
+    const framed = framer.push(chunk)
+    for (const one of framed) if (one.kind !== 'ping' && !isOver) take(one)
+    // One for all that came together: thousands of them in one packet would cost a write each.
+    if (isOpen() && framed.some(({ kind }) => kind === 'ping')) write(pong, 'keepAlive')
+    deadlines.left(framer.isPartial())
+  }
+
+  function check(): void {
+    const reason = endsAt === null ? deadlines.expired() : now() >= endsAt ? why : null
+    if (reason !== null) cut(reason)
+    else if (isOpen() && deadlines.wantsKeepAlive()) write(ping, 'keepAlive')
+  }
+
+  function send(bytes: Uint8Array, wantsAnswer = false): void {
+    if (!isOpen()) throw new TransportError('the connection is gone')
+    if (!write(bytes, wantsAnswer ? 'request' : 'message')) throw new TransportError('the peer does not read')
+  }
+
+  socket.setNoDelay(true)
+  socket.setKeepAlive(true, 60_000)
+  socket.on('data', arrived)
+  socket.on('error', (error) => (why = error.message))
+  socket.on('close', over)
+  return { flow, serverName, isOpen, send, check, cut }
+}
+
+function flowOf({ socket, protocol, connection }: ConnectionOptions): Flow {
+  const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket
+  return {
+    protocol,
+    connection,
+    remote: { address: plainAddress(remoteAddress), port: remotePort },
+    local: { address: plainAddress(localAddress), port: localPort },
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * Owns the telephone edge: calls that arrive and calls that are placed over SIP trunks, and the trunks themselves. It speaks SIP by one
+ * code path, whether the server behind is the embedded one or a drachtio-server.
+ */
+import type { Bus, BusMessage } from '../model/bus.ts'
+import { fromBytes, toBytes } from '../model/bus-json.ts'
+import type { Clock } from '../model/clock.ts'
+import { dialSubject, DialRequest, type DialReply } from '../model/dial.ts'
+import type { Log } from '../model/log.ts'
+import type { Telephony } from '../model/telephony.ts'
+import type { Ticker } from '../voice/audio/ticker.ts'
+import { createAdmission } from './call/admit-arrival.ts'
+import { createArrivals } from './call/arriving-call.ts'
+import { placeCall } from './call/placed-call.ts'
+import { createDigestVerifier } from './digest-verifier.ts'
+import { createLines, type CallDeps, type CreatePhoneLeg } from './lines.ts'
+import type { MediaPorts } from './media/media-ports.ts'
+import { answersOutsideCalls } from './other-requests.ts'
+import type { Reply, RequestIn } from './stack-types.ts'
+import type { MayReach } from './server/transport/reachable-targets.ts'
+import { connectStack, type Control } from './stack.ts'
+import { createTrunkKeeper } from './trunk/trunk-keeper.ts'
+
+export type SipEdgeDeps = {
+  readonly control: Control
+  readonly telephony: Telephony
+  readonly bus: Bus
+  readonly createLeg: CreatePhoneLeg
+  readonly media: MediaPorts
+  /** Of the media thread: RTCP is sent by its beat. */
+  readonly ticker: Ticker
+  readonly clock: Clock
+  readonly log: Log
+  readonly options?: SipEdgeOptions
+}
+
+export type SipEdgeOptions = {
+  /** Ms until the SIP server must be there: 10 s. */
+  readonly connectWithin?: number
+  /** Ms that an inbound call may ring: 90 s. */
+  readonly answerWithin?: number
+  /** INVITEs that are looked at, at once: 500. */
+  readonly maxPending?: number
+  /** 0 ≤ x < 1. */
+  readonly random?: () => number
+  /** For a server that does not ask this itself; it sees addresses, and names only as names. */
+  readonly mayReach?: MayReach
+}
+
+export type SipEdge = {
+  health(): SipHealth
+  /** New calls are refused from now on, and none is placed. Idempotent. */
+  stop(): void
+  /** Resolves when no call is left, or after `ms`. */
+  drained(ms: number): Promise<void>
+  /** New calls are refused from now on; those that run get `grace` ms to end, then they are hung up. Idempotent. */
+  close(grace: number): Promise<void>
+}
+
+export type SipHealth = {
+  /** To the SIP server. */
+  readonly connected: boolean
+  /** `udp/203.0.113.7:5060` and so on. */
+  readonly listening: readonly string[]
+  readonly calls: number
+  readonly trunks: number
+}
+
+/** Edges share the calls that are to be placed. */
+const queue = 'sip-edges'
+
+/** Rejects when the SIP server is not there, or refuses the secret. */
+export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
+  const { telephony, bus, clock, log, options = {} } = deps
+  const { random = Math.random } = options
+  const lines = createLines()
+  let isStopping = false
+  const stopping = () => isStopping
+  const routes = {
+    ...answersOutsideCalls(stopping),
+    // The connection carries calls before it is known here that it does.
+    invite: (invite: RequestIn, reply: Reply) =>
+      void ready.promise.then(({ arrivals }) => arrivals.arrive(invite, reply)),
+  }
+  const ready = Promise.withResolvers<{ arrivals: ReturnType<typeof createArrivals> }>()
+  const { connectWithin = 10_000, mayReach } = options
+  const stack = await connectStack({ ...deps, routes, connectWithin, ...(mayReach && { mayReach }) })
+  const calls = callDepsOf(deps, { stack, lines })
+  const verifier = createDigestVerifier({ now: clock.now })
+  const admission = createAdmission({ telephony, verifier })
+  const { answerWithin = 90_000, maxPending = 500 } = options
+  const arrivals = createArrivals({ ...calls, admission, isStopping: stopping, answerWithin, maxPending })
+  const keeper = createTrunkKeeper({ telephony, stack, clock, log, random })
+  const placing = { ...calls, isStopping: stopping, health: keeper.health }
+  const dialing = bus.subscribe(
+    dialSubject,
+    answerDial((request) => placeCall(placing, request), log),
+    { queue },
+  )
+  ready.resolve({ arrivals })
+  keeper.start()
+
+  const stop = () => {
+    isStopping = true
+    dialing.close()
+  }
+  const end = async (grace: number) => {
+    stop()
+    await lines.drained(clock, grace)
+    await lines.close(clock)
+    await keeper.close()
+    await stack.close()
+  }
+  let closing: Promise<void> | null = null
+  return {
+    health: () => ({
+      connected: stack.isConnected(),
+      listening: stack.listening(),
+      calls: lines.size(),
+      trunks: keeper.kept(),
+    }),
+    stop,
+    drained: (ms) => lines.drained(clock, ms),
+    close: (grace) => (closing ??= end(grace)),
+  }
+}
+
+function callDepsOf(deps: SipEdgeDeps, { stack, lines }: Pick<CallDeps, 'stack' | 'lines'>): CallDeps {
+  const { telephony, bus, createLeg, ticker, clock, log } = deps
+  return { stack, telephony, bus, media: { ports: deps.media, ticker, log }, createLeg, lines, clock, log }
+}
+
+/** Always answers. */
+function answerDial(place: (request: DialRequest) => Promise<DialReply>, log: Log): (message: BusMessage) => void {
+  return (message) => {
+    const request = DialRequest.safeParse(fromBytes(message.payload))
+    const reply = (answer: DialReply) => message.respond(toBytes(answer))
+    if (!request.success) return reply({ type: 'refused', details: 'not a request to dial' })
+    place(request.data).then(reply, (error: unknown) => {
+      log.error('a call could not be placed', { callId: request.data.callId, error })
+      reply({ type: 'refused', details: 'the telephone edge has no room for the call, or failed' })
+    })
+  }
+}

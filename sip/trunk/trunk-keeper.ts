@@ -1,0 +1,169 @@
+/**
+ * Owns the trunks that this node looks after: asks whose turn it is, keeps them registered and looked at, and reports how they do. When
+ * the database does not answer they are kept on: a trunk that is registered twice still works, one that is not registered does not.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Cancel, Clock } from '../../model/clock.ts'
+import type { TrunkId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import type { Telephony, TrunkAccess } from '../../model/telephony.ts'
+import type { TrunkState } from '../../model/trunk.ts'
+import type { Gateway } from '../call/caller-id.ts'
+import type { SipStack } from '../stack.ts'
+import { createGate, within } from './gate.ts'
+import { createGatewayHealth, type GatewayHealth } from './gateway-health.ts'
+import { createRegistration, type Registration, type RegistrationDeps } from './registration.ts'
+
+export type TrunkKeeperDeps = {
+  readonly telephony: Pick<Telephony, 'keep' | 'report'>
+  readonly stack: Pick<SipStack, 'request'>
+  readonly clock: Clock
+  readonly log: Log
+  /** 0 ≤ x < 1. */
+  readonly random: () => number
+}
+
+export type TrunkKeeper = {
+  start(): void
+  readonly health: Pick<GatewayHealth, 'isReachable' | 'hasAnswered'>
+  kept(): number
+  /** Takes registrations back; bounded. Idempotent. */
+  close(): Promise<void>
+}
+
+type Kept = {
+  /** What it was made of: another password or gateway makes it anew. */
+  readonly fingerprint: string
+  report(): void
+  close(): Promise<void>
+}
+
+/** Requests to trunks at once. */
+const width = 50
+/** Ms between two reports of a trunk that does as it did. */
+const reportEvery = 240_000
+/** Ms that the end of the service waits for registrars, all together. */
+const farewellWithin = 5_000
+/** Ms between two questions whose turn it is. */
+const [askAtLeast, askAtMost] = [5_000, 60_000]
+
+export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
+  const { telephony, clock, log } = deps
+  const gate = createGate(width)
+  const health = createGatewayHealth({ ...deps, gate })
+  const trunks = new Map<TrunkId, Kept>()
+  let isClosed = false
+  let cancel: Cancel = () => undefined
+  let closing: Promise<void> | null = null
+  let asking: Promise<void> = Promise.resolve()
+
+  const drop = (id: TrunkId, kept: Kept): Promise<void> => {
+    trunks.delete(id)
+    return kept
+      .close()
+      .catch((error: unknown) => log.warn('a trunk was not let go of in order', { trunkId: id, error }))
+  }
+  const take = (wanted: readonly TrunkAccess[]) => {
+    const ids = new Set(wanted.map(({ id }) => id))
+    for (const [id, kept] of trunks) if (!ids.has(id)) void drop(id, kept)
+    for (const trunk of wanted) {
+      const fingerprint = JSON.stringify(trunk)
+      const kept = trunks.get(trunk.id)
+      if (kept?.fingerprint === fingerprint) continue
+      const after = kept ? drop(trunk.id, kept) : Promise.resolve()
+      trunks.set(trunk.id, keepTrunk({ ...deps, gate, health, after }, trunk, fingerprint))
+    }
+  }
+  const ask = async () => {
+    let pause = askAtLeast
+    try {
+      const { trunks: wanted, until } = await telephony.keep()
+      if (isClosed) return
+      take(wanted)
+      pause = Math.min(askAtMost, Math.max(askAtLeast, (until - clock.now()) / 2))
+    } catch (error) {
+      log.warn('whose turn it is to keep trunks is not known', { error })
+    }
+    if (!isClosed) cancel = clock.after(pause, start)
+  }
+  const start = () => void (asking = ask())
+  const end = async () => {
+    isClosed = true
+    cancel()
+    await asking
+    health.close()
+    await within(clock, farewellWithin, Promise.allSettled([...trunks.values()].map((kept) => kept.close())))
+    trunks.clear()
+  }
+
+  return {
+    start,
+    health,
+    kept: () => trunks.size,
+    close: () => (closing ??= end()),
+  }
+}
+
+type KeepDeps = TrunkKeeperDeps & Pick<RegistrationDeps, 'gate' | 'after'> & { readonly health: GatewayHealth }
+
+function keepTrunk(deps: KeepDeps, trunk: TrunkAccess, fingerprint: string): Kept {
+  const { health, clock } = deps
+  const { settings } = trunk
+  const gateways = settings.gateways ?? []
+  const [first] = gateways
+  const report = createReport(deps, trunk.id, () => stateOf(registration, health, gateways))
+  const registration =
+    settings.register && first
+      ? createRegistration({ ...deps, newId: () => randomUUID(), changed: report }, trunk, first)
+      : null
+  const watched = settings.qualify === false ? [] : gateways.map((gateway) => health.watch(gateway, report))
+  let cancel: Cancel = () => undefined
+  const reportAgain = () => {
+    report()
+    cancel = clock.after(reportEvery, reportAgain)
+  }
+  reportAgain()
+  return {
+    fingerprint,
+    report,
+    async close() {
+      cancel()
+      for (const leave of watched) leave()
+      await registration?.close()
+    },
+  }
+}
+
+const stateOf = (
+  registration: Registration | null,
+  health: GatewayHealth,
+  gateways: readonly Gateway[],
+): Omit<TrunkState, 'updatedAt'> => ({
+  ...(registration?.state() ?? { registration: 'none', registrationDetails: null, registeredUntil: null }),
+  gateways: gateways.map((gateway) => health.state(gateway)),
+})
+
+/** One at a time; what changes meanwhile is told by the next. */
+function createReport(
+  { telephony, log }: Pick<TrunkKeeperDeps, 'telephony' | 'log'>,
+  trunkId: TrunkId,
+  state: () => Omit<TrunkState, 'updatedAt'>,
+): () => void {
+  let isReporting = false
+  let isOld = false
+  const send = async () => {
+    do {
+      isOld = false
+      await telephony.report(trunkId, state())
+    } while (isOld)
+  }
+  return () => {
+    isOld = true
+    if (isReporting) return
+    isReporting = true
+    send()
+      .catch((error: unknown) => log.warn('how a trunk does could not be reported', { trunkId, error }))
+      .finally(() => void (isReporting = false))
+      .catch(() => undefined)
+  }
+}

@@ -1,0 +1,48 @@
+/** Owns where the calls of trunks come from: allowed networks, and gateways that are addresses. Found by address, whosever the trunk is. */
+import { isIP } from 'node:net'
+import type { AccountId, TrunkId } from '../model/ids.ts'
+import type { TrunkSettings } from '../model/trunk.ts'
+import type { Sql, Transaction } from './sql.ts'
+
+export type KnownSource = {
+  readonly accountId: AccountId
+  readonly trunkId: TrunkId
+  readonly name: string
+}
+
+/** Of how many trunks a refusal needs to know. */
+const maxSources = 100
+
+export async function replaceTrunkAddresses(
+  tx: Transaction,
+  accountId: AccountId,
+  trunkId: TrunkId,
+  settings: TrunkSettings,
+): Promise<void> {
+  await tx`delete from trunk_addresses where account_id = ${accountId} and trunk_id = ${trunkId}`
+  await tx`
+    insert into trunk_addresses (account_id, trunk_id, network)
+    select ${accountId}::text, ${trunkId}::text, unnest(${sourcesOf(settings)}::text[])::inet on conflict do nothing`
+}
+
+/** Active trunks that take calls from this address, the oldest first. Those of all accounts: nobody knows yet whose call it is. */
+export function listKnownSources(sql: Sql, address: string): Promise<KnownSource[]> {
+  return sql<KnownSource[]>`
+    select distinct trunks.created_at, trunks.account_id, trunks.id as trunk_id, name
+    from trunk_addresses join trunks on trunks.id = trunk_addresses.trunk_id
+    where network >>= ${address}::text::inet and is_active and direction <> 'outbound'
+    order by trunks.created_at, trunks.id limit ${maxSources}`
+}
+
+/** A gateway by name is none: what it resolves to is not known here. */
+export function sourcesOf({ allowedAddresses = [], gateways = [] }: TrunkSettings): string[] {
+  const hosts = gateways.map(({ host }) => host.replace(/^\[|\]$/g, '')).filter((host) => isIP(host) !== 0)
+  return [...new Set([...allowedAddresses, ...hosts].map(plainNetwork))]
+}
+
+/** IPv4 as IPv6 writes it (RFC 4291 section 2.5.5.2) is the IPv4 it is. */
+function plainNetwork(network: string): string {
+  const [, address, prefix] = /^::ffff:(\d+\.\d+\.\d+\.\d+)(?:\/(\d+))?$/i.exec(network) ?? []
+  if (address === undefined || (prefix !== undefined && Number(prefix) < 96)) return network
+  return prefix === undefined ? address : `${address}/${Number(prefix) - 96}`
+}

@@ -1,0 +1,290 @@
+/** Answering machines are told from people by two signs at least: a table of who may take a call, with synthetic voices over a telephone line. */
+import t, { test } from 'tap'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import type { CallFact } from '../../actors/call/call-event.ts'
+import { createConversation } from '../../actors/conversation/conversation.ts'
+import { weightOf } from '../../actors/conversation/voicemail/key-phrases.ts'
+import { createVoicemailWatch } from '../../actors/conversation/voicemail/voicemail-watch.ts'
+import { systemClock } from '../../app/clock.ts'
+import { subjectsOf } from '../../model/bus.ts'
+import { bytesOf, encodeFrame } from '../../model/frame.ts'
+import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom, type Random } from '../fake/random.ts'
+import { createScriptedEngine } from '../fake/scripted-engine.ts'
+import { createScriptedLeg } from '../fake/scripted-leg.ts'
+import { callConfig } from '../fake/spoken-call.ts'
+import { hiss, joined, louder, overTelephone, tones, tune } from '../fake/telephone-sound.ts'
+
+const pcm16 = { encoding: 'pcm16', rateHz: 16_000 } as const
+const voices = ['rms', 'slt', 'awb', 'kal16'] as const
+const opened = createEmbeddedEngine({ log: createQuietLog(), clock: systemClock, threads: 1 })
+t.teardown(async () => (await opened).close())
+
+const greetingText = `Hi, you have reached John Miller. I can't come to the phone right now. Please leave your name and number
+  after the tone, and I will call you back.`
+const talkText = `Hello? Yes, this is Anna. I am just on my way out, the bus leaves in five minutes, but tell me what it is
+  about, and I will see what I can do for you.`
+const secretaryText = `Good morning, Miller and Sons, this is Anna. I am afraid Mister Miller is not available right now, would you
+  like to leave a message for him?`
+
+type Heard = { readonly text: string; readonly after: number }
+type Line = {
+  readonly sound: Int16Array
+  /** Final texts of the engine, when so many ms were heard. */
+  readonly texts?: readonly Heard[]
+  readonly agentSpeaksAt?: number
+  readonly answeredFor?: number
+}
+
+/** The signs of the verdict, and when it came; null for a person. */
+function judge({ sound, texts = [], agentSpeaksAt, answeredFor = 0 }: Line) {
+  const watch = createVoicemailWatch(pcm16, answeredFor)
+  const line = overTelephone(sound)
+  const waiting = [...texts]
+  for (let from = 0; from + 320 <= line.length; from += 320) {
+    const at = from / 16
+    if (at === agentSpeaksAt) watch.agentSpoke()
+    const text = waiting[0] && at >= waiting[0].after ? waiting.shift()?.text : undefined
+    const signs = (text === undefined ? null : watch.read(text)) ?? watch.hear(bytesOf(line.subarray(from, from + 320)))
+    if (signs) return { signs: [...signs].sort().join(' + '), at }
+  }
+  return null
+}
+
+type Speech = {
+  readonly greeting: Int16Array
+  readonly talk: Int16Array
+  readonly hello: Int16Array
+  readonly secretary: Int16Array
+}
+
+async function speechOf(voice: string): Promise<Speech> {
+  const engine = await opened
+  return {
+    greeting: await engine.speak(greetingText, voice),
+    talk: await engine.speak(talkText, voice),
+    hello: await engine.speak('Hello? Who is there?', voice),
+    secretary: await engine.speak(secretaryText, voice),
+  }
+}
+
+const lengthOf = (sound: Int16Array): number => sound.length / 16
+const told = 'Please leave your name after the tone.'
+
+/** Each is tried with every voice; the randomness is seeded: levels, pauses, pitches differ from voice to voice. */
+const machines: Readonly<Record<string, (speech: Speech, random: Random) => Line & { readonly signs: string }>> = {
+  'a long greeting, a beep, and nothing more': (speech, random) => ({
+    sound: joined(
+      hiss(random, 600),
+      speech.greeting,
+      hiss(random, 700),
+      tones([700 + random.below(700)], 400),
+      hiss(random, 9000),
+    ),
+    signs: 'beep + long_greeting',
+  }),
+  'the same, with the agent talking to the machine after its greeting': (speech, random) => ({
+    sound: joined(hiss(random, 900), speech.greeting, hiss(random, 300), tones([1000], 800), hiss(random, 9000)),
+    agentSpeaksAt: 1000 * Math.floor(lengthOf(speech.greeting) / 1000) + 3000,
+    signs: 'beep + long_greeting',
+  }),
+  'a long greeting that was understood': (speech, random) => ({
+    sound: joined(hiss(random, 600), speech.greeting, hiss(random, 2000)),
+    texts: [{ text: greetingText, after: lengthOf(speech.greeting) + 1300 }],
+    signs: 'long_greeting + phrase',
+  }),
+  'a short greeting that was understood, a beep, and nothing more': (speech, random) => ({
+    sound: joined(
+      hiss(random, 500),
+      speech.hello,
+      hiss(random, 500),
+      tones([440 + random.below(1000)], 300),
+      hiss(random, 7000),
+    ),
+    texts: [{ text: told, after: lengthOf(speech.hello) + 1200 }],
+    signs: 'beep + phrase',
+  }),
+}
+
+const people: Readonly<Record<string, (speech: Speech, random: Random) => Line>> = {
+  'one who talks long': ({ talk }, random) => ({ sound: joined(hiss(random, 400), talk, hiss(random, 12_000)) }),
+  'one who says hello and waits': ({ hello }, random) => ({
+    sound: joined(hiss(random, 400), hello, hiss(random, 15_000)),
+  }),
+  'one who talks long, while something beeps, and goes on': ({ talk, hello }, random) => ({
+    sound: joined(
+      hiss(random, 400),
+      talk,
+      hiss(random, 500),
+      tones([1000], 400),
+      hiss(random, 2500),
+      hello,
+      hiss(random, 9000),
+    ),
+  }),
+  'one who says hello, and something beeps': ({ hello }, random) => ({
+    sound: joined(hiss(random, 400), hello, hiss(random, 900), tones([1200], 300), hiss(random, 15_000)),
+  }),
+  'one who says hello, listens, and then talks long, and something beeps': ({ hello, talk }, random) => ({
+    sound: joined(
+      hiss(random, 400),
+      hello,
+      hiss(random, 4000),
+      talk,
+      hiss(random, 500),
+      tones([1000], 300),
+      hiss(random, 9000),
+    ),
+    agentSpeaksAt: 3000,
+  }),
+  'a secretary who offers to take a message, and waits': ({ secretary }, random) => ({
+    sound: joined(hiss(random, 400), secretary, hiss(random, 12_000)),
+    texts: [{ text: secretaryText, after: lengthOf(secretary) + 1000 }],
+  }),
+  'one who speaks of a voicemail': ({ hello }, random) => ({
+    sound: joined(hiss(random, 400), hello, hiss(random, 700), tones([900], 300), hiss(random, 12_000)),
+    texts: [{ text: 'I thought you were my voicemail.', after: lengthOf(hello) + 700 }],
+  }),
+  'one who quotes a machine in the middle of talk': ({ hello }, random) => ({
+    sound: joined(hiss(random, 400), hello, hiss(random, 14_000)),
+    texts: [{ text: told, after: 5000 }],
+  }),
+  nobody: (_, random) => ({ sound: hiss(random, 30_000) }),
+  'a beep alone': (_, random) => ({ sound: joined(hiss(random, 1500), tones([1000], 400), hiss(random, 20_000)) }),
+  'music, a beep, and nothing more': (_, random) => ({
+    sound: joined(
+      tune(random, 10_000, random.pick([125, 250, 500])),
+      hiss(random, 400),
+      tones([1000], 400),
+      hiss(random, 9000),
+    ),
+  }),
+  'a line that rings on': (_, random) => ({
+    sound: joined(...Array.from({ length: 5 }, () => joined(tones([440, 480], 2000, 3000), hiss(random, 4000)))),
+  }),
+  'a machine that is heard too late to be sure': ({ greeting: late }, random) => ({
+    sound: joined(hiss(random, 600), late, hiss(random, 400), tones([1000], 400), hiss(random, 9000)),
+    answeredFor: 20_000,
+  }),
+}
+
+test('a machine is known by two signs, whoever speaks on it', async (t) => {
+  const random = createRandom(11)
+  for (const voice of voices) {
+    const speech = await speechOf(voice)
+    for (const [name, lineOf] of Object.entries(machines)) {
+      const { signs, ...line } = lineOf(speech, random)
+      const verdict = judge({ ...line, sound: louder(line.sound, 0.4 + random.next()) })
+      t.equal(verdict?.signs, signs, `${name} (${voice}, ${verdict?.at} ms)`)
+    }
+  }
+})
+
+test('a person, music, tones and silence are no machine', async (t) => {
+  const random = createRandom(12)
+  for (const voice of voices) {
+    const speech = await speechOf(voice)
+    for (const [name, lineOf] of Object.entries(people)) {
+      const line = lineOf(speech, random)
+      const verdict = judge({ ...line, sound: louder(line.sound, 0.4 + random.next()) })
+      t.equal(verdict, null, `${name} (${voice}) ${JSON.stringify(verdict)}`)
+    }
+  }
+})
+
+test('after forty seconds nothing is judged any more', async (t) => {
+  const speech = await speechOf('rms')
+  const random = createRandom(13)
+  const late = hiss(random, 40_000)
+  const sound = joined(hiss(random, 400), speech.greeting, late, tones([1000], 400), hiss(random, 9000))
+  t.equal(judge({ sound, texts: [{ text: told, after: 41_000 }] }), null)
+})
+
+test('whatever is on the line, one sign is never enough', async (t) => {
+  const random = createRandom(14)
+  const speech = await speechOf('slt')
+  const parts = [speech.talk, speech.hello, speech.secretary]
+  for (let round = 0; round < 15; round++) {
+    const sound = joined(
+      ...Array.from({ length: 4 }, () => joined(hiss(random, random.below(2500)), random.pick(parts))),
+    )
+    const verdict = judge({ sound: louder(sound, 0.3 + random.next()), agentSpeaksAt: 20 * random.below(400) })
+    if (verdict) t.fail('talk alone is no machine', { round, verdict })
+  }
+  t.pass('15 talks')
+})
+
+test('words of machines are told from words of people', async (t) => {
+  const texts = {
+    telling: [
+      greetingText,
+      told,
+      'Leave your message at the BEEP',
+      "You've reached the voicemail of Ann.",
+      'The mailbox is full.',
+    ],
+    hinting: [
+      'This is my mailbox',
+      "I can't come to the phone",
+      'leave a message',
+      'She is not available',
+      'I’ll get back to you',
+    ],
+    none: [
+      secretaryText,
+      talkText,
+      'Can I take your name after the tone?',
+      'yes',
+      '',
+      'The tone of the letter was rude',
+    ],
+  }
+  for (const [weight, all] of Object.entries(texts))
+    for (const text of all) t.equal(weightOf(text) ?? 'none', weight, text)
+})
+
+test('on an outbound call the verdict is a fact, once; on an inbound call nobody listens for machines', async (t) => {
+  for (const direction of ['outbound', 'inbound'] as const) {
+    const clock = createHandClock()
+    const log = createQuietLog()
+    const bus = createLocalBus({ log, clock })
+    t.teardown(() => bus.close())
+    const config = callConfig({ direction })
+    createScriptedLeg(bus, config.callId)
+    const engine = createScriptedEngine()
+    const facts: CallFact[] = []
+    const deps = {
+      callId: config.callId,
+      epoch: 1,
+      bus,
+      engine,
+      clock,
+      log,
+      post: (fact: CallFact) => void facts.push(fact),
+      signal: () => {},
+    }
+    const recording = { key: 'a/b.wav', mode: 'mixed' } as const
+    const conversation = createConversation(deps, { config, recording, answeredAt: clock.now(), turns: 0 })
+    await conversation.open()
+    const random = createRandom(15)
+    const speech = await speechOf('rms')
+    const line = overTelephone(joined(hiss(random, 600), speech.greeting, hiss(random, 400)))
+    for (let from = 0, seq = 0; from + 320 <= line.length; from += 320, seq++) {
+      const payload = bytesOf(line.subarray(from, from + 320))
+      bus.publish(subjectsOf(config.callId).up, encodeFrame({ epoch: 1, seq, timestamp: seq * 20, payload }))
+      if (seq % 50 === 0) await bus.flush()
+    }
+    await bus.flush()
+    const words = { type: 'user_text', isFinal: true, confidence: 0.8, from: 0, to: 9000 } as const
+    engine.emit({ ...words, text: told })
+    engine.emit({ ...words, text: told })
+    const verdicts = facts.filter(({ type }) => type === 'voicemail_detected')
+    t.same(
+      verdicts,
+      direction === 'inbound' ? [] : [{ type: 'voicemail_detected', signs: ['long_greeting', 'phrase'] }],
+    )
+    await conversation.stop()
+  }
+})

@@ -1,0 +1,449 @@
+/**
+ * Two processes of the service on one database and one NATS server, one of them the telephone edge, and a real telephone on the other side:
+ * whichever is killed with -9, and whenever, nobody is called twice, no call is lost or rings on, and each ends once.
+ */
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { test, type Test } from 'tap'
+import { createNatsBus } from '../../actors/bus/nats-bus.ts'
+import { systemClock } from '../../app/clock.ts'
+import { dialSubject } from '../../model/dial.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
+import type { RtpPacket } from '../../model/rtp-transport.ts'
+import { createMediaPorts } from '../../sip/media/media-ports.ts'
+import { openPhone, type CallToPhone, type Phone, type PhoneLine } from '../../sip/phone.ts'
+import { createApiKey } from '../../store/api-keys.ts'
+import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
+import type { Sql } from '../../store/sql.ts'
+import { createSubscription } from '../../store/subscriptions.ts'
+import { createTicker } from '../../voice/audio/ticker.ts'
+import { openTestDatabase } from '../fake/database.ts'
+import { natsServerPaths, startNatsServer } from '../fake/nats-server.ts'
+import { freePorts } from '../fake/peer-program.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { openEdgeScene } from '../fake/sip-edge-scene.ts'
+import { openSipPeer, type SipPeer } from '../fake/sip-peer.ts'
+import { trunkOf } from '../fake/telephony-port.ts'
+import { addTrunk } from '../fake/telephony.ts'
+import { createTenant, newId } from '../fake/tenant.ts'
+import { needsTool } from '../fake/tools.ts'
+import { openFakeWebhookReceiver, type FakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+
+const program = path.join(import.meta.dirname, '../fake/phone-node-process.ts')
+const number = '+12025550100'
+const called = '+12025550199'
+const sdp = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 40000 RTP/AVP 0\r\n'
+
+type Json = Readonly<Record<string, unknown>>
+type Node = { readonly child: ChildProcess; readonly url: string; readonly id: NodeId; kill(): Promise<void> }
+type Start = (edge: boolean) => Promise<Node>
+type Telephone = { readonly phone: Phone; next(): Promise<CallToPhone>; rings(): number }
+type Scene = {
+  readonly t: Test
+  readonly sql: Sql
+  readonly sipPort: number
+  readonly start: Start
+  /** The telephone edge. */
+  readonly edge: Node
+  readonly telephone: Telephone
+  readonly peer: SipPeer
+  readonly receiver: FakeWebhookReceiver
+  readonly worker: { readonly accountId: string; readonly workerId: string; readonly key: string }
+}
+
+test('a telephone call outlives whoever runs it', { timeout: 170_000 }, async (t) => {
+  const nats = needsTool(t, 'nats-server', natsServerPaths)
+  if (!nats) return
+  const scene = await openScene(t, nats)
+  const flow = (sentence: string, run: (scene: Scene) => Promise<void>) =>
+    t.test(sentence, (inner) => run({ ...scene, t: inner as Test }))
+
+  await flow('killed in the talk: a pause, and it goes on where it stopped', killsInTalk)
+  await flow('killed while it rings: the other side rings on, once, and is talked to', killsInRinging)
+  await flow('killed before the answer: who takes over answers', killsBeforeAnswer)
+  await flow('killed while the caller is passed on: the passing on is heard of', killsInTransfer)
+  await flow('an edge that is stopped hangs up the calls of other nodes, after its grace, and they end', stopsEdge)
+  await flow(
+    'an edge that is killed ends its calls within half a minute, and its heir knows nothing of them',
+    killsEdge,
+  )
+})
+
+test('what was asked while the bus was away is not heard when it is back and nobody waits any more', async (t) => {
+  const program = needsTool(t, 'nats-server', natsServerPaths)
+  if (!program) return
+  const first = await startNatsServer(program)
+  t.teardown(() => first.close())
+  const log = createQuietLog()
+  const [asking, edge] = [
+    await createNatsBus({ url: first.url, log, name: 'asks' }),
+    await createNatsBus({ url: first.url, log, name: 'edge' }),
+  ]
+  t.teardown(() => Promise.all([asking.close(), edge.close()]))
+  const heard: string[] = []
+  edge.subscribe(dialSubject, (message) => {
+    heard.push(new TextDecoder().decode(message.payload))
+    message.respond(message.payload)
+  })
+  await edge.flush()
+  const both = (message: string) => log.lines.filter((line) => line.message === message).length === 2
+  await first.close()
+  await until(() => both('bus connection lost'))
+  const ask = (text: string, timeout: number) =>
+    asking.request(dialSubject, new TextEncoder().encode(text), { timeout })
+  await t.rejects(ask('late', 100), { name: 'BusTimeout' })
+  // Who waits for the bus may be answered, or find the other one not back yet.
+  const patient = ask('patient', 10_000).catch(() => null)
+  const second = await startNatsServer(program, first.port)
+  t.teardown(() => second.close())
+  await until(() => both('bus connection is back'))
+  await patient
+  const isHeard = () => ask('last', 5_000).then(Boolean, () => false)
+  await until(isHeard)
+  t.notOk(heard.includes('late'), heard.join(' '))
+})
+
+test('a request to dial whose call is over, or has another actor, calls nobody and tells nobody', async (t) => {
+  const { dial, telephony, peer, bus, edge, log } = await openEdgeScene(t)
+  telephony.trunks = [trunkOf({ gateways: [{ host: '127.0.0.1', port: peer.port }] })]
+  const told: string[] = []
+  bus.subscribe('call.*.leg.event', ({ payload }) => void told.push(new TextDecoder().decode(payload)))
+  telephony.leave = 'passed_on'
+  const late = await dial()
+  t.match(late.reply, { type: 'dialing' })
+  await until(() => edge.health().calls === 0)
+  t.same(told, [])
+  telephony.leave = 'was_dialed'
+  await dial()
+  await until(() => told.length > 0)
+  t.match(JSON.parse(told[0] ?? ''), { type: 'dial_failed', outcome: { reason: 'sip_call_failed' } })
+  t.same(telephony.carried, [], 'no trunk was asked')
+  t.equal(log.lines.filter(({ message }) => message.includes('nobody was called')).length, 2)
+})
+
+async function openScene(t: Test, natsProgram: string): Promise<Scene> {
+  const nats = await startNatsServer(natsProgram)
+  t.teardown(() => nats.close())
+  const { sql, dataDir } = await openTestDatabase(t)
+  const sipPort = await freePorts(1)
+  const start: Start = (edge) => startNode(t, sql, [dataDir, nats.url, edge ? String(sipPort) : ''])
+  const receiver = await openFakeWebhookReceiver(t)
+  const telephone = await openTelephone(t)
+  const peer = await openSipPeer(sipPort)
+  t.teardown(() => peer.close())
+  const worker = await openWorker(sql, dataDir, { receiver, phonePort: telephone.phone.port })
+  return { t, sql, sipPort, start, edge: await start(true), telephone, peer, receiver, worker }
+}
+
+async function startNode(t: Test, sql: Sql, given: readonly string[]): Promise<Node> {
+  const before = await sql<{ id: NodeId }[]>`select id from nodes`
+  const child = fork(program, given)
+  t.teardown(() => child.kill('SIGKILL'))
+  const [{ url }] = (await once(child, 'message')) as [{ url: string }]
+  const known = before.map(({ id }) => id)
+  const [node] = await sql<{ id: NodeId }[]>`select id from nodes where id <> all(${known}::text[])`
+  const kill = async () => {
+    const exit = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exit
+  }
+  return { child, url, id: node?.id as NodeId, kill }
+}
+
+async function openTelephone(t: Test): Promise<Telephone> {
+  const log = createQuietLog()
+  const now = () => performance.now()
+  const ticker = createTicker({ now, after: (ms, action) => systemClock.after(ms, action) })
+  const media = createMediaPorts({ bindAddress: '127.0.0.1', externalAddress: null, portRange: [0, 0], now, log })
+  const calls: CallToPhone[] = []
+  let [count, notice] = [0, () => {}]
+  const phone = await openPhone({
+    address: '127.0.0.1',
+    port: 0,
+    protocol: 'udp',
+    media,
+    ticker,
+    clock: systemClock,
+    log,
+    wishes: { codecs: ['PCMU'], encryption: 'none' },
+    onCall(call) {
+      count += 1
+      calls.push(call)
+      notice()
+    },
+  })
+  t.teardown(async () => {
+    await phone.close()
+    await media.close()
+    ticker.close()
+  })
+  return {
+    phone,
+    rings: () => count,
+    async next() {
+      for (;;) {
+        const call = calls.shift()
+        if (call) return call
+        await new Promise<void>((resolve) => (notice = resolve))
+      }
+    },
+  }
+}
+
+async function openWorker(
+  sql: Sql,
+  dataDir: string,
+  { receiver, phonePort }: { receiver: FakeWebhookReceiver; phonePort: number },
+) {
+  const redirect = { serviceDownRedirectEnabled: true, serviceDownRedirectNumber: '+12025550111' }
+  const tenant = await createTenant(sql, { slug: 'acme', script: 'Count.', config: redirect })
+  const { accountId, workerId } = tenant
+  await sql`
+    update workers set inbound_phone_number = ${number}, outbound_phone_number = ${number} where id = ${workerId}`
+  const gateways = [{ host: '127.0.0.1', port: phonePort }]
+  await addTrunk(sql, tenant, { gateways, allowedAddresses: ['127.0.0.1'], qualify: false })
+  const { key } = await createApiKey(sql, { accountId, name: 'test', newId, now: Date.now() })
+  const box = createSecretBox(subkey(await loadAppKey({ appSecret: null, dataDir }), 'secrets'))
+  // The first that fits is asked the question of a call.
+  for (const [at, eventType] of [
+    ['/hook', 'call.worker_request'],
+    ['/all', '*'],
+  ] as const) {
+    const request = { eventType, url: receiver.url(at), timeoutMs: 10_000 }
+    const { signingSecret } = await createSubscription(sql, box, { accountId, request, newId, now: Date.now() })
+    receiver.trust(at, signingSecret ?? '')
+  }
+  receiver.script('/all', [{ status: 200, body: '{}' }], { forever: true })
+  receiver.script('/hook', [{ status: 200, body: '{}' }], { forever: true })
+  return { accountId, workerId, key }
+}
+
+/** By REST of this node, which then runs the call. */
+async function dial({ worker }: Scene, { url }: Node): Promise<CallId> {
+  const { accountId, workerId, key } = worker
+  const answer = await fetch(`${url}/v1/accounts/${accountId}/phone-calls`, {
+    method: 'POST',
+    headers: { 'x-api-key': key, 'content-type': 'application/json' },
+    body: JSON.stringify({ workerId, phoneNumber: called }),
+  })
+  return ((await answer.json()) as { id: CallId }).id
+}
+
+/** Asked again until it is so; the time of the test is the limit. */
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await pause(20)
+}
+
+const ownedBy = ({ sql }: Scene, callId: CallId, { id }: Node) =>
+  until(async () => (await sql`select from calls where id = ${callId} and owner = ${id}`).count === 1)
+
+/** The one that is running. */
+async function theCall(sql: Sql): Promise<CallId> {
+  for (;;) {
+    const [row] = await sql<{ id: CallId }[]>`select id from calls where not finished`
+    if (row) return row.id
+    await pause(20)
+  }
+}
+
+/** A call that this node has not got: its actor is fenced, and this node finds it as its own. */
+async function moveTo(scene: Scene, callId: CallId, node: Node): Promise<void> {
+  const { sql } = scene
+  const [before] = await sql<
+    { epoch: number }[]
+  >`update calls set owner = ${node.id} where id = ${callId} returning epoch`
+  await until(async () => (await sql`select from calls where id = ${callId} and epoch > ${before!.epoch}`).count === 1)
+}
+
+/** The other side of a call with sound: sends silence, counts what is not. */
+function listen(line: PhoneLine, t: Test) {
+  let loud = 0
+  let [sequenceNumber, timestamp] = [0, 0]
+  line.onPacket(({ payload }: RtpPacket) => {
+    if (payload.some((byte) => byte !== 0xff && byte !== 0x7f)) loud += 1
+  })
+  const payload = new Uint8Array(160).fill(0xff)
+  const timer = setInterval(() => {
+    line.send({ payloadType: 0, marker: false, sequenceNumber, timestamp, payload })
+    ;[sequenceNumber, timestamp] = [(sequenceNumber + 1) & 0xffff, timestamp + 160]
+  }, 20)
+  t.teardown(() => clearInterval(timer))
+  void line.ended.then(() => clearInterval(timer))
+  return {
+    loud: () => loud,
+    async heardMore(packets = 30) {
+      const before = loud
+      await until(() => loud >= before + packets)
+    },
+  }
+}
+
+async function endOf({ t, sql, receiver }: Scene, callId: CallId) {
+  for (;;) {
+    const { data } = (await receiver.next('call.ended', '/all')) as { data: Json }
+    if (data['callId'] !== callId) throw new Error('another call ended')
+    await until(async () => (await sql`select from deliveries where status = 'pending'`).count === 0)
+    // A node that was killed may have sent what it could not write down any more: the same event, by its id.
+    const events = new Map(receiver.deliveries.map((one) => [one.eventId, one]))
+    const told = [...events.values()].filter((one) => (one.data as Json)['callId'] === callId && one.path === '/all')
+    t.equal(told.filter(({ type }) => type === 'call.ended').length, 1, 'it ends once')
+    const statuses = told.filter(({ type }) => type === 'call.status_update').map((one) => (one.data as Json)['status'])
+    t.equal(new Set(statuses).size, statuses.length, `no status twice: ${statuses.join(', ')}`)
+    t.equal((await sql`select from calls where not finished`).count, 0)
+    return { ...data, statuses } as Json & { statuses: unknown[] }
+  }
+}
+
+async function killsInTalk(scene: Scene): Promise<void> {
+  const { t, start, edge, telephone } = scene
+  const other = await start(false)
+  const callId = await dial(scene, other)
+  const line = await (await telephone.next()).answer()
+  const ear = listen(line, t)
+  await ear.heardMore()
+  await ownedBy(scene, callId, other)
+  await other.kill()
+  const began = performance.now()
+  await ownedBy(scene, callId, edge)
+  await ear.heardMore()
+  t.comment(`the pause was ${Math.round(performance.now() - began)} ms`)
+  await pause(1_200)
+  await line.hangUp()
+  const { transcript, statuses, status } = await endOf(scene, callId)
+  t.equal(status, 'completed')
+  t.same(statuses, ['queued', 'in_progress', 'completed'])
+  const said = (transcript as { text: string }[]).map(({ text }) => Number(/\d+/.exec(text)?.[0]))
+  t.ok(said.length >= 2, `said ${said.join(' ')}`)
+  t.same(
+    said,
+    said.toSorted((a, b) => a - b),
+    'in order',
+  )
+  t.equal(new Set(said).size, said.length, 'and nothing twice')
+}
+
+async function killsInRinging(scene: Scene): Promise<void> {
+  const { t, start, edge, telephone, receiver } = scene
+  const before = telephone.rings()
+  const other = await start(false)
+  const callId = await dial(scene, other)
+  const ringing = await telephone.next()
+  await ownedBy(scene, callId, other)
+  await other.kill()
+  // Nobody hears it but the leg.
+  ringing.ring()
+  await ownedBy(scene, callId, edge)
+  const told = async () => (await receiver.next('call.status_update', '/all')).data as Json
+  for (let status = await told(); status['callId'] !== callId || status['status'] !== 'ringing';) status = await told()
+  const line = await ringing.answer()
+  const ear = listen(line, t)
+  await ear.heardMore()
+  await line.hangUp()
+  const ended = await endOf(scene, callId)
+  t.equal(ended['status'], 'completed')
+  t.same(ended.statuses, ['queued', 'ringing', 'in_progress', 'completed'])
+  t.equal(telephone.rings(), before + 1, 'it was called once')
+}
+
+async function killsBeforeAnswer(scene: Scene): Promise<void> {
+  const { t, sql, start, edge, telephone, sipPort, receiver } = scene
+  const other = await start(false)
+  receiver.script('/hook', [{ status: 200, body: '{}', held: true }], { forever: true })
+  const calling = telephone.phone.call(`sip:${number}@127.0.0.1:${sipPort}`, called)
+  const callId = await theCall(sql)
+  const asked = async () => {
+    while (((await receiver.next('call.worker_request', '/hook')).data as Json)['callId'] !== callId);
+  }
+  await asked()
+  await moveTo(scene, callId, other)
+  await asked()
+  await other.kill()
+  await ownedBy(scene, callId, edge)
+  await asked()
+  receiver.script('/hook', [{ status: 200, body: '{}' }], { forever: true })
+  receiver.release()
+  const line = await calling
+  await listen(line, t).heardMore()
+  await line.hangUp()
+  const ended = await endOf(scene, callId)
+  t.equal(ended['status'], 'completed')
+  t.same(ended.statuses, ['ringing', 'in_progress', 'completed'])
+}
+
+async function killsInTransfer(scene: Scene): Promise<void> {
+  const { t, sql, start, edge, peer, worker } = scene
+  const other = await start(false)
+  await sql`update documents set content = 'mute' where account_id = ${worker.accountId}`
+  const call = peer.invite({ to: `sip:${number}@127.0.0.1`, body: sdp })
+  let answer = await call.answered()
+  while (answer.status < 200) answer = await call.answered()
+  t.equal(answer.status, 200)
+  call.ack()
+  const refer = await peer.request('REFER')
+  const callId = await theCall(sql)
+  await moveTo(scene, callId, other)
+  peer.answer(refer, 202)
+  await other.kill()
+  const notify = { headers: ['Event: refer', 'Subscription-State: terminated', 'Content-Type: message/sipfrag'] }
+  const heard = await call.request('NOTIFY', { ...notify, body: 'SIP/2.0 200 OK' })
+  t.equal(heard.status, 200, 'the leg hears it without an actor')
+  peer.answer(await peer.request('BYE'), 200)
+  await ownedBy(scene, callId, edge).catch(() => null)
+  const ended = await endOf(scene, callId)
+  t.match(ended, { status: 'failed', failedReason: 'voice_session_unavailable' })
+  const [{ providerStatus }] = (await sql`select provider_status from calls where id = ${callId}`) as unknown as [
+    Json & { providerStatus: string },
+  ]
+  t.equal(providerStatus, '200 OK')
+  await sql`update documents set content = 'Count.' where account_id = ${worker.accountId}`
+}
+
+/** The edge has a grace of 2 s. */
+async function stopsEdge(scene: Scene): Promise<void> {
+  const { t, start, edge, telephone, peer } = scene
+  const other = await start(false)
+  const callId = await dial(scene, other)
+  const line = await (await telephone.next()).answer()
+  await listen(line, t).heardMore()
+  await ownedBy(scene, callId, other)
+  const exit = once(edge.child, 'exit')
+  edge.child.send('close')
+  await pause(500)
+  t.equal((await peer.invite({ to: `sip:${number}@127.0.0.1`, body: sdp }).answered()).status, 503, 'no new calls')
+  t.equal(await line.ended.then(() => 'BYE'), 'BYE')
+  t.same(await exit, [0, null])
+  const ended = await endOf(scene, callId)
+  t.match(ended, { status: 'completed', recordingAvailable: true })
+  await other.kill()
+}
+
+async function killsEdge(scene: Scene): Promise<void> {
+  const { t, sql, start, peer, telephone } = scene
+  const other = await start(false)
+  const edge = await start(true)
+  const talk = peer.invite({ to: `sip:${number}@127.0.0.1`, body: sdp })
+  let answer = await talk.answered()
+  while (answer.status < 200) answer = await talk.answered()
+  talk.ack()
+  await until(async () => (await sql`select from calls where progress = 'in_progress' and outcome is null`).count === 1)
+  const talking = await theCall(sql)
+  await moveTo(scene, talking, other)
+  const rung = await dial(scene, other)
+  const before = telephone.rings()
+  const ringing = await telephone.next()
+  ringing.ring()
+  await until(async () => (await sql`select from calls where id = ${rung} and progress = 'ringing'`).count === 1)
+  await edge.kill()
+  const heir = await start(true)
+  t.equal((await talk.request('BYE')).status, 481)
+  t.equal((await talk.reinvite({ body: sdp })).status, 481)
+  await until(async () => (await sql`select from calls where not finished`).count === 0)
+  const ends = await sql`select id, outcome from calls where id = any(${[talking, rung]}) order by id`
+  t.match(ends, [{ outcome: 'completed' }, { outcome: 'failed' }])
+  t.ok(telephone.rings() <= before + 1, 'nobody is called again')
+  ringing.refuse(486)
+  await heir.kill()
+  await other.kill()
+}

@@ -1,0 +1,56 @@
+/** Owns the agent's frames that wait to be played: first in, first out, of one size, each newer than the one before, and bounded. */
+import type { Frame } from '../../model/frame.ts'
+
+export type FrameQueue = {
+  readonly size: () => number
+  readonly clear: () => void
+  /** Forgets all: what follows is another line, in frames of this size. */
+  readonly restart: (frameBytes: number) => void
+  /** False when it is dropped: of a wrong size, not newer than the last one, or too many. */
+  readonly push: (frame: Frame) => boolean
+  readonly shift: () => Frame | undefined
+  /** Frames that `push` refused. */
+  readonly dropped: () => number
+}
+
+/** 120 s. */
+const maxQueued = 6000
+/** Frames that were taken and still lie in front of the queue, at most: the rest is not moved at every step. */
+const compactAt = 256
+
+export function createFrameQueue(): FrameQueue {
+  const frames: Frame[] = []
+  let head = 0
+  let lastSeq = -1
+  let frameBytes = 0
+  let dropped = 0
+  const size = () => frames.length - head
+  const clear = () => {
+    frames.length = 0
+    head = 0
+  }
+  return {
+    clear,
+    size,
+    dropped: () => dropped,
+    restart(bytes) {
+      clear()
+      frameBytes = bytes
+      lastSeq = -1
+    },
+    push(frame) {
+      const fits = frame.payload.length === frameBytes && frame.seq > lastSeq && size() < maxQueued
+      if (!fits) dropped++
+      if (!fits) return false
+      lastSeq = frame.seq
+      frames.push(frame)
+      return true
+    },
+    shift() {
+      const frame = frames[head]
+      if (frame === undefined) return undefined
+      if (++head >= compactAt) head -= frames.splice(0, head).length
+      return frame
+    },
+  }
+}
