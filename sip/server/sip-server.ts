@@ -183,11 +183,11 @@ function createNetwork(options: SipServerOptions) {
       if (!read) throw new TransportError('no SIP URI that could be resolved')
       const destination = destinationOf(read)
       const asking = { resolver, signal: abort.signal, clock, random: Math.random }
-      const targets = await resolveTargets(destination, asking)
-      const { mayReach } = options
-      if (!mayReach) return targets
+      const { mayReach = () => true } = options
       const { host } = destination
-      return peer ? targetsInDialog(targets, host, { mayReach, peer }) : reachableTargets(targets, host, mayReach)
+      if (!peer) return reachableTargets(await resolveTargets(destination, asking), host, mayReach)
+      const targets = await resolveTargets(destination, asking).catch(nowhere)
+      return targetsInDialog(targets, host, { mayReach, peer })
     },
     async close(): Promise<void> {
       abort.abort()
@@ -221,6 +221,12 @@ function openTransports(
     },
     closed: (flow) => transactions.closed(flow),
   })
+}
+
+/** Many an exchange names itself in its Contact as its own network does: nobody elsewhere knows that name. */
+function nowhere(error: unknown): readonly Target[] {
+  if (error instanceof TransportError) return []
+  throw error
 }
 
 const newTag = (): string => randomBytes(8).toString('hex')

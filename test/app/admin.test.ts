@@ -9,9 +9,13 @@ import process from 'node:process'
 import { test } from 'tap'
 import { explanationOf, runCommand } from '../../app/admin/run-command.ts'
 import type { AdminDatabase } from '../../app/admin/command.ts'
+import { parseMessage } from '../../sip/server/message/parse-message.ts'
+import { responseTo } from '../../sip/server/message/response-to.ts'
+import { writeMessage } from '../../sip/server/message/write-message.ts'
 import { findAccountByKey, listApiKeys } from '../../store/api-keys.ts'
 import { findCallScript } from '../../store/documents.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
+import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
 import { openTestDatabase } from '../fake/database.ts'
 import { createFolder } from '../fake/folder.ts'
 import { createTenant, newId } from '../fake/tenant.ts'
@@ -183,6 +187,35 @@ test('an operator sets an account up', async (t) => {
       const { err } = await admin(['trunk', 'add', accountId, 'x', `--max-calls=${many}`])
       t.match(err, /^--max-calls must be a whole number/, many)
     }
+  })
+
+  await t.test('trunks: a test says of each part whether it is good, and what to mend', async (t) => {
+    const carrier = await bindUdp('127.0.0.1', 0)
+    t.teardown(() => closeUdp(carrier))
+    carrier.on('message', (bytes, { port }) => {
+      const parsed = parseMessage(bytes)
+      if (parsed.kind !== 'message' || parsed.message.kind !== 'request' || parsed.message.method === 'ACK') return
+      const answer = parsed.message.method === 'INVITE' ? [403, 'Forbidden'] : [200, 'OK']
+      const [status, reason] = answer as [number, string]
+      carrier.send(writeMessage(responseTo(parsed.message, { status, reason, toTag: 'carrier' })), port, '127.0.0.1')
+    })
+    const place = `127.0.0.1:${carrier.address().port}`
+    const gateway = ['--gateway', place, '--worker', workerId]
+    const trunkId = await done(['trunk', 'add', accountId, 'Tested', ...gateway, '--allow', '203.0.113.0/24'])
+    const bare = await admin(['trunk', 'test', accountId, trunkId])
+    t.match(bare, {
+      code: 1,
+      out: /✗ workers with an inbound number +no\n +expected: .*\n +mend: +set inboundPhoneNumber/,
+    })
+    t.match(bare.out, new RegExp(`✓ ${place} answers +200 OK`))
+    await sql`update workers set inbound_phone_number = '+4930100' where id = ${workerId}`
+    const good = await admin(['trunk', 'test', accountId, trunkId])
+    t.match(good, { code: 0, out: /8 passed, .*: the trunk is sound$/ })
+    const call = await admin(['trunk', 'test', accountId, trunkId, '--call', '+12025550150'])
+    t.match(call, { code: 1, out: /✗ a call to \+12025550150 rings +403 Forbidden/ })
+    t.match(await admin(['trunk', 'test', other.accountId, trunkId]), { code: 1, err: /no such trunk/ })
+    t.match(await admin(['trunk', 'test', accountId, trunkId, '--call', '030']), { code: 1, err: /E\.164/ })
+    await done(['trunk', 'remove', accountId, trunkId])
   })
 
   await t.test('trunks: every setting has its option, and what nodes reported is shown', async (t) => {

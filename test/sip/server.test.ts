@@ -757,6 +757,18 @@ test('a BYE does not overtake the ACK, however long the DNS takes', async (t) =>
   t.same(came, ['ACK', 'BYE'])
 })
 
+test('a peer whose Contact is a name that nobody knows is spoken to where it spoke from', async (t) => {
+  const resolver = { naptr: async () => [], srv: async () => [], addresses: async () => [] }
+  const { app, wire } = await scene(t, { resolver })
+  const { calling } = await call(app, wire)
+  wire.answer(await wire.request('INVITE'), 200, 'named', ['Contact: <sip:peer@exchange.local>'], sdp())
+  const dialog = await calling
+  t.equal((await wire.request('ACK')).uri, 'sip:peer@exchange.local')
+  const ending = dialog.destroy()
+  wire.answer(await wire.request('BYE'), 200)
+  await ending
+})
+
 test('apps come and go', async (t) => {
   const stage = await scene(t)
   const { app, wire, server } = stage

@@ -20,7 +20,8 @@ export function reachableTargets(targets: readonly Target[], host: string, mayRe
 
 /**
  * Within a dialog the peer may also be spoken to wherever it spoke from. A Contact of a phone or PBX behind a NAT names an address of the
- * network there, which is nobody here, or somebody else: then the request goes back by the way the peer's came, as RFC 3581 has it of answers.
+ * network there, which is nobody here, or somebody else; one may name what no DNS knows. Then the request goes back by the way the peer's came,
+ * as RFC 3581 has it of answers.
  */
 export function targetsInDialog(
   targets: readonly Target[],
