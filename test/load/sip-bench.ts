@@ -130,7 +130,7 @@ async function measureEdge(called: string): Promise<Record<string, string>> {
 async function churn(caller: RawSipCaller, count: number): Promise<void> {
   for (let done = 0; done < count; done += churnAtOnce) {
     // Nobody listens on that port.
-    const calls = await Promise.all(Array.from({ length: churnAtOnce }, () => caller.call(9)))
+    const calls = await Promise.all(Array.from({ length: churnAtOnce }, () => caller.call(1_999)))
     await Promise.all(calls.map((call) => call.hangUp()))
   }
 }
