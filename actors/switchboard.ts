@@ -2,7 +2,7 @@
  * Owns the calls of this node: which ones have an actor in memory, who gets a fact, and what happens to the calls of a node that died. A node
  * is alive while its lease runs; it renews it, and takes over what dead nodes left behind.
  */
-import type { Clock } from '../model/clock.ts'
+import { within, type Clock } from '../model/clock.ts'
 import type { CallId } from '../model/ids.ts'
 import { claimCall } from '../store/call-steps.ts'
 import { endLease, renewLease } from '../store/nodes.ts'
@@ -110,9 +110,3 @@ async function present(opened: Opened): Promise<CallActor[]> {
 }
 
 const goneOf = (actors: readonly CallActor[]) => Promise.all(actors.map((actor) => actor.gone))
-
-function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<unknown> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const cancel = clock.after(ms, resolve)
-  return Promise.race([work, late]).finally(cancel)
-}

@@ -17,7 +17,7 @@ import { createTelephony } from '../actors/telephony/telephony.ts'
 import { createSwitchboard } from '../actors/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
-import type { Clock } from '../model/clock.ts'
+import { within } from '../model/clock.ts'
 import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.ts'
@@ -142,10 +142,4 @@ function openActing(
   })
   closing.defer(() => scheduler.close())
   return { switchboard, scheduler, dispatcher }
-}
-
-async function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const cancel = clock.after(ms, resolve)
-  await Promise.race([work, late]).finally(cancel)
 }

@@ -2,13 +2,14 @@
  * Owns the media of one phone call: its RTP endpoint, what offer and answer agreed on for it, and our side of the descriptions. RFC 3264:
  * one session id for the call, and a version that grows with each description that says something new (§8).
  */
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import type { Log } from '../../model/log.ts'
 import type { LegHandlers, RtpTransport } from '../../model/rtp-transport.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import type { Ticker } from '../../voice/audio/ticker.ts'
 import type { MediaPorts } from '../media/media-ports.ts'
-import type { LocalMedia, MediaSession, SrtpKey } from '../media-session.ts'
+import { createSrtpKey } from '../media/srtp-keys.ts'
+import type { CryptoSuite, LocalMedia, MediaSession } from '../media-session.ts'
 import { answerOffer } from '../sdp/answer-offer.ts'
 import { createOffer } from '../sdp/create-offer.ts'
 import { readAnswer } from '../sdp/read-answer.ts'
@@ -41,6 +42,7 @@ export type MediaListener = Pick<LegHandlers, 'negotiated' | 'packet' | 'alive' 
 
 export type MediaDeps = { readonly ports: MediaPorts; readonly ticker: Ticker; readonly log: Log }
 
+const suites: readonly CryptoSuite[] = ['AES_CM_128_HMAC_SHA1_80', 'AES_CM_128_HMAC_SHA1_32']
 const usualCodecs: LocalMedia['codecs'] = ['PCMU', 'PCMA', 'G722']
 
 /** We offer SRTP where the keys travel hidden (TLS), and take it from anybody who offers it (RFC 4568 §8.3). */
@@ -73,7 +75,7 @@ export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: 
       listener = handlers
     },
     wish: (wished) => void Object.assign(own, wished),
-    offer: () => versioned(own, () => createOffer(local())),
+    offer: () => versioned(own, createOffer(local()), () => createOffer(local())),
     readAnswer(answer) {
       const read = readAnswer(answer, local())
       return read.kind === 'refused' ? { refused: read.reason } : { session: read.session }
@@ -81,7 +83,7 @@ export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: 
     answer(offer) {
       const first = answerOffer(offer, local())
       if (first.kind === 'refused') return { refused: first.reason }
-      const sdp = versioned(own, () => {
+      const sdp = versioned(own, first.answer, () => {
         const answered = answerOffer(offer, local())
         return answered.kind === 'refused' ? first.answer : answered.answer
       })
@@ -110,7 +112,7 @@ const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) ==
 type Own = { codecs: LocalMedia['codecs']; encryption: LocalMedia['encryption']; version: number; last: string | null }
 
 function createLocal(place: Pick<LocalMedia, 'address' | 'port' | 'rtcpPort'>, wishes: MediaWishes) {
-  const keys = freshKeys()
+  const keys = suites.map(createSrtpKey)
   // RFC 8866 §5.2: digits; 53 bits survive every reader.
   const sessionId = String(randomInt(2 ** 47))
   const own: Own = { ...wishes, version: 1, last: null }
@@ -126,16 +128,9 @@ function createLocal(place: Pick<LocalMedia, 'address' | 'port' | 'rtcpPort'>, w
   return { local, own }
 }
 
-/** The same words again keep their version; others get the next one. */
-function versioned(own: Own, write: () => string): string {
-  if (own.last !== null && write() !== own.last) own.version += 1
-  own.last = write()
-  return own.last
+/** The same words again (`said`, by the version of now) keep their version; others get the next one, and are written anew. */
+function versioned(own: Own, said: string, again: () => string): string {
+  if (own.last === null || said === own.last) return (own.last = said)
+  own.version += 1
+  return (own.last = again())
 }
-
-/** Of 16 bytes of key and 14 of salt, for each suite its own. RFC 4568 §6.1. */
-const freshKeys = (): SrtpKey[] =>
-  (['AES_CM_128_HMAC_SHA1_80', 'AES_CM_128_HMAC_SHA1_32'] as const).map((suite) => ({
-    suite,
-    keyAndSalt: randomBytes(30),
-  }))

@@ -2,6 +2,7 @@
  * Owns SRTP of one direction of one call, under a key that signaling told (SDES). No MKI, no key derivation rate, encryption and
  * authentication always on, as the suites of RFC 4568 §6.2 have it. RFC 3711.
  */
+import { payloadStartOf } from '../../voice/audio/rtp-wire.ts'
 import type { SrtpKey } from '../media-session.ts'
 import { createReplayWindow, type ReplayWindow } from './replay-window.ts'
 import { deriveSessionKeys } from './srtp-keys.ts'
@@ -99,7 +100,5 @@ export function createSrtpReceiving(key: SrtpKey, before: SrtpReceiving | null =
 /** Where the payload begins, encrypted or not; null for what is no RTP packet. RFC 3550 §5.1, §5.3.1. */
 function headerBytesOf(datagram: Buffer): number | null {
   if (datagram.length < 12 || datagram[0]! >> 6 !== 2) return null
-  const afterSources = 12 + (datagram[0]! & 0x0f) * 4
-  if (!(datagram[0]! & 0x10)) return afterSources
-  return afterSources + 4 <= datagram.length ? afterSources + 4 + datagram.readUInt16BE(afterSources + 2) * 4 : null
+  return payloadStartOf(datagram, datagram[0]!)
 }

@@ -2,7 +2,6 @@
  * Owns how much is under way at once, and how long it is waited for: what goes beyond the width waits its turn, in order. The queue is as
  * long as there are trunks to look after.
  */
-import type { Clock } from '../../model/clock.ts'
 
 export type Gate = <Answer>(action: () => Promise<Answer>) => Promise<Answer>
 
@@ -23,11 +22,4 @@ export function createGate(width: number): Gate {
       leave()
     }
   }
-}
-
-/** Resolves with the work, or after `ms`. */
-export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const cancel = clock.after(ms, resolve)
-  await Promise.race([work, late]).finally(cancel)
 }

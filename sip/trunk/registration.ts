@@ -3,7 +3,7 @@
  * RFC 3261 §10.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
-import { toIso } from '../../model/clock.ts'
+import { toIso, within } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import type { TrunkState } from '../../model/trunk.ts'
@@ -11,7 +11,7 @@ import { authOf } from '../call/attempt.ts'
 import { gatewayUri, identityUri, placeUri, realmHost, type Gateway } from '../call/caller-id.ts'
 import { leadingNumber } from '../server/message/header-text.ts'
 import type { Answered, SipStack } from '../stack.ts'
-import { within, type Gate } from './gate.ts'
+import type { Gate } from './gate.ts'
 import { grantedSeconds, longerSeconds, refreshAfter, retryAfter, wantedSeconds } from './registration-plan.ts'
 
 export type RegistrationState = Pick<TrunkState, 'registration' | 'registrationDetails' | 'registeredUntil'>

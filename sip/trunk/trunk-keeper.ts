@@ -3,14 +3,14 @@
  * the database does not answer they are kept on: a trunk that is registered twice still works, one that is not registered does not.
  */
 import { randomUUID } from 'node:crypto'
-import type { Cancel, Clock } from '../../model/clock.ts'
+import { within, type Cancel, type Clock } from '../../model/clock.ts'
 import type { TrunkId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import type { Telephony, TrunkAccess } from '../../model/telephony.ts'
 import type { TrunkState } from '../../model/trunk.ts'
 import type { Gateway } from '../call/caller-id.ts'
 import type { SipStack } from '../stack.ts'
-import { createGate, within } from './gate.ts'
+import { createGate } from './gate.ts'
 import { createGatewayHealth, type GatewayHealth } from './gateway-health.ts'
 import { createRegistration, type Registration, type RegistrationDeps } from './registration.ts'
 

@@ -61,7 +61,7 @@ export function createFreshPackets(): FreshPackets {
 }
 
 /** Where the payload begins, after contributing sources and the header extension; null when that lies outside. */
-function payloadStartOf(bytes: Buffer, first: number): number | null {
+export function payloadStartOf(bytes: Buffer, first: number): number | null {
   const afterSources = 12 + (first & 0x0f) * 4
   if (!(first & 0x10)) return afterSources
   return afterSources + 4 <= bytes.length ? afterSources + 4 + bytes.readUInt16BE(afterSources + 2) * 4 : null
