@@ -57,13 +57,13 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
     }
   const outgoing = openOutgoing(core, config, closing)
   const refusalOf = createDestinationPolicy(core)
-  const { switchboard, scheduler, dispatcher } = openActing(
+  const { switchboard, scheduler, dispatcher, tools } = openActing(
     core,
     engines,
     { outgoing, unlessEnding, refusalOf },
     closing,
   )
-  const { sender, email, subscriptions, wakeDeliveries } = outgoing
+  const { subscriptions, wakeDeliveries } = outgoing
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
   const createWebCall = createWebCallCreator(creating)
   const createPhoneCall = createPhoneCallCreator(creating)
@@ -75,7 +75,7 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
     createWebCall: unlessEnding(createWebCall),
     createPhoneCall: unlessEnding(createPhoneCall),
     endCall: createEndCall({ ...core, switchboard }),
-    tools: createToolbox({ ...core, sender, switchboard, email, wakeDeliveries, refusalOf }),
+    tools,
     subscriptions,
     telephony: { ...telephony, receive: async (call) => (ending ? closedTo(call) : telephony.receive(call)) },
     admission: { ...admission, admit: async (token, origin) => (ending ? stopping() : admission.admit(token, origin)) },
@@ -115,21 +115,29 @@ function openActing(
   deps: { readonly outgoing: Outgoing; readonly unlessEnding: UnlessEnding; readonly refusalOf: DestinationPolicy },
   closing: AsyncDisposableStack,
 ) {
-  const { sender, wakeDeliveries } = deps.outgoing
+  const { sender, email, wakeDeliveries } = deps.outgoing
+  const { refusalOf } = deps
   const hook = { ...core, sender, now: core.clock.now }
   const wakeJobs = (): void => scheduler.wake()
   const wakeDispatcher = (): void => dispatcher.wake()
   const dispatcher = createDispatcher({ ...core, wakeJobs })
   closing.defer(() => dispatcher.close())
+  /** Its tools act on calls, and calls use tools. */
+  const tools: Toolbox = {
+    list: (...given) => toolbox.list(...given),
+    call: (...given) => toolbox.call(...given),
+  }
   const switchboard = createSwitchboard({
     ...core,
     engines,
+    tools,
     askWorkerRequest: (question) => askWorkerRequest(hook, question),
     wakeDeliveries,
     wakeJobs,
     wakeDispatcher,
-    refusalOf: deps.refusalOf,
+    refusalOf,
   })
+  const toolbox = createToolbox({ ...core, sender, switchboard, email, wakeDeliveries, refusalOf })
   closing.defer(() => switchboard.close(0))
   const scheduler = createScheduler({
     ...core,
@@ -141,5 +149,5 @@ function openActing(
     },
   })
   closing.defer(() => scheduler.close())
-  return { switchboard, scheduler, dispatcher }
+  return { switchboard, scheduler, dispatcher, tools }
 }

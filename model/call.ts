@@ -28,6 +28,20 @@ export type PostProcessingStatus = z.infer<typeof PostProcessingStatus>
 export const Speaker = z.enum(['user', 'agent'])
 export type Speaker = z.infer<typeof Speaker>
 
+/** How long a caller waited for an answer: ms from the end of their speech to each stage. */
+export const TurnLatency = z.object({
+  /** The engine took it that the turn is over. */
+  endOfTurn: z.number().int().nonnegative(),
+  /** What was said is known. */
+  recognised: z.number().int().nonnegative().nullable(),
+  /** What is to be said, or done, is known. */
+  decided: z.number().int().nonnegative().nullable(),
+  firstAudio: z.number().int().nonnegative().nullable(),
+  /** The caller hears the answer. */
+  firstPacket: z.number().int().nonnegative().nullable(),
+})
+export type TurnLatency = z.infer<typeof TurnLatency>
+
 /** One committed turn. `from` and `to` are milliseconds since the call was answered; `text` is what was really heard by the other side. */
 export const Turn = z.object({
   role: Speaker,
@@ -38,6 +52,8 @@ export const Turn = z.object({
   confidence: z.number().min(0).max(1).nullable(),
   /** The engine that produced the text. */
   source: z.string().nullable(),
+  /** Of an answer of the agent. */
+  latency: TurnLatency.nullish(),
 })
 export type Turn = z.infer<typeof Turn>
 

@@ -12,6 +12,9 @@ export type AudioFormat = {
   readonly rateHz: 8000 | 16000 | 24000 | 48000
 }
 
+/** What an actor hears of a line and says on it. */
+export type LineFormats = { readonly hears: AudioFormat; readonly speaks: AudioFormat }
+
 export type Frame = {
   /** Of the actor the frame belongs to: who sends `down`, who asked for `up`. Older epochs are refused (fencing). */
   readonly epoch: number

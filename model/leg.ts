@@ -14,12 +14,12 @@ export const RecordingMode = z.enum(['mixed', 'split'])
 export type RecordingMode = z.infer<typeof RecordingMode>
 
 export const LegCommand = z.discriminatedUnion('type', [
-  /** Frames flow up from here on, in the format `hears`; frames down are understood as `speaks`. Recording starts when asked for. */
+  /** Frames flow from here on, up and down in one format of each list: one that the line has untouched, else the first. Recording starts when asked for. */
   z.object({
     type: z.literal('start'),
     epoch: z.number().int(),
-    hears: Format,
-    speaks: Format,
+    hears: z.array(Format).min(1).max(8),
+    speaks: z.array(Format).min(1).max(8),
     recording: z.object({ key: z.string(), mode: RecordingMode }).nullable(),
   }),
   /** Forgets what was not played yet. */
@@ -41,7 +41,7 @@ export const LegCommand = z.discriminatedUnion('type', [
 export type LegCommand = z.infer<typeof LegCommand>
 
 export const LegReply = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('started') }),
+  z.object({ type: z.literal('started'), hears: Format, speaks: Format }),
   /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
   z.object({ type: z.literal('flushed'), lastPlayedSeq: z.number().int() }),
   z.object({ type: z.literal('closed'), recordedMs: z.number().nullable() }),
@@ -84,6 +84,8 @@ export const LegEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('transferred'), providerStatus: z.string() }),
   /** The caller is still here. */
   z.object({ type: z.literal('transfer_failed'), providerStatus: z.string() }),
+  /** The first frame after a pause of the agent has been sent to the caller. */
+  z.object({ type: z.literal('sounding'), seq: z.number().int() }),
   /** All that was sent down has been played; `lastPlayedSeq` as in `flushed`. */
   z.object({ type: z.literal('drained'), lastPlayedSeq: z.number().int() }),
 ])

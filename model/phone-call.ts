@@ -10,6 +10,7 @@ import {
   PostProcessingStatus,
   Speaker,
   toClockOffset,
+  TurnLatency,
   type ProgressStatus,
   type Transport,
   type Turn,
@@ -93,6 +94,8 @@ export const TranscriptSegment = z.object({
   text: z.string(),
   confidence: z.number().nullable(),
   source: z.string().nullable(),
+  /** Of an answer of the agent: what the caller waited for, in ms from the end of their speech. */
+  latency: TurnLatency.optional(),
 })
 export type TranscriptSegment = z.infer<typeof TranscriptSegment>
 
@@ -149,8 +152,9 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
   }
 }
 
-export function toTranscriptSegment({ from, to, role, text, confidence, source }: Turn): TranscriptSegment {
-  return { timestamps: { from: toClockOffset(from), to: toClockOffset(to) }, speaker: role, text, confidence, source }
+export function toTranscriptSegment({ from, to, role, text, confidence, source, latency }: Turn): TranscriptSegment {
+  const timestamps = { from: toClockOffset(from), to: toClockOffset(to) }
+  return { timestamps, speaker: role, text, confidence, source, ...(latency && { latency }) }
 }
 
 /** A browser has no number, whatever a row says. */

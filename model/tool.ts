@@ -54,6 +54,6 @@ export type ToolResult = z.infer<typeof ToolResult>
 export type Toolbox = {
   /** Throws Problem VALIDATION_FAILED for a `phoneCallId` that is no call of the worker. The worker must be the account's. */
   list(accountId: AccountId, workerId: WorkerId, caller: ToolCaller): Promise<ToolDescriptor[]>
-  /** Throws Problem INVALID_TOOL for a name that is no tool and for arguments that its schema refuses; issues name `toolName` or `arguments.x`. */
-  call(accountId: AccountId, workerId: WorkerId, request: ToolCallRequest): Promise<ToolResult>
+  /** Throws Problem INVALID_TOOL for a name that is no tool and for arguments that its schema refuses; issues name `toolName` or `arguments.x`. `signal` ends when nobody waits any more. */
+  call(accountId: AccountId, workerId: WorkerId, request: ToolCallRequest, signal?: AbortSignal): Promise<ToolResult>
 }

@@ -1,10 +1,17 @@
 /** Owns the `VoiceEngine` port: what listens and speaks in a call. One folder per engine, one contract suite over all of them. */
-import type { Direction } from './call.ts'
+import type { Direction, Speaker } from './call.ts'
 import type { Customer } from './customer.ts'
-import type { AudioFormat } from './frame.ts'
+import type { AudioFormat, LineFormats } from './frame.ts'
 import type { CallId } from './ids.ts'
-import type { Json } from './json.ts'
+import type { Json, JsonObject } from './json.ts'
+import type { ToolDescriptor, ToolResult } from './tool.ts'
 import type { EffectiveConfig } from './worker.ts'
+
+/** What the engine may ask to be done. `name` stands for one tool: letters, digits, `_` and `-`, 64 at most. */
+export type EngineTool = Pick<ToolDescriptor, 'description' | 'inputSchema'> & { readonly name: string }
+
+/** One turn as it was heard. */
+export type Said = { readonly role: Speaker; readonly text: string }
 
 export type EngineConfig = {
   readonly callId: CallId
@@ -19,23 +26,35 @@ export type EngineConfig = {
   /** Free text that came with the call. */
   readonly context: string | null
   readonly customer: Customer | null
-  /** What the same engine said last in `memory` on this call; null at the start. A restarted session goes on from there. */
+  /** What the worker can do for the caller. */
+  readonly tools: readonly EngineTool[]
+  /** Of the engine's lists one each. */
+  readonly formats: LineFormats
+  /** What was said before, oldest first; empty at the start of a call. A session that is opened later goes on from there and greets nobody again. */
+  readonly history: readonly Said[]
+  /** Of a session that goes on: the caller spoke last, or the agent was broken off; words of the agent are due. */
+  readonly owesReply: boolean
+  /** What the same engine said last in `memory` on this call; null at the start. It saves what history does not tell. */
   readonly memory: Json
 }
 
 /**
- * What an engine says. `itemId` names one utterance of the agent. Texts and sound of one item may come in any order;
+ * What an engine says. `itemId` names one utterance of the agent, and is never used again in a call. Texts and sound of one item may come in any order;
  * `item_done` comes after both. Times are milliseconds on the caller's line, counted by the frames that `hear` received.
  */
 export type EngineEvent =
   /** Sound in the format `speaks`; any number of whole samples. */
   | { readonly type: 'audio'; readonly itemId: string; readonly payload: Uint8Array }
+  /** All text of the item so far: the newest counts. */
   | { readonly type: 'agent_text'; readonly itemId: string; readonly text: string }
   | { readonly type: 'item_done'; readonly itemId: string }
   /** The caller really speaks (noise and coughs excluded as well as the engine can): an agent that speaks must fall silent. */
   | { readonly type: 'user_speech_started'; readonly at: number }
   | { readonly type: 'user_speech_stopped'; readonly at: number }
-  /** What is understood so far (`isFinal` false) or in the end. */
+  /**
+   * What is understood so far (`isFinal` false, all of it each time) or in the end. Each `user_speech_stopped` is followed by one final text, in
+   * their order; an empty one says that it was no speech after all.
+   */
   | {
       readonly type: 'user_text'
       readonly text: string
@@ -46,12 +65,18 @@ export type EngineEvent =
     }
   /** A value that the conversation established, by the key of a dimension. */
   | { readonly type: 'noted'; readonly key: string; readonly value: Json }
+  /** The tool is to be run once; the session goes on with its result. `id` is never used again in a call. */
+  | { readonly type: 'tool_call'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
+  /** Nobody waits for this result any more. */
+  | { readonly type: 'tool_canceled'; readonly id: string }
   /** What the engine needs to go on from here in a new session. The newest one counts. */
   | { readonly type: 'memory'; readonly memory: Json }
   /** The conversation is over: hang up when everything said has been heard. `nextAction` is a key of the worker's next actions. */
   | { readonly type: 'finished'; readonly nextAction: string | null }
-  /** The session is dead; nothing comes after it. `details` is for the log. */
-  | { readonly type: 'failed'; readonly details: string }
+  /** The session will end by itself in about so many ms: a new one should take its place in the next pause. */
+  | { readonly type: 'expiring'; readonly within: number }
+  /** The session is dead; nothing comes after it. `details` is for the log. `isRetryable`: a new session may well live. */
+  | { readonly type: 'failed'; readonly details: string; readonly isRetryable: boolean }
 
 export type EngineSession = {
   /** 20 ms of the caller's voice in the format `hears`. Never waits. */
@@ -61,6 +86,12 @@ export type EngineSession = {
   /** The caller has heard all of this item. */
   played(itemId: string): void
   dtmf(digit: string): void
+  /** The agent says this, word for word, when it has said what it is saying. */
+  say(text: string): void
+  /** Of a tool it called; that of another session of the call is taken as news. */
+  toolResult(id: string, name: string, result: ToolResult): void
+  /** Follows these instructions from its next turn on. */
+  instruct(instructions: string): void
   /** Idempotent; nothing is said after it. */
   close(): void
 }
@@ -68,9 +99,20 @@ export type EngineSession = {
 export type VoiceEngine = {
   /** The `source` of transcripts. */
   readonly name: string
-  readonly hears: AudioFormat
-  readonly speaks: AudioFormat
+  /** What it takes and gives, the best first, at least one of each; a leg that has a later one at hand takes that, untouched. */
+  readonly hears: readonly AudioFormat[]
+  readonly speaks: readonly AudioFormat[]
   /** Opens a session; it speaks by itself as its configuration says. Throws when it cannot (outcome `voice_session_creation_failed`). */
   open(config: EngineConfig, emit: (event: EngineEvent) => void): Promise<EngineSession>
   close(): Promise<void>
+}
+
+/** Why a session cannot be opened. `isRetryable`: a moment later it may well be. Its message is for the log and carries no key. */
+export class EngineRefusal extends Error {
+  override readonly name = 'EngineRefusal'
+  readonly isRetryable: boolean
+  constructor(message: string, isRetryable: boolean) {
+    super(message)
+    this.isRetryable = isRetryable
+  }
 }

@@ -41,9 +41,11 @@ export async function insertTurn(
   turn: Turn,
 ): Promise<void> {
   await tx`
-    insert into transcript_turns (call_id, account_id, turn_index, role, text, from_ms, to_ms, confidence, source)
+    insert into transcript_turns (call_id, account_id, turn_index, role, text, from_ms, to_ms, confidence, source,
+      latency)
     values (${call.id}, ${call.accountId}, ${index}, ${turn.role}, ${turn.text}, ${turn.from}, ${turn.to},
-      ${turn.confidence}, ${turn.source})`
+      ${turn.confidence}, ${turn.source}, 
+      ${turn.latency ? tx.json(turn.latency) : null})`
 }
 
 export async function storeOutcome(

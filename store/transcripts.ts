@@ -8,6 +8,6 @@ export type TurnRow = Turn & { readonly turnIndex: number }
 /** In the order they were committed. Empty also for a call of another account. */
 export function listTurns(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<TurnRow[]> {
   return sql<TurnRow[]>`
-    select turn_index, role, text, from_ms as "from", to_ms as "to", confidence, source
+    select turn_index, role, text, from_ms as "from", to_ms as "to", confidence, source, latency
     from transcript_turns where account_id = ${accountId} and call_id = ${callId} order by turn_index`
 }

@@ -2,6 +2,7 @@
 import type { Direction, ProgressStatus, Transport, Turn } from '../../model/call.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { Outcome, TerminalStatus } from '../../model/outcome.ts'
+import type { ToolResult } from '../../model/tool.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 
 /** What a call is born with. Times are ms since the epoch. */
@@ -45,6 +46,16 @@ export type CallFact =
   /** No person answered. `signs`: what told so, two at least. */
   | { readonly type: 'voicemail_detected'; readonly signs: readonly string[] }
   | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory: Json }
+  /** The engine wants a tool run; `id` is never used again in the call. */
+  | { readonly type: 'tool_called'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
+  | {
+      readonly type: 'tool_answered'
+      readonly id: string
+      readonly status: ToolResult['status']
+      readonly tookMs: number
+    }
+  /** Nobody waits for it any more. */
+  | { readonly type: 'tool_canceled'; readonly id: string }
   | { readonly type: 'noted'; readonly key: string; readonly value: Json }
   | { readonly type: 'agent_finished'; readonly nextAction: string | null }
   | { readonly type: 'hang_up_requested' }
@@ -102,6 +113,9 @@ export type Effect =
   /** Is the leg connected already? Its event may have been lost with a former actor. */
   | { readonly type: 'look_for_leg' }
   | { readonly type: 'start_conversation'; readonly turns: number; readonly memory: Json; readonly answeredAt: number }
+  /** Once: an actor that takes the call over does not run it again. Comes back as `tool_answered`. */
+  | { readonly type: 'run_tool'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
+  | { readonly type: 'cancel_tool'; readonly id: string }
   /** Stops the conversation, then closes the leg: ends in `leg_closed`. */
   | { readonly type: 'wind_up'; readonly reason: WindUpReason }
 

@@ -20,8 +20,9 @@ import type { CallFact, Effect } from './call-event.ts'
 import { dial, legFactOf, sipCallFailed } from './dial.ts'
 import { chooseEngine, configOf, engineConfigOf } from './engine-choice.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
-import { readCall, readScript } from './read-call.ts'
+import { readCall, readHistory, readScript } from './read-call.ts'
 import { recordingKeyOf } from './record-effects.ts'
+import { createToolRuns, offeredTools, toEngineTool, type GiveResult, type Offer, type ToolRuns } from './run-tool.ts'
 
 /** The leg completes its recording before it answers. */
 const closeTimeout = 10_000
@@ -42,6 +43,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const { bus, clock } = deps
   const { run, settled } = createRuns(deps.log, end)
   let conversation: Conversation | null = null
+  const tools = createToolRuns(deps, end)
   let abandoned = false
 
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
@@ -49,55 +51,87 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     const prepared = await prepareConversation(deps, end, effect, signal)
     if (!prepared || abandoned) return
     conversation?.abandon()
-    conversation = prepared
-    await prepared.open()
+    conversation = prepared.conversation
+    tools.offer(prepared)
+    await conversation.open()
   }
   const passOn = async (): Promise<void> => {
     await conversation?.stop()
     await redirect(deps, end)
   }
-  const performOne = (effect: Effect): void => {
-    const message = messageOf(effect, clock.now())
-    if (message) signal(message)
-    switch (effect.type) {
-      case 'announce_status':
-      case 'store_turn':
-      case 'announce_ended':
-        return deps.wakeDeliveries()
-      case 'schedule_post_processing':
-        return deps.wakeJobs()
-      case 'ask_worker_request':
-        return run(askWorkerRequest(deps, end), hookFailed)
-      case 'dial':
-        return run(dial(deps, end), dialFailed)
-      case 'answer':
-        return run(answer(deps, end), legLost)
-      case 'redirect':
-        return run(passOn(), transferFailed)
-      case 'start_conversation':
-        return run(startConversation(effect), engineFailed)
-      case 'wind_up':
-        return run(windUp(deps.bus, end, conversation, effect.reason), legGone)
-      case 'look_for_leg':
-        return run(lookForLeg(deps.bus, end), () => null)
-      case 'store_outcome':
-        return deps.wakeDispatcher()
-      case 'store_worker_request':
-      case 'store_analysis':
-      case 'fail_post_processing':
-        return
-    }
+  const abandon = (): void => {
+    abandoned = true
+    tools.cancelAll()
+    conversation?.abandon()
   }
+  const parts: Parts = { deps, end, run, tools, conversationOf: () => conversation, startConversation, passOn }
 
   return {
-    perform: (effects) => effects.forEach(performOne),
-    legEvent: (event) => conversation?.legEvent(event),
-    abandon() {
-      abandoned = true
-      conversation?.abandon()
+    perform(effects) {
+      for (const effect of effects) {
+        const message = messageOf(effect, clock.now())
+        if (message) signal(message)
+        performOne(parts, effect)
+      }
     },
+    legEvent: (event) => conversation?.legEvent(event),
+    abandon,
     settled,
   }
+}
+
+type Parts = {
+  readonly deps: PerformerDeps
+  readonly end: CallEnd
+  readonly run: ReturnType<typeof createRuns>['run']
+  readonly tools: ToolRuns
+  conversationOf(): Conversation | null
+  startConversation(effect: StartConversation): Promise<void>
+  passOn(): Promise<void>
+}
+
+function performOne(parts: Parts, effect: Effect): void {
+  const { deps, end, run, tools, conversationOf } = parts
+  const giveResult: GiveResult = (id, name, result) => conversationOf()?.toolResult(id, name, result)
+  wakeFor(deps, effect)
+  switch (effect.type) {
+    case 'ask_worker_request':
+      return run(askWorkerRequest(deps, end), hookFailed)
+    case 'dial':
+      return run(dial(deps, end), dialFailed)
+    case 'answer':
+      return run(answer(deps, end), legLost)
+    case 'redirect':
+      return run(parts.passOn(), transferFailed)
+    case 'start_conversation':
+      return run(parts.startConversation(effect), engineFailed)
+    case 'run_tool':
+      return run(tools.run(effect, giveResult), noFact)
+    case 'cancel_tool':
+      return tools.cancel(effect.id)
+    case 'wind_up':
+      tools.cancelAll()
+      return run(windUp(deps.bus, end, conversationOf(), effect.reason), legGone)
+    case 'look_for_leg':
+      return run(lookForLeg(deps.bus, end), noFact)
+    // Done in the transaction of the step.
+    case 'announce_status':
+    case 'store_turn':
+    case 'announce_ended':
+    case 'schedule_post_processing':
+    case 'store_outcome':
+    case 'store_worker_request':
+    case 'store_analysis':
+    case 'fail_post_processing':
+      return
+  }
+}
+
+/** What was written with the step is for somebody to take up. */
+function wakeFor(deps: PerformerDeps, { type }: Effect): void {
+  if (type === 'announce_status' || type === 'store_turn' || type === 'announce_ended') deps.wakeDeliveries()
+  if (type === 'schedule_post_processing') deps.wakeJobs()
+  if (type === 'store_outcome') deps.wakeDispatcher()
 }
 
 /** What was started and is not over yet. */
@@ -130,6 +164,7 @@ async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
   if (fact !== null && typeof fact === 'object') end.post(fact)
 }
 
+const noFact = (): null => null
 /** Whether the receiver is a required one is not known when asking failed on our side: the call does not go on without it. */
 const hookFailed = (details: string): CallFact => ({ type: 'worker_request_failed', required: true, details })
 const engineFailed = (details: string): CallFact => ({ type: 'engine_failed', details })
@@ -149,23 +184,31 @@ function messageOf(effect: Effect, now: number): ServerMessage | null {
   return { type: 'transcript', role, text, isFinal: true, turnIndex: effect.index, ts }
 }
 
+type Prepared = Offer & { readonly conversation: Conversation }
+
 /** Null, and the fact posted, when the engine that the call needs is not there. */
 async function prepareConversation(
   deps: PerformerDeps,
   end: CallEnd,
   { turns, answeredAt, memory }: StartConversation,
   signal: (message: ServerMessage) => void,
-): Promise<Conversation | null> {
+): Promise<Prepared | null> {
   const call = await readCall(deps, end.callId)
   const engine = chooseEngine(deps.engines, call)
   if (!engine) {
     end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
     return null
   }
-  const script = await readScript(deps, call)
+  const [script, offered, history] = await Promise.all([
+    readScript(deps, call),
+    offeredTools(deps, call),
+    turns === 0 ? [] : readHistory(deps, call),
+  ])
   const recording = { key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode }
-  const config = engineConfigOf(call, script, memory)
-  return createConversation({ ...deps, ...end, engine, signal }, { config, recording, answeredAt, turns })
+  const owesReply = history.at(-1)?.role === 'user'
+  const config = engineConfigOf(call, { script, tools: offered.map(toEngineTool), history, owesReply, memory })
+  const started = { config, recording, answeredAt, turns }
+  return { call, offered, conversation: createConversation({ ...deps, ...end, engine, signal }, started) }
 }
 
 async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void> {

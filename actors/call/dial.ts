@@ -50,9 +50,11 @@ async function place(deps: PerformerDeps, end: CallEnd, call: CallFactsRow): Pro
 async function canTalk(deps: PerformerDeps, call: CallFactsRow): Promise<boolean> {
   const engine = chooseEngine(deps.engines, call)
   if (!engine) return false
-  const config = engineConfigOf(call, await readScript(deps, call), null)
+  const script = await readScript(deps, call)
+  const config = engineConfigOf(call, { script, tools: [], history: [], owesReply: false, memory: null })
+  const [hears, speaks] = [engine.hears[0]!, engine.speaks[0]!]
   try {
-    const session = await engine.open(config, () => {})
+    const session = await engine.open({ ...config, formats: { hears, speaks } }, () => {})
     session.close()
     return true
   } catch (error) {

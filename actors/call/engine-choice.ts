@@ -23,16 +23,18 @@ export function chooseEngine(engines: Engines, call: Configured): VoiceEngine | 
   return (asked ? engines.get(asked) : preferred) ?? null
 }
 
-export function engineConfigOf(call: CallFactsRow, script: string | null, memory: Json): EngineConfig {
+/** What a conversation begins with, or goes on from. */
+export type Beginning = Pick<EngineConfig, 'script' | 'tools' | 'history' | 'owesReply'> & { readonly memory: Json }
+
+export function engineConfigOf(call: CallFactsRow, beginning: Beginning): Omit<EngineConfig, 'formats'> {
   return {
+    ...beginning,
     callId: call.id,
     direction: call.direction,
     language: call.hookAnswer.locale ?? call.request.locale ?? call.language,
     worker: configOf(call),
-    script,
     instructions: call.hookAnswer.instructions ?? call.request.instructions ?? null,
     context: call.context,
     customer: call.customer,
-    memory,
   }
 }

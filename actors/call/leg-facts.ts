@@ -21,6 +21,7 @@ export function factOf(event: LegEvent): CallFact | null {
     case 'disconnected':
       return { type: 'leg_disconnected', cause: event.cause, details: wordsOf(event.details) }
     case 'dtmf':
+    case 'sounding':
     case 'drained':
       return null
   }

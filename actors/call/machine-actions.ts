@@ -14,6 +14,8 @@ export type CallContext = CallBirth & {
   readonly providerStatus: string | null
   readonly turns: number
   readonly notes: JsonObject
+  /** Tools that the engine waits for. Snapshots of before they were counted have none. */
+  readonly tools?: readonly string[]
   /** As the agent named it. */
   readonly nextAction: string | null
   /** As the leg told when it closed. */
@@ -31,6 +33,9 @@ const effect =
   <Type extends Effect['type']>() =>
   (_: unknown, _parameters: Parameters<Type>) => {}
 
+/** Of a call at a time; the engine waits for them. */
+const maxTools = 16
+
 export const machineActions = setup({
   types: {} as { context: CallContext; events: CallFact; input: CallBirth & { now: number } },
   actions: {
@@ -47,6 +52,8 @@ export const machineActions = setup({
     answer: () => {},
     redirect: () => {},
     start_conversation: effect<'start_conversation'>(),
+    run_tool: effect<'run_tool'>(),
+    cancel_tool: effect<'cancel_tool'>(),
     wind_up: effect<'wind_up'>(),
     end: assign((_, outcome: Outcome) => ({ outcome })),
     wait: assign(({ context }, wait: { deadline: Deadline; ms: number }) => ({
@@ -70,6 +77,12 @@ export const machineActions = setup({
       turns: context.turns + 1,
       memory: (event as Of<'turn_committed'>).memory,
     })),
+    beginTool: assign(({ context, event }) => ({
+      tools: [...(context.tools ?? []), (event as Of<'tool_called'>).id],
+    })),
+    endTool: assign(({ context, event }) => ({
+      tools: (context.tools ?? []).filter((id) => id !== (event as Of<'tool_answered' | 'tool_canceled'>).id),
+    })),
     note: assign(({ context, event }) => {
       const { key, value } = event as Of<'noted'>
       return { notes: { ...context.notes, [key]: value } }
@@ -89,6 +102,13 @@ export const machineActions = setup({
       context.direction === 'inbound' &&
       context.turns === 0 &&
       (event as Of<'engine_failed'>).hasSpoken !== true,
+    /** Once: an id that is under way is not run again. */
+    newTool: ({ context, event }) => {
+      const tools = context.tools ?? []
+      return tools.length < maxTools && !tools.includes((event as Of<'tool_called'>).id)
+    },
+    awaited: ({ context, event }) =>
+      (context.tools ?? []).includes((event as Of<'tool_answered' | 'tool_canceled'>).id),
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
   },
 })
@@ -137,6 +157,32 @@ export const turnCommitted = {
     },
     'countTurn',
   ],
+} as const
+
+/** A tool is run once, in the order of the facts: asked for, then answered or no longer awaited. */
+export const toolFacts = {
+  tool_called: {
+    guard: 'newTool',
+    actions: [
+      {
+        type: 'run_tool',
+        params: ({ event: { id, name, arguments: given } }: { event: Of<'tool_called'> }) => ({
+          id,
+          name,
+          arguments: given,
+        }),
+      },
+      'beginTool',
+    ],
+  },
+  tool_answered: { guard: 'awaited', actions: 'endTool' },
+  tool_canceled: {
+    guard: 'awaited',
+    actions: [
+      { type: 'cancel_tool', params: ({ event }: { event: Of<'tool_canceled'> }) => ({ id: event.id }) },
+      'endTool',
+    ],
+  },
 } as const
 
 export const storeWorkerRequest = {

@@ -13,6 +13,7 @@ import {
   noteProviderStatus,
   startConversation,
   stopWaiting,
+  toolFacts,
   turnCommitted,
   voicemail,
   wait,
@@ -133,6 +134,7 @@ export const callMachine = machineActions.createMachine({
       on: {
         turn_committed: turnCommitted,
         noted: { actions: 'note' },
+        ...toolFacts,
         agent_finished: {
           target: 'windingUp',
           actions: [assign({ nextAction: ({ event }) => event.nextAction }), completed],

@@ -5,6 +5,7 @@ import type { WorkerRequestAnswer, WorkerRequestData } from '../../model/events.
 import type { CallId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import type { Telephony } from '../../model/telephony.ts'
+import type { Toolbox } from '../../model/tool.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { CallFact } from './call-event.ts'
@@ -22,6 +23,8 @@ export type PerformerDeps = {
   readonly log: Log
   readonly box: SecretBox
   readonly engines: Engines
+  /** Of the workers: what their engines may have done. */
+  readonly tools: Toolbox
   readonly askWorkerRequest: (question: WorkerRequestData) => Promise<WorkerRequestResult>
   /** Deliveries have been committed: send them. */
   readonly wakeDeliveries: () => void

@@ -6,6 +6,8 @@ import { findCallFacts } from '../../store/call-steps.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { Sql } from '../../store/sql.ts'
+import { listTurns } from '../../store/transcripts.ts'
+import type { Said } from '../../model/voice-engine.ts'
 
 const readRetryDelays = [20, 100, 500, 2_000]
 
@@ -21,6 +23,9 @@ async function patiently<Value>(clock: Clock, read: () => Promise<Value>): Promi
   }
   return read()
 }
+
+/** Turns that an engine which goes on is told of. */
+const maxHistory = 200
 
 type Deps = { readonly sql: Sql; readonly clock: Clock }
 
@@ -42,4 +47,11 @@ export function readScript(
     const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
     return pinned ?? findCallScript(sql, accountId, workerId, direction)
   })
+}
+
+/** What has been said in the call up to now. */
+export function readHistory({ sql, clock }: Deps, { id, accountId }: CallFactsRow): Promise<Said[]> {
+  return patiently(clock, async () =>
+    (await listTurns(sql, accountId, id)).slice(-maxHistory).map(({ role, text }) => ({ role, text })),
+  )
 }

@@ -5,6 +5,7 @@
 import { toIso } from '../../model/clock.ts'
 import type { CallEvent, EndedData } from '../../model/events.ts'
 import type { CallId, NewId } from '../../model/ids.ts'
+import type { Json } from '../../model/json.ts'
 import { withoutNulls } from '../../model/without-nulls.ts'
 import { durationOf, toTranscriptSegment } from '../../model/phone-call.ts'
 import {
@@ -68,6 +69,8 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
     case 'redirect':
     case 'look_for_leg':
     case 'start_conversation':
+    case 'run_tool':
+    case 'cancel_tool':
     case 'wind_up':
       return
   }
@@ -138,7 +141,7 @@ function endedOf(call: CallFactsRow, turns: readonly TurnRow[]): CallEvent {
     scheduledAt: isoOrNull(call.scheduledAt),
     startedAt: isoOrNull(call.startedAt),
     endedAt: isoOrNull(call.endedAt),
-    ...(answered && { transcript: turns.map(toTranscriptSegment) }),
+    ...(answered && { transcript: turns.map(toTranscriptSegment) as Json }),
     recordingAvailable: call.recordedMs !== null,
     ...(call.nextAction && call.nextAction.key !== 'undetermined' && { nextAction: call.nextAction }),
     personId: call.personId,

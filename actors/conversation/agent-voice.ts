@@ -1,14 +1,16 @@
 /** Owns the agent's voice on its way to the leg: frames out, what was heard back, turns of what was heard. */
 import { subjectsOf, type Bus } from '../../model/bus.ts'
-import { encodeFrame, frameMs } from '../../model/frame.ts'
+import { encodeFrame, frameMs, type AudioFormat } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
 import { commandLeg } from '../leg-link.ts'
 import { createAgentLine, type Heard } from './agent-line.ts'
 import type { TurnLog } from './turn-log.ts'
+import type { TurnTiming } from './turn-timing.ts'
 
 export type AgentVoice = {
   audio(itemId: string, payload: Uint8Array, now: number): void
+  /** All of it so far. */
   text(itemId: string, text: string, now: number): void
   finish(itemId: string, now: number): void
   /** Commits what has been heard completely by now and returns its items. */
@@ -20,18 +22,22 @@ export type AgentVoice = {
   hasSpoken(): boolean
 }
 
-export function createAgentVoice(deps: {
+type Deps = {
   readonly callId: CallId
   readonly epoch: number
   readonly bus: Bus
   readonly engine: VoiceEngine
+  readonly speaks: AudioFormat
   /** Ms since the epoch. */
   readonly answeredAt: number
   readonly turnLog: TurnLog
-}): AgentVoice {
-  const { callId, epoch, bus, engine, turnLog } = deps
+  readonly timing: Pick<TurnTiming, 'take'>
+}
+
+export function createAgentVoice(deps: Deps): AgentVoice {
+  const { callId, epoch, bus, turnLog } = deps
   const { down } = subjectsOf(callId)
-  const line = createAgentLine(engine.speaks)
+  const line = createAgentLine(deps.speaks)
   let played = -1
   let hasSpoken = false
 
@@ -40,13 +46,7 @@ export function createAgentVoice(deps: {
     for (const { seq, payload } of frames)
       bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }))
   }
-  const commit = (heard: Heard): void => {
-    turnLog.forget(heard.itemId)
-    if (heard.text === '') return
-    const from = Math.max(0, Math.round(heard.from - deps.answeredAt))
-    const to = from + heard.playedMs
-    turnLog.commit({ role: 'agent', text: heard.text, from, to, confidence: null, source: engine.name })
-  }
+  const commit = commitOf(deps)
 
   return {
     audio: (itemId, payload, now) => send(line.audio(itemId, payload, now)),
@@ -72,5 +72,18 @@ export function createAgentVoice(deps: {
     },
     speaking: () => line.busy(),
     hasSpoken: () => hasSpoken,
+  }
+}
+
+/** What was heard of an utterance becomes a turn. */
+function commitOf({ turnLog, timing, engine, answeredAt }: Pick<Deps, 'turnLog' | 'timing' | 'engine' | 'answeredAt'>) {
+  return (heard: Heard): void => {
+    turnLog.forget(heard.itemId)
+    const latency = timing.take(heard.itemId)
+    if (heard.text === '') return
+    const from = Math.max(0, Math.round(heard.from - answeredAt))
+    const to = from + heard.playedMs
+    const turn = { role: 'agent', text: heard.text, from, to, confidence: null, source: engine.name } as const
+    turnLog.commit({ ...turn, ...(latency && { latency }) })
   }
 }

@@ -4,16 +4,19 @@
  */
 import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
-import { decodeFrame } from '../../model/frame.ts'
+import { decodeFrame, type LineFormats } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { LegCommand, LegEvent, RecordingMode } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
-import type { EngineConfig, EngineEvent, EngineSession, VoiceEngine } from '../../model/voice-engine.ts'
+import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
+import type { ToolResult } from '../../model/tool.ts'
 import type { CallFact } from '../call/call-event.ts'
 import { reachLeg } from '../leg-link.ts'
 import { createAgentVoice, type AgentVoice } from './agent-voice.ts'
+import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
+import { createTurnTiming, type TurnTiming } from './turn-timing.ts'
 import { createVoicemailWatch } from './voicemail/voicemail-watch.ts'
 
 export type ConversationDeps = {
@@ -30,7 +33,8 @@ export type ConversationDeps = {
 }
 
 export type ConversationStart = {
-  readonly config: EngineConfig
+  /** `formats` are what the leg chooses. */
+  readonly config: Omit<EngineConfig, 'formats'>
   readonly recording: { readonly key: string; readonly mode: RecordingMode }
   /** Ms since the epoch. */
   readonly answeredAt: number
@@ -42,6 +46,8 @@ export type Conversation = {
   /** Posts `leg_disconnected` or `engine_failed` when it cannot begin. Never throws. */
   open(): Promise<void>
   legEvent(event: LegEvent): void
+  /** Of a tool that the engine called. */
+  toolResult(id: string, name: string, result: ToolResult): void
   /** Falls silent, posts what was said up to here, closes the engine's session. Idempotent. */
   stop(): Promise<void>
   /** Closes the engine's session and no more: the call goes on with another actor. Idempotent. */
@@ -50,68 +56,106 @@ export type Conversation = {
 
 /** A leg that is there and does not answer may be on the other side of a bus that is just coming back; asked again, it does nothing twice. */
 const startAttempts = 3
-/** What an engine may say before its session is in our hands. */
-const maxEarlyEvents = 10_000
+
+/** What there is once the leg has said in which formats it speaks. */
+type Talking = {
+  readonly voice: AgentVoice
+  readonly session: SessionKeeper
+  readonly turnLog: TurnLog
+  readonly timing: TurnTiming
+  readonly hearing: Subscription
+  played(lastPlayedSeq: number): void
+  toolResult(id: string, name: string, result: ToolResult): void
+}
 
 export function createConversation(deps: ConversationDeps, start: ConversationStart): Conversation {
-  const turnLog = createTurnLog({ ...deps, turns: start.turns, memory: start.config.memory })
-  const voice = createAgentVoice({ ...deps, answeredAt: start.answeredAt, turnLog })
-  let session: EngineSession | null = null
-  let hearing: Subscription | null = null
+  let talking: Talking | null = null
   let stopped = false
-  const early: EngineEvent[] = []
-  const react = createReactions(deps, voice, turnLog, () => session)
-  const machine = watchForMachine(deps, start)
-
-  const fromEngine = (event: EngineEvent): void => {
-    if (stopped) return
-    machine?.engineEvent(event)
-    if (session) return react.engineEvent(event)
-    if (early.length < maxEarlyEvents) early.push(event)
-  }
-  const openSession = async (): Promise<void> => {
-    try {
-      session = await deps.engine.open(start.config, fromEngine)
-    } catch (error) {
-      deps.log.warn('voice session could not be opened', { error })
-      return deps.post({ type: 'engine_failed', details: error instanceof Error ? error.message : String(error) })
-    }
-    if (stopped) return session.close()
-    early.splice(0).forEach(react.engineEvent)
-    hearing = deps.bus.subscribe(subjectsOf(deps.callId).up, (message) => {
-      const frame = decodeFrame(message.payload)
-      if (frame?.epoch !== deps.epoch) return
-      session?.hear(frame.payload)
-      machine?.hear(frame.payload)
-    })
-  }
 
   const abandon = (): void => {
     stopped = true
-    hearing?.close()
-    session?.close()
+    talking?.hearing.close()
+    talking?.session.close()
+    talking?.turnLog.flush()
   }
-
   return {
     async open() {
       const { hears, speaks } = deps.engine
-      const command = { type: 'start', epoch: deps.epoch, hears, speaks, recording: start.recording } as const
+      const { epoch } = deps
+      const formats = { hears: [...hears], speaks: [...speaks] }
+      const command: LegCommand = { type: 'start', epoch, ...formats, recording: start.recording }
       const reply = await startLeg(deps, command, () => stopped)
       if (stopped) return
-      if (reply.type === 'started') return openSession()
+      if (reply.type === 'started') {
+        talking = beginTalking(deps, start, { hears: reply.hears, speaks: reply.speaks })
+        return talking.session.open()
+      }
       const details = `the leg did not start: ${JSON.stringify(reply)}`
       deps.post({ type: 'leg_disconnected', cause: 'failed', details })
     },
     legEvent(event) {
-      if (event.type === 'dtmf') session?.dtmf(event.digit)
-      if (event.type === 'drained') react.played(event.lastPlayedSeq)
+      if (stopped) return
+      if (event.type === 'dtmf') talking?.session.dtmf(event.digit)
+      if (event.type === 'sounding') talking?.timing.sounding()
+      if (event.type === 'drained') talking?.played(event.lastPlayedSeq)
+    },
+    toolResult(id, name, result) {
+      if (!stopped) talking?.toolResult(id, name, result)
     },
     async stop() {
       if (stopped) return
       abandon()
-      if (voice.speaking()) await voice.cut()
+      if (talking?.voice.speaking()) await talking.voice.cut()
     },
     abandon,
+  }
+}
+
+function beginTalking(deps: ConversationDeps, start: ConversationStart, formats: LineFormats): Talking {
+  const { clock, bus, callId, epoch, engine, log, post } = deps
+  const config: EngineConfig = { ...start.config, formats }
+  const turnLog = createTurnLog({ ...deps, turns: start.turns, memory: config.memory, history: config.history })
+  const timing = createTurnTiming(clock)
+  const voice = createAgentVoice({ ...deps, speaks: formats.speaks, answeredAt: start.answeredAt, turnLog, timing })
+  const machine = watchForMachine(deps, start, formats)
+  let lineBegan = start.answeredAt
+  const session: SessionKeeper = createSessionKeeper({
+    engine,
+    clock,
+    log,
+    config,
+    known: () => knownOf(turnLog, reactions),
+    isQuiet: () => reactions.isQuiet(),
+    take(event) {
+      machine?.engineEvent(event)
+      reactions.engineEvent(event)
+      session.quiet()
+    },
+    opened(behind) {
+      reactions.reset()
+      lineBegan = clock.now() - behind
+    },
+    lost: (details) => post({ type: 'engine_failed', details, hasSpoken: voice.hasSpoken() }),
+  })
+  const sinceAnswer = (at: number): number => Math.max(0, Math.round(lineBegan - start.answeredAt + at))
+  const reactions = createReactions({ ...deps, voice, turnLog, timing, session, sinceAnswer })
+  const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
+    const frame = decodeFrame(message.payload)
+    if (frame?.epoch !== epoch) return
+    session.hear(frame.payload)
+    machine?.hear(frame.payload)
+  })
+  const { played, toolResult } = reactions
+  return { voice, session, turnLog, timing, hearing, played, toolResult }
+}
+
+/** A session that takes the place of a dead one has to answer what was said last, and to go on with what was broken off. */
+function knownOf(turnLog: TurnLog, reactions: Reactions) {
+  const history = turnLog.said()
+  return {
+    history: [...history],
+    owesReply: reactions.brokeOff() || history.at(-1)?.role !== 'agent',
+    memory: turnLog.memory(),
   }
 }
 
@@ -123,9 +167,13 @@ async function startLeg({ bus, callId }: ConversationDeps, command: LegCommand, 
 }
 
 /** In the background of an outbound call: did an answering machine take it? */
-function watchForMachine({ engine, clock, post }: ConversationDeps, { config, answeredAt }: ConversationStart) {
+function watchForMachine(
+  { clock, post }: ConversationDeps,
+  { config, answeredAt }: ConversationStart,
+  { hears }: LineFormats,
+) {
   if (config.direction !== 'outbound') return null
-  const watch = createVoicemailWatch(engine.hears, Math.max(0, clock.now() - answeredAt))
+  const watch = createVoicemailWatch(hears, Math.max(0, clock.now() - answeredAt))
   const judged = (signs: readonly string[] | null): void => {
     if (signs) post({ type: 'voicemail_detected', signs })
   }
@@ -138,59 +186,119 @@ function watchForMachine({ engine, clock, post }: ConversationDeps, { config, an
   }
 }
 
-function createReactions(
-  deps: ConversationDeps,
-  voice: AgentVoice,
-  turnLog: TurnLog,
-  sessionOf: () => EngineSession | null,
-) {
-  const { clock, engine } = deps
-  let finishing: { nextAction: string | null } | null = null
+type Reactions = ReturnType<typeof createReactions>
+
+type ReactionDeps = Pick<ConversationDeps, 'clock' | 'engine' | 'log' | 'post' | 'signal'> & {
+  readonly voice: AgentVoice
+  readonly turnLog: TurnLog
+  readonly timing: TurnTiming
+  readonly session: SessionKeeper
+  /** Of a time on the session's line, ms. */
+  sinceAnswer(at: number): number
+}
+
+/** What is under way in a talk. */
+type UnderWay = {
+  /** Tools that the engine waits for, and items whose sound has not all come. */
+  readonly tools: Set<string>
+  readonly items: Set<string>
+  callerSpeaks: boolean
+  finishing: { readonly nextAction: string | null } | null
+}
+
+function createReactions(deps: ReactionDeps) {
+  const { clock, voice, session } = deps
+  const underWay: UnderWay = { tools: new Set(), items: new Set(), callerSpeaks: false, finishing: null }
 
   const played = (lastPlayedSeq: number): void => {
-    for (const itemId of voice.playedUpTo(lastPlayedSeq)) sessionOf()?.played(itemId)
+    for (const itemId of voice.playedUpTo(lastPlayedSeq)) session.played(itemId)
+    session.quiet()
+    const { finishing } = underWay
     if (!finishing || voice.speaking()) return
     deps.post({ type: 'agent_finished', ...finishing })
-    finishing = null
+    underWay.finishing = null
   }
-  /** An agent that says its last words is not interrupted any more. */
-  const yieldToCaller = async (): Promise<void> => {
-    if (!voice.speaking() || finishing) return
-    const heard = await voice.cut()
-    sessionOf()?.interrupt(heard)
-    deps.signal({ type: 'interrupted' })
+  return {
+    played,
+    engineEvent(event: EngineEvent): void {
+      react(deps, underWay, event)
+      if (event.type === 'item_done' || event.type === 'finished') played(-1)
+    },
+    toolResult(id: string, name: string, result: ToolResult): void {
+      underWay.tools.delete(id)
+      session.toolResult(id, name, result)
+    },
+    isQuiet: (): boolean =>
+      !underWay.callerSpeaks && !voice.speaking() && underWay.tools.size === 0 && underWay.finishing === null,
+    /** The agent was in the middle of something when its session died. */
+    brokeOff: (): boolean => underWay.items.size > 0,
+    /** Another session begins: of the old one nothing more comes. */
+    reset(): void {
+      for (const itemId of underWay.items) voice.finish(itemId, clock.now())
+      underWay.items.clear()
+      underWay.callerSpeaks = false
+    },
   }
-  const userText = (event: Extract<EngineEvent, { type: 'user_text' }>): void => {
-    const { text, confidence, from, to } = event
-    if (!event.isFinal) return turnLog.showUser(text, clock.now())
-    turnLog.commit({ role: 'user', text, from, to, confidence, source: engine.name })
-  }
+}
 
-  const engineEvent = (event: EngineEvent): void => {
-    switch (event.type) {
-      case 'audio':
-        return voice.audio(event.itemId, event.payload, clock.now())
-      case 'agent_text':
-        return voice.text(event.itemId, event.text, clock.now())
-      case 'item_done':
-        voice.finish(event.itemId, clock.now())
-        return played(-1)
-      case 'user_speech_started':
-        return void yieldToCaller().catch((error: unknown) => deps.log.error('barge-in failed', { error }))
-      case 'user_speech_stopped':
-        return
-      case 'user_text':
-        return userText(event)
-      case 'noted':
-        return deps.post({ type: 'noted', key: event.key, value: event.value })
-      case 'memory':
-        return turnLog.remember(event.memory)
-      case 'finished':
-        finishing = { nextAction: event.nextAction }
-        return played(-1)
-      case 'failed':
-        return deps.post({ type: 'engine_failed', details: event.details, hasSpoken: voice.hasSpoken() })
-    }
+function react(deps: ReactionDeps, underWay: UnderWay, event: EngineEvent): void {
+  const { clock, voice, turnLog, timing, session, post } = deps
+  switch (event.type) {
+    case 'audio':
+      underWay.items.add(event.itemId)
+      timing.audio(event.itemId)
+      return voice.audio(event.itemId, event.payload, clock.now())
+    case 'agent_text':
+      timing.decided()
+      return voice.text(event.itemId, event.text, clock.now())
+    case 'item_done':
+      underWay.items.delete(event.itemId)
+      return voice.finish(event.itemId, clock.now())
+    case 'user_speech_started':
+      underWay.callerSpeaks = true
+      return void yieldToCaller(deps, underWay).catch((error: unknown) => deps.log.error('barge-in failed', { error }))
+    case 'user_speech_stopped':
+      underWay.callerSpeaks = false
+      timing.stopped(session.line() - event.at)
+      return turnLog.awaitUser()
+    case 'user_text':
+      return takeUserText(deps, event)
+    case 'noted':
+      return post({ type: 'noted', key: event.key, value: event.value })
+    case 'memory':
+      return turnLog.remember(event.memory)
+    case 'tool_call':
+      underWay.tools.add(event.id)
+      timing.decided()
+      return post({ type: 'tool_called', id: event.id, name: event.name, arguments: event.arguments })
+    case 'tool_canceled':
+      underWay.tools.delete(event.id)
+      return post({ type: 'tool_canceled', id: event.id })
+    case 'finished':
+      underWay.finishing = { nextAction: event.nextAction }
+      return
+    // The keeper of the session has dealt with them.
+    case 'expiring':
+    case 'failed':
+      return
   }
-  return { engineEvent, played }
+}
+
+/** An agent that says its last words is not interrupted any more. */
+async function yieldToCaller({ voice, session, signal }: ReactionDeps, underWay: UnderWay): Promise<void> {
+  if (!voice.speaking() || underWay.finishing) return
+  underWay.items.clear()
+  const heard = await voice.cut()
+  session.interrupt(heard)
+  signal({ type: 'interrupted' })
+}
+
+function takeUserText(
+  { clock, engine, turnLog, timing, sinceAnswer }: ReactionDeps,
+  { text, isFinal, confidence, from, to }: Extract<EngineEvent, { type: 'user_text' }>,
+): void {
+  if (!isFinal) return turnLog.showUser(text, clock.now())
+  timing.recognised()
+  const times = { from: sinceAnswer(from), to: sinceAnswer(to) }
+  turnLog.commitUser({ role: 'user', text, ...times, confidence, source: engine.name })
 }

@@ -38,13 +38,13 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
       const refusals = await Promise.all(tools.map((tool) => tool.refusal(context)))
       return tools.filter((_, index) => refusals[index] === null).map(toDescriptor)
     },
-    async call(accountId, workerId, request) {
+    async call(accountId, workerId, request, signal) {
       const context = await findToolContext(deps.sql, { accountId, workerId, caller: request })
       const tool = findTool(toolsFor(context), request)
       const run = prepare(tool, request)
       const place = places.take(context.call?.id ?? null)
       if (!place) return failure('TOOL_FAILED', 'Too many tools of this call are under way; try again in a moment.')
-      return perform(deps, { tool, context, run, done: place })
+      return perform(deps, { tool, context, run, done: place, ...(signal && { signal }) })
     },
   }
 }
@@ -90,16 +90,19 @@ type Performance = {
   readonly run: Run
   /** When the tool has really ended, which may be after its answer was given up. */
   readonly done: () => void
+  readonly signal?: AbortSignal
 }
 
 /** Whoever speaks to the caller must go on, so that every ending is a result. */
-async function perform(deps: ToolboxDeps, { tool, context, run, done }: Performance): Promise<ToolResult> {
+async function perform(deps: ToolboxDeps, { tool, context, run, done, signal }: Performance): Promise<ToolResult> {
   const overdue = new AbortController()
-  const attempt = async (): Promise<ToolResult> => (await tool.refusal(context)) ?? run(context, overdue.signal)
+  const attempt = async (): Promise<ToolResult> =>
+    (await tool.refusal(context)) ?? run(context, signal ? AbortSignal.any([overdue.signal, signal]) : overdue.signal)
   const log = deps.log.with({ callId: context.call?.id, workerId: context.worker.id, tool: tool.name })
   const work = attempt()
     .catch((error: unknown) => {
-      if (!overdue.signal.aborted) log.error('a tool failed', { provider: tool.provider, error })
+      if (!overdue.signal.aborted && signal?.aborted !== true)
+        log.error('a tool failed', { provider: tool.provider, error })
       return failure('TOOL_FAILED', 'The tool failed.')
     })
     .finally(done)

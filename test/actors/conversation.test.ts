@@ -5,6 +5,7 @@ import type { CallFact } from '../../actors/call/call-event.ts'
 import { createAgentLine, heardText } from '../../actors/conversation/agent-line.ts'
 import { createConversation } from '../../actors/conversation/conversation.ts'
 import type { CallId } from '../../model/ids.ts'
+import type { Said } from '../../model/voice-engine.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { effectiveConfigOf } from '../../model/worker.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
@@ -18,7 +19,9 @@ const pcm16 = { encoding: 'pcm16', rateHz: 16000 } as const
 
 type Stage = Awaited<ReturnType<typeof open>>
 
-async function open(t: Pick<Test, 'teardown'>, options: { failsToOpen?: string; withoutLeg?: boolean } = {}) {
+type Options = { failsToOpen?: string; withoutLeg?: boolean; history?: readonly Said[] }
+
+async function open(t: Pick<Test, 'teardown'>, options: Options = {}) {
   const log = createQuietLog()
   const clock = createHandClock()
   const bus = createLocalBus({ log, clock })
@@ -48,6 +51,9 @@ async function open(t: Pick<Test, 'teardown'>, options: { failsToOpen?: string; 
         instructions: null,
         context: null,
         customer: null,
+        tools: [],
+        history: options.history ?? [],
+        owesReply: false,
         memory: null,
       },
       recording: { key: 'a/b.wav', mode: 'split' },
@@ -172,12 +178,144 @@ test('an engine that cannot open, and a leg that is gone, are facts for the call
 test('an engine that fails tells whether the caller has heard anything of it', async (t) => {
   const mute = await open(t)
   mute.engine.emit({ type: 'agent_text', itemId: 'a', text: 'Hello' })
-  mute.engine.emit({ type: 'failed', details: 'gone' })
+  mute.engine.emit({ type: 'failed', details: 'gone', isRetryable: false })
   t.match(mute.facts, [{ type: 'engine_failed', details: 'gone', hasSpoken: false }])
   const heard = await open(t)
   heard.engine.say('a', 'Hello', 1)
-  heard.engine.emit({ type: 'failed', details: 'gone' })
+  heard.engine.emit({ type: 'failed', details: 'gone', isRetryable: false })
   t.match(heard.facts, [{ type: 'engine_failed', hasSpoken: true }])
+})
+
+test('the leg says in which format it speaks, and the session is told', async (t) => {
+  const stage = await open(t)
+  t.match(stage.leg.commands, [{ type: 'start', hears: [pcm16], speaks: [pcm16] }])
+  t.same(stage.engine.configs[0]?.formats, { hears: pcm16, speaks: pcm16 })
+})
+
+test('a session that dies is opened again: it knows what was said, owes what was broken off, and hears what the caller said meanwhile', async (t) => {
+  const stage = await open(t, { history: [{ role: 'agent', text: 'Hello' }] })
+  const answer = { type: 'user_text', text: 'two, please', isFinal: true, confidence: 1, from: 0, to: 900 } as const
+  stage.engine.emit(answer)
+  stage.engine.emit({ type: 'memory', memory: { step: 4 } })
+  stage.engine.emit({ type: 'audio', itemId: 'a', payload: new Uint8Array(640) })
+  stage.clock.advance(3000)
+  stage.engine.emit({ type: 'failed', details: 'connection lost', isRetryable: true })
+  stage.leg.speak(3)
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 2)
+  t.match(stage.engine.configs[1], {
+    history: [
+      { role: 'agent', text: 'Hello' },
+      { role: 'user', text: 'two, please' },
+    ],
+    owesReply: true,
+    memory: { step: 4 },
+  })
+  t.equal(stage.engine.heardFrames(), 1)
+  t.notOk(stage.facts.some(({ type }) => type === 'engine_failed'))
+  stage.engine.emit({ ...answer, text: 'yes' })
+  t.match(stage.turns().at(-1), { text: 'yes', from: 3000 }, 'times count from the answer, whichever session counts')
+})
+
+test('a provider whose sessions die again and again is down', async (t) => {
+  const stage = await open(t)
+  for (let death = 0; death < 10; death++) {
+    stage.engine.emit({ type: 'failed', details: `death ${death}`, isRetryable: true })
+    await stage.settle()
+    stage.clock.advance(3000)
+    await stage.settle()
+  }
+  t.match(stage.facts, [{ type: 'engine_failed', hasSpoken: false }])
+  t.equal(stage.engine.configs.length, 6)
+})
+
+test('a session that is about to end is followed by another one when nobody speaks, and at the last moment', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'One moment', 10)
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  t.equal(stage.engine.configs.length, 1, 'the agent speaks')
+  await playAll(stage, 10)
+  t.equal(stage.engine.configs.length, 2)
+  t.same(stage.engine.told, ['played:a', 'close'])
+  t.match(stage.engine.configs[1], { history: [{ role: 'agent', text: 'One moment' }], owesReply: false })
+  stage.engine.emit({ type: 'user_speech_started', at: 0 })
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 2, 'the caller speaks')
+  stage.clock.advance(55_000)
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 3)
+})
+
+test("the agent's answer stands after what the caller said, however late that is known", async (t) => {
+  const stage = await open(t)
+  const said = { type: 'user_text', isFinal: true, confidence: null, from: 0, to: 900 } as const
+  stage.engine.emit({ type: 'user_speech_started', at: 0 })
+  stage.engine.emit({ type: 'user_speech_stopped', at: 900 })
+  stage.engine.say('a', 'Of course', 5)
+  await playAll(stage, 5)
+  t.same(stage.turns(), [])
+  stage.engine.emit({ ...said, text: 'Can you hear me?' })
+  t.match(stage.turns(), [{ text: 'Can you hear me?' }, { text: 'Of course' }])
+  stage.engine.emit({ type: 'user_speech_stopped', at: 2000 })
+  stage.engine.emit({ ...said, text: '' })
+  t.equal(stage.turns().length, 2, 'noise is no turn')
+  stage.engine.emit({ type: 'user_speech_stopped', at: 3000 })
+  stage.engine.say('b', 'Hello?', 5)
+  await playAll(stage, 5)
+  stage.clock.advance(8000)
+  t.match(stage.turns().at(-1), { text: 'Hello?' }, 'a text that never comes holds up nothing for long')
+})
+
+test("an agent's utterance is shown as it grows, under one number", async (t) => {
+  const stage = await open(t)
+  stage.engine.emit({ type: 'agent_text', itemId: 'a', text: 'Good' })
+  stage.engine.emit({ type: 'agent_text', itemId: 'a', text: 'Good morning' })
+  const shown = { type: 'transcript', role: 'agent', isFinal: false, turnIndex: 0 } as const
+  t.match(stage.messages, [
+    { ...shown, text: 'Good' },
+    { ...shown, text: 'Good morning' },
+  ])
+})
+
+test('a tool that the engine calls is a fact for the call, and its result goes to the session, also to the next one', async (t) => {
+  const stage = await open(t)
+  stage.engine.emit({ type: 'tool_call', id: 't1', name: 'lookup', arguments: { key: 'blue' } })
+  t.match(stage.facts, [{ type: 'tool_called', id: 't1', name: 'lookup', arguments: { key: 'blue' } }])
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 1, 'a session whose tool is under way is not given up')
+  stage.conversation.toolResult('t1', 'lookup', { status: 'success', data: {} })
+  t.same(stage.engine.told, ['result:t1:lookup:success'])
+  stage.engine.emit({ type: 'tool_call', id: 't2', name: 'lookup', arguments: {} })
+  stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  stage.conversation.toolResult('t2', 'lookup', { status: 'error' })
+  await stage.settle()
+  t.same(stage.engine.told.at(-1), 'result:t2:lookup:error')
+  stage.engine.emit({ type: 'tool_canceled', id: 't3' })
+  t.match(stage.facts.at(-1), { type: 'tool_canceled', id: 't3' })
+})
+
+test('a turn that answers the caller says how long they waited for each stage of it', async (t) => {
+  const stage = await open(t)
+  for (let frame = 0; frame < 100; frame++) stage.leg.speak(3)
+  await stage.settle()
+  stage.engine.emit({ type: 'user_speech_started', at: 500 })
+  stage.engine.emit({ type: 'user_speech_stopped', at: 1700 })
+  stage.clock.advance(40)
+  stage.engine.emit({ type: 'user_text', text: 'Hello', isFinal: true, confidence: 1, from: 500, to: 1700 })
+  stage.clock.advance(60)
+  stage.engine.emit({ type: 'agent_text', itemId: 'a', text: 'Hi' })
+  stage.clock.advance(100)
+  stage.engine.say('a', 'Hi', 5)
+  stage.clock.advance(20)
+  stage.leg.event({ type: 'sounding', seq: 0 })
+  await playAll(stage, 5)
+  const latency = { endOfTurn: 300, recognised: 340, decided: 400, firstAudio: 500, firstPacket: 520 }
+  t.match(stage.turns(), [{ role: 'user' }, { role: 'agent', latency }])
+  stage.engine.say('b', 'And one thing more', 5)
+  await playAll(stage, 5)
+  t.notOk('latency' in stage.turns()[2]!, 'nobody waited for it')
 })
 
 test('sound of any length is cut into whole frames and nothing of it is lost', async (t) => {

@@ -86,7 +86,7 @@ test('accounts, workers, calls and turns are found within their account only', a
   t.match(await findCall(sql, own.id, own.callId), { id: own.callId, progress: 'scheduled', recordingKey: null })
   t.equal(await findCall(sql, other.id, own.callId), null)
   t.same(await listTurns(sql, own.id, own.callId), [
-    { turnIndex: 0, role: 'user', text: 'a', from: 0, to: 20, confidence: 0.9, source: 'x' },
+    { turnIndex: 0, role: 'user', text: 'a', from: 0, to: 20, confidence: 0.9, source: 'x', latency: null },
   ])
   t.same(await listTurns(sql, other.id, own.callId), [])
   t.equal(await findAccount(sql, newId()), null)

@@ -116,6 +116,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       text: may('string'),
       ...allOf('confidence source', may('any')),
     },
+    additive: ['latency'],
   },
   'Timestamps of a segment': {
     schema: 'TranscriptSegment',

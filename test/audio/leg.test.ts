@@ -1,131 +1,38 @@
 /** The media end of a call, as its actor sees it over the bus and its caller over the wire. */
 import { test, type Test } from 'tap'
-import { createLocalBus } from '../../actors/bus/local-bus.ts'
-import { BusNoResponders, subjectsOf, type Bus } from '../../model/bus.ts'
-import { bytesOf, decodeFrame, encodeFrame, samplesOf, type AudioFormat, type Frame } from '../../model/frame.ts'
-import type { CallId } from '../../model/ids.ts'
-import { LegEvent, LegReply, type LegCommand } from '../../model/leg.ts'
+import { BusNoResponders } from '../../model/bus.ts'
+import { bytesOf, samplesOf, type AudioFormat, type Frame } from '../../model/frame.ts'
 import { createLegWire } from '../../voice/audio/leg-wire.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
 import { lawOfEncoding } from '../../voice/audio/g711.ts'
-import { createLeg, type Leg, type LegDeps } from '../../voice/audio/leg.ts'
+import type { LegDeps } from '../../voice/audio/leg.ts'
 import { createOpusLibrary, type OpusRate } from '../../voice/audio/opus.ts'
-import { createTicker } from '../../voice/audio/ticker.ts'
 import { parseWav } from '../../voice/audio/wav.ts'
-import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
-import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
-import {
-  createScriptedTransport,
-  negotiatedOpus,
-  negotiatedPcmu,
-  type ScriptedTransport,
-} from '../fake/scripted-transport.ts'
+import { levelOf, openLegScene, pitchOf, subjects, type LegScene } from '../fake/leg-scene.ts'
+import { negotiatedOpus, negotiatedPcmu, type ScriptedTransport } from '../fake/scripted-transport.ts'
 
-const callId = '0198c000-0000-7000-8000-000000000001' as CallId
-const subjects = subjectsOf(callId)
 const opus = createOpusLibrary()
 const pcm = (rateHz: AudioFormat['rateHz']): AudioFormat => ({ encoding: 'pcm16', rateHz })
 const pcmu: AudioFormat = { encoding: 'pcmu', rateHz: 8000 }
 
 const startOf = (epoch: number, hears = pcm(16_000), speaks = pcm(24_000)) =>
-  ({ type: 'start', epoch, hears, speaks, recording: null }) as const
+  ({ type: 'start', epoch, hears: [hears], speaks: [speaks], recording: null }) as const
 
-type Scene = {
-  readonly bus: Bus
-  readonly clock: HandClock
-  readonly log: QuietLog
-  readonly leg: Leg
-  readonly wire: ScriptedTransport
-  /** Frames that came up and events, in order. */
-  readonly up: Frame[]
-  readonly events: LegEvent[]
-  readonly files: ReadonlyMap<string, Buffer>
-  readonly closings: () => number
-  /** Asks as the actor does. */
-  readonly command: (command: LegCommand | Record<string, unknown>) => Promise<LegReply>
+type Scene = Omit<LegScene, 'say'> & {
   /** The agent's frame, `frames` of them from `seq` on. */
   readonly say: (epoch: number, seq: number, frames: number, payload?: Uint8Array) => Promise<void>
-  /** Time passes in steps of 20 ms; `each` comes before every one of them. */
-  readonly run: (ms: number, each?: () => void) => Promise<void>
-}
-
-/** A writer whose file is complete at every moment. */
-function createMemoryStore(files: Map<string, Buffer>): RecordingStore {
-  return {
-    create(key) {
-      files.set(key, Buffer.alloc(0))
-      return {
-        append: (bytes) => void files.set(key, Buffer.concat([files.get(key)!, bytes])),
-        overwriteStart: (bytes) => files.get(key)!.set(bytes),
-        close: async () => {},
-      }
-    },
-    read: async () => null,
-  }
 }
 
 function createScene(t: Test, audio: NegotiatedAudio = negotiatedOpus, other: Partial<LegDeps> = {}): Scene {
-  const clock = createHandClock(10_000)
-  const log = createQuietLog()
-  const bus = createLocalBus({ log, clock })
-  const ticker = createTicker(clock)
-  const files = new Map<string, Buffer>()
-  let closings = 0
-  const leg = createLeg({
-    callId,
-    bus,
-    ticker,
-    opus,
-    recordings: createMemoryStore(files),
-    log,
-    now: () => clock.now(),
-    signaling: null,
-    connectWithin: 60_000,
-    onClosed: () => void closings++,
-    ...other,
-  })
-  const wire = createScriptedTransport(leg.handlers, audio)
-  leg.attach(wire)
-  const up: Frame[] = []
-  const events: LegEvent[] = []
-  const parsed = (payload: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(payload))
-  bus.subscribe(subjects.up, ({ payload }) => void up.push(decodeFrame(payload)!))
-  bus.subscribe(subjects.legEvent, ({ payload }) => void events.push(LegEvent.parse(parsed(payload))))
-  t.teardown(async () => {
-    await leg.close()
-    // After its end a test asserts no more: what is thrown fails it.
-    if (clock.pending() !== 0 || closings !== 1 || !wire.isClosed()) throw new Error('something of the leg is left')
-    ticker.close()
-    await bus.close()
-  })
-  return {
-    bus,
-    clock,
-    log,
-    leg,
-    wire,
-    up,
-    events,
-    files,
-    closings: () => closings,
-    async command(command) {
-      const payload = new TextEncoder().encode(JSON.stringify(command))
-      return LegReply.parse(parsed(await bus.request(subjects.legCommand, payload, { timeout: 2000 })))
-    },
-    async say(epoch, seq, frames, payload = new Uint8Array(960)) {
-      for (let i = 0; i < frames; i++)
-        bus.publish(subjects.down, encodeFrame({ epoch, seq: seq + i, timestamp: (seq + i) * 20, payload }))
-      await bus.flush()
-    },
-    async run(ms, each = () => {}) {
-      for (let passed = 0; passed < ms; passed += 20) {
-        each()
-        clock.advance(20)
-        await bus.flush()
-      }
-    },
-  }
+  const scene = openLegScene(t, audio, { opus, ...other })
+  const say: Scene['say'] = (epoch, seq, frames, payload = new Uint8Array(960)) =>
+    scene.say(
+      epoch,
+      seq,
+      Array.from({ length: frames }, () => payload),
+    )
+  return { ...scene, say }
 }
 
 const toneOf = (hertz: number, rateHz: number, count: number): Int16Array =>
@@ -140,18 +47,39 @@ function speakerOf(wire: ScriptedTransport): () => void {
   return () => wire.speak(packets[next++ % 50]!)
 }
 
-const levelOf = (samples: Int16Array): number =>
-  Math.sqrt(samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length)
-
-/** Crossings of zero upwards, as hertz. */
-function pitchOf(samples: Int16Array, rateHz: number): number {
-  let crossings = 0
-  for (let i = 1; i < samples.length; i++) if (samples[i - 1]! < 0 && samples[i]! >= 0) crossings++
-  return (crossings * rateHz) / samples.length
-}
-
 const soundOf = (frames: readonly Frame[]): Int16Array =>
   samplesOf(new Uint8Array(Buffer.concat(frames.map(({ payload }) => payload))))
+
+test('of the formats an engine has, the line that has one untouched takes that, else the first', async (t) => {
+  const lists = { hears: [pcm(24_000), pcmu], speaks: [pcm(16_000), pcmu] }
+  const start = { ...startOf(1), ...lists }
+  const law = createScene(t, negotiatedPcmu)
+  law.wire.connect()
+  t.same(await law.command(start), { type: 'started', hears: pcmu, speaks: pcmu })
+  t.same(await law.command(start), { type: 'started', hears: pcmu, speaks: pcmu }, 'asked again')
+  const wide = createScene(t)
+  wide.wire.connect()
+  t.same(await wide.command(start), { type: 'started', hears: pcm(24_000), speaks: pcm(16_000) })
+  t.match(await wide.command({ ...start, hears: [] }), { type: 'refused' })
+})
+
+test('the first frame after a pause of the agent is told, and no other', async (t) => {
+  const { wire, command, say, run, events } = createScene(t)
+  wire.connect()
+  await command(startOf(1))
+  const sounding = () => events.filter(({ type }) => type === 'sounding')
+  await say(1, 0, 20)
+  await run(300)
+  t.same(sounding(), [{ type: 'sounding', seq: 0 }])
+  await run(180)
+  await say(1, 20, 5)
+  await run(200)
+  t.equal(sounding().length, 1, 'a gap is no pause')
+  await run(400)
+  await say(1, 25, 5)
+  await run(200)
+  t.same(sounding().at(-1), { type: 'sounding', seq: 25 })
+})
 
 test('tells that media can flow, once', async (t) => {
   const { wire, events, bus, command } = createScene(t)
@@ -170,7 +98,8 @@ test('what the caller says goes up from `start` on, at the rate that is heard, i
     wire.connect()
     await run(200, speak)
     t.equal(up.length, 0, 'nothing before start')
-    t.same(await command(startOf(3, pcm(rateHz))), { type: 'started' })
+    const formats = { hears: pcm(rateHz), speaks: pcm(24_000) }
+    t.same(await command(startOf(3, pcm(rateHz))), { type: 'started', ...formats })
     await run(1000, speak)
     t.ok(Math.abs(up.length - 50) <= 1)
     up.forEach((frame, i) => {
@@ -325,7 +254,7 @@ test('the same start again disturbs nothing', async (t) => {
   await command(startOf(1))
   await say(1, 0, 10)
   await run(100)
-  t.same(await command(startOf(1)), { type: 'started' })
+  t.match(await command(startOf(1)), { type: 'started' })
   await run(100)
   t.same(await command({ type: 'flush', epoch: 1 }), { type: 'flushed', lastPlayedSeq: 9 })
   up.forEach(({ seq }, i) => t.equal(seq, i))

@@ -12,6 +12,8 @@ import { expireTokenWork } from '../../actors/call/expire-token.ts'
 import { createDispatcher } from '../../actors/dispatcher.ts'
 import { createPostProcessing } from '../../actors/post-processing.ts'
 import { createScheduler } from '../../actors/scheduler.ts'
+import { createToolbox } from '../../actors/tools/toolbox.ts'
+import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import { createSwitchboard } from '../../actors/switchboard.ts'
 import { subjectsOf, type Bus } from '../../model/bus.ts'
 import type { WorkerRequestData } from '../../model/events.ts'
@@ -19,6 +21,7 @@ import type { CallId } from '../../model/ids.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Telephony } from '../../model/telephony.ts'
+import type { Toolbox } from '../../model/tool.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { openTestDatabase } from './database.ts'
@@ -70,7 +73,13 @@ export async function openCallNode(
     wakeDispatcher: () => dispatcher.wake(),
     refusalOf: over.refusalOf ?? (async () => null),
   }
-  const switchboard = createSwitchboard(deps)
+  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: clock.now })
+  const tools: Toolbox = {
+    list: (...given) => toolbox.list(...given),
+    call: (...given) => toolbox.call(...given),
+  }
+  const switchboard = createSwitchboard({ ...deps, tools })
+  const toolbox = createToolbox({ ...deps, sender, switchboard, email: null })
   const scheduler = createScheduler({
     sql,
     clock,
@@ -102,11 +111,13 @@ export async function openCallNode(
     async die() {
       await dispatcher.close()
       await scheduler.close()
+      await sender.close()
     },
     async close() {
       await dispatcher.close()
       await scheduler.close()
       await switchboard.close(0)
+      await sender.close()
     },
   }
 }

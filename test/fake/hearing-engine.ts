@@ -1,6 +1,7 @@
 /** Owns an engine that says a pure tone, or nothing, and keeps what it hears of every call. A real implementation of the port. */
 import { samplesOf } from '../../model/frame.ts'
 import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
+import { idleSession } from './idle-session.ts'
 
 export type HearingSession = {
   readonly config: EngineConfig
@@ -31,8 +32,8 @@ export function createHearingEngine({ tone, seconds = 6 }: { tone: number | null
   const speech = tone === null ? null : toneOf(tone, seconds)
   return {
     name: 'hearing',
-    hears: format,
-    speaks: format,
+    hears: [format],
+    speaks: [format],
     sessions,
     async of(text) {
       for (;;) {
@@ -54,12 +55,11 @@ export function createHearingEngine({ tone, seconds = 6 }: { tone: number | null
       sessions.push({ config, digits, heard: () => joined(frames), emit, isClosed: () => isClosed })
       if (speech) setImmediate(() => emit({ type: 'audio', itemId: 'tone', payload: speech }))
       return {
+        ...idleSession,
         hear(payload) {
           frames.push(payload.slice())
           if (frames.length > framesKept) frames.shift()
         },
-        interrupt: () => undefined,
-        played: () => undefined,
         dtmf: (digit) => void digits.push(digit),
         close: () => void (isClosed = true),
       }

@@ -7,6 +7,7 @@ import { readConfig } from '../../app/config.ts'
 import { createLog } from '../../app/log.ts'
 import { startParley } from '../../app/parley.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
+import { idleSession } from './idle-session.ts'
 import { tone } from '../load/echo-engine.ts'
 
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
@@ -14,8 +15,8 @@ const spoken = tone(440, 25)
 
 const engine: VoiceEngine = {
   name: 'counting',
-  hears: format,
-  speaks: format,
+  hears: [format],
+  speaks: [format],
   async open({ memory, script }, emit) {
     if (script?.includes('mute')) throw new Error('this voice cannot talk')
     let count = typeof memory === 'number' ? memory : 0
@@ -29,13 +30,7 @@ const engine: VoiceEngine = {
     }
     setImmediate(say)
     const timer = setInterval(say, 1_000)
-    return {
-      hear: () => undefined,
-      interrupt: () => undefined,
-      played: () => undefined,
-      dtmf: () => undefined,
-      close: () => clearInterval(timer),
-    }
+    return { ...idleSession, close: () => clearInterval(timer) }
   },
   close: async () => undefined,
 }

@@ -7,7 +7,7 @@ export type ScriptedEngine = VoiceEngine & {
   emit(event: EngineEvent): void
   /** `frames` frames of sound as one utterance, complete. */
   say(itemId: string, text: string, frames: number): void
-  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `close`. */
+  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `say:text`, `result:id:name:status`, `instruct:text`, `close`. */
   readonly told: string[]
   readonly configs: EngineConfig[]
   heardFrames(): number
@@ -22,8 +22,8 @@ export function createScriptedEngine(options: { failsToOpen?: string } = {}): Sc
   const format = { encoding: 'pcm16', rateHz: 16000 } as const
   return {
     name: 'scripted',
-    hears: format,
-    speaks: format,
+    hears: [format],
+    speaks: [format],
     told,
     configs,
     heardFrames: () => heard,
@@ -43,6 +43,9 @@ export function createScriptedEngine(options: { failsToOpen?: string } = {}): Sc
         interrupt: (item) => void told.push(item ? `interrupt:${item.itemId}@${item.playedMs}` : 'interrupt:nothing'),
         played: (itemId) => void told.push(`played:${itemId}`),
         dtmf: (digit) => void told.push(`dtmf:${digit}`),
+        say: (text) => void told.push(`say:${text}`),
+        toolResult: (id, name, { status }) => void told.push(`result:${id}:${name}:${status}`),
+        instruct: (instructions) => void told.push(`instruct:${instructions}`),
         close: () => void told.push('close'),
       })
     },

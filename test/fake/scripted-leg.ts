@@ -30,9 +30,9 @@ export function createScriptedLeg(bus: Bus, callId: CallId): ScriptedLeg {
   const replyTo = (command: LegCommand): LegReply => {
     const { type } = command
     if (type === 'flush' || type === 'close') queue.length = 0
-    switch (type) {
+    switch (command.type) {
       case 'start':
-        return { type: 'started' }
+        return { type: 'started', hears: command.hears[0]!, speaks: command.speaks[0]! }
       case 'flush':
         return { type: 'flushed', lastPlayedSeq }
       case 'close':

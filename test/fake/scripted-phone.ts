@@ -33,10 +33,11 @@ export function createScriptedPhone(bus: Bus, callId: CallId, replies: PhoneRepl
   let ringing: string | null = null
   let ended: LegEvent | null = null
 
-  const replyTo = ({ type }: LegCommand): LegReply => {
+  const replyTo = (command: LegCommand): LegReply => {
+    const { type } = command
     if (type === 'ping')
       return { type: 'here', connected, ended, ...(ringing !== null && !connected && !ended && { ringing }) }
-    if (type === 'start') return { type: 'started' }
+    if (command.type === 'start') return { type: 'started', hears: command.hears[0]!, speaks: command.speaks[0]! }
     if (type === 'flush') return { type: 'flushed', lastPlayedSeq: -1 }
     return type === 'close' ? { type: 'closed', recordedMs: null } : { type: 'accepted' }
   }

@@ -4,6 +4,7 @@
  */
 import { samplesOf, samplesPerFrame } from '../../model/frame.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
+import { idleSession } from '../fake/idle-session.ts'
 
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const greetingFrames = 10
@@ -12,16 +13,13 @@ export function createEchoEngine(): VoiceEngine {
   const greeting = tone(440, greetingFrames)
   return {
     name: 'echo',
-    hears: format,
-    speaks: format,
+    hears: [format],
+    speaks: [format],
     open(_config, emit) {
       setImmediate(() => emit({ type: 'audio', itemId: 'echo', payload: greeting }))
       return Promise.resolve({
+        ...idleSession,
         hear: (payload) => isLoud(payload) && emit({ type: 'audio', itemId: 'echo', payload }),
-        interrupt: () => undefined,
-        played: () => undefined,
-        dtmf: () => undefined,
-        close: () => undefined,
       })
     },
     close: () => Promise.resolve(),

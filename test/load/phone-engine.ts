@@ -7,6 +7,7 @@ import type { EngineEvent, EngineSession, VoiceEngine } from '../../model/voice-
 import { lawOfEncoding } from '../../voice/audio/g711.ts'
 import { createVoiceActivity, levelOf } from '../../voice/engines/embedded/voice-activity.ts'
 import { createVoiceDetectors, type VoiceDetector } from '../../voice/engines/embedded/voice-detector.ts'
+import { idleSession } from '../fake/idle-session.ts'
 import { isMark, markOf, voiceOf } from './phone-sound.ts'
 
 /** `idle` hears and says nothing; the others are what the engine hears and speaks. */
@@ -43,10 +44,10 @@ export async function createPhoneEngine(): Promise<PhoneEngine> {
     engine: {
       name: 'phone bench',
       get hears() {
-        return formats[mode]
+        return [formats[mode]]
       },
       get speaks() {
-        return formats[mode]
+        return [formats[mode]]
       },
       open: (_config, emit) =>
         Promise.resolve(mode === 'idle' ? idleSession : createSession(voices[mode], createDetector(), emit)),
@@ -54,9 +55,6 @@ export async function createPhoneEngine(): Promise<PhoneEngine> {
     },
   }
 }
-
-const nothing = (): void => undefined
-const idleSession: EngineSession = { hear: nothing, interrupt: nothing, played: nothing, dtmf: nothing, close: nothing }
 
 type Sound = { readonly format: AudioFormat; readonly pieces: readonly Uint8Array[]; readonly mark: Uint8Array }
 

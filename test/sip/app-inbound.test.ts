@@ -76,7 +76,7 @@ test('sound flows both ways, by the ports of the descriptions', async (t) => {
     bus.subscribe(subjectsOf(callId).up, ({ payload }) => resolve(payload.length))
   })
   const format = { encoding: 'pcmu', rateHz: 8000 } as const
-  await command(callId, { type: 'start', hears: format, speaks: format, recording: null })
+  await command(callId, { type: 'start', hears: [format], speaks: [format], recording: null })
   for (let sequenceNumber = 1; sequenceNumber < 6; sequenceNumber++)
     await rtp.send({ address: '127.0.0.1', port }, { sequenceNumber, payload: new Uint8Array(160).fill(0x7f) })
   t.equal(await heard, 172, 'a frame of 20 ms and its header')
@@ -247,7 +247,7 @@ test('hold, resume, a new address and another codec are agreed on within the cal
   t.equal(versionOf(updated), '3', 'the same words again')
   t.equal((await call.request('UPDATE')).status, 200, 'a session is refreshed without an offer')
   const format = { encoding: 'pcmu', rateHz: 8000 } as const
-  await command(callId, { type: 'start', hears: format, speaks: format, recording: null })
+  await command(callId, { type: 'start', hears: [format], speaks: [format], recording: null })
   const { bytes } = await rtp.next()
   t.equal(bytes[1]! & 0x7f, 8, 'sound goes to the new address in the new codec')
   t.equal(server.sizes().dialogs, 1)

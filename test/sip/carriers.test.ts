@@ -103,7 +103,7 @@ const idsOf = (invite: SipRequest, tag = 'carrier') => ({
 /** What the leg says goes there. */
 async function start({ command }: Pick<EdgeScene, 'command'>, callId: CallId): Promise<void> {
   const format = { encoding: 'pcmu', rateHz: 8000 } as const
-  await command(callId, { type: 'start', hears: format, speaks: format, recording: null })
+  await command(callId, { type: 'start', hears: [format], speaks: [format], recording: null })
 }
 
 async function rtpOf(t: Test) {

@@ -474,6 +474,7 @@ test('hanging up ends the running call, wherever its actor is', async (t) => {
     engines: new Map([['embedded', createScriptedEngine()]] as const),
     askWorkerRequest: async () => ({ kind: 'none' }),
     refusalOf: async () => null,
+    tools: openToolbox(t, sql).toolbox,
   })
   await switchboard.start()
   t.teardown(() => switchboard.close(0))

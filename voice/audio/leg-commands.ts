@@ -2,6 +2,7 @@
 import type { BusMessage } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { LegCommand, type LegEvent, type LegReply } from '../../model/leg.ts'
+import type { LineFormats } from '../../model/frame.ts'
 import type { StartCommand } from './leg-media.ts'
 import type { LegTelephone } from './leg-telephone.ts'
 
@@ -13,7 +14,8 @@ export type LegActions = {
   readonly ringing: () => string | null
   /** What was told at the end, null when nothing was. */
   readonly ended: () => LegEvent | null
-  readonly start: (command: StartCommand) => void
+  /** Throws when the media cannot begin. */
+  readonly start: (command: StartCommand) => LineFormats
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
   readonly telephone: LegTelephone
@@ -34,14 +36,15 @@ export function createLegCommands(actions: LegActions): LegCommands {
   const { telephone } = actions
   /** The newest epoch that was seen: the fence. */
   let fence = -1
-  let started: StartCommand | null = null
+  let started: { readonly command: StartCommand; readonly formats: LineFormats } | null = null
 
   // An actor that got no answer in time asks again: what it started goes on undisturbed.
   const start = (command: StartCommand): LegReply => {
     if (actions.isOver()) return refusal('the media is gone')
-    if (JSON.stringify(command) !== JSON.stringify(started)) actions.start(command)
-    started = command
-    return { type: 'started' }
+    const isAgain = started !== null && JSON.stringify(command) === JSON.stringify(started.command)
+    const now = isAgain && started !== null ? started : { command, formats: actions.start(command) }
+    started = now
+    return { type: 'started', ...now.formats }
   }
 
   const here = (): LegReply => {
@@ -63,7 +66,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
         return start(command)
       case 'flush':
         // What was played is counted per actor: one that has not started has played nothing.
-        return { type: 'flushed', lastPlayedSeq: started?.epoch === command.epoch ? actions.flush() : -1 }
+        return { type: 'flushed', lastPlayedSeq: started?.command.epoch === command.epoch ? actions.flush() : -1 }
       case 'close':
         return { type: 'closed', recordedMs: await actions.close(command.reason) }
       case 'answer':
@@ -90,7 +93,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
         .catch(refused)
         .then((answer) => reply(message, answer))
     },
-    isCurrent: (epoch) => epoch === fence && started?.epoch === epoch,
+    isCurrent: (epoch) => epoch === fence && started?.command.epoch === epoch,
     isStarted: () => started !== null,
   }
 }

@@ -4,7 +4,7 @@
  * counted, listened to and recorded goes on when only the codec changes.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { Frame } from '../../model/frame.ts'
+import type { AudioFormat, Frame, LineFormats } from '../../model/frame.ts'
 import type { LegCommand } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
@@ -25,7 +25,8 @@ export type LegMedia = {
   readonly negotiated: (audio: NegotiatedAudio) => void
   /** The caller is there. Called once. */
   readonly live: () => void
-  readonly start: (command: StartCommand) => void
+  /** Answers with the formats that were chosen. */
+  readonly start: (command: StartCommand) => LineFormats
   readonly packet: (packet: RtpPacket) => void
   /** A frame of the agent. */
   readonly push: (frame: Frame) => void
@@ -58,6 +59,7 @@ export type LegMediaDeps = {
   /** One frame of the caller; the payload is valid during the call only. */
   readonly heard: (frame: Frame) => void
   readonly dtmf: (digit: string) => void
+  readonly sounding: (seq: number) => void
   readonly drained: (lastPlayedSeq: number) => void
 }
 
@@ -65,7 +67,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
   const playout = createPlayout(deps)
   const listening = createListening(deps)
   let audio: NegotiatedAudio | null = null
-  let session: StartCommand | null = null
+  let session: (LineFormats & Omit<StartCommand, keyof LineFormats>) | null = null
   let recording: Recording | null = null
   let isLive = false
   let finished = false
@@ -97,9 +99,11 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       open()
     },
     start(command) {
-      session = command
-      playout.restart(frameBytesOf(command.speaks))
+      const formats = formatsOf(command, audio)
+      session = { ...command, ...formats }
+      playout.restart(frameBytesOf(formats.speaks))
       open()
+      return formats
     },
     packet: listening.packet,
     push: (frame) => pushed(playout, frame, deps.log),
@@ -110,11 +114,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       // Who comes back from hold goes on where nobody knows.
       if (audio !== null && !isHeld) begin(audio)
     },
-    tick(at) {
-      listening.tick()
-      playout.tick(at)
-      recording?.tick(at)
-    },
+    tick: (at) => [listening, playout, recording].forEach((part) => part?.tick(at)),
     stats: () => statsOf(listening, playout),
     finish: async () => {
       finished = true
@@ -137,6 +137,17 @@ const statsOf = (listening: Listening, playout: Playout): MediaStats => ({
 
 const isWithKeys = (audio: NegotiatedAudio | null): boolean => (audio?.telephoneEventPayloadType ?? null) !== null
 
+const formatsOf = ({ hears, speaks }: StartCommand, audio: NegotiatedAudio | null): LineFormats => ({
+  hears: chosenOf(hears, audio),
+  speaks: chosenOf(speaks, audio),
+})
+
+/** G.711 goes through untouched where both sides have the same law. */
+function chosenOf([first, ...rest]: readonly AudioFormat[], audio: NegotiatedAudio | null): AudioFormat {
+  if (first === undefined) throw new Error('a list of formats is empty')
+  return [first, ...rest].find(({ encoding }) => encoding === audio?.codec) ?? first
+}
+
 /** Nobody speaks yet: a peer that wants packets all the time gets them from its connection on. */
 function quietLineOf(audio: NegotiatedAudio, opus: OpusLibrary): AgentLine | null {
   if (audio.silence === 'sparse') return null
@@ -149,7 +160,7 @@ const quiet = { encoding: 'pcm16', rateHz: 8000 } as const
 function recordingOf(
   { recordings, now }: LegMediaDeps,
   audio: NegotiatedAudio,
-  { recording }: StartCommand,
+  { recording }: Pick<StartCommand, 'recording'>,
 ): Recording | null {
   if (recording === null) return null
   const { key, mode } = recording

@@ -79,6 +79,7 @@ export function createLeg(deps: LegDeps): Leg {
     send: (packet) => wire.send(packet),
     heard: (frame) => bus.publish(subjects.up, encodeFrame(frame)),
     dtmf: tellDtmf,
+    sounding: (seq) => tell({ type: 'sounding', seq }),
     drained: (lastPlayedSeq) => tell({ type: 'drained', lastPlayedSeq }),
   })
   const connected = (providerStatus: string) => {
@@ -155,7 +156,7 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     isOver,
     ringing,
     ended: ending.told,
-    start: (command) => guarded(() => media.start(command)),
+    start: media.start,
     flush: media.flush,
     telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
     failed,

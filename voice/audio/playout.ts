@@ -2,7 +2,7 @@
  * Owns what is played to the caller: a bounded queue of the agent's frames, one of which is sent at every tick, and the keys that are
  * pressed instead.
  */
-import type { Frame } from '../../model/frame.ts'
+import { frameMs, type Frame } from '../../model/frame.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import { createDtmfSender } from './dtmf-sender.ts'
 import { createFrameQueue } from './frame-queue.ts'
@@ -31,22 +31,33 @@ export type Playout = {
 
 export type PlayoutDeps = {
   readonly send: (packet: RtpPacket) => void
+  /** The first frame after a pause was sent. */
+  readonly sounding: (seq: number) => void
   /** The last queued frame was sent. */
   readonly drained: (lastPlayedSeq: number) => void
 }
 
-export function createPlayout({ send, drained }: PlayoutDeps): Playout {
+/** Less than 200 ms without a frame is no pause of the agent. */
+const pauseTicks = 200 / frameMs
+
+export function createPlayout({ send, sounding, drained }: PlayoutDeps): Playout {
   const queue = createFrameQueue()
   const keys = createDtmfSender()
   const stream = createOutgoingStream(send)
   let isHeld = false
   let lastPlayed = -1
+  let silentTicks = pauseTicks
 
   const play = (at: number) => {
     const frame = queue.shift()
-    if (!frame) return stream.rest()
+    if (!frame) {
+      silentTicks++
+      return stream.rest()
+    }
     stream.say(frame.payload, at)
     lastPlayed = frame.seq
+    if (silentTicks >= pauseTicks) sounding(lastPlayed)
+    silentTicks = 0
     if (queue.size() === 0) drained(lastPlayed)
   }
 

@@ -5,7 +5,8 @@
 import { availableParallelism } from 'node:os'
 import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
-import type { EngineConfig, VoiceEngine } from '../../../model/voice-engine.ts'
+import { EngineRefusal, type EngineConfig, type VoiceEngine } from '../../../model/voice-engine.ts'
+import { createNotices } from '../notices.ts'
 import { contextOf, type Values } from './fill-in.ts'
 import type { FliteVoice } from './flite.ts'
 import { understandingOf } from './grammar.ts'
@@ -37,6 +38,7 @@ const spotting = { phrases: machinePhrases, textOf: machineTextOf }
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const maxErrorsTold = 5
 
+const noInstructions = 'the embedded engine follows scripts and cannot follow instructions'
 const noScript = 'Hello. No call script has been set for this line, so there is nothing I can do for you yet. Goodbye.'
 const promptOnly =
   'Hello, and thank you for calling. I am an automated voice that follows written scripts only, and there is none for this call. Goodbye.'
@@ -52,11 +54,12 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
   const [createDetector, pronounce] = await Promise.all([createVoiceDetectors(), readPronunciations()])
   const tellOnce = createNotices(log)
   const owned = closing.move()
+  let sessions = 0
 
   return {
     name: 'embedded',
-    hears: format,
-    speaks: format,
+    hears: [format],
+    speaks: [format],
     async open(config, emit) {
       refuseLanguage(config.language)
       const session = createSession({
@@ -64,11 +67,13 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
         detector: createDetector(),
         voice: chosenVoice(config, log),
         setting: { script: scriptOf(config, pronounce, tellOnce), values: valuesOf(config) },
+        itemPrefix: `item-${++sessions}-`,
         memory: config.memory,
         announcement: announcementOf(config),
         firstSpeech: config.direction === 'outbound' ? config.worker.firstSpeechTimeout * 1000 : 0,
         understandingOf: (choices) => understandingOf(phrasesOf(choices), pronounce),
         greetingUnderstanding: () => understandingOf(phrasesOf([]), pronounce, spotting),
+        cannotFollow: () => tellOnce(noInstructions),
         emit,
       })
       // Not before the session is in the caller's hands.
@@ -86,7 +91,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
 
 function refuseLanguage(language: string): void {
   if (/^en(-|$)/i.test(language) || language === '') return
-  throw new Error(`the embedded voice speaks and understands English only, not "${language}"`)
+  throw new EngineRefusal(`the embedded voice speaks and understands English only, not "${language}"`, false)
 }
 
 function chosenVoice({ worker }: EngineConfig, log: Log): FliteVoice {
@@ -104,14 +109,14 @@ function announcementOf({ direction, worker }: EngineConfig): string | null {
 
 /** Throws with the first errors of a script that is not fit for a call. */
 function scriptOf(config: EngineConfig, pronounce: Pronounce, tellOnce: (message: string) => void): Script {
-  if (config.instructions !== null) tellOnce('the embedded engine follows scripts and cannot follow instructions')
+  if (config.instructions !== null) tellOnce(noInstructions)
   if (config.script === null || config.script.trim() === '')
     return closingWords(config.instructions === null ? noScript : promptOnly)
   const nextActions = config.worker.nextActions?.map((action) => action.key)
   const { script, errors } = parseScript(config.script, { pronounce, ...(nextActions && { nextActions }) })
   if (errors.length === 0) return script
   const told = errors.slice(0, maxErrorsTold).map(({ line, message }) => `line ${line}: ${message}`)
-  throw new Error(`the call script cannot be followed: ${told.join('; ')}`)
+  throw new EngineRefusal(`the call script cannot be followed: ${told.join('; ')}`, false)
 }
 
 const closingWords = (text: string): Script => ({
@@ -125,12 +130,3 @@ const valuesOf = ({ customer, context }: EngineConfig): Values => ({
       : Object.fromEntries(Object.entries(customer).map(([name, value]) => [name, value ?? null])),
   context: contextOf(context),
 })
-
-function createNotices(log: Log): (message: string) => void {
-  const told = new Set<string>()
-  return (message) => {
-    if (told.has(message)) return
-    told.add(message)
-    log.info(message)
-  }
-}

@@ -22,6 +22,8 @@ export type SessionDeps = {
   readonly detector: VoiceDetector
   readonly voice: FliteVoice
   readonly setting: Setting
+  /** Items of two sessions have different names. */
+  readonly itemPrefix: string
   readonly memory: Json
   /** Said word for word before anything else, and not again by a session that goes on; null: nothing. */
   readonly announcement: string | null
@@ -30,11 +32,14 @@ export type SessionDeps = {
   understandingOf(choices: readonly Choice[]): Understanding<Meaning>
   /** For the first words of who takes an outbound call: whatever they are, the agent begins after them. */
   greetingUnderstanding(): Understanding<Meaning>
+  /** It was given instructions. */
+  cannotFollow(): void
   emit(event: EngineEvent): void
 }
 
 /** Silence after a question that is a missing answer, ms of the caller's line. */
 const noInput = 6000
+const maxBesides = 16
 /** Stands in a transcript for speech that was not understood. */
 const unclear = '[unclear]'
 const silence = new Int16Array(320)
@@ -49,17 +54,17 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     mouth.close()
     ear.close()
   }
-  const itemPrefix = deps.memory === null ? 'item-' : 'item-again-'
   const onFailed = (error: unknown): void => {
-    emit({ type: 'failed', details: error instanceof Error ? error.message : String(error) })
+    emit({ type: 'failed', details: error instanceof Error ? error.message : String(error), isRetryable: true })
     close()
   }
-  const mouth = createAgentMouth({ ...deps, itemPrefix, emit, onFailed })
+  const mouth = createAgentMouth({ ...deps, emit, onFailed })
   const run = createScriptRun({ ...deps, mouth, emit })
   const opening = createOpening(deps.memory === null ? deps.firstSpeech : 0, () => run.dispatch({ type: 'opened' }))
   const announcement = createAnnouncement({ ...deps, mouth, emit }, () => opening.at(0))
   const patience = createPatience(run)
   const ear = openEar({ deps, emit, mouth, run, opening, patience })
+  const besides = createBesides(mouth)
   const over = (): boolean => closed || run.phase() === 'ended'
 
   return {
@@ -84,19 +89,20 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     played(itemId) {
       if (closed || !mouth.played(itemId)) return
       if (!announcement.isSaid()) return announcement.end()
+      if (besides.next()) return
       // Who speaks over the end of a line goes on with the next one by that.
       if (!ear.busy() || run.choices().length > 0) run.dispatch({ type: 'played' })
     },
     dtmf(digit) {
       if (over() || opening.waits()) return
-      if (mouth.speaking()) {
-        emit({ type: 'user_speech_started', at: ear.at() })
-        emit({ type: 'user_speech_stopped', at: ear.at() })
-        mouth.fallSilent(ear.at())
-      }
+      if (mouth.speaking()) interruptedByKey({ emit, ear, mouth })
       patience.renew()
       run.dispatch({ type: 'dtmf', digit })
     },
+    say: (text) => (over() ? undefined : besides.say(text)),
+    // Scripts call no tools.
+    toolResult: () => {},
+    instruct: () => deps.cannotFollow(),
     close,
   }
 }
@@ -125,10 +131,36 @@ function openEar({ deps, emit, mouth, run, opening, patience }: Parts): CallerEa
     onStopped: (at) => emit({ type: 'user_speech_stopped', at }),
     onHeard(heard) {
       patience.renew()
-      if (!heard.isNoise) emit(finalTextOf(heard))
+      emit(finalTextOf(heard))
       if (!opening.begin()) react(run, heard)
     },
   })
+}
+
+/** A key pressed over the agent silences it, as a word does. */
+function interruptedByKey({ emit, ear, mouth }: Pick<Parts, 'emit' | 'mouth'> & { readonly ear: CallerEar }): void {
+  const at = ear.at()
+  emit({ type: 'user_speech_started', at })
+  emit({ type: 'user_speech_stopped', at })
+  emit({ type: 'user_text', text: '', isFinal: true, confidence: null, from: at, to: at })
+  mouth.fallSilent(at)
+}
+
+/** Lines besides the script, each said after what is being said. */
+function createBesides(mouth: AgentMouth) {
+  const waiting: string[] = []
+  return {
+    say(text: string): void {
+      if (!mouth.speaking()) mouth.say(text, () => {})
+      else if (waiting.length < maxBesides) waiting.push(text)
+    },
+    /** True when there was one. */
+    next(): boolean {
+      const text = waiting.shift()
+      if (text !== undefined) mouth.say(text, () => {})
+      return text !== undefined
+    },
+  }
 }
 
 function react(run: ScriptRun, { meaning, isNoise, step }: Heard): void {
@@ -138,8 +170,9 @@ function react(run: ScriptRun, { meaning, isNoise, step }: Heard): void {
   run.dispatch({ type: 'heard', meaning })
 }
 
-function finalTextOf({ text, confidence, from, to }: Heard): EngineEvent {
-  return { type: 'user_text', text: text === '' ? unclear : text, isFinal: true, confidence, from, to }
+function finalTextOf({ text, isNoise, confidence, from, to }: Heard): EngineEvent {
+  const known = text === '' && !isNoise ? unclear : text
+  return { type: 'user_text', text: known, isFinal: true, confidence, from, to }
 }
 
 /**

@@ -1,0 +1,57 @@
+/** Owns how long a caller waited for the agent's answer, stage by stage, from the end of their speech to the first packet. */
+import type { TurnLatency } from '../../model/call.ts'
+import type { Clock } from '../../model/clock.ts'
+
+export type TurnTiming = {
+  /** The caller's turn is over; they have been silent for so many ms. */
+  stopped(ago: number): void
+  recognised(): void
+  /** The engine knows what it says or does. */
+  decided(): void
+  audio(itemId: string): void
+  /** The leg has sent the first packet after a pause. */
+  sounding(): void
+  /** Of an item that answered the caller; once. */
+  take(itemId: string): TurnLatency | null
+}
+
+type Marks = { -readonly [Stage in keyof TurnLatency]: TurnLatency[Stage] }
+
+/** Items that have not been committed yet. */
+const maxItems = 64
+
+export function createTurnTiming(clock: Clock): TurnTiming {
+  const answers = new Map<string, Marks>()
+  let silentSince = 0
+  let open: Marks | null = null
+  const since = (): number => Math.max(0, Math.round(clock.now() - silentSince))
+
+  return {
+    stopped(ago) {
+      silentSince = clock.now() - Math.max(0, ago)
+      open = { endOfTurn: since(), recognised: null, decided: null, firstAudio: null, firstPacket: null }
+    },
+    recognised() {
+      if (open) open.recognised ??= since()
+    },
+    decided() {
+      if (open) open.decided ??= since()
+    },
+    audio(itemId) {
+      if (!open || open.firstAudio !== null) return
+      open.firstAudio = since()
+      open.decided ??= open.firstAudio
+      if (answers.size < maxItems) answers.set(itemId, open)
+    },
+    sounding() {
+      if (!open || open.firstAudio === null) return
+      open.firstPacket = since()
+      open = null
+    },
+    take(itemId) {
+      const marks = answers.get(itemId) ?? null
+      answers.delete(itemId)
+      return marks && { ...marks }
+    },
+  }
+}

@@ -1,0 +1,107 @@
+/** Tools that an engine calls in the middle of a call: run once, told to the session and to the log, whatever becomes of them. */
+import { test, type Test } from 'tap'
+import { replay } from '../../actors/call/replay.ts'
+import type { JsonObject } from '../../model/json.ts'
+import { listCallEvents } from '../../store/call-steps.ts'
+import { listen, openCallNode, openShared, status } from '../fake/call-node.ts'
+import { createScriptedLeg } from '../fake/scripted-leg.ts'
+import { createTenant, newId } from '../fake/tenant.ts'
+import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+
+const schema = { type: 'object' as const, properties: { colour: { type: 'string' } }, required: ['colour'] }
+
+/** A call in progress whose engine is the test, with the external tools `lookup` and `end_call`. */
+async function talk(t: Test) {
+  const shared = await openShared(t)
+  const receiver = await openFakeWebhookReceiver(t)
+  const secret = newId()
+  receiver.trust('/tool', secret)
+  const tool = { description: '', deliveryUrl: receiver.url('/tool'), signingSecret: secret, inputSchema: schema }
+  const tools = [
+    { ...tool, name: 'lookup' },
+    { ...tool, name: 'end_call' },
+  ]
+  const node = await openCallNode(shared, async () => ({ kind: 'answered', answer: { tools } }))
+  t.teardown(() => node.close())
+  const { accountId, workerId } = await createTenant(shared.sql, { slug: newId() })
+  const { callId, token } = await node.createWebCall(accountId, { workerId })
+  const leg = createScriptedLeg(shared.bus, callId)
+  const browser = listen(shared.bus, callId)
+  await node.admission.admit(token, null)
+  leg.event({ type: 'connected', providerStatus: 'connected' })
+  await browser.until(status('in_progress'))
+  const { engine } = node
+  while (engine.configs.length === 0) await shared.bus.flush()
+  const facts = async () => (await listCallEvents(shared.sql, callId)).map(({ event }) => event as { type: string })
+  return {
+    receiver,
+    engine,
+    callTool: (id: string, name: string, given: JsonObject) =>
+      engine.emit({ type: 'tool_call', id, name, arguments: given }),
+    /** Of the session, the first that begins so. */
+    async told(prefix: string): Promise<string> {
+      for (;;) {
+        const found = engine.told.find((line) => line.startsWith(prefix))
+        if (found !== undefined) return found
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    },
+    async fact(type: string, count = 1) {
+      for (;;) {
+        const found = (await facts()).filter((fact) => fact.type === type)
+        if (found.length >= count) return found
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    },
+    replayed: async () => replay(await listCallEvents(shared.sql, callId)).differences,
+  }
+}
+
+test('an engine is offered what its worker can do, by names it can use, and nothing that cuts off its last words', async (t) => {
+  const { engine } = await talk(t)
+  const names = engine.configs[0]?.tools.map(({ name }) => name) ?? []
+  t.ok(names.includes('lookup') && names.includes('call__send_dtmf'))
+  t.ok(names.includes('external__end_call') && !names.includes('end_call'), 'an own tool of engines keeps its name')
+  t.notOk(names.includes('call__hang_up'))
+  for (const name of names) t.match(name, /^[\w-]{1,64}$/)
+  t.match(engine.configs[0]?.tools.find(({ name }) => name === 'lookup')?.inputSchema, schema)
+})
+
+test('a tool is asked once, its result goes to the session, and the log of it replays', async (t) => {
+  const { receiver, callTool, told, fact, replayed } = await talk(t)
+  receiver.script('/tool', [{ status: 200, body: JSON.stringify({ result: { shade: 'navy' } }) }])
+  callTool('t1', 'lookup', { colour: 'blue' })
+  callTool('t1', 'lookup', { colour: 'blue' })
+  t.equal(await told('result:t1'), 'result:t1:lookup:success')
+  t.match(await fact('tool_answered'), [{ id: 't1', status: 'success' }])
+  t.equal((await fact('tool_called', 2)).length, 2, 'asked for twice')
+  t.equal(receiver.deliveries.length, 1, 'and run once')
+  t.same(await replayed(), [])
+})
+
+test('wrong arguments, unknown names and tools that fail are answers for the engine', async (t) => {
+  const { receiver, callTool, told } = await talk(t)
+  receiver.script('/tool', [{ status: 500 }])
+  callTool('t1', 'lookup', { colour: 7 })
+  t.equal(await told('result:t1'), 'result:t1:lookup:error')
+  callTool('t2', 'nonsense', {})
+  t.equal(await told('result:t2'), 'result:t2:nonsense:error')
+  t.equal(receiver.deliveries.length, 0)
+  callTool('t3', 'lookup', { colour: 'red' })
+  t.equal(await told('result:t3'), 'result:t3:lookup:error')
+  t.equal(receiver.deliveries.length, 1)
+})
+
+test('a result that nobody waits for any more goes nowhere', async (t) => {
+  const { receiver, engine, callTool, told, fact, replayed } = await talk(t)
+  receiver.script('/tool', [{ status: 200, body: JSON.stringify({ result: 1 }), held: true }])
+  callTool('t1', 'lookup', { colour: 'blue' })
+  await receiver.next()
+  engine.emit({ type: 'tool_canceled', id: 't1' })
+  await fact('tool_canceled')
+  receiver.release()
+  callTool('t2', 'nonsense', {})
+  await told('result:t2')
+  t.notOk(engine.told.some((line) => line.startsWith('result:t1')))
+  t.same(await replayed(), [])
+})

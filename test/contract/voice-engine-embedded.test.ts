@@ -1,0 +1,22 @@
+/** The embedded engine keeps the rules of the VoiceEngine port. */
+import { systemClock } from '../../app/clock.ts'
+import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { callConfig } from '../fake/spoken-call.ts'
+import { proveVoiceEngine } from './voice-engine-rules.ts'
+
+const script = `say Welcome. This line is long enough to be cut off.
+ask tea (yes/no): Would you like tea?
+end Fine.`
+
+proveVoiceEngine('embedded', async () => {
+  const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: systemClock, threads: 1 })
+  const answer = await engine.speak('Yes, please.', 'rms')
+  return {
+    engine,
+    config: callConfig({ script }),
+    answer,
+    impossible: callConfig({ language: 'xx' }),
+    close: () => engine.close(),
+  }
+})

@@ -1,0 +1,253 @@
+/** The rules of the VoiceEngine port, over every engine. An engine comes with a call in which it speaks first and then listens. */
+import { test, type Test } from 'tap'
+import { samplesPerFrame } from '../../model/frame.ts'
+import {
+  EngineRefusal,
+  type EngineConfig,
+  type EngineEvent,
+  type Said,
+  type VoiceEngine,
+} from '../../model/voice-engine.ts'
+import { createRandom } from '../fake/random.ts'
+import { openSpokenCall, type SpokenCall } from '../fake/spoken-call.ts'
+
+export type Candidate = {
+  readonly engine: VoiceEngine
+  /**
+   * A call in which the agent speaks, then asks something. What it says can be cut off: more than a second of sound. A new candidate for every
+   * rule: a provider that is scripted begins anew.
+   */
+  readonly config: EngineConfig
+  /** An answer after which the agent says its last words and the call is over. 16-bit samples at 16 kHz, as are the others. */
+  readonly answer: Int16Array
+  /** A configuration that no session can be opened with. */
+  readonly impossible: EngineConfig
+  close(): Promise<void>
+}
+
+const announcement = 'This call is recorded, for your safety & ours. Case #7.'
+const announcing = (config: EngineConfig): EngineConfig => ({
+  ...config,
+  direction: 'inbound',
+  worker: { ...config.worker, inboundStaticMessageEnabled: true, inboundStaticMessageText: announcement },
+})
+const isSpeech = (event: EngineEvent): boolean => event.type.startsWith('user_')
+const silentFor = 60_000
+
+/** The engine's own lists bound what a configuration may name. */
+const agreed = ({ engine, config }: Candidate): boolean =>
+  JSON.stringify(engine.hears).includes(JSON.stringify(config.formats.hears)) &&
+  JSON.stringify(engine.speaks).includes(JSON.stringify(config.formats.speaks))
+
+/** All that the agent says is heard until it listens. */
+async function hearAgentOut(call: SpokenCall): Promise<Said> {
+  const text = await call.agentHeard()
+  await call.listens()
+  return { role: 'agent', text }
+}
+
+const memoryOf = (call: SpokenCall) => call.events.findLast((event) => event.type === 'memory')?.memory ?? null
+
+const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<void>>> = {
+  'it names itself and says what it hears and speaks': async (t, candidate) => {
+    t.match(candidate.engine.name, /^[a-z][a-z0-9_]*$/)
+    const formats = [...candidate.engine.hears, ...candidate.engine.speaks]
+    for (const format of formats) t.ok(samplesPerFrame(format) >= 160)
+    t.ok(agreed(candidate))
+  },
+  'a session speaks by itself, and not before it is in the hands of who opened it': async (t, { engine, config }) => {
+    const events: EngineEvent[] = []
+    const session = await engine.open(config, (event) => events.push(event))
+    t.same(events, [])
+    session.close()
+  },
+  'its first words have text and sound': async (t, { engine, config }) => {
+    const call = await openSpokenCall(engine, config)
+    const { itemId, text } = await call.agent()
+    t.ok(text.length > 0)
+    t.ok(call.soundOf(itemId) > 500)
+    call.session.close()
+  },
+  'sound comes in whole samples, and an item is done after its text and all of its sound': async (t, candidate) => {
+    const call = await openSpokenCall(candidate.engine, candidate.config)
+    const { itemId } = await call.agent()
+    const ofItem = call.events.filter((event) => 'itemId' in event && event.itemId === itemId)
+    t.equal(ofItem.at(-1)?.type, 'item_done')
+    t.equal(ofItem.filter((event) => event.type === 'item_done').length, 1)
+    const sampleBytes = candidate.config.formats.speaks.encoding === 'pcm16' ? 2 : 1
+    for (const event of ofItem) if (event.type === 'audio') t.equal(event.payload.length % sampleBytes, 0)
+    call.session.close()
+  },
+  'speech starts, stops and has its text, at times that the frames of the line have counted': async (t, candidate) => {
+    const call = await openSpokenCall(candidate.engine, candidate.config)
+    await hearAgentOut(call)
+    const before = call.at()
+    await call.silence(1000)
+    await call.say(candidate.answer)
+    const final = await call.next('user_text', (event) => event.isFinal && event.text !== '')
+    const started = call.events.find((event) => event.type === 'user_speech_started')
+    const stopped = call.events.find((event) => event.type === 'user_speech_stopped')
+    const spoken = before + 1000
+    const over = spoken + candidate.answer.length / 16 + 900
+    t.ok(started?.type === 'user_speech_started' && started.at >= spoken - 100 && started.at <= spoken + 500)
+    t.ok(stopped?.type === 'user_speech_stopped' && stopped.at > spoken + 200 && stopped.at <= over)
+    t.ok(final.from >= spoken - 400 && final.to > final.from && final.to <= over)
+    t.ok(final.confidence === null || (final.confidence >= 0 && final.confidence <= 1))
+    call.session.close()
+  },
+  'each end of speech is followed by one final text': async (t, { engine, config, answer }) => {
+    const call = await openSpokenCall(engine, config)
+    await hearAgentOut(call)
+    await call.say(answer)
+    await call.next('finished')
+    const order = call.events.flatMap((event) => {
+      if (event.type === 'user_speech_stopped') return ['stopped']
+      return event.type === 'user_text' && event.isFinal ? ['text'] : []
+    })
+    t.ok(order.length >= 2 && order.length % 2 === 0)
+    t.same(
+      order,
+      order.map((_, index) => (index % 2 === 0 ? 'stopped' : 'text')),
+    )
+  },
+  'it is finished after the last item is done, once': async (t, { engine, config, answer }) => {
+    const call = await openSpokenCall(engine, config)
+    await hearAgentOut(call)
+    await call.say(answer)
+    await call.next('finished')
+    const types = call.events.map((event) => event.type)
+    t.equal(types.filter((type) => type === 'finished').length, 1)
+    t.ok(types.lastIndexOf('item_done') < types.indexOf('finished'))
+    t.ok(types.lastIndexOf('audio') < types.lastIndexOf('item_done'))
+    call.session.close()
+  },
+  'silence is not speech': async (t, { engine, config }) => {
+    const call = await openSpokenCall(engine, config)
+    await hearAgentOut(call)
+    await call.silence(2000)
+    t.notOk(call.events.some(isSpeech))
+    call.session.close()
+  },
+  'a caller who stays silent is asked again, and then the call is over': async (t, { engine, config }) => {
+    const call = await openSpokenCall(engine, config)
+    const heard = call.hearEverything()
+    for (let ms = 0; ms < silentFor && !call.events.some(({ type }) => type === 'finished'); ms += 500) {
+      await call.silence(500)
+      await call.settled()
+    }
+    await call.next('finished')
+    t.ok(heard().length >= 3, 'it was asked before the call was ended')
+    call.session.close()
+  },
+  'an item that was cut off has no more sound, and the talk goes on': async (t, { engine, config, answer }) => {
+    const call = await openSpokenCall(engine, config)
+    const { itemId } = await call.next('audio')
+    await call.sayOver(answer, itemId, 100)
+    const ms = call.soundOf(itemId)
+    const next = await call.agent()
+    t.not(next.itemId, itemId)
+    t.equal(call.soundOf(itemId), ms)
+    call.session.close()
+  },
+  'what was said before opens a new session that goes on: it waits, or says what is due': async (t, candidate) => {
+    const { engine, config } = candidate
+    const call = await openSpokenCall(engine, config)
+    const said = await hearAgentOut(call)
+    const memory = memoryOf(call)
+    call.session.close()
+    t.same(JSON.parse(JSON.stringify(memory)), memory)
+    const again = await openSpokenCall(engine, { ...config, memory, history: [said], owesReply: true })
+    t.ok((await again.agent()).text)
+    const items = (of: SpokenCall) => of.events.flatMap((event) => (event.type === 'audio' ? [event.itemId] : []))
+    const before = new Set(items(call))
+    t.notOk(
+      items(again).some((itemId) => before.has(itemId)),
+      'no name of an item is used again',
+    )
+    again.session.close()
+  },
+  'the static message of an inbound call is said first, word for word, and heard whole whatever the line brings':
+    async (t, { engine, config, answer }) => {
+      const call = await openSpokenCall(engine, announcing(config))
+      const { itemId, text } = await call.agent()
+      t.equal(text, announcement)
+      const random = createRandom(5)
+      await call.say(Int16Array.from({ length: 16_000 }, () => (random.next() - 0.5) * 12_000))
+      await call.say(answer)
+      t.notOk(call.events.some(isSpeech), 'nobody is listened to yet')
+      t.equal(new Set(call.events.flatMap((event) => (event.type === 'agent_text' ? [event.itemId] : []))).size, 1)
+      call.session.played(itemId)
+      t.not((await call.agent()).text, announcement)
+      call.session.close()
+    },
+  'the static message is not said again by a session that goes on': async (t, { engine, config }) => {
+    const call = await openSpokenCall(engine, announcing(config))
+    const { text } = await call.agent()
+    const memory = memoryOf(call)
+    call.session.close()
+    const history = [{ role: 'agent', text } as const]
+    const again = await openSpokenCall(engine, { ...announcing(config), memory, history, owesReply: true })
+    t.not((await again.agent()).text, announcement)
+    again.session.close()
+  },
+  'an outbound call has no static message, and the agent speaks when the callee does not': async (t, candidate) => {
+    const outbound = await openSpokenCall(candidate.engine, { ...announcing(candidate.config), direction: 'outbound' })
+    await outbound.silence(3500)
+    await outbound.settled()
+    t.same(
+      outbound.events.filter(({ type }) => type === 'audio'),
+      [],
+      'the callee may speak first',
+    )
+    await outbound.silence(1500)
+    t.not((await outbound.agent()).text, announcement)
+    outbound.session.close()
+  },
+  'what it is told to say it says word for word': async (t, { engine, config }) => {
+    const call = await openSpokenCall(engine, config)
+    await hearAgentOut(call)
+    call.session.say('Please call us back tomorrow.')
+    await call.next('agent_text', (event) => event.text === 'Please call us back tomorrow.')
+    t.pass()
+    call.session.close()
+  },
+  'a configuration it cannot serve is refused': async (t, { engine, impossible }) => {
+    await t.rejects(
+      engine.open(impossible, () => t.fail('a refused session says nothing')),
+      EngineRefusal,
+    )
+  },
+  'a closed session says nothing and takes anything': async (t, { engine, config }) => {
+    const call = await openSpokenCall(engine, config)
+    const { itemId } = await call.next('audio')
+    call.session.close()
+    call.session.close()
+    const said = call.events.length
+    call.session.played(itemId)
+    call.session.interrupt(null)
+    call.session.dtmf('1')
+    call.session.say('Nobody hears this.')
+    call.session.instruct('Say nothing.')
+    call.session.toolResult('x', 'lookup', { status: 'success' })
+    await call.silence(1000)
+    t.equal(call.events.length, said)
+  },
+  'closing the engine twice is closing it once': async (t, { engine }) => {
+    await engine.close()
+    await engine.close()
+    t.pass()
+  },
+}
+
+/** `open` is called for every rule. */
+export function proveVoiceEngine(name: string, open: () => Promise<Candidate>): void {
+  for (const [rule, prove] of Object.entries(rules))
+    test(`${name}: ${rule}`, async (t) => {
+      const candidate = await open()
+      try {
+        await prove(t, candidate)
+      } finally {
+        await candidate.close()
+      }
+    })
+}

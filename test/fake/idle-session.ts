@@ -1,0 +1,15 @@
+/** Owns the session of an engine that listens to nothing and says nothing: others are made of it. */
+import type { EngineSession } from '../../model/voice-engine.ts'
+
+const nothing = (): void => undefined
+
+export const idleSession: EngineSession = {
+  hear: nothing,
+  interrupt: nothing,
+  played: nothing,
+  dtmf: nothing,
+  say: nothing,
+  toolResult: nothing,
+  instruct: nothing,
+  close: nothing,
+}
