@@ -8,6 +8,7 @@ import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
+import type { ScriptCheck } from '../model/script-check.ts'
 import type { Toolbox } from '../model/tool.ts'
 import type { Trunks } from '../model/trunk.ts'
 import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
@@ -24,6 +25,8 @@ export type ApiDeps = {
   readonly tools: Toolbox
   readonly subscriptions: Subscriptions
   readonly trunks: Trunks
+  /** Of call scripts; absent: nothing is told of their errors. */
+  readonly checkScript?: ScriptCheck
   readonly recordings: RecordingStore
   /** Signs links to recordings. A KeyObject: a raw key costs several times as much at every use. */
   readonly recordingUrlKey: KeyObject

@@ -5,6 +5,7 @@ import {
   changeDocument,
   deleteDocument,
   findDocument,
+  isCallScript,
   listDocuments,
   writeDocument,
   type DocumentWithText,
@@ -39,7 +40,8 @@ const create = createRoute({
   path,
   operationId: 'createDocument',
   summary: 'Create a text document',
-  description: 'A call script is tagged inbound_call_script or outbound_call_script and linked to its workers.',
+  description:
+    'A call script is tagged inbound_call_script or outbound_call_script and linked to its workers. What the embedded engine cannot follow of it is told in scriptErrors; it is stored all the same, because hosted engines read anything.',
   request: { params: accountParams, body: bodyOf(named('DocumentRequest', DocumentRequest), example) },
   responses: answerOf(namedDocument, 'The document.'),
 })
@@ -76,9 +78,13 @@ const remove = createRoute({
   responses: noContentOf('It is gone.'),
 })
 
-const whole = ({ content, ...facts }: DocumentWithText): Document => toDocument(facts, content)
+const maxErrors = 100
 
-export function addDocumentRoutes(app: Api, { sql, clock, newId }: ApiDeps): void {
+export function addDocumentRoutes(app: Api, { sql, clock, newId, checkScript }: ApiDeps): void {
+  const whole = ({ content, ...facts }: DocumentWithText): Document => {
+    const errors = checkScript && isCallScript(facts) ? checkScript(content).slice(0, maxErrors) : []
+    return { ...toDocument(facts, content), ...(errors.length > 0 && { scriptErrors: errors }) }
+  }
   app.openapi(list, async (c) => {
     const documents = await listDocuments(sql, c.get('accountId'), c.req.valid('query'))
     return c.json(

@@ -28,6 +28,14 @@ const IpAddress = text.refine((address) => isIP(address) !== 0, 'must be an IP a
 const url = (protocol: RegExp, schemes: string) =>
   z.url({ protocol, error: `must be a URL that begins with ${schemes}` })
 
+const WebSocketUrl = url(/^wss?$/, 'wss:// or ws://')
+const HttpUrl = url(/^https?$/, 'http:// or https://').transform((given) => given.replace(/\/+$/, ''))
+const Rate = text
+  .regex(/^(?:8000|16000|24000|48000)$/, 'must be 8000, 16000, 24000 or 48000')
+  .transform((rate) => Number(rate) as 8000 | 16_000 | 24_000 | 48_000)
+/** Goes into a header: printable, in one piece. */
+const ApiKey = text.regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable ASCII')
+
 const PerMinute = z.coerce.number().int('must be a whole number').min(0).max(100_000_000)
 
 const Settings = z.object({
@@ -71,6 +79,26 @@ const Settings = z.object({
   DELIVERY_RETENTION_DAYS: z.coerce.number().min(1).max(3650).default(30),
   SMTP_URL: optional(url(/^smtps?$/, 'smtp:// or smtps://')),
   EMAIL_FROM: optional(z.email('must be an e-mail address')),
+  OPENAI_API_KEY: optional(ApiKey),
+  OPENAI_REALTIME_URL: optional(WebSocketUrl),
+  OPENAI_REALTIME_MODEL: optional(text.min(1)),
+  OPENAI_REALTIME_VOICE: optional(text.min(1)),
+  OPENAI_TRANSCRIPTION_MODEL: optional(text.min(1)),
+  GEMINI_API_KEY: optional(ApiKey),
+  GEMINI_LIVE_URL: optional(WebSocketUrl),
+  GEMINI_LIVE_MODEL: optional(text.min(1)),
+  GEMINI_LIVE_VOICE: optional(text.min(1)),
+  CASCADE_URL: optional(HttpUrl),
+  CASCADE_CHAT_URL: optional(HttpUrl),
+  CASCADE_TRANSCRIPTION_URL: optional(HttpUrl),
+  CASCADE_SPEECH_URL: optional(HttpUrl),
+  CASCADE_API_KEY: optional(ApiKey),
+  CASCADE_CHAT_MODEL: optional(text.min(1)),
+  CASCADE_TRANSCRIPTION_MODEL: optional(text.min(1)),
+  CASCADE_SPEECH_MODEL: optional(text.min(1)),
+  CASCADE_VOICE: optional(text.min(1)),
+  CASCADE_SPEECH_RATE: optional(Rate),
+  EMBEDDED_HEARING: z.enum(['fsg', 'vad', 'script']).default('fsg'),
   RATE_LIMIT_PER_ACCOUNT: PerMinute.default(6000),
   RATE_LIMIT_PER_ADDRESS: PerMinute.default(600),
   SELF_TEST: z.enum(['on', 'off']).default('on'),
@@ -133,6 +161,7 @@ function toConfig(settings: z.infer<typeof Settings>) {
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS ?? (local ? ['127.0.0.1', 'localhost', '::1'] : []),
     deliveryRetention: settings.DELIVERY_RETENTION_DAYS * 24 * 3_600_000,
     email: emailOf(settings),
+    voice: voiceConfigOf(settings),
     rateLimits: { perAccount: settings.RATE_LIMIT_PER_ACCOUNT, perAddress: settings.RATE_LIMIT_PER_ADDRESS },
     /** Everything on this machine, for this machine: the demo page may open calls without a key, the self-test may run. */
     demo: local,
@@ -198,6 +227,85 @@ function emailOf({ SMTP_URL, EMAIL_FROM }: z.infer<typeof Settings>) {
   if (SMTP_URL === null || EMAIL_FROM === null)
     throw new WrongSettings('SMTP_URL and EMAIL_FROM go together: set both, or neither')
   return { smtpUrl: SMTP_URL, from: EMAIL_FROM }
+}
+
+/** Per provider; null where it is not set up. The embedded engine is always there. */
+const voiceConfigOf = (settings: z.infer<typeof Settings>) => ({
+  openai: openaiOf(settings),
+  gemini: geminiOf(settings),
+  cascade: cascadeOf(settings),
+  embedded: { hearing: settings.EMBEDDED_HEARING },
+})
+
+function openaiOf(settings: z.infer<typeof Settings>) {
+  const { OPENAI_API_KEY, OPENAI_REALTIME_URL, OPENAI_REALTIME_MODEL, OPENAI_REALTIME_VOICE } = settings
+  const { OPENAI_TRANSCRIPTION_MODEL } = settings
+  const others = { OPENAI_REALTIME_URL, OPENAI_REALTIME_MODEL, OPENAI_REALTIME_VOICE, OPENAI_TRANSCRIPTION_MODEL }
+  if (OPENAI_API_KEY === null) return nothingWithout('OPENAI_API_KEY', others)
+  return {
+    apiKey: OPENAI_API_KEY,
+    url: OPENAI_REALTIME_URL ?? 'wss://api.openai.com/v1/realtime',
+    model: OPENAI_REALTIME_MODEL ?? 'gpt-realtime-2.1',
+    voice: OPENAI_REALTIME_VOICE ?? 'marin',
+    transcriptionModel: OPENAI_TRANSCRIPTION_MODEL ?? 'gpt-transcribe',
+  }
+}
+
+function geminiOf(settings: z.infer<typeof Settings>) {
+  const { GEMINI_API_KEY, GEMINI_LIVE_URL, GEMINI_LIVE_MODEL, GEMINI_LIVE_VOICE } = settings
+  if (GEMINI_API_KEY === null)
+    return nothingWithout('GEMINI_API_KEY', { GEMINI_LIVE_URL, GEMINI_LIVE_MODEL, GEMINI_LIVE_VOICE })
+  return {
+    apiKey: GEMINI_API_KEY,
+    url: GEMINI_LIVE_URL ?? 'wss://generativelanguage.googleapis.com',
+    model: GEMINI_LIVE_MODEL ?? 'gemini-3.8-live',
+    /** Null: the provider's own choice. */
+    voice: GEMINI_LIVE_VOICE,
+  }
+}
+
+/** One address for all three parts, or one for each; a part's own goes first. */
+function cascadeOf(settings: z.infer<typeof Settings>) {
+  const { CASCADE_URL, CASCADE_CHAT_URL, CASCADE_TRANSCRIPTION_URL, CASCADE_SPEECH_URL } = settings
+  const { CASCADE_API_KEY: apiKey, CASCADE_CHAT_MODEL, CASCADE_TRANSCRIPTION_MODEL, CASCADE_SPEECH_MODEL } = settings
+  const { CASCADE_VOICE, CASCADE_SPEECH_RATE } = settings
+  const parts = Object.entries({ CASCADE_CHAT_URL, CASCADE_TRANSCRIPTION_URL, CASCADE_SPEECH_URL })
+  const [given] = [['CASCADE_URL', CASCADE_URL] as const, ...parts].filter(([, address]) => address !== null)
+  if (given === undefined) {
+    const models = { CASCADE_CHAT_MODEL, CASCADE_TRANSCRIPTION_MODEL, CASCADE_SPEECH_MODEL }
+    return nothingWithout('CASCADE_URL', { CASCADE_API_KEY: apiKey, ...models, CASCADE_VOICE, CASCADE_SPEECH_RATE })
+  }
+  const need = <Value>(name: string, value: Value | null): Value => {
+    if (value === null) throw new WrongSettings(`${given[0]} needs ${name}: set both, or neither`)
+    return value
+  }
+  const address = (own: string | null, name: string): string => need(`CASCADE_URL or ${name}`, own ?? CASCADE_URL)
+  return {
+    chat: {
+      url: address(CASCADE_CHAT_URL, 'CASCADE_CHAT_URL'),
+      model: need('CASCADE_CHAT_MODEL', CASCADE_CHAT_MODEL),
+      apiKey,
+    },
+    transcription: {
+      url: address(CASCADE_TRANSCRIPTION_URL, 'CASCADE_TRANSCRIPTION_URL'),
+      model: CASCADE_TRANSCRIPTION_MODEL ?? 'whisper-1',
+      apiKey,
+    },
+    speech: {
+      url: address(CASCADE_SPEECH_URL, 'CASCADE_SPEECH_URL'),
+      model: CASCADE_SPEECH_MODEL ?? 'tts-1',
+      voice: CASCADE_VOICE ?? 'alloy',
+      rateHz: CASCADE_SPEECH_RATE ?? (24_000 as const),
+      apiKey,
+    },
+  }
+}
+
+/** Who sets what has no effect has forgotten something. */
+function nothingWithout(name: string, others: Readonly<Record<string, string | number | null>>): null {
+  const [idle] = Object.entries(others).find(([, value]) => value !== null) ?? []
+  if (idle !== undefined) throw new WrongSettings(`${idle} needs ${name}: set both, or neither`)
+  return null
 }
 
 function readPem(name: string, file: string): string {

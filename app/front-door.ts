@@ -13,12 +13,14 @@ import type { Fetch, Listener, RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
+import type { ScriptCheck } from '../model/script-check.ts'
 import { createTrunks } from '../store/trunks.ts'
 import type { CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createIceServers } from './ice-servers.ts'
 import type { MediaSide } from './media-side.ts'
+import { openScriptCheck } from './script-check.ts'
 
 const maxBodyBytes = 1024 * 1024
 const requestTimeout = 30_000
@@ -68,7 +70,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   const clientOf = (request: Request, { remoteAddress }: RequestInfo): RequestInfo => ({
     remoteAddress: clientAddress(request, remoteAddress),
   })
-  const ask = openFetch(deps, limit)
+  const ask = openFetch(deps, limit, await openScriptCheck())
   const listener = await listen({
     host: config.host,
     port: config.port,
@@ -84,12 +86,13 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   return listener
 }
 
-function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit): Fetch {
+function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, checkScript: ScriptCheck): Fetch {
   const page = createPage()
   const deps = {
     ...core,
     ...calls,
     trunks: createTrunks(core),
+    checkScript,
     iceServers: createIceServers(config.turn, core.clock),
     publicUrl: config.publicUrl,
     rateLimits: config.rateLimits,

@@ -1,7 +1,6 @@
 /** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order on SIGINT or SIGTERM. */
 import process from 'node:process'
 import type { Log } from '../model/log.ts'
-import { createEmbeddedEngine } from '../voice/engines/embedded/engine.ts'
 import { systemClock } from './clock.ts'
 import { readConfig, readEnvironment, WrongSettings, type Config } from './config.ts'
 import { demoNumbers, seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
@@ -11,6 +10,7 @@ import { startParley, type Parley } from './parley.ts'
 import { runPhoneTest } from './self-test/phone-test.ts'
 import { reportOf } from './self-test/report.ts'
 import { runWebTest, type Speak } from './self-test/web-test.ts'
+import { openEngines } from './voice-side.ts'
 
 /** The caller of the self-test has another voice than the worker. */
 const callerVoice = 'slt'
@@ -24,16 +24,17 @@ async function main(): Promise<void> {
   const config = readConfig(readEnvironment())
   const log = createLog(config.logLevel)
   print('Parley is starting …')
-  const engine = await createEmbeddedEngine({ log, clock: systemClock })
+  const voices = new AsyncDisposableStack()
+  const { engines, embedded } = await openEngines(config, { log, clock: systemClock }, voices)
   let demo: SeededDemo | null = null
   const seed = async (core: Core) => (config.demo ? (demo = await seedDemo(core)) : null)
-  const service = await startParley({ config, log, engines: new Map([['embedded', engine]]), seed })
+  const service = await startParley({ config, log, engines, seed })
   endOnSignal(async () => {
     print('\nParley ends its calls …')
     await service.close()
-    await engine.close()
+    await voices.disposeAsync()
   })
-  const speak: Speak = (text) => engine.speak(text, callerVoice)
+  const speak: Speak = (text) => embedded.speak(text, callerVoice)
   if (demo) await greet(service, { config, demo, speak, log })
   else print(`Parley listens on ${service.url}\n${firstSteps}`)
 }
@@ -62,17 +63,20 @@ async function greet(service: Parley, greeting: Greeting): Promise<void> {
 }
 
 /** A test that cannot run says why; the service runs all the same. */
-async function proof(service: Parley, { demo, speak, log }: Greeting): Promise<string> {
+async function proof(service: Parley, { speak, log }: Greeting): Promise<string> {
   const failed = (error: unknown): string => {
     log.error('the self-test could not run', { error })
     return error instanceof Error ? error.message : String(error)
   }
-  const web = await runWebTest(service, demo.accountId, speak).catch(failed)
-  const { sip } = service
-  if (!sip) return reportOf(web, null)
-  const phoneTest = async () =>
-    runPhoneTest({ ...service, sip }, await seedSelfTest({ ...service, clock: systemClock }), { speak, log })
-  return reportOf(web, await phoneTest().catch(failed))
+  try {
+    const account = await seedSelfTest({ ...service, clock: systemClock })
+    const web = await runWebTest(service, account, speak).catch(failed)
+    const { sip } = service
+    if (!sip) return reportOf(web, null)
+    return reportOf(web, await runPhoneTest({ ...service, sip }, account, { speak, log }).catch(failed))
+  } catch (error) {
+    return failed(error)
+  }
 }
 
 /** The first signal ends in order; a second one at once. */

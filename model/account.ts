@@ -38,5 +38,7 @@ export const AccountConfig = z.strictObject({
   allowedDestinations: z.array(DestinationPrefix).max(1000).optional(),
   /** Where workers may pass callers on to besides their contacts. */
   allowedTransferNumbers: z.array(PhoneNumber).max(1000).optional(),
+  /** A call whose voice engine cannot be started gets the embedded one, rather than to fail. Absent: it fails. */
+  embeddedFallback: z.boolean().optional(),
 })
 export type AccountConfig = z.infer<typeof AccountConfig>

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, DocumentId, WorkerId } from './ids.ts'
 import { FilterText } from './paging.ts'
+import { ScriptError } from './script-check.ts'
 
 export const DocumentStatus = z.enum(['queued', 'completed', 'failed'])
 export type DocumentStatus = z.infer<typeof DocumentStatus>
@@ -59,6 +60,8 @@ export const Document = z.object({
   workerIds: z.array(z.string()),
   /** Not in lists. */
   text: z.string().optional(),
+  /** Of a call script that has any: what the embedded engine cannot follow. Not in lists. */
+  scriptErrors: z.array(ScriptError).optional(),
   createdAt: z.string(),
   updatedAt: z.string(),
 })

@@ -46,6 +46,9 @@ const maxScriptLength = 1_000_000
 
 export const scriptTagOf = (direction: Direction): string => `${direction}_call_script`
 
+export const isCallScript = ({ tagKeys }: Pick<DocumentFacts, 'tagKeys'>): boolean =>
+  tagKeys.includes(scriptTagOf('inbound')) || tagKeys.includes(scriptTagOf('outbound'))
+
 /** One statement: a document is never there without its links. */
 export async function createDocument(sql: Sql | Transaction, document: NewDocument): Promise<DocumentId> {
   const { accountId, title, fileName, content, status, now } = document

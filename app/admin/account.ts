@@ -3,7 +3,17 @@ import { AccountConfig } from '../../model/account.ts'
 import { Problem } from '../../model/problem.ts'
 import { changeAccountConfig, createAccount, listAccounts } from '../../store/accounts.ts'
 import { newId } from '../core.ts'
-import { accountOf, checked, decimalOf, numberOf, required, textsOf, type Commands, type Options } from './command.ts'
+import {
+  accountOf,
+  checked,
+  decimalOf,
+  numberOf,
+  required,
+  textOf,
+  textsOf,
+  type Commands,
+  type Options,
+} from './command.ts'
 
 const several = { type: 'string', multiple: true } as const
 
@@ -30,13 +40,14 @@ export const accountCommands: Commands = {
   'account limits': {
     usage:
       'account limits <accountId> [--prefix <beginning of numbers, like +49>]… [--calls-per-second <n>] [--daily-minutes <n>]\n' +
-      '    [--max-calls <n>] [--transfer-number <number>]… [--clear <name of a limit>]…',
+      '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--clear <name of a limit>]…',
     options: {
       prefix: several,
       'calls-per-second': { type: 'string' },
       'daily-minutes': { type: 'string' },
       'max-calls': { type: 'string' },
       'transfer-number': several,
+      'embedded-fallback': { type: 'string' },
       clear: several,
     },
     async runOn({ sql, print }, [account], options) {
@@ -61,7 +72,15 @@ const limitsOf = (options: Options) =>
     dailyMinutes: numberOf(options, 'daily-minutes', { least: 0, most: 999_999 }),
     maxConcurrentCalls: numberOf(options, 'max-calls', { least: 0, most: 100_000 }),
     allowedTransferNumbers: textsOf(options, 'transfer-number'),
+    embeddedFallback: switchOf(options, 'embedded-fallback'),
   })
+
+function switchOf(options: Options, name: string): boolean | undefined {
+  const given = textOf(options, name)
+  if (given === undefined) return undefined
+  if (given !== 'on' && given !== 'off') throw new Problem('VALIDATION_FAILED', `--${name} must be on or off`)
+  return given === 'on'
+}
 
 const limitNames = {
   prefix: 'allowedDestinations',
@@ -69,6 +88,7 @@ const limitNames = {
   'daily-minutes': 'dailyMinutes',
   'max-calls': 'maxConcurrentCalls',
   'transfer-number': 'allowedTransferNumbers',
+  'embedded-fallback': 'embeddedFallback',
 } as const satisfies Record<string, keyof AccountConfig>
 
 function clearedOf(options: Options): { readonly [Key in keyof AccountConfig]: null } {

@@ -5,6 +5,7 @@ import { WrongSettings } from '../config.ts'
 import { accountCommands } from './account.ts'
 import { callCommands } from './call.ts'
 import type { AdminDatabase, Command, Commands } from './command.ts'
+import { engineCommands } from './engine.ts'
 import { keyCommands } from './key.ts'
 import { personCommands } from './person.ts'
 import { trunkCommands } from './trunk.ts'
@@ -19,6 +20,7 @@ const commands: Commands = {
   ...trunkCommands,
   ...personCommands,
   ...webhookCommands,
+  ...engineCommands,
 }
 
 export type CommandDeps = {

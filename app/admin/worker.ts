@@ -6,6 +6,7 @@ import { WorkerRequest } from '../../model/worker-resource.ts'
 import { createDocument, scriptTagOf } from '../../store/documents.ts'
 import { createWorker, findWorker, listWorkers } from '../../store/workers.ts'
 import { newId } from '../core.ts'
+import { openScriptCheck } from '../script-check.ts'
 import { accountOf, checked, idOf, readText, required, textOf, type Commands } from './command.ts'
 
 export const workerCommands: Commands = {
@@ -33,8 +34,8 @@ export const workerCommands: Commands = {
     },
   },
   'script add': {
-    usage: 'script add <accountId> <workerId> <file> [--direction inbound|outbound]',
-    options: { direction: { type: 'string' } },
+    usage: 'script add <accountId> <workerId> <file> [--direction inbound|outbound] [--force]',
+    options: { direction: { type: 'string' }, force: { type: 'boolean' } },
     async runOn({ sql, print }, [account, worker, given], options) {
       const direction = textOf(options, 'direction') ?? 'inbound'
       if (direction !== 'inbound' && direction !== 'outbound')
@@ -47,10 +48,20 @@ export const workerCommands: Commands = {
       const content = await readText(file)
       if (content.trim() === '' || flawOf(content))
         throw new Problem('VALIDATION_FAILED', `${file} is not a script: it is empty or holds U+0000`)
+      if (options['force'] !== true) await refuseWrong(file, content)
       const script = { accountId, title: fileName, fileName, content }
       const links = { status: 'completed', workerIds: [workerId], tagKeys: [scriptTagOf(direction)] } as const
       print(await createDocument(sql, { ...script, ...links, newId, now: Date.now() }))
       return 0
     },
   },
+}
+
+/** The embedded engine would refuse the call; a hosted one reads whatever there is. */
+async function refuseWrong(file: string, content: string): Promise<void> {
+  const check = await openScriptCheck()
+  const errors = check(content).map(({ line, message }) => ({ path: `line ${line}`, message }))
+  if (errors.length === 0) return
+  const message = `${file} has errors and is not stored (for hosted engines alone: --force):`
+  throw new Problem('VALIDATION_FAILED', message, errors)
 }

@@ -50,16 +50,25 @@ const config: WorkerConfig = {
 
 /** Makes the demo once; two processes that start at once get the same one. */
 export async function seedDemo(deps: SeedDeps): Promise<SeededDemo> {
-  const wish = { slug: 'demo', name: 'Demo', worker: 'Parley demo', numbers: demoNumbers }
+  const wish = { slug: 'demo', name: 'Demo', worker: 'Parley demo', numbers: demoNumbers, config }
   const { accountId, workerId, apiKey } = await seedAccount(deps, wish)
   if (apiKey !== null)
     await addTrunk(deps, { accountId, workerId, name: 'Phones on this machine', gateways: [demoPhone] })
   return { accountId, workerId, apiKey }
 }
 
-/** An account apart, so that the demo shows the calls of people only. Its trunk leads to whatever phone the self-test brings along. */
+/**
+ * An account apart, so that the demo shows the calls of people only, and with the embedded engine, so that no provider is asked for it. Its
+ * trunk leads to whatever phone the self-test brings along.
+ */
 export async function seedSelfTest(deps: SeedDeps): Promise<SeededAccount> {
-  const wish = { slug: 'self-test', name: 'Self-test', worker: 'Parley self-test', numbers: selfTestNumbers }
+  const wish = {
+    slug: 'self-test',
+    name: 'Self-test',
+    worker: 'Parley self-test',
+    numbers: selfTestNumbers,
+    config: { ...config, llmProvider: 'embedded' },
+  } as const
   const { accountId, workerId } = await seedAccount(deps, wish)
   const [trunk] = await createTrunks({ ...deps, newId }).list(accountId)
   const trunkId = trunk?.id ?? (await addTrunk(deps, { accountId, workerId, name: 'Self-test', gateways: [] }))
@@ -71,6 +80,7 @@ type Wish = {
   readonly name: string
   readonly worker: string
   readonly numbers: { readonly inbound: string; readonly outbound: string }
+  readonly config: WorkerConfig
 }
 type Seeded = { readonly accountId: AccountId; readonly workerId: WorkerId }
 
@@ -93,7 +103,8 @@ async function findSeeded(tx: Transaction, slug: string): Promise<Seeded | null>
   return found ?? null
 }
 
-async function createSeeded(tx: Transaction, { slug, name, worker, numbers }: Wish, now: number): Promise<Seeded> {
+async function createSeeded(tx: Transaction, wish: Wish, now: number): Promise<Seeded> {
+  const { slug, name, worker, numbers, config } = wish
   const { id } = await createAccount(tx, { name, slug, newId, now })
   const accountId = id as AccountId
   const phone = { inboundPhoneNumber: numbers.inbound, outboundPhoneNumber: numbers.outbound }

@@ -3,10 +3,8 @@
  * carrier, at the end of a trunk of an account made for this; every packet crosses SIP and RTP sockets of this machine.
  */
 import type { CallRow } from '../../store/calls.ts'
-import { createApiKey, revokeApiKey } from '../../store/api-keys.ts'
 import { listTurns } from '../../store/transcripts.ts'
 import { createTrunks } from '../../store/trunks.ts'
-import type { ApiKeyId } from '../../model/ids.ts'
 import { createMediaPorts } from '../../sip/media/media-ports.ts'
 import { openPhone, type CallToPhone, type Phone, type PhoneLine } from '../../sip/phone.ts'
 import { createOpusLibrary } from '../../voice/audio/opus.ts'
@@ -16,6 +14,7 @@ import { newId } from '../core.ts'
 import { selfTestNumbers, type SeededAccount } from '../demo/seed-demo.ts'
 import type { Log } from '../../model/log.ts'
 import type { Parley } from '../parley.ts'
+import { askApi } from './ask-api.ts'
 import { hearEvents, type HeardEvent, type HeardEvents } from './hear-events.ts'
 import { createSyntheticCaller, type SyntheticCaller } from './synthetic-caller.ts'
 import { answers, callOf, callTimeout, isEndOf, pause, within, type Speak } from './web-test.ts'
@@ -64,7 +63,7 @@ export async function runPhoneTest(
   await using closing = new AsyncDisposableStack()
   const stage = await setUp(service, account, { speak, log }, closing)
   const inbound = await within(callTimeout, callTheService(stage, service.sip.port))
-  const outbound = await within(callTimeout, letTheServiceCall(stage, closing))
+  const outbound = await within(callTimeout, letTheServiceCall(stage))
   return { inbound, outbound, passed: isGood(inbound) && isGood(outbound) }
 }
 
@@ -118,11 +117,11 @@ async function callTheService(stage: Stage, sipPort: number): Promise<PhoneCallR
 }
 
 /** As an integrator asks for it; whoever picks up says hello. */
-async function letTheServiceCall(stage: Stage, closing: AsyncDisposableStack): Promise<PhoneCallReport> {
+async function letTheServiceCall(stage: Stage): Promise<PhoneCallReport> {
   const { events } = stage
   const [hello, replies] = await Promise.all([stage.speak(greeting), repliesOf(stage, [confirmation])])
   const began = now()
-  const callId = await askForCall(stage, closing)
+  const callId = await askForCall(stage)
   const call = await stage.called
   call.ring()
   const line = await call.answer()
@@ -137,18 +136,10 @@ async function letTheServiceCall(stage: Stage, closing: AsyncDisposableStack): P
   return { ...reportOf(row, line, voice, { began, answeredAt }), turnsUnderstood: isUnderstood ? 1 : 0, turnsAsked: 1 }
 }
 
-async function askForCall({ service, account }: Stage, closing: AsyncDisposableStack): Promise<string> {
-  const { sql } = service
+async function askForCall({ service, account }: Stage): Promise<string> {
   const { accountId, workerId } = account
-  const key = await createApiKey(sql, { accountId, name: 'Self-test', newId, now: clock.now() })
-  closing.defer(async () => void (await revokeApiKey(sql, accountId, key.id as ApiKeyId, clock.now())))
-  const answer = await fetch(new URL(`/v1/accounts/${accountId}/phone-calls`, service.url), {
-    method: 'POST',
-    headers: { 'x-api-key': key.key, 'content-type': 'application/json' },
-    body: JSON.stringify({ workerId, phoneNumber }),
-  })
-  if (!answer.ok) throw new Error(`the call was refused: ${answer.status} ${await answer.text()}`)
-  return ((await answer.json()) as { id: string }).id
+  const { id } = (await askApi(service, accountId, 'phone-calls', { workerId, phoneNumber })) as { readonly id: string }
+  return id
 }
 
 type Reply = { readonly asked: RegExp; readonly speech: Int16Array }

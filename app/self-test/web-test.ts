@@ -1,6 +1,6 @@
 /**
  * Owns the proof that `npm start` gives: one web call to this very service, placed as an integrator would, with a synthetic caller that answers
- * the demo worker's questions over a real WebRTC connection, and a real webhook receiver. Every figure in the report is measured.
+ * the demo's questions over a real WebRTC connection, and a real webhook receiver. Every figure in the report is measured.
  */
 import { toId, type AccountId } from '../../model/ids.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
@@ -12,6 +12,8 @@ import { createOpusLibrary } from '../../voice/audio/opus.ts'
 import { createTicker } from '../../voice/audio/ticker.ts'
 import { systemClock } from '../clock.ts'
 import type { Parley } from '../parley.ts'
+import type { SeededAccount } from '../demo/seed-demo.ts'
+import { askApi } from './ask-api.ts'
 import { createHeard, hearEvents, type HeardEvent } from './hear-events.ts'
 import { createSyntheticCaller, type SyntheticCaller } from './synthetic-caller.ts'
 
@@ -45,11 +47,14 @@ export const callTimeout = 120_000
 /** A pause of the agent that ends a sentence of its. */
 export const pause = 350
 
-export async function runWebTest(service: Parley, accountId: AccountId, speak: Speak): Promise<WebTestReport> {
+type Account = Pick<SeededAccount, 'accountId' | 'workerId'>
+
+export async function runWebTest(service: Parley, account: Account, speak: Speak): Promise<WebTestReport> {
+  const { accountId } = account
   await using closing = new AsyncDisposableStack()
   const webhooks = await hearEvents(service, accountId, closing)
   const speech = await Promise.all(answers.map((answer) => speak(answer.say)))
-  const call = await place(service, closing)
+  const call = await place(service, account, closing)
   const bargeInMs = await within(callTimeout, talk(call, speech))
   await within(callTimeout, call.over)
   await within(callTimeout, webhooks.until(isEndOf(call.callId)))
@@ -87,9 +92,13 @@ type PlacedCall = {
   readonly over: Promise<unknown>
 }
 
-async function place(service: Parley, closing: AsyncDisposableStack): Promise<PlacedCall> {
+async function place(
+  service: Parley,
+  { accountId, workerId }: Account,
+  closing: AsyncDisposableStack,
+): Promise<PlacedCall> {
   const requestedAt = performance.now()
-  const session = await askForSession(service.url)
+  const session = WebCallSession.parse(await askApi(service, accountId, 'web-calls', { workerId }))
   const messages = createHeard<ServerMessage>()
   const call = await placeWebCall({ ...session, createCaller: () => createWeriftCaller(), onMessage: messages.take })
   closing.defer(() => call.hangUp())
@@ -102,13 +111,6 @@ async function place(service: Parley, closing: AsyncDisposableStack): Promise<Pl
   const said = (words: RegExp, isFinal: boolean): Promise<unknown> =>
     messages.until((message) => isSaid(message, words) && (message.isFinal || !isFinal))
   return { callId: call.callId, requestedAt, voice, said, over: messages.until((message) => message.type === 'bye') }
-}
-
-/** As the page does, and as an integrator's own server would with its key. */
-async function askForSession(url: string): Promise<WebCallSession> {
-  const answer = await fetch(new URL('/demo/session', url), { method: 'POST' })
-  if (!answer.ok) throw new Error(`the session was refused: ${answer.status} ${await answer.text()}`)
-  return WebCallSession.parse(await answer.json())
 }
 
 /** Answers every question after it was asked, one of them while it is being asked; returns how long the agent took to fall silent then. */

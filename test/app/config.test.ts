@@ -52,6 +52,17 @@ test('a wrong setting is refused with its name', async (t) => {
     RATE_LIMIT_PER_ACCOUNT: '-1',
     RATE_LIMIT_PER_ADDRESS: 'many',
     DELIVERY_RETENTION_DAYS: '0',
+    OPENAI_API_KEY: 'two words',
+    OPENAI_REALTIME_URL: 'https://api.openai.com/v1/realtime',
+    GEMINI_API_KEY: 'schlüssel',
+    GEMINI_LIVE_URL: 'generativelanguage.googleapis.com',
+    CASCADE_URL: 'ws://127.0.0.1:11434',
+    CASCADE_CHAT_URL: 'chat',
+    CASCADE_TRANSCRIPTION_URL: 'ftp://127.0.0.1',
+    CASCADE_SPEECH_URL: '/v1',
+    CASCADE_API_KEY: 'a\nb',
+    CASCADE_SPEECH_RATE: '44100',
+    EMBEDDED_HEARING: 'telepathy',
   }
   for (const [name, value] of Object.entries(wrong))
     t.throws(() => readConfig({ [name]: value }), new RegExp(name), name)
@@ -73,7 +84,68 @@ const partnersOf: Readonly<Record<string, Record<string, string>>> = {
   TURN_SECRET: { TURN_URLS: 'turn:a:1' },
   SMTP_URL: { EMAIL_FROM: 'agent@example.com' },
   EMAIL_FROM: { SMTP_URL: 'smtp://127.0.0.1' },
+  OPENAI_REALTIME_URL: { OPENAI_API_KEY: 'k' },
+  OPENAI_REALTIME_MODEL: { OPENAI_API_KEY: 'k' },
+  OPENAI_REALTIME_VOICE: { OPENAI_API_KEY: 'k' },
+  OPENAI_TRANSCRIPTION_MODEL: { OPENAI_API_KEY: 'k' },
+  GEMINI_LIVE_URL: { GEMINI_API_KEY: 'k' },
+  GEMINI_LIVE_MODEL: { GEMINI_API_KEY: 'k' },
+  GEMINI_LIVE_VOICE: { GEMINI_API_KEY: 'k' },
+  CASCADE_URL: { CASCADE_CHAT_MODEL: 'm' },
+  CASCADE_CHAT_MODEL: { CASCADE_URL: 'http://127.0.0.1/v1' },
+  CASCADE_TRANSCRIPTION_MODEL: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
+  CASCADE_SPEECH_MODEL: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
+  CASCADE_VOICE: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
+  CASCADE_SPEECH_RATE: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
 }
+
+test('without a key there is the embedded engine alone; a key is all that a provider needs', async (t) => {
+  t.strictSame(readConfig({}).voice, { openai: null, gemini: null, cascade: null, embedded: { hearing: 'fsg' } })
+  const { openai, gemini } = readConfig({ OPENAI_API_KEY: 'a', GEMINI_API_KEY: 'b' }).voice
+  t.strictSame(openai, {
+    apiKey: 'a',
+    url: 'wss://api.openai.com/v1/realtime',
+    model: 'gpt-realtime-2.1',
+    voice: 'marin',
+    transcriptionModel: 'gpt-transcribe',
+  })
+  t.strictSame(gemini, {
+    apiKey: 'b',
+    url: 'wss://generativelanguage.googleapis.com',
+    model: 'gemini-3.8-live',
+    voice: null,
+  })
+})
+
+test('the cascade has one address for all its parts, or one for each', async (t) => {
+  const one = readConfig({ CASCADE_URL: 'http://127.0.0.1:11434/v1/', CASCADE_CHAT_MODEL: 'llama' }).voice.cascade
+  t.strictSame(one, {
+    chat: { url: 'http://127.0.0.1:11434/v1', model: 'llama', apiKey: null },
+    transcription: { url: 'http://127.0.0.1:11434/v1', model: 'whisper-1', apiKey: null },
+    speech: { url: 'http://127.0.0.1:11434/v1', model: 'tts-1', voice: 'alloy', rateHz: 24_000, apiKey: null },
+  })
+  const parts = { CASCADE_CHAT_URL: 'http://a/v1', CASCADE_TRANSCRIPTION_URL: 'http://b/v1', CASCADE_CHAT_MODEL: 'm' }
+  const each = readConfig({ ...parts, CASCADE_SPEECH_URL: 'http://c/v1', CASCADE_SPEECH_RATE: '16000' }).voice.cascade
+  t.same([each?.chat.url, each?.transcription.url, each?.speech.url], ['http://a/v1', 'http://b/v1', 'http://c/v1'])
+  t.equal(each?.speech.rateHz, 16_000)
+  t.throws(() => readConfig(parts), /CASCADE_CHAT_URL needs CASCADE_URL or CASCADE_SPEECH_URL/)
+})
+
+test('what has no effect without something else names both', async (t) => {
+  const alone = (environment: Record<string, string>, both: RegExp): void =>
+    void t.throws(() => readConfig(environment), both)
+  alone({ OPENAI_REALTIME_URL: 'wss://a' }, /^OPENAI_REALTIME_URL needs OPENAI_API_KEY: set both, or neither$/)
+  alone({ GEMINI_LIVE_VOICE: 'Puck' }, /GEMINI_LIVE_VOICE needs GEMINI_API_KEY/)
+  alone({ CASCADE_API_KEY: 'x' }, /CASCADE_API_KEY needs CASCADE_URL/)
+  alone({ CASCADE_URL: 'http://a' }, /CASCADE_URL needs CASCADE_CHAT_MODEL/)
+})
+
+test('no error of a setting repeats a key', async (t) => {
+  for (const name of ['OPENAI_API_KEY', 'GEMINI_API_KEY', 'CASCADE_API_KEY'])
+    t.throws(() => readConfig({ [name]: 'sk very secret' }), {
+      message: new RegExp(`^(?![^]*very secret)[^]*${name}: must be one word`),
+    })
+})
 
 test('.env.example lists every setting, and no other', async (t) => {
   const text = await readFile(new URL('../../.env.example', import.meta.url), 'utf8')

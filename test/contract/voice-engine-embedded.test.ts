@@ -8,6 +8,9 @@ import { proveVoiceEngine } from './voice-engine-rules.ts'
 const script = `say Welcome. This line is long enough to be cut off.
 ask tea (yes/no): Would you like tea?
 end Fine.`
+const toolScript = `ask tea (yes/no): Would you like tea?
+tool lookup (key: "blue") into found: One moment.
+end It says {{found.result}}.`
 
 proveVoiceEngine('embedded', async () => {
   const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: systemClock, threads: 1 })
@@ -16,6 +19,7 @@ proveVoiceEngine('embedded', async () => {
     engine,
     config: callConfig({ script }),
     answer,
+    withTool: { config: callConfig({ script: toolScript }), wish: answer },
     impossible: callConfig({ language: 'xx' }),
     close: () => engine.close(),
   }

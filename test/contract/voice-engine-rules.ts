@@ -20,9 +20,17 @@ export type Candidate = {
   readonly config: EngineConfig
   /** An answer after which the agent says its last words and the call is over. 16-bit samples at 16 kHz, as are the others. */
   readonly answer: Int16Array
+  /** The same call, in which the agent calls the tool `lookup` with `{"key":"blue"}` after `wish`, and then says something of its result. */
+  readonly withTool: { readonly config: EngineConfig; readonly wish: Int16Array }
   /** A configuration that no session can be opened with. */
   readonly impossible: EngineConfig
   close(): Promise<void>
+}
+
+export const lookupTool = {
+  name: 'lookup',
+  description: 'Looks a colour up.',
+  inputSchema: { type: 'object' as const, properties: { key: { type: 'string' } }, required: ['key'] },
 }
 
 const announcement = 'This call is recorded, for your safety & ours. Case #7.'
@@ -202,6 +210,34 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     await outbound.silence(1500)
     t.not((await outbound.agent()).text, announcement)
     outbound.session.close()
+  },
+  'a tool is called once with its arguments, and its result is spoken about': async (t, { engine, withTool }) => {
+    const call = await openSpokenCall(engine, { ...withTool.config, tools: [lookupTool] })
+    await hearAgentOut(call)
+    await call.say(withTool.wish)
+    const { id, name, arguments: given } = await call.next('tool_call')
+    t.equal(name, 'lookup')
+    t.same(given, { key: 'blue' })
+    call.hearEverything()
+    call.session.toolResult(id, name, { status: 'success', data: { result: 'seven' } })
+    t.ok((await call.agent()).text)
+    t.equal(call.events.filter(({ type }) => type === 'tool_call').length, 1)
+    call.session.close()
+  },
+  'a tool that failed is an answer too, and one of another session is survived': async (t, { engine, withTool }) => {
+    const call = await openSpokenCall(engine, { ...withTool.config, tools: [lookupTool] })
+    await hearAgentOut(call)
+    call.session.toolResult('of another session', 'lookup', { status: 'success', data: {} })
+    await call.say(withTool.wish)
+    await call.next('tool_call')
+    // A model may have asked for it when it was told the news, and once more when the caller spoke.
+    await call.settled()
+    const error = { code: 'TOOL_FAILED', message: 'The tool failed.' } as const
+    for (const event of call.events)
+      if (event.type === 'tool_call') call.session.toolResult(event.id, event.name, { status: 'error', error })
+    t.ok((await call.agent()).text)
+    t.notOk(call.events.some(({ type }) => type === 'failed'))
+    call.session.close()
   },
   'what it is told to say it says word for word': async (t, { engine, config }) => {
     const call = await openSpokenCall(engine, config)

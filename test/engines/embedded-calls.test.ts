@@ -1,8 +1,10 @@
 /** Calls with the embedded engine, spoken and heard: what a caller can do in them. */
+import { setImmediate as turn } from 'node:timers/promises'
 import { systemClock } from '../../app/clock.ts'
 import { test } from 'tap'
-import type { EngineConfig, EngineEvent } from '../../model/voice-engine.ts'
+import type { EngineConfig, EngineEvent, EngineTool } from '../../model/voice-engine.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import { createAgentMouth } from '../../voice/engines/embedded/agent-mouth.ts'
 import { machineTextOf } from '../../voice/engines/embedded/machine-phrases.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
@@ -248,6 +250,268 @@ test('an unknown voice is replaced by the default one, with a word in the log', 
   const call = await openSpokenCall(engine, callConfig({ worker: { ...callConfig().worker, voiceId: 'marin' } }))
   await call.agent()
   t.match(log.lines.at(-1), { level: 'warn', fields: { voiceId: 'marin' } })
+})
+
+const orderTool: EngineTool = {
+  name: 'external__find_order',
+  description: 'Finds an order.',
+  inputSchema: { type: 'object', properties: { number: { type: 'string' } }, required: ['number'] },
+}
+const orders = `say Welcome.
+ask order (digits 3): Which order?
+tool find_order (number: {{order}}) into found: One moment.
+if found is error: say I cannot find it.
+if found.state is late: say It is late.
+end Goodbye then.`
+const withOrders = (changes: Partial<EngineConfig> = {}): EngineConfig =>
+  callConfig({ script: orders, tools: [orderTool], ...changes })
+const finalsOf = (events: readonly EngineEvent[]): string[] =>
+  events.flatMap((event) => (event.type === 'user_text' && event.isFinal ? [event.text] : []))
+
+test('digits are pressed, the tool is called with them, and its result is said', async (t) => {
+  const call = await openSpokenCall(engine, withOrders())
+  await call.agentHeard()
+  const { itemId } = await call.agent()
+  const from = call.events.length
+  for (const digit of '427') call.session.dtmf(digit)
+  call.session.interrupt({ itemId, playedMs: 100 })
+  const { id, name, arguments: given } = await call.next('tool_call')
+  t.same([name, given], ['external__find_order', { number: '427' }])
+  t.same(finalsOf(call.events.slice(from)), ['', '[pressed 4 2 7]'])
+  const types = typesOf(call.events.slice(from)).join(' ')
+  t.match(
+    types,
+    /^user_speech_started user_speech_stopped (memory )?user_text (memory )?user_text noted memory tool_call/,
+  )
+  call.session.toolResult(id, name, { status: 'success', data: { result: { state: 'late' } } })
+  t.equal(await call.agentHeard(), 'One moment.')
+  t.equal(await call.agentHeard(), 'It is late.')
+  call.session.close()
+})
+
+test('digits are spoken and read back, and who speaks while the tool runs is listened to', async (t) => {
+  const call = await openSpokenCall(engine, withOrders())
+  await call.agentHeard()
+  await call.agentHeard()
+  await call.say(await engine.speak('Four two seven.', 'rms'))
+  await call.silence(1000)
+  t.equal(await call.agentHeard(), 'I heard 4 2 7. Is that right?')
+  await call.say(await engine.speak('Yes.', 'rms'))
+  t.match(await call.next('noted'), { key: 'order', value: '427' })
+  const { id } = await call.next('tool_call')
+  await call.agentHeard()
+  await call.say(await engine.speak('The weather is nice in summer.', 'rms'))
+  t.match(await call.next('tool_canceled'), { id })
+  t.equal((await call.agent()).text, 'I cannot find it.')
+  call.session.close()
+})
+
+test('a tool that never answers has failed after twenty seconds of the line', async (t) => {
+  const call = await openSpokenCall(engine, withOrders())
+  await call.agentHeard()
+  await call.agentHeard()
+  for (const digit of '427') call.session.dtmf(digit)
+  await call.agentHeard()
+  await call.silence(19_900)
+  t.notOk(call.events.some((event) => event.type === 'tool_canceled'))
+  await call.silence(300)
+  await call.next('tool_canceled')
+  t.equal((await call.agent()).text, 'I cannot find it.')
+  call.session.close()
+})
+
+test('a session that goes on while a tool runs does not call it again, and takes its result', async (t) => {
+  const first = await openSpokenCall(engine, withOrders())
+  await first.agentHeard()
+  await first.agentHeard()
+  for (const digit of '427') first.session.dtmf(digit)
+  const { id, name } = await first.next('tool_call')
+  const memory = first.events.findLast((event) => event.type === 'memory')?.memory ?? null
+  first.session.close()
+  const history = [{ role: 'agent', text: 'One' }] as const
+  const second = await openSpokenCall(engine, withOrders({ memory, history, owesReply: true }))
+  const { itemId, text } = await second.agent()
+  t.equal(text, 'One moment, please.')
+  t.notOk(first.events.some((event) => event.type === 'agent_text' && event.itemId === itemId))
+  second.session.played(itemId)
+  second.session.toolResult(id, name, { status: 'success', data: { result: { state: 'late' } } })
+  t.equal((await second.agent()).text, 'It is late.')
+  t.notOk(second.events.some((event) => event.type === 'tool_call'))
+  second.session.close()
+})
+
+test('a session that goes on when all has been heard is silent until the caller answers', async (t) => {
+  const first = await openSpokenCall(engine, withDrinks())
+  await first.agentHeard()
+  await first.agentHeard()
+  const memory = first.events.findLast((event) => event.type === 'memory')?.memory ?? null
+  first.session.close()
+  const history = [{ role: 'agent', text: 'Would you like tea, Ada?' }] as const
+  const second = await openSpokenCall(engine, withDrinks({ memory, history }))
+  await second.silence(1000)
+  t.notOk(second.events.some((event) => event.type === 'agent_text'))
+  await second.say(await engine.speak('No.', 'awb'))
+  t.match(await second.next('noted'), { key: 'tea', value: false })
+  second.session.close()
+})
+
+const house = 'say We are open until nine. We have tea, coffee and juice. We are closed on Monday.\nend Goodbye then.'
+
+test('a nod over a line is no interruption: the agent goes on with the sentence that was cut', async (t) => {
+  const okay = await engine.speak('Okay.', 'rms')
+  const murmur = (await engine.speak('Oh the weather.', 'rms')).subarray(0, 16 * 400)
+  for (const [nod, text] of [
+    [okay, 'okay'],
+    [murmur, null],
+  ] as const) {
+    const call = await openSpokenCall(engine, callConfig({ script: house }))
+    const { itemId } = await call.agent()
+    const first = (await engine.speak('We are open until nine.', 'rms')).length / 16
+    const said = call.say(nod)
+    await call.next('user_speech_started')
+    call.session.interrupt({ itemId, playedMs: first + 300 })
+    await said
+    if (text !== null) t.match(await call.next('user_text', (event) => event.isFinal), { text })
+    t.equal(await call.agentHeard(), 'We have tea, coffee and juice. We are closed on Monday.')
+    t.equal((await call.agent()).text, 'Goodbye then.')
+    call.session.close()
+  }
+})
+
+test('keys are taken while something rustles, and a question that a key has cut does not come back', async (t) => {
+  const call = await openSpokenCall(engine, withOrders())
+  await call.agentHeard()
+  const { itemId } = await call.agent()
+  call.session.dtmf('4')
+  call.session.interrupt({ itemId, playedMs: 100 })
+  await call.next('user_text', ({ isFinal }) => isFinal)
+  const random = createRandom(4)
+  await call.say(Int16Array.from({ length: 16 * 260 }, () => (random.next() - 0.5) * 16000))
+  await call.next('user_text', ({ isFinal }) => isFinal)
+  await call.silence(200)
+  t.same(
+    call.events.flatMap((event) => (event.type === 'agent_text' ? [event.text] : [])),
+    ['Welcome.', 'Which order?'],
+  )
+  for (const digit of '27') call.session.dtmf(digit)
+  t.match(await call.next('noted'), { value: '427' })
+  call.session.close()
+})
+
+test('the mouth goes on with the sentence that was cut, unless that was answered', async (t) => {
+  const open = () => {
+    const events: EngineEvent[] = []
+    const silence = new Int16Array(16 * 1000)
+    const speaker = {
+      sentence: () => Promise.resolve(silence),
+      speak: () => Promise.resolve(silence),
+      close: () => Promise.resolve(),
+    }
+    const emit = (event: EngineEvent): void => void events.push(event)
+    const mouth = createAgentMouth({
+      speaker,
+      voice: 'rms',
+      itemPrefix: 'x-',
+      emit,
+      onFailed: (error) => t.error(error),
+    })
+    const texts = (): string[] => events.flatMap((event) => (event.type === 'agent_text' ? [event.text] : []))
+    return { mouth, texts }
+  }
+  const say = async (playedMs: number | null) => {
+    const { mouth, texts } = open()
+    mouth.say('One is here. Two is here. Three is here.', () => undefined)
+    await turn()
+    t.equal(mouth.fallSilent(0), true)
+    t.equal(mouth.fallSilent(20), false, 'it is silent already')
+    t.equal(mouth.interrupted(playedMs === null ? null : { itemId: 'x-1', playedMs }), false)
+    return { mouth, texts }
+  }
+  for (const [playedMs, rest] of [
+    [1500, 'Two is here. Three is here.'],
+    [1900, 'Three is here.'],
+    [null, 'One is here. Two is here. Three is here.'],
+  ] as const) {
+    const { mouth, texts } = await say(playedMs)
+    t.equal(mouth.goOn(), true)
+    await turn()
+    t.equal(texts().at(-1), rest)
+  }
+  t.equal((await say(3000)).mouth.goOn(), false, 'all of it was heard')
+  const { mouth } = await say(1500)
+  mouth.forget()
+  t.equal(mouth.goOn(), false)
+  const early = open()
+  early.mouth.say('One is here. Two is here.', () => undefined)
+  await turn()
+  early.mouth.fallSilent(0)
+  early.mouth.forget()
+  early.mouth.interrupted({ itemId: 'x-1', playedMs: 500 })
+  t.equal(early.mouth.goOn(), false, 'nor when word of the cut comes later')
+})
+
+test('a nod after the end of a line lets the next one come', async (t) => {
+  const call = await openSpokenCall(engine, callConfig({ script: house }))
+  const { itemId } = await call.agent()
+  const said = call.say(await engine.speak('Okay.', 'rms'))
+  await call.next('user_speech_started')
+  call.session.played(itemId)
+  await said
+  t.equal((await call.agent()).text, 'Goodbye then.')
+  call.session.close()
+})
+
+test('words that somebody else wants said come after the line, word for word, and the script goes on', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  const { itemId } = await call.agent()
+  call.session.say('Your table is ready now.')
+  call.session.say('Please come soon.')
+  call.session.played(itemId)
+  t.equal(await call.agentHeard(), 'Your table is ready now.')
+  t.equal(await call.agentHeard(), 'Please come soon.')
+  t.equal(await call.agentHeard(), 'Would you like tea, Ada?')
+  call.session.say('We close at nine.')
+  t.equal(await call.agentHeard(), 'We close at nine.', 'while the caller thinks: at once')
+  await call.silence(5900)
+  t.notOk(call.events.some((event) => event.type === 'agent_text' && event.text.startsWith('Are you still')))
+  await call.say(await engine.speak('No.', 'awb'))
+  t.match(await call.next('noted'), { key: 'tea', value: false })
+  call.session.close()
+})
+
+test('an intent is said at a question, and who asks for a person is passed on', async (t) => {
+  const script = `intent refund: I want my money back / refund
+on refund: say We pay back within a week.
+ask tea (yes/no): Would you like tea?
+transfer Front desk: Wait.
+end Bye.`
+  const transfer = { ...orderTool, name: 'call__transfer' }
+  const call = await openSpokenCall(engine, callConfig({ script, tools: [transfer] }))
+  await call.agentHeard()
+  await call.say(await engine.speak('I want my money back.', 'rms'))
+  t.equal(await call.agentHeard(), 'We pay back within a week.')
+  t.equal(await call.agentHeard(), 'Would you like tea?')
+  await call.say(await engine.speak('Speak to a person.', 'rms'))
+  t.match(await call.next('tool_call'), { name: 'call__transfer', arguments: { to: 'Front desk' } })
+  call.session.close()
+})
+
+test('each end of speech is followed by one final text, empty for noise', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  await call.agentHeard()
+  await call.agentHeard()
+  const random = createRandom(4)
+  const cough = Int16Array.from({ length: 16 * 260 }, () => (random.next() - 0.5) * 16000)
+  await call.say(cough)
+  await call.say(await engine.speak('The weather is nice in summer.', 'rms'))
+  await call.next('user_text', (event) => event.isFinal && event.text === '[unclear]')
+  const marks = call.events.flatMap((event) => {
+    if (event.type === 'user_speech_stopped') return ['stopped']
+    return event.type === 'user_text' && event.isFinal ? ['text'] : []
+  })
+  t.equal(marks.filter((mark) => mark === 'stopped').length, marks.filter((mark) => mark === 'text').length)
+  t.equal(finalsOf(call.events).at(-1), '[unclear]')
+  call.session.close()
 })
 
 test('sixteen calls at once all have their answers understood', async (t) => {

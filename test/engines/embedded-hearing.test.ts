@@ -4,15 +4,25 @@ import { createRequire } from 'node:module'
 import { test, type Test } from 'tap'
 import { createBandPass, createHighPass } from '../../voice/engines/embedded/band-filters.ts'
 import { createCallerSpeech, type Understood } from '../../voice/engines/embedded/caller-speech.ts'
-import { understandingOf, wordsOf } from '../../voice/engines/embedded/grammar.ts'
+import { createDictator } from '../../voice/engines/embedded/dictation.ts'
+import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import type { Expected, Slot } from '../../voice/engines/embedded/expected.ts'
+import { graphOf, maybe, oneOf, sequence, walk } from '../../voice/engines/embedded/grammar-pattern.ts'
+import { understandingOf, wordsOf, type Understanding } from '../../voice/engines/embedded/grammar.ts'
 import { createHearing, type Hearing } from '../../voice/engines/embedded/hearing.ts'
 import { createLostBand } from '../../voice/engines/embedded/lost-band.ts'
 import { phrasesOf, type Choice, type Meaning } from '../../voice/engines/embedded/phrases.ts'
 import { pronunciationsOf, readPronunciations } from '../../voice/engines/embedded/pronunciations.ts'
 import { yesNo } from '../../voice/engines/embedded/script.ts'
 import { createSoundCache } from '../../voice/engines/embedded/sound-cache.ts'
+import { dateOf, spokenDate } from '../../voice/engines/embedded/spoken-dates.ts'
+import { digitsOf } from '../../voice/engines/embedded/spoken-digits.ts'
+import { numberOf, ordinals, wordsOfSmall } from '../../voice/engines/embedded/spoken-numbers.ts'
+import { spokenTime, timeOf } from '../../voice/engines/embedded/spoken-times.ts'
+import { spokenValuesOf, type ValueSlot } from '../../voice/engines/embedded/spoken-values.ts'
 import { createSpeaker, type Speaker } from '../../voice/engines/embedded/speaker.ts'
 import { trimmed } from '../../voice/engines/embedded/trim.ts'
+import { createUnderstandings } from '../../voice/engines/embedded/understanding.ts'
 import { createVoiceActivity, levelOf, type SpeechEvent } from '../../voice/engines/embedded/voice-activity.ts'
 import { createVoiceDetectors } from '../../voice/engines/embedded/voice-detector.ts'
 import { rewriteTruncations } from '../../voice/engines/embedded/wasm-truncation.ts'
@@ -22,6 +32,7 @@ import { lawOfEncoding } from '../../voice/audio/g711.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom, type Random } from '../fake/random.ts'
+import { callConfig, openSpokenCall } from '../fake/spoken-call.ts'
 
 declare const WebAssembly: {
   validate(bytes: Uint8Array): boolean
@@ -123,6 +134,14 @@ test('speech ends after 700 ms of silence, or 280 ms when all has been said', as
   t.match(activityOf(line, true)[1], { type: 'stopped', ago: 14, frame: 53 })
 })
 
+test('who is in the middle of an answer has 1200 ms to go on', async (t) => {
+  const activity = createVoiceActivity()
+  const events = [...frames(20, 2000), ...frames(80, 10)].flatMap(
+    (level) => activity.next(level > 50, level, false, true) ?? [],
+  )
+  t.match(events, [{ type: 'started' }, { type: 'stopped', ago: 60 }])
+})
+
 test('a steady noise is no speech, and speech above it is', async (t) => {
   const noise = frames(400, 300)
   const events = activityOf([...noise, ...frames(15, 4000)])
@@ -178,9 +197,14 @@ const around = 16 * 320
 
 /** Speech with some silence around. */
 function hear(hearing: Hearing, choices: readonly Choice[], sound: Int16Array): Promise<Understood> {
+  const line = withSilence(sound)
+  return hearLine(hearing, choices, line, around + sound.findIndex((sample) => Math.abs(sample) > 300))
+}
+
+function withSilence(sound: Int16Array): Int16Array {
   const line = new Int16Array(Math.ceil(sound.length / 320) * 320 + 2 * around)
   line.set(sound, around)
-  return hearLine(hearing, choices, line, around + sound.findIndex((sample) => Math.abs(sample) > 300))
+  return line
 }
 
 /** Speech as it comes from a line, at the level that the ear makes of it. */
@@ -190,11 +214,25 @@ async function hearLine(
   line: Int16Array,
   onset: number,
 ): Promise<Understood> {
-  const understanding = understandingOf(phrasesOf(choices), await readPronunciations())
+  return hearWith(hearing, understandingOf(phrasesOf(choices), await readPronunciations()), line, onset)
+}
+
+/** Speech with some silence around. */
+function hearFor(hearing: Hearing, understanding: Understanding<Meaning>, sound: Int16Array): Promise<Understood> {
+  const line = withSilence(sound)
+  return hearWith(hearing, understanding, line, around + sound.findIndex((sample) => Math.abs(sample) > 300))
+}
+
+async function hearWith(
+  hearing: Hearing,
+  understanding: Understanding<Meaning>,
+  line: Int16Array,
+  onset: number,
+): Promise<Understood> {
   const levels = Array.from({ length: 9 }, (_, index) =>
     levelOf(line.subarray(onset + index * 320, onset + index * 320 + 320)),
   )
-  const gain = 800 / Math.max(...levels)
+  const gain = 800 / Math.max(1, ...levels)
   const speech = createCallerSpeech({ hearing, understanding, gain, onText: () => undefined })
   for (let at = 0; at < line.length; at += 320) speech.add(line.slice(at, at + 320))
   return speech.end()
@@ -445,4 +483,393 @@ test('the detector tells a voice from silence and from hiss', async (t) => {
   }
   t.ok(share(await speaker.speak('Good morning, everybody.', 'slt')) > 0.7)
   t.equal(share(new Int16Array(16000)), 0)
+})
+
+const wordsIn = (text: string): readonly string[] => text.split(' ')
+
+test('a pattern of words becomes a graph that says how far somebody has come', async (t) => {
+  const graph = graphOf(sequence(maybe("it's"), oneOf('four', 'forty', 'forty two'), maybe('percent')))
+  const far = (text: string) => walk(graph, text === '' ? [] : wordsIn(text))
+  t.equal(far(''), 'under way')
+  t.equal(far("it's"), 'under way')
+  t.equal(far('forty'), 'whole, may go on')
+  t.equal(far("it's forty two"), 'whole, may go on')
+  t.equal(far('four percent'), 'whole')
+  for (const wrong of ['percent', 'four two', "forty it's", 'forty two percent percent']) t.equal(far(wrong), 'astray')
+  t.ok(
+    graph.every(({ arcs }, state) => [...arcs.values()].every((next) => next < state)),
+    'nothing leads back',
+  )
+  const endless = sequence(...Array.from({ length: 3000 }, () => 'on'))
+  t.throws(() => graphOf(endless), /more than 1000 states/)
+})
+
+/** All usual ways to say a number. */
+function waysToSay(number: number): readonly string[] {
+  if (number < 100) return [wordsOfSmall(number)]
+  const withRest = (head: string, rest: number) =>
+    rest === 0 ? [head] : waysToSay(rest).flatMap((way) => [`${head} ${way}`, `${head} and ${way}`])
+  const unit = number < 1000 ? 100 : 1000
+  const many = wordsOfSmall(Math.floor(number / unit))
+  const name = unit === 100 ? 'hundred' : 'thousand'
+  const ways = (many === 'one' ? ['one', 'a'] : [many]).flatMap((head) => withRest(`${head} ${name}`, number % unit))
+  const pair = Math.floor(number / 100)
+  if (number < 1000 || pair % 10 === 0 || number % 100 === 0) return ways
+  const tail = number % 100 < 10 ? `oh ${wordsOfSmall(number % 100)}` : wordsOfSmall(number % 100)
+  return [...ways, `${wordsOfSmall(pair)} ${tail}`, ...withRest(`${wordsOfSmall(pair)} hundred`, number % 100)]
+}
+
+test('a number from 0 to 9999 is understood in every usual way of saying it', async (t) => {
+  const all = spokenValuesOf({ kind: 'number', min: 0, max: 9999 })
+  for (let number = 0; number <= 9999; number++) {
+    for (const way of waysToSay(number)) {
+      if (numberOf(wordsIn(way)) !== number) t.fail(`"${way}" is ${numberOf(wordsIn(way))}`)
+      if (!walk(all.graph, wordsIn(way)).startsWith('whole')) t.fail(`"${way}" cannot be heard`)
+    }
+  }
+  t.equal(numberOf(wordsIn('twelve hundred')), 1200)
+  for (const none of [
+    '',
+    'hundred',
+    'ten hundred',
+    'twenty eleven two',
+    'five six',
+    'forty ten one',
+    'and five',
+    'oh',
+    'two thousand thousand',
+  ])
+    t.equal(numberOf(wordsIn(none)), null, none)
+  t.equal(ordinals.get('twenty first'), 21)
+  t.equal(ordinals.get('twentieth'), 20)
+  const few = spokenValuesOf({ kind: 'number', min: 1, max: 20 })
+  t.same(few.valueOf(wordsIn("it's twenty"), ''), { value: 20, spoken: '20' })
+  for (const out of ['zero', 'twenty one', 'a hundred']) {
+    t.equal(few.valueOf(wordsIn(out), ''), null, out)
+    t.equal(walk(few.graph, wordsIn(out)), 'astray', `${out} is not listened for`)
+  }
+})
+
+test('digits are understood one by one, doubled and tripled, in the lengths that are asked for', async (t) => {
+  t.equal(digitsOf(wordsIn('four oh double seven')), '4077')
+  t.equal(digitsOf(wordsIn('zero triple nine')), '0999')
+  for (const none of ['', 'double', 'double double two', 'ten', 'four and two'])
+    t.equal(digitsOf(wordsIn(none)), null, none)
+  const { graph, valueOf } = spokenValuesOf({ kind: 'digits', min: 3, max: 5 })
+  const far = (text: string) => walk(graph, wordsIn(text))
+  t.equal(far('my number is four two'), 'under way')
+  t.equal(far('four two seven'), 'whole, may go on')
+  t.equal(far('four double two seven'), 'whole, may go on')
+  t.equal(far('four double two double'), 'under way')
+  t.equal(far('four double two double seven'), 'whole')
+  t.equal(far('four triple two double'), 'astray', 'six digits are too many')
+  t.same(valueOf(wordsIn("it's four oh two"), ''), { value: '402', spoken: '4 0 2' })
+  t.equal(valueOf(wordsIn('four two'), ''), null)
+  t.equal(valueOf(wordsIn('one two three four five six'), ''), null)
+})
+
+test('a date is the day that it means from today on', async (t) => {
+  const of = (text: string, today = '2026-11-21') => dateOf(wordsIn(text), today) // A Saturday.
+  const days: readonly (readonly [string, string])[] = [
+    ['today', '2026-11-21'],
+    ['tomorrow', '2026-11-22'],
+    ['the day after tomorrow', '2026-11-23'],
+    ['yesterday', '2026-11-20'],
+    ['in three days', '2026-11-24'],
+    ['in a week', '2026-11-28'],
+    ['tuesday', '2026-11-24'],
+    ['on tuesday', '2026-11-24'],
+    ['saturday', '2026-11-28'],
+    ['this saturday', '2026-11-21'],
+    ['next tuesday', '2026-11-24'],
+    ['next sunday', '2026-11-29'],
+    ['the third of may', '2027-05-03'],
+    ['may third', '2027-05-03'],
+    ['may the third', '2027-05-03'],
+    ['may three', '2027-05-03'],
+    ['december twenty fourth', '2026-12-24'],
+    ['november twenty first', '2026-11-21'],
+    ['november twentieth', '2027-11-20'],
+    ['the twenty second', '2026-11-22'],
+    ['the first', '2026-12-01'],
+    ['the thirty first', '2026-12-31'],
+    ['february twenty ninth', '2028-02-29'],
+    ['may third twenty thirty', '2030-05-03'],
+    ['may twenty twenty twenty eight', '2028-05-20'],
+    ['the first of january nineteen oh five', '1905-01-01'],
+    ['january first two thousand', '2000-01-01'],
+    ['july fourth two thousand and seventy six', '2076-07-04'],
+    ['december thirty first next year', '2027-12-31'],
+    ['january first this year', '2026-01-01'],
+    ['monday the third of may', '2027-05-03'],
+  ]
+  for (const [text, day] of days) t.equal(of(text), day, text)
+  t.equal(of('tomorrow', '2027-12-31'), '2028-01-01', 'into the next year')
+  t.equal(of('tomorrow', '2028-02-28'), '2028-02-29', 'into a leap day')
+  t.equal(of('tomorrow', '2027-02-28'), '2027-03-01')
+  t.equal(of('next monday', '2026-11-23'), '2026-11-30', 'on a Monday')
+  t.equal(of('the thirtieth', '2027-01-31'), '2027-03-30', 'February has none')
+  t.equal(of('february twenty ninth', '2096-03-01'), '2104-02-29', '2100 is no leap year')
+  for (const none of [
+    'february thirtieth',
+    'april thirty one',
+    'february twenty ninth twenty twenty seven',
+    'tuesday the third of may',
+    'may',
+    'third',
+    'the thirty second',
+    'may third eighteen ninety',
+    '',
+  ])
+    t.equal(of(none), null, none)
+  t.equal(of('tomorrow', 'not a day'), null)
+  t.equal(spokenDate('2026-12-24', '2026-11-21'), 'Thursday, the twenty fourth of December')
+  t.equal(spokenDate('2027-05-03', '2026-11-21'), 'Monday, the third of May 2027')
+})
+
+test('a time is the one that people mean; without a part of the day it is from seven to seven', async (t) => {
+  const of = (text: string) => timeOf(wordsIn(text))
+  const times: readonly (readonly [string, string])[] = [
+    ['half past three', '15:30'],
+    ['three thirty p m', '15:30'],
+    ['three thirty a m', '03:30'],
+    ['noon', '12:00'],
+    ['twelve noon', '12:00'],
+    ['midnight', '00:00'],
+    ['nine in the morning', '09:00'],
+    ["seven o'clock", '07:00'],
+    ['six', '18:00'],
+    ['twelve', '12:00'],
+    ['twelve thirty', '12:30'],
+    ['twelve a m', '00:00'],
+    ['twelve at night', '00:00'],
+    ['two at night', '02:00'],
+    ['eleven at night', '23:00'],
+    ['eight in the evening', '20:00'],
+    ['quarter to one', '12:45'],
+    ['a quarter past one', '13:15'],
+    ['ten to twelve at night', '23:50'],
+    ['twenty five past eight', '08:25'],
+    ['ten oh five', '10:05'],
+    ['fifteen thirty', '15:30'],
+    ['eighteen hundred', '18:00'],
+    ['four forty five in the afternoon', '16:45'],
+  ]
+  for (const [text, time] of times) t.equal(of(text), time, text)
+  for (const none of [
+    '',
+    'half to three',
+    'twelve in the evening',
+    'fifteen in the morning',
+    'three seventy',
+    'noon p m',
+    'twenty five',
+    'ten five',
+    'half past thirteen',
+  ])
+    t.equal(of(none), null, none)
+  t.same(['00:00', '12:00', '15:30', '09:00', '00:05'].map(spokenTime), [
+    'midnight',
+    'noon',
+    '3:30 PM',
+    '9 AM',
+    '12:05 AM',
+  ])
+})
+
+test('whatever a graph lets a caller say is a value, unless it contradicts itself; what is read back means the same', async (t) => {
+  const random = createRandom(11)
+  const today = '2026-11-21'
+  const slots: readonly (readonly [ValueSlot, RegExp])[] = [
+    [{ kind: 'digits', min: 2, max: 9 }, /^$/],
+    [{ kind: 'number', min: 0, max: 9999 }, /^$/],
+    [{ kind: 'date' }, /day |thirt|nint|thirty|twenty/],
+    [{ kind: 'time' }, /in the evening$/],
+  ]
+  const pronounce = await readPronunciations()
+  for (const [slot, contradiction] of slots) {
+    const { graph, valueOf } = spokenValuesOf(slot)
+    t.ok(
+      graph.length < 200 && graph.reduce((sum, { arcs }) => sum + arcs.size, 0) < 2000,
+      `${slot.kind}: a small graph`,
+    )
+    for (const { arcs } of graph) for (const word of arcs.keys()) if (pronounce(word).length === 0) t.fail(word)
+    for (let round = 0; round < 3000; round++) {
+      const words: string[] = []
+      let state = graph.at(-1)
+      while (state && (!state.isEnd || (state.arcs.size > 0 && random.next() < 0.6))) {
+        const [word, next] = random.pick([...state.arcs])
+        words.push(word)
+        state = graph[next]
+      }
+      const text = words.join(' ')
+      const value = valueOf(words, today)
+      if (value === null && !contradiction.test(text)) t.fail(`"${text}" is no ${slot.kind}`)
+    }
+  }
+})
+
+const expecting = (slot: Slot, intents: readonly string[] = []): Expected => ({
+  slot,
+  intents: intents.map((name) => ({ value: name, name, phrases: [name] })),
+  confirming: false,
+})
+
+test('what is expected becomes one grammar with what can always be said, and equal ones are made once', async (t) => {
+  const { understandingFor } = createUnderstandings(await readPronunciations())
+  const of = (slot: Slot, ...intents: string[]) => understandingFor(expecting(slot, intents), '2026-11-21')
+  const digits = of({ kind: 'digits', min: 3, max: 5 }, 'operator', 'cancel my order')
+  const meaning = (text: string) => digits.understand(wordsIn(text))?.meaning
+  t.same(meaning('um four two seven please'), { kind: 'value', value: '427', spoken: '4 2 7' })
+  t.same(meaning('oh four two'), { kind: 'value', value: '042', spoken: '0 4 2' })
+  t.same(meaning('yes'), { kind: 'request', request: 'yes' })
+  t.same(meaning('cancel my order'), { kind: 'intent', index: 1 })
+  t.same(meaning('operator'), { kind: 'intent', index: 0 }, 'the script wins over what can always be said')
+  t.equal(meaning('four two'), undefined)
+  t.same(
+    ['', 'four two', 'four two seven', 'four two seven nine nine', '+T', 'yes'].map((text) =>
+      digits.pauseAfter(wordsIn(text)),
+    ),
+    ['usual', 'long', 'long', 'short', 'usual', 'short'],
+  )
+  t.same(digits.spotted(wordsIn('+B +AH cancel my order +S')), {
+    text: '… cancel my order …',
+    meaning: { kind: 'intent', index: 1 },
+  })
+  t.equal(digits.spotted(wordsIn('+B +AH +S')), null)
+  t.equal(of({ kind: 'none' }, 'tea').spotted(wordsIn('+B tea')), null, 'a short word is in any speech')
+  t.equal(of({ kind: 'date' }).pauseAfter(wordsIn('may third')), 'usual')
+  t.equal(of({ kind: 'free' }).pauseAfter(['+T']), 'long')
+  t.same(of({ kind: 'free' }).dictated?.('my words'), { kind: 'free', text: 'my words' })
+  t.equal(of({ kind: 'date' }).dictated, null)
+  t.equal(of({ kind: 'date' }).grammar, of({ kind: 'date' }).grammar)
+  t.not(of({ kind: 'digits', min: 3, max: 4 }).grammar.key, of({ kind: 'digits', min: 3, max: 5 }).grammar.key)
+  const jumps = digits.grammar.transitions.filter((transition) => transition.word === '')
+  t.notOk(
+    jumps.some((one) => jumps.some((other) => one.to === other.from)),
+    'jumps never follow each other',
+  )
+  const { states, transitions } = digits.grammar
+  t.ok(transitions.every(({ from, to }) => from >= 0 && from < states && to >= 0 && to < states))
+})
+
+test('three voices are understood when they say digits, numbers, dates and times', async (t) => {
+  const { hearing, speaker } = await openParts(t)
+  const { understandingFor } = createUnderstandings(await readPronunciations())
+  const answers: readonly (readonly [Slot, string, string | number])[] = [
+    [{ kind: 'digits', min: 4, max: 4 }, "It's nine oh three eight.", '9038'],
+    [{ kind: 'digits', min: 3, max: 8 }, 'My number is four, two, seven.', '427'],
+    [{ kind: 'number', min: 1, max: 99 }, 'twenty one', 21],
+    [{ kind: 'date' }, 'On the third of May.', '2027-05-03'],
+    [{ kind: 'time' }, 'At half past three.', '15:30'],
+  ]
+  for (const voice of ['rms', 'slt', 'awb'] as const) {
+    for (const [slot, text, value] of answers) {
+      const sound = await speaker.speak(text, voice)
+      const { meaning } = await hearFor(hearing, understandingFor(expecting(slot), '2026-11-21'), sound)
+      t.match(meaning, { kind: 'value', value }, `${voice}: ${text}`)
+    }
+  }
+})
+
+test('free speech is taken as dictation, an answer that a phrase has is not', async (t) => {
+  const { hearing, speaker, log } = await openParts(t)
+  const { understandingFor } = createUnderstandings(await readPronunciations())
+  const free = understandingFor(expecting({ kind: 'free' }), '2026-11-21')
+  const say = async (text: string) => hearFor(hearing, free, await speaker.speak(text, 'rms'))
+  const heard = await say('Can you tell me about the price of the large room?')
+  t.match(heard, { meaning: { kind: 'free', text: /price of the large room/ }, isNoise: false })
+  t.ok(heard.confidence > 0 && heard.confidence <= 0.6)
+  t.match((await say('Goodbye.')).meaning, { kind: 'request', request: 'goodbye' })
+  t.match(await hearFor(hearing, free, new Int16Array(16_000)), { text: '', meaning: null })
+  t.same(log.lines, [])
+})
+
+test('a stuck dictation keeps nobody waiting, takes no more than a few, and is given up', async (t) => {
+  const clock = createHandClock()
+  const log = createQuietLog()
+  const dictator = createDictator({ clock, log, entry: new URL('../fake/silent-thread.ts', import.meta.url) })
+  t.equal(clock.pending(), 0, 'no thread before there is something to write')
+  const taken = Array.from({ length: 7 }, () => dictator.take(new Int16Array(1600), 1))
+  t.same(await Promise.all(taken.slice(5)), [null, null], 'one is written, four wait')
+  clock.advance(8000)
+  t.same(
+    await Promise.all(taken),
+    Array.from({ length: 7 }, () => null),
+  )
+  clock.advance(2000)
+  t.match(log.lines, [{ level: 'error', message: 'the dictation thread was lost' }])
+  const last = dictator.take(new Int16Array(1600), 1)
+  await dictator.close()
+  t.equal(await last, null)
+  t.equal(await dictator.take(new Int16Array(1600), 1), null)
+  await dictator.close()
+  t.equal(clock.pending(), 0)
+})
+
+test('a dictation thread that dies is replaced with the next utterance', async (t) => {
+  const log = createQuietLog()
+  const entry = new URL('../fake/dying-thread.ts', import.meta.url)
+  const dictator = createDictator({ clock: createHandClock(), log, entry })
+  for (let round = 0; round < 3; round++) t.equal(await dictator.take(new Int16Array(1600), 1), null)
+  t.equal(log.lines.length, 3)
+  await dictator.close()
+})
+
+const order =
+  'ask tea (yes/no): Would you like tea?\nask room (digits 3): Which room?\nif tea is yes: say Tea it is.\nend Bye.'
+
+test('at the level "vad" that somebody speaks is an assumed answer, without confidence', async (t) => {
+  const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: createHandClock(), hearing: 'vad' })
+  t.teardown(() => engine.close())
+  const call = await openSpokenCall(engine, callConfig({ script: order }))
+  await call.agentHeard()
+  await call.say(await engine.speak('I have no idea at all.', 'slt'))
+  const isFinal = (event: { readonly isFinal: boolean }) => event.isFinal
+  t.match(await call.next('user_text', isFinal), { text: 'yes', confidence: 0 })
+  t.match(await call.next('noted'), { key: 'tea', value: true })
+  await call.agentHeard()
+  await call.say(await engine.speak('Neither have I.', 'slt'))
+  t.match(await call.next('user_text', isFinal), { text: '1 2 3', confidence: 0 })
+  call.session.close()
+})
+
+test('at the level "script" the line is not listened to, and every question is answered after a while of it', async (t) => {
+  const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: createHandClock(), hearing: 'script' })
+  t.teardown(() => engine.close())
+  const call = await openSpokenCall(engine, callConfig({ script: order }))
+  const shout = await engine.speak('Hello. Is there anybody on this line who can hear me?', 'slt')
+  const first = await call.agent()
+  await call.say(shout)
+  t.notOk(
+    call.events.some((event) => event.type === 'user_speech_started'),
+    'the agent has not been heard yet',
+  )
+  call.session.played(first.itemId)
+  await call.silence(2000)
+  const [started] = call.events.filter((event) => event.type === 'user_speech_started')
+  const asked = (shout.length / 16 + 900) / 20
+  t.ok(started && started.at / 20 > asked && started.at / 20 < asked + 60)
+  t.match(await call.next('noted'), { key: 'tea', value: true })
+  call.session.close()
+})
+
+test('what the caller calls tomorrow depends on where they are', async (t) => {
+  const clock = createHandClock(Date.UTC(2026, 10, 21, 23, 30))
+  const engine = await createEmbeddedEngine({ log: createQuietLog(), clock, hearing: 'vad' })
+  t.teardown(() => engine.close())
+  const noted = async (context: string | null) => {
+    const call = await openSpokenCall(
+      engine,
+      callConfig({ script: 'ask day (date, no confirm): When?\nend Bye.', context }),
+    )
+    await call.agentHeard()
+    await call.say(await engine.speak('I have no idea at all.', 'slt'))
+    const { value } = await call.next('noted')
+    call.session.close()
+    return value
+  }
+  t.equal(await noted(null), '2026-11-22')
+  t.equal(await noted('{"timeZone":"Asia/Tokyo"}'), '2026-11-23')
+  t.equal(await noted('{"timeZone":"Nowhere/Else"}'), '2026-11-22')
 })

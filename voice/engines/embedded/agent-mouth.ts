@@ -1,130 +1,182 @@
 /**
  * Owns what the agent says in one call: one item at a time, its text with the first sound, then sound as the sentences get ready. When the caller speaks, what has
- * no sound yet is not said at all; what has is cut off by who plays it, and nothing new is said before word of that has come.
+ * no sound yet is not said at all; what has is cut off by who plays it, and nothing new is said before word of that has come. What was cut off
+ * for nothing goes on with the sentence that was cut.
  */
-import { bytesOf } from '../../../model/frame.ts'
-import type { EngineEvent } from '../../../model/voice-engine.ts'
-import type { FliteVoice } from './flite.ts'
-import { sentencesOf } from './sentences.ts'
-import type { Speaker } from './speaker.ts'
+import { createLips, type Cut, type Lips, type LipsDeps } from './agent-lips.ts'
 
 export type AgentMouth = {
-  /** Takes the place of what is being said. `onSaid` when all sound of it is out, or it was cut off. */
+  /** Takes the place of what is being said, but for words that were added. `onSaid` when all sound of it is out, or it was cut off. */
   say(text: string, onSaid: () => void): void
-  /** The caller speaks. `at` is ms on the caller's line, as in `tick`. */
-  fallSilent(at: number): void
+  /** Words beside the conversation: said after the line that is being said, or now; after `sayAdded` when `isLater`. */
+  add(text: string, isLater: boolean): void
+  /** Added words get their turn when nothing else is being said. */
+  sayAdded(): void
+  /** The caller speaks. `at` is ms on the caller's line, as in `tick`. True when it was speaking until now. */
+  fallSilent(at: number): boolean
+  /** The caller did not really speak. False when there is nothing to go on with. */
+  goOn(): boolean
+  /** What was cut off is not gone on with: the caller has answered. */
+  forget(): void
   /** Something is being said or played. */
   speaking(): boolean
   tick(at: number): void
-  /** Was cut off by who plays it. True when nobody had asked for that. */
-  interrupted(): boolean
-  /** The caller has heard it. False for an item of the past, and when the next one has begun by that. */
+  /** Was cut off by who plays it; null: nothing of it was heard. True when nobody had asked for that. */
+  interrupted(heard: { readonly itemId: string; readonly playedMs: number } | null): boolean
+  /** The caller has heard it. True when the line of the conversation is over by that, and nothing else is to be said. */
   played(itemId: string): boolean
   close(): void
 }
 
-type Deps = {
-  readonly speaker: Speaker
-  readonly voice: FliteVoice
-  /** Items of a session that goes on have other names than those of the one before. */
-  readonly itemPrefix: string
-  emit(event: EngineEvent): void
-  onFailed(error: unknown): void
-}
-
-type Item = { readonly itemId: string; readonly onSaid: () => void; hasSound: boolean; done: boolean }
-
-/** 200 ms of 16-bit sound at 16 kHz at a time. */
-const maxPayload = 6400
-const frameSamples = 320
 /** Without word that it was cut off the agent speaks again after this, ms of the caller's line. */
 const maxYielding = 1000
+const maxAdded = 16
 
-export function createAgentMouth(deps: Deps): AgentMouth {
+type Line = { readonly text: string; readonly isAdded: boolean; readonly onSaid: () => void }
+const nothing = (): void => undefined
+
+export function createAgentMouth(deps: LipsDeps): AgentMouth {
   const lips = createLips(deps)
-  let yielding: { readonly since: number; next: (() => void) | null } | null = null
-
-  const speakAgain = (): boolean => {
-    const next = yielding?.next
-    yielding = null
-    next?.()
-    return next != null
+  const lines = createLines(lips)
+  const yielding = createYielding()
+  const sayAdded = (): void => {
+    if (!lips.speaking() && !yielding.isOn()) lines.next()
   }
   return {
     say(text, onSaid) {
-      if (yielding) yielding.next = () => lips.say(text, onSaid)
-      else lips.say(text, onSaid)
+      const line = { text, isAdded: false, onSaid }
+      if (yielding.isOn()) yielding.thenSay(() => lines.begin(line))
+      else if (lines.isAdded()) lines.queue(line)
+      else lines.begin(line)
     },
+    add(text, isLater) {
+      lines.queue({ text, isAdded: true, onSaid: nothing })
+      if (!isLater) sayAdded()
+    },
+    sayAdded,
     fallSilent(at) {
-      if (lips.current()?.hasSound) yielding ??= { since: at, next: null }
-      else lips.stop()
+      const wasSpeaking = lips.speaking() && !yielding.isOn()
+      if (lips.hasSound()) yielding.begin(at)
+      else lines.stop()
+      return wasSpeaking
     },
-    speaking: () => lips.current() !== null,
+    goOn: () => (yielding.isOn() ? yielding.elseSay(lines.rest) : lines.rest()),
+    forget() {
+      if (yielding.isOn()) yielding.thenSay(lines.forget)
+      else lines.forget()
+    },
+    speaking: () => lips.speaking(),
     tick(at) {
-      if (!yielding || at - yielding.since < maxYielding) return
-      lips.stop()
-      speakAgain()
+      if (!yielding.isTooLong(at)) return
+      lines.stop()
+      yielding.end()
     },
-    interrupted() {
-      const unasked = yielding === null && lips.current() !== null
-      lips.stop()
-      speakAgain()
-      return unasked
+    interrupted(heard) {
+      const isUnasked = !yielding.isOn() && lips.speaking()
+      lines.stop()
+      lines.heard(heard)
+      yielding.end()
+      return isUnasked
     },
-    played: (itemId) => lips.played(itemId) && !speakAgain(),
-    close: () => lips.stop(),
+    played(itemId) {
+      if (!lips.played(itemId)) return false
+      lines.played()
+      return !yielding.end() && !lines.next() && lines.isOver()
+    },
+    close() {
+      lines.clear()
+      yielding.drop()
+      lips.stop()
+    },
   }
 }
 
-function createLips({ speaker, voice, itemPrefix, emit, onFailed }: Deps) {
-  let item: Item | null = null
-  let items = 0
+/** What is said in which order. What begins something to say is true when there was something. */
+function createLines(lips: Lips) {
+  let waiting: Line[] = []
+  /** What is being said or was cut off last. */
+  let line: Line | null = null
+  let cut: Cut | null = null
+  /** The line of the conversation has been played, and words that were added are said after it. */
+  let isDue = false
 
-  const complete = (said: Item): void => {
-    if (said.done) return
-    said.done = true
-    if (said.hasSound) emit({ type: 'item_done', itemId: said.itemId })
-    said.onSaid()
-  }
-  const stop = (): void => {
-    const cut = item
-    item = null
-    if (cut) complete(cut)
-  }
-  const sound = (said: Item, text: string, samples: Int16Array): void => {
-    const { itemId } = said
-    if (!said.hasSound) emit({ type: 'agent_text', itemId, text })
-    said.hasSound = true
-    const bytes = bytesOf(samples)
-    for (let at = 0; at < bytes.length; at += maxPayload)
-      emit({ type: 'audio', itemId, payload: bytes.subarray(at, at + maxPayload) })
-  }
-  const speakAll = async (said: Item, text: string): Promise<void> => {
-    const sentences = sentencesOf(text)
-    for (const sentence of sentences) {
-      const samples = await speaker.sentence(sentence, voice)
-      if (item !== said) return
-      sound(said, text, samples)
-    }
-    // What cannot be pronounced is a moment of silence: the script goes on when that has been played.
-    if (sentences.length === 0) sound(said, text, new Int16Array(frameSamples))
-    complete(said)
+  const begin = (next: Line): boolean => {
+    line = next
+    cut = null
+    if (!next.isAdded) isDue = false
+    lips.say(next.text, next.onSaid)
+    return true
   }
   return {
-    stop,
-    say(text: string, onSaid: () => void): void {
-      stop()
-      const said: Item = { itemId: `${itemPrefix}${++items}`, onSaid, hasSound: false, done: false }
-      item = said
-      speakAll(said, text).catch((error: unknown) => {
-        if (item === said) onFailed(error)
-      })
+    begin,
+    /** Words that were added are being said. */
+    isAdded: (): boolean => (line?.isAdded ?? false) && lips.speaking(),
+    /** Of lines of the conversation the newest counts. */
+    queue(next: Line): void {
+      if (!next.isAdded) waiting = waiting.filter((other) => other.isAdded)
+      if (!next.isAdded || waiting.length < maxAdded) waiting.push(next)
     },
-    current: () => item,
-    played(itemId: string): boolean {
-      if (item?.itemId !== itemId) return false
-      item = null
+    next(): boolean {
+      const next = waiting.shift()
+      return next !== undefined && begin(next)
+    },
+    /** What was cut off, from where it was. */
+    rest(): boolean {
+      const text = cut?.rest() ?? ''
+      cut = null
+      return text !== '' && line !== null && begin({ ...line, text, onSaid: nothing })
+    },
+    forget(): boolean {
+      cut = null
+      return false
+    },
+    stop(): void {
+      cut = lips.stop() ?? cut
+    },
+    heard: (part: Parameters<Cut['heard']>[0]): void => cut?.heard(part),
+    played(): void {
+      cut = null
+      isDue ||= line?.isAdded === false
+    },
+    /** True once for each line of the conversation. */
+    isOver(): boolean {
+      const wasDue = isDue
+      isDue = false
+      return wasDue
+    },
+    clear(): void {
+      waiting = []
+    },
+  }
+}
+
+/** From the moment the caller speaks until word comes of how much was heard; what is to be said then waits. */
+function createYielding() {
+  let since: number | null = null
+  let next: (() => boolean) | null = null
+  const drop = (): void => {
+    since = null
+    next = null
+  }
+  return {
+    begin(at: number): void {
+      since ??= at
+    },
+    isOn: () => since !== null,
+    isTooLong: (at: number): boolean => since !== null && at - since >= maxYielding,
+    thenSay(say: () => boolean): void {
+      next = say
+    },
+    elseSay(say: () => boolean): boolean {
+      next ??= say
       return true
     },
+    /** True when something is said now. */
+    end(): boolean {
+      const say = next
+      drop()
+      return say?.() ?? false
+    },
+    drop,
   }
 }

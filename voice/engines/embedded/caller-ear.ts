@@ -91,8 +91,8 @@ export function createCallerEar(deps: Deps): CallerEar {
       frames++
       const frame = samples.slice()
       recent = [...recent, frame].slice(-recentFrames)
-      const isComplete = speaking?.speech.isComplete() ?? false
-      const event = activity.next(deps.detector.isVoice(frame), levelOf(frame), isComplete)
+      const pause = speaking?.speech.pause()
+      const event = activity.next(deps.detector.isVoice(frame), levelOf(frame), pause === 'short', pause === 'long')
       if (event?.type === 'started') return begin(event.ago)
       speaking?.speech.add(frame)
       if (event?.type === 'stopped') return stop(event.ago)

@@ -1,5 +1,8 @@
-/** Owns one utterance of a caller while it is spoken: sound to the recogniser in pieces, the words so far, and what it came to. */
-import { isPhone, type Understanding } from './grammar.ts'
+/**
+ * Owns one utterance of a caller while it is spoken: sound to the recogniser in pieces, the words so far, and what it came to. Where any words will
+ * do and no phrase was said, the whole of it is heard again by dictation.
+ */
+import { isPhone, type Pause, type Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
 import type { Meaning } from './phrases.ts'
 import type { HeardWords } from './hearing-messages.ts'
@@ -19,8 +22,8 @@ export type CallerSpeech = {
   /** The sound is the caller's own to change. */
   add(samples: Int16Array): void
   frames(): number
-  /** What was said so far is a whole answer. */
-  isComplete(): boolean
+  /** The silence that is the end of it, after what was said so far. */
+  pause(): Pause
   /** Never rejects. */
   end(): Promise<Understood>
   drop(): void
@@ -38,22 +41,26 @@ type Deps = {
 const pieceFrames = 3
 /** What scores lower is something else, and so is what has a worse part than `worstPart`. Found by trying with four voices. */
 const worstScore = -43
-const worstPart = -58
+const worstPart = -60
+/** Any speech has something of digits and numbers: what is none scores from -33 down. */
+const worstValue = -36
 const bestScore = -12
 const leastConfidence = 0.3
+const mostOfDictation = 0.6
 /** Fewer phones than this are a noise that looked like speech. */
 const speechPhones = 3
 
 export function createCallerSpeech({ hearing, understanding, gain, onText }: Deps): CallerSpeech {
   let piece: Int16Array[] = []
   let frames = 0
-  let isComplete = false
+  let pause = understanding.pauseAfter([])
   let last = ''
   let shown = ''
+  const whole: Int16Array[] = []
 
   const utterance = hearing.listen(understanding.grammar, gain, (words) => {
     const text = understanding.understand(words)?.text ?? ''
-    isComplete = text !== ''
+    pause = understanding.pauseAfter(words)
     const isSteady = text !== '' && text === last && text !== shown
     last = text
     if (!isSteady) return
@@ -67,14 +74,17 @@ export function createCallerSpeech({ hearing, understanding, gain, onText }: Dep
   return {
     add(samples) {
       piece.push(samples)
+      if (understanding.dictated !== null) whole.push(samples)
       frames++
       if (piece.length >= pieceFrames) feed()
     },
     frames: () => frames,
-    isComplete: () => isComplete,
+    pause: () => pause,
     async end() {
       feed()
-      return understood(await utterance.end(), understanding)
+      const result = understood(await utterance.end(), understanding)
+      if (result.meaning !== null || result.isNoise || understanding.dictated === null) return result
+      return dictated(await hearing.dictate(concatenated(whole), gain), understanding.dictated)
     },
     drop: () => utterance.drop(),
   }
@@ -85,11 +95,21 @@ function understood(heard: HeardWords | null, { understand, spotted }: Understan
   const score = heard?.score ?? Number.NEGATIVE_INFINITY
   const fits = score >= worstScore && (heard?.worst ?? 0) >= worstPart
   const fitting = fits ? understand(words) : null
-  if (fitting !== null) return { ...fitting, confidence: confidenceOf(score), isNoise: false }
-  const text = spotted(words)
-  if (text !== null) return { text, meaning: null, confidence: leastConfidence, isNoise: false }
+  if (fitting !== null && (fitting.meaning.kind !== 'value' || score >= worstValue))
+    return { confidence: confidenceOf(score), ...fitting, isNoise: false }
+  const caught = spotted(words)
+  if (caught !== null) return { confidence: leastConfidence, ...caught, isNoise: false }
   const isNoise = words.length === 0 || (words.every(isPhone) && words.length < speechPhones)
   return { text: '', meaning: null, confidence: 0, isNoise }
+}
+
+/** Of many words some are always wrong, and nothing tells which. */
+function dictated(heard: HeardWords | null, meaningOf: (text: string) => Meaning): Understood {
+  const text = heard?.words.join(' ') ?? ''
+  if (heard === null || text === '' || heard.score < worstScore)
+    return { text: '', meaning: null, confidence: 0, isNoise: false }
+  const confidence = Math.min(mostOfDictation, confidenceOf(heard.score))
+  return { text, meaning: meaningOf(text), confidence, isNoise: false }
 }
 
 /** In a straight line from the worst score that is accepted to the best. */

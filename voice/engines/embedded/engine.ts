@@ -9,16 +9,19 @@ import { EngineRefusal, type EngineConfig, type VoiceEngine } from '../../../mod
 import { createNotices } from '../notices.ts'
 import { contextOf, type Values } from './fill-in.ts'
 import type { FliteVoice } from './flite.ts'
-import { understandingOf } from './grammar.ts'
-import { createHearing } from './hearing.ts'
+import { understandingOf, type Understanding } from './grammar.ts'
+import { assumedGreeting, assumedUnderstandings, createAssumedHearing } from './hearing-assumed.ts'
+import { scriptedDetector, withScriptedCaller } from './hearing-scripted.ts'
+import { createHearing, type Hearing } from './hearing.ts'
 import { machinePhrases, machineTextOf } from './machine-phrases.ts'
-import { phrasesOf } from './phrases.ts'
+import { phrasesOf, type Meaning } from './phrases.ts'
 import { readPronunciations, type Pronounce } from './pronunciations.ts'
-import { parseScript, type Script } from './script.ts'
+import { closingScript, parseScript, type Script } from './script.ts'
 import { sentencesOf } from './sentences.ts'
 import { createSession } from './session.ts'
 import { createSpeaker, defaultVoice, voiceOf } from './speaker.ts'
-import { createVoiceDetectors } from './voice-detector.ts'
+import { createUnderstandings, type Understandings } from './understanding.ts'
+import { createVoiceDetectors, type VoiceDetector } from './voice-detector.ts'
 
 export type EmbeddedEngine = VoiceEngine & {
   /** Speaks lines before they are needed, so that calls begin at once. */
@@ -30,31 +33,46 @@ export type EmbeddedEngine = VoiceEngine & {
 type Deps = {
   readonly log: Log
   readonly clock: Clock
-  /** Hearing threads; there is one speaking thread besides. */
+  /** Hearing threads; there is one speaking thread besides, and one that takes dictation when it is needed. */
   readonly threads?: number
+  readonly hearing?: HearingLevel
 }
 
-const spotting = { phrases: machinePhrases, textOf: machineTextOf }
+/**
+ * `fsg`: what callers say is recognised by grammars. The others are for load tests: `vad` hears that somebody speaks and assumes what they say,
+ * `script` does not listen at all and answers every question itself.
+ */
+export type HearingLevel = 'fsg' | 'vad' | 'script'
+
+/** What a session hears with. */
+type Ears = {
+  readonly hearing: Hearing
+  readonly understandings: Understandings
+  readonly greeting: Understanding<Meaning>
+  createDetector(): VoiceDetector
+  close(): Promise<void>
+}
+
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const maxErrorsTold = 5
 
-const noInstructions = 'the embedded engine follows scripts and cannot follow instructions'
 const noScript = 'Hello. No call script has been set for this line, so there is nothing I can do for you yet. Goodbye.'
 const promptOnly =
   'Hello, and thank you for calling. I am an automated voice that follows written scripts only, and there is none for this call. Goodbye.'
 
 /** Resolves when all threads are ready: about a second. */
 export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> {
-  const { log, clock, threads = availableParallelism() > 2 ? 2 : 1 } = deps
+  const { log, clock, hearing: level = 'fsg' } = deps
+  const pronounce = await readPronunciations()
   await using closing = new AsyncDisposableStack()
-  const hearing = createHearing({ clock, log, threads }).then((opened) => closing.adopt(opened, () => opened.close()))
-  const speaker = createSpeaker({ clock, log }).then((opened) => closing.adopt(opened, () => opened.close()))
-  await Promise.allSettled([hearing, speaker])
-  const parts = { hearing: await hearing, speaker: await speaker }
-  const [createDetector, pronounce] = await Promise.all([createVoiceDetectors(), readPronunciations()])
+  const opening = [
+    openEars(deps, level, pronounce).then((ears) => closing.adopt(ears, () => ears.close())),
+    createSpeaker({ clock, log }).then((speaker) => closing.adopt(speaker, () => speaker.close())),
+  ] as const
+  await Promise.allSettled(opening)
+  const [{ hearing, understandings, greeting, createDetector }, speaker] = await Promise.all(opening)
   const tellOnce = createNotices(log)
   const owned = closing.move()
-  let sessions = 0
 
   return {
     name: 'embedded',
@@ -62,31 +80,55 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     speaks: [format],
     async open(config, emit) {
       refuseLanguage(config.language)
-      const session = createSession({
-        ...parts,
-        detector: createDetector(),
-        voice: chosenVoice(config, log),
-        setting: { script: scriptOf(config, pronounce, tellOnce), values: valuesOf(config) },
-        itemPrefix: `item-${++sessions}-`,
-        memory: config.memory,
-        announcement: announcementOf(config),
-        firstSpeech: config.direction === 'outbound' ? config.worker.firstSpeechTimeout * 1000 : 0,
-        understandingOf: (choices) => understandingOf(phrasesOf(choices), pronounce),
-        greetingUnderstanding: () => understandingOf(phrasesOf([]), pronounce, spotting),
-        cannotFollow: () => tellOnce(noInstructions),
-        emit,
-      })
+      const today = todayOf(clock.now(), config)
+      const script = scriptOf(config, { pronounce, tellOnce, log })
+      const start = (emitted: typeof emit) =>
+        createSession({
+          hearing,
+          speaker,
+          detector: createDetector(),
+          voice: chosenVoice(config, log),
+          setting: { script, values: valuesOf(config), today },
+          memory: config.memory,
+          history: config.history,
+          owesReply: config.owesReply,
+          announcement: announcementOf(config),
+          firstSpeech: config.direction === 'outbound' ? config.worker.firstSpeechTimeout * 1000 : 0,
+          understandingFor: (expected) => understandings.understandingFor(expected, today),
+          greetingUnderstanding: () => greeting,
+          tellOnce,
+          emit: emitted,
+        })
+      const session = level === 'script' ? withScriptedCaller(start, emit) : start(emit)
       // Not before the session is in the caller's hands.
       setImmediate(() => session.begin())
       return session
     },
     async warm(texts, voice) {
       for (const sentence of texts.flatMap(sentencesOf))
-        await parts.speaker.sentence(sentence, voiceOf(voice) ?? defaultVoice)
+        await speaker.sentence(sentence, voiceOf(voice) ?? defaultVoice)
     },
-    speak: (text, voice) => parts.speaker.speak(text, voice),
+    speak: (text, voice) => speaker.speak(text, voice),
     close: () => owned.disposeAsync(),
   }
+}
+
+async function openEars(deps: Deps, level: HearingLevel, pronounce: Pronounce): Promise<Ears> {
+  const { log, clock, threads = availableParallelism() > 2 ? 2 : 1 } = deps
+  const detectors = await createVoiceDetectors()
+  const createDetector = level === 'script' ? () => scriptedDetector : detectors
+  if (level !== 'fsg') {
+    const hearing = createAssumedHearing()
+    const { close } = hearing
+    return { hearing, understandings: assumedUnderstandings, greeting: assumedGreeting, createDetector, close }
+  }
+  const hearing = await createHearing({ clock, log, threads })
+  const find = (words: readonly string[], isKnown: (word: string) => boolean) => {
+    const text = machineTextOf(words, isKnown)
+    return text === null ? null : { text, meaning: null }
+  }
+  const greeting = understandingOf(phrasesOf([]), pronounce, { spotting: { phrases: machinePhrases, find } })
+  return { hearing, understandings: createUnderstandings(pronounce), greeting, createDetector, close: hearing.close }
 }
 
 function refuseLanguage(language: string): void {
@@ -107,21 +149,35 @@ function announcementOf({ direction, worker }: EngineConfig): string | null {
   return direction === 'inbound' && inboundStaticMessageEnabled ? (inboundStaticMessageText ?? null) : null
 }
 
+type Reading = { readonly pronounce: Pronounce; readonly log: Log; tellOnce(message: string): void }
+
 /** Throws with the first errors of a script that is not fit for a call. */
-function scriptOf(config: EngineConfig, pronounce: Pronounce, tellOnce: (message: string) => void): Script {
-  if (config.instructions !== null) tellOnce(noInstructions)
+function scriptOf(config: EngineConfig, { pronounce, tellOnce, log }: Reading): Script {
+  if (config.instructions !== null) tellOnce('the embedded engine follows scripts and cannot follow instructions')
   if (config.script === null || config.script.trim() === '')
-    return closingWords(config.instructions === null ? noScript : promptOnly)
+    return closingScript(config.instructions === null ? noScript : promptOnly)
   const nextActions = config.worker.nextActions?.map((action) => action.key)
-  const { script, errors } = parseScript(config.script, { pronounce, ...(nextActions && { nextActions }) })
+  const options = { pronounce, tools: config.tools, ...(nextActions && { nextActions }) }
+  const { script, errors, warnings } = parseScript(config.script, options)
+  const [told, warned] = [errors, warnings].map((problems) =>
+    problems.slice(0, maxErrorsTold).map(({ line, message }) => `line ${line}: ${message}`),
+  )
+  if (warnings.length > 0) log.warn('a call script cannot be followed everywhere', { problems: warned })
   if (errors.length === 0) return script
-  const told = errors.slice(0, maxErrorsTold).map(({ line, message }) => `line ${line}: ${message}`)
-  throw new EngineRefusal(`the call script cannot be followed: ${told.join('; ')}`, false)
+  throw new EngineRefusal(`the call script cannot be followed: ${told?.join('; ')}`, false)
 }
 
-const closingWords = (text: string): Script => ({
-  steps: [{ kind: 'end', line: 1, when: null, text, nextAction: null }],
-})
+/** The day that the caller calls today: where the call's context names a `timeZone` (IANA) there, else in UTC. */
+function todayOf(now: number, { context }: EngineConfig): string {
+  const values = contextOf(context)
+  const named = typeof values === 'object' && values !== null && 'timeZone' in values ? values['timeZone'] : null
+  try {
+    // The calendar of this locale writes days as 2027-05-03.
+    return new Intl.DateTimeFormat('sv-SE', { timeZone: typeof named === 'string' ? named : 'UTC' }).format(now)
+  } catch {
+    return new Date(now).toISOString().slice(0, 10) // No such zone.
+  }
+}
 
 const valuesOf = ({ customer, context }: EngineConfig): Values => ({
   customer:

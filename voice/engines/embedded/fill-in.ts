@@ -8,7 +8,7 @@ const maxValue = 300
 export function fillIn(text: string, values: Values): string {
   if (!text.includes('{{')) return text
   return text
-    .replace(/\{\{\s*([\w.]{1,200})\s*\}\}/g, (_, path: string) => spoken(lookUp(values, path.split('.'))))
+    .replace(/\{\{\s*([\w.]{1,200})\s*\}\}/g, (_, path: string) => spoken(valueAt(values, path)))
     .replace(/\s+([.,;:!?])/g, '$1')
     .replace(/\s+/g, ' ')
     .trim()
@@ -24,16 +24,18 @@ export function contextOf(context: string | null): Json {
   }
 }
 
-function lookUp(values: Json, path: readonly string[]): Json {
+/** Null for what is not known. */
+export function valueAt(values: Values, path: string): Json {
   let at: Json = values
-  for (const name of path) {
+  for (const name of path.split('.')) {
     if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return null
     at = (at as Values)[name] ?? null
   }
   return at
 }
 
-function spoken(value: Json): string {
+/** Empty for lists and objects: nobody can say those. */
+export function spoken(value: Json): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'string' || typeof value === 'number') return String(value).slice(0, maxValue)
   return ''

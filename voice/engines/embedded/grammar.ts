@@ -1,7 +1,8 @@
 /**
- * Owns what can be understood in one turn: phrases with their meanings, made into a word graph for the recogniser, with polite words around
- * them and a loop of all English phones beside them that wins when none of the phrases was said.
+ * Owns what can be understood in one turn: phrases and values with their meanings, made into a word graph for the recogniser, with polite words
+ * around them and a loop of all English phones beside them that wins when nothing of it was said.
  */
+import { walk, type WordGraph } from './grammar-pattern.ts'
 import type { Pronounce } from './pronunciations.ts'
 
 export type Transition = { readonly from: number; readonly to: number; readonly logp: number; readonly word: string }
@@ -19,18 +20,47 @@ export type Grammar = {
 
 export type Phrase<Meaning> = { readonly text: string; readonly meaning: Meaning }
 
+/** How long the silence is after which the caller has said all: shorter after a whole answer, longer in the middle of one. */
+export type Pause = 'short' | 'usual' | 'long'
+
 export type Understanding<Meaning> = {
   readonly grammar: Grammar
-  /** Null when the words are not one whole phrase of this grammar. The text goes without a hesitation before it. */
-  understand(words: readonly string[]): { readonly meaning: Meaning; readonly text: string } | null
-  /** What was caught in passing, in the middle of speech that is not understood; null for nothing, and where nothing is listened for. */
-  spotted(words: readonly string[]): string | null
+  /** Null when the words are not one whole answer of this grammar. The text goes without a hesitation before it. */
+  understand(words: readonly string[]): Answer<Meaning> | null
+  /** After these words, the first ones of the utterance. */
+  pauseAfter(words: readonly string[]): Pause
+  /** What was caught in the middle of speech that is not understood, its meaning if it has one; null for nothing, and where nothing is listened for. */
+  spotted(words: readonly string[]): Answer<Meaning | null> | null
+  /** What speech of any words means, as dictation wrote it; null where only a grammar is listened for. */
+  readonly dictated: ((text: string) => Meaning) | null
 }
+/** `confidence`: where it is not to be told from the sound. */
+export type Answer<Meaning> = { readonly meaning: Meaning; readonly text: string; readonly confidence?: number }
 
 /** Phrases that are caught in the middle of other speech, and what of it is worth telling. */
-export type Spotting = {
+export type Spotting<Meaning> = {
   readonly phrases: readonly string[]
-  textOf(words: readonly string[], isKnown: (word: string) => boolean): string | null
+  find(words: readonly string[], isKnown: (word: string) => boolean): Answer<Meaning | null> | null
+}
+
+/** Answers that are too many to be listed. */
+export type Values<Meaning> = {
+  /** Equal for equal graphs. */
+  readonly name: string
+  readonly graph: WordGraph
+  meaningOf(words: readonly string[]): Meaning | null
+  /** After words that are an answer, but may be the beginning of a longer one. */
+  readonly pauseBeforeMore: Pause
+}
+
+type Options<Meaning> = {
+  readonly spotting?: Spotting<Meaning> | null
+  readonly values?: Values<Meaning> | null
+  readonly dictated?: ((text: string) => Meaning) | null
+  /** After words that are no answer. */
+  readonly pauseInOther?: Pause
+  /** Finds or keeps a grammar by its key. */
+  kept?(key: string, make: () => Grammar): Grammar
 }
 
 export const maxPhrases = 400
@@ -77,30 +107,49 @@ export const wordsOf = (text: string): readonly string[] =>
 export function understandingOf<Meaning>(
   phrases: readonly Phrase<Meaning>[],
   pronounce: Pronounce,
-  spotting: Spotting | null = null,
+  {
+    spotting = null,
+    values = null,
+    dictated = null,
+    pauseInOther = 'usual',
+    kept = (_, make) => make(),
+  }: Options<Meaning> = {},
 ): Understanding<Meaning> {
   const meanings = new Map<string, Meaning>()
   for (const phrase of phrases.slice(0, maxPhrases)) {
     const text = wordsOf(phrase.text).join(' ')
     if (text !== '' && !meanings.has(text)) meanings.set(text, phrase.meaning)
   }
-  const grammar = grammarOf([...meanings.keys()], spotting?.phrases ?? [], pronounce)
+  const texts = [...meanings.keys()]
+  const spotted = (spotting?.phrases ?? []).map((phrase) => wordsOf(phrase).join(' ')).filter((text) => text !== '')
+  const key = [...texts, ...spotted.map((text) => `*${text}`), ...(values ? [`#${values.name}`] : [])].join('|')
+  const answer = (words: readonly string[]) =>
+    understand((text) => meanings.get(text) ?? values?.meaningOf(text.split(' ')), words)
   return {
-    grammar,
-    understand: (words) => understand(meanings, words),
-    spotted: (words) => spotting?.textOf(words, (word) => !isPhone(word)) ?? null,
+    grammar: kept(key, () => grammarOf(key, texts, spotted, values?.graph ?? [], pronounce)),
+    understand: answer,
+    pauseAfter: (words) => pauseAfter(words, answer(words) !== null ? 'short' : pauseInOther, values),
+    spotted: (words) => spotting?.find(words, (word) => !isPhone(word)) ?? null,
+    dictated,
   }
 }
 
 /** True for a word of the phone loop, which means nothing. */
 export const isPhone = (word: string): boolean => word.startsWith(phonePrefix)
 
-function grammarOf(texts: readonly string[], spotted: readonly string[], pronounce: Pronounce): Grammar {
+function grammarOf(
+  key: string,
+  texts: readonly string[],
+  spotted: readonly string[],
+  values: WordGraph,
+  pronounce: Pronounce,
+): Grammar {
   const graph = createGraph()
   const share = 1 / Math.max(1, texts.length)
   for (const text of before) graph.path(start, opened, text, carrier / before.length)
   graph.jump(start, opened, 1)
   for (const text of texts) graph.path(opened, phrased, text, share)
+  graph.values(opened, phrased, values)
   for (const text of after) graph.path(phrased, end, text, carrier / after.length)
   graph.jump(phrased, end, 1)
   for (const phone of phones) {
@@ -109,12 +158,12 @@ function grammarOf(texts: readonly string[], spotted: readonly string[], pronoun
   }
   for (const text of spotted) graph.path(garbage, garbage, text, spottedPhrase)
   graph.jump(garbage, end, 1)
-  const spoken = [...before, ...after, ...texts, ...spotted].flatMap((text) => text.split(' '))
+  const listed = [...before, ...after, ...texts, ...spotted].flatMap((text) => text.split(' '))
+  const spoken = [...listed, ...values.flatMap(({ arcs }) => [...arcs.keys()])]
   const words = [
     ...[...new Set(spoken)].flatMap((word) => entriesOf(word, pronounce)),
     ...phones.map((phone) => [phonePrefix + phone, phone] as const),
   ]
-  const key = [...texts, ...spotted.map((text) => `*${text}`)].join('|')
   return { key, start, end, words, states: graph.states(), transitions: graph.transitions }
 }
 
@@ -145,19 +194,44 @@ function createGraph() {
         at = next
       }
     },
+    /** The words of a value, each as likely as the others at its place. */
+    values(from: number, to: number, values: WordGraph) {
+      const numberOf = (state: number): number => (state === values.length - 1 ? from : states + state)
+      for (const [state, { arcs }] of values.entries())
+        for (const [text, next] of arcs) {
+          const { isEnd = false, arcs: more } = values[next] ?? {}
+          if (isEnd) word(numberOf(state), to, text, 1 / arcs.size)
+          if (more !== undefined && more.size > 0) word(numberOf(state), numberOf(next), text, 1 / arcs.size)
+        }
+      states += values.length
+    },
   }
 }
 
-function understand<Meaning>(meanings: ReadonlyMap<string, Meaning>, words: readonly string[]) {
+/** Polite words around an answer are tried off, the ones before it first. */
+function understand<Meaning>(
+  meaningOf: (text: string) => Meaning | null | undefined,
+  words: readonly string[],
+): Answer<Meaning> | null {
   const text = words.join(' ')
-  for (const head of ['', ...before]) {
-    if (head !== '' && !text.startsWith(`${head} `)) continue
-    const rest = head === '' ? text : text.slice(head.length + 1)
+  for (const [head, rest] of withoutHeads(text)) {
     for (const tail of ['', ...after]) {
       if (tail !== '' && !rest.endsWith(` ${tail}`)) continue
-      const meaning = meanings.get(tail === '' ? rest : rest.slice(0, -tail.length - 1))
-      if (meaning !== undefined) return { meaning, text: head.includes(' ') ? text : rest }
+      const meaning = meaningOf(tail === '' ? rest : rest.slice(0, -tail.length - 1))
+      if (meaning !== undefined && meaning !== null) return { meaning, text: head.includes(' ') ? text : rest }
     }
   }
   return null
+}
+
+const withoutHeads = (text: string): readonly (readonly [head: string, rest: string])[] =>
+  ['', ...before]
+    .filter((head) => head === '' || text.startsWith(`${head} `))
+    .map((head) => [head, head === '' ? text : text.slice(head.length + 1)])
+
+function pauseAfter(words: readonly string[], otherwise: Pause, values: Values<unknown> | null): Pause {
+  const ways = withoutHeads(words.join(' ')).map(([, rest]) => walk(values?.graph ?? [], rest.split(' ')))
+  if (ways.includes('under way')) return 'long'
+  if (ways.includes('whole, may go on')) return values?.pauseBeforeMore ?? 'usual'
+  return otherwise
 }

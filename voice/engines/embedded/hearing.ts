@@ -4,13 +4,17 @@
  */
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
+import { createDictator } from './dictation.ts'
 import { openEar, type Ear } from './ear.ts'
 import type { Grammar } from './grammar.ts'
+import type { HeardWords } from './hearing-messages.ts'
 import { createUtterance, type LiveUtterance, type Utterance } from './utterance.ts'
 
 export type Hearing = {
   /** `gain` brings the voice to the level that the recogniser likes. `onPartial` gets the words so far. */
   listen(grammar: Grammar, gain: number, onPartial: (words: readonly string[]) => void): Utterance
+  /** Any words, of a whole utterance; the caller gives the buffer away. Null: not understood, or not in time. Never rejects. */
+  dictate(sound: Int16Array<ArrayBuffer>, gain: number): Promise<HeardWords | null>
   /** Idempotent. */
   close(): Promise<void>
 }
@@ -22,6 +26,7 @@ type Deps = {
   /** Recognisers per thread: 8 MB and 50 ms at the start each. */
   readonly seats?: number
   readonly entry?: URL
+  readonly dictationEntry?: URL
 }
 
 const defaultSeats = 4
@@ -66,7 +71,9 @@ export async function createHearing(deps: Deps): Promise<Hearing> {
     await ears.close()
     throw new Error('the recogniser could not be started', { cause: error })
   }
+  const dictator = createDictator({ ...deps, entry: deps.dictationEntry })
   return {
+    dictate: dictator.take,
     listen(grammar, gain, onPartial) {
       const utterance = createUtterance({ id: ++lastId, grammar, gain, clock: deps.clock, onPartial, onSettled })
       const ear = ears.free()
@@ -78,7 +85,7 @@ export async function createHearing(deps: Deps): Promise<Hearing> {
     async close() {
       closed = true
       for (const utterance of waiting) utterance.settle(null)
-      await ears.close()
+      await Promise.all([ears.close(), dictator.close()])
     },
   }
 }

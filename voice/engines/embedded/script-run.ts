@@ -1,36 +1,62 @@
 /** Owns how far one call is in its script: events of the line go into the dialogue, and what that wants is told and said. */
 import type { Json } from '../../../model/json.ts'
-import type { EngineEvent } from '../../../model/voice-engine.ts'
+import type { EngineEvent, Said } from '../../../model/voice-engine.ts'
 import type { AgentMouth } from './agent-mouth.ts'
-import { advance, choicesOf, stateOf, type DialogueEvent, type DialogueState, type Setting } from './dialogue.ts'
-import type { Choice } from './phrases.ts'
+import { advance, expectedOf, questionOf, stateAfter, stateOf } from './dialogue.ts'
+import type { DialogueAction, DialogueEvent, DialogueState, Setting } from './dialogue.ts'
+import type { Expected } from './expected.ts'
 
 export type ScriptRun = {
   dispatch(event: DialogueEvent): void
-  /** Counts the steps of the script. */
+  /** Another number for every question, and for everything that is no question. */
   step(): number
   phase(): DialogueState['phase']
-  /** The answers of the question that is asked now; empty for any other line. */
-  choices(): readonly Choice[]
+  expected(): Expected
+  /** A question waits for its answer, perhaps while it is said. */
+  isAsking(): boolean
+  /** How long nothing may happen now, ms; null: for ever. */
+  patience(): number | null
 }
 
 type Deps = {
   readonly setting: Setting
   readonly memory: Json
+  readonly history: readonly Said[]
   readonly mouth: Pick<AgentMouth, 'say'>
   emit(event: EngineEvent): void
+  /** These keys were an answer. */
+  onKeys(keys: string): void
 }
 
-export function createScriptRun({ setting, memory, mouth, emit }: Deps): ScriptRun {
-  let state = stateOf(memory, setting.script)
+/** Silence after a question that is a missing answer. */
+const noInput = 6000
+/** The same after a key, when more keys could come. */
+const noKey = 3000
+/** A tool that has not answered by then has failed. */
+const noResult = 20_000
+/** So long it may ring where a caller is passed on to. */
+const noTransfer = 45_000
+
+export function createScriptRun({ setting, memory, history, mouth, emit, onKeys }: Deps): ScriptRun {
+  let state = memory === null ? stateAfter(setting, history) : stateOf(memory, setting.script)
+  let step = 0
+
+  const tell = (action: DialogueAction): void => {
+    if (action.type === 'cancel_tool') emit({ type: 'tool_canceled', id: action.id })
+    if (action.type === 'call_tool') emit({ ...action, type: 'tool_call' })
+  }
   return {
     dispatch(event) {
       const { state: next, actions } = advance(setting, state, event)
       const isNew = next !== state || event.type === 'opened'
+      if (placeOf(next) !== placeOf(state)) step++
       state = next
+      for (const action of actions) if (action.type === 'took_keys') onKeys(action.keys)
       for (const action of actions)
         if (action.type === 'note') emit({ type: 'noted', key: action.key, value: action.value })
+      // Before the tool is called: whoever goes on from here must not call it again.
       if (isNew) emit({ type: 'memory', memory: next })
+      for (const action of actions) tell(action)
       const text = actions.find((action) => action.type === 'say')?.text
       const finish = actions.find((action) => action.type === 'finish')
       const onSaid = (): void => {
@@ -39,8 +65,19 @@ export function createScriptRun({ setting, memory, mouth, emit }: Deps): ScriptR
       if (text !== undefined) mouth.say(text, onSaid)
       else onSaid()
     },
-    step: () => state.step,
+    step: () => step,
     phase: () => state.phase,
-    choices: () => choicesOf(setting.script, state),
+    expected: () => expectedOf(setting.script, state),
+    isAsking: () => questionOf(setting.script, state) !== null,
+    patience: () => patienceOf(state),
   }
+}
+
+const placeOf = ({ step, aside, argument, confirming, call }: DialogueState): string =>
+  JSON.stringify([step, aside, argument, confirming !== null, call?.id])
+
+function patienceOf({ phase, keys, call }: DialogueState): number | null {
+  if (phase === 'listening') return keys === '' ? noInput : noKey
+  if (phase !== 'waiting') return null
+  return call?.outcome === 'moved' ? noTransfer : noResult
 }

@@ -1,6 +1,6 @@
 /**
  * Owns when the caller speaks: frames (a voice or not, and how loud) become a beginning and an end. Pure: time is counted in frames of 20 ms.
- * Short noises do not count as speech, and the end comes sooner when what was said is known to be complete.
+ * Short noises do not count as speech. The end comes sooner when what was said is known to be complete, and later when it is known not to be.
  */
 import { frameMs } from '../../../model/frame.ts'
 
@@ -11,8 +11,11 @@ export type SpeechEvent =
   | { readonly type: 'stopped'; readonly ago: number }
 
 export type VoiceActivity = {
-  /** `level` is the root mean square of the frame; `isComplete`: what was said so far is a whole answer. */
-  next(isVoice: boolean, level: number, isComplete: boolean): SpeechEvent | null
+  /**
+   * `level` is the root mean square of the frame; `isComplete`: what was said so far is a whole answer; `isUnderWay`: it is the first part of one,
+   * as when people stop between the digits of a number.
+   */
+  next(isVoice: boolean, level: number, isComplete: boolean, isUnderWay?: boolean): SpeechEvent | null
   /** Whoever speaks has spoken long enough: what comes is a new beginning. */
   reset(): void
 }
@@ -22,6 +25,7 @@ const beginFrames = 7
 const windowFrames = 9
 const endFrames = 700 / frameMs
 const completeEndFrames = 280 / frameMs
+const underWayEndFrames = 1200 / frameMs
 
 /** Below this nobody speaks, whatever the detector says: about -50 dB of full scale. */
 const faintest = 100
@@ -53,19 +57,20 @@ export function createVoiceActivity(): VoiceActivity {
     window = []
     return { type: 'started', ago }
   }
-  const goOn = (voiced: boolean, isComplete: boolean): SpeechEvent | null => {
+  const goOn = (voiced: boolean, end: number): SpeechEvent | null => {
     silent = voiced ? 0 : silent + 1
-    if (silent < (isComplete ? completeEndFrames : endFrames)) return null
+    if (silent < end) return null
     speaking = false
     return { type: 'stopped', ago: silent }
   }
 
   return {
-    next(isVoice, level, isComplete) {
+    next(isVoice, level, isComplete, isUnderWay = false) {
       const above = speaking ? aboveNoiseWhileSpeaking : aboveNoise
       const gate = Math.max(faintest, follow(level) * above)
       const voiced = isVoice && level > gate
-      return speaking ? goOn(voiced, isComplete) : begin(voiced)
+      const incomplete = isUnderWay ? underWayEndFrames : endFrames
+      return speaking ? goOn(voiced, isComplete ? completeEndFrames : incomplete) : begin(voiced)
     },
     reset() {
       speaking = false

@@ -1,0 +1,60 @@
+/** Owns which voice engines this process has: those that are set up, in the order in which they are preferred, and the embedded one always. */
+import type { Engines } from '../actors/call/engine-choice.ts'
+import type { Clock } from '../model/clock.ts'
+import type { Log } from '../model/log.ts'
+import type { VoiceEngine } from '../model/voice-engine.ts'
+import type { LlmProvider } from '../model/worker.ts'
+import { createCascadeEngine } from '../voice/engines/cascade/engine.ts'
+import { createEmbeddedEngine, type EmbeddedEngine } from '../voice/engines/embedded/engine.ts'
+import { createGeminiLiveEngine } from '../voice/engines/gemini-live/engine.ts'
+import { createOpenAiRealtimeEngine } from '../voice/engines/openai-realtime/engine.ts'
+import type { Config } from './config.ts'
+
+type VoiceConfig = Config['voice']
+type Deps = { readonly log: Log; readonly clock: Clock }
+
+/** decisions.md, Voice providers and transports: the first provider with a key, then the embedded engine. */
+export const providersOf = ({ openai, gemini, cascade }: VoiceConfig): LlmProvider[] => [
+  ...(openai ? (['voice_provider_a'] as const) : []),
+  ...(gemini ? (['voice_provider_b'] as const) : []),
+  ...(cascade ? (['cascade'] as const) : []),
+  'embedded',
+]
+
+/** Null: it is not set up. No provider is asked anything before a call is. */
+export async function openEngine(provider: LlmProvider, config: VoiceConfig, deps: Deps): Promise<VoiceEngine | null> {
+  switch (provider) {
+    case 'voice_provider_a':
+      return config.openai && createOpenAiRealtimeEngine({ ...config.openai, ...deps })
+    case 'voice_provider_b':
+      return config.gemini && createGeminiLiveEngine({ ...config.gemini, ...deps })
+    case 'cascade':
+      return config.cascade && (await createCascadeEngine({ ...config.cascade, ...deps }))
+    case 'embedded':
+      return createEmbeddedEngine({ ...config.embedded, ...deps })
+  }
+}
+
+/** They are closed with `closing`. */
+export async function openEngines(
+  { voice }: Pick<Config, 'voice'>,
+  deps: Deps,
+  closing: AsyncDisposableStack,
+): Promise<{ readonly engines: Engines; readonly embedded: EmbeddedEngine }> {
+  const engines = new Map<LlmProvider, VoiceEngine>()
+  for (const provider of providersOf(voice)) {
+    if (provider === 'embedded') continue
+    const engine = await openEngine(provider, voice, deps)
+    if (engine)
+      engines.set(
+        provider,
+        closing.adopt(engine, (opened) => opened.close()),
+      )
+  }
+  const embedded = await createEmbeddedEngine({ ...voice.embedded, ...deps })
+  engines.set(
+    'embedded',
+    closing.adopt(embedded, (opened) => opened.close()),
+  )
+  return { engines, embedded }
+}

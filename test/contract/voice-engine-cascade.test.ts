@@ -1,0 +1,51 @@
+/** The cascade keeps the rules of the VoiceEngine port. */
+import { systemClock } from '../../app/clock.ts'
+import { createCascadeEngine } from '../../voice/engines/cascade/engine.ts'
+import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
+import { cascadeKey, cascadeModels, openCascadeServer, type Model } from '../fake/cascade-server.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { callConfig } from '../fake/spoken-call.ts'
+import { proveVoiceEngine } from './voice-engine-rules.ts'
+
+const speaker = await createSpeaker({ log: createQuietLog(), clock: systemClock })
+const answer = await speaker.speak('Yes, please.', 'rms')
+await speaker.close()
+
+const formats = {
+  hears: { encoding: 'pcm16', rateHz: 16_000 },
+  speaks: { encoding: 'pcm16', rateHz: 24_000 },
+} as const
+const config = callConfig({ instructions: 'You are a waiter.', formats })
+
+const think: Model = (messages, tools) => {
+  const last = messages.at(-1)
+  if (last?.role === 'tool') return 'It says seven.'
+  if (!last?.content?.endsWith('Yes, please.')) return 'Welcome. Would you like a cup of tea?'
+  if (tools.includes('lookup')) return { calls: [{ name: 'lookup', arguments: '{"key":"blue"}' }] }
+  return { text: 'Fine. Goodbye.', calls: [{ name: 'end_call', arguments: '{}' }] }
+}
+
+proveVoiceEngine('cascade', async () => {
+  const server = await openCascadeServer({ transcript: 'Yes, please.' })
+  server.thinks(think)
+  const address = { url: server.url, apiKey: cascadeKey }
+  const engine = await createCascadeEngine({
+    chat: { ...address, model: cascadeModels.chat },
+    transcription: { ...address, model: cascadeModels.transcription },
+    speech: { ...address, model: cascadeModels.speech, voice: null, rateHz: 24_000 },
+    log: createQuietLog(),
+    clock: systemClock,
+  })
+  return {
+    engine,
+    config,
+    answer,
+    withTool: { config, wish: answer },
+    impossible: { ...config, formats: { ...formats, hears: { encoding: 'pcmu', rateHz: 8000 } } },
+    async close() {
+      await engine.close()
+      await server.close()
+      if (server.violations.length > 0) throw new Error(server.violations.join('; '))
+    },
+  }
+})

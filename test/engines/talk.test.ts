@@ -1,0 +1,238 @@
+/** One call of a hosted engine, whatever its provider: a wire that a test writes in the provider's place. */
+import { test } from 'tap'
+import type { EngineConfig, EngineEvent, EngineTool } from '../../model/voice-engine.ts'
+import { effectiveConfigOf, type WorkerConfig } from '../../model/worker.ts'
+import { openTalk } from '../../voice/engines/hosted/talk.ts'
+import type { WireEvent } from '../../voice/engines/hosted/wire.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+
+const format = { encoding: 'pcmu', rateHz: 8000 } as const
+const frame = new Uint8Array(160).fill(0x55)
+const silence = new Uint8Array(160).fill(0xff)
+const inputSchema: EngineTool['inputSchema'] = { type: 'object', properties: {}, required: [] }
+const lookup: EngineTool = { name: 'look_up', description: 'Looks something up.', inputSchema }
+
+type Over = Partial<EngineConfig> & { readonly settings?: WorkerConfig; readonly speaksWhileToolsRun?: boolean }
+
+async function openScene({ settings = {}, speaksWhileToolsRun = false, ...over }: Over = {}) {
+  const config: EngineConfig = {
+    callId: 'a' as never,
+    direction: 'inbound',
+    language: 'en',
+    worker: effectiveConfigOf(settings),
+    script: 'Talk.',
+    instructions: null,
+    context: null,
+    customer: null,
+    tools: [lookup],
+    formats: { hears: format, speaks: format },
+    history: [],
+    owesReply: false,
+    memory: null,
+    ...over,
+  }
+  const asked: string[] = []
+  const heard: Uint8Array[] = []
+  const events: EngineEvent[] = []
+  let tell = (_: WireEvent): void => {}
+  const log = createQuietLog()
+  const session = await openTalk({
+    config,
+    speaksWhileToolsRun,
+    log,
+    emit: (event) => void events.push(event),
+    async openWire(_, emit) {
+      tell = emit
+      return {
+        hear: (payload) => void heard.push(payload),
+        interrupt: () => void asked.push('interrupt'),
+        instruct: () => {},
+        close: () => void asked.push('close'),
+        reply: (hint) => void asked.push(hint === null ? 'reply' : `reply: ${hint}`),
+        say: (text) => void asked.push(`say: ${text}`),
+        tell: (text) => void asked.push(`tell: ${text}`),
+        answerTool: (id, _name, output) => void asked.push(`answer ${id}: ${JSON.stringify(output)}`),
+      }
+    },
+  })
+  await new Promise(setImmediate)
+  const wait = (ms: number): void => {
+    for (let passed = 0; passed < ms; passed += 20) session.hear(frame)
+  }
+  /** The model says this as one reply, and the caller hears all of it. */
+  const say = (itemId: string): void => {
+    tell({ type: 'reply_started' })
+    tell({ type: 'agent_text', itemId, text: itemId })
+    tell({ type: 'audio', itemId, payload: frame })
+    tell({ type: 'item_done', itemId })
+    tell({ type: 'reply_done' })
+    session.played(itemId)
+  }
+  const final = (text: string): void =>
+    tell({ type: 'user_text', text, isFinal: true, confidence: null, from: 0, to: 100 })
+  return {
+    session,
+    asked,
+    heard,
+    events,
+    log,
+    wait,
+    say,
+    final,
+    tell: (event: WireEvent) => tell(event),
+    types: () => events.map(({ type }) => type),
+    /** What was asked since the last time. */
+    taken: () => asked.splice(0),
+  }
+}
+
+test('an agent that was cut off by a cough goes on a moment later; one that was answered does not', async (t) => {
+  const scene = await openScene()
+  const { session, tell, taken, wait, final } = scene
+  t.same(taken(), ['reply'])
+  const cutOff = (): void => {
+    tell({ type: 'reply_started' })
+    tell({ type: 'audio', itemId: 'a1', payload: frame })
+    tell({ type: 'user_speech_started', at: 100 })
+    session.interrupt({ itemId: 'a1', playedMs: 20 })
+    tell({ type: 'reply_done' })
+    tell({ type: 'user_speech_stopped', at: 200 })
+  }
+  cutOff()
+  t.same(taken(), ['interrupt'])
+  final('')
+  wait(500)
+  t.same(taken(), [], 'not at once: the provider may answer by itself')
+  wait(300)
+  t.match(taken(), [/^reply: .*noise.*Go on/])
+  wait(3_000)
+  t.same(taken(), [], 'once')
+
+  cutOff()
+  final('No, stop.')
+  wait(3_000)
+  t.same(taken(), ['interrupt'], 'what the caller said is for the provider to answer')
+
+  cutOff()
+  final(' ')
+  tell({ type: 'reply_started' })
+  tell({ type: 'reply_done' })
+  wait(3_000)
+  t.same(taken(), ['interrupt'], 'a provider that goes on by itself is not asked')
+})
+
+test('a cough in a pause of the agent asks for nothing', async (t) => {
+  const { say, tell, final, wait, taken } = await openScene()
+  say('hello')
+  taken()
+  tell({ type: 'user_speech_started', at: 100 })
+  tell({ type: 'user_speech_stopped', at: 200 })
+  final('')
+  wait(3_000)
+  t.same(taken(), [])
+})
+
+test('a filler is said once while a tool takes its time, and not into what the caller says', async (t) => {
+  const { say, tell, wait, taken, session } = await openScene({ speaksWhileToolsRun: true })
+  say('hello')
+  tell({ type: 'reply_started' })
+  tell({ type: 'tool_call', id: 't1', name: 'look_up', arguments: {} })
+  tell({ type: 'reply_done' })
+  tell({ type: 'user_speech_started', at: 100 })
+  taken()
+  wait(4_000)
+  t.same(taken(), [], 'the caller speaks')
+  tell({ type: 'user_speech_stopped', at: 4_000 })
+  wait(100)
+  t.same(taken(), ['say: One moment, please.'])
+  wait(4_000)
+  session.toolResult('t1', 'look_up', { status: 'success', data: { found: 1 } } as never)
+  t.same(taken(), ['answer t1: {"found":1}'])
+})
+
+test('what the caller said before the end of the call is told, however late its text is; nothing else is', async (t) => {
+  const { say, tell, final, events, taken, types, wait, heard } = await openScene()
+  say('hello')
+  tell({ type: 'user_speech_started', at: 100 })
+  tell({ type: 'user_speech_stopped', at: 200 })
+  tell({ type: 'reply_started' })
+  tell({ type: 'audio', itemId: 'bye', payload: frame })
+  tell({ type: 'item_done', itemId: 'bye' })
+  tell({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} })
+  t.notOk(types().includes('finished'), 'not before its reply has come')
+  tell({ type: 'reply_done' })
+  t.equal(types().at(-1), 'finished')
+  const before = events.length
+  final('Goodbye.')
+  tell({ type: 'audio', itemId: 'more', payload: frame })
+  tell({ type: 'user_speech_started', at: 900 })
+  t.match(events.slice(before), [{ type: 'user_text', text: 'Goodbye.' }])
+  t.equal(events.length, before + 1)
+  wait(20)
+  t.same(heard.at(-1), silence, 'and nobody is listened to')
+  t.notOk(taken().includes('close'), 'who hangs up closes it')
+  tell({ type: 'failed', details: 'gone', isRetryable: true })
+  t.equal(events.length, before + 1, 'a session that is over and dies is not mourned')
+  t.ok(taken().includes('close'))
+})
+
+test('a model that ends the call without a word is asked for its goodbye, and is over without one', async (t) => {
+  const { say, tell, taken, types } = await openScene()
+  say('hello')
+  taken()
+  tell({ type: 'reply_started' })
+  tell({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} })
+  t.match(taken(), [/^answer e1: .*goodbye/])
+  tell({ type: 'reply_done' })
+  t.notOk(types().includes('finished'))
+  say('bye')
+  t.equal(types().at(-1), 'finished')
+
+  const mute = await openScene()
+  mute.say('hello')
+  mute.tell({ type: 'reply_started' })
+  mute.tell({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} })
+  mute.tell({ type: 'reply_done' })
+  mute.wait(19_000)
+  t.equal(mute.types().at(-1), 'finished')
+})
+
+test('nobody is listened to while the static message is said, and the message comes first', async (t) => {
+  const settings = { inboundStaticMessageEnabled: true, inboundStaticMessageText: 'Calls are recorded.' }
+  const { taken, wait, heard, say, log, tell, session } = await openScene({ settings })
+  t.same(taken(), ['say: Calls are recorded.'])
+  wait(20)
+  t.same(heard.at(-1), silence)
+  tell({ type: 'reply_started' })
+  tell({ type: 'agent_text', itemId: 'm', text: 'Calls are recorded' })
+  tell({ type: 'audio', itemId: 'm', payload: frame })
+  tell({ type: 'item_done', itemId: 'm' })
+  tell({ type: 'reply_done' })
+  session.played('m')
+  t.same(taken(), ['reply'], 'then the agent begins')
+  t.same(log.lines, [], 'said word for word but for its full stop')
+  wait(20)
+  t.same(heard.at(-1), frame)
+  say('hello')
+})
+
+test('a session that goes on greets nobody; it says what is due and no more', async (t) => {
+  const history = [{ role: 'user', text: 'Is it open?' }] as const
+  t.same((await openScene({ history, owesReply: true })).taken(), ['reply'])
+  const quiet = await openScene({ history })
+  t.same(quiet.taken(), [])
+  quiet.wait(10_000)
+  t.match(quiet.taken(), [/still there/], 'and it listens')
+})
+
+test('a caller who says nothing is asked twice, then told goodbye', async (t) => {
+  const { say, wait, taken, types } = await openScene()
+  say('hello')
+  taken()
+  for (const words of [/still there/, /still there/, /goodbye/]) {
+    wait(10_020)
+    t.match(taken(), [words])
+    say('…')
+  }
+  t.equal(types().at(-1), 'finished')
+})

@@ -1,0 +1,39 @@
+/** Owns what a test says of the fake OpenAI Realtime: its model's words, what it understands, and how fast it is. */
+import type { ConversationItem } from 'openai/resources/realtime/realtime'
+
+/** What the model is asked. `instructions`: those of this response only. */
+export type Asked = {
+  readonly count: number
+  readonly instructions: string | null
+  readonly last: ConversationItem | null
+}
+
+export type Said =
+  { readonly text: string } | { readonly call: string; readonly arguments: string } | { readonly fails: string }
+
+export type Transcript = {
+  readonly text: string
+  readonly logprob?: number
+  readonly after?: number
+  readonly outcome?: 'completed' | 'failed' | 'never'
+}
+
+export type RealtimeOptions = {
+  model(asked: Asked): readonly Said[]
+  /** Of the nth utterance, from 0. */
+  transcript?(count: number): Transcript
+  /** Fixed delays in ms, for benches. */
+  readonly firstAudioAfter?: number
+  readonly transcriptAfter?: number
+  readonly speechStartAfter?: number
+  readonly setupAfter?: number
+  /** Between two pieces of 100 ms of sound. */
+  readonly pace?: number
+  /** Seconds since the epoch. */
+  readonly expiresAt?: number
+  /** Every session is refused so once it is connected. */
+  readonly refusal?: { readonly type: string; readonly code: string }
+  readonly tls?: boolean
+}
+
+export const realtimeModel = 'gpt-realtime-2.1'

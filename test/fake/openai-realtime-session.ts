@@ -1,0 +1,367 @@
+/** Owns one session of the fake OpenAI Realtime: it listens by energy, takes turns, speaks tones, and refuses what the real one refuses. */
+import { randomBytes } from 'node:crypto'
+import type {
+  ConversationItem,
+  RealtimeAudioFormats,
+  RealtimeAudioInputTurnDetection,
+  RealtimeClientEvent,
+  RealtimeServerEvent,
+  RealtimeSessionCreateRequest,
+} from 'openai/resources/realtime/realtime'
+import type { WebSocket } from 'ws'
+import { lawOfEncoding } from '../../voice/audio/g711.ts'
+import { readClientEvent } from './openai-realtime-events.ts'
+import { realtimeModel, type RealtimeOptions, type Said } from './openai-realtime-options.ts'
+
+export type RealtimeFakeSession = {
+  readonly received: RealtimeClientEvent[]
+  readonly errors: string[]
+  /** As it comes: garbage, too. */
+  sendRaw(text: string): void
+  error(type: string, code: string): void
+  /** The documented end of a session that is too old. */
+  expire(): void
+  /** No close frame. */
+  die(): void
+}
+
+type Unnamed<Event> = Event extends { event_id: string } ? Omit<Event, 'event_id'> : Event
+type Outgoing = Unnamed<RealtimeServerEvent>
+type Response = { readonly id: string; over: boolean; readonly output: ConversationItem[] }
+type Item = { readonly item: ConversationItem; readonly id: string; soundMs: number }
+type Vad = RealtimeAudioInputTurnDetection.ServerVad
+
+const idOf = (kind: string): string => `${kind}_${randomBytes(10).toString('hex')}`
+const loud = 600
+const onsetMs = 60
+const msPerCharacter = 50
+const pieceMs = 100
+const afterSay = /word for word.*The text:\n([^]*)$/
+
+export function createRealtimeSession(socket: WebSocket, options: RealtimeOptions): RealtimeFakeSession {
+  const received: RealtimeClientEvent[] = []
+  const errors: string[] = []
+  const items: Item[] = []
+  let session: RealtimeSessionCreateRequest = { type: 'realtime', model: realtimeModel, instructions: '' }
+  let active: Response | null = null
+  let replies = 0
+  let utterances = 0
+  let closed = false
+  const timers = new Set<NodeJS.Timeout>()
+
+  const sendRaw = (text: string): void => socket.send(text)
+  const send = (event: Outgoing): void => sendRaw(JSON.stringify({ event_id: idOf('event'), ...event }))
+  const later = (ms: number, action: () => void): void => {
+    const timer = setTimeout(() => {
+      timers.delete(timer)
+      if (!closed) action()
+    }, ms)
+    timers.add(timer)
+  }
+  const error = (type: string, code: string, eventId: string | null = null, param: string | null = null): void => {
+    errors.push(code)
+    send({ type: 'error', error: { type, code, message: `It says ${code}.`, param, event_id: eventId } })
+  }
+  const refuse = (code: string, event: { event_id?: string }, param?: string): void =>
+    error('invalid_request_error', code, event.event_id ?? null, param)
+  const add = (item: ConversationItem): Item => {
+    const previous_item_id = items.at(-1)?.id ?? null
+    const entry = { id: item.id ?? idOf('item'), item, soundMs: 0 }
+    const named = { ...item, id: entry.id } as ConversationItem
+    items.push({ ...entry, item: named })
+    send({ type: 'conversation.item.added', previous_item_id, item: named })
+    send({ type: 'conversation.item.done', previous_item_id, item: named })
+    return items.at(-1)!
+  }
+  const pacing = (after: number): Promise<void> => new Promise((resolve) => later(after, resolve))
+
+  // Responses
+  const finish = (response: Response, status: 'completed' | 'cancelled' | 'failed', reason?: string): void => {
+    if (response.over) return
+    response.over = true
+    active = null
+    const status_details =
+      status === 'completed'
+        ? {}
+        : {
+            status_details:
+              status === 'failed'
+                ? { type: status, error: { type: 'server_error', code: reason ?? 'server_error' } }
+                : { type: status, reason: reason as 'turn_detected' },
+          }
+    const { id, output } = response
+    send({ type: 'response.done', response: { id, object: 'realtime.response', status, output, ...status_details } })
+  }
+  const speak = async (response: Response, output_index: number, text: string): Promise<void> => {
+    const entry: Item = {
+      id: idOf('item'),
+      item: { id: '', type: 'message', role: 'assistant', content: [{ type: 'output_audio', transcript: text }] },
+      soundMs: 0,
+    }
+    const item = { ...entry.item, id: entry.id } as ConversationItem
+    const at = { response_id: response.id, item_id: entry.id, output_index, content_index: 0 }
+    items.push(entry)
+    send({ type: 'response.output_item.added', response_id: response.id, output_index, item })
+    send({ type: 'response.content_part.added', ...at, part: { type: 'audio', transcript: '' } })
+    await pacing(options.firstAudioAfter ?? 0)
+    const pieces = Math.ceil((text.length * msPerCharacter) / pieceMs)
+    for (let piece = 0; piece < pieces && !response.over; piece++) {
+      const part = text.slice(piece * 2, piece * 2 + 2)
+      send({ type: 'response.output_audio_transcript.delta', ...at, delta: part })
+      send({ type: 'response.output_audio.delta', ...at, delta: tone(session.audio?.output?.format, piece) })
+      entry.soundMs += pieceMs
+      await pacing(options.pace ?? 0)
+    }
+    if (response.over) return
+    send({ type: 'response.output_audio.done', ...at })
+    send({ type: 'response.output_audio_transcript.done', ...at, transcript: text })
+    send({ type: 'response.content_part.done', ...at, part: { type: 'audio', transcript: text } })
+    send({ type: 'response.output_item.done', response_id: response.id, output_index, item })
+    response.output.push(item)
+  }
+  const call = (response: Response, output_index: number, said: Extract<Said, { call: string }>): void => {
+    const item = {
+      id: idOf('item'),
+      type: 'function_call',
+      call_id: idOf('call'),
+      name: said.call,
+      arguments: said.arguments,
+      status: 'completed',
+    } as const
+    const { id: item_id, call_id, name } = item
+    items.push({ id: item_id, item, soundMs: 0 })
+    const response_id = response.id
+    send({ type: 'response.output_item.added', response_id, output_index, item: { ...item, arguments: '' } })
+    send({
+      type: 'response.function_call_arguments.done',
+      response_id,
+      item_id,
+      output_index,
+      call_id,
+      name,
+      arguments: item.arguments,
+    })
+    send({ type: 'response.output_item.done', response_id, output_index, item })
+    response.output.push(item)
+  }
+  const respond = async (instructions: string | null): Promise<void> => {
+    const response: Response = { id: idOf('resp'), over: false, output: [] }
+    active = response
+    send({
+      type: 'response.created',
+      response: { id: response.id, object: 'realtime.response', status: 'in_progress', output: [] },
+    })
+    const exactly = afterSay.exec(instructions ?? '')?.[1]
+    const asked = { count: replies++, instructions, last: items.at(-1)?.item ?? null }
+    const parts: readonly Said[] = exactly === undefined ? options.model(asked) : [{ text: exactly }]
+    for (const [index, said] of parts.entries()) {
+      if (response.over) return
+      if ('fails' in said) return finish(response, 'failed', said.fails)
+      if ('text' in said) await speak(response, index, said.text)
+      else call(response, index, said)
+    }
+    finish(response, 'completed')
+  }
+
+  // What the caller says
+  const transcribe = (item_id: string, count: number): void => {
+    if (!session.audio?.input?.transcription) return
+    const said = options.transcript?.(count) ?? { text: 'Yes, please.' }
+    const { text, logprob, after = options.transcriptAfter ?? 0, outcome = 'completed' } = said
+    const content_index = 0
+    if (outcome === 'never') return
+    later(after, () => {
+      const type = `conversation.item.input_audio_transcription.${outcome}` as const
+      if (outcome === 'failed' || type.endsWith('failed'))
+        return send({
+          type: 'conversation.item.input_audio_transcription.failed',
+          item_id,
+          content_index,
+          error: { type: 'transcription_error', code: 'audio_unintelligible', message: 'It was not understood.' },
+        })
+      const delta = { type: 'conversation.item.input_audio_transcription.delta', item_id, content_index } as const
+      for (const word of text.split(/(?<= )/)) send({ ...delta, delta: word })
+      const wanted = session.include?.includes('item.input_audio_transcription.logprobs') && logprob !== undefined
+      send({
+        type: 'conversation.item.input_audio_transcription.completed',
+        item_id,
+        content_index,
+        transcript: text,
+        usage: { type: 'duration', seconds: 1 },
+        ...(wanted && { logprobs: [{ token: text, bytes: [], logprob }] }),
+      })
+    })
+  }
+  const vad = (): Vad | null => {
+    const detection = session.audio?.input?.turn_detection
+    return detection?.type === 'server_vad' ? detection : null
+  }
+  const ear = createEar({
+    vad,
+    started(audio_start_ms, item_id) {
+      later(options.speechStartAfter ?? 0, () => {
+        send({ type: 'input_audio_buffer.speech_started', audio_start_ms, item_id })
+        if (active && vad()?.interrupt_response !== false) finish(active, 'cancelled', 'turn_detected')
+      })
+    },
+    stopped(audio_end_ms, item_id) {
+      later(options.speechStartAfter ?? 0, () => {
+        send({ type: 'input_audio_buffer.speech_stopped', audio_end_ms, item_id })
+        const previous_item_id = items.at(-1)?.id ?? null
+        send({ type: 'input_audio_buffer.committed', previous_item_id, item_id })
+        add({ id: item_id, type: 'message', role: 'user', content: [{ type: 'input_audio' }] })
+        transcribe(item_id, utterances++)
+        if (vad()?.create_response !== false && active === null) void respond(null)
+      })
+    },
+  })
+
+  // Client events
+  const update = (given: RealtimeSessionCreateRequest): void => {
+    const input = { ...session.audio?.input, ...given.audio?.input }
+    const output = { ...session.audio?.output, ...given.audio?.output }
+    session = { ...session, ...given, audio: { input, output } }
+    later(options.setupAfter ?? 0, () => send({ type: 'session.updated', session }))
+  }
+  const changeItem = (event: Extract<RealtimeClientEvent, { item_id: string }>): void => {
+    const verb = event.type.split('.').at(-1)!
+    const at = items.findIndex(({ id }) => id === event.item_id)
+    const entry = items[at]
+    if (!entry) return refuse(`item_${verb}_invalid_item_id`, event, 'item_id')
+    const { item_id } = event
+    if (event.type === 'conversation.item.delete') {
+      items.splice(at, 1)
+      return send({ type: 'conversation.item.deleted', item_id })
+    }
+    if (event.type !== 'conversation.item.truncate') return
+    const { audio_end_ms, content_index } = event
+    const isOwn = entry.item.type === 'message' && entry.item.role === 'assistant'
+    if (!isOwn || audio_end_ms > entry.soundMs) return refuse('invalid_value', event, 'audio_end_ms')
+    entry.soundMs = audio_end_ms
+    send({ type: 'conversation.item.truncated', item_id, audio_end_ms, content_index })
+  }
+  const take = (event: RealtimeClientEvent): void => {
+    received.push(event)
+    switch (event.type) {
+      case 'session.update':
+        return update(event.session as RealtimeSessionCreateRequest)
+      case 'input_audio_buffer.append':
+        return ear.hear(samplesOf(session.audio?.input?.format, Buffer.from(event.audio, 'base64')))
+      case 'conversation.item.create': {
+        const { item } = event
+        const fits = (call: ConversationItem): boolean =>
+          call.type === 'function_call' && item.type === 'function_call_output' && call.call_id === item.call_id
+        if (item.type === 'function_call_output' && !items.some((entry) => fits(entry.item)))
+          return refuse('invalid_tool_call_id', event, 'item.call_id')
+        return void add(item)
+      }
+      case 'conversation.item.delete':
+      case 'conversation.item.truncate':
+        return changeItem(event)
+      case 'response.cancel':
+        if (active === null) return refuse('response_cancel_not_active', event)
+        return finish(active, 'cancelled', 'client_cancelled')
+      case 'response.create':
+        if (active !== null) return refuse('conversation_already_has_active_response', event)
+        return void respond(event.response?.instructions ?? null)
+      case 'conversation.item.retrieve':
+      case 'input_audio_buffer.commit':
+      case 'input_audio_buffer.clear':
+      case 'output_audio_buffer.clear':
+        return refuse('unsupported_by_this_fake', event, 'type')
+    }
+  }
+
+  socket.on('message', (bytes: Buffer) => {
+    const { event, error: wrong } = readClientEvent(bytes.toString('utf8'))
+    if (event) return take(event)
+    errors.push(wrong.code ?? '')
+    send({ type: 'error', error: wrong })
+  })
+  socket.on('error', () => socket.terminate())
+  socket.on('close', () => {
+    closed = true
+    timers.forEach(clearTimeout)
+  })
+  const { expiresAt, refusal } = options
+  const opened = {
+    ...session,
+    object: 'realtime.session',
+    id: idOf('sess'),
+    ...(expiresAt && { expires_at: expiresAt }),
+  }
+  send({ type: 'session.created', session: opened })
+  if (refusal) error(refusal.type, refusal.code)
+  return {
+    received,
+    errors,
+    sendRaw,
+    error,
+    expire() {
+      error('invalid_request_error', 'session_expired')
+      socket.close(1001)
+    },
+    die: () => socket.terminate(),
+  }
+}
+
+type EarDeps = {
+  vad(): Vad | null
+  started(audioStartMs: number, itemId: string): void
+  stopped(audioEndMs: number, itemId: string): void
+}
+
+/** Server VAD by energy. */
+function createEar({ vad, started, stopped }: EarDeps) {
+  let now = 0
+  let loudFrom: number | null = null
+  let lastLoud = 0
+  let speaking: string | null = null
+  return {
+    hear({ samples, rate }: { samples: Int16Array; rate: number }): void {
+      const begin = now
+      now += (samples.length * 1000) / rate
+      const detection = vad()
+      if (detection === null) return
+      const energy = Math.sqrt(samples.reduce((sum, value) => sum + value * value, 0) / Math.max(1, samples.length))
+      if (energy > loud) {
+        loudFrom ??= begin
+        lastLoud = now
+      } else if (speaking === null) loudFrom = null
+      if (speaking === null && loudFrom !== null && now - loudFrom >= onsetMs) {
+        speaking = idOf('item')
+        started(Math.max(0, Math.round(loudFrom - (detection.prefix_padding_ms ?? 300))), speaking)
+      }
+      if (speaking !== null && now - lastLoud >= (detection.silence_duration_ms ?? 500)) {
+        stopped(Math.round(now), speaking)
+        speaking = null
+        loudFrom = null
+      }
+    },
+  }
+}
+
+type Format = RealtimeAudioFormats | undefined
+const lawOf = (format: Format) =>
+  format?.type === 'audio/pcmu' ? lawOfEncoding('pcmu') : format?.type === 'audio/pcma' ? lawOfEncoding('pcma') : null
+
+function samplesOf(format: Format, bytes: Buffer): { samples: Int16Array; rate: number } {
+  const law = lawOf(format)
+  const samples = new Int16Array(law ? bytes.length : bytes.length >> 1)
+  if (law) law.decode(bytes, samples)
+  else samples.forEach((_, index) => (samples[index] = bytes.readInt16LE(index * 2)))
+  return { samples, rate: law ? 8000 : 24000 }
+}
+
+/** 100 ms, in base64. */
+function tone(format: Format, piece: number): string {
+  const law = lawOf(format)
+  const rate = law ? 8000 : 24000
+  const samples = Int16Array.from({ length: (rate * pieceMs) / 1000 }, (_, index) =>
+    Math.round(6000 * Math.sin((2 * Math.PI * (300 + piece) * index) / rate)),
+  )
+  if (!law) return Buffer.from(samples.buffer).toString('base64')
+  const bytes = new Uint8Array(samples.length)
+  law.encode(samples, bytes)
+  return Buffer.from(bytes).toString('base64')
+}

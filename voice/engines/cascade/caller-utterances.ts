@@ -1,0 +1,110 @@
+/**
+ * Owns what one caller says: frames in, and out when they began and ended to speak and what the transcription made of it. Time is counted in frames;
+ * transcriptions are told in the order in which they were spoken.
+ */
+import { frameMs } from '../../../model/frame.ts'
+import { createVoiceActivity, levelOf } from '../embedded/voice-activity.ts'
+import type { VoiceDetector } from '../embedded/voice-detector.ts'
+import type { Transcript } from './transcription.ts'
+
+/** Times are ms on the caller's line. */
+export type Utterance = {
+  /** Null: nobody can say what it was. */
+  readonly transcript: Transcript | null
+  readonly from: number
+  readonly to: number
+  /** What the agent was saying when it began; null when the agent was silent. */
+  readonly over: string | null
+}
+
+export type CallerUtterances = {
+  /** 20 ms at 16 kHz. */
+  hear(samples: Int16Array): void
+  /** Somebody speaks, or what was said is not known yet. */
+  busy(): boolean
+  /** Ms heard so far. */
+  at(): number
+  /** Idempotent. */
+  close(): void
+}
+
+type Deps = {
+  readonly detector: VoiceDetector
+  /** Null when it cannot be known. Never rejects, and takes a bounded time. */
+  transcribe(samples: Int16Array): Promise<Transcript | null>
+  agentSpeaks(at: number): string | null
+  onStarted(at: number): void
+  onStopped(at: number): void
+  onHeard(utterance: Utterance): void
+}
+
+type Speech = { readonly from: number; readonly over: string | null; readonly frames: Int16Array[] }
+
+const preRollFrames = 300 / frameMs
+/** The pre-roll and the frames that it takes to be sure of speech. */
+const recentFrames = preRollFrames + 10
+const maxFrames = 30_000 / frameMs
+/** Somebody who says more meanwhile is not understood. */
+const maxUntold = 4
+
+export function createCallerUtterances(deps: Deps): CallerUtterances {
+  const activity = createVoiceActivity()
+  let recent: Int16Array[] = []
+  let speech: Speech | null = null
+  let frames = 0
+  let untold = 0
+  let closed = false
+  let told = Promise.resolve()
+
+  const begin = (ago: number): void => {
+    const from = (frames - 1 - ago) * frameMs
+    speech = { from, over: deps.agentSpeaks(from), frames: recent.slice(-1 - ago - preRollFrames) }
+    deps.onStarted(from)
+  }
+  const stop = ({ from, over, frames: spoken }: Speech, ago: number): void => {
+    const to = (frames - ago) * frameMs
+    speech = null
+    untold++
+    deps.onStopped(to)
+    const transcribed = untold > maxUntold ? Promise.resolve(null) : deps.transcribe(joined(spoken))
+    told = told.then(async () => {
+      const transcript = await transcribed
+      untold--
+      if (!closed) deps.onHeard({ transcript, from, to, over })
+    })
+  }
+
+  return {
+    hear(samples) {
+      if (closed) return
+      frames++
+      const frame = samples.slice()
+      recent = [...recent, frame].slice(-recentFrames)
+      const event = activity.next(deps.detector.isVoice(frame), levelOf(frame), false)
+      if (event?.type === 'started') return begin(event.ago)
+      speech?.frames.push(frame)
+      if (speech !== null && event?.type === 'stopped') return stop(speech, event.ago)
+      if (speech === null || speech.frames.length < maxFrames) return
+      activity.reset()
+      stop(speech, 0)
+    },
+    busy: () => speech !== null || untold > 0,
+    at: () => frames * frameMs,
+    close() {
+      if (closed) return
+      closed = true
+      speech = null
+      deps.detector.close()
+    },
+  }
+}
+
+function joined(frames: readonly Int16Array[]): Int16Array {
+  const all = new Int16Array(frames.reduce((sum, frame) => sum + frame.length, 0))
+  let at = 0
+  for (const frame of frames) {
+    all.set(frame, at)
+    at += frame.length
+  }
+  return all
+}

@@ -1,0 +1,99 @@
+/**
+ * Owns the voice engine `cascade`: any three OpenAI-compatible endpoints, for transcription, chat and speech, make one voice. Turns and interruptions
+ * are found here, by the voice detector of the embedded engine.
+ */
+import { randomUUID } from 'node:crypto'
+import { Agent } from 'undici'
+import type { Clock } from '../../../model/clock.ts'
+import type { AudioFormat, LineFormats } from '../../../model/frame.ts'
+import type { Log } from '../../../model/log.ts'
+import { EngineRefusal, type VoiceEngine } from '../../../model/voice-engine.ts'
+import { createVoiceDetectors } from '../embedded/voice-detector.ts'
+import { openTalk } from '../hosted/talk.ts'
+import type { OpenWire, Wire } from '../hosted/wire.ts'
+import { createNotices } from '../notices.ts'
+import { createChat } from './chat.ts'
+import { createEndpoint, type EndpointAddress } from './endpoint.ts'
+import { createRollCall } from './roll-call.ts'
+import { createSpeech } from './speech.ts'
+import { createTranscription } from './transcription.ts'
+import { createWire } from './wire.ts'
+
+export type CascadeEngineDeps = {
+  readonly chat: EndpointAddress
+  readonly transcription: EndpointAddress
+  /** `voice`: of workers that name none; null leaves it to the endpoint. `rateHz`: of its `pcm`. */
+  readonly speech: EndpointAddress & { readonly voice: string | null; readonly rateHz: 8000 | 16000 | 24000 | 48000 }
+  readonly log: Log
+  readonly clock: Clock
+}
+
+const connectTimeout = 3_000
+const hears = { encoding: 'pcm16', rateHz: 16_000 } as const
+
+export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<VoiceEngine> {
+  const { log, clock, speech } = deps
+  const createDetector = await createVoiceDetectors()
+  // What is waited for is told by the endpoints' own limits.
+  const agent = new Agent({ connect: { timeout: connectTimeout }, headersTimeout: 0, bodyTimeout: 0 })
+  const endpointOf = (address: EndpointAddress) => createEndpoint({ address, agent, clock })
+  const speechEndpoint = endpointOf(speech)
+  const chat = createChat({
+    endpoint: endpointOf(deps.chat),
+    model: deps.chat.model,
+    clock,
+    tellOnce: createNotices(log),
+  })
+  const transcribe = createTranscription({
+    endpoint: endpointOf(deps.transcription),
+    model: deps.transcription.model,
+    clock,
+  })
+  const answerRollCall = createRollCall({
+    addresses: { chat: deps.chat, transcription: deps.transcription, speech },
+    endpointOf,
+    clock,
+  })
+  const wires = new Set<Wire>()
+  const ending = new AbortController()
+
+  const openWire: OpenWire = async (setup, emit) => {
+    refuseOtherFormats(setup.formats, speech.rateHz)
+    await answerRollCall(ending.signal)
+    const voice = setup.worker.voiceId ?? speech.voice
+    const speak = createSpeech({ endpoint: speechEndpoint, model: speech.model, voice, rateHz: speech.rateHz, clock })
+    // Closed while the endpoints were asked.
+    if (ending.signal.aborted) throw new EngineRefusal('the engine is closed', false)
+    const session = `cascade-${randomUUID().slice(0, 8)}`
+    const wire = createWire({
+      setup,
+      chat,
+      transcribe,
+      speak,
+      rateHz: speech.rateHz,
+      session,
+      emit,
+      detector: createDetector(),
+      onClosed: () => wires.delete(wire),
+    })
+    wires.add(wire)
+    return wire
+  }
+  return {
+    name: 'cascade',
+    hears: [hears],
+    speaks: [{ encoding: 'pcm16', rateHz: speech.rateHz }],
+    open: (config, emit) => openTalk({ config, openWire, speaksWhileToolsRun: true, log, emit }),
+    async close() {
+      ending.abort()
+      for (const wire of wires) wire.close()
+      await agent.destroy()
+    },
+  }
+}
+
+function refuseOtherFormats(formats: LineFormats, rateHz: number): void {
+  const isOurs = ({ encoding, rateHz: rate }: AudioFormat, wanted: number) => encoding === 'pcm16' && rate === wanted
+  if (isOurs(formats.hears, hears.rateHz) && isOurs(formats.speaks, rateHz)) return
+  throw new EngineRefusal(`formats: it hears pcm16 at ${hears.rateHz} Hz and speaks pcm16 at ${rateHz} Hz only`, false)
+}

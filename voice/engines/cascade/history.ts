@@ -1,0 +1,140 @@
+/**
+ * Owns what the model is told of the talk so far: who said what, as it was heard, and tools with their results; the oldest is forgotten when it gets
+ * too much. Pure. OpenAI API reference, "Create chat completion": messages.
+ */
+import type { JsonObject } from '../../../model/json.ts'
+import type { Said } from '../../../model/voice-engine.ts'
+
+/** One utterance of the agent; its text is what the caller heard or will hear, and shrinks when that is less. */
+export type AgentEntry = { readonly kind: 'agent'; text: string }
+
+export type ToolCall = {
+  /** Ours: never used again in a call. */
+  readonly id: string
+  /** As the endpoint knows it. */
+  readonly wireId: string
+  readonly name: string
+  readonly arguments: JsonObject | null
+}
+type Asked = ToolCall & { output: JsonObject | null; wantsReply: boolean }
+type Entry =
+  | AgentEntry
+  | { readonly kind: 'caller'; readonly text: string }
+  | { readonly kind: 'calls'; readonly calls: readonly Asked[] }
+
+export type ChatMessage =
+  | { readonly role: 'system' | 'user'; readonly content: string }
+  | { readonly role: 'assistant'; content: string | null; tool_calls?: readonly object[] }
+  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string }
+
+export type History = {
+  caller(text: string): void
+  agent(): AgentEntry
+  calls(calls: readonly ToolCall[]): void
+  /**
+   * `unknown`: there is no such call. `waiting`: others of the same reply have no result yet, or it has one already. `due`: all have, and the model
+   * is to speak about them. `settled`: all have, and it has spoken.
+   */
+  answer(id: string, output: JsonObject, wantsReply: boolean): 'unknown' | 'waiting' | 'due' | 'settled'
+  /** Calls without a result, oldest first. */
+  pending(): string[]
+  messages(instructions: string, hint: string | null): ChatMessage[]
+}
+
+/** About 12,000 tokens of a European language. */
+const maxLetters = 48_000
+const maxEntries = 500
+const unanswered: JsonObject = { status: 'running' }
+const connected = '[The call is connected.]'
+const goOn = 'Go on.'
+
+export function createHistory(said: readonly Said[]): History {
+  const entries: Entry[] = said.map(({ role, text }) => ({ kind: role === 'user' ? 'caller' : 'agent', text }))
+
+  const add = <Added extends Entry>(entry: Added): Added => {
+    entries.push(entry)
+    forgetOldest(entries)
+    return entry
+  }
+  const asked = (id: string) => {
+    const entry = entries.find(
+      (candidate) => candidate.kind === 'calls' && candidate.calls.some((call) => call.id === id),
+    )
+    return entry?.kind === 'calls' ? entry : null
+  }
+  return {
+    caller: (text) => void add({ kind: 'caller', text }),
+    agent: () => add({ kind: 'agent', text: '' }),
+    calls: (calls) =>
+      void add({ kind: 'calls', calls: calls.map((call) => ({ ...call, output: null, wantsReply: false })) }),
+    answer(id, output, wantsReply) {
+      const entry = asked(id)
+      const call = entry?.calls.find((candidate) => candidate.id === id)
+      if (!entry || !call) return 'unknown'
+      if (call.output !== null) return 'waiting'
+      Object.assign(call, { output, wantsReply })
+      if (entry.calls.some((other) => other.output === null)) return 'waiting'
+      // What was said meanwhile was said without these results.
+      entries.splice(entries.indexOf(entry), 1)
+      add(entry)
+      return entry.calls.some((other) => other.wantsReply) ? 'due' : 'settled'
+    },
+    pending: () =>
+      entries.flatMap((entry) =>
+        entry.kind === 'calls' ? entry.calls.filter((call) => call.output === null).map((call) => call.id) : [],
+      ),
+    messages: (instructions, hint) => [{ role: 'system', content: instructions }, ...messagesOf(entries, hint)],
+  }
+}
+
+/** The newest entry stays whatever its size; the sums are small enough to be done again. */
+function forgetOldest(entries: Entry[]): void {
+  let letters = entries.reduce((sum, entry) => sum + lettersOf(entry), 0)
+  while (entries.length > 1 && (letters > maxLetters || entries.length > maxEntries)) {
+    const oldest = entries.shift()
+    if (oldest) letters -= lettersOf(oldest)
+  }
+}
+
+const lettersOf = (entry: Entry): number =>
+  entry.kind === 'calls' ? JSON.stringify(entry.calls).length : entry.text.length
+
+/** Many models refuse a talk that the user does not begin or in which somebody speaks twice in a row; an end that is the assistant's is gone on with. */
+function messagesOf(entries: readonly Entry[], hint: string | null): ChatMessage[] {
+  const messages: ChatMessage[] = []
+  for (const entry of entries) addEntry(messages, entry)
+  if (messages[0]?.role !== 'user') messages.unshift({ role: 'user', content: connected })
+  const last = messages.at(-1)?.role
+  if (hint !== null || last === 'assistant')
+    addCaller(messages, `[Instruction, not said by the caller: ${hint ?? goOn}]`)
+  return messages
+}
+
+function addEntry(messages: ChatMessage[], entry: Entry): void {
+  if (entry.kind === 'calls') return addCalls(messages, entry.calls)
+  const text = entry.text.trim()
+  if (text === '') return
+  if (entry.kind === 'caller') return addCaller(messages, text)
+  const last = messages.at(-1)
+  if (last?.role === 'assistant') last.content = `${last.content} ${text}`
+  else messages.push({ role: 'assistant', content: text })
+}
+
+function addCaller(messages: ChatMessage[], text: string): void {
+  const last = messages.at(-1)
+  if (last?.role === 'user') messages[messages.length - 1] = { role: 'user', content: `${last.content}\n${text}` }
+  else messages.push({ role: 'user', content: text })
+}
+
+function addCalls(messages: ChatMessage[], calls: readonly Asked[]): void {
+  const toolCalls = calls.map(({ wireId, name, arguments: given }) => ({
+    id: wireId,
+    type: 'function',
+    function: { name, arguments: JSON.stringify(given ?? {}) },
+  }))
+  const last = messages.at(-1)
+  if (last?.role === 'assistant') last.tool_calls = toolCalls
+  else messages.push({ role: 'assistant', content: null, tool_calls: toolCalls })
+  for (const { wireId, output } of calls)
+    messages.push({ role: 'tool', tool_call_id: wireId, content: JSON.stringify(output ?? unanswered) })
+}

@@ -1,0 +1,83 @@
+/** Owns what an utterance is turned into text with: one request with a WAV file. OpenAI API reference, "Create transcription". */
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../../../model/clock.ts'
+import { bytesOf } from '../../../model/frame.ts'
+import { storableText } from '../../../model/json.ts'
+import { wavHeaderOf } from '../../audio/wav.ts'
+import { fieldsOf, parsedObject } from './chat-reply.ts'
+import { EndpointError, textOf, twice, type Endpoint } from './endpoint.ts'
+
+export type Transcript = { readonly text: string; readonly confidence: number | null }
+
+/** 16-bit samples at 16 kHz; `language` is BCP 47. Throws EndpointError. */
+export type Transcribe = (samples: Int16Array, language: string, signal: AbortSignal) => Promise<Transcript>
+
+const rateHz = 16_000
+const waits = { head: 15_000, idle: 5_000, whole: 20_000 }
+const maxBytes = 1024 * 1024
+const maxText = 4_000
+
+export function createTranscription(deps: { endpoint: Endpoint; model: string; clock: Clock }): Transcribe {
+  const { endpoint, model, clock } = deps
+  /** Only this one tells how sure it is; newer models have not got it. */
+  let format: 'verbose_json' | 'json' = 'verbose_json'
+
+  const ask = async (samples: Int16Array, language: string, signal: AbortSignal): Promise<Transcript> => {
+    const form = formOf(samples, { model, response_format: format, ...languageOf(language) })
+    const request = { method: 'POST', path: '/audio/transcriptions', accept: 'application/json' } as const
+    const answer = await endpoint.ask({ ...request, ...form, signal, waits, maxBytes })
+    const fields = parsedObject(await textOf(answer.body))
+    const text = fields?.['text']
+    if (typeof text !== 'string') throw new EndpointError('it answered no transcription', { status: 200 })
+    return { text: storableText(text.trim(), maxText), confidence: confidenceOf(fields?.['segments']) }
+  }
+  return async (samples, language, signal) => {
+    const asked = format
+    try {
+      return await twice(clock, signal, () => ask(samples, language, signal))
+    } catch (error) {
+      const isRefused = error instanceof EndpointError && [400, 415, 422].includes(error.status ?? 0)
+      if (!isRefused || asked === 'json') throw error
+      format = 'json'
+      return await twice(clock, signal, () => ask(samples, language, signal))
+    }
+  }
+}
+
+/** ISO 639-1 is what it knows. */
+function languageOf(tag: string): { language?: string } {
+  const language = tag.split('-')[0]?.toLowerCase() ?? ''
+  return language.length === 2 ? { language } : {}
+}
+
+/** RFC 7578. */
+function formOf(samples: Int16Array, fields: Readonly<Record<string, string>>): { contentType: string; body: Buffer } {
+  const boundary = `parley-${randomBytes(12).toString('hex')}`
+  const parts = Object.entries(fields).map(
+    ([name, value]) => `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+  )
+  const file = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="speech.wav"\r\nContent-Type: audio/wav\r\n\r\n`
+  const sound = bytesOf(samples)
+  const body = Buffer.concat([
+    Buffer.from(parts.join('') + file),
+    wavHeaderOf({ rateHz, channels: 1 }, sound.length),
+    sound,
+    Buffer.from(`\r\n--${boundary}--\r\n`),
+  ])
+  return { contentType: `multipart/form-data; boundary=${boundary}`, body }
+}
+
+/** Of natural logarithms per segment, each as much as it is long. */
+function confidenceOf(segments: unknown): number | null {
+  if (!Array.isArray(segments)) return null
+  let sum = 0
+  let length = 0
+  for (const segment of segments) {
+    const { avg_logprob: logprob, start, end } = fieldsOf(segment) ?? {}
+    if (typeof logprob !== 'number' || !Number.isFinite(logprob)) continue
+    const seconds = typeof start === 'number' && typeof end === 'number' && end > start ? end - start : 1
+    sum += logprob * seconds
+    length += seconds
+  }
+  return length === 0 ? null : Math.min(1, Math.exp(sum / length))
+}

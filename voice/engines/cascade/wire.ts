@@ -1,0 +1,141 @@
+/**
+ * Owns the turns of one talk over three endpoints: what the caller says is transcribed, the chat answers, its sentences are spoken. Who speaks over
+ * the agent silences it; when that was no more than noise or a "mhm", the agent goes on with the sentence that was cut off.
+ */
+import { frameMs, samplesOf } from '../../../model/frame.ts'
+import type { VoiceDetector } from '../embedded/voice-detector.ts'
+import type { Wire, WireEvent } from '../hosted/wire.ts'
+import { createAgent, type Agent, type AgentDeps } from './agent.ts'
+import { createCallerUtterances, type Utterance } from './caller-utterances.ts'
+import { isBackchannel, looksUnfinished } from './caller-words.ts'
+import { EndpointError } from './endpoint.ts'
+import type { Transcribe, Transcript } from './transcription.ts'
+
+export type WireDeps = Pick<AgentDeps, 'setup' | 'chat' | 'speak' | 'rateHz' | 'session' | 'emit'> & {
+  readonly detector: VoiceDetector
+  readonly transcribe: Transcribe
+  /** By whomever; once. */
+  onClosed(): void
+}
+
+/** Who looks unfinished is given so much longer, besides the end-of-turn wait, before the agent answers. */
+const unfinishedFrames = 1_000 / frameMs
+const frameSamples = 320
+const maxSaid = 10_000
+/** Stands for speech that was not understood. */
+const unclear = '[unclear]'
+
+export function createWire(deps: WireDeps): Wire {
+  const ending = new AbortController()
+  let patience = 0
+  const emit = (event: WireEvent): void => {
+    if (!ending.signal.aborted) deps.emit(event)
+  }
+  const close = (): void => {
+    if (ending.signal.aborted) return
+    ending.abort()
+    agent.close()
+    ears.close()
+    deps.onClosed()
+  }
+  const fail = (where: string, error: unknown): void => {
+    const isRetryable = !(error instanceof EndpointError) || error.isPassing
+    emit({ type: 'failed', details: `${where}: ${error instanceof Error ? error.message : 'unknown'}`, isRetryable })
+    close()
+  }
+  const agent = createAgent({
+    ...deps,
+    emit,
+    at: () => ears.at(),
+    maySpeak: () => !ending.signal.aborted && patience === 0 && !ears.busy(),
+    onFailed: fail,
+  })
+  const ears = listen({
+    deps,
+    agent,
+    signal: ending.signal,
+    emit,
+    fail,
+    wait(frames) {
+      patience = frames
+    },
+  })
+  return {
+    hear(payload) {
+      const samples = samplesOf(payload)
+      if (samples.length === frameSamples) ears.hear(samples)
+      if (patience > 0 && !ears.busy() && --patience === 0) agent.next()
+    },
+    interrupt(heard) {
+      if (!ending.signal.aborted) ears.cut(heard)
+    },
+    instruct: agent.instruct,
+    reply: (hint) => agent.enqueue({ kind: 'reply', hint }),
+    say: (text) => agent.enqueue({ kind: 'say', text: text.slice(0, maxSaid) }),
+    tell: agent.tell,
+    answerTool: agent.answerTool,
+    close,
+  }
+}
+
+/** No key or no model, whatever is said. */
+const isForGood = ({ status }: EndpointError): boolean => status !== null && [401, 403, 404].includes(status)
+
+type Listening = {
+  readonly deps: WireDeps
+  readonly agent: Agent
+  readonly signal: AbortSignal
+  emit(event: WireEvent): void
+  fail(where: string, error: unknown): void
+  /** The agent answers after so many more frames of silence. */
+  wait(frames: number): void
+}
+
+function listen({ deps, agent, signal, emit, fail, wait }: Listening) {
+  const { setup, detector } = deps
+  /** What the agent was saying when it was cut off by this caller. */
+  let cutOff: string | null = null
+  let lastSentence = ''
+
+  const transcribe = async (samples: Int16Array): Promise<Transcript | null> => {
+    try {
+      return await deps.transcribe(samples, setup.language, signal)
+    } catch (error) {
+      // After word of what was not understood: nothing ever will be.
+      if (error instanceof EndpointError && isForGood(error)) setImmediate(() => fail('transcription', error))
+      return null
+    }
+  }
+  const onHeard = ({ transcript, from, to, over }: Utterance): void => {
+    const { text, confidence } = transcript ?? { text: unclear, confidence: null }
+    emit({ type: 'user_text', text, isFinal: true, confidence, from, to })
+    const saying = over ?? cutOff
+    if (text !== '' && (saying === null || !isBackchannel(text, saying))) {
+      agent.answer(text)
+      wait(looksUnfinished(text) ? unfinishedFrames : 0)
+    }
+    if (caller.busy()) return
+    agent.goOn()
+    agent.next()
+  }
+  const caller = createCallerUtterances({
+    detector,
+    transcribe,
+    agentSpeaks: agent.saying,
+    onStarted(at) {
+      wait(0)
+      cutOff = null
+      lastSentence = agent.lastSentence()
+      emit({ type: 'user_speech_started', at })
+      agent.hold()
+    },
+    onStopped: (at) => emit({ type: 'user_speech_stopped', at }),
+    onHeard,
+  })
+  return {
+    ...caller,
+    cut(heard: Parameters<Agent['cut']>[0]): void {
+      if (agent.cut(heard, caller.busy()) && caller.busy()) cutOff = lastSentence
+    },
+  }
+}

@@ -1,0 +1,33 @@
+/** Owns the dictation thread: one recogniser of free speech, one whole utterance after another. Started by dictation.ts. */
+import { setPriority } from 'node:os'
+import { parentPort, workerData } from 'node:worker_threads'
+import { z } from 'zod'
+import type { DictationReply, DictationRequest } from './dictation.ts'
+import { createPreparation, summaryOf } from './hearing-sound.ts'
+import { createDictation } from './pocketsphinx.ts'
+
+const Settings = z.object({ heapBytes: z.number() })
+
+/** Milliseconds of work at a time would do harm to nobody; a second of it gives way to whoever hears and speaks. Of this thread only. */
+const niceness = 10
+/** 200 ms. */
+const pieceSamples = 3200
+
+async function main(): Promise<void> {
+  const port = parentPort
+  if (port === null) throw new Error('runs in a worker thread only')
+  const { heapBytes } = Settings.parse(workerData)
+  const dictation = await createDictation(heapBytes)
+  setPriority(niceness)
+  const reply = (message: DictationReply): void => port.postMessage(message)
+  port.on('message', ({ sound, gain }: DictationRequest) => {
+    const prepared = createPreparation(gain)
+    dictation.start()
+    for (let at = 0; at < sound.length; at += pieceSamples)
+      dictation.feed(prepared(sound.subarray(at, at + pieceSamples)))
+    reply({ type: 'taken', heard: summaryOf(dictation.stop()) })
+  })
+  reply({ type: 'ready' })
+}
+
+await main()

@@ -1,0 +1,71 @@
+/** Owns the hosted engine over Gemini Live: its sessions, and what they share. */
+import type { Clock } from '../../../model/clock.ts'
+import type { AudioFormat } from '../../../model/frame.ts'
+import type { Log } from '../../../model/log.ts'
+import type { EngineConfig, EngineSession, VoiceEngine } from '../../../model/voice-engine.ts'
+import { createVoiceDetectors } from '../embedded/voice-detector.ts'
+import { openTalk } from '../hosted/talk.ts'
+import { createNotices } from '../notices.ts'
+import { createGeminiWire } from './open-session.ts'
+import { prebuiltVoice } from './voices.ts'
+
+type Deps = {
+  /** Of the provider, without a path: wss://generativelanguage.googleapis.com. */
+  readonly url: string
+  readonly apiKey: string
+  readonly model: string
+  /** Of workers that name no voice of the provider; null: the provider's own choice. */
+  readonly voice: string | null
+  readonly log: Log
+  readonly clock: Clock
+}
+
+const hears: AudioFormat = { encoding: 'pcm16', rateHz: 16000 }
+const speaks: AudioFormat = { encoding: 'pcm16', rateHz: 24000 }
+
+export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
+  const { log } = deps
+  const tellOnce = createNotices(log)
+  const sessions = new Set<EngineSession>()
+  let detectors: ReturnType<typeof createVoiceDetectors> | null = null
+  let closed = false
+
+  const voiceOf = ({ worker }: EngineConfig): string | null => {
+    const voice = worker.voiceId === undefined ? null : prebuiltVoice(worker.voiceId)
+    if (voice === null && worker.voiceId !== undefined)
+      tellOnce('the provider has no voice of the name that a worker asks for: its usual one speaks')
+    return voice ?? deps.voice
+  }
+  return {
+    name: 'voice_provider_b',
+    hears: [hears],
+    speaks: [speaks],
+    async open(config, emit) {
+      detectors ??= createVoiceDetectors()
+      const createDetector = await detectors
+      const openWire = createGeminiWire({ ...deps, voice: voiceOf(config), tellOnce, createDetector })
+      const talk = await openTalk({
+        config,
+        openWire,
+        speaksWhileToolsRun: false,
+        log,
+        emit(event) {
+          if (event.type === 'failed') sessions.delete(talk)
+          emit(event)
+        },
+      })
+      const close = (): void => {
+        sessions.delete(talk)
+        talk.close()
+      }
+      sessions.add(talk)
+      if (closed) close()
+      return { ...talk, close }
+    },
+    async close() {
+      closed = true
+      for (const session of sessions) session.close()
+      sessions.clear()
+    },
+  }
+}

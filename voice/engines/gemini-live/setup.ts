@@ -1,0 +1,84 @@
+/** Owns how a session of Gemini Live is asked for: its address, the setup, what was said before, and what goes on from an earlier session. Pure. */
+import { z } from 'zod'
+import type { Json } from '../../../model/json.ts'
+import type { Said } from '../../../model/voice-engine.ts'
+import type { WireSetup } from '../hosted/wire.ts'
+
+const path = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
+/** Of the newest; older ones would cost more than they tell. */
+const maxHistoryTurns = 200
+const maxHistoryLength = 40_000
+
+/** Of one piece of news that is remembered. */
+const maxNewsLength = 4_000
+
+/** What the model is to learn, or has learnt since its last handle. */
+export type News = { readonly text: string; readonly wantsAnswer: boolean }
+
+const News = z.object({ text: z.string(), wantsAnswer: z.boolean() })
+const Memory = z.object({
+  version: z.literal(1),
+  handle: z.string().min(1).max(8192),
+  news: z.array(News).optional().catch(undefined),
+})
+
+/** The key is in it: for the socket only, never for a log. */
+export function addressOf(base: string, apiKey: string): string {
+  const url = new URL(base)
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`
+  url.searchParams.set('key', apiKey)
+  return url.href
+}
+
+export const memoryOf = (handle: string, news: readonly News[]): Json => ({
+  version: 1,
+  handle,
+  ...(news.length > 0 && { news: news.map(({ text, ...rest }) => ({ text: text.slice(0, maxNewsLength), ...rest })) }),
+})
+export const handleOf = (memory: Json): string | null => Memory.safeParse(memory).data?.handle ?? null
+/** Of the session before, which may have been lost before the provider kept it. */
+export const newsOf = (memory: Json): readonly News[] => Memory.safeParse(memory).data?.news ?? []
+
+/** `handle` null: a session that knows nothing, to which `historyOf` is told before anything else. */
+export function setupOf(
+  { instructions, language, tools, history, worker: { llmTemperature: temperature } }: WireSetup,
+  { model, voice }: { readonly model: string; readonly voice: string | null },
+  handle: string | null,
+) {
+  const voiceConfig = voice === null ? {} : { voiceConfig: { prebuiltVoiceConfig: { voiceName: voice } } }
+  const functionDeclarations = tools.map(({ name, description, inputSchema }) => ({
+    name,
+    description,
+    parametersJsonSchema: inputSchema,
+    behavior: 'BLOCKING',
+  }))
+  return {
+    setup: {
+      model: model.startsWith('models/') ? model : `models/${model}`,
+      generationConfig: {
+        responseModalities: ['AUDIO'],
+        ...(temperature === undefined ? {} : { temperature }),
+        speechConfig: { ...voiceConfig, ...(language === '' ? {} : { languageCode: language }) },
+      },
+      systemInstruction: { parts: [{ text: instructions }] },
+      ...(functionDeclarations.length === 0 ? {} : { tools: [{ functionDeclarations }] }),
+      realtimeInputConfig: { automaticActivityDetection: { disabled: false } },
+      inputAudioTranscription: {},
+      outputAudioTranscription: {},
+      // A handle of null is refused by some models: it is left out.
+      sessionResumption: handle === null ? {} : { handle },
+      contextWindowCompression: { slidingWindow: {} },
+      ...(handle === null && history.length > 0 ? { historyConfig: { initialHistoryInClientContent: true } } : {}),
+    },
+  }
+}
+
+/** Null when nothing was said before. */
+export function historyOf(history: readonly Said[]) {
+  let room = maxHistoryLength
+  const told = history.slice(-maxHistoryTurns).toReversed()
+  const fitting = told.filter(({ text }) => (room -= text.length) >= 0).toReversed()
+  if (fitting.length === 0) return null
+  const turns = fitting.map(({ role, text }) => ({ role: role === 'agent' ? 'model' : 'user', parts: [{ text }] }))
+  return { clientContent: { turns, turnComplete: true } }
+}

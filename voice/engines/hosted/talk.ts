@@ -1,0 +1,249 @@
+/**
+ * Owns one call of a hosted engine, whoever the provider is: who speaks first, what is heard to its end, silence, keys, the engine's own tools, and
+ * the end. The words are the model's. Everything that waits counts frames of the caller's line, not a clock.
+ */
+import type { JsonObject } from '../../../model/json.ts'
+import { frameMs } from '../../../model/frame.ts'
+import type { EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
+import { silenceOf } from '../../audio/silence.ts'
+import { createFloor, type Floor } from './floor.ts'
+import { createKeys, type Keys } from './keys.ts'
+import { createOpening, type Opening } from './opening.ts'
+import { ownToolsOf, useOwnTool } from './own-tools.ts'
+import { createPatience, type Patience } from './patience.ts'
+import { promptOf } from './prompt.ts'
+import { createResumption, type Resumption } from './resumption.ts'
+import type { TalkDeps } from './talk-deps.ts'
+import { createToolWork, type ToolWork } from './tool-work.ts'
+import type { Wire, WireEvent } from './wire.ts'
+
+/** What the wire may say before the session is in the hands of who opened it. */
+const maxEarly = 1_000
+const stillThere = 'The caller has said nothing for a while. Ask in a few words whether they are still there.'
+const goOn =
+  'That was a noise, not the caller. Go on with what you were saying where the caller last heard you; do not begin it anew.'
+const goodbye = 'The caller does not answer any more. Say a short goodbye.'
+
+/** Rejects with EngineRefusal. */
+export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
+  const { instructions: _, script: __, context: ___, customer: ____, ...line } = deps.config
+  const tools = [...deps.config.tools, ...ownToolsOf(deps.config.worker)]
+  const early: WireEvent[] = []
+  let take = (event: WireEvent): void => {
+    if (early.length < maxEarly) early.push(event)
+  }
+  const wire = await deps.openWire({ ...line, tools, instructions: promptOf(deps.config) }, (event) => take(event))
+  const talk = createTalk(deps, wire)
+  setImmediate(() => {
+    take = talk.take
+    early.splice(0).forEach(talk.take)
+    talk.begin()
+  })
+  return talk.session
+}
+
+type Ending = { readonly nextAction: string | null; goodbyeDue: boolean }
+
+/** What the parts of a talk share. */
+type Talk = {
+  readonly deps: TalkDeps
+  readonly wire: Wire
+  readonly floor: Floor
+  readonly opening: Opening
+  readonly work: ToolWork
+  readonly keys: Keys
+  readonly patience: Patience
+  readonly resumption: Resumption
+  ending: Ending | null
+  /** `finished`: what the caller said is still told, and no more. */
+  phase: 'talking' | 'finished' | 'closed'
+}
+
+function createTalk(deps: TalkDeps, wire: Wire) {
+  let frames = 0
+  const floor = createFloor()
+  const keys = createKeys((text) => {
+    const at = frames * frameMs
+    emit(talk, { type: 'user_speech_stopped', at })
+    emit(talk, { type: 'user_text', text, isFinal: true, confidence: null, from: at, to: at })
+    wire.tell(text)
+    wire.reply(null)
+  })
+  const talk: Talk = {
+    deps,
+    wire,
+    floor,
+    opening: createOpening({ ...deps, wire, floor }),
+    work: createToolWork({ ...deps, wire, floor }),
+    keys,
+    patience: createPatience(),
+    resumption: createResumption(),
+    ending: null,
+    phase: 'talking',
+  }
+  return {
+    session: sessionOf(talk, () => frames++ * frameMs),
+    begin(): void {
+      if (talk.phase === 'talking') talk.opening.begin()
+    },
+    take(event: WireEvent): void {
+      if (talk.phase === 'talking') takeEvent(talk, event)
+      else if (event.type === 'user_speech_stopped' || event.type === 'user_text') emit(talk, event)
+      if (event.type === 'failed') close(talk)
+    },
+  }
+}
+
+/** `tick` counts the frames of the line. */
+function sessionOf(talk: Talk, tick: () => number): EngineSession {
+  const { wire, floor, opening, work, keys, patience, resumption } = talk
+  const isOver = (): boolean => talk.phase !== 'talking'
+  const silence = silenceOf(talk.deps.config.formats.hears)
+  let at = 0
+  return {
+    hear(payload) {
+      // What the provider still owes may wait for frames of the line.
+      if (talk.phase === 'finished') wire.hear(silence)
+      if (isOver()) return
+      at = tick()
+      wire.hear(opening.admit(payload))
+      countFrame(talk)
+    },
+    interrupt(heard) {
+      if (isOver()) return
+      floor.cut()
+      resumption.cut()
+      opening.playedAll()
+      wire.interrupt(heard)
+    },
+    played(itemId) {
+      floor.played(itemId)
+      if (!isOver() && floor.isSilent()) opening.playedAll()
+    },
+    dtmf(digit) {
+      if (isOver() || !opening.isOver()) return
+      if (!keys.waiting()) emit(talk, { type: 'user_speech_started', at })
+      patience.renew()
+      keys.press(digit)
+    },
+    say(text) {
+      if (isOver()) return
+      floor.expectReply()
+      wire.say(text)
+    },
+    toolResult(id, name, result) {
+      if (!isOver()) work.result(id, name, result)
+    },
+    instruct(instructions) {
+      if (!isOver()) wire.instruct(instructions)
+    },
+    close: () => close(talk),
+  }
+}
+
+function emit({ phase, deps }: Talk, event: EngineEvent): void {
+  if (phase !== 'closed') deps.emit(event)
+}
+
+function close(talk: Talk): void {
+  talk.phase = 'closed'
+  talk.wire.close()
+}
+
+/** 20 ms of the caller's line have passed. */
+function countFrame(talk: Talk): void {
+  const { floor, opening, work, keys, patience, resumption } = talk
+  for (const part of [floor, opening, work, keys]) part.frame()
+  if (talk.ending !== null) return endInTime(talk, talk.ending)
+  const isQuiet = opening.isOver() && !keys.waiting() && !work.isBusy() && floor.isQuiet()
+  if (resumption.frame(isQuiet)) return ask(talk, goOn)
+  const step = patience.frame(isQuiet)
+  if (step === null) return
+  if (step === 'give up') talk.ending = { nextAction: null, goodbyeDue: false }
+  ask(talk, step === 'give up' ? goodbye : stillThere)
+}
+
+function ask({ floor, wire }: Talk, hint: string): void {
+  floor.expectReply()
+  wire.reply(hint)
+}
+
+function takeEvent(talk: Talk, event: WireEvent): void {
+  const { floor, opening, work, patience, resumption } = talk
+  switch (event.type) {
+    case 'reply_started':
+      resumption.replyStarted()
+      return floor.replyStarted()
+    case 'reply_done':
+      floor.replyDone()
+      if (floor.isSilent()) opening.playedAll()
+      return finishAfterReply(talk)
+    case 'tool_call':
+      return takeToolCall(talk, event)
+    case 'tool_canceled':
+      if (work.canceled(event.id)) emit(talk, event)
+      return
+    case 'audio':
+      floor.sound(event.itemId)
+      return emit(talk, event)
+    case 'agent_text':
+      opening.said(event.text)
+      return emit(talk, event)
+    case 'user_speech_started':
+      patience.renew()
+      opening.callerSpoke()
+      floor.callerSpeaks(true)
+      return emit(talk, event)
+    case 'user_speech_stopped':
+      floor.callerSpeaks(false)
+      return emit(talk, event)
+    case 'user_text':
+      if (event.isFinal) resumption.heard(event.text)
+      return emit(talk, event)
+    case 'item_done':
+    case 'memory':
+    case 'expiring':
+    case 'failed':
+      return emit(talk, event)
+  }
+}
+
+function takeToolCall(talk: Talk, { id, name, arguments: given }: Extract<WireEvent, { type: 'tool_call' }>): void {
+  const { wire, work, deps, floor } = talk
+  if (given === null) return wire.answerTool(id, name, { error: 'The arguments must be a JSON object.' }, true)
+  const use = useOwnTool(deps.config.worker, name, given)
+  if (use === null) {
+    work.begin(id, name)
+    return emit(talk, { type: 'tool_call', id, name, arguments: given })
+  }
+  // A model that has spoken in this turn has said what it wanted with it.
+  const wantsReply = !floor.hasSpoken()
+  if (wantsReply) floor.expectReply()
+  if (use.kind === 'wrong') return wire.answerTool(id, name, { error: use.message }, true)
+  if (use.kind === 'note') emit(talk, { type: 'noted', key: use.key, value: use.value })
+  if (use.kind === 'end') talk.ending = { nextAction: use.nextAction, goodbyeDue: wantsReply }
+  wire.answerTool(id, name, use.kind === 'end' && wantsReply ? sayGoodbye : { ok: true }, wantsReply)
+}
+
+const sayGoodbye: JsonObject = { ok: true, next: 'Say a short goodbye now, and nothing after it.' }
+
+/** The last words have come: the call is over when they have been heard. */
+function finishAfterReply(talk: Talk): void {
+  const { ending, floor } = talk
+  if (ending === null) return
+  if (ending.goodbyeDue && !floor.hasSpoken()) ending.goodbyeDue = false
+  else finish(talk, ending)
+}
+
+/** A model that owes its goodbye, and from which nothing is awaited any more, has said it. */
+const lastWordsWithin = 3_000 / frameMs
+
+function endInTime(talk: Talk, ending: Ending): void {
+  if (talk.floor.quietFrames() > lastWordsWithin) finish(talk, ending)
+}
+
+/** What the caller said last may still be on its way as text: the session stays open until who hangs up closes it. */
+function finish(talk: Talk, { nextAction }: Ending): void {
+  emit(talk, { type: 'finished', nextAction })
+  talk.phase = 'finished'
+}

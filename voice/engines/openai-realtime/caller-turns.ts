@@ -1,0 +1,106 @@
+/**
+ * Owns what the caller says: when they speak, and their words in the order they were said in, which the provider's transcripts need not come in.
+ * The wait for words is bounded and counts frames of the caller's line.
+ */
+import { frameMs } from '../../../model/frame.ts'
+import type { WireEvent } from '../hosted/wire.ts'
+import { listOf, msOf, objectOf, textOf, type Message } from './fields.ts'
+import type { LineClock } from './line-clock.ts'
+import { turnDetection } from './setup.ts'
+
+export type CallerTurns = {
+  started(message: Message): void
+  stopped(message: Message): void
+  partText(message: Message): void
+  finalText(message: Message): void
+  noText(message: Message): void
+  /** 20 ms have passed. */
+  frame(): void
+}
+
+type Turn = {
+  readonly itemId: string
+  readonly from: number
+  to: number | null
+  waited: number
+  partial: string
+  final: { readonly text: string; readonly confidence: number | null } | null
+}
+
+/** What was said and not understood. */
+const unclear = { text: '[unclear]', confidence: null } as const
+const maxWait = 5_000 / frameMs
+const maxTurns = 32
+const maxText = 20_000
+
+type Deps = { readonly line: LineClock; emit(event: WireEvent): void }
+
+export function createCallerTurns({ line, emit }: Deps): CallerTurns {
+  const turns: Turn[] = []
+  const turnOf = ({ item_id }: Message): Turn | undefined => turns.find(({ itemId }) => itemId === textOf(item_id))
+
+  const flush = (): void => {
+    for (let turn = turns[0]; turn?.final && turn.to !== null; turn = turns[0]) {
+      turns.shift()
+      emit({ type: 'user_text', ...turn.final, isFinal: true, from: turn.from, to: turn.to })
+    }
+  }
+  const stop = (turn: Turn, at: number): void => {
+    turn.to = Math.max(at, turn.from)
+    emit({ type: 'user_speech_stopped', at: turn.to })
+    flush()
+  }
+  const settle = (turn: Turn | undefined, final: Turn['final']): void => {
+    if (turn === undefined) return
+    turn.final ??= final
+    flush()
+  }
+  /** A turn whose end nobody told ends when the next one begins. */
+  const endLast = (): void => {
+    const last = turns.at(-1)
+    if (last?.to === null) stop(last, line.now())
+    if (turns.length >= maxTurns) settle(turns[0], unclear)
+  }
+  return {
+    started(message) {
+      endLast()
+      // The time told is that of the sound that is kept from before the speech.
+      const from = line.lineMs(msOf(message.audio_start_ms) + turnDetection.prefix_padding_ms)
+      turns.push({ itemId: textOf(message.item_id), from, to: null, waited: 0, partial: '', final: null })
+      emit({ type: 'user_speech_started', at: from })
+    },
+    stopped(message) {
+      const turn = turnOf(message)
+      if (turn?.to !== null) return
+      // The time told includes the silence by which the end was known.
+      stop(turn, line.lineMs(msOf(message.audio_end_ms) - turnDetection.silence_duration_ms))
+    },
+    partText(message) {
+      const turn = turnOf(message)
+      if (turn === undefined || turn.final !== null) return
+      turn.partial = (turn.partial + textOf(message.delta)).slice(0, maxText)
+      if (turn !== turns[0] || turn.partial === '') return
+      const { partial: text, from, to } = turn
+      emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to: to ?? line.now() })
+    },
+    finalText: (message) => settle(turnOf(message), finalOf(message)),
+    noText: (message) => settle(turnOf(message), unclear),
+    frame() {
+      for (const turn of turns) if (turn.to !== null) turn.waited++
+      if (turns[0] && turns[0].waited >= maxWait) settle(turns[0], unclear)
+    },
+  }
+}
+
+const finalOf = (message: Message): Turn['final'] => ({
+  text: textOf(message.transcript).trim().slice(0, maxText),
+  confidence: confidenceOf(message),
+})
+
+/** The geometric mean of what the recogniser gave its tokens. */
+function confidenceOf(message: Message): number | null {
+  const given = listOf(message.logprobs).map((token) => objectOf(token).logprob)
+  const logprobs = given.filter((value): value is number => typeof value === 'number' && Number.isFinite(value))
+  if (logprobs.length === 0) return null
+  return Math.min(1, Math.exp(logprobs.reduce((sum, value) => sum + value, 0) / logprobs.length))
+}

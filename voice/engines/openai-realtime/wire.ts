@@ -1,0 +1,232 @@
+/** Owns a session with OpenAI Realtime (the GA protocol) as a wire of a hosted talk. voice.md, "OpenAI Realtime". */
+import type { Cancel, Clock } from '../../../model/clock.ts'
+import type { JsonObject } from '../../../model/json.ts'
+import type { Log } from '../../../model/log.ts'
+import { EngineRefusal } from '../../../model/voice-engine.ts'
+import { openJsonSocket, type JsonSocket } from '../hosted/json-socket.ts'
+import type { Wire, WireEvent, WireSetup } from '../hosted/wire.ts'
+import type { Notices } from '../notices.ts'
+import { createAgentItems } from './agent-items.ts'
+import { createCallerTurns } from './caller-turns.ts'
+import { isFatal, isPassing } from './error-codes.ts'
+import { listOf, objectOf, textOf, type Message } from './fields.ts'
+import { createLineClock } from './line-clock.ts'
+import { createReplies } from './replies.ts'
+import { itemOf, sessionUpdate } from './setup.ts'
+import { createToolCalls, isCall } from './tool-calls.ts'
+
+export type Provider = {
+  /** Without the query. */
+  readonly url: string
+  readonly apiKey: string
+  readonly model: string
+  /** Null: the provider's own choice. */
+  readonly voice: string | null
+  readonly transcriptionModel: string
+}
+
+type Deps = { readonly provider: Provider; readonly clock: Clock; readonly log: Log; readonly notices: Notices }
+type Emit = (event: WireEvent) => void
+
+const setupTimeout = 10_000
+/** The provider ends a session after an hour; when it does not say when, this is told before. */
+const sessionMs = 60 * 60_000
+const tellBefore = 5 * 60_000
+const maxCodesTold = 32
+const maxEarly = 16
+
+/** Rejects with EngineRefusal. */
+export async function openOpenAiWire(deps: Deps, setup: WireSetup, emit: Emit): Promise<Wire> {
+  const { provider, clock } = deps
+  // The provider may speak before the socket is in our hands.
+  const early: Message[] = []
+  let take = (message: Message): void => {
+    if (early.length < maxEarly) early.push(message)
+  }
+  let lost = (_: string): void => undefined
+  const url = `${provider.url}${provider.url.includes('?') ? '&' : '?'}model=${encodeURIComponent(provider.model)}`
+  const socket = await openJsonSocket({
+    url,
+    headers: { authorization: `Bearer ${provider.apiKey}` },
+    clock,
+    onMessage: (message) => take(message),
+    onLost: (details) => lost(details),
+  })
+  try {
+    const expiresAt = await setUp(deps, setup, socket, (taker, loser) => {
+      take = taker
+      lost = loser
+      early.splice(0).forEach(taker)
+    })
+    for (const { role, text } of setup.history) socket.send(itemOf(role, text))
+    const session = createWire(deps, setup, socket, emit, expiresAt)
+    take = session.take
+    lost = (details) => session.fail(details, true)
+    return session.wire
+  } catch (error) {
+    socket.close()
+    throw error
+  }
+}
+
+type Listen = (take: (message: Message) => void, lost: (details: string) => void) => void
+
+/** Resolves, when the provider has taken the configuration, with the time it ends the session at. */
+function setUp(deps: Deps, setup: WireSetup, socket: JsonSocket, listen: Listen): Promise<number> {
+  const { clock, notices, provider } = deps
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  let voice = setup.worker.voiceId ?? provider.voice
+  let expiresAt = clock.now() + sessionMs
+  const update = (): boolean => socket.send(sessionUpdate(setup, provider.transcriptionModel, voice))
+  const refuse = (details: string, isRetryable: boolean): void => reject(new EngineRefusal(details, isRetryable))
+  const refused = (error: Message): void => {
+    const [code, param] = [textOf(error.code), textOf(error.param)]
+    if (param.endsWith('audio.output.voice') && setup.worker.voiceId !== undefined && voice !== provider.voice) {
+      notices(`the provider has no voice "${setup.worker.voiceId}" (voiceId) and speaks with the engine's own`)
+      voice = provider.voice
+      update()
+      return
+    }
+    const said = textOf(error.message).replaceAll(provider.apiKey, '…').slice(0, 300)
+    const reason = [code || textOf(error.type), param, said].filter((part) => part !== '').join(', ')
+    refuse(`the provider refused the session: ${reason}`, !isFatal(code) && isPassing(code, textOf(error.type)))
+  }
+  listen(
+    (message) => {
+      if (message.type === 'session.created') {
+        const { expires_at } = objectOf(message.session)
+        if (typeof expires_at === 'number' && expires_at * 1000 > clock.now()) expiresAt = expires_at * 1000
+      }
+      if (message.type === 'session.updated') resolve(expiresAt)
+      if (message.type === 'error') refused(objectOf(message.error))
+    },
+    (details) => refuse(details, true),
+  )
+  const cancel = clock.after(setupTimeout, () => refuse('the provider did not take the session in time', true))
+  update()
+  return promise.finally(cancel)
+}
+
+function createWire(deps: Deps, setup: WireSetup, socket: JsonSocket, emitAll: Emit, expiresAt: number) {
+  const { clock } = deps
+  let closed = false
+  let cancelExpiry: Cancel = () => undefined
+  const send = (message: object): void => void socket.send(message)
+  const close = (): void => {
+    closed = true
+    cancelExpiry()
+    socket.close()
+  }
+  const emit: Emit = (event) => {
+    if (closed) return
+    if (event.type === 'failed') close()
+    emitAll(event)
+  }
+  const fail = (details: string, isRetryable: boolean): void => emit({ type: 'failed', details, isRetryable })
+  cancelExpiry = clock.after(Math.max(0, expiresAt - clock.now() - tellBefore), () =>
+    emit({ type: 'expiring', within: Math.max(0, expiresAt - clock.now()) }),
+  )
+  const parts = createParts(setup, send, emit)
+  const receive = receiverOf(parts, errorsOf(deps, parts, fail))
+  const take = (message: Message): void => {
+    if (!closed) receive(message)
+  }
+  return { wire: wireOf(setup, parts, socket, { close, isClosed: () => closed }), take, fail }
+}
+
+function createParts(setup: WireSetup, send: (message: object) => void, emit: Emit) {
+  const line = createLineClock()
+  const items = createAgentItems({ format: setup.formats.speaks, send, emit })
+  const tools = createToolCalls({ send, emit })
+  const replies = createReplies({ send, emit, toolsAtWork: tools.atWork, onDone: items.replyDone })
+  return { line, items, tools, replies, turns: createCallerTurns({ line, emit }) }
+}
+
+type Parts = ReturnType<typeof createParts>
+
+function receiverOf({ items, tools, replies, turns }: Parts, failed: (error: Message) => void) {
+  const takers: Readonly<Record<string, (message: Message) => void>> = {
+    'input_audio_buffer.speech_started': (message) => {
+      replies.callerSpeaks()
+      turns.started(message)
+    },
+    'input_audio_buffer.speech_stopped': turns.stopped,
+    'input_audio_buffer.committed': tools.cancelAll,
+    'conversation.item.input_audio_transcription.delta': turns.partText,
+    'conversation.item.input_audio_transcription.completed': turns.finalText,
+    'conversation.item.input_audio_transcription.failed': turns.noText,
+    'response.created': replies.created,
+    'response.output_item.added': items.added,
+    'response.output_audio.delta': items.sound,
+    'response.output_audio_transcript.delta': items.partText,
+    'response.output_audio_transcript.done': items.finalText,
+    'response.function_call_arguments.done': tools.called,
+    'response.output_item.done': (message) => {
+      items.done(message)
+      const item = objectOf(message.item)
+      if (isCall(item)) tools.called(item)
+    },
+    'response.done': (message) => {
+      // Providers that are only alike tell their calls nowhere else.
+      listOf(objectOf(message.response).output).map(objectOf).filter(isCall).forEach(tools.called)
+      replies.done(message)
+    },
+    error: (message) => failed(objectOf(message.error)),
+  }
+  const known = new Map(Object.entries(takers))
+  return (message: Message): void => known.get(textOf(message.type))?.(message)
+}
+
+/** Most errors are of one request and leave the session as it is. */
+function errorsOf({ log }: Deps, { replies }: Parts, fail: (details: string, isRetryable: boolean) => void) {
+  const told = new Set<string>()
+  return (error: Message): void => {
+    const [code, type, param] = [textOf(error.code), textOf(error.type), textOf(error.param)]
+    if (isFatal(code)) return fail(`the provider ended the session (${code})`, false)
+    if (code === 'session_expired') return fail('the session has reached its longest time', true)
+    if (replies.refused(error) || told.has(code) || told.size >= maxCodesTold) return
+    told.add(code)
+    log.warn('the provider refused a request of a call', { code, type, param })
+  }
+}
+
+type Socket = { close(): void; isClosed(): boolean }
+
+function wireOf(setup: WireSetup, parts: Parts, socket: JsonSocket, { close, isClosed }: Socket): Wire {
+  const { line, items, tools, replies, turns } = parts
+  let { instructions } = setup
+  const send = (message: object): void => void socket.send(message)
+  const tell = (text: string): void => send(itemOf('user', text))
+  const ask = (hint: string | null): void =>
+    replies.ask(hint === null ? null : () => `${instructions}\n\n# Now\n${hint}`)
+  return {
+    hear({ buffer, byteOffset, byteLength }) {
+      if (isClosed()) return
+      const audio = Buffer.from(buffer, byteOffset, byteLength).toString('base64')
+      line.frame(socket.send({ type: 'input_audio_buffer.append', audio }))
+      turns.frame()
+      replies.frame()
+    },
+    interrupt(heard) {
+      const replying = replies.activeId()
+      replies.cancel()
+      items.interrupt(heard, replying)
+    },
+    instruct(text) {
+      instructions = text
+      send({ type: 'session.update', session: { type: 'realtime', instructions } })
+    },
+    reply: ask,
+    say: (text) => ask(`${sayExactly}\n${text}`),
+    tell,
+    answerTool(id, name, output: JsonObject, wantsReply) {
+      if (!tools.answer(id, output)) tell(`[Result of ${name}: ${JSON.stringify(output)}]`)
+      if (wantsReply) replies.askAfterTools()
+      else replies.pump()
+    },
+    close,
+  }
+}
+
+/** What stands after it is said and nothing else. */
+export const sayExactly = 'Say exactly the following text, word for word, and nothing else. Call no function. The text:'
