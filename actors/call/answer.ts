@@ -8,7 +8,8 @@ import { commandLeg } from '../leg-link.ts'
 import type { CallFact } from './call-event.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { legFactOf } from './dial.ts'
-import { chooseEngine, configOf } from './engine-choice.ts'
+import { configOf } from './engine-choice.ts'
+import { engineOf } from './fallback.ts'
 import { readCall } from './read-call.ts'
 
 /** The edge has sent nothing yet when it says that it will. */
@@ -21,7 +22,7 @@ const transferFailed: CallFact = { type: 'transfer_failed', providerStatus: null
 
 export async function answer(deps: PerformerDeps, end: CallEnd): Promise<void> {
   const { callId, epoch, post } = end
-  if (!chooseEngine(deps.engines, await readCall(deps, callId)))
+  if (!(await engineOf(deps, await readCall(deps, callId))))
     return post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
   const known = await legFactOf(deps.bus, end)
   if (known === 'none') return post(legLost('no leg answers'))

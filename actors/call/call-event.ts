@@ -38,8 +38,13 @@ export type CallFact =
   | { readonly type: 'leg_disconnected'; readonly cause: 'hung_up' | 'media_lost' | 'failed'; readonly details: string }
   /** `recordedMs`: null when the leg did not tell. */
   | { readonly type: 'leg_closed'; readonly recordedMs: number | null }
-  /** `hasSpoken`: the agent was heard before. */
-  | { readonly type: 'engine_failed'; readonly details: string; readonly hasSpoken?: boolean }
+  /** `hasSpoken`: the agent was heard before. `fallsBack`: the embedded engine may take its place. */
+  | {
+      readonly type: 'engine_failed'
+      readonly details: string
+      readonly hasSpoken?: boolean
+      readonly fallsBack?: true
+    }
   /** The caller has been passed on. */
   | { readonly type: 'transferred'; readonly providerStatus: string | null }
   | { readonly type: 'transfer_failed'; readonly providerStatus: string | null }
@@ -112,7 +117,14 @@ export type Effect =
   | { readonly type: 'redirect' }
   /** Is the leg connected already? Its event may have been lost with a former actor. */
   | { readonly type: 'look_for_leg' }
-  | { readonly type: 'start_conversation'; readonly turns: number; readonly memory: Json; readonly answeredAt: number }
+  /** `engine` absent: the one that the call's configuration chooses. */
+  | {
+      readonly type: 'start_conversation'
+      readonly turns: number
+      readonly memory: Json
+      readonly answeredAt: number
+      readonly engine?: 'embedded'
+    }
   /** Once: an actor that takes the call over does not run it again. Comes back as `tool_answered`. */
   | { readonly type: 'run_tool'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
   | { readonly type: 'cancel_tool'; readonly id: string }

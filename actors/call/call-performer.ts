@@ -13,12 +13,13 @@ import { PhoneNumber } from '../../model/phone-number.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
-import { createConversation, type Conversation } from '../conversation/conversation.ts'
+import { createConversation, type Conversation, type ConversationDeps } from '../conversation/conversation.ts'
 import { commandLeg } from '../leg-link.ts'
 import { answer, redirect } from './answer.ts'
 import type { CallFact, Effect } from './call-event.ts'
 import { dial, legFactOf, sipCallFailed } from './dial.ts'
-import { chooseEngine, configOf, engineConfigOf } from './engine-choice.ts'
+import { configOf, engineConfigOf } from './engine-choice.ts'
+import { engineOf, withFallback } from './fallback.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { readCall, readHistory, readScript } from './read-call.ts'
 import { recordingKeyOf } from './record-effects.ts'
@@ -48,7 +49,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
 
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
   const startConversation = async (effect: StartConversation): Promise<void> => {
-    const prepared = await prepareConversation(deps, end, effect, signal)
+    const prepared = await prepareConversation({ deps, end, run, signal }, effect)
     if (!prepared || abandoned) return
     conversation?.abandon()
     conversation = prepared.conversation
@@ -188,13 +189,11 @@ type Prepared = Offer & { readonly conversation: Conversation }
 
 /** Null, and the fact posted, when the engine that the call needs is not there. */
 async function prepareConversation(
-  deps: PerformerDeps,
-  end: CallEnd,
-  { turns, answeredAt, memory }: StartConversation,
-  signal: (message: ServerMessage) => void,
+  { deps, end, run, signal }: Pick<Parts, 'deps' | 'end' | 'run'> & Pick<ConversationDeps, 'signal'>,
+  { turns, answeredAt, memory, engine: named }: StartConversation,
 ): Promise<Prepared | null> {
   const call = await readCall(deps, end.callId)
-  const engine = chooseEngine(deps.engines, call)
+  const engine = named ? (deps.engines.get(named) ?? null) : await engineOf(deps, call)
   if (!engine) {
     end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
     return null
@@ -208,7 +207,11 @@ async function prepareConversation(
   const owesReply = history.at(-1)?.role === 'user'
   const config = engineConfigOf(call, { script, tools: offered.map(toEngineTool), history, owesReply, memory })
   const started = { config, recording, answeredAt, turns }
-  return { call, offered, conversation: createConversation({ ...deps, ...end, engine, signal }, started) }
+  const post = (fact: CallFact): void => {
+    if (fact.type !== 'engine_failed') return end.post(fact)
+    run(withFallback(deps, { call, engine }, fact).then(end.post), () => fact)
+  }
+  return { call, offered, conversation: createConversation({ ...deps, ...end, engine, signal, post }, started) }
 }
 
 async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void> {

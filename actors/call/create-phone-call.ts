@@ -19,6 +19,7 @@ import type { Worker } from '../../store/workers.ts'
 import { requireDestination } from '../telephony/destination-policy.ts'
 import { findCallableWorker } from './callable-worker.ts'
 import { chooseEngine, type Engines } from './engine-choice.ts'
+import { allowsFallback } from './fallback.ts'
 import { findKnownPerson } from './known-person.ts'
 import { writeBirth } from './write-birth.ts'
 
@@ -62,7 +63,8 @@ async function insertPhoneCall(
   const toNumber = request.phoneNumber ?? PhoneNumber.safeParse(request.customer?.phoneNumber).data ?? null
   const path = request.phoneNumber === undefined ? 'customer.phoneNumber' : 'phoneNumber'
   await requireDestination(tx, accountId, { toNumber, path })
-  if (!chooseEngine(engines, { workerConfig: worker.config, request: {}, hookAnswer: {} }))
+  const engine = chooseEngine(engines, { workerConfig: worker.config, request: {}, hookAnswer: {} })
+  if (!engine && !(await allowsFallback(tx, accountId)))
     throw new Problem('TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE', 'the voice provider is not available now; retry later')
 
   const id: CallId = newId<'call'>()

@@ -7,10 +7,12 @@ import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { DialReply, dialSubject, DialRequest } from '../../model/dial.ts'
 import type { FailedReason } from '../../model/outcome.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
+import type { VoiceEngine } from '../../model/voice-engine.ts'
 import { reachLeg } from '../leg-link.ts'
 import type { CallFact } from './call-event.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { chooseEngine, configOf, engineConfigOf } from './engine-choice.ts'
+import { fallbackOf } from './fallback.ts'
 import { factOf } from './leg-facts.ts'
 import { readCall, readScript } from './read-call.ts'
 
@@ -49,7 +51,12 @@ async function place(deps: PerformerDeps, end: CallEnd, call: CallFactsRow): Pro
 /** Nobody is called by a voice that cannot talk: a session is opened, and closed before it says anything. */
 async function canTalk(deps: PerformerDeps, call: CallFactsRow): Promise<boolean> {
   const engine = chooseEngine(deps.engines, call)
-  if (!engine) return false
+  if (engine && (await opens(deps, call, engine))) return true
+  const fallback = await fallbackOf(deps, call)
+  return fallback !== null && fallback !== engine && (await opens(deps, call, fallback))
+}
+
+async function opens(deps: PerformerDeps, call: CallFactsRow, engine: VoiceEngine): Promise<boolean> {
   const script = await readScript(deps, call)
   const config = engineConfigOf(call, { script, tools: [], history: [], owesReply: false, memory: null })
   const [hears, speaks] = [engine.hears[0]!, engine.speaks[0]!]
@@ -58,7 +65,7 @@ async function canTalk(deps: PerformerDeps, call: CallFactsRow): Promise<boolean
     session.close()
     return true
   } catch (error) {
-    deps.log.warn('nobody was called, because no voice session can be opened', { error })
+    deps.log.warn('no voice session can be opened for a call that is due', { engine: engine.name, error })
     return false
   }
 }

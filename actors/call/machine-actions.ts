@@ -20,6 +20,8 @@ export type CallContext = CallBirth & {
   readonly nextAction: string | null
   /** As the leg told when it closed. */
   readonly recordedMs: number | null
+  /** It has taken the place of the call's own. */
+  readonly engine?: 'embedded'
   /** The engine's own memory, newest. */
   readonly memory: Json
   readonly outcome: Outcome | null
@@ -83,6 +85,7 @@ export const machineActions = setup({
     endTool: assign(({ context, event }) => ({
       tools: (context.tools ?? []).filter((id) => id !== (event as Of<'tool_answered' | 'tool_canceled'>).id),
     })),
+    takeEmbedded: assign({ engine: 'embedded' }),
     note: assign(({ context, event }) => {
       const { key, value } = event as Of<'noted'>
       return { notes: { ...context.notes, [key]: value } }
@@ -102,6 +105,8 @@ export const machineActions = setup({
       context.direction === 'inbound' &&
       context.turns === 0 &&
       (event as Of<'engine_failed'>).hasSpoken !== true,
+    fallsBack: ({ context, event }) =>
+      context.engine === undefined && (event as Of<'engine_failed'>).fallsBack === true,
     /** Once: an id that is under way is not run again. */
     newTool: ({ context, event }) => {
       const tools = context.tools ?? []
@@ -143,6 +148,7 @@ export const startConversation = {
     turns: context.turns,
     memory: context.memory,
     answeredAt: context.answeredAt ?? 0,
+    ...(context.engine && { engine: context.engine }),
   }),
 } as const
 

@@ -147,6 +147,7 @@ export const callMachine = machineActions.createMachine({
         transfer_failed: { actions: noteProviderStatus },
         voicemail_detected: { guard: 'outbound', target: 'windingUp', actions: voicemail },
         engine_failed: [
+          { guard: 'fallsBack', actions: ['takeEmbedded', startConversation] },
           { guard: 'web', target: 'windingUp', actions: failed('voice_session_creation_failed') },
           { guard: 'unspoken', target: 'redirecting' },
           { target: 'windingUp', actions: failed('voice_session_unavailable') },

@@ -3,6 +3,7 @@
  * really heard can be told from what was said. Pure: time is an argument.
  */
 import { frameMs, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
+import { silenceOf } from '../../voice/audio/silence.ts'
 
 /** One utterance as the caller heard it. Times are ms since the epoch. */
 export type Heard = {
@@ -115,16 +116,13 @@ function createChopper(format: AudioFormat) {
     /** What is left, filled up with silence to one frame. */
     rest(): Uint8Array[] {
       if (left.length === 0) return []
-      const frame = new Uint8Array(frameBytes).fill(silentByte[format.encoding])
+      const frame = silenceOf(format)
       frame.set(left)
       left = new Uint8Array(0)
       return [frame]
     },
   }
 }
-
-/** ITU-T G.711: the codes of zero. */
-const silentByte = { pcm16: 0, pcmu: 0xff, pcma: 0xd5 } as const
 
 /** The words that fit into the part that was played, by equal time per letter. */
 export function heardText(text: string, playedFrames: number, allFrames: number): string {

@@ -27,6 +27,8 @@ import type { Sql } from '../../store/sql.ts'
 import { openTestDatabase } from './database.ts'
 import { createHandClock, type HandClock } from './hand-clock.ts'
 import { createQuietLog } from './quiet-log.ts'
+import type { VoiceEngine } from '../../model/voice-engine.ts'
+import type { LlmProvider } from '../../model/worker.ts'
 import { createScriptedEngine, type ScriptedEngine } from './scripted-engine.ts'
 import { newId } from './tenant.ts'
 
@@ -53,7 +55,12 @@ export async function openShared(t: Pick<Test, 'teardown'>): Promise<Shared> {
 export async function openCallNode(
   shared: Shared,
   hook: (question: WorkerRequestData) => Promise<WorkerRequestResult> = async () => ({ kind: 'none' }),
-  over: { readonly engine?: ScriptedEngine | null; readonly refusalOf?: Telephony['refusalOf'] } = {},
+  over: {
+    readonly engine?: ScriptedEngine | null
+    /** Preferred to the engine. */
+    readonly provider?: VoiceEngine
+    readonly refusalOf?: Telephony['refusalOf']
+  } = {},
 ) {
   const { sql, bus, clock } = shared
   const log = createQuietLog()
@@ -66,7 +73,10 @@ export async function openCallNode(
     nodeId,
     newId,
     box,
-    engines: new Map(over.engine === null ? [] : ([['embedded', engine]] as const)),
+    engines: new Map<LlmProvider, VoiceEngine>([
+      ...(over.provider ? ([['voice_provider_a', over.provider]] as const) : []),
+      ...(over.engine === null ? [] : ([['embedded', engine]] as const)),
+    ]),
     askWorkerRequest: (question: WorkerRequestData) => (asked.push(question), hook(question)),
     wakeDeliveries: () => {},
     wakeJobs: () => scheduler.wake(),
