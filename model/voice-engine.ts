@@ -88,6 +88,10 @@ export type EngineSession = {
   dtmf(digit: string): void
   /** The agent says this, word for word, when it has said what it is saying. */
   say(text: string): void
+  /** What it leaves on an answering machine: of the call script, filled in. Null: nothing. */
+  readonly voicemail: string | null
+  /** The agent says this, word for word, in place of what it is saying; it listens to nobody any more and is `finished` after it. */
+  sayLast(text: string): void
   /** Of a tool it called; that of another session of the call is taken as news. */
   toolResult(id: string, name: string, result: ToolResult): void
   /** Follows these instructions from its next turn on. */

@@ -247,6 +247,31 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     t.pass()
     call.session.close()
   },
+  'it has the message of its script for an answering machine, says it to its end, and is finished': async (
+    t,
+    stage,
+  ) => {
+    const { engine, config, answer } = stage
+    const message = 'Please call us back tomorrow.'
+    const none = await openSpokenCall(engine, config)
+    t.equal(none.session.voicemail, null)
+    none.session.close()
+    const script = `${config.script ?? 'say Hello.'}\nvoicemail: ${message}`
+    const call = await openSpokenCall(engine, { ...config, direction: 'outbound', script })
+    t.equal(call.session.voicemail, message)
+    await call.silence(6_000)
+    await call.next('audio')
+    call.session.interrupt(null)
+    call.session.sayLast(message)
+    await call.say(answer)
+    const { itemId } = await call.next('agent_text', ({ text }) => text === message)
+    await call.next('finished')
+    t.ok(call.soundOf(itemId) > 0)
+    const types = call.events.map(({ type }) => type)
+    t.ok(types.lastIndexOf('item_done') < types.indexOf('finished'))
+    t.equal(types.filter((type) => type === 'finished').length, 1)
+    call.session.close()
+  },
   'a configuration it cannot serve is refused': async (t, { engine, impossible }) => {
     await t.rejects(
       engine.open(impossible, () => t.fail('a refused session says nothing')),

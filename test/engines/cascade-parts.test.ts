@@ -4,8 +4,13 @@ import { isBackchannel, looksUnfinished } from '../../voice/engines/cascade/call
 import { createChatReply } from '../../voice/engines/cascade/chat-reply.ts'
 import { createEventStream } from '../../voice/engines/cascade/event-stream.ts'
 import { createHistory } from '../../voice/engines/cascade/history.ts'
+import { createWordFilter } from '../../voice/engines/cascade/reasoning.ts'
 import { createSentenceCutter, piecesOf } from '../../voice/engines/cascade/sentence-cutter.ts'
+import { createSoundReader } from '../../voice/engines/cascade/sound-format.ts'
+import { speakable } from '../../voice/engines/cascade/speakable.ts'
 import { createSpoken, heardPart } from '../../voice/engines/cascade/spoken.ts'
+import { bytesOf } from '../../model/frame.ts'
+import { wavHeaderOf } from '../../voice/audio/wav.ts'
 import { createRandom, type Random } from '../fake/random.ts'
 
 function* cutAnywhere(bytes: Uint8Array, random: Random, longest: number): Generator<Uint8Array> {
@@ -135,10 +140,125 @@ test('what is no chunk loses the reply, and an error of the endpoint is told by 
   t.equal(createChatReply().take('7'), null)
   const failing = createChatReply()
   t.equal(failing.take('{"error":{"message":"You said: my secret","code":"server_error"}}'), null)
-  t.equal(failing.errorCode(), 'server_error')
+  t.equal(failing.complaint()?.code, 'server_error')
   const talkative = createChatReply()
   talkative.take('{"error":{"code":"what you said was: hello"}}')
-  t.equal(talkative.errorCode(), 'error', 'no words of it')
+  t.equal(talkative.complaint()?.code, 'error', 'no words of it')
+  t.end()
+})
+
+test('calls without an index or an id are told apart, and an object is as good as its text', (t) => {
+  const read = (...calls: readonly object[]) => {
+    const reply = createChatReply()
+    for (const call of calls) reply.take(chunk({ tool_calls: [call] }))
+    return reply.calls().map(({ name, arguments: given }) => [name, given])
+  }
+  const call = (name: string, written: unknown) => ({ function: { name, arguments: written } })
+  t.same(read(call('x', '{"a":1}'), call('x', '{"a":2}')), [
+    ['x', { a: 1 }],
+    ['x', { a: 2 }],
+  ])
+  t.same(read({ index: 0, ...call('x', '{"a":1}') }, { index: 0, ...call('y', '{"a":2}') }), [
+    ['x', { a: 1 }],
+    ['y', { a: 2 }],
+  ])
+  const piece = { function: { arguments: '"a":1}' } }
+  t.same(read({ index: 0, id: 'a', ...call('x', '{') }, piece), [['x', { a: 1 }]], 'a piece without an index')
+  t.same(read(call('x', '{'), call('x', '"a":1}')), [['x', { a: 1 }]], 'a name that is said again')
+  t.same(read({ index: 0, id: 'a', ...call('x', { a: 1 }) }), [['x', { a: 1 }]])
+  t.same(read({ index: 0, id: 'a', ...call('x', `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`) }), [['x', null]])
+  t.same(read({ index: 0, id: 'a', ...call('x', '{"a":"\\u0000"}') }), [['x', null]], 'what nobody can store')
+  t.end()
+})
+
+test('a reply in one piece is one too, and of a content in parts only the text counts', (t) => {
+  const reply = createChatReply()
+  const message = {
+    content: [{ type: 'thinking', thinking: [] }, { type: 'text', text: 'Nine.' }, 7],
+    reasoning_content: 'They ask for the hours.',
+    tool_calls: [{ id: 'a', function: { name: 'x', arguments: '{}' } }],
+  }
+  t.equal(reply.take(JSON.stringify({ choices: [{ message, finish_reason: 'length' }] })), 'Nine.')
+  t.ok(reply.isComplete())
+  t.ok(reply.isCut())
+  t.same(reply.calls(), [{ id: 'a', name: 'x', arguments: {} }])
+  t.end()
+})
+
+test('errors of any endpoint are understood, and no word of them is repeated', (t) => {
+  const read = (error: object) => {
+    const reply = createChatReply()
+    t.equal(reply.take(JSON.stringify(error)), null)
+    return reply.complaint()
+  }
+  const vllm = {
+    object: 'error',
+    message: 'The maximum context length is 8192 tokens',
+    type: 'BadRequestError',
+    code: 400,
+  }
+  t.match(read(vllm), { code: 'BadRequestError', status: 400, isTooLong: true })
+  t.match(read({ error: vllm }), { code: 'BadRequestError', status: 400, isTooLong: true })
+  t.match(read({ error: { code: 500, message: 'rpc error', type: '' } }), { code: '500', status: 500 })
+  t.match(read({ error: 'model is loading' }), { code: 'error', status: null, isTooLong: false })
+  t.match(read({ error: { code: 'sk-1234567890abc', type: 'x y' } }), { code: 'error' })
+  t.end()
+})
+
+test('thoughts and written-out calls are no words, however the tags were cut', (t) => {
+  const whole =
+    '<think>\nThey ask < 3 things.</thinking> Hm.</think>\n\nNine <b>to</b> five. a < b<tool_call>{"name":"x"}</tool_call> Bye <'
+  for (const longest of [1, 3, 200]) {
+    const filter = createWordFilter(false)
+    const random = createRandom(longest)
+    let words = ''
+    for (let at = 0; at < whole.length;) {
+      const size = 1 + random.below(longest)
+      words += filter.push(whole.slice(at, at + size))
+      at += size
+    }
+    t.equal(words + filter.end(), '\n\nNine <b>to</b> five. a < b Bye <')
+    t.notOk(filter.beganInside())
+  }
+  const endless = createWordFilter(false)
+  t.equal(endless.push('Well. <think>and so on') + endless.end(), 'Well. ', 'thoughts that do not end')
+  t.end()
+})
+
+test('thoughts whose beginning is not told are known by their end, and from then on', (t) => {
+  const first = createWordFilter(false)
+  t.equal(first.push('They ask.</think>Nine.'), 'They ask.Nine.')
+  t.ok(first.beganInside())
+  const next = createWordFilter(true)
+  t.equal(next.push('They ask.'), '')
+  t.equal(next.push('</thi'), '')
+  t.equal(next.push('nk>Nine.') + next.end(), 'Nine.')
+  const thoughtless = createWordFilter(true)
+  t.equal(thoughtless.push('Nine to five.') + thoughtless.end(), 'Nine to five.', 'it was words after all')
+  const tagged = createWordFilter(true)
+  t.equal(tagged.push('<think>They ask.</think>Nine.') + tagged.end(), 'Nine.')
+  t.end()
+})
+
+test('what is said has no marks of Markdown, no tags and no pictures in it', (t) => {
+  const said: readonly (readonly [string, string | null])[] = [
+    ['**Nine** to *five*, _always_. ', 'Nine to five, always. '],
+    ['## Opening hours\n', 'Opening hours '],
+    ['\n- Monday: `9–17`\n', 'Monday: 9–17 '],
+    ['> * quoted', 'quoted'],
+    ['See [our page](https://example.org/a?b=c_d) or ![a map](x.png).', 'See our page or a map.'],
+    ['See [our page](https://exam', 'See our page'],
+    ['Great 😀👍🏽! 🇩🇪 Yes ❤️ 👨‍👩‍👧.', 'Great! Yes.'],
+    ['1️⃣ First.', '1 First.'],
+    ['Hello<br/>you, <strong>dear</strong>.', 'Hello you, dear .'],
+    ['3 * 4 is 12, -5 is cold, a_b is a name, ¿qué?', '3 * 4 is 12, -5 is cold, a_b is a name, ¿qué?'],
+    ['a\0b\ud83d c', 'a b\ufffd c'],
+    ['Ça va ? 少々お待ちください。', 'Ça va ? 少々お待ちください。'],
+    ['🎉🎉', null],
+    ['---\n', null],
+  ]
+  for (const [written, spoken] of said) t.equal(speakable(written), spoken, written)
+  t.same(piecesOf('Look [here](https://a.org/b?c=d). Bye.', 'en'), ['Look [here](https://a.org/b?c=d). ', 'Bye.'])
   t.end()
 })
 
@@ -343,5 +463,139 @@ test('a long talk is forgotten from its beginning, and calls with their answers'
   t.notMatch(JSON.stringify(messages), 'Question 10:')
   const answered = messages.filter(({ role }) => role === 'tool').length
   t.equal(answered, messages.filter((message) => 'tool_calls' in message).length)
+  t.end()
+})
+
+const samples = (count: number) =>
+  Int16Array.from({ length: count }, (_, index) => Math.round(8000 * Math.sin(index / 9)))
+
+test('sound is whole samples of the line, whatever is around it and however it was cut', (t) => {
+  const sound = bytesOf(samples(2400))
+  const wav = (rateHz: number, channels: 1 | 2, ...more: Uint8Array[]) =>
+    Buffer.concat([wavHeaderOf({ rateHz, channels }, sound.length), sound, ...more])
+  const read = (bytes: Uint8Array, contentType: string, longest: number) => {
+    const reader = createSoundReader(contentType, 24_000)
+    const pieces = [...cutAnywhere(bytes, createRandom(longest), longest)].map((piece) => reader.push(piece))
+    t.ok(pieces.every((piece) => piece.length % 2 === 0))
+    return Buffer.concat(pieces)
+  }
+  for (const longest of [1, 7, 10_000]) {
+    t.same(read(sound, 'audio/pcm', longest), Buffer.from(sound))
+    t.same(read(wav(24_000, 1), 'audio/wav', longest), Buffer.from(sound), 'a WAV file')
+    t.same(
+      read(wav(24_000, 1, Buffer.from('LIST....')), '', longest),
+      Buffer.from(sound),
+      'what comes behind is no sound',
+    )
+    t.equal(read(wav(48_000, 1), 'audio/x-wav', longest).length, sound.length / 2, 'another rate')
+    t.equal(read(wav(24_000, 2), 'audio/wav', longest).length, sound.length / 2, 'two channels')
+    t.equal(read(sound, 'audio/pcm;rate=12000', longest).length, sound.length * 2)
+    const streamed = wav(24_000, 1)
+    streamed.writeUInt32LE(0xffff_ffff, 40)
+    t.same(read(streamed, 'audio/wav', longest), Buffer.from(sound), 'a size that nobody knew')
+  }
+  t.end()
+})
+
+test('what would be heard as noise is refused', (t) => {
+  const refused = (bytes: Uint8Array, contentType: string, message: RegExp) =>
+    t.throws(() => createSoundReader(contentType, 24_000).push(bytes), { message, isPassing: false })
+  const header = Buffer.from(wavHeaderOf({ rateHz: 24_000, channels: 1 }, 0))
+  const bits = Buffer.from(header)
+  bits.writeUInt16LE(24, 34)
+  refused(bits, 'audio/wav', /not 16-bit PCM/)
+  refused(Buffer.concat([header.subarray(0, 12), header.subarray(36)]), 'audio/wav', /not 16-bit PCM/)
+  refused(Buffer.concat([header.subarray(0, 36), Buffer.alloc(20_000)]), 'audio/wav', /without sound/)
+  refused(Buffer.from(wavHeaderOf({ rateHz: 3, channels: 1 }, 0)), 'audio/wav', /at 3 Hz/)
+  refused(Buffer.alloc(20), 'audio/wav', /that is none/)
+  refused(Buffer.from('ID3'.padEnd(20)), 'application/octet-stream', /compressed/)
+  refused(Buffer.alloc(20), 'audio/mpeg', /audio\/mpeg, not pcm/)
+  t.end()
+})
+
+const told = (history: ReturnType<typeof createHistory>) =>
+  history
+    .messages('x', null)
+    .slice(1)
+    .map(({ role, content }) => [role, content])
+
+test('a session that goes on knows the tools of the one before, each in its place', (t) => {
+  const first = createHistory([])
+  first.caller('Yes.')
+  first.calls([{ id: 'a', wireId: 'w', name: 'lookup', arguments: { key: 'blue' } }])
+  first.answer('a', { result: 7 }, true)
+  first.agent().text = 'It is seven. Shall I book it?'
+  first.caller('Yes.')
+  first.agent().text = 'One moment.'
+  first.calls([{ id: 'b', wireId: 'w', name: 'book', arguments: {} }])
+  t.notOk(first.isDue(), 'there is no result yet')
+  first.news('[News.]')
+  t.ok(first.isDue())
+  const memory: unknown = JSON.parse(JSON.stringify(first.memory()))
+  const said = [
+    { role: 'user', text: 'Yes.' },
+    { role: 'agent', text: 'It is seven. Shall' },
+    { role: 'user', text: 'Yes.' },
+    { role: 'agent', text: 'One moment.' },
+  ] as const
+  const next = createHistory(said, memory as never)
+  t.same(told(next), [
+    ['user', 'Yes.'],
+    ['assistant', null],
+    ['tool', '{"result":7}'],
+    ['assistant', 'It is seven. Shall'],
+    ['user', 'Yes.'],
+    ['assistant', 'One moment.'],
+    ['tool', '{"status":"running"}'],
+    ['user', '[News.]'],
+  ])
+  t.same(next.pending(), [], 'whoever called it waits for it')
+  t.equal(next.answer('a', { result: 8 }, true), 'waiting', 'it has a result')
+  t.equal(next.answer('b', { ok: true }, true), 'due')
+  t.ok(next.isDue())
+  t.ok(createHistory(said, next.memory()).isDue(), 'still, when that session dies too')
+  t.notOk(createHistory([...said, { role: 'agent', text: 'It is booked.' }], next.memory()).isDue())
+  t.end()
+})
+
+test('memory is bounded, and what is none is forgotten', (t) => {
+  const history = createHistory([])
+  t.equal(history.memory(), null)
+  for (let turn = 0; turn < 100; turn++) {
+    history.caller(`Question ${turn}`)
+    history.calls([{ id: `id ${turn}`, wireId: 'w', name: 'lookup', arguments: { key: '😀'.repeat(3_000) } }])
+    history.answer(`id ${turn}`, { result: '😀'.repeat(20_000) }, true)
+  }
+  const memory = history.memory()
+  const text = JSON.stringify(memory)
+  t.ok(text.length < 20_000)
+  t.match(text, 'id 99')
+  t.notMatch(text, '\\ud', 'nobody could store half a character')
+  t.ok(JSON.stringify(history.messages('x', null)).length < 120_000)
+  for (const other of [7, 'x', [], {}, { besides: 7 }, { besides: [{ calls: [] }] }, { besides: [null] }])
+    t.same(told(createHistory([{ role: 'user', text: 'Hi.' }], other)), [['user', 'Hi.']])
+  t.end()
+})
+
+test('names of calls that an endpoint gives twice are told apart', (t) => {
+  const history = createHistory([])
+  for (const id of ['a', 'b']) {
+    history.calls([{ id, wireId: 'call_0', name: 'lookup', arguments: {} }])
+    history.answer(id, {}, true)
+  }
+  const ids = history.messages('x', null).flatMap((message) => (message.role === 'tool' ? [message.tool_call_id] : []))
+  t.same(ids, ['call_0', 'b'])
+  t.end()
+})
+
+test('a talk that is too much for the model is halved until nothing is left', (t) => {
+  const history = createHistory([])
+  for (let turn = 0; turn < 8; turn++) history.caller(`Question ${turn}`)
+  t.ok(history.halve())
+  t.notMatch(JSON.stringify(history.messages('x', null)), 'Question 3')
+  t.match(JSON.stringify(history.messages('x', null)), 'Question 5')
+  for (let count = 0; count < 10 && history.halve(); count++);
+  t.notOk(history.halve())
+  t.same(told(history), [['user', 'Question 7']])
   t.end()
 })

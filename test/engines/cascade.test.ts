@@ -3,7 +3,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import type { Clock } from '../../model/clock.ts'
+import { bytesOf } from '../../model/frame.ts'
 import { EngineRefusal, type EngineConfig, type EngineEvent, type VoiceEngine } from '../../model/voice-engine.ts'
+import { wavHeaderOf } from '../../voice/audio/wav.ts'
 import { createCascadeEngine, type CascadeEngineDeps } from '../../voice/engines/cascade/engine.ts'
 import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
 import {
@@ -154,7 +156,7 @@ test('German, French and Japanese come through whole, however the bytes were cut
   const texts = {
     de: 'Grüß Gott! Schöne Bücher.',
     fr: 'Ça va ? À bientôt, Zoë.',
-    ja: '少々お待ちください。😀ありがとうございます！',
+    ja: '少々お待ちください。𠮷田です、ありがとうございます！',
   }
   for (const [language, text] of Object.entries(texts)) {
     const { call, server } = await openCall(t, { config: { language } })
@@ -485,6 +487,230 @@ test('a talk that goes on knows what was said', async (t) => {
   ])
 })
 
+test('a result that comes to a session opened later answers the call of the one before', async (t) => {
+  const { call, server, engine, config } = await openCall(t, { config: { tools: [lookup] } })
+  server.hears('What about blue?')
+  server.replies({ text: 'Let me see.', calls: [{ name: 'lookup', arguments: '{"key":"blue"}', id: 'w1' }] })
+  await call.say(question)
+  const { id } = await call.next('tool_call')
+  const { memory } = call.events.findLast((event) => event.type === 'memory')!
+  t.ok(typesOf(call).indexOf('memory') < typesOf(call).indexOf('tool_call'), 'before anybody acts on it')
+  call.session.close()
+  const history = [
+    { role: 'agent', text: 'Hello.' },
+    { role: 'user', text: 'What about blue?' },
+    { role: 'agent', text: 'Let me see.' },
+  ] as const
+  const again = await openSpokenCall(engine, { ...config, history, memory: JSON.parse(JSON.stringify(memory)) })
+  await again.silence(100)
+  await again.settled()
+  t.equal(server.requestsOf('chat').length, 2, 'nothing is due yet')
+  server.replies('Seven.')
+  again.session.toolResult(id, 'lookup', { status: 'success', data: { result: 7 } })
+  t.equal(await again.agentHeard(), 'Seven.')
+  t.match(talkOf(server).slice(1), [
+    { role: 'assistant', content: 'Hello.' },
+    { role: 'user', content: 'What about blue?' },
+    { role: 'assistant', content: 'Let me see.', tool_calls: [{ id: 'w1' }] },
+    { role: 'tool', tool_call_id: 'w1', content: '{"result":7}' },
+  ])
+  again.session.toolResult(id, 'lookup', { status: 'success', data: { result: 8 } })
+  await again.settled()
+  t.equal(server.requestsOf('chat').length, 3, 'it has been answered')
+})
+
+test('a result that nobody spoke about before the session died is spoken about by the next one', async (t) => {
+  const { call, server, engine, config } = await openCall(t, { config: { tools: [lookup] } })
+  server.hears('What about blue?', 'And red?')
+  server.replies({ text: 'Let me see.', calls: [{ name: 'lookup', arguments: '{"key":"blue"}' }] })
+  await call.say(question)
+  const { id } = await call.next('tool_call')
+  await call.next('item_done')
+  server.fails('chat', { status: 401 })
+  call.session.toolResult(id, 'lookup', { status: 'success', data: { result: 7 } })
+  await call.next('failed')
+  const { memory } = call.events.findLast((event) => event.type === 'memory')!
+  server.replies('Seven.', 'Eight.')
+  const said = (text: string) => ({ role: 'agent' as const, text })
+  const history = [said('Hello.'), { role: 'user' as const, text: 'What about blue?' }, said('Let me see.')]
+  const again = await openSpokenCall(engine, { ...config, history, memory })
+  await again.silence(100)
+  t.equal(await again.agentHeard(), 'Seven.')
+  t.match(talkOf(server).at(-1), { role: 'tool', content: '{"result":7}' })
+  const third = await openSpokenCall(engine, { ...config, history: [...history, said('Seven.')], memory })
+  await third.silence(100)
+  await third.settled()
+  t.notOk(typesOf(third).includes('audio'), 'it has been spoken about')
+  third.session.toolResult(id, 'lookup', { status: 'success', data: { result: 7 } })
+  await third.say(question)
+  await third.agent()
+  t.equal(talkOf(server).filter(({ role }) => role === 'tool').length, 1)
+})
+
+test('news that came to one session is known to the next one', async (t) => {
+  const { call, server, engine, config } = await openCall(t)
+  server.replies('Thank you.', 'Nine.')
+  call.session.toolResult('elsewhere-1', 'lookup', { status: 'success', data: { result: '😀'.repeat(9_000) } })
+  await call.agentHeard()
+  const { memory } = call.events.findLast((event) => event.type === 'memory')!
+  const history = [
+    { role: 'agent', text: 'Hello.' },
+    { role: 'agent', text: 'Thank you.' },
+    { role: 'user', text: 'When?' },
+  ] as const
+  const again = await openSpokenCall(engine, { ...config, history, owesReply: true, memory })
+  await again.agent()
+  const news = talkOf(server)[2]
+  t.match(news, { role: 'user', content: /^\[The tool lookup answered: / })
+  t.ok(news?.content?.isWellFormed() && news.content.length < 5_000)
+})
+
+test('what a model thinks, marks up or draws is not spoken', async (t) => {
+  const { call, server } = await openCall(t)
+  server.hears('When are you open?', 'And then?')
+  server.replies(
+    '<think>They ask for the hours. Say them.</think>\n\n**Hours:**\n- Monday: *nine* to five 😀.\n- Sunday: [closed](https://a.org/b?c=d).',
+  )
+  await call.say(question)
+  t.equal(await call.agentHeard(), 'Hours: Monday: nine to five. Sunday: closed.')
+  t.same(spokenOf(server).slice(1), ['Hours:', 'Monday: nine to five.', 'Sunday: closed.'])
+  await call.silence(8000)
+  await call.say(question)
+  await call.agent()
+  t.same(talkOf(server).at(-2), { role: 'assistant', content: 'Hours: Monday: nine to five. Sunday: closed.' })
+})
+
+test('a model whose thoughts begin without a word of it is known by their end', async (t) => {
+  const { call, server, log } = await openCall(t)
+  server.hears('When?', 'When?')
+  server.replies('They ask.</think> Nine.', 'They ask again.</think> Still nine.')
+  await call.say(question)
+  await call.agentHeard()
+  await call.silence(2000)
+  await call.say(question)
+  t.equal(await call.agentHeard(), 'Still nine.')
+  t.match(log.lines.at(-1), { message: /thinks aloud/ })
+})
+
+test('a reply that was cut at its limit ends with a whole sentence', async (t) => {
+  const { call, server } = await openCall(t)
+  server.hears('When?')
+  server.replies({ text: 'From nine to five. On Sunday we', finish: 'length' })
+  await call.say(question)
+  t.equal((await call.agent()).text, 'From nine to five.')
+})
+
+test('a model that says nothing is asked once more', async (t) => {
+  const { call, server, log } = await openCall(t)
+  server.hears('When?', 'When?')
+  server.replies({ text: '<think>Hm.</think>' }, 'Nine.')
+  await call.say(question)
+  t.equal(await call.agentHeard(), 'Nine.')
+  await call.silence(2000)
+  server.replies({ text: '<think>Hm', finish: 'length' }, { text: '', finish: 'length' })
+  await call.say(question)
+  await call.settled()
+  t.equal(server.requestsOf('chat').length, 5)
+  t.match(log.lines.at(-1), { message: /at its limit before it said a word/ })
+  t.notOk(typesOf(call).includes('failed'))
+})
+
+test('a reply that is not streamed is a reply', async (t) => {
+  const { call, server } = await openCall(t, { config: { tools: [lookup] } })
+  server.hears('What about blue?')
+  const message = { content: 'Let me see.', tool_calls: [{ function: { name: 'lookup', arguments: { key: 'blue' } } }] }
+  const body = JSON.stringify({ choices: [{ message, finish_reason: 'tool_calls' }] })
+  server.fails('chat', { contentType: 'application/json', body })
+  await call.say(question)
+  t.same((await call.next('tool_call')).arguments, { key: 'blue' })
+  t.equal(textOf(call, (await call.next('item_done')).itemId)?.text, 'Let me see.')
+})
+
+test('a stream that is over is not waited for, though its connection stays open', async (t) => {
+  const { call, server } = await openCall(t, { clock: createHandClock() })
+  server.hears('When?')
+  const body = `data: {"choices":[{"delta":{"content":"Nine."},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n`
+  server.fails('chat', { contentType: 'text/event-stream', body, staysOpen: true })
+  await call.say(question)
+  t.equal((await call.agent()).text, 'Nine.')
+})
+
+test('a talk that has become too long for the model goes on without its beginning', async (t) => {
+  const { engine, server, config } = await openScene(t, { server: { contextLetters: 12_000 } })
+  const history = Array.from({ length: 100 }, (_, index) => ({
+    role: index % 2 === 0 ? ('user' as const) : ('agent' as const),
+    text: `${index} ${'word '.repeat(80)}`,
+  }))
+  const call = await openSpokenCall(engine, { ...config, history, owesReply: true })
+  t.equal((await call.agent()).text, 'Yes.')
+  t.match(JSON.stringify(talkOf(server)), '99 word')
+  t.notMatch(JSON.stringify(talkOf(server)), '"9 word')
+})
+
+test('sound in a WAV file of another rate is heard as it should be', async (t) => {
+  const { call, server } = await openCall(t)
+  server.hears('When?')
+  server.replies('Nine.')
+  const sound = bytesOf(new Int16Array(22_050).fill(1000))
+  const body = Buffer.concat([wavHeaderOf({ rateHz: 22_050, channels: 1 }, sound.length), sound])
+  server.fails('speech', { contentType: 'audio/wav', body })
+  await call.say(question)
+  const { itemId } = await call.agent()
+  t.equal(Math.round(call.soundOf(itemId)), 1000)
+})
+
+test('a sentence that has no sound is left out, and one that does not end is cut off', async (t) => {
+  const { call, server, log } = await openCall(t)
+  server.hears('When?')
+  server.replies('One is one. Two is two. Three is three.')
+  server.fails('speech', { contentType: 'audio/pcm', body: '' }, { answers: 'huge' })
+  await call.say(question)
+  const { itemId, text } = await call.agent()
+  t.equal(text, 'Two is two. Three is three.')
+  const ms = call.soundOf(itemId)
+  t.ok(ms > 8_000 && ms < 14_000, `${ms} ms`)
+  t.match(log.lines.map(({ message }) => message).join(), /no sound for a sentence.*spoke on without an end/)
+})
+
+test('a voice that has no sound at all is no voice', async (t) => {
+  const clock = createHandClock()
+  const { server, engine, config } = await openScene(t, { clock })
+  server.fails('speech', ...twice({ contentType: 'audio/pcm', body: '' }))
+  const call = await openSpokenCall(engine, config)
+  const failed = await pass(clock, call.next('failed'))
+  t.match(failed, { details: 'speech: it answered no sound', isRetryable: true })
+})
+
+test('a mere host has its interface at /v1, and languages go by the names that Whisper has', async (t) => {
+  const { call, server } = await openCall(t, {
+    config: { language: 'nb-NO' },
+    server: { refusesLanguage: true },
+    deps: (url) => ({ chat: { url: new URL(url).origin, model: cascadeModels.chat, apiKey: cascadeKey } }),
+  })
+  server.hears('Når?')
+  await call.say(question)
+  t.match(await call.next('user_text'), { text: 'Når?' })
+  await call.agentHeard()
+  t.same(
+    server.requestsOf('transcription').map(({ body }) => body['language']),
+    ['no', 'no', undefined],
+  )
+})
+
+test('no connection is left open by an engine that is closed, whatever was under way', async (t) => {
+  const { call, server, engine } = await openCall(t)
+  server.hears('When are you open?')
+  server.replies({ text: 'From nine to five. And so on.', heldAt: 22 })
+  server.fails('speech', { answers: 'stall' })
+  await call.say(question)
+  await call.next('audio')
+  t.ok(server.sockets() > 0)
+  call.session.close()
+  await engine.close()
+  while (server.sockets() > 0) await turn()
+  t.pass()
+})
+
 const refusals: Readonly<Record<string, { options: SceneOptions; message: RegExp; isRetryable: boolean }>> = {
   'a wrong key': {
     options: { server: { apiKey: 'another' } },
@@ -542,10 +768,11 @@ const bad = (...answers: Extract<ScriptedFailure, { answers: unknown }>['answers
 
 test('what passes is tried a second time, and the caller does not notice', async (t) => {
   const clock = createHandClock()
+  const error = { contentType: 'application/json', body: '{"error":"overloaded"}' }
   const failures: Partial<Record<Stage, ScriptedFailure[]>> = {
-    transcription: [{ status: 500 }, ...bad('hang', 'stall', 'cut')],
-    chat: [{ status: 429, headers: { 'retry-after': '1' } }, { status: 503 }, ...bad('hang')],
-    speech: [{ status: 502 }, ...bad('hang', 'stall', 'cut')],
+    transcription: [{ status: 500 }, error, ...bad('hang', 'stall', 'cut')],
+    chat: [{ status: 429, headers: { 'retry-after': '1' } }, { status: 503 }, error, ...bad('hang')],
+    speech: [{ status: 502 }, error, ...bad('hang', 'stall', 'cut')],
   }
   for (const [stage, each] of Object.entries(failures) as [Stage, ScriptedFailure[]][])
     for (const failure of each) {
@@ -564,6 +791,11 @@ test('what passes is tried a second time, and the caller does not notice', async
 })
 
 const twice = (failure: ScriptedFailure): ScriptedFailure[] => [failure, failure]
+const streamed = (event: object): ScriptedFailure => ({
+  contentType: 'text/event-stream',
+  body: `data: ${JSON.stringify(event)}\n\n`,
+})
+const vllmError = (code: number) => ({ object: 'error', message: cascadeKey, type: 'InternalServerError', code })
 const losses: readonly (readonly [Stage, string, readonly ScriptedFailure[], RegExp, boolean])[] = [
   [
     'chat',
@@ -582,6 +814,8 @@ const losses: readonly (readonly [Stage, string, readonly ScriptedFailure[], Reg
   ['chat', 'half an answer', [{ answers: 'half' }], /^chat: its answer was cut off$/, true],
   ['chat', 'garbage', twice({ answers: 'garbage' }), /no chunk of a chat completion/, true],
   ['chat', 'an endless line', twice({ answers: 'huge' }), /too long|more than/, true],
+  ['chat', 'an error in the stream', twice(streamed(vllmError(500))), /gave up \(InternalServerError\)$/, true],
+  ['chat', 'a refusal in the stream', [streamed(vllmError(400))], /gave up \(InternalServerError\)$/, false],
   ['chat', 'a web page', [{ answers: 'web page' }], /does not stream/, false],
   ['chat', 'another address', [{ answers: 'redirect' }], /307$/, false],
   ['speech', 'an outage', twice({ status: 500 }), /500$/, true],
@@ -593,7 +827,13 @@ const losses: readonly (readonly [Stage, string, readonly ScriptedFailure[], Reg
     false,
   ],
   ['speech', 'silence', twice({ answers: 'hang' }), /did not answer within/, true],
-  ['speech', 'an endless sound', [{ answers: 'huge' }], /more than/, false],
+  [
+    'speech',
+    'an endless sound of another kind',
+    [{ contentType: 'audio/mpeg', body: 'x' }],
+    /audio\/mpeg, not pcm/,
+    false,
+  ],
   ['speech', 'a web page', [{ answers: 'web page' }], /text\/html, not pcm/, false],
 ]
 for (const [stage, what, failures, details, isRetryable] of losses)

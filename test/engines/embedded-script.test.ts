@@ -17,7 +17,9 @@ import type { EngineTool } from '../../model/voice-engine.ts'
 import type { Meaning, Request } from '../../voice/engines/embedded/phrases.ts'
 import { checkScript, parseScript, type Script } from '../../voice/engines/embedded/script.ts'
 import { sentencesOf } from '../../voice/engines/embedded/sentences.ts'
+import { voicemailMessageOf } from '../../voice/engines/voicemail-message.ts'
 import { createRandom } from '../fake/random.ts'
+import { callConfig } from '../fake/spoken-call.ts'
 
 const dictionary = new Set('tea black coffee fruit juice inside outside yes no maybe my money back refund'.split(' '))
 const pronounce = (word: string): readonly string[] => (dictionary.has(word) ? ['T'] : [])
@@ -775,10 +777,16 @@ test('over a line too a question is looked up, and the next line follows', async
 
 test('words for an answering machine are kept apart from the talk', async (t) => {
   const line = follow(t, 'say Hello.\nvoicemail: This is **the clinic**,\n  please call us back.\nend Bye.')
-  t.equal(line.setting.script.voicemail, 'This is the clinic, please call us back.')
   t.same(line(opened), ['Hello.'])
   t.same(line(played), ['Bye.', 'finish null'])
-  t.equal(parse('say Hello.').script.voicemail, null)
+  const leaves = (script: string | null, context: string | null = null) =>
+    voicemailMessageOf({ ...callConfig(), script, context, customer: { firstName: 'Ada' } as never })
+  const message = 'voicemail: This is **the clinic**,\n  please call back {{customer.firstName}} by {{context.day}}.'
+  t.equal(
+    leaves(`say Hello.\n${message}\nend Bye.`, '{"day":"Monday"}'),
+    'This is the clinic, please call back Ada by Monday.',
+  )
+  for (const none of [null, 'say Hello.', 'Leave a voicemail: no.']) t.equal(leaves(none), null)
 })
 
 test('no id of a tool comes twice, however often the call is gone on with', async (t) => {

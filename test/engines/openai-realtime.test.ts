@@ -25,8 +25,9 @@ async function open(t: Test, options: Partial<RealtimeOptions> = {}) {
   const server = await openRealtimeServer({ model: hello, ...options })
   const log = createQuietLog()
   const engineWith = (changes: object = {}): VoiceEngine => {
-    const provider = { url: server.url, apiKey: server.key, model: realtimeModel, voice: 'marin', ...changes }
-    return createOpenAiRealtimeEngine({ ...provider, transcriptionModel: 'gpt-transcribe', log, clock: systemClock })
+    const provider = { url: server.url, apiKey: server.key, model: realtimeModel, voice: 'marin' }
+    const rest = { transcriptionModel: 'gpt-transcribe', log, clock: systemClock }
+    return createOpenAiRealtimeEngine({ ...provider, ...rest, ...changes })
   }
   const engine = engineWith()
   t.teardown(async () => {
@@ -40,6 +41,13 @@ async function open(t: Test, options: Partial<RealtimeOptions> = {}) {
 
 const finals = (events: readonly EngineEvent[]) =>
   events.flatMap((event) => (event.type === 'user_text' && event.isFinal ? [event.text] : []))
+const texts = (events: readonly EngineEvent[]) =>
+  events.flatMap((event) => (event.type === 'agent_text' ? [event.text] : []))
+/** The caller speaks, and does not stop. */
+function speakOn({ session }: SpokenCall, ms: number): void {
+  const frame = new Uint8Array(Int16Array.from({ length: 480 }, (_sample, index) => 8000 * Math.sin(index / 5)).buffer)
+  for (let at = 0; at < ms; at += 20) session.hear(frame)
+}
 /** The caller hears the agent out, then speaks. */
 async function answer(call: SpokenCall): Promise<void> {
   await call.listens()
@@ -114,11 +122,33 @@ test('what was said before is told to the model as text, each with its speaker',
   session.close()
 })
 
+test('of a long talk the newest is told to a new session', async (t) => {
+  const { server, call } = await open(t)
+  const history = Array.from(
+    { length: 500 },
+    (_said, index) => ({ role: 'user', text: `${index} ${'x'.repeat(994)}` }) as const,
+  )
+  const short = Array.from({ length: 500 }, (_said, index) => ({ role: 'agent', text: `${index}` }) as const)
+  for (const said of [history, short, [{ role: 'agent', text: ' ' } as const]]) {
+    const spoken = await call({ history: said, owesReply: true })
+    await spoken.agent()
+    spoken.session.close()
+  }
+  const [long, many, none] = server.sessions.map(({ received }) =>
+    received.filter(({ type }) => type === 'conversation.item.create'),
+  )
+  t.match(JSON.stringify(long!.at(-1)), /499 xx/)
+  t.ok(long!.length >= 40 && JSON.stringify(long).length < 60_000)
+  t.equal(many!.length, 200)
+  t.match(JSON.stringify(many!.at(0)), /"300"/)
+  t.same(none, [])
+  t.same(server.errors(), [])
+})
+
 test('a caller who breaks in: the model remembers what was heard, in whole milliseconds, and no more than it said', async (t) => {
   const { server, call } = await open(t, { pace: 1 })
   const spoken = await call()
   const { itemId } = await spoken.next('item_done')
-  const whole = spoken.soundOf(itemId)
   spoken.session.interrupt({ itemId, playedMs: 730.5 })
   spoken.session.interrupt({ itemId, playedMs: 9_999_999 })
   spoken.session.interrupt({ itemId, playedMs: 0 })
@@ -127,13 +157,25 @@ test('a caller who breaks in: the model remembers what was heard, in whole milli
   await spoken.next('agent_text')
   t.same(
     server.events('conversation.item.truncate').map(({ audio_end_ms }) => audio_end_ms),
-    [730, whole],
+    [730],
   )
-  t.same(
-    server.events('conversation.item.delete').map(({ item_id }) => item_id),
-    [itemId],
-  )
+  t.equal(server.events('conversation.item.delete').length, 1)
   t.same(server.events('response.cancel'), [], 'no response is under way')
+  t.same(server.errors(), [])
+  spoken.session.close()
+})
+
+test('of an item that was heard to its end the model keeps every word', async (t) => {
+  const { server, call } = await open(t)
+  const spoken = await call()
+  const { itemId } = await spoken.next('item_done')
+  const whole = spoken.soundOf(itemId)
+  for (const playedMs of [whole, whole + 1, whole - 10]) spoken.session.interrupt({ itemId, playedMs })
+  spoken.session.say('Go on.')
+  await spoken.next('agent_text')
+  t.same(server.events('conversation.item.truncate'), [])
+  t.same(server.events('conversation.item.delete'), [])
+  t.same(server.errors(), [])
   spoken.session.close()
 })
 
@@ -193,6 +235,145 @@ test('replies are asked for one at a time, and each is said in its turn', async 
   spoken.session.close()
 })
 
+for (const hasNoMetadata of [false, true])
+  test(`a provider that ${hasNoMetadata ? 'does not say' : 'says'} whose a reply is was quicker with one of its own: ours is said after it`, async (t) => {
+    const { server, call } = await open(t, { pace: 5, hasNoMetadata })
+    const spoken = await call()
+    await spoken.listens()
+    server.sessions[0]!.answer()
+    spoken.session.say('Word for word.')
+    await spoken.next('agent_text', (event) => event.text === 'Word for word.')
+    await spoken.settled()
+    t.same(server.errors(), ['conversation_already_has_active_response'])
+    t.equal(texts(spoken.events).filter((text) => text === 'Word for word.').length, 1)
+    t.ok(texts(spoken.events).includes('Hello, this is sentence number 1.'))
+    spoken.session.close()
+  })
+
+test("a failed reply of the provider's own is not taken for ours, which is said once", async (t) => {
+  const { server, call } = await open(t, {
+    model: ({ count }) => (count === 1 ? [{ fails: 'server_error' }] : [{ text: `Reply ${count}.` }]),
+  })
+  const spoken = await call()
+  await spoken.listens()
+  server.sessions[0]!.answer()
+  spoken.session.say('Word for word.')
+  await spoken.next('agent_text', (event) => event.text.startsWith('Reply'))
+  await spoken.settled()
+  t.equal(texts(spoken.events).filter((text) => text === 'Word for word.').length, 1)
+  t.same(server.errors(), [])
+  spoken.session.close()
+})
+
+test('nothing is asked for while the caller speaks; the answer of the provider stands for a reply, but not for words that are owed', async (t) => {
+  const { server, call } = await open(t, {
+    model: ({ count }) =>
+      count === 1 ? [{ call: 'lookup', arguments: '{"key":"blue"}' }] : [{ text: `Reply ${count}.` }],
+  })
+  const spoken = await call({ tools: [lookup] })
+  await answer(spoken)
+  const { id } = await spoken.next('tool_call')
+  const asked = (): number => server.events('response.create').length
+  const before = asked()
+  speakOn(spoken, 1000)
+  await spoken.next('user_speech_started')
+  spoken.session.toolResult(id, 'lookup', { status: 'success', data: { found: 1 } })
+  spoken.session.say('Word for word.')
+  await spoken.settled()
+  t.equal(asked(), before)
+  await spoken.silence(900)
+  await spoken.next('agent_text', (event) => event.text === 'Word for word.')
+  await spoken.silence(2000)
+  await spoken.settled()
+  t.ok(texts(spoken.events).includes('Reply 2.'), 'the provider has answered by itself')
+  t.equal(asked(), before + 1, 'only the words that were owed were asked for')
+  t.same(server.errors(), [])
+  spoken.session.close()
+})
+
+test('a caller who begins to speak while a reply is asked for is not spoken over, and what is owed is said afterwards', async (t) => {
+  const { server, call } = await open(t, { pace: 5 })
+  const spoken = await call()
+  await spoken.listens()
+  const [session] = server.sessions
+  session!.sendRaw('{"type":"input_audio_buffer.speech_started","item_id":"a"}')
+  spoken.session.say('Word for word.')
+  await spoken.next('user_speech_started')
+  const before = spoken.events.length
+  await spoken.settled()
+  t.same(spoken.events.slice(before), [])
+  t.equal(server.events('response.cancel').length, 1)
+  session!.sendRaw('{"type":"input_audio_buffer.speech_stopped","item_id":"a"}')
+  await spoken.next('user_speech_stopped')
+  await spoken.silence(600)
+  await spoken.next('agent_text', (event) => event.text === 'Word for word.')
+  t.same(server.errors(), [])
+  spoken.session.close()
+})
+
+test('an answer that does not come is asked for after a moment', async (t) => {
+  const { server, call } = await open(t)
+  const spoken = await call()
+  await spoken.listens()
+  const [session] = server.sessions
+  session!.sendRaw('{"type":"input_audio_buffer.speech_started","item_id":"a"}')
+  await spoken.next('user_speech_started')
+  spoken.session.say('Word for word.')
+  session!.sendRaw('{"type":"input_audio_buffer.speech_stopped","item_id":"a"}')
+  await spoken.next('user_speech_stopped')
+  await spoken.settled()
+  t.notOk(texts(spoken.events).includes('Word for word.'))
+  await spoken.silence(600)
+  await spoken.next('agent_text', (event) => event.text === 'Word for word.')
+  t.same(server.errors(), [])
+  spoken.session.close()
+})
+
+test('names of items and calls that the provider uses again are new to the call', async (t) => {
+  const { server, call } = await open(t, {
+    reusesIds: true,
+    model: ({ count, last }) =>
+      last?.type === 'message' && last.role === 'user'
+        ? [{ call: 'lookup', arguments: '{"key":"blue"}' }]
+        : [{ text: `Sentence ${count}.` }],
+  })
+  const items: string[] = []
+  const calls: string[] = []
+  for (let times = 0; times < 2; times++) {
+    const spoken = await call({ tools: [lookup] })
+    spoken.hearEverything()
+    for (let turn = 0; turn < 2; turn++) {
+      await answer(spoken)
+      const { id } = await spoken.next('tool_call')
+      calls.push(id)
+      spoken.session.toolResult(id, 'lookup', { status: 'success', data: {} })
+      await spoken.next('item_done')
+    }
+    const done = spoken.events.flatMap((event) => (event.type === 'item_done' ? [event.itemId] : []))
+    for (const itemId of done) t.ok(spoken.soundOf(itemId) > 0)
+    items.push(...done)
+    spoken.session.close()
+  }
+  t.equal(items.length, 6)
+  t.equal(new Set(items).size, 6)
+  t.equal(new Set(calls).size, 4)
+  t.same(server.errors(), [])
+})
+
+test('speech whose times the provider does not tell has those of the line', async (t) => {
+  const { call } = await open(t, { hasNoTimes: true })
+  const spoken = await call()
+  await spoken.listens()
+  await spoken.silence(2000)
+  const before = spoken.at()
+  await spoken.say(speech)
+  const { at: from } = await spoken.next('user_speech_started')
+  const { at: to } = await spoken.next('user_speech_stopped')
+  t.ok(from >= before && from <= before + 1900)
+  t.ok(to >= from && to <= before + 1900)
+  spoken.session.close()
+})
+
 test('two calls in one reply are answered together; arguments that are no object are answered with an error', async (t) => {
   const { server, call } = await open(t, {
     model: ({ last, count }) => {
@@ -248,6 +429,41 @@ test('a reply that fails is asked for once more, and then the session is given u
   t.match(await (await poor.call()).next('failed'), { isRetryable: false })
 })
 
+test('a provider whose limit is reached is asked again after a second and after two more, and then the session is given up', async (t) => {
+  const limited = { fails: 'rate_limit_exceeded' } as const
+  const { server, call } = await open(t, { model: ({ count }) => (count < 2 ? [limited] : [{ text: 'Hello.' }]) })
+  const asked = (): number => server.events('response.create').length
+  const spoken = await call()
+  for (const [index, wait] of [1000, 2000].entries()) {
+    await spoken.settled()
+    await spoken.silence(wait - 100)
+    await spoken.settled()
+    t.equal(asked(), index + 1)
+    await spoken.silence(100)
+  }
+  await spoken.next('agent_text', (event) => event.text === 'Hello.')
+  t.equal(asked(), 3)
+  t.notOk(spoken.events.some(({ type }) => type === 'failed'))
+  spoken.session.close()
+  const other = await (await open(t, { model: () => [limited] })).call()
+  for (let times = 0; times < 3; times++) {
+    await other.settled()
+    await other.silence(2000)
+  }
+  t.match(await other.next('failed'), { isRetryable: true, details: /rate_limit_exceeded/ })
+})
+
+test('what the provider says in its own words is not repeated: it may name a part of the key', async (t) => {
+  const said = 'Incorrect API key provided: sk-ab***yz.'
+  const refusal = { type: 'invalid_request_error', code: 'invalid_api_key', message: said }
+  const { engine } = await open(t, { setupAfter: 5000, refusal })
+  const error = await engine
+    .open(config, () => t.fail('a refused session says nothing'))
+    .catch((reason: unknown) => reason)
+  t.match(error, { isRetryable: false, message: /invalid_request_error|invalid_api_key/ })
+  t.notMatch(String(error), /sk-|Incorrect/)
+})
+
 test('an error of one request is told once and survived; the end of the session and a lost connection are not', async (t) => {
   const { server, log, call } = await open(t)
   const spoken = await call()
@@ -293,4 +509,45 @@ test('a session that will end is announced, with the time that is left', async (
   const { within } = await spoken.next('expiring')
   t.ok(within > 150_000 && within <= 200_000)
   spoken.session.close()
+})
+
+test('a session whose end is told absurdly is announced no sooner than others, and by no timer that rings at once', async (t) => {
+  const hour = 60 * 60_000
+  for (const [expiresAt, least] of [
+    [1e12, hour],
+    [Number.MAX_VALUE, hour],
+    [1, 50 * 60_000],
+    [-5, 50 * 60_000],
+  ] as const) {
+    const { engineWith } = await open(t, { expiresAt })
+    const waits: number[] = []
+    const clock = {
+      ...systemClock,
+      after(ms: number, action: () => void) {
+        waits.push(ms)
+        return systemClock.after(ms, action)
+      },
+    }
+    const spoken = await openSpokenCall(engineWith({ clock }), config)
+    await spoken.agent()
+    t.ok(Math.max(...waits) >= least && Math.max(...waits) < 2 ** 31)
+    t.notOk(spoken.events.some(({ type }) => type === 'expiring'))
+    spoken.session.close()
+  }
+})
+
+test('what comes in one packet with the answer to the setup is not lost', async (t) => {
+  const { call } = await open(t, {
+    expiresAt: Math.floor(Date.now() / 1000) + 200,
+    withSetup: [{ type: 'error', error: { type: 'invalid_request_error', code: 'session_expired' } }],
+  })
+  t.match(await (await call()).next('failed'), { isRetryable: true, details: /longest time/ })
+})
+
+test('a session that is being opened while the engine is closed is not left open', async (t) => {
+  const { server, engine } = await open(t, { setupAfter: 50 })
+  const opening = engine.open(config, () => t.fail('nothing is said'))
+  await engine.close()
+  await t.rejects(opening, EngineRefusal)
+  t.equal(server.events('response.create').length, 0)
 })

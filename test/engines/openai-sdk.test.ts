@@ -80,6 +80,16 @@ test('the official client is called back for a tool and gives its result', async
   t.same(server.errors(), [])
 })
 
+test('the official client knows the response it asked for by its metadata', async (t) => {
+  const { realtime, server } = await connect(t, () => [{ text: 'Hello.' }])
+  const metadata = { reply: 'the first' }
+  realtime.send({ type: 'response.create', response: { metadata } })
+  t.same((await realtime.emitted('response.created')).response.metadata, metadata)
+  const { response } = await realtime.emitted('response.done')
+  t.same(response.metadata, metadata)
+  t.same(server.errors(), [])
+})
+
 test('the official client is told its errors, and by which field', async (t) => {
   const { realtime, errors } = await connect(t, () => [{ text: 'A long sentence that takes its time.' }])
   const params: unknown[] = []

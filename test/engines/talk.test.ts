@@ -4,6 +4,7 @@ import type { EngineConfig, EngineEvent, EngineTool } from '../../model/voice-en
 import { effectiveConfigOf, type WorkerConfig } from '../../model/worker.ts'
 import { openTalk } from '../../voice/engines/hosted/talk.ts'
 import type { WireEvent } from '../../voice/engines/hosted/wire.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 
 const format = { encoding: 'pcmu', rateHz: 8000 } as const
@@ -38,6 +39,7 @@ async function openScene({ settings = {}, speaksWhileToolsRun = false, ...over }
   const log = createQuietLog()
   const session = await openTalk({
     config,
+    clock: createHandClock(),
     speaksWhileToolsRun,
     log,
     emit: (event) => void events.push(event),
@@ -235,4 +237,41 @@ test('a caller who says nothing is asked twice, then told goodbye', async (t) =>
     say('…')
   }
   t.equal(types().at(-1), 'finished')
+})
+
+test('an agent that is to say its last words says them in place of anything else, hears nobody, and is finished', async (t) => {
+  const { say, session, tell, taken, types, wait, heard } = await openScene({
+    direction: 'outbound',
+    script: 'Ask for Ada.\n\nvoicemail: Please call us back.',
+  })
+  t.equal(session.voicemail, 'Please call us back.')
+  wait(6_000)
+  taken()
+  tell({ type: 'reply_started' })
+  tell({ type: 'audio', itemId: 'a1', payload: frame })
+  session.interrupt({ itemId: 'a1', playedMs: 20 })
+  session.sayLast(session.voicemail ?? '')
+  t.same(taken(), ['interrupt', 'say: Please call us back.'])
+  wait(20)
+  t.same(heard.at(-1), silence)
+  tell({ type: 'reply_done' })
+  t.notOk(types().includes('finished'), 'what was cut off was not the last words')
+  session.dtmf('1')
+  wait(5_000)
+  t.same(taken(), [], 'a key is no reason to talk')
+  say('Please call us back.')
+  t.equal(types().at(-1), 'finished')
+})
+
+test('a static message that does not come is waited for, not for ever', async (t) => {
+  const settings = { inboundStaticMessageEnabled: true, inboundStaticMessageText: 'Calls are recorded.' }
+  const { taken, wait, tell } = await openScene({ settings })
+  taken()
+  tell({ type: 'reply_started' })
+  tell({ type: 'reply_done' })
+  t.same(taken(), [], 'the wire tries again')
+  wait(4_000)
+  t.same(taken(), [])
+  wait(2_000)
+  t.same(taken(), ['reply'])
 })

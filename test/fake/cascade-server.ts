@@ -3,7 +3,7 @@
  * It is strict: what a real one would refuse is refused, and noted in `violations`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { z } from 'zod'
 import { bytesOf } from '../../model/frame.ts'
 import { parseWav } from '../../voice/audio/wav.ts'
@@ -19,9 +19,10 @@ export type ScriptedReply = {
   readonly finish?: 'stop' | 'tool_calls' | 'length'
 }
 
-/** `answers: 'hang'` gives no answer; `stall` half of one; `cut` half of one and a reset; `half` that, as if it were all. The rest is a whole answer that is none. */
+/** `body` is the whole answer, with status 200 and, when it `staysOpen`, without an end. `answers: 'hang'` gives no answer; `stall` half of one; `cut` half of one and a reset; `half` that, as if it were all. The rest is a whole answer that is none. */
 export type ScriptedFailure =
   | { readonly status: number; readonly error?: object; readonly headers?: Readonly<Record<string, string>> }
+  | { readonly contentType: string; readonly body: string | Uint8Array; readonly staysOpen?: boolean }
   | { readonly answers: 'hang' | 'stall' | 'cut' | 'half' | 'garbage' | 'huge' | 'web page' | 'redirect' }
 
 export type ChatMessage = z.infer<typeof MessageShape>
@@ -47,6 +48,8 @@ export type CascadeServer = {
   readonly requests: readonly CascadeRequest[]
   readonly violations: readonly string[]
   requestsOf(stage: Stage): CascadeRequest[]
+  /** Connections that are open now. */
+  sockets(): number
   /** The next request of the stage that no `next` has told yet; waits for one. */
   next(stage: Stage): Promise<CascadeRequest>
   /** What utterances are understood as, one each; then as `transcript` has it. */
@@ -72,6 +75,9 @@ type Options = {
   readonly refusesMaxTokens?: boolean
   readonly refusesTemperature?: boolean
   readonly refusesVerbose?: boolean
+  readonly refusesLanguage?: boolean
+  /** As the API counts: what is longer is refused. */
+  readonly contextLetters?: number
   /** Without it `/models` is not there. */
   readonly listsModels?: boolean
   /** Ms: benches know what is not ours. */
@@ -191,6 +197,8 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
     knowModel('transcription', model)
     if (options.refusesVerbose && format === 'verbose_json')
       throw new Refused(400, { message: 'response_format', param: 'response_format', code: 'unsupported_value' })
+    if (options.refusesLanguage && fields['language'] !== undefined)
+      throw new Refused(422, { message: 'language', param: 'language', code: null })
     await pause(delays.transcription ?? 0)
     const next = heard.shift() ?? options.transcript ?? ''
     const scripted = typeof next === 'function' ? next(samples) : next
@@ -209,6 +217,13 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
       throw new Refused(400, { message: 'max_tokens', param: 'max_tokens', code: 'unsupported_parameter' })
     if (options.refusesTemperature && body.temperature !== undefined)
       throw new Refused(400, { message: 'temperature', param: 'temperature', code: 'unsupported_value' })
+    if (JSON.stringify(body.messages).length > (options.contextLetters ?? Infinity))
+      throw new Refused(400, {
+        message: "This model's maximum context length is 8192 tokens.",
+        type: 'BadRequestError',
+        param: null,
+        code: 400,
+      })
     const next =
       replies.shift() ??
       think(
@@ -289,6 +304,13 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
       response.destroy()
     })
   })
+  // Whoever leaves a connection open has to close it.
+  server.keepAliveTimeout = 0
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 
   return {
@@ -309,6 +331,7 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
         looking.add(look)
         look()
       }),
+    sockets: () => sockets.size,
     hears: (...texts) => void heard.push(...texts),
     replies: (...more) => void replies.push(...more),
     thinks(model) {
@@ -368,6 +391,11 @@ function soundOf(text: string, rateHz: number): Uint8Array {
 }
 
 function failAs(failure: ScriptedFailure, stage: Stage, response: ServerResponse): void {
+  if ('body' in failure) {
+    response.writeHead(200, { 'content-type': failure.contentType }).write(failure.body)
+    if (failure.staysOpen !== true) response.end()
+    return
+  }
   if ('status' in failure) return sendJson(response, failure.status, { error: failure.error ?? {} }, failure.headers)
   const contentType = {
     models: 'application/json',

@@ -9,6 +9,8 @@ export const idleSession: EngineSession = {
   played: nothing,
   dtmf: nothing,
   say: nothing,
+  voicemail: null,
+  sayLast: nothing,
   toolResult: nothing,
   instruct: nothing,
   close: nothing,

@@ -32,7 +32,15 @@ export type RealtimeOptions = {
   /** Seconds since the epoch. */
   readonly expiresAt?: number
   /** Every session is refused so once it is connected. */
-  readonly refusal?: { readonly type: string; readonly code: string }
+  readonly refusal?: { readonly type: string; readonly code: string; readonly message?: string }
+  /** Sent in one packet with `session.updated`, before the client has said anything else. */
+  readonly withSetup?: readonly object[]
+  /** As servers do that are only alike: responses have no `metadata`. */
+  readonly hasNoMetadata?: boolean
+  /** As servers do that are only alike: speech has no times. */
+  readonly hasNoTimes?: boolean
+  /** As servers do that are only alike: each response names itself, its items and its calls as the one before. */
+  readonly reusesIds?: boolean
   readonly tls?: boolean
 }
 

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { RealtimeClientEvent } from 'openai/resources/realtime/realtime'
-import { WebSocketServer } from 'ws'
+import { WebSocketServer, type WebSocket } from 'ws'
 import type { RealtimeOptions } from './openai-realtime-options.ts'
 import { createRealtimeSession, type RealtimeFakeSession } from './openai-realtime-session.ts'
 import { fakeTls } from './tls.ts'
@@ -31,7 +31,14 @@ export async function openRealtimeServer(options: RealtimeOptions): Promise<Real
   http.on('upgrade', (request, socket, head) => {
     const status = statusOf(request, key)
     if (status !== null) return socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
-    sockets.handleUpgrade(request, socket, head, (client) => sessions.push(createRealtimeSession(client, options)))
+    const inOnePacket = (write: () => void): void => {
+      socket.cork()
+      write()
+      socket.uncork()
+    }
+    const begin = (client: WebSocket): void => void sessions.push(createRealtimeSession(client, options, inOnePacket))
+    // The answer to the upgrade and the first event come together.
+    inOnePacket(() => sockets.handleUpgrade(request, socket, head, begin))
   })
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
   const { port } = http.address() as AddressInfo

@@ -19,6 +19,8 @@ export type RealtimeFakeSession = {
   /** As it comes: garbage, too. */
   sendRaw(text: string): void
   error(type: string, code: string): void
+  /** Its model answers unasked, as after speech; not while a response is under way. */
+  answer(): void
   /** The documented end of a session that is too old. */
   expire(): void
   /** No close frame. */
@@ -27,7 +29,13 @@ export type RealtimeFakeSession = {
 
 type Unnamed<Event> = Event extends { event_id: string } ? Omit<Event, 'event_id'> : Event
 type Outgoing = Unnamed<RealtimeServerEvent>
-type Response = { readonly id: string; over: boolean; readonly output: ConversationItem[] }
+type Asking = { readonly instructions: string | null; readonly metadata: Readonly<Record<string, string>> | null }
+type Response = {
+  readonly id: string
+  readonly metadata: { readonly metadata?: Asking['metadata'] }
+  over: boolean
+  readonly output: ConversationItem[]
+}
 type Item = { readonly item: ConversationItem; readonly id: string; soundMs: number }
 type Vad = RealtimeAudioInputTurnDetection.ServerVad
 
@@ -38,7 +46,11 @@ const msPerCharacter = 50
 const pieceMs = 100
 const afterSay = /word for word.*The text:\n([^]*)$/
 
-export function createRealtimeSession(socket: WebSocket, options: RealtimeOptions): RealtimeFakeSession {
+export function createRealtimeSession(
+  socket: WebSocket,
+  options: RealtimeOptions,
+  inOnePacket: (write: () => void) => void,
+): RealtimeFakeSession {
   const received: RealtimeClientEvent[] = []
   const errors: string[] = []
   const items: Item[] = []
@@ -46,6 +58,7 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
   let active: Response | null = null
   let replies = 0
   let utterances = 0
+  let isSetUp = false
   let closed = false
   const timers = new Set<NodeJS.Timeout>()
 
@@ -58,10 +71,17 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
     }, ms)
     timers.add(timer)
   }
-  const error = (type: string, code: string, eventId: string | null = null, param: string | null = null): void => {
+  const error = (
+    type: string,
+    code: string,
+    eventId: string | null = null,
+    param: string | null = null,
+    message = `It says ${code}.`,
+  ): void => {
     errors.push(code)
-    send({ type: 'error', error: { type, code, message: `It says ${code}.`, param, event_id: eventId } })
+    send({ type: 'error', error: { type, code, message, param, event_id: eventId } })
   }
+  const ownIdOf = (kind: string, index = 0): string => (options.reusesIds ? `${kind}_${index}` : idOf(kind))
   const refuse = (code: string, event: { event_id?: string }, param?: string): void =>
     error('invalid_request_error', code, event.event_id ?? null, param)
   const add = (item: ConversationItem): Item => {
@@ -89,12 +109,13 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
                 ? { type: status, error: { type: 'server_error', code: reason ?? 'server_error' } }
                 : { type: status, reason: reason as 'turn_detected' },
           }
-    const { id, output } = response
-    send({ type: 'response.done', response: { id, object: 'realtime.response', status, output, ...status_details } })
+    const { id, output, metadata } = response
+    const told = { id, object: 'realtime.response', status, output, ...metadata, ...status_details } as const
+    send({ type: 'response.done', response: told })
   }
   const speak = async (response: Response, output_index: number, text: string): Promise<void> => {
     const entry: Item = {
-      id: idOf('item'),
+      id: ownIdOf('item', output_index),
       item: { id: '', type: 'message', role: 'assistant', content: [{ type: 'output_audio', transcript: text }] },
       soundMs: 0,
     }
@@ -121,9 +142,9 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
   }
   const call = (response: Response, output_index: number, said: Extract<Said, { call: string }>): void => {
     const item = {
-      id: idOf('item'),
+      id: ownIdOf('item', output_index),
       type: 'function_call',
-      call_id: idOf('call'),
+      call_id: ownIdOf('call', output_index),
       name: said.call,
       arguments: said.arguments,
       status: 'completed',
@@ -144,12 +165,13 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
     send({ type: 'response.output_item.done', response_id, output_index, item })
     response.output.push(item)
   }
-  const respond = async (instructions: string | null): Promise<void> => {
-    const response: Response = { id: idOf('resp'), over: false, output: [] }
+  const respond = async ({ instructions, metadata }: Asking): Promise<void> => {
+    const told = options.hasNoMetadata ? {} : { metadata }
+    const response: Response = { id: ownIdOf('resp'), metadata: told, over: false, output: [] }
     active = response
     send({
       type: 'response.created',
-      response: { id: response.id, object: 'realtime.response', status: 'in_progress', output: [] },
+      response: { id: response.id, object: 'realtime.response', status: 'in_progress', output: [], ...told },
     })
     const exactly = afterSay.exec(instructions ?? '')?.[1]
     const asked = { count: replies++, instructions, last: items.at(-1)?.item ?? null }
@@ -161,6 +183,10 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
       else call(response, index, said)
     }
     finish(response, 'completed')
+  }
+
+  const answer = (): void => {
+    if (active === null) void respond({ instructions: null, metadata: null })
   }
 
   // What the caller says
@@ -192,6 +218,8 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
       })
     })
   }
+  const speechOf = (type: string, item_id: string, times: Readonly<Record<string, number>>): string =>
+    JSON.stringify({ event_id: idOf('event'), type, item_id, ...(!options.hasNoTimes && times) })
   const vad = (): Vad | null => {
     const detection = session.audio?.input?.turn_detection
     return detection?.type === 'server_vad' ? detection : null
@@ -200,18 +228,18 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
     vad,
     started(audio_start_ms, item_id) {
       later(options.speechStartAfter ?? 0, () => {
-        send({ type: 'input_audio_buffer.speech_started', audio_start_ms, item_id })
+        sendRaw(speechOf('input_audio_buffer.speech_started', item_id, { audio_start_ms }))
         if (active && vad()?.interrupt_response !== false) finish(active, 'cancelled', 'turn_detected')
       })
     },
     stopped(audio_end_ms, item_id) {
       later(options.speechStartAfter ?? 0, () => {
-        send({ type: 'input_audio_buffer.speech_stopped', audio_end_ms, item_id })
+        sendRaw(speechOf('input_audio_buffer.speech_stopped', item_id, { audio_end_ms }))
         const previous_item_id = items.at(-1)?.id ?? null
         send({ type: 'input_audio_buffer.committed', previous_item_id, item_id })
         add({ id: item_id, type: 'message', role: 'user', content: [{ type: 'input_audio' }] })
         transcribe(item_id, utterances++)
-        if (vad()?.create_response !== false && active === null) void respond(null)
+        if (vad()?.create_response !== false) answer()
       })
     },
   })
@@ -221,7 +249,14 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
     const input = { ...session.audio?.input, ...given.audio?.input }
     const output = { ...session.audio?.output, ...given.audio?.output }
     session = { ...session, ...given, audio: { input, output } }
-    later(options.setupAfter ?? 0, () => send({ type: 'session.updated', session }))
+    const events = isSetUp ? [] : (options.withSetup ?? [])
+    isSetUp = true
+    later(options.setupAfter ?? 0, () =>
+      inOnePacket(() => {
+        send({ type: 'session.updated', session })
+        for (const event of events) sendRaw(JSON.stringify(event))
+      }),
+    )
   }
   const changeItem = (event: Extract<RealtimeClientEvent, { item_id: string }>): void => {
     const verb = event.type.split('.').at(-1)!
@@ -263,7 +298,10 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
         return finish(active, 'cancelled', 'client_cancelled')
       case 'response.create':
         if (active !== null) return refuse('conversation_already_has_active_response', event)
-        return void respond(event.response?.instructions ?? null)
+        return void respond({
+          instructions: event.response?.instructions ?? null,
+          metadata: event.response?.metadata ?? null,
+        })
       case 'conversation.item.retrieve':
       case 'input_audio_buffer.commit':
       case 'input_audio_buffer.clear':
@@ -291,12 +329,13 @@ export function createRealtimeSession(socket: WebSocket, options: RealtimeOption
     ...(expiresAt && { expires_at: expiresAt }),
   }
   send({ type: 'session.created', session: opened })
-  if (refusal) error(refusal.type, refusal.code)
+  if (refusal) error(refusal.type, refusal.code, null, null, refusal.message)
   return {
     received,
     errors,
     sendRaw,
     error,
+    answer,
     expire() {
       error('invalid_request_error', 'session_expired')
       socket.close(1001)

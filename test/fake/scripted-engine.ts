@@ -7,13 +7,13 @@ export type ScriptedEngine = VoiceEngine & {
   emit(event: EngineEvent): void
   /** `frames` frames of sound as one utterance, complete. */
   say(itemId: string, text: string, frames: number): void
-  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `say:text`, `result:id:name:status`, `instruct:text`, `close`. */
+  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `say:text`, `last:text`, `result:id:name:status`, `instruct:text`, `close`. */
   readonly told: string[]
   readonly configs: EngineConfig[]
   heardFrames(): number
 }
 
-export function createScriptedEngine(options: { failsToOpen?: string } = {}): ScriptedEngine {
+export function createScriptedEngine(options: { failsToOpen?: string; voicemail?: string } = {}): ScriptedEngine {
   const told: string[] = []
   const configs: EngineConfig[] = []
   let heard = 0
@@ -44,6 +44,8 @@ export function createScriptedEngine(options: { failsToOpen?: string } = {}): Sc
         played: (itemId) => void told.push(`played:${itemId}`),
         dtmf: (digit) => void told.push(`dtmf:${digit}`),
         say: (text) => void told.push(`say:${text}`),
+        voicemail: options.voicemail ?? null,
+        sayLast: (text) => void told.push(`last:${text}`),
         toolResult: (id, name, { status }) => void told.push(`result:${id}:${name}:${status}`),
         instruct: (instructions) => void told.push(`instruct:${instructions}`),
         close: () => void told.push('close'),

@@ -5,9 +5,11 @@
 import type { JsonObject } from '../../../model/json.ts'
 import type { WireEvent, WireSetup } from '../hosted/wire.ts'
 import type { ModelCall } from './chat-reply.ts'
-import type { Chat } from './chat.ts'
+import type { Chat, ChatAnswer, ChatRequest } from './chat.ts'
+import { EndpointError } from './endpoint.ts'
 import { createHistory, type History } from './history.ts'
 import { createReply, type Reply } from './reply.ts'
+import { speakable } from './speakable.ts'
 import { createSentenceCutter, piecesOf } from './sentence-cutter.ts'
 import type { Speak } from './speech.ts'
 import { createSpoken, type Spoken } from './spoken.ts'
@@ -21,6 +23,8 @@ export type Agent = {
   enqueue(due: Due): void
   /** It may speak now, if it has anything to say. */
   next(): void
+  /** A session that goes on: results came that nobody has spoken about. */
+  catchUp(): void
   /** The caller speaks: nothing new is heard until `goOn`, `answer` or `cut`. */
   hold(): void
   /** That was no speech: it goes on with the sentence that was cut off. */
@@ -70,13 +74,16 @@ const maxDue = 16
 const maxSaid = 10_000
 
 export function createAgent(deps: AgentDeps): Agent {
-  const { instructions, history: said } = deps.setup
-  const history = createHistory(said)
+  const { instructions, history: said, memory } = deps.setup
+  const history = createHistory(said, memory)
   const spoken = createSpoken()
   const talk: Talk = { deps, history, spoken, instructions, due: [], reply: null, unheard: [], items: 0, calls: 0 }
   return {
     enqueue: (due) => enqueue(talk, due),
     next: () => next(talk),
+    catchUp() {
+      if (history.isDue()) enqueue(talk, { kind: 'reply', hint: null })
+    },
     hold: () => talk.reply?.hold(),
     goOn() {
       const { reply, unheard } = talk
@@ -110,7 +117,8 @@ export function createAgent(deps: AgentDeps): Agent {
     answerTool(id, name, output, wantsReply) {
       const state = history.answer(id, output, wantsReply)
       const isNews = state === 'unknown'
-      if (isNews) history.caller(`[The tool ${name} answered: ${JSON.stringify(output).slice(0, maxSaid)}]`)
+      if (isNews) history.news(`[The tool ${name} answered: ${JSON.stringify(output).slice(0, maxSaid)}]`)
+      remember(talk)
       if (state === 'due' || (isNews && wantsReply)) enqueue(talk, { kind: 'reply', hint: null })
     },
     close: () => drop(talk),
@@ -174,26 +182,45 @@ function saySentences(talk: Talk, text: string | null, sentences: readonly strin
 }
 
 function converse(talk: Talk, hint: string | null): void {
-  const { deps, history, instructions } = talk
-  const { language, tools, worker } = deps.setup
-  const messages = history.messages(instructions, hint)
+  const { deps } = talk
   const words = new AbortController()
   const reply = begin(talk, null, words)
-  const cutter = createSentenceCutter(language)
+  const cutter = createSentenceCutter(deps.setup.language)
+  let hasWords = false
+  const add = (sentences: readonly string[]): void => {
+    for (const sentence of sentences.map(speakable)) {
+      if (sentence === null) continue
+      hasWords = true
+      reply.add(sentence)
+    }
+  }
   const talkOver = async (): Promise<void> => {
-    const calls = await deps.chat({
-      messages,
-      tools,
-      temperature: worker.llmTemperature ?? null,
+    const { calls, isCut } = await ask(talk, hint, {
       signal: words.signal,
-      onText: (text) => cutter.push(text).forEach(reply.add),
+      onText: (text) => add(cutter.push(text)),
     })
-    cutter.end().forEach(reply.add)
+    // Nobody ends in the middle of a sentence; but half of one is better than nothing.
+    if (!isCut || !hasWords) add(cutter.end())
     reply.end(calls)
   }
   talkOver().catch((error: unknown) => {
     if (!words.signal.aborted) deps.onFailed('chat', error)
   })
+}
+
+/** What is too much for the model is told again without its beginning. */
+async function ask(talk: Talk, hint: string | null, how: Pick<ChatRequest, 'signal' | 'onText'>): Promise<ChatAnswer> {
+  const { deps, history, instructions } = talk
+  const { tools, worker } = deps.setup
+  for (;;) {
+    const messages = history.messages(instructions, hint)
+    try {
+      return await deps.chat({ ...how, messages, tools, temperature: worker.llmTemperature ?? null })
+    } catch (error) {
+      const isTooLong = error instanceof EndpointError && error.isTooLong
+      if (!isTooLong || how.signal.aborted || !history.halve()) throw error
+    }
+  }
 }
 
 function callTools(talk: Talk, made: readonly ModelCall[]): void {
@@ -203,12 +230,20 @@ function callTools(talk: Talk, made: readonly ModelCall[]): void {
     return { id: ours, wireId: id ?? ours, name, arguments: given }
   })
   history.calls(calls)
+  // Before they are called: whoever goes on from here must not call them again.
+  if (calls.length > 0) remember(talk)
   for (const { id, name, arguments: given } of calls) deps.emit({ type: 'tool_call', id, name, arguments: given })
 }
 
-function cancelTools({ deps, history }: Talk): void {
-  for (const id of history.pending()) {
-    history.answer(id, { error: 'canceled: the caller spoke' }, false)
-    deps.emit({ type: 'tool_canceled', id })
-  }
+function cancelTools(talk: Talk): void {
+  const { deps, history } = talk
+  const canceled = history.pending()
+  for (const id of canceled) history.answer(id, { error: 'canceled: the caller spoke' }, false)
+  if (canceled.length > 0) remember(talk)
+  for (const id of canceled) deps.emit({ type: 'tool_canceled', id })
+}
+
+function remember({ deps, history }: Talk): void {
+  const memory = history.memory()
+  if (memory !== null) deps.emit({ type: 'memory', memory })
 }

@@ -1,91 +1,99 @@
-/** Owns the reading of one streamed chat completion: chunks become text and calls of tools. Pure. OpenAI API reference, "Chat completion chunk". */
-import type { JsonObject } from '../../../model/json.ts'
+/**
+ * Owns the reading of one chat completion, streamed or in one piece: chunks become text and calls of tools. Pure. OpenAI API reference, "Chat
+ * completion chunk". Reasoning that comes in fields of its own is not read.
+ */
+import { flawOf, type JsonObject } from '../../../model/json.ts'
+import { complaintOf, type Complaint } from './complaint.ts'
+import { fieldsOf, isJson, isText, parsedObject, type Fields } from './fields.ts'
 
 /** `arguments` null: what the model wrote is no JSON object, or far too long. */
 export type ModelCall = { readonly id: string | null; readonly name: string; readonly arguments: JsonObject | null }
 
 export type ChatReply = {
-  /** Takes the `data` of one event. Text it brings; null for what no endpoint may send: the reply is lost. */
+  /** Takes the `data` of one event, or a whole answer. Text it brings; null for what no endpoint may send: the reply is lost. */
   take(event: string): string | null
   /** The endpoint has said that this is all. */
   isComplete(): boolean
-  /** Why the endpoint itself gave up, as a code; null while it has not. */
-  errorCode(): string | null
+  /** It has said that nothing comes after this, not even its bill. */
+  isLast(): boolean
+  /** It stopped before the model did. */
+  isCut(): boolean
+  /** Why the endpoint itself gave up; null while it has not. */
+  complaint(): Complaint | null
   calls(): ModelCall[]
 }
 
 const maxCalls = 16
 const maxArguments = 64 * 1024
 
-type Draft = { readonly id: string | null; readonly name: string; written: string }
-type Fields = Readonly<Record<string, unknown>>
+type Draft = { readonly id: string | null; readonly index: unknown; readonly name: string; written: string }
 
 export function createChatReply(): ChatReply {
   const drafts: Draft[] = []
-  /** By the index that the endpoint gave; some give the same one to several calls, or none. */
-  const byIndex = new Map<unknown, Draft>()
-  let complete = false
-  let error: string | null = null
+  let finish: string | null = null
+  let last = false
+  let complaint: Complaint | null = null
 
   const takeCall = (delta: Fields): void => {
     const { index, id, function: given } = delta
-    const { name, arguments: piece } = fieldsOf(given) ?? {}
-    let draft = byIndex.get(index)
-    const isNew = typeof name === 'string' && name !== '' && (!draft || (isText(id) && id !== draft.id))
-    if (isNew && drafts.length < maxCalls) {
-      draft = { id: isText(id) ? id : null, name: name.slice(0, 64), written: '' }
+    const { name, arguments: written } = fieldsOf(given) ?? {}
+    // Some write an object instead of its text.
+    const piece = fieldsOf(written) === null ? written : JSON.stringify(written)
+    let draft = draftOf(drafts, index, id)
+    if (isText(name) && (!draft || isAnother(draft, id, name)) && drafts.length < maxCalls) {
+      draft = { id: isText(id) ? id.slice(0, 128) : null, index, name: name.slice(0, 64), written: '' }
       drafts.push(draft)
-      byIndex.set(index, draft)
     }
     if (draft && typeof piece === 'string' && draft.written.length <= maxArguments) draft.written += piece
   }
   return {
     take(event) {
       if (event === '[DONE]') {
-        complete = true
+        last = true
         return ''
       }
       const chunk = parsedObject(event)
-      if (chunk === null) return null
-      if (chunk['error'] !== undefined && chunk['error'] !== null) {
-        error = codeOf(chunk['error'])
-        return null
-      }
+      complaint = complaintOf(chunk)
+      if (chunk === null || complaint !== null) return null
       // The last one may have no choices, but counts.
       const choice = fieldsOf(Array.isArray(chunk['choices']) ? chunk['choices'][0] : null)
       if (choice === null) return ''
-      const delta = fieldsOf(choice['delta']) ?? {}
+      const delta = fieldsOf(choice['delta']) ?? fieldsOf(choice['message']) ?? {}
       const calls: unknown = delta['tool_calls']
       if (Array.isArray(calls)) for (const call of calls) takeCall(fieldsOf(call) ?? {})
-      complete ||= isText(choice['finish_reason'])
-      return isText(delta['content']) ? delta['content'] : ''
+      if (isText(choice['finish_reason'])) finish = choice['finish_reason']
+      return textIn(delta['content'])
     },
-    isComplete: () => complete,
-    errorCode: () => error,
+    isComplete: () => finish !== null || last,
+    isLast: () => last,
+    isCut: () => finish === 'length',
+    complaint: () => complaint,
     calls: () =>
       drafts.map(({ id, name, written }) => ({ id, name, arguments: written === '' ? {} : argumentsOf(written) })),
   }
 }
 
-/** What a program may know of an error, and no words of it: they may repeat what was asked. */
-export function codeOf(error: unknown): string {
-  const { code, type } = fieldsOf(error) ?? {}
-  const known = [code, type].find((value) => isText(value) && /^[\w.-]{1,64}$/.test(value))
-  return typeof known === 'string' ? known : 'error'
+/** By the index that the endpoint gave; some give the same one to several calls, or none. */
+function draftOf(drafts: readonly Draft[], index: unknown, id: unknown): Draft | undefined {
+  if (typeof index === 'number') return drafts.findLast((draft) => draft.index === index)
+  return drafts.findLast((draft) => isText(id) && draft.id === id) ?? drafts.at(-1)
 }
 
-export function parsedObject(text: string): Fields | null {
-  try {
-    return fieldsOf(JSON.parse(text))
-  } catch {
-    return null
-  }
+/** A call that begins although one of the same index is there. Without an id it does when the other one is complete or has another name. */
+const isAnother = (draft: Draft, id: unknown, name: string): boolean =>
+  isText(id) ? id !== draft.id : name !== draft.name || isJson(draft.written)
+
+/** A text, or parts of which some are text and others, as a rule, thoughts. */
+function textIn(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content
+    .map((part) => fieldsOf(part))
+    .map((part) => (part?.['type'] === 'text' && isText(part['text']) ? part['text'] : ''))
+    .join('')
 }
 
-export const fieldsOf = (value: unknown): Fields | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null
-
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
-
-const argumentsOf = (written: string): JsonObject | null =>
-  written.length > maxArguments ? null : (parsedObject(written) as JsonObject | null)
+function argumentsOf(written: string): JsonObject | null {
+  const given = written.length > maxArguments ? null : parsedObject(written)
+  return given === null || flawOf(given) !== null ? null : (given as JsonObject)
+}

@@ -3,9 +3,10 @@ import type { Clock } from '../../../model/clock.ts'
 import type { EngineTool } from '../../../model/voice-engine.ts'
 import type { Notices } from '../notices.ts'
 import { createChatReply, type ModelCall } from './chat-reply.ts'
-import { EndpointError, twice, type Endpoint, type EndpointAnswer } from './endpoint.ts'
+import { EndpointError, errorOfComplaint, textOf, twice, type Endpoint, type EndpointAnswer } from './endpoint.ts'
 import { createEventStream } from './event-stream.ts'
 import type { ChatMessage } from './history.ts'
+import { createWordFilter, type WordFilter } from './reasoning.ts'
 
 export type ChatRequest = {
   readonly messages: readonly ChatMessage[]
@@ -15,8 +16,14 @@ export type ChatRequest = {
   onText(text: string): void
 }
 
-/** Resolves with the calls of tools when all has come. Throws EndpointError. */
-export type Chat = (request: ChatRequest) => Promise<ModelCall[]>
+export type ChatAnswer = {
+  readonly calls: readonly ModelCall[]
+  /** The last words may be half a sentence. */
+  readonly isCut: boolean
+}
+
+/** Resolves when all has come. Throws EndpointError. */
+export type Chat = (request: ChatRequest) => Promise<ChatAnswer>
 
 const waits = { head: 15_000, idle: 10_000, whole: 60_000 }
 const maxBytes = 4 * 1024 * 1024
@@ -27,7 +34,7 @@ const maxText = 6_000
 
 export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clock; tellOnce: Notices }): Chat {
   const { endpoint, model, clock, tellOnce } = deps
-  let dialect: Dialect = { limit: 'max_tokens', takesTemperature: true }
+  let dialect: Dialect = { limit: 'max_tokens', takesTemperature: true, beginsInThought: false }
 
   const attempt = async (request: ChatRequest, spoken: Dialect, onText: (text: string) => void) => {
     const { messages, tools, signal } = request
@@ -40,28 +47,41 @@ export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clo
     })
     const head = { method: 'POST', path: '/chat/completions', contentType: 'application/json' } as const
     const answer = await endpoint.ask({ ...head, accept: 'text/event-stream', body, signal, waits, maxBytes })
-    return read(answer, onText)
+    const words = createWordFilter(spoken.beginsInThought)
+    try {
+      return await read(answer, words, onText)
+    } finally {
+      if (words.beganInside()) {
+        tellOnce('the chat model thinks aloud: its endpoint has to part its thoughts from its words')
+        dialect = { ...dialect, beginsInThought: true }
+      }
+    }
   }
   return async (request) => {
     let hasText = false
+    let again = true
     const onText = (text: string): void => {
-      hasText = true
+      hasText ||= text.trim() !== ''
       if (!request.signal.aborted) request.onText(text)
     }
     for (;;) {
       const spoken = dialect
       try {
-        return await twice(
+        const answer = await twice(
           clock,
           request.signal,
           () => attempt(request, spoken, onText),
           () => !hasText,
         )
+        if (hasText || answer.calls.length > 0 || request.signal.aborted) return answer
+        if (answer.isCut) tellOnce('the chat model was at its limit before it said a word: let it think less')
+        if (!again) return answer
+        again = false
       } catch (error) {
         const other = learnt(spoken, error)
         if (other === null) throw error
         if (!other.takesTemperature) tellOnce('the chat model takes no temperature: llmTemperature is ignored')
-        dialect = other
+        dialect = { ...dialect, ...other }
       }
     }
   }
@@ -72,7 +92,12 @@ const toolOf = ({ name, description, inputSchema }: EngineTool): object => ({
   function: { name, description, parameters: inputSchema },
 })
 
-type Dialect = { readonly limit: 'max_tokens' | 'max_completion_tokens'; readonly takesTemperature: boolean }
+type Dialect = {
+  readonly limit: 'max_tokens' | 'max_completion_tokens'
+  readonly takesTemperature: boolean
+  /** It says where its thoughts end, and not that they begin. */
+  readonly beginsInThought: boolean
+}
 
 const fieldsIn = ({ limit, takesTemperature }: Dialect, temperature: number | null): object => ({
   [limit]: maxTokens,
@@ -81,30 +106,65 @@ const fieldsIn = ({ limit, takesTemperature }: Dialect, temperature: number | nu
 
 /** Newer models have another word for the limit, and some a temperature of their own. Null when that is not what is wrong. */
 function learnt(spoken: Dialect, error: unknown): Dialect | null {
-  if (!(error instanceof EndpointError) || error.status !== 400) return null
+  if (!(error instanceof EndpointError) || error.isTooLong || ![400, 422].includes(error.status ?? 0)) return null
   if (error.param === 'max_tokens' && spoken.limit === 'max_tokens')
     return { ...spoken, limit: 'max_completion_tokens' }
   return error.param === 'temperature' && spoken.takesTemperature ? { ...spoken, takesTemperature: false } : null
 }
 
-async function read({ contentType, body }: EndpointAnswer, onText: (text: string) => void): Promise<ModelCall[]> {
-  const events = createEventStream()
+async function read(answer: EndpointAnswer, words: WordFilter, onText: (text: string) => void): Promise<ChatAnswer> {
   const reply = createChatReply()
   let letters = 0
-  for await (const chunk of body) {
-    if (!contentType.startsWith('text/event-stream'))
-      throw new EndpointError('it does not stream its answer', { status: 200 })
-    for (const event of events.push(chunk)) {
-      const text = reply.take(event)
-      const code = reply.errorCode()
-      if (code !== null) throw new EndpointError(`it gave up (${code})`, { code })
-      if (text === null) throw new EndpointError('it sent what is no chunk of a chat completion')
-      letters += text.length
-      if (text !== '') onText(text)
-      if (letters > maxText) return []
-    }
-    if (events.tooLong()) throw new EndpointError('it sent an event that is too long')
+  const give = (text: string): void => {
+    letters += text.length
+    if (text !== '') onText(text)
   }
+  const take = (event: string): boolean => {
+    const text = reply.take(event)
+    const complaint = reply.complaint()
+    if (complaint !== null) throw errorOfComplaint(complaint)
+    if (text === null) throw new EndpointError('it sent what is no chunk of a chat completion')
+    give(words.push(text))
+    return letters <= maxText
+  }
+  // Some do not stream what has tools.
+  if (answer.contentType.startsWith('application/json')) take(await textOf(answer.body))
+  else await readEvents(answer, take, reply.isLast)
+  if (letters > maxText) return { calls: [], isCut: true }
   if (!reply.isComplete()) throw new EndpointError('its answer was cut off')
-  return reply.calls()
+  give(words.end())
+  return { calls: reply.calls(), isCut: reply.isCut() }
+}
+
+/** `take`: false when nothing more is wanted. What comes after the last event is let go, so that the connection can be used again. */
+async function readEvents(
+  { contentType, body }: EndpointAnswer,
+  take: (event: string) => boolean,
+  isLast: () => boolean,
+): Promise<void> {
+  const events = createEventStream()
+  let isOver = false
+  try {
+    for (;;) {
+      const { done, value } = await body.next()
+      if (done === true) return
+      if (!contentType.startsWith('text/event-stream'))
+        throw new EndpointError('it does not stream its answer', { status: 200 })
+      if (!events.push(value).every(take)) return
+      if (events.tooLong()) throw new EndpointError('it sent an event that is too long')
+      isOver = isLast()
+      if (isOver) return void drain(body)
+    }
+  } finally {
+    if (!isOver) await body.return()
+  }
+}
+
+/** Bounded as the body itself is. Whatever happens to it happens to nobody. */
+async function drain(body: EndpointAnswer['body']): Promise<void> {
+  try {
+    for await (const _ of body);
+  } catch {
+    // It was not wanted any more.
+  }
 }

@@ -4,10 +4,11 @@
  */
 import type { Agent, Dispatcher } from 'undici'
 import type { Clock } from '../../../model/clock.ts'
-import { codeOf, fieldsOf, parsedObject } from './chat-reply.ts'
+import { complaintOf, type Complaint } from './complaint.ts'
+import { parsedObject } from './fields.ts'
 
 export type EndpointAddress = {
-  /** The base, ending in `/v1` as a rule. */
+  /** The base, ending in `/v1` as a rule; a mere host has its interface there. */
   readonly url: string
   readonly model: string
   readonly apiKey: string | null
@@ -43,6 +44,8 @@ type Failure = {
   readonly param?: string
   /** It says that it has not got this model. */
   readonly lacksModel?: boolean
+  /** What it was told is more than the model can take in. */
+  readonly isTooLong?: boolean
   readonly retryAfter?: number | null
 }
 
@@ -52,6 +55,7 @@ export class EndpointError extends Error {
   readonly code: string | null
   readonly param: string | null
   readonly lacksModel: boolean
+  readonly isTooLong: boolean
   /** Ms, as the endpoint asked for. */
   readonly retryAfter: number | null
   constructor(message: string, failure: Failure = {}) {
@@ -60,6 +64,7 @@ export class EndpointError extends Error {
     this.code = failure.code ?? null
     this.param = failure.param ?? null
     this.lacksModel = failure.lacksModel ?? false
+    this.isTooLong = failure.isTooLong ?? false
     this.retryAfter = failure.retryAfter ?? null
   }
   /** A moment later it may well succeed. */
@@ -69,13 +74,18 @@ export class EndpointError extends Error {
   }
 }
 
+/** An answer that is no refusal by its status, but is one all the same. */
+export function errorOfComplaint({ code, status, isTooLong }: Complaint): EndpointError {
+  return new EndpointError(`it gave up (${code})`, { code, isTooLong, ...(status !== null && { status }) })
+}
+
 const errorBytes = 16 * 1024
 
 export function createEndpoint(deps: { address: EndpointAddress; agent: Agent; clock: Clock }): Endpoint {
   const { address, agent, clock } = deps
   const url = new URL(address.url.replace(/\/+$/, ''))
   const origin = url.origin
-  const prefix = url.pathname === '/' ? '' : url.pathname
+  const prefix = url.pathname === '/' ? '/v1' : url.pathname
   const authorization = address.apiKey === null ? {} : { authorization: `Bearer ${address.apiKey}` }
 
   return {
@@ -176,17 +186,16 @@ async function refusalOf(answer: Dispatcher.ResponseData, chunks: AsyncIterable<
   const status = answer.statusCode
   const retryAfter = retryAfterOf(headerOf(answer, 'retry-after'))
   try {
-    const error: unknown = parsedObject(await textOf(chunks))?.['error']
-    const { param, message } = fieldsOf(error) ?? {}
-    const code = codeOf(error)
-    const said = `${code} ${typeof message === 'string' ? message : ''}`
-    const lacksModel = status === 404 && /model/i.test(said) && /not.?found|does not exist|no such/i.test(said)
-    return new EndpointError(`it answered ${status}${code === 'error' ? '' : ` (${code})`}`, {
+    const complaint = complaintOf(parsedObject(await textOf(chunks)))
+    const { code = 'error', param = null, lacksModel = false, isTooLong = false } = complaint ?? {}
+    const isNamed = code !== 'error' && code !== String(status)
+    return new EndpointError(`it answered ${status}${isNamed ? ` (${code})` : ''}`, {
       status,
       code,
-      lacksModel,
+      lacksModel: lacksModel && status === 404,
+      isTooLong: isTooLong && status < 500,
       retryAfter,
-      ...(typeof param === 'string' && { param }),
+      ...(param !== null && { param }),
     })
   } catch {
     // What it says about it is too long or does not come; the status says enough.

@@ -29,20 +29,23 @@ export type CascadeEngineDeps = {
 }
 
 const connectTimeout = 3_000
+/** A turn of the caller's is seldom longer: the next one finds the connections open. */
+const keepAliveTimeout = 30_000
 const hears = { encoding: 'pcm16', rateHz: 16_000 } as const
 
 export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<VoiceEngine> {
   const { log, clock, speech } = deps
   const createDetector = await createVoiceDetectors()
   // What is waited for is told by the endpoints' own limits.
-  const agent = new Agent({ connect: { timeout: connectTimeout }, headersTimeout: 0, bodyTimeout: 0 })
+  const agent = new Agent({ connect: { timeout: connectTimeout }, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout })
+  const tellOnce = createNotices(log)
   const endpointOf = (address: EndpointAddress) => createEndpoint({ address, agent, clock })
   const speechEndpoint = endpointOf(speech)
   const chat = createChat({
     endpoint: endpointOf(deps.chat),
     model: deps.chat.model,
     clock,
-    tellOnce: createNotices(log),
+    tellOnce,
   })
   const transcribe = createTranscription({
     endpoint: endpointOf(deps.transcription),
@@ -61,7 +64,8 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
     refuseOtherFormats(setup.formats, speech.rateHz)
     await answerRollCall(ending.signal)
     const voice = setup.worker.voiceId ?? speech.voice
-    const speak = createSpeech({ endpoint: speechEndpoint, model: speech.model, voice, rateHz: speech.rateHz, clock })
+    const { model, rateHz } = speech
+    const speak = createSpeech({ endpoint: speechEndpoint, model, voice, rateHz, clock, tellOnce })
     // Closed while the endpoints were asked.
     if (ending.signal.aborted) throw new EngineRefusal('the engine is closed', false)
     const session = `cascade-${randomUUID().slice(0, 8)}`
@@ -70,7 +74,7 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
       chat,
       transcribe,
       speak,
-      rateHz: speech.rateHz,
+      rateHz,
       session,
       emit,
       detector: createDetector(),
@@ -83,7 +87,7 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
     name: 'cascade',
     hears: [hears],
     speaks: [{ encoding: 'pcm16', rateHz: speech.rateHz }],
-    open: (config, emit) => openTalk({ config, openWire, speaksWhileToolsRun: true, log, emit }),
+    open: (config, emit) => openTalk({ config, openWire, speaksWhileToolsRun: true, log, clock, emit }),
     async close() {
       ending.abort()
       for (const wire of wires) wire.close()

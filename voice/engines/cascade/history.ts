@@ -2,25 +2,10 @@
  * Owns what the model is told of the talk so far: who said what, as it was heard, and tools with their results; the oldest is forgotten when it gets
  * too much. Pure. OpenAI API reference, "Create chat completion": messages.
  */
-import type { JsonObject } from '../../../model/json.ts'
+import { storableText, type Json, type JsonObject } from '../../../model/json.ts'
 import type { Said } from '../../../model/voice-engine.ts'
-
-/** One utterance of the agent; its text is what the caller heard or will hear, and shrinks when that is less. */
-export type AgentEntry = { readonly kind: 'agent'; text: string }
-
-export type ToolCall = {
-  /** Ours: never used again in a call. */
-  readonly id: string
-  /** As the endpoint knows it. */
-  readonly wireId: string
-  readonly name: string
-  readonly arguments: JsonObject | null
-}
-type Asked = ToolCall & { output: JsonObject | null; wantsReply: boolean }
-type Entry =
-  | AgentEntry
-  | { readonly kind: 'caller'; readonly text: string }
-  | { readonly kind: 'calls'; readonly calls: readonly Asked[] }
+import type { AgentEntry, Asked, Entry, ToolCall } from './entry.ts'
+import { memoryOf, rememberedEntries } from './memory.ts'
 
 export type ChatMessage =
   | { readonly role: 'system' | 'user'; readonly content: string }
@@ -29,6 +14,8 @@ export type ChatMessage =
 
 export type History = {
   caller(text: string): void
+  /** What the model learns besides, as if the caller had said it; remembered. */
+  news(text: string): void
   agent(): AgentEntry
   calls(calls: readonly ToolCall[]): void
   /**
@@ -36,24 +23,35 @@ export type History = {
    * is to speak about them. `settled`: all have, and it has spoken.
    */
   answer(id: string, output: JsonObject, wantsReply: boolean): 'unknown' | 'waiting' | 'due' | 'settled'
-  /** Calls without a result, oldest first. */
+  /** Calls of this session without a result, oldest first. */
   pending(): string[]
+  /** The end of it is a result that the model has not spoken about. */
+  isDue(): boolean
+  /** Forgets the older half for good; false when there is nothing more to forget. */
+  halve(): boolean
+  /** What a session that goes on needs besides what was said; null: nothing. */
+  memory(): Json
   messages(instructions: string, hint: string | null): ChatMessage[]
 }
 
 /** About 12,000 tokens of a European language. */
 const maxLetters = 48_000
 const maxEntries = 500
-const unanswered: JsonObject = { status: 'running' }
+const unanswered = '{"status":"running"}'
+/** Of one result. */
+const maxOutput = 16_000
 const connected = '[The call is connected.]'
 const goOn = 'Go on.'
 
-export function createHistory(said: readonly Said[]): History {
-  const entries: Entry[] = said.map(({ role, text }) => ({ kind: role === 'user' ? 'caller' : 'agent', text }))
+export function createHistory(said: readonly Said[], memory: Json = null): History {
+  const entries: Entry[] = rememberedEntries(memory, said)
+  /** Calls of other sessions are waited for by whoever made them. */
+  const others = new Set(callsIn(entries).map(({ id }) => id))
+  let maxSize = maxLetters
 
   const add = <Added extends Entry>(entry: Added): Added => {
     entries.push(entry)
-    forgetOldest(entries)
+    forgetOldest(entries, maxSize)
     return entry
   }
   const asked = (id: string) => {
@@ -64,15 +62,26 @@ export function createHistory(said: readonly Said[]): History {
   }
   return {
     caller: (text) => void add({ kind: 'caller', text }),
+    news: (text) => void add({ kind: 'news', text: storableText(text, maxOutput) }),
     agent: () => add({ kind: 'agent', text: '' }),
-    calls: (calls) =>
-      void add({ kind: 'calls', calls: calls.map((call) => ({ ...call, output: null, wantsReply: false })) }),
+    calls(calls) {
+      const used = new Set(callsIn(entries).map(({ wireId }) => wireId))
+      add({
+        kind: 'calls',
+        calls: calls.map((call) => {
+          // Some endpoints count anew in every reply.
+          const wireId = used.has(call.wireId) ? call.id : call.wireId
+          used.add(wireId)
+          return { ...call, wireId, output: null, wantsReply: false }
+        }),
+      })
+    },
     answer(id, output, wantsReply) {
       const entry = asked(id)
       const call = entry?.calls.find((candidate) => candidate.id === id)
       if (!entry || !call) return 'unknown'
       if (call.output !== null) return 'waiting'
-      Object.assign(call, { output, wantsReply })
+      Object.assign(call, { output: storableText(JSON.stringify(output), maxOutput), wantsReply })
       if (entry.calls.some((other) => other.output === null)) return 'waiting'
       // What was said meanwhile was said without these results.
       entries.splice(entries.indexOf(entry), 1)
@@ -80,21 +89,36 @@ export function createHistory(said: readonly Said[]): History {
       return entry.calls.some((other) => other.wantsReply) ? 'due' : 'settled'
     },
     pending: () =>
-      entries.flatMap((entry) =>
-        entry.kind === 'calls' ? entry.calls.filter((call) => call.output === null).map((call) => call.id) : [],
-      ),
+      callsIn(entries)
+        .filter(({ id, output }) => output === null && !others.has(id))
+        .map(({ id }) => id),
+    isDue() {
+      const last = entries.at(-1)
+      if (last?.kind !== 'calls') return last?.kind === 'news'
+      return last.calls.every(({ output }) => output !== null) && last.calls.some(({ wantsReply }) => wantsReply)
+    },
+    halve() {
+      const before = entries.length
+      maxSize = entries.reduce((sum, entry) => sum + lettersOf(entry), 0) / 2
+      forgetOldest(entries, maxSize)
+      return entries.length < before
+    },
+    memory: () => memoryOf(entries),
     messages: (instructions, hint) => [{ role: 'system', content: instructions }, ...messagesOf(entries, hint)],
   }
 }
 
 /** The newest entry stays whatever its size; the sums are small enough to be done again. */
-function forgetOldest(entries: Entry[]): void {
+function forgetOldest(entries: Entry[], maxSize: number): void {
   let letters = entries.reduce((sum, entry) => sum + lettersOf(entry), 0)
-  while (entries.length > 1 && (letters > maxLetters || entries.length > maxEntries)) {
+  while (entries.length > 1 && (letters > maxSize || entries.length > maxEntries)) {
     const oldest = entries.shift()
     if (oldest) letters -= lettersOf(oldest)
   }
 }
+
+const callsIn = (entries: readonly Entry[]): Asked[] =>
+  entries.flatMap((entry) => (entry.kind === 'calls' ? entry.calls : []))
 
 const lettersOf = (entry: Entry): number =>
   entry.kind === 'calls' ? JSON.stringify(entry.calls).length : entry.text.length
@@ -114,7 +138,7 @@ function addEntry(messages: ChatMessage[], entry: Entry): void {
   if (entry.kind === 'calls') return addCalls(messages, entry.calls)
   const text = entry.text.trim()
   if (text === '') return
-  if (entry.kind === 'caller') return addCaller(messages, text)
+  if (entry.kind !== 'agent') return addCaller(messages, text)
   const last = messages.at(-1)
   if (last?.role === 'assistant') last.content = `${last.content} ${text}`
   else messages.push({ role: 'assistant', content: text })
@@ -136,5 +160,5 @@ function addCalls(messages: ChatMessage[], calls: readonly Asked[]): void {
   if (last?.role === 'assistant') last.tool_calls = toolCalls
   else messages.push({ role: 'assistant', content: null, tool_calls: toolCalls })
   for (const { wireId, output } of calls)
-    messages.push({ role: 'tool', tool_call_id: wireId, content: JSON.stringify(output ?? unanswered) })
+    messages.push({ role: 'tool', tool_call_id: wireId, content: output ?? unanswered })
 }

@@ -16,6 +16,8 @@ const abbreviation =
   /(?:^|[\s("'„“«])(?:mr|mrs|ms|dr|prof|st|sr|sra|mme|mlle|hr|fr|no|nr|núm|tel|vs|ca|bzw|inkl|zzgl|abs|art|str|approx|\p{L}|(?:\p{L}\.)+\s?\p{L})\.\s*$/iu
 /** `am 3. Mai`: a number with a full stop may be an ordinal, and a date. */
 const ordinal = /(?:^|\s)\p{N}{1,2}\.\s*$/u
+/** The address of a link whose end has not come. */
+const openLink = /\]\([^)\s]*$/
 const sayable = /[\p{L}\p{N}]/u
 
 export function createSentenceCutter(language: string): SentenceCutter {
@@ -58,7 +60,7 @@ export function piecesOf(text: string, language: string): string[] {
 }
 
 const endsSentence = (piece: string): boolean =>
-  sayable.test(piece) && !abbreviation.test(piece) && !ordinal.test(piece)
+  sayable.test(piece) && !abbreviation.test(piece) && !ordinal.test(piece) && !openLink.test(piece)
 
 function segmenterOf(language: string): Intl.Segmenter {
   try {

@@ -3,7 +3,7 @@
  * heard and can be gone on with. Pure: time is ms on the caller's line. What was not said to be cut is taken to be played as it came.
  */
 import { frameMs } from '../../../model/frame.ts'
-import type { AgentEntry } from './history.ts'
+import type { AgentEntry } from './entry.ts'
 
 export type SpokenItem = {
   /** A new sentence: what sounds from here on is its. */

@@ -4,8 +4,9 @@ import type { Clock } from '../../../model/clock.ts'
 import { bytesOf } from '../../../model/frame.ts'
 import { storableText } from '../../../model/json.ts'
 import { wavHeaderOf } from '../../audio/wav.ts'
-import { fieldsOf, parsedObject } from './chat-reply.ts'
-import { EndpointError, textOf, twice, type Endpoint } from './endpoint.ts'
+import { complaintOf } from './complaint.ts'
+import { EndpointError, errorOfComplaint, textOf, twice, type Endpoint } from './endpoint.ts'
+import { fieldsOf, parsedObject } from './fields.ts'
 
 export type Transcript = { readonly text: string; readonly confidence: number | null }
 
@@ -22,31 +23,55 @@ export function createTranscription(deps: { endpoint: Endpoint; model: string; c
   /** Only this one tells how sure it is; newer models have not got it. */
   let format: 'verbose_json' | 'json' = 'verbose_json'
 
-  const ask = async (samples: Int16Array, language: string, signal: AbortSignal): Promise<Transcript> => {
-    const form = formOf(samples, { model, response_format: format, ...languageOf(language) })
+  const ask = async (samples: Int16Array, fields: FormFields, signal: AbortSignal): Promise<Transcript> => {
+    const form = formOf(samples, { model, ...fields })
     const request = { method: 'POST', path: '/audio/transcriptions', accept: 'application/json' } as const
     const answer = await endpoint.ask({ ...request, ...form, signal, waits, maxBytes })
-    const fields = parsedObject(await textOf(answer.body))
-    const text = fields?.['text']
-    if (typeof text !== 'string') throw new EndpointError('it answered no transcription', { status: 200 })
-    return { text: storableText(text.trim(), maxText), confidence: confidenceOf(fields?.['segments']) }
+    return transcriptOf(await textOf(answer.body))
   }
   return async (samples, language, signal) => {
-    const asked = format
-    try {
-      return await twice(clock, signal, () => ask(samples, language, signal))
-    } catch (error) {
-      const isRefused = error instanceof EndpointError && [400, 415, 422].includes(error.status ?? 0)
-      if (!isRefused || asked === 'json') throw error
-      format = 'json'
-      return await twice(clock, signal, () => ask(samples, language, signal))
+    const known = languageOf(language)
+    const wide = { response_format: format, ...known }
+    const forms: FormFields[] = [wide, { response_format: 'json', ...known }, { response_format: 'json' }]
+    const attempts = forms.slice(format === 'json' ? 1 : 0, 'language' in known ? 3 : 2)
+    for (;;) {
+      const fields = attempts.shift() ?? wide
+      try {
+        const transcript = await twice(clock, signal, () => ask(samples, fields, signal))
+        format = fields.response_format
+        return transcript
+      } catch (error) {
+        const isRefused = error instanceof EndpointError && [400, 415, 422].includes(error.status ?? 0)
+        if (!isRefused || attempts.length === 0) throw error
+      }
     }
   }
 }
 
+type FormFields = { readonly response_format: 'verbose_json' | 'json'; readonly language?: string }
+
+function transcriptOf(answer: string): Transcript {
+  const fields = parsedObject(answer)
+  const complaint = complaintOf(fields)
+  if (complaint) throw errorOfComplaint(complaint)
+  const text = fields?.['text']
+  if (typeof text !== 'string') throw new EndpointError('it answered no transcription', { status: 200 })
+  return { text: storableText(text.trim(), maxText), confidence: confidenceOf(fields?.['segments']) }
+}
+
+/** Of languages with several codes the one that Whisper knows. */
+const whisperCodes: Readonly<Record<string, string>> = {
+  nb: 'no',
+  iw: 'he',
+  in: 'id',
+  fil: 'tl',
+  cmn: 'zh',
+}
+
 /** ISO 639-1 is what it knows. */
 function languageOf(tag: string): { language?: string } {
-  const language = tag.split('-')[0]?.toLowerCase() ?? ''
+  const given = tag.split('-')[0]?.toLowerCase() ?? ''
+  const language = whisperCodes[given] ?? given
   return language.length === 2 ? { language } : {}
 }
 

@@ -28,6 +28,7 @@ const unclear = '[unclear]'
 export function createWire(deps: WireDeps): Wire {
   const ending = new AbortController()
   let patience = 0
+  let isFirst = true
   const emit = (event: WireEvent): void => {
     if (!ending.signal.aborted) deps.emit(event)
   }
@@ -62,6 +63,8 @@ export function createWire(deps: WireDeps): Wire {
   })
   return {
     hear(payload) {
+      if (isFirst) agent.catchUp()
+      isFirst = false
       const samples = samplesOf(payload)
       if (samples.length === frameSamples) ears.hear(samples)
       if (patience > 0 && !ears.busy() && --patience === 0) agent.next()

@@ -7,6 +7,8 @@ import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { EngineRefusal, type EngineConfig, type VoiceEngine } from '../../../model/voice-engine.ts'
 import { createNotices } from '../notices.ts'
+import { todayOf } from '../today.ts'
+import { voicemailMessageOf } from '../voicemail-message.ts'
 import { contextOf, type Values } from './fill-in.ts'
 import type { FliteVoice } from './flite.ts'
 import { understandingOf, type Understanding } from './grammar.ts'
@@ -93,6 +95,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
           history: config.history,
           owesReply: config.owesReply,
           announcement: announcementOf(config),
+          voicemail: voicemailMessageOf(config),
           firstSpeech: config.direction === 'outbound' ? config.worker.firstSpeechTimeout * 1000 : 0,
           understandingFor: (expected) => understandings.understandingFor(expected, today),
           greetingUnderstanding: () => greeting,
@@ -165,18 +168,6 @@ function scriptOf(config: EngineConfig, { pronounce, tellOnce, log }: Reading): 
   if (warnings.length > 0) log.warn('a call script cannot be followed everywhere', { problems: warned })
   if (errors.length === 0) return script
   throw new EngineRefusal(`the call script cannot be followed: ${told?.join('; ')}`, false)
-}
-
-/** The day that the caller calls today: where the call's context names a `timeZone` (IANA) there, else in UTC. */
-function todayOf(now: number, { context }: EngineConfig): string {
-  const values = contextOf(context)
-  const named = typeof values === 'object' && values !== null && 'timeZone' in values ? values['timeZone'] : null
-  try {
-    // The calendar of this locale writes days as 2027-05-03.
-    return new Intl.DateTimeFormat('sv-SE', { timeZone: typeof named === 'string' ? named : 'UTC' }).format(now)
-  } catch {
-    return new Date(now).toISOString().slice(0, 10) // No such zone.
-  }
 }
 
 const valuesOf = ({ customer, context }: EngineConfig): Values => ({

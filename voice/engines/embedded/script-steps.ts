@@ -59,8 +59,6 @@ export type Script = {
   readonly intents: readonly (Choice & { readonly line: number })[]
   /** What happens on an intent, or on a request that every caller can make, by its name. */
   readonly asides: ReadonlyMap<string, readonly Step[]>
-  /** For an answering machine; no part of the talk. */
-  readonly voicemail: string | null
   /** Looks up what the worker knows; null when the call has not got it. */
   readonly knowledgeTool: string | null
 }

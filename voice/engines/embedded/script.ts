@@ -7,7 +7,7 @@ import { addAside, asidesOf, type Aside } from './script-asides.ts'
 import { checkBlocks, type Complain } from './script-checks.ts'
 import { blocksOf, type Block } from './script-lines.ts'
 import { reprompted } from './script-questions.ts'
-import { intentOf, proseOf, statementOf, voicemailOf } from './script-statements.ts'
+import { intentOf, proseOf, statementOf } from './script-statements.ts'
 import type { Options, Script, ScriptError, Step } from './script-steps.ts'
 import { knowledgeToolOf, withHandledErrors } from './script-tools.ts'
 
@@ -55,7 +55,6 @@ export const closingScript = (text: string): Script => ({
   steps: [{ kind: 'end', line: 1, when: null, text, nextAction: null }],
   intents: [],
   asides: new Map(),
-  voicemail: null,
   knowledgeTool: null,
 })
 
@@ -63,7 +62,6 @@ function createReading(options: Options) {
   const steps: Step[] = []
   const intents: Script['intents'][number][] = []
   const asides: Aside[] = []
-  const voicemail: string[] = []
   let last = null as Step | null
 
   const reprompt = (block: Block, complain: Complain): void => {
@@ -87,7 +85,8 @@ function createReading(options: Options) {
       if (block.kind === 'on') return readAside(block, complain, warn)
       last = null
       if (block.kind === 'intent') return void intents.push(intentOf(block, { options, complain, warn }))
-      if (block.kind === 'voicemail') return void voicemail.push(voicemailOf(block.text))
+      // No part of the talk: voicemail-message.ts.
+      if (block.kind === 'voicemail') return
       last = block.kind === 'prose' ? proseOf(block) : statementOf(block.line, block.text, { options, complain, warn })
       if (last) steps.push(last)
     },
@@ -98,7 +97,6 @@ function createReading(options: Options) {
         steps: withHandledErrors(steps, all),
         intents,
         asides: asidesOf(steps, handled, options),
-        voicemail: voicemail.length === 0 ? null : voicemail.join(' ').trim(),
         knowledgeTool: knowledgeToolOf(options.tools ?? []),
       }
     },

@@ -35,6 +35,8 @@ export type SessionDeps = {
   readonly owesReply: boolean
   /** Said word for word before anything else, and not again by a session that goes on; null: nothing. */
   readonly announcement: string | null
+  /** For an answering machine; null: nothing. */
+  readonly voicemail: string | null
   /** How long the caller may speak first, ms. */
   readonly firstSpeech: number
   understandingFor(expected: Expected): Understanding<Meaning>
@@ -61,8 +63,10 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     emit({ type: 'failed', details: error instanceof Error ? error.message : String(error), isRetryable: true })
     close()
   }
-  const { mouth, run, ear, keypad, opening, announcement, patience, held } = createParts(deps, emit, onFailed)
-  const over = (): boolean => closed || run.phase() === 'ended'
+  const parts = createParts(deps, emit, onFailed)
+  const { mouth, run, ear, opening, announcement, patience } = parts
+  let isLeaving = false
+  const over = (): boolean => closed || isLeaving || run.phase() === 'ended'
 
   return {
     begin() {
@@ -88,9 +92,26 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     played(itemId) {
       if (closed || !mouth.played(itemId)) return
       if (!announcement.isSaid()) return announcement.end()
+      if (isLeaving) return
       // Who speaks over the end of a line goes on with the next one by that.
       if (!ear.busy() || run.isAsking()) run.dispatch({ type: 'played' })
     },
+    ...besideSpeech(deps, parts, over),
+    voicemail: deps.voicemail,
+    sayLast(text) {
+      if (over()) return
+      isLeaving = true
+      mouth.forget()
+      mouth.say(text, () => emit({ type: 'finished', nextAction: null }))
+    },
+    close,
+  }
+}
+
+/** What comes into the conversation otherwise than by the caller's voice. */
+function besideSpeech(deps: SessionDeps, parts: ReturnType<typeof createParts>, over: () => boolean) {
+  const { ear, keypad, mouth, opening, patience, held, run } = parts
+  return {
     dtmf(digit) {
       if (over() || opening.waits()) return
       patience.renew()
@@ -105,8 +126,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       else run.dispatch({ type: 'tool_result', id, result })
     },
     instruct: () => deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions'),
-    close,
-  }
+  } satisfies Partial<EngineSession>
 }
 
 function createParts(deps: SessionDeps, emit: (event: EngineEvent) => void, onFailed: (error: unknown) => void) {

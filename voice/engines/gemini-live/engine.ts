@@ -24,7 +24,7 @@ const hears: AudioFormat = { encoding: 'pcm16', rateHz: 16000 }
 const speaks: AudioFormat = { encoding: 'pcm16', rateHz: 24000 }
 
 export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
-  const { log } = deps
+  const { log, clock } = deps
   const tellOnce = createNotices(log)
   const sessions = new Set<EngineSession>()
   let detectors: ReturnType<typeof createVoiceDetectors> | null = null
@@ -49,6 +49,7 @@ export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
         openWire,
         speaksWhileToolsRun: false,
         log,
+        clock,
         emit(event) {
           if (event.type === 'failed') sessions.delete(talk)
           emit(event)

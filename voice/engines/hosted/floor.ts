@@ -16,6 +16,7 @@ export type Floor = {
   frame(): void
   /** The model has said something in the reply that is under way, or in the last one. */
   hasSpoken(): boolean
+  isReplying(): boolean
   /** Nothing of the agent is under way to the caller. */
   isSilent(): boolean
   /** Nobody speaks, and no reply is awaited. */
@@ -73,6 +74,7 @@ export function createFloor(): Floor {
       quiet = isQuiet() ? quiet + 1 : 0
     },
     hasSpoken: () => spoken,
+    isReplying: () => replying,
     isSilent,
     isQuiet,
     quietFrames: () => quiet,

@@ -74,7 +74,7 @@ export function openJsonSocket(options: Options): Promise<JsonSocket> {
     reject(new EngineRefusal(`it cannot be reached: ${reasonOf(error)}`, true))
   })
   socket.on('close', (code, reason) => {
-    const said = reason.toString('utf8').slice(0, 300) || cause
+    const said = withoutKeys(reason.toString('utf8').slice(0, 300)) || cause
     reject(new EngineRefusal(`it closed the connection (${code}${said && `: ${said}`})`, true))
     lose(`the connection was lost (${code}${said && `: ${said}`})`, code)
   })
@@ -86,6 +86,9 @@ export function openJsonSocket(options: Options): Promise<JsonSocket> {
   }
   return promise
 }
+
+/** Providers repeat a key that they refuse, or most of it. */
+const withoutKeys = (text: string): string => text.replace(/\S*\*\S*|\b(?:sk-|AIza)[\w-]+/g, '[key]')
 
 /** Null for an address that is none: the error of the library repeats it, with the key that may stand in it. */
 function socketTo({ url, headers }: Options): WebSocket | null {

@@ -28,6 +28,8 @@ type Phase = 'unbegun' | 'announcing' | 'waiting' | 'over'
 
 /** A static message of 2,000 characters takes about as long. */
 const announcedWithin = 180_000 / frameMs
+/** A provider that has not said it by then will not. */
+const unsaidFrames = 5_000 / frameMs
 
 export function createOpening({
   config,
@@ -71,7 +73,8 @@ export function createOpening({
     admit: (payload) => (phase === 'announcing' ? silence : payload),
     frame() {
       frames++
-      if (phase === 'announcing' && frames >= announcedWithin) endAnnouncement()
+      const isDue = frames >= announcedWithin || floor.quietFrames() >= unsaidFrames
+      if (phase === 'announcing' && isDue) endAnnouncement()
       if (phase === 'waiting' && frames * frameMs >= config.worker.firstSpeechTimeout * 1000) reply()
     },
     callerSpoke() {

@@ -6,6 +6,8 @@ import type { JsonObject } from '../../../model/json.ts'
 import { frameMs } from '../../../model/frame.ts'
 import type { EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
 import { silenceOf } from '../../audio/silence.ts'
+import { todayOf } from '../today.ts'
+import { voicemailMessageOf } from '../voicemail-message.ts'
 import { createFloor, type Floor } from './floor.ts'
 import { createKeys, type Keys } from './keys.ts'
 import { createOpening, type Opening } from './opening.ts'
@@ -32,7 +34,10 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   let take = (event: WireEvent): void => {
     if (early.length < maxEarly) early.push(event)
   }
-  const wire = await deps.openWire({ ...line, tools, instructions: promptOf(deps.config) }, (event) => take(event))
+  const wire = await deps.openWire(
+    { ...line, tools, instructions: promptOf(deps.config, todayOf(deps.clock.now(), deps.config)) },
+    (event) => take(event),
+  )
   const talk = createTalk(deps, wire)
   setImmediate(() => {
     take = talk.take
@@ -42,7 +47,8 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   return talk.session
 }
 
-type Ending = { readonly nextAction: string | null; goodbyeDue: boolean }
+/** `repliesBefore`: replies that are under way, and are none of its last words. */
+type Ending = { readonly nextAction: string | null; goodbyeDue: boolean; repliesBefore: number }
 
 /** What the parts of a talk share. */
 type Talk = {
@@ -55,6 +61,8 @@ type Talk = {
   readonly patience: Patience
   readonly resumption: Resumption
   ending: Ending | null
+  /** The caller is not listened to any more. */
+  isDeaf: boolean
   /** `finished`: what the caller said is still told, and no more. */
   phase: 'talking' | 'finished' | 'closed'
 }
@@ -79,6 +87,7 @@ function createTalk(deps: TalkDeps, wire: Wire) {
     patience: createPatience(),
     resumption: createResumption(),
     ending: null,
+    isDeaf: false,
     phase: 'talking',
   }
   return {
@@ -106,7 +115,7 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
       if (talk.phase === 'finished') wire.hear(silence)
       if (isOver()) return
       at = tick()
-      wire.hear(opening.admit(payload))
+      wire.hear(talk.isDeaf ? silence : opening.admit(payload))
       countFrame(talk)
     },
     interrupt(heard) {
@@ -121,13 +130,21 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
       if (!isOver() && floor.isSilent()) opening.playedAll()
     },
     dtmf(digit) {
-      if (isOver() || !opening.isOver()) return
+      if (isOver() || talk.isDeaf || !opening.isOver()) return
       if (!keys.waiting()) emit(talk, { type: 'user_speech_started', at })
       patience.renew()
       keys.press(digit)
     },
     say(text) {
       if (isOver()) return
+      floor.expectReply()
+      wire.say(text)
+    },
+    voicemail: voicemailMessageOf(talk.deps.config),
+    sayLast(text) {
+      if (isOver()) return
+      talk.isDeaf = true
+      talk.ending = { nextAction: null, goodbyeDue: false, repliesBefore: floor.isReplying() ? 1 : 0 }
       floor.expectReply()
       wire.say(text)
     },
@@ -159,7 +176,7 @@ function countFrame(talk: Talk): void {
   if (resumption.frame(isQuiet)) return ask(talk, goOn)
   const step = patience.frame(isQuiet)
   if (step === null) return
-  if (step === 'give up') talk.ending = { nextAction: null, goodbyeDue: false }
+  if (step === 'give up') talk.ending = { nextAction: null, goodbyeDue: false, repliesBefore: 0 }
   ask(talk, step === 'give up' ? goodbye : stillThere)
 }
 
@@ -176,7 +193,7 @@ function takeEvent(talk: Talk, event: WireEvent): void {
       return floor.replyStarted()
     case 'reply_done':
       floor.replyDone()
-      if (floor.isSilent()) opening.playedAll()
+      if (floor.hasSpoken() && floor.isSilent()) opening.playedAll()
       return finishAfterReply(talk)
     case 'tool_call':
       return takeToolCall(talk, event)
@@ -221,7 +238,7 @@ function takeToolCall(talk: Talk, { id, name, arguments: given }: Extract<WireEv
   if (wantsReply) floor.expectReply()
   if (use.kind === 'wrong') return wire.answerTool(id, name, { error: use.message }, true)
   if (use.kind === 'note') emit(talk, { type: 'noted', key: use.key, value: use.value })
-  if (use.kind === 'end') talk.ending = { nextAction: use.nextAction, goodbyeDue: wantsReply }
+  if (use.kind === 'end') talk.ending = { nextAction: use.nextAction, goodbyeDue: wantsReply, repliesBefore: 0 }
   wire.answerTool(id, name, use.kind === 'end' && wantsReply ? sayGoodbye : { ok: true }, wantsReply)
 }
 
@@ -231,7 +248,8 @@ const sayGoodbye: JsonObject = { ok: true, next: 'Say a short goodbye now, and n
 function finishAfterReply(talk: Talk): void {
   const { ending, floor } = talk
   if (ending === null) return
-  if (ending.goodbyeDue && !floor.hasSpoken()) ending.goodbyeDue = false
+  if (ending.repliesBefore > 0) ending.repliesBefore--
+  else if (ending.goodbyeDue && !floor.hasSpoken()) ending.goodbyeDue = false
   else finish(talk, ending)
 }
 

@@ -42,7 +42,7 @@ export type Wire = Pick<EngineSession, 'hear' | 'interrupt' | 'instruct' | 'clos
   say(text: string): void
   /** The model learns this as if the caller had said it, and answers when asked by `reply`. */
   tell(text: string): void
-  /** `wantsReply` false: the model has said what it wanted with the call of the tool. An id that is not of this session is news to the model (`tell`). */
+  /** `wantsReply` false: the model has said what it wanted with the call of the tool. An id that is not of this session is news to the model (`tell`), unless its memory knows the call. */
   answerTool(id: string, name: string, output: JsonObject, wantsReply: boolean): void
 }
 

@@ -64,16 +64,19 @@ export function createCallerTurns({ line, emit }: Deps): CallerTurns {
   return {
     started(message) {
       endLast()
-      // The time told is that of the sound that is kept from before the speech.
-      const from = line.lineMs(msOf(message.audio_start_ms) + turnDetection.prefix_padding_ms)
+      const start = msOf(message.audio_start_ms)
+      // The time told is that of the sound that is kept from before the speech. Providers that are only alike tell none.
+      const from = start === null ? line.now() : line.lineMs(start + turnDetection.prefix_padding_ms)
       turns.push({ itemId: textOf(message.item_id), from, to: null, waited: 0, partial: '', final: null })
       emit({ type: 'user_speech_started', at: from })
     },
     stopped(message) {
       const turn = turnOf(message)
       if (turn?.to !== null) return
-      // The time told includes the silence by which the end was known.
-      stop(turn, line.lineMs(msOf(message.audio_end_ms) - turnDetection.silence_duration_ms))
+      const end = msOf(message.audio_end_ms)
+      const known = end === null ? line.now() : line.lineMs(end)
+      // It includes the silence by which the end was known.
+      stop(turn, known - turnDetection.silence_duration_ms)
     },
     partText(message) {
       const turn = turnOf(message)

@@ -2,7 +2,7 @@
 import type { AudioFormat } from '../../../model/frame.ts'
 import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
-import type { EngineSession, VoiceEngine } from '../../../model/voice-engine.ts'
+import { EngineRefusal, type EngineSession, type VoiceEngine } from '../../../model/voice-engine.ts'
 import { openTalk } from '../hosted/talk.ts'
 import { createNotices } from '../notices.ts'
 import { openOpenAiWire, type Provider } from './wire.ts'
@@ -17,6 +17,7 @@ export function createOpenAiRealtimeEngine(deps: Provider & { readonly log: Log;
   const { log, clock, ...provider } = deps
   const notices = createNotices(log)
   const sessions = new Set<EngineSession>()
+  let closed = false
   return {
     name: 'voice_provider_a',
     hears: formats,
@@ -24,25 +25,34 @@ export function createOpenAiRealtimeEngine(deps: Provider & { readonly log: Log;
     async open(config, emit) {
       if (config.worker.llmTemperature !== undefined)
         notices('OpenAI Realtime has no temperature: llmTemperature of workers is without effect')
-      const session = await openTalk({
+      const talk = await openTalk({
         config,
         openWire: (setup, tell) => openOpenAiWire({ provider, clock, notices, log }, setup, tell),
-        emit,
         log,
+        clock,
         speaksWhileToolsRun: true,
+        emit(event) {
+          if (event.type === 'failed') sessions.delete(talk)
+          emit(event)
+        },
       })
-      const owned: EngineSession = {
-        ...session,
+      if (closed) {
+        talk.close()
+        throw new EngineRefusal('the engine is closed', false)
+      }
+      sessions.add(talk)
+      return {
+        ...talk,
         close() {
-          sessions.delete(owned)
-          session.close()
+          sessions.delete(talk)
+          talk.close()
         },
       }
-      sessions.add(owned)
-      return owned
     },
     async close() {
+      closed = true
       for (const session of sessions) session.close()
+      sessions.clear()
     },
   }
 }

@@ -1,4 +1,5 @@
-/** Owns which errors of the provider another try does not mend. The codes are its own. */
+/** Owns what is read of the provider's errors: which another try does not mend, and what of them may be repeated. The codes are its own. */
+import { textOf, type Message } from './fields.ts'
 
 const fatal = new Set([
   'insufficient_quota',
@@ -13,3 +14,10 @@ export const isFatal = (code: string): boolean => fatal.has(code)
 /** The provider's own trouble, which a moment later may be over. */
 export const isPassing = (code: string, type: string): boolean =>
   [code, type].some((name) => /^(rate_limit|server_error|overloaded|internal_error)/.test(name))
+
+export const isRateLimit = (code: string): boolean => code.startsWith('rate_limit')
+
+/** What it says in its own words may repeat a part of the key, or what the caller said: only names are told; '' for anything else. */
+export const nameOf = (value: unknown): string => /^[a-zA-Z][\w.[\]]{0,99}$/.exec(textOf(value))?.[0] ?? ''
+
+export const codeOf = ({ code, type }: Message): string => nameOf(code) || nameOf(type) || 'no code'

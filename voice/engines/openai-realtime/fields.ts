@@ -19,9 +19,11 @@ type Field =
   | 'logprob'
   | 'logprobs'
   | 'message'
+  | 'metadata'
   | 'name'
   | 'output'
   | 'param'
+  | 'reply'
   | 'response'
   | 'response_id'
   | 'session'
@@ -39,6 +41,6 @@ export const objectOf = (value: unknown): Message =>
 
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** Whole milliseconds from 0 on. */
-export const msOf = (value: unknown): number =>
-  typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.round(value)) : 0
+/** Whole milliseconds from 0 on; null when none are told. */
+export const msOf = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.round(value)) : null

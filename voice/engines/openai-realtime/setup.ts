@@ -37,6 +37,24 @@ export function sessionUpdate(setup: WireSetup, transcriptionModel: string, voic
   return { type: 'session.update', session }
 }
 
+/** Some 12,000 tokens of a European language: less than half of what the smallest model remembers. */
+const maxHistoryText = 48_000
+const maxHistoryItems = 200
+
+/** What was said before, oldest first; of a long talk the newest. */
+export function historyItems(history: readonly Said[]): object[] {
+  const items: object[] = []
+  let room = maxHistoryText
+  for (const { role, text } of history.toReversed()) {
+    if (room <= 0 || items.length >= maxHistoryItems) break
+    const kept = text.trim().slice(-room)
+    if (kept === '') continue
+    room -= kept.length
+    items.unshift(itemOf(role, kept))
+  }
+  return items
+}
+
 export const itemOf = (role: Said['role'], text: string): object => ({
   type: 'conversation.item.create',
   item: {

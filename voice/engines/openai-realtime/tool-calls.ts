@@ -5,6 +5,8 @@ import type { WireEvent } from '../hosted/wire.ts'
 import { textOf, type Message } from './fields.ts'
 
 export type ToolCalls = {
+  /** What comes now are other calls than those before, whatever they are named. */
+  replyBegun(): void
   /** A call may be told more than once and counts once. */
   called(call: Message): void
   /** False: it is not of this session. */
@@ -16,17 +18,18 @@ export type ToolCalls = {
 
 const maxArguments = 64 * 1024
 const maxPending = 32
-/** Of calls that were told already. */
+/** Of one reply. */
 const maxKnown = 256
 const canceled = { canceled: true, reason: 'The caller went on speaking. Call it again if it is still wanted.' }
 
 type Deps = { send(message: object): void; emit(event: WireEvent): void }
 
 export function createToolCalls({ send, emit }: Deps): ToolCalls {
-  // The provider's ids need not be unique over the sessions of a call.
+  // The provider's ids need not be unique over the sessions of a call, and those of providers that are only alike not over its replies.
   const session = randomBytes(6).toString('hex')
   const pending = new Map<string, string>()
   const known = new Set<string>()
+  let count = 0
 
   const output = (callId: string, result: object): void =>
     send({
@@ -34,6 +37,7 @@ export function createToolCalls({ send, emit }: Deps): ToolCalls {
       item: { type: 'function_call_output', call_id: callId, output: JSON.stringify(result) },
     })
   return {
+    replyBegun: () => known.clear(),
     called(call) {
       const callId = textOf(call.call_id)
       const name = textOf(call.name)
@@ -41,7 +45,7 @@ export function createToolCalls({ send, emit }: Deps): ToolCalls {
       known.add(callId)
       if (known.size > maxKnown) known.delete([...known][0]!)
       if (pending.size >= maxPending) return output(callId, { error: 'Too many calls at once.' })
-      const id = `${session}.${callId}`
+      const id = `${session}.${++count}`
       pending.set(id, callId)
       emit({ type: 'tool_call', id, name, arguments: argumentsOf(textOf(call.arguments)) })
     },

@@ -8,11 +8,12 @@ import type { Wire, WireEvent, WireSetup } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'
 import { createAgentItems } from './agent-items.ts'
 import { createCallerTurns } from './caller-turns.ts'
-import { isFatal, isPassing } from './error-codes.ts'
+import { codeOf, isFatal, isPassing, nameOf } from './error-codes.ts'
 import { listOf, objectOf, textOf, type Message } from './fields.ts'
+import { createInbox, type Inbox } from './inbox.ts'
 import { createLineClock } from './line-clock.ts'
 import { createReplies } from './replies.ts'
-import { itemOf, sessionUpdate } from './setup.ts'
+import { historyItems, itemOf, sessionUpdate } from './setup.ts'
 import { createToolCalls, isCall } from './tool-calls.ts'
 
 export type Provider = {
@@ -32,36 +33,28 @@ const setupTimeout = 10_000
 /** The provider ends a session after an hour; when it does not say when, this is told before. */
 const sessionMs = 60 * 60_000
 const tellBefore = 5 * 60_000
+/** No call is as long; a timer of more than 24 days would ring at once. */
+const longestSessionMs = 24 * 60 * 60_000
 const maxCodesTold = 32
-const maxEarly = 16
 
 /** Rejects with EngineRefusal. */
 export async function openOpenAiWire(deps: Deps, setup: WireSetup, emit: Emit): Promise<Wire> {
   const { provider, clock } = deps
-  // The provider may speak before the socket is in our hands.
-  const early: Message[] = []
-  let take = (message: Message): void => {
-    if (early.length < maxEarly) early.push(message)
-  }
-  let lost = (_: string): void => undefined
+  // The provider may speak before the socket is in our hands, and on when it has taken the configuration.
+  const inbox = createInbox<Message>()
   const url = `${provider.url}${provider.url.includes('?') ? '&' : '?'}model=${encodeURIComponent(provider.model)}`
   const socket = await openJsonSocket({
     url,
     headers: { authorization: `Bearer ${provider.apiKey}` },
     clock,
-    onMessage: (message) => take(message),
-    onLost: (details) => lost(details),
+    onMessage: inbox.message,
+    onLost: (details) => inbox.lost(details),
   })
   try {
-    const expiresAt = await setUp(deps, setup, socket, (taker, loser) => {
-      take = taker
-      lost = loser
-      early.splice(0).forEach(taker)
-    })
-    for (const { role, text } of setup.history) socket.send(itemOf(role, text))
+    const expiresAt = await setUp(deps, setup, socket, inbox)
+    for (const item of historyItems(setup.history)) socket.send(item)
     const session = createWire(deps, setup, socket, emit, expiresAt)
-    take = session.take
-    lost = (details) => session.fail(details, true)
+    inbox.open(session.take, (details) => session.fail(details, true))
     return session.wire
   } catch (error) {
     socket.close()
@@ -69,10 +62,8 @@ export async function openOpenAiWire(deps: Deps, setup: WireSetup, emit: Emit): 
   }
 }
 
-type Listen = (take: (message: Message) => void, lost: (details: string) => void) => void
-
-/** Resolves, when the provider has taken the configuration, with the time it ends the session at. */
-function setUp(deps: Deps, setup: WireSetup, socket: JsonSocket, listen: Listen): Promise<number> {
+/** Resolves, when the provider has taken the configuration, with the time it ends the session at. What comes after that is left in the inbox. */
+function setUp(deps: Deps, setup: WireSetup, socket: JsonSocket, inbox: Inbox<Message>): Promise<number> {
   const { clock, notices, provider } = deps
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   let voice = setup.worker.voiceId ?? provider.voice
@@ -87,24 +78,29 @@ function setUp(deps: Deps, setup: WireSetup, socket: JsonSocket, listen: Listen)
       update()
       return
     }
-    const said = textOf(error.message).replaceAll(provider.apiKey, '…').slice(0, 300)
-    const reason = [code || textOf(error.type), param, said].filter((part) => part !== '').join(', ')
+    const reason = [codeOf(error), nameOf(error.param)].filter((name) => name !== '').join(', ')
     refuse(`the provider refused the session: ${reason}`, !isFatal(code) && isPassing(code, textOf(error.type)))
   }
-  listen(
+  inbox.open(
     (message) => {
-      if (message.type === 'session.created') {
-        const { expires_at } = objectOf(message.session)
-        if (typeof expires_at === 'number' && expires_at * 1000 > clock.now()) expiresAt = expires_at * 1000
-      }
-      if (message.type === 'session.updated') resolve(expiresAt)
+      if (message.type === 'session.created') expiresAt = expiryOf(message, clock.now()) ?? expiresAt
       if (message.type === 'error') refused(objectOf(message.error))
+      if (message.type !== 'session.updated') return
+      inbox.hold()
+      resolve(expiresAt)
     },
     (details) => refuse(details, true),
   )
   const cancel = clock.after(setupTimeout, () => refuse('the provider did not take the session in time', true))
   update()
   return promise.finally(cancel)
+}
+
+/** Null: it says nothing that can be. A session that has just begun is not over: then one of the clocks is wrong. */
+function expiryOf({ session }: Message, now: number): number | null {
+  const { expires_at } = objectOf(session)
+  if (typeof expires_at !== 'number' || expires_at * 1000 <= now) return null
+  return Math.min(expires_at * 1000, now + longestSessionMs)
 }
 
 function createWire(deps: Deps, setup: WireSetup, socket: JsonSocket, emitAll: Emit, expiresAt: number) {
@@ -138,7 +134,17 @@ function createParts(setup: WireSetup, send: (message: object) => void, emit: Em
   const line = createLineClock()
   const items = createAgentItems({ format: setup.formats.speaks, send, emit })
   const tools = createToolCalls({ send, emit })
-  const replies = createReplies({ send, emit, toolsAtWork: tools.atWork, onDone: items.replyDone })
+  const replies = createReplies({
+    send,
+    emit,
+    toolsAtWork: tools.atWork,
+    onBegun(responseId) {
+      items.replyBegun(responseId)
+      tools.replyBegun()
+    },
+    onCut: items.cutReply,
+    onDone: items.replyDone,
+  })
   return { line, items, tools, replies, turns: createCallerTurns({ line, emit }) }
 }
 
@@ -150,14 +156,19 @@ function receiverOf({ items, tools, replies, turns }: Parts, failed: (error: Mes
       replies.callerSpeaks()
       turns.started(message)
     },
-    'input_audio_buffer.speech_stopped': turns.stopped,
+    'input_audio_buffer.speech_stopped': (message) => {
+      turns.stopped(message)
+      replies.callerStopped()
+    },
     'input_audio_buffer.committed': tools.cancelAll,
     'conversation.item.input_audio_transcription.delta': turns.partText,
     'conversation.item.input_audio_transcription.completed': turns.finalText,
     'conversation.item.input_audio_transcription.failed': turns.noText,
     'response.created': replies.created,
     'response.output_item.added': items.added,
-    'response.output_audio.delta': items.sound,
+    'response.output_audio.delta': (message) => {
+      if (items.sound(message)) replies.sounded()
+    },
     'response.output_audio_transcript.delta': items.partText,
     'response.output_audio_transcript.done': items.finalText,
     'response.function_call_arguments.done': tools.called,
@@ -181,12 +192,13 @@ function receiverOf({ items, tools, replies, turns }: Parts, failed: (error: Mes
 function errorsOf({ log }: Deps, { replies }: Parts, fail: (details: string, isRetryable: boolean) => void) {
   const told = new Set<string>()
   return (error: Message): void => {
-    const [code, type, param] = [textOf(error.code), textOf(error.type), textOf(error.param)]
+    const code = textOf(error.code)
     if (isFatal(code)) return fail(`the provider ended the session (${code})`, false)
     if (code === 'session_expired') return fail('the session has reached its longest time', true)
     if (replies.refused(error) || told.has(code) || told.size >= maxCodesTold) return
     told.add(code)
-    log.warn('the provider refused a request of a call', { code, type, param })
+    const [type, param] = [nameOf(error.type), nameOf(error.param)]
+    log.warn('the provider refused a request of a call', { code: nameOf(code), type, param })
   }
 }
 
@@ -197,8 +209,7 @@ function wireOf(setup: WireSetup, parts: Parts, socket: JsonSocket, { close, isC
   let { instructions } = setup
   const send = (message: object): void => void socket.send(message)
   const tell = (text: string): void => send(itemOf('user', text))
-  const ask = (hint: string | null): void =>
-    replies.ask(hint === null ? null : () => `${instructions}\n\n# Now\n${hint}`)
+  const withHint = (hint: string) => (): string => `${instructions}\n\n# Now\n${hint}`
   return {
     hear({ buffer, byteOffset, byteLength }) {
       if (isClosed()) return
@@ -216,8 +227,8 @@ function wireOf(setup: WireSetup, parts: Parts, socket: JsonSocket, { close, isC
       instructions = text
       send({ type: 'session.update', session: { type: 'realtime', instructions } })
     },
-    reply: ask,
-    say: (text) => ask(`${sayExactly}\n${text}`),
+    reply: (hint) => replies.ask({ instructions: hint === null ? null : withHint(hint), isOwed: false }),
+    say: (text) => replies.ask({ instructions: withHint(`${sayExactly}\n${text}`), isOwed: true }),
     tell,
     answerTool(id, name, output: JsonObject, wantsReply) {
       if (!tools.answer(id, output)) tell(`[Result of ${name}: ${JSON.stringify(output)}]`)
@@ -229,4 +240,4 @@ function wireOf(setup: WireSetup, parts: Parts, socket: JsonSocket, { close, isC
 }
 
 /** What stands after it is said and nothing else. */
-export const sayExactly = 'Say exactly the following text, word for word, and nothing else. Call no function. The text:'
+const sayExactly = 'Say exactly the following text, word for word, and nothing else. Call no function. The text:'
