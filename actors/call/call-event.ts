@@ -48,8 +48,8 @@ export type CallFact =
   /** The caller has been passed on. */
   | { readonly type: 'transferred'; readonly providerStatus: string | null }
   | { readonly type: 'transfer_failed'; readonly providerStatus: string | null }
-  /** No person answered. `signs`: what told so, two at least. */
-  | { readonly type: 'voicemail_detected'; readonly signs: readonly string[] }
+  /** No person answered. `signs`: what told so, two at least. `leavesMessage`: the agent has something to say to a machine. */
+  | { readonly type: 'voicemail_detected'; readonly signs: readonly string[]; readonly leavesMessage?: true }
   | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory: Json }
   /** The engine wants a tool run; `id` is never used again in the call. */
   | { readonly type: 'tool_called'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
@@ -79,7 +79,7 @@ export type CallFact =
 export type NextActionTaken = { readonly key: string; readonly name: string; readonly data?: JsonObject }
 
 /** Short waits of the machine. They live in its context as absolute times, so that they survive the actor. */
-export type Deadline = 'connect' | 'arrive' | 'hook' | 'ring' | 'answer' | 'redirect' | 'duration' | 'close'
+export type Deadline = 'connect' | 'arrive' | 'hook' | 'ring' | 'answer' | 'redirect' | 'duration' | 'message' | 'close'
 
 export type Effect =
   // Written in the transaction of the step.
@@ -125,6 +125,8 @@ export type Effect =
       readonly answeredAt: number
       readonly engine?: 'embedded'
     }
+  /** What the script has for an answering machine, after its tone: ends in `agent_finished`. */
+  | { readonly type: 'leave_message' }
   /** Once: an actor that takes the call over does not run it again. Comes back as `tool_answered`. */
   | { readonly type: 'run_tool'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
   | { readonly type: 'cancel_tool'; readonly id: string }

@@ -110,6 +110,9 @@ function performOne(parts: Parts, effect: Effect): void {
       return run(tools.run(effect, giveResult), noFact)
     case 'cancel_tool':
       return tools.cancel(effect.id)
+    case 'leave_message':
+      tools.cancelAll()
+      return run(leaveMessage(end, conversationOf()), engineFailed)
     case 'wind_up':
       tools.cancelAll()
       return run(windUp(deps.bus, end, conversationOf(), effect.reason), legGone)
@@ -152,6 +155,11 @@ function createRuns(log: Log, end: CallEnd) {
     },
     settled: async (): Promise<void> => void (await Promise.all(underWay)),
   }
+}
+
+async function leaveMessage(end: CallEnd, conversation: Conversation | null): Promise<void> {
+  if (conversation) return conversation.leaveMessage()
+  end.post({ type: 'agent_finished', nextAction: null })
 }
 
 async function windUp(bus: Bus, end: CallEnd, conversation: Conversation | null, reason: string): Promise<void> {

@@ -56,6 +56,7 @@ export const machineActions = setup({
     start_conversation: effect<'start_conversation'>(),
     run_tool: effect<'run_tool'>(),
     cancel_tool: effect<'cancel_tool'>(),
+    leave_message: () => {},
     wind_up: effect<'wind_up'>(),
     end: assign((_, outcome: Outcome) => ({ outcome })),
     wait: assign(({ context }, wait: { deadline: Deadline; ms: number }) => ({
@@ -99,6 +100,8 @@ export const machineActions = setup({
     required: ({ event }) => (event as Of<'worker_request_failed'>).required,
     hungUp: ({ event }) => (event as Of<'leg_disconnected'>).cause === 'hung_up',
     outbound: ({ context }) => context.direction === 'outbound',
+    leavesMessage: ({ context, event }) =>
+      context.direction === 'outbound' && (event as Of<'voicemail_detected'>).leavesMessage === true,
     /** An inbound phone call in which nobody has said anything yet. */
     unspoken: ({ context, event }) =>
       context.transport === 'sip_trunk' &&

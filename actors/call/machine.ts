@@ -26,6 +26,8 @@ import { hookTimeout, phoneStates } from './phone-states.ts'
 const connectTimeout = 30_000
 /** For conversation and leg to say their last words. */
 const closeTimeout = 15_000
+/** For the tone, and for a message of two minutes. */
+const messageTimeout = 150_000
 const maxDuration = 4 * 3_600_000
 
 export const callMachine = machineActions.createMachine({
@@ -145,7 +147,10 @@ export const callMachine = machineActions.createMachine({
         // The caller has been passed on by a tool; one that could not be is still here.
         transferred: { target: 'windingUp', actions: [noteProviderStatus, completed] },
         transfer_failed: { actions: noteProviderStatus },
-        voicemail_detected: { guard: 'outbound', target: 'windingUp', actions: voicemail },
+        voicemail_detected: [
+          { guard: 'leavesMessage', target: 'leavingMessage' },
+          { guard: 'outbound', target: 'windingUp', actions: voicemail },
+        ],
         engine_failed: [
           { guard: 'fallsBack', actions: ['takeEmbedded', startConversation] },
           { guard: 'web', target: 'windingUp', actions: failed('voice_session_creation_failed') },
@@ -153,6 +158,23 @@ export const callMachine = machineActions.createMachine({
           { target: 'windingUp', actions: failed('voice_session_unavailable') },
         ],
         taken_over: { actions: startConversation },
+      },
+    },
+
+    // An answering machine: it is told what the script has for it, and no more.
+    leavingMessage: {
+      entry: ['leave_message', wait('message', messageTimeout)],
+      exit: stopWaiting('message'),
+      on: {
+        turn_committed: turnCommitted,
+        noted: { actions: 'note' },
+        agent_finished: { target: 'windingUp', actions: voicemail },
+        leg_disconnected: { target: 'windingUp', actions: voicemail },
+        hang_up_requested: { target: 'windingUp', actions: voicemail },
+        engine_failed: { target: 'windingUp', actions: voicemail },
+        deadline_passed: { guard: { type: 'passed', params: 'message' }, target: 'windingUp', actions: voicemail },
+        // How much of it was said the one before knew.
+        taken_over: { target: 'windingUp', actions: voicemail },
       },
     },
 

@@ -71,6 +71,7 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
     case 'start_conversation':
     case 'run_tool':
     case 'cancel_tool':
+    case 'leave_message':
     case 'wind_up':
       return
   }

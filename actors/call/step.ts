@@ -92,7 +92,9 @@ function toState(snapshot: LiveSnapshot): CallState {
 
 function legOf(snapshot: LiveSnapshot): CallState['leg'] {
   if (snapshot.matches('dialing')) return 'made'
-  return (['answering', 'redirecting', 'talking'] as const).some((state) => snapshot.matches(state)) ? 'held' : null
+  return (['answering', 'redirecting', 'talking', 'leavingMessage'] as const).some((state) => snapshot.matches(state))
+    ? 'held'
+    : null
 }
 
 function restore(persisted: Json, now?: number): LiveSnapshot {

@@ -17,6 +17,8 @@ import { createAgentVoice, type AgentVoice } from './agent-voice.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
 import { createTurnTiming, type TurnTiming } from './turn-timing.ts'
+import type { VoicemailSign } from './voicemail/judge.ts'
+import { createMessageLeaving, type MessageLeaving } from './voicemail/message-leaving.ts'
 import { createVoicemailWatch } from './voicemail/voicemail-watch.ts'
 
 export type ConversationDeps = {
@@ -48,6 +50,8 @@ export type Conversation = {
   legEvent(event: LegEvent): void
   /** Of a tool that the engine called. */
   toolResult(id: string, name: string, result: ToolResult): void
+  /** An answering machine has taken the call: it is left the script's message. Ends in `agent_finished`. */
+  leaveMessage(): Promise<void>
   /** Falls silent, posts what was said up to here, closes the engine's session. Idempotent. */
   stop(): Promise<void>
   /** Closes the engine's session and no more: the call goes on with another actor. Idempotent. */
@@ -66,6 +70,7 @@ type Talking = {
   readonly hearing: Subscription
   played(lastPlayedSeq: number): void
   toolResult(id: string, name: string, result: ToolResult): void
+  leaveMessage(): Promise<void>
 }
 
 export function createConversation(deps: ConversationDeps, start: ConversationStart): Conversation {
@@ -102,6 +107,9 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     toolResult(id, name, result) {
       if (!stopped) talking?.toolResult(id, name, result)
     },
+    async leaveMessage() {
+      if (!stopped) await talking?.leaveMessage()
+    },
     async stop() {
       if (stopped) return
       abandon()
@@ -117,7 +125,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
   const turnLog = createTurnLog({ ...deps, turns: start.turns, memory: config.memory, history: config.history })
   const timing = createTurnTiming(clock)
   const voice = createAgentVoice({ ...deps, speaks: formats.speaks, answeredAt: start.answeredAt, turnLog, timing })
-  const machine = watchForMachine(deps, start, formats)
+  const finished = (): void => post({ type: 'agent_finished', nextAction: null })
   let lineBegan = start.answeredAt
   const session: SessionKeeper = createSessionKeeper({
     engine,
@@ -125,8 +133,9 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     log,
     config,
     known: () => knownOf(turnLog, reactions),
-    isQuiet: () => reactions.isQuiet(),
+    isQuiet: () => reactions.isQuiet() && !leaving.isUnderWay(),
     take(event) {
+      if (!leaving.admits(event)) return
       machine?.engineEvent(event)
       reactions.engineEvent(event)
       session.quiet()
@@ -134,19 +143,23 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     opened(behind) {
       reactions.reset()
       lineBegan = clock.now() - behind
+      // Another session knows nothing of the machine.
+      if (leaving.isUnderWay()) finished()
     },
     lost: (details) => post({ type: 'engine_failed', details, hasSpoken: voice.hasSpoken() }),
   })
+  const leaving = createMessageLeaving({ hears: formats.hears, voice, session, done: finished })
+  const machine = watchForMachine(deps, start, { hears: formats.hears, session, leaving })
   const sinceAnswer = (at: number): number => Math.max(0, Math.round(lineBegan - start.answeredAt + at))
   const reactions = createReactions({ ...deps, voice, turnLog, timing, session, sinceAnswer })
   const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
     const frame = decodeFrame(message.payload)
-    if (frame?.epoch !== epoch) return
+    if (frame?.epoch !== epoch || leaving.hear(frame.payload)) return
     session.hear(frame.payload)
     machine?.hear(frame.payload)
   })
   const { played, toolResult } = reactions
-  return { voice, session, turnLog, timing, hearing, played, toolResult }
+  return { voice, session, turnLog, timing, hearing, played, toolResult, leaveMessage: leaving.begin }
 }
 
 /** A session that takes the place of a dead one has to answer what was said last, and to go on with what was broken off. */
@@ -170,12 +183,18 @@ async function startLeg({ bus, callId }: ConversationDeps, command: LegCommand, 
 function watchForMachine(
   { clock, post }: ConversationDeps,
   { config, answeredAt }: ConversationStart,
-  { hears }: LineFormats,
+  {
+    hears,
+    session,
+    leaving,
+  }: Pick<LineFormats, 'hears'> & { readonly session: SessionKeeper; readonly leaving: MessageLeaving },
 ) {
   if (config.direction !== 'outbound') return null
   const watch = createVoicemailWatch(hears, Math.max(0, clock.now() - answeredAt))
-  const judged = (signs: readonly string[] | null): void => {
-    if (signs) post({ type: 'voicemail_detected', signs })
+  const judged = (signs: readonly VoicemailSign[] | null): void => {
+    if (signs === null) return
+    leaving.found(signs)
+    post({ type: 'voicemail_detected', signs, ...(session.voicemail() !== null && { leavesMessage: true }) })
   }
   return {
     hear: (payload: Uint8Array): void => judged(watch.hear(payload)),

@@ -16,6 +16,10 @@ import {
 } from '../../model/voice-engine.ts'
 
 export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' | 'dtmf' | 'toolResult'> & {
+  /** Of the session there is; null without one. */
+  voicemail(): string | null
+  /** False: there is no session to say it. */
+  sayLast(text: string): boolean
   /** Resolves when a session is there, or none can be had (then `lost` has been told). Never throws. */
   open(): Promise<void>
   /** Ms of the caller's line that the session has heard. */
@@ -113,13 +117,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     },
     line: () => kept.heard,
     quiet: expiry.quiet,
-    interrupt: (item) => kept.session?.interrupt(item),
-    played: (itemId) => kept.session?.played(itemId),
-    dtmf: (digit) => kept.session?.dtmf(digit),
-    toolResult(...result) {
-      if (kept.session) kept.session.toolResult(...result)
-      else if (kept.results.length < maxResults) kept.results.push(result)
-    },
+    ...passedOn(kept),
     close() {
       if (kept.closed) return
       kept.closed = true
@@ -127,6 +125,24 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
       kept.session?.close()
     },
   }
+}
+
+/** What goes to the session there is. */
+function passedOn(kept: Kept) {
+  return {
+    interrupt: (item) => kept.session?.interrupt(item),
+    played: (itemId) => kept.session?.played(itemId),
+    dtmf: (digit) => kept.session?.dtmf(digit),
+    voicemail: () => kept.session?.voicemail ?? null,
+    sayLast(text) {
+      kept.session?.sayLast(text)
+      return kept.session !== null
+    },
+    toolResult(...result) {
+      if (kept.session) kept.session.toolResult(...result)
+      else if (kept.results.length < maxResults) kept.results.push(result)
+    },
+  } satisfies Partial<SessionKeeper>
 }
 
 type Take = (event: EngineEvent) => void

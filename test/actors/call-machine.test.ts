@@ -192,6 +192,27 @@ test('an answering machine ends a call that was placed as voicemail, and no othe
   t.ok(last(web, [here, nothingAsked, connected, machine]).ignored)
 })
 
+test('an answering machine that the script has a message for is left it, however that ends', async (t) => {
+  const machine: CallFact = { type: 'voicemail_detected', signs: ['phrase', 'beep'], leavesMessage: true }
+  const leaving = [...dialed, connected, machine]
+  const effects = last(outbound, leaving).effects.map(({ type }) => type)
+  t.same(effects, ['leave_message'], 'the line stays up')
+  const ends: readonly CallFact[] = [
+    { type: 'agent_finished', nextAction: null },
+    { type: 'leg_disconnected', cause: 'hung_up', details: '' },
+    { type: 'engine_failed', details: '' },
+    { type: 'hang_up_requested' },
+    { type: 'deadline_passed', deadline: 'message' },
+    { type: 'taken_over' },
+  ]
+  for (const end of ends) {
+    const steps = run(outbound, [...leaving, turn('Please call us back.'), end, legClosed, processed])
+    t.same(outcomeOf(steps), { status: 'voicemail' }, end.type)
+    t.equal(effectsOf(steps).filter(({ type }) => type === 'store_turn').length, 1, 'what was said is kept')
+  }
+  t.ok(last(inbound, [here, nothingAsked, connected, machine]).ignored)
+})
+
 test('call.ended of an answered call comes after post-processing, also after a failed one', async (t) => {
   const talk: CallFact[] = [
     { type: 'client_connected' },
@@ -336,6 +357,7 @@ const everyFact: readonly CallFact[] = [
   { type: 'transferred', providerStatus: '200 OK' },
   { type: 'transfer_failed', providerStatus: '603 Decline' },
   { type: 'voicemail_detected', signs: ['phrase', 'beep'] },
+  { type: 'voicemail_detected', signs: ['phrase', 'beep'], leavesMessage: true },
   turn('hello'),
   { type: 'noted', key: 'drink', value: 'tea' },
   { type: 'agent_finished', nextAction: null },
@@ -412,6 +434,7 @@ test('every state in which a call runs knows what hanging up means', async (t) =
     'answering',
     'arriving',
     'dialing',
+    'leavingMessage',
     'preparing',
     'redirecting',
     'resolving',

@@ -1,9 +1,10 @@
 /** Answering machines are told from people by two signs at least: a table of who may take a call, with synthetic voices over a telephone line. */
-import t, { test } from 'tap'
+import t, { test, type Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
 import { createConversation } from '../../actors/conversation/conversation.ts'
 import { weightOf } from '../../actors/conversation/voicemail/key-phrases.ts'
+import { createMessageCue } from '../../actors/conversation/voicemail/message-cue.ts'
 import { createVoicemailWatch } from '../../actors/conversation/voicemail/voicemail-watch.ts'
 import { systemClock } from '../../app/clock.ts'
 import { subjectsOf } from '../../model/bus.ts'
@@ -245,46 +246,113 @@ test('words of machines are told from words of people', async (t) => {
     for (const text of all) t.equal(weightOf(text) ?? 'none', weight, text)
 })
 
+/** A call whose engine is the test, and a line into which sound goes. */
+async function openLine(t: Test, direction: 'inbound' | 'outbound', voicemail?: string) {
+  const clock = createHandClock()
+  const log = createQuietLog()
+  const bus = createLocalBus({ log, clock })
+  t.teardown(() => bus.close())
+  const config = callConfig({ direction })
+  const leg = createScriptedLeg(bus, config.callId)
+  const engine = createScriptedEngine(voicemail === undefined ? {} : { voicemail })
+  const facts: CallFact[] = []
+  const deps = {
+    callId: config.callId,
+    epoch: 1,
+    bus,
+    engine,
+    clock,
+    log,
+    post: (fact: CallFact) => void facts.push(fact),
+    signal: () => {},
+  }
+  const recording = { key: 'a/b.wav', mode: 'mixed' } as const
+  const conversation = createConversation(deps, { config, recording, answeredAt: clock.now(), turns: 0 })
+  await conversation.open()
+  let seq = 0
+  return {
+    conversation,
+    engine,
+    leg,
+    facts,
+    verdicts: () => facts.filter(({ type }) => type === 'voicemail_detected'),
+    read(text: string): void {
+      engine.emit({ type: 'user_text', isFinal: true, confidence: 0.8, from: 0, to: 9000, text })
+    },
+    async hear(sound: Int16Array): Promise<void> {
+      const line = overTelephone(sound)
+      for (let from = 0; from + 320 <= line.length; from += 320, seq++) {
+        const payload = bytesOf(line.subarray(from, from + 320))
+        bus.publish(subjectsOf(config.callId).up, encodeFrame({ epoch: 1, seq, timestamp: seq * 20, payload }))
+        if (seq % 50 === 0) await bus.flush()
+      }
+      await bus.flush()
+    },
+  }
+}
+
 test('on an outbound call the verdict is a fact, once; on an inbound call nobody listens for machines', async (t) => {
   for (const direction of ['outbound', 'inbound'] as const) {
-    const clock = createHandClock()
-    const log = createQuietLog()
-    const bus = createLocalBus({ log, clock })
-    t.teardown(() => bus.close())
-    const config = callConfig({ direction })
-    createScriptedLeg(bus, config.callId)
-    const engine = createScriptedEngine()
-    const facts: CallFact[] = []
-    const deps = {
-      callId: config.callId,
-      epoch: 1,
-      bus,
-      engine,
-      clock,
-      log,
-      post: (fact: CallFact) => void facts.push(fact),
-      signal: () => {},
-    }
-    const recording = { key: 'a/b.wav', mode: 'mixed' } as const
-    const conversation = createConversation(deps, { config, recording, answeredAt: clock.now(), turns: 0 })
-    await conversation.open()
+    const { conversation, hear, read, verdicts } = await openLine(t, direction)
     const random = createRandom(15)
     const speech = await speechOf('rms')
-    const line = overTelephone(joined(hiss(random, 600), speech.greeting, hiss(random, 400)))
-    for (let from = 0, seq = 0; from + 320 <= line.length; from += 320, seq++) {
-      const payload = bytesOf(line.subarray(from, from + 320))
-      bus.publish(subjectsOf(config.callId).up, encodeFrame({ epoch: 1, seq, timestamp: seq * 20, payload }))
-      if (seq % 50 === 0) await bus.flush()
-    }
-    await bus.flush()
-    const words = { type: 'user_text', isFinal: true, confidence: 0.8, from: 0, to: 9000 } as const
-    engine.emit({ ...words, text: told })
-    engine.emit({ ...words, text: told })
-    const verdicts = facts.filter(({ type }) => type === 'voicemail_detected')
+    await hear(joined(hiss(random, 600), speech.greeting, hiss(random, 400)))
+    read(told)
+    read(told)
     t.same(
-      verdicts,
+      verdicts(),
       direction === 'inbound' ? [] : [{ type: 'voicemail_detected', signs: ['long_greeting', 'phrase'] }],
     )
     await conversation.stop()
   }
+})
+
+test('a message for a machine is said after its tone, word for word, and then the agent is finished', async (t) => {
+  const message = 'This is the clinic. Please call us back.'
+  const { conversation, engine, leg, facts, hear, read, verdicts } = await openLine(t, 'outbound', message)
+  const random = createRandom(16)
+  const speech = await speechOf('rms')
+  await hear(joined(hiss(random, 600), speech.greeting, hiss(random, 400)))
+  engine.say('hello', 'Hello, is this Ada?', 50)
+  read(told)
+  t.match(verdicts(), [{ leavesMessage: true }])
+  await conversation.leaveMessage()
+  t.ok(
+    engine.told.some((line) => line.startsWith('interrupt:')),
+    'it falls silent',
+  )
+  const frames = engine.heardFrames()
+  engine.say('more', 'Are you still there?', 5)
+  await hear(joined(speech.hello, hiss(random, 300)))
+  t.notOk(engine.told.includes(`last:${message}`), 'not into the greeting')
+  await hear(joined(tones([1000], 400), hiss(random, 1000)))
+  t.ok(engine.told.includes(`last:${message}`), 'after the tone')
+  t.ok(engine.heardFrames() - frames < 30, 'the engine heard nothing of the greeting')
+  engine.say('message', message, 5)
+  engine.emit({ type: 'finished', nextAction: null })
+  t.notOk(facts.some(({ type }) => type === 'agent_finished'))
+  leg.event({ type: 'drained', lastPlayedSeq: 1_000 })
+  conversation.legEvent({ type: 'drained', lastPlayedSeq: 1_000 })
+  t.match(facts.at(-1), { type: 'agent_finished' })
+  await conversation.stop()
+  const turns = facts.flatMap((fact) => (fact.type === 'turn_committed' ? [fact.turn.text] : []))
+  t.notOk(turns.includes('Are you still there?'), 'what it said to the machine before was not said')
+  t.ok(turns.includes(message))
+})
+
+test('a machine without a tone is told the message when it is silent, one without an end after a while', async (t) => {
+  const random = createRandom(17)
+  const speech = await speechOf('rms')
+  const waits = (sound: Int16Array, signs: readonly ('beep' | 'phrase')[] = ['phrase']): number | null => {
+    const cue = createMessageCue({ encoding: 'pcm16', rateHz: 16000 }, signs)
+    const line = overTelephone(sound)
+    for (let from = 0; from + 320 <= line.length; from += 320)
+      if (cue.hear(bytesOf(line.subarray(from, from + 320)))) return (from / 320 + 1) * 20
+    return null
+  }
+  t.equal(waits(hiss(random, 8000), ['phrase', 'beep']), 400, 'the tone was one of its signs')
+  const silent = waits(joined(speech.greeting, hiss(random, 8000))) ?? 0
+  t.ok(silent > lengthOf(speech.greeting) + 2_000 && silent < lengthOf(speech.greeting) + 4_000, `${silent} ms`)
+  const endless = joined(...Array.from({ length: 8 }, () => speech.greeting))
+  t.equal(waits(endless), 40_000)
 })

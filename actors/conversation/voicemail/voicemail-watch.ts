@@ -16,7 +16,8 @@ export function createVoicemailWatch(format: AudioFormat, answeredFor: number): 
   return { ...judge, hear: (payload) => judge.hear(toSamples(payload)) }
 }
 
-function samplesReaderOf({ encoding }: AudioFormat): (payload: Uint8Array) => Int16Array {
+/** Of 20 ms in the format; what it gives is valid until the next. */
+export function samplesReaderOf({ encoding }: AudioFormat): (payload: Uint8Array) => Int16Array {
   if (encoding === 'pcm16') return samplesOf
   const law = lawOfEncoding(encoding)
   let samples = new Int16Array(0)
