@@ -276,7 +276,7 @@ function cascadeOf(settings: z.infer<typeof Settings>) {
     return nothingWithout('CASCADE_URL', { CASCADE_API_KEY: apiKey, ...models, CASCADE_VOICE, CASCADE_SPEECH_RATE })
   }
   const need = <Value>(name: string, value: Value | null): Value => {
-    if (value === null) throw new WrongSettings(`${given[0]} needs ${name}: set both, or neither`)
+    if (value === null) throw new WrongSettings(`${given[0]} needs ${name} as well`)
     return value
   }
   const address = (own: string | null, name: string): string => need(`CASCADE_URL or ${name}`, own ?? CASCADE_URL)

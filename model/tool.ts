@@ -43,6 +43,9 @@ export const ToolErrorCode = z.enum([
 export type ToolErrorCode = z.infer<typeof ToolErrorCode>
 
 /** That a tool could not do its work is an answer, no exception: whoever speaks to the caller must go on. */
+/** Of one call; the engine waits for them. */
+export const maxToolsAtOnce = 16
+
 export const ToolResult = z.object({
   status: z.enum(['success', 'error']),
   data: z.record(z.string(), Json).optional(),

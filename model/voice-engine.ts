@@ -10,6 +10,10 @@ import type { EffectiveConfig } from './worker.ts'
 /** What the engine may ask to be done. `name` stands for one tool: letters, digits, `_` and `-`, 64 at most. */
 export type EngineTool = Pick<ToolDescriptor, 'description' | 'inputSchema'> & { readonly name: string }
 
+/** The engines' own tools: by them a model tells what only a conversation can establish. No other tool takes their names. */
+export const [endCall, noteValue] = ['end_call', 'note_value'] as const
+export const engineToolNames: readonly string[] = [endCall, noteValue]
+
 /** One turn as it was heard. */
 export type Said = { readonly role: Speaker; readonly text: string }
 

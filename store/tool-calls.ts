@@ -8,7 +8,7 @@ import type { JsonObject } from '../model/json.ts'
 import type { TerminalStatus } from '../model/outcome.ts'
 import type { CallOverrides } from './call-rows.ts'
 import { enqueueDeliveries } from './deliveries.ts'
-import type { Sql } from './sql.ts'
+import type { Sql, Transaction } from './sql.ts'
 
 /** Its `signingSecret` is sealed. */
 export type SealedTool = ExternalTool
@@ -50,18 +50,28 @@ export async function findCallAtHand(
  * The copies of a tool call for who subscribed to it; false, and nothing written, when the call is not going on any more. The lock on the
  * call's row decides between a tool call and the end of the call: after call.ended nothing follows.
  */
-export function enqueueToolCall(
+export async function enqueueToolCall(
   sql: Sql,
   { accountId, workerId, id: callId }: CallAtHand,
   { data, now, newId }: { readonly data: ToolCallData; readonly now: number; readonly newId: NewId },
 ): Promise<boolean> {
-  return sql.begin(async (tx) => {
-    const active = await tx`
-      select from calls where account_id = ${accountId} and id = ${callId} and started_at is not null and outcome is null
-      for no key update`
-    if (active.length === 0) return false
-    const events = [{ type: 'call.tool_call', data: data as JsonObject }] as const
-    await enqueueDeliveries(tx, { accountId, workerId, callId, events, now, newId })
+  const events = [{ type: 'call.tool_call', data: data as JsonObject }] as const
+  const enqueue = async (tx: Transaction): Promise<true> => {
+    // Sent together: a caller waits for what follows.
+    const [active] = await Promise.all([
+      tx`
+        select from calls where account_id = ${accountId} and id = ${callId} and started_at is not null and outcome is null
+        for no key update`,
+      enqueueDeliveries(tx, { accountId, workerId, callId, events, now, newId }),
+    ])
+    if (active.length === 0) throw new NotActive()
     return true
+  }
+  return sql.begin(enqueue).catch((error: unknown) => {
+    if (error instanceof NotActive) return false
+    throw error
   })
 }
+
+/** Takes back what was written with it. */
+class NotActive extends Error {}

@@ -5,6 +5,7 @@
 import { assign, setup } from 'xstate'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { Outcome } from '../../model/outcome.ts'
+import { maxToolsAtOnce } from '../../model/tool.ts'
 import type { CallBirth, CallFact, Deadline, Effect, WindUpReason } from './call-event.ts'
 
 export type CallContext = CallBirth & {
@@ -34,9 +35,6 @@ type Parameters<Type extends Effect['type']> = Omit<Extract<Effect, { type: Type
 const effect =
   <Type extends Effect['type']>() =>
   (_: unknown, _parameters: Parameters<Type>) => {}
-
-/** Of a call at a time; the engine waits for them. */
-const maxTools = 16
 
 export const machineActions = setup({
   types: {} as { context: CallContext; events: CallFact; input: CallBirth & { now: number } },
@@ -86,7 +84,10 @@ export const machineActions = setup({
     endTool: assign(({ context, event }) => ({
       tools: (context.tools ?? []).filter((id) => id !== (event as Of<'tool_answered' | 'tool_canceled'>).id),
     })),
-    takeEmbedded: assign({ engine: 'embedded' }),
+    /** Another engine's memory means nothing to it. */
+    takeEmbedded: assign({ engine: 'embedded', memory: null }),
+    /** Those of an actor that is no more are not answered. */
+    forgetTools: assign({ tools: [] }),
     note: assign(({ context, event }) => {
       const { key, value } = event as Of<'noted'>
       return { notes: { ...context.notes, [key]: value } }
@@ -113,7 +114,7 @@ export const machineActions = setup({
     /** Once: an id that is under way is not run again. */
     newTool: ({ context, event }) => {
       const tools = context.tools ?? []
-      return tools.length < maxTools && !tools.includes((event as Of<'tool_called'>).id)
+      return tools.length < maxToolsAtOnce && !tools.includes((event as Of<'tool_called'>).id)
     },
     awaited: ({ context, event }) =>
       (context.tools ?? []).includes((event as Of<'tool_answered' | 'tool_canceled'>).id),

@@ -157,7 +157,7 @@ export const callMachine = machineActions.createMachine({
           { guard: 'unspoken', target: 'redirecting' },
           { target: 'windingUp', actions: failed('voice_session_unavailable') },
         ],
-        taken_over: { actions: startConversation },
+        taken_over: { actions: ['forgetTools', startConversation] },
       },
     },
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Toolbox, ToolDescriptor, ToolResult } from '../../model/tool.ts'
-import type { EngineTool } from '../../model/voice-engine.ts'
+import { engineToolNames, type EngineTool } from '../../model/voice-engine.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import type { Effect } from './call-event.ts'
 import type { CallEnd } from './performer-deps.ts'
@@ -18,8 +18,6 @@ type RunTool = Extract<Effect, { type: 'run_tool' }>
 
 /** An engine ends its call by itself, after its last words: this would cut them off. */
 const notOffered: readonly string[] = ['call.hang_up']
-/** Names of the engines' own tools, which an account's tool must not take. */
-const ownNames: readonly string[] = ['end_call', 'note_value']
 const maxName = 64
 
 /** Of a service that cannot say now: none, and the talk goes on without. */
@@ -29,7 +27,7 @@ export async function offeredTools(
 ): Promise<OfferedTool[]> {
   try {
     const descriptors = await tools.list(accountId, workerId, { phoneCallId: id })
-    return descriptors.filter(({ capabilityKey }) => !notOffered.includes(capabilityKey)).map(toOffered)
+    return withOwnNames(descriptors.filter(({ capabilityKey }) => !notOffered.includes(capabilityKey)).map(toOffered))
   } catch (error) {
     log.error('the tools of a call could not be listed', { error })
     return []
@@ -37,9 +35,20 @@ export async function offeredTools(
 }
 
 function toOffered({ name: toolName, provider, description, inputSchema }: ToolDescriptor): OfferedTool {
-  const isPlain = provider === 'external' && !ownNames.includes(toolName) && !toolName.includes('__')
+  const isPlain = provider === 'external' && !engineToolNames.includes(toolName) && !toolName.includes('__')
   const name = isPlain ? toolName : `${provider}__${toolName}`.slice(0, maxName)
   return { name, description, inputSchema, provider, toolName }
+}
+
+/** Long names that were cut to the same one get a number. */
+function withOwnNames(tools: readonly OfferedTool[]): OfferedTool[] {
+  const taken = new Set<string>()
+  return tools.map((tool) => {
+    let { name } = tool
+    for (let number = 2; taken.has(name); number++) name = `${tool.name.slice(0, maxName - 3)}_${number}`
+    taken.add(name)
+    return { ...tool, name }
+  })
 }
 
 export const toEngineTool = ({ name, description, inputSchema }: OfferedTool): EngineTool => ({

@@ -27,13 +27,15 @@ export type AgentLine = {
   /** Whole frames that are ready to be sent; a rest waits for more sound or for `finish`. */
   audio(itemId: string, payload: Uint8Array, now: number): { readonly seq: number; readonly payload: Uint8Array }[]
   text(itemId: string, text: string): void
-  /** The utterance has all its sound: the rest is filled up with silence. */
-  finish(itemId: string, now: number): { readonly seq: number; readonly payload: Uint8Array }[]
+  /** The utterance has all its sound: the rest is filled up with silence. Null: it had none, and is forgotten. */
+  finish(itemId: string, now: number): { readonly seq: number; readonly payload: Uint8Array }[] | null
   /** Utterances that have been heard completely by now; they are forgotten. */
   playedUpTo(lastPlayedSeq: number): Heard[]
   /** The same for all that is on the line, complete or not; the line is empty afterwards. Of `unheard` utterances nothing was played. */
   cut(lastPlayedSeq: number): { readonly heard: Heard[]; readonly unheard: string[] }
   busy(): boolean
+  /** Of all that is on the line. */
+  texts(): string[]
 }
 
 /** Texts that wait for their sound; more than this many are an engine gone wrong. */
@@ -73,7 +75,8 @@ export function createAgentLine(format: AudioFormat): AgentLine {
     },
     finish(itemId, now) {
       const item = items.find((candidate) => candidate.itemId === itemId)
-      if (!item) return []
+      earlyTexts.delete(itemId)
+      if (!item) return null
       item.done = true
       return item === items.at(-1) ? chopper.rest().map((chunk) => toFrame(item, chunk, now)) : []
     },
@@ -91,6 +94,7 @@ export function createAgentLine(format: AudioFormat): AgentLine {
       }
     },
     busy: () => items.length > 0,
+    texts: () => items.map(({ text }) => text).filter((text) => text !== ''),
   }
 }
 

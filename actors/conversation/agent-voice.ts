@@ -18,6 +18,8 @@ export type AgentVoice = {
   /** Silences the leg and commits what was heard; the last utterance of it, or null when nothing was. */
   cut(): Promise<{ readonly itemId: string; readonly playedMs: number } | null>
   speaking(): boolean
+  /** Texts of what is on the line and was not heard out yet. */
+  onItsWay(): string[]
   /** Something was sent to the caller. */
   hasSpoken(): boolean
 }
@@ -35,7 +37,7 @@ type Deps = {
 }
 
 export function createAgentVoice(deps: Deps): AgentVoice {
-  const { callId, epoch, bus, turnLog } = deps
+  const { callId, epoch, bus, turnLog, timing } = deps
   const { down } = subjectsOf(callId)
   const line = createAgentLine(deps.speaks)
   let played = -1
@@ -54,7 +56,11 @@ export function createAgentVoice(deps: Deps): AgentVoice {
       line.text(itemId, text)
       turnLog.showAgent(itemId, text, now)
     },
-    finish: (itemId, now) => send(line.finish(itemId, now)),
+    finish(itemId, now) {
+      const rest = line.finish(itemId, now)
+      if (rest) send(rest)
+      else turnLog.forget(itemId)
+    },
     playedUpTo(lastPlayedSeq) {
       played = Math.max(played, lastPlayedSeq)
       const heard = line.playedUpTo(played)
@@ -66,11 +72,15 @@ export function createAgentVoice(deps: Deps): AgentVoice {
       if (reply?.type === 'flushed') played = Math.max(played, reply.lastPlayedSeq)
       const { heard, unheard } = line.cut(played)
       heard.forEach(commit)
-      for (const itemId of unheard) turnLog.forget(itemId)
+      for (const itemId of unheard) {
+        turnLog.forget(itemId)
+        timing.take(itemId)
+      }
       const last = heard.at(-1)
       return last ? { itemId: last.itemId, playedMs: last.playedMs } : null
     },
     speaking: () => line.busy(),
+    onItsWay: () => line.texts(),
     hasSpoken: () => hasSpoken,
   }
 }

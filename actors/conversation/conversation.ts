@@ -11,9 +11,11 @@ import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 import type { ToolResult } from '../../model/tool.ts'
+import { silenceOf } from '../../voice/audio/silence.ts'
 import type { CallFact } from '../call/call-event.ts'
 import { reachLeg } from '../leg-link.ts'
 import { createAgentVoice, type AgentVoice } from './agent-voice.ts'
+import { createReactions, type Reactions } from './reactions.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
 import { createTurnTiming, type TurnTiming } from './turn-timing.ts'
@@ -125,6 +127,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
   const turnLog = createTurnLog({ ...deps, turns: start.turns, memory: config.memory, history: config.history })
   const timing = createTurnTiming(clock)
   const voice = createAgentVoice({ ...deps, speaks: formats.speaks, answeredAt: start.answeredAt, turnLog, timing })
+  const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })
   let lineBegan = start.answeredAt
   const session: SessionKeeper = createSessionKeeper({
@@ -132,7 +135,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     clock,
     log,
     config,
-    known: () => knownOf(turnLog, reactions),
+    known: () => knownOf(turnLog, voice, reactions),
     isQuiet: () => reactions.isQuiet() && !leaving.isUnderWay(),
     take(event) {
       if (!leaving.admits(event)) return
@@ -146,15 +149,17 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
       // Another session knows nothing of the machine.
       if (leaving.isUnderWay()) finished()
     },
-    lost: (details) => post({ type: 'engine_failed', details, hasSpoken: voice.hasSpoken() }),
+    lost: (details) => post({ type: 'engine_failed', details, hasSpoken: hasSpoken() }),
   })
   const leaving = createMessageLeaving({ hears: formats.hears, voice, session, done: finished })
   const machine = watchForMachine(deps, start, { hears: formats.hears, session, leaving })
   const sinceAnswer = (at: number): number => Math.max(0, Math.round(lineBegan - start.answeredAt + at))
   const reactions = createReactions({ ...deps, voice, turnLog, timing, session, sinceAnswer })
+  const silence = silenceOf(formats.hears)
   const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
     const frame = decodeFrame(message.payload)
-    if (frame?.epoch !== epoch || leaving.hear(frame.payload)) return
+    if (frame?.epoch !== epoch) return
+    if (leaving.hear(frame.payload)) return session.hear(silence)
     session.hear(frame.payload)
     machine?.hear(frame.payload)
   })
@@ -163,13 +168,12 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
 }
 
 /** A session that takes the place of a dead one has to answer what was said last, and to go on with what was broken off. */
-function knownOf(turnLog: TurnLog, reactions: Reactions) {
-  const history = turnLog.said()
-  return {
-    history: [...history],
-    owesReply: reactions.brokeOff() || history.at(-1)?.role !== 'agent',
-    memory: turnLog.memory(),
-  }
+function knownOf(turnLog: TurnLog, voice: AgentVoice, reactions: Reactions) {
+  const onItsWay = voice.onItsWay().map((text) => ({ role: 'agent', text }) as const)
+  const history = [...turnLog.said(), ...onItsWay]
+  const isDue = reactions.brokeOff() || reactions.isUnanswered() || history.at(-1)?.role !== 'agent'
+  // The result of a tool asks for a reply by itself.
+  return { history, owesReply: isDue && !reactions.awaitsTools(), memory: turnLog.memory() }
 }
 
 async function startLeg({ bus, callId }: ConversationDeps, command: LegCommand, isStopped: () => boolean) {
@@ -203,121 +207,4 @@ function watchForMachine(
       if (event.type === 'user_text' && event.isFinal) judged(watch.read(event.text))
     },
   }
-}
-
-type Reactions = ReturnType<typeof createReactions>
-
-type ReactionDeps = Pick<ConversationDeps, 'clock' | 'engine' | 'log' | 'post' | 'signal'> & {
-  readonly voice: AgentVoice
-  readonly turnLog: TurnLog
-  readonly timing: TurnTiming
-  readonly session: SessionKeeper
-  /** Of a time on the session's line, ms. */
-  sinceAnswer(at: number): number
-}
-
-/** What is under way in a talk. */
-type UnderWay = {
-  /** Tools that the engine waits for, and items whose sound has not all come. */
-  readonly tools: Set<string>
-  readonly items: Set<string>
-  callerSpeaks: boolean
-  finishing: { readonly nextAction: string | null } | null
-}
-
-function createReactions(deps: ReactionDeps) {
-  const { clock, voice, session } = deps
-  const underWay: UnderWay = { tools: new Set(), items: new Set(), callerSpeaks: false, finishing: null }
-
-  const played = (lastPlayedSeq: number): void => {
-    for (const itemId of voice.playedUpTo(lastPlayedSeq)) session.played(itemId)
-    session.quiet()
-    const { finishing } = underWay
-    if (!finishing || voice.speaking()) return
-    deps.post({ type: 'agent_finished', ...finishing })
-    underWay.finishing = null
-  }
-  return {
-    played,
-    engineEvent(event: EngineEvent): void {
-      react(deps, underWay, event)
-      if (event.type === 'item_done' || event.type === 'finished') played(-1)
-    },
-    toolResult(id: string, name: string, result: ToolResult): void {
-      underWay.tools.delete(id)
-      session.toolResult(id, name, result)
-    },
-    isQuiet: (): boolean =>
-      !underWay.callerSpeaks && !voice.speaking() && underWay.tools.size === 0 && underWay.finishing === null,
-    /** The agent was in the middle of something when its session died. */
-    brokeOff: (): boolean => underWay.items.size > 0,
-    /** Another session begins: of the old one nothing more comes. */
-    reset(): void {
-      for (const itemId of underWay.items) voice.finish(itemId, clock.now())
-      underWay.items.clear()
-      underWay.callerSpeaks = false
-    },
-  }
-}
-
-function react(deps: ReactionDeps, underWay: UnderWay, event: EngineEvent): void {
-  const { clock, voice, turnLog, timing, session, post } = deps
-  switch (event.type) {
-    case 'audio':
-      underWay.items.add(event.itemId)
-      timing.audio(event.itemId)
-      return voice.audio(event.itemId, event.payload, clock.now())
-    case 'agent_text':
-      timing.decided()
-      return voice.text(event.itemId, event.text, clock.now())
-    case 'item_done':
-      underWay.items.delete(event.itemId)
-      return voice.finish(event.itemId, clock.now())
-    case 'user_speech_started':
-      underWay.callerSpeaks = true
-      return void yieldToCaller(deps, underWay).catch((error: unknown) => deps.log.error('barge-in failed', { error }))
-    case 'user_speech_stopped':
-      underWay.callerSpeaks = false
-      timing.stopped(session.line() - event.at)
-      return turnLog.awaitUser()
-    case 'user_text':
-      return takeUserText(deps, event)
-    case 'noted':
-      return post({ type: 'noted', key: event.key, value: event.value })
-    case 'memory':
-      return turnLog.remember(event.memory)
-    case 'tool_call':
-      underWay.tools.add(event.id)
-      timing.decided()
-      return post({ type: 'tool_called', id: event.id, name: event.name, arguments: event.arguments })
-    case 'tool_canceled':
-      underWay.tools.delete(event.id)
-      return post({ type: 'tool_canceled', id: event.id })
-    case 'finished':
-      underWay.finishing = { nextAction: event.nextAction }
-      return
-    // The keeper of the session has dealt with them.
-    case 'expiring':
-    case 'failed':
-      return
-  }
-}
-
-/** An agent that says its last words is not interrupted any more. */
-async function yieldToCaller({ voice, session, signal }: ReactionDeps, underWay: UnderWay): Promise<void> {
-  if (!voice.speaking() || underWay.finishing) return
-  underWay.items.clear()
-  const heard = await voice.cut()
-  session.interrupt(heard)
-  signal({ type: 'interrupted' })
-}
-
-function takeUserText(
-  { clock, engine, turnLog, timing, sinceAnswer }: ReactionDeps,
-  { text, isFinal, confidence, from, to }: Extract<EngineEvent, { type: 'user_text' }>,
-): void {
-  if (!isFinal) return turnLog.showUser(text, clock.now())
-  timing.recognised()
-  const times = { from: sinceAnswer(from), to: sinceAnswer(to) }
-  turnLog.commitUser({ role: 'user', text, ...times, confidence, source: engine.name })
 }

@@ -47,6 +47,8 @@ type Deps = {
 
 /** Between attempts, after a session that died or could not be opened. */
 const retryDelays = [0, 500, 2_000]
+/** A caller who has not heard anything yet waits no longer for another attempt. */
+const firstWithin = 6_000
 /** A provider whose sessions die as fast as they are opened is down. */
 const maxDeaths = 5
 /** What an engine may say before its session is in our hands. */
@@ -55,6 +57,8 @@ const maxEarlyEvents = 10_000
 const maxKept = 5_000 / frameMs
 /** Tools that end while no session is there. */
 const maxResults = 16
+/** Keys that are pressed meanwhile. */
+const maxKeys = 32
 /** This long before a session ends by itself nobody waits for a pause any more. */
 const lastMoment = 5_000
 
@@ -66,11 +70,13 @@ type Kept = {
   life: number
   deaths: number
   everOpened: boolean
+  readonly began: number
   /** Ms that the session has heard. */
   heard: number
   /** What came while there was no session. */
   frames: Uint8Array[]
   readonly results: Parameters<EngineSession['toolResult']>[]
+  keys: string[]
 }
 
 export function createSessionKeeper(deps: Deps): SessionKeeper {
@@ -80,14 +86,17 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     life: 0,
     deaths: 0,
     everOpened: false,
+    began: deps.clock.now(),
     heard: 0,
     frames: [],
     results: [],
+    keys: [],
   }
   const take = (event: EngineEvent): void => {
-    if (event.type === 'expiring') expiry.begin(event.within)
-    else if (event.type === 'failed') died(deps, kept, event, again)
-    else deps.take(event)
+    if (event.type === 'expiring') return expiry.begin(event.within)
+    if (event.type !== 'failed') return deps.take(event)
+    expiry.close()
+    died(deps, kept, event, again)
   }
   const again = (details: string): void => void openAgain(deps, kept, { details, take })
   const expiry = createExpiry(deps, () => {
@@ -132,7 +141,10 @@ function passedOn(kept: Kept) {
   return {
     interrupt: (item) => kept.session?.interrupt(item),
     played: (itemId) => kept.session?.played(itemId),
-    dtmf: (digit) => kept.session?.dtmf(digit),
+    dtmf(digit) {
+      if (kept.session) kept.session.dtmf(digit)
+      else if (kept.keys.length < maxKeys) kept.keys.push(digit)
+    },
     voicemail: () => kept.session?.voicemail ?? null,
     sayLast(text) {
       kept.session?.sayLast(text)
@@ -165,8 +177,11 @@ async function openOnce(deps: Deps, kept: Kept, take: Take): Promise<void> {
   const said = early
   early = null
   said.forEach(takeOfThis)
+  // What it said may be that it is dead.
+  if (kept.session !== session) return
   for (const payload of kept.frames.splice(0)) hearNow(kept, session, payload)
   for (const result of kept.results.splice(0)) session.toolResult(...result)
+  for (const key of kept.keys.splice(0)) session.dtmf(key)
 }
 
 function hearNow(kept: Kept, session: EngineSession, payload: Uint8Array): void {
@@ -181,7 +196,7 @@ async function openAgain(
 ): Promise<void> {
   let reason = details
   for (const delay of retryDelays) {
-    if (kept.deaths > maxDeaths) break
+    if (kept.deaths > maxDeaths || (!kept.everOpened && deps.clock.now() - kept.began > firstWithin)) break
     if (delay > 0) await new Promise<void>((resolve) => void deps.clock.after(delay, resolve))
     if (kept.closed) return
     try {
@@ -228,7 +243,10 @@ function createExpiry({ clock, isQuiet }: Deps, renew: () => void) {
       cancel = clock.after(Math.max(0, within - lastMoment), end)
       quiet()
     },
-    close: (): void => cancel(),
+    close(): void {
+      isDue = false
+      cancel()
+    },
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Speaker, Turn } from '../../model/call.ts'
 import { toIso, type Cancel, type Clock } from '../../model/clock.ts'
-import type { Json } from '../../model/json.ts'
+import { flawOf, storableText, type Json } from '../../model/json.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Said } from '../../model/voice-engine.ts'
 import type { CallFact } from '../call/call-event.ts'
@@ -31,6 +31,8 @@ export type TurnLog = {
 
 /** A text that does not come holds up no turn for longer. */
 const awaitedFor = 8_000
+/** Of one turn; a model that never stops is cut off here. */
+const maxText = 100_000
 /** Turns that a session which goes on is told of. */
 const maxSaid = 200
 
@@ -52,7 +54,8 @@ export function createTurnLog(deps: {
 
   const show = (role: Speaker, text: string, turnIndex: number, now: number): void =>
     deps.signal({ type: 'transcript', role, text, isFinal: false, turnIndex, ts: toIso(now) })
-  const write = (turn: Turn): void => {
+  const write = (given: Turn): void => {
+    const turn = { ...given, text: storableText(given.text, maxText) }
     turns++
     said.push({ role: turn.role, text: turn.text })
     if (said.length > maxSaid) said.shift()
@@ -86,7 +89,7 @@ export function createTurnLog(deps: {
     showUser: (text, now) => show('user', text, turns + pending.size, now),
     forget: (itemId) => void pending.delete(itemId),
     remember: (newest) => {
-      memory = newest
+      if (flawOf(newest) === null) memory = newest
     },
     memory: () => memory,
     said: () => said,

@@ -24,12 +24,26 @@ export function createTurnTiming(clock: Clock): TurnTiming {
   const answers = new Map<string, Marks>()
   let silentSince = 0
   let open: Marks | null = null
+  let early: { readonly itemId: string; readonly at: number; heardAt: number | null } | null = null
   const since = (): number => Math.max(0, Math.round(clock.now() - silentSince))
+  /** A provider may find the end of a turn sooner than we do, and answer before we have told it. */
+  const answerEarly = (marks: Marks): void => {
+    if (!early || early.at < silentSince) return
+    marks.firstAudio = Math.round(early.at - silentSince)
+    marks.decided = marks.firstAudio
+    marks.endOfTurn = Math.min(marks.endOfTurn ?? marks.firstAudio, marks.firstAudio)
+    if (answers.size < maxItems) answers.set(early.itemId, marks)
+    if (early.heardAt === null) return
+    marks.firstPacket = Math.round(early.heardAt - silentSince)
+    open = null
+  }
 
   return {
     stopped(ago) {
       silentSince = clock.now() - Math.max(0, ago)
       open = { endOfTurn: since(), recognised: null, decided: null, firstAudio: null, firstPacket: null }
+      answerEarly(open)
+      early = null
     },
     recognised() {
       if (open) open.recognised ??= since()
@@ -38,12 +52,14 @@ export function createTurnTiming(clock: Clock): TurnTiming {
       if (open) open.decided ??= since()
     },
     audio(itemId) {
+      if (!open && early?.itemId !== itemId && !answers.has(itemId)) early = { itemId, at: clock.now(), heardAt: null }
       if (!open || open.firstAudio !== null) return
       open.firstAudio = since()
       open.decided ??= open.firstAudio
       if (answers.size < maxItems) answers.set(itemId, open)
     },
     sounding() {
+      if (!open && early) early.heardAt ??= clock.now()
       if (!open || open.firstAudio === null) return
       open.firstPacket = since()
       open = null

@@ -13,10 +13,13 @@ type Asked = { readonly accountId: AccountId; readonly workerId: WorkerId; reado
 
 /** Throws Problem: NOT_FOUND without the worker, VALIDATION_FAILED (`phoneCallId`) for what is no call of it. */
 export async function findToolContext(sql: Sql, { accountId, workerId, caller }: Asked): Promise<ToolContext> {
-  const worker = await findWorker(sql, accountId, workerId)
+  // A caller waits for it.
+  const [worker, found] = await Promise.all([
+    findWorker(sql, accountId, workerId),
+    findCall(sql, { accountId, workerId }, caller.phoneCallId),
+  ])
   if (!worker) throw new Problem('NOT_FOUND', 'The worker does not exist.')
-  const call =
-    caller.phoneCallId === undefined ? null : await requireCall(sql, { accountId, workerId }, caller.phoneCallId)
+  const call = caller.phoneCallId === undefined ? null : required(found)
   return {
     accountId,
     worker,
@@ -27,13 +30,16 @@ export async function findToolContext(sql: Sql, { accountId, workerId, caller }:
   }
 }
 
-async function requireCall(
+async function findCall(
   sql: Sql,
   owner: { readonly accountId: AccountId; readonly workerId: WorkerId },
-  phoneCallId: string,
-): Promise<CallAtHand> {
-  const callId = toId<'call'>(phoneCallId)
-  const call = callId && (await findCallAtHand(sql, { ...owner, callId }))
+  phoneCallId: string | undefined,
+): Promise<CallAtHand | null> {
+  const callId = phoneCallId === undefined ? null : toId<'call'>(phoneCallId)
+  return callId && findCallAtHand(sql, { ...owner, callId })
+}
+
+function required(call: CallAtHand | null): CallAtHand {
   if (call) return call
   throw new Problem('VALIDATION_FAILED', 'The call does not exist.', [
     { path: 'phoneCallId', message: 'must be a call of the worker' },

@@ -1,10 +1,11 @@
 /** Owns the examination of a voice engine by its port alone: is its provider reached, does a session open, and does it say one sentence. */
 import { connect } from 'node:net'
 import type { Clock } from '../../model/clock.ts'
-import { frameMs, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
+import { frameMs } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { EngineConfig, EngineEvent, EngineSession, VoiceEngine } from '../../model/voice-engine.ts'
 import { effectiveConfigOf } from '../../model/worker.ts'
+import { silenceOf } from '../../voice/audio/silence.ts'
 import type { CheckReport } from '../check-lines.ts'
 
 /** The names of its settings, for advice. */
@@ -139,12 +140,6 @@ async function listen({ engine, clock }: EngineExamination, session: EngineSessi
     await new Promise<void>((resolve) => void clock.after(frameMs, resolve))
   }
 }
-
-/** ITU-T G.711: the codes of zero. */
-const silentByte = { pcm16: 0, pcmu: 0xff, pcma: 0xd5 } as const
-
-const silenceOf = (format: AudioFormat): Uint8Array =>
-  new Uint8Array(samplesPerFrame(format) * (format.encoding === 'pcm16' ? 2 : 1)).fill(silentByte[format.encoding])
 
 const after = (ms: number): string => `after ${Math.round(ms)} ms`
 

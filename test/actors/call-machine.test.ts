@@ -213,6 +213,15 @@ test('an answering machine that the script has a message for is left it, however
   t.ok(last(inbound, [here, nothingAsked, connected, machine]).ignored)
 })
 
+test('tools that an actor left under way are no burden to its heir', async (t) => {
+  const call = (id: string): CallFact => ({ type: 'tool_called', id, name: 'look', arguments: {} })
+  const many = Array.from({ length: 16 }, (_, index) => call(`t${index}`))
+  const talk: CallFact[] = [here, nothingAsked, connected, ...many]
+  t.ok(last(inbound, [...talk, call('t16')]).ignored, 'one more than may be at work')
+  const effects = last(inbound, [...talk, { type: 'taken_over' }, call('t17')]).effects.map(({ type }) => type)
+  t.same(effects, ['run_tool'])
+})
+
 test('call.ended of an answered call comes after post-processing, also after a failed one', async (t) => {
   const talk: CallFact[] = [
     { type: 'client_connected' },

@@ -184,6 +184,9 @@ test('an engine that fails tells whether the caller has heard anything of it', a
   heard.engine.say('a', 'Hello', 1)
   heard.engine.emit({ type: 'failed', details: 'gone', isRetryable: false })
   t.match(heard.facts, [{ type: 'engine_failed', hasSpoken: true }])
+  const before = await open(t, { history: [{ role: 'agent', text: 'Hello' }] })
+  before.engine.emit({ type: 'failed', details: 'gone', isRetryable: false })
+  t.match(before.facts, [{ type: 'engine_failed', hasSpoken: true }], 'of an actor before this one')
 })
 
 test('the leg says in which format it speaks, and the session is told', async (t) => {
@@ -245,6 +248,124 @@ test('a session that is about to end is followed by another one when nobody spea
   stage.clock.advance(55_000)
   await stage.settle()
   t.equal(stage.engine.configs.length, 3)
+})
+
+test('a session that ends while the caller waits for an answer is not given up in that pause, and what follows it owes the answer', async (t) => {
+  const stage = await open(t)
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  await stage.settle()
+  const before = stage.engine.configs.length
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  await stage.settle()
+  const speaks = (text: string | null) => {
+    stage.engine.emit({ type: 'user_speech_started', at: 0 })
+    stage.engine.emit({ type: 'user_speech_stopped', at: 900 })
+    if (text !== null) stage.engine.emit({ type: 'user_text', text, isFinal: true, confidence: null, from: 0, to: 900 })
+  }
+  const [first] = [stage.engine.configs.length]
+  t.ok(first > before, 'nobody spoke: at once')
+  stage.engine.emit({ type: 'user_speech_started', at: 0 })
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  speaks('Is it open?')
+  await stage.settle()
+  t.equal(stage.engine.configs.length, first, 'an answer is due')
+  stage.engine.say('a', 'Yes, until six.', 5)
+  await playAll(stage, 5)
+  t.equal(stage.engine.configs.length, first + 1)
+  t.match(stage.engine.configs.at(-1), { owesReply: false })
+  speaks(null)
+  stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  await stage.settle()
+  t.match(stage.engine.configs.at(-1), { owesReply: true }, 'what the caller said before nobody knows, and they wait')
+  speaks('')
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  await stage.settle()
+  t.equal(stage.engine.configs.length, first + 3, 'noise is answered by nobody')
+})
+
+test('an answer that is complete and on its way when its session dies is not given again', async (t) => {
+  const stage = await open(t, { history: [{ role: 'user', text: 'Is it open?' }] })
+  stage.engine.say('a', 'Yes, until six.', 100)
+  await playAll(stage, 10)
+  stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  await stage.settle()
+  t.match(stage.engine.configs[1], {
+    history: [
+      { role: 'user', text: 'Is it open?' },
+      { role: 'agent', text: 'Yes, until six.' },
+    ],
+    owesReply: false,
+  })
+})
+
+test('a session that dies while a tool is at work does not ask for it again: the result asks for the reply', async (t) => {
+  const stage = await open(t, { history: [{ role: 'user', text: 'Book it.' }] })
+  stage.engine.emit({ type: 'tool_call', id: 't1', name: 'book', arguments: {} })
+  stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  await stage.settle()
+  t.match(stage.engine.configs[1], { owesReply: false })
+})
+
+test('a death ends the expiry of its session, and keys pressed before the next one are not lost', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'Hello', 5)
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  stage.conversation.legEvent({ type: 'dtmf', digit: '4' })
+  await stage.settle()
+  t.same(stage.engine.told, ['dtmf:4'])
+  await playAll(stage, 5)
+  stage.clock.advance(70_000)
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 2)
+})
+
+test('a caller who begins to speak twice at once cuts the agent off once', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'one two three four five', 50)
+  await playAll(stage, 20)
+  stage.engine.emit({ type: 'user_speech_started', at: 400 })
+  stage.engine.emit({ type: 'user_speech_started', at: 400 })
+  await stage.settle()
+  await stage.settle()
+  t.same(stage.engine.told, ['interrupt:a@400'])
+})
+
+test('what the log cannot keep is refused where the model can mend it, or left out; the call goes on', async (t) => {
+  const stage = await open(t)
+  stage.engine.emit({ type: 'tool_call', id: 't1', name: 'look', arguments: { key: 'a\0b' } })
+  t.same(stage.facts, [])
+  t.same(stage.engine.told, ['result:t1:look:error'])
+  stage.engine.emit({ type: 'noted', key: 'name', value: '\ud800' })
+  t.same(stage.facts, [])
+  stage.engine.emit({ type: 'memory', memory: { step: 1 } })
+  stage.engine.emit({ type: 'memory', memory: { step: '\0' } })
+  const said = { type: 'user_text', isFinal: true, confidence: null, from: 0, to: 900 } as const
+  stage.engine.emit({ ...said, text: 'Yes\0 \ud800please' })
+  t.match(stage.facts, [{ turn: { text: 'Yes \ufffdplease' }, memory: { step: 1 } }])
+})
+
+test('of too many tools at once the last are refused, and asked for again when there is room', async (t) => {
+  const stage = await open(t)
+  const call = (id: string) => stage.engine.emit({ type: 'tool_call', id, name: 'look', arguments: {} })
+  for (let count = 0; count < 17; count++) call(`t${count}`)
+  t.equal(stage.facts.length, 16)
+  t.same(stage.engine.told, ['result:t16:look:error'])
+  stage.conversation.toolResult('t0', 'look', { status: 'success', data: {} })
+  call('t17')
+  t.equal(stage.facts.length, 17)
+})
+
+test('texts that never get a sound are forgotten with their items', async (t) => {
+  const stage = await open(t)
+  for (let count = 0; count < 100; count++) {
+    stage.engine.emit({ type: 'agent_text', itemId: `mute-${count}`, text: 'Never heard' })
+    stage.engine.emit({ type: 'item_done', itemId: `mute-${count}` })
+  }
+  stage.engine.say('a', 'Good morning', 5)
+  t.match(stage.messages.at(-1), { text: 'Good morning', turnIndex: 0 })
+  await playAll(stage, 5)
+  t.match(stage.turns(), [{ text: 'Good morning' }])
 })
 
 test("the agent's answer stands after what the caller said, however late that is known", async (t) => {
@@ -318,6 +439,25 @@ test('a turn that answers the caller says how long they waited for each stage of
   t.notOk('latency' in stage.turns()[2]!, 'nobody waited for it')
 })
 
+test('an answer that comes before we have found the end of the turn has its latency as well', async (t) => {
+  const stage = await open(t)
+  for (let frame = 0; frame < 100; frame++) stage.leg.speak(3)
+  await stage.settle()
+  stage.engine.emit({ type: 'user_speech_started', at: 500 })
+  stage.clock.advance(100)
+  stage.engine.emit({ type: 'audio', itemId: 'a', payload: new Uint8Array(640 * 5) })
+  stage.clock.advance(20)
+  stage.leg.event({ type: 'sounding', seq: 0 })
+  await stage.settle()
+  stage.clock.advance(30)
+  stage.engine.emit({ type: 'user_speech_stopped', at: 1700 })
+  stage.engine.emit({ type: 'user_text', text: 'Hello', isFinal: true, confidence: 1, from: 500, to: 1700 })
+  stage.engine.emit({ type: 'agent_text', itemId: 'a', text: 'Hi' })
+  stage.engine.emit({ type: 'item_done', itemId: 'a' })
+  await playAll(stage, 5)
+  t.match(stage.turns().at(-1), { role: 'agent', latency: { endOfTurn: 250, firstAudio: 250, firstPacket: 270 } })
+})
+
 test('sound of any length is cut into whole frames and nothing of it is lost', async (t) => {
   const random = createRandom(7)
   for (let round = 0; round < 50; round++) {
@@ -329,7 +469,7 @@ test('sound of any length is cut into whole frames and nothing of it is lost', a
       sent.push(...line.audio('a', sound.subarray(at, until), 0).map((frame) => frame.payload))
       at = until
     }
-    sent.push(...line.finish('a', 0).map((frame) => frame.payload))
+    sent.push(...(line.finish('a', 0) ?? []).map((frame) => frame.payload))
     const joined = Buffer.concat(sent)
     if (!joined.subarray(0, sound.length).equals(sound)) t.fail('sound was changed', { round })
     if (joined.length % 640 !== 0 || joined.length - sound.length >= 640) t.fail('frames are not whole', { round })

@@ -1,4 +1,5 @@
 /** G.711, Opus, changes of rate and WAV files: sound in, the same sound out. */
+import { joined } from '../../voice/audio/joined.ts'
 import { test, type Test } from 'tap'
 import { lawOfEncoding } from '../../voice/audio/g711.ts'
 import { createOpusLibrary, type OpusLibrary, type OpusRate } from '../../voice/audio/opus.ts'
@@ -35,16 +36,6 @@ function signalToNoise(samples: Int16Array, hertz: number, rateHz: number): numb
 
 const framesOf = (samples: Int16Array, size: number): Int16Array[] =>
   Array.from({ length: Math.floor(samples.length / size) }, (_, i) => samples.slice(i * size, (i + 1) * size))
-
-function joined(parts: readonly Int16Array[]): Int16Array {
-  const all = new Int16Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-  }
-  return all
-}
 
 test('G.711 decodes the values that the standard names', async (t) => {
   const decoded = (encoding: 'pcmu' | 'pcma', codes: number[]) => {

@@ -144,6 +144,87 @@ test('keys answer, and silence the agent', async (t) => {
   call.session.close()
 })
 
+test('a key over the last question ends the call in order, whenever word comes that the question was cut', async (t) => {
+  const last = 'ask tea (yes/no): Would you like tea with your breakfast?\nend Goodbye then.'
+  for (const word of ['soon', 'never']) {
+    const call = await openSpokenCall(engine, callConfig({ script: last }))
+    const { itemId } = await call.agent()
+    call.session.dtmf('1')
+    t.match(await call.next('noted'), { value: true })
+    if (word === 'soon') call.session.interrupt({ itemId, playedMs: 300 })
+    else await call.silence(1200)
+    t.equal((await call.agent()).text, 'Goodbye then.', word)
+    await call.next('finished')
+    call.session.close()
+  }
+})
+
+test('the last words are said whatever goes on, and nothing after them', async (t) => {
+  const announced = { inboundStaticMessageEnabled: true, inboundStaticMessageText: 'This call is recorded.' }
+  const config = withDrinks({ worker: { ...callConfig().worker, ...announced } })
+  const words = 'Nobody is here any more.'
+  const last = async (call: Awaited<ReturnType<typeof openSpokenCall>>, title: string): Promise<void> => {
+    const { itemId } = await call.next('agent_text', ({ text }) => text === words)
+    await call.next('finished')
+    call.session.played(itemId)
+    await call.silence(8000)
+    await call.settled()
+    const said = call.events.filter((event) => event.type === 'agent_text').at(-1)
+    t.match(said, { text: words }, title)
+    t.equal(call.events.filter(({ type }) => type === 'finished').length, 1)
+    const count = (type: EngineEvent['type']) => call.events.filter((event) => event.type === type).length
+    t.equal(count('user_speech_started'), count('user_speech_stopped'))
+    call.session.close()
+  }
+
+  const early = await openSpokenCall(engine, config)
+  early.session.sayLast(words)
+  await last(early, 'before the first word')
+
+  const announcing = await openSpokenCall(engine, config)
+  await announcing.agent()
+  announcing.session.sayLast(words)
+  await last(announcing, 'in place of an announcement')
+
+  const interrupted = await openSpokenCall(engine, withDrinks())
+  const { itemId } = await interrupted.agent()
+  const speech = interrupted.say(await engine.speak('Just one moment, please.', 'rms'))
+  await interrupted.next('user_speech_started')
+  interrupted.session.sayLast(words)
+  interrupted.session.interrupt({ itemId, playedMs: 300 })
+  await speech
+  await last(interrupted, 'while the caller speaks')
+
+  const added = await openSpokenCall(engine, withDrinks())
+  await added.agent()
+  added.session.say('By the way.')
+  added.session.say('It is late.')
+  added.session.sayLast(words)
+  await last(added, 'in place of words that were to be added')
+})
+
+test('frames of any size are frames, and the day is read out as one says it', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks({ script: 'ask tea (yes/no): {{today}}: tea?\nend Fine.' }))
+  t.match(await call.agentHeard(), /^[A-Z][a-z]+day, the [a-z ]+ of [A-Z][a-z]+: tea\?$/)
+  const lost = log.lines.length
+  const speech = call.say(await engine.speak('Yes, please.', 'rms'))
+  await call.next('user_speech_started')
+  for (const bytes of [0, 0, 0, 0, 0, 0, 3, 100_000]) call.session.hear(new Uint8Array(bytes))
+  await speech
+  await call.next('user_text', (event) => event.isFinal)
+  call.session.close()
+  t.same(log.lines.slice(lost), [], 'the recogniser has not died of it')
+})
+
+test('a memory that another version wrote is none: who was greeted is not greeted again', async (t) => {
+  const history = [{ role: 'agent', text: 'Welcome to the tea house. We are open until nine.' }] as const
+  for (const memory of ['garbage', { version: 2, place: 7 }, { version: 1, step: 999 }]) {
+    const call = await openSpokenCall(engine, withDrinks({ memory, history, owesReply: true }))
+    t.equal((await call.agent()).text, 'Would you like tea, Ada?')
+    call.session.close()
+  }
+})
+
 test('a session that is opened with what the last one remembered says the current line again', async (t) => {
   const first = await openSpokenCall(engine, withDrinks())
   await first.agentHeard()
@@ -242,7 +323,7 @@ test('what cannot be done is refused at the opening: another language, a script 
   const script = 'say Hello.\nask drink (tea | xyzzyx): What?\nend (nowhere): Bye.'
   await t.rejects(
     engine.open(withDrinks({ script }), () => undefined),
-    /line 2: the word "xyzzyx" is not in the pronouncing dictionary; line 3: "nowhere" is no next action/,
+    /line 2: the word "xyzzyx" is not in the pronouncing dictionary: .*; line 3: "nowhere" is no next action/,
   )
 })
 
@@ -545,4 +626,8 @@ test('an engine is closed twice, and its sessions say nothing any more', async (
   call.session.dtmf('1')
   call.session.close()
   t.equal(call.events.length, said)
+  await t.rejects(
+    engine.open(withDrinks(), () => undefined),
+    /the embedded engine is closed/,
+  )
 })

@@ -407,6 +407,14 @@ test('a hearing thread that dies in an utterance is replaced, and the utterance 
   t.equal(again.text, 'yes please')
 })
 
+test('speech that was lost on the way is no noise: the caller is asked again', async (t) => {
+  const entry = new URL('../fake/dying-thread.ts', import.meta.url)
+  const hearing = await createHearing({ clock: createHandClock(), log: createQuietLog(), threads: 1, entry })
+  const lost = await hear(hearing, yesNo, new Int16Array(3200))
+  t.match(lost, { text: '', meaning: null, isNoise: false })
+  await hearing.close()
+})
+
 test('more grammars than a thread can hold are understood one after another', async (t) => {
   const { hearing, speaker, log } = await openParts(t)
   const pronounce = await readPronunciations()
@@ -602,6 +610,8 @@ test('a date is the day that it means from today on', async (t) => {
     ['december thirty first next year', '2027-12-31'],
     ['january first this year', '2026-01-01'],
     ['monday the third of may', '2027-05-03'],
+    ['tuesday the twenty fourth', '2026-11-24'],
+    ['tuesday the first', '2026-12-01'],
   ]
   for (const [text, day] of days) t.equal(of(text), day, text)
   t.equal(of('tomorrow', '2027-12-31'), '2028-01-01', 'into the next year')
@@ -615,6 +625,9 @@ test('a date is the day that it means from today on', async (t) => {
     'april thirty one',
     'february twenty ninth twenty twenty seven',
     'tuesday the third of may',
+    'tuesday the twenty fifth',
+    'may the third the fourth',
+    'someday the third',
     'may',
     'third',
     'the thirty second',

@@ -111,7 +111,7 @@ test('errors name the line and what is wrong with it', async (t) => {
 
 test('a word that nobody can recognise is an error that names the word and the line', async (t) => {
   t.same(faults('say Xyzzy is fine here.\nask drink (tea | xyzzy juice): What?'), [
-    '2: the word "xyzzy" is not in the pronouncing dictionary',
+    '2: the word "xyzzy" is not in the pronouncing dictionary: write it in other, English words',
   ])
 })
 
@@ -148,6 +148,61 @@ test('a script of any characters is read without an exception and keeps its line
   }
 })
 
+test('a script that is written to be slow is read as quickly as any, and its first errors are told', async (t) => {
+  const gap = ' '.repeat(1900)
+  const slow = [`end (${gap}x`, `on help: transfer${gap}x`, `ask ${'('.repeat(1900)}`, `say ${'*a '.repeat(600)}`]
+  const scripts = [
+    Array.from({ length: 20 }, () => slow.join('\n\n')).join('\n\n'),
+    `ask drink (tea | coffee): What?\n${'no match: Tea?\n'.repeat(60_000)}`,
+    `ask drink (${'q '.repeat(300_000)}): What?`,
+    `ask drink (${'q '.repeat(900)}): What?\n`.repeat(300),
+    'if\n'.repeat(300_000),
+  ]
+  const from = performance.now()
+  const errors = scripts.map((text) => faults(text))
+  t.ok(performance.now() - from < 10_000)
+  t.match(errors[0], /a question reads/)
+  t.match(errors[1], ['7: more than 5 lines of "no match": a question is asked 5 times at most'])
+  t.same(errors[2], ['1: longer than 2000 characters: make several lines of it'])
+  t.match(errors[3], [
+    '1: more than 25 words in one way to say something',
+    /^1: the word "q" is not in/,
+    /^2: more than 25/,
+  ])
+  t.same(
+    errors.map(({ length }) => length <= 200),
+    scripts.map(() => true),
+  )
+})
+
+test('words with accents are found without them, and those of other alphabets are no English words', async (t) => {
+  t.same(faults('ask drink (téa | Coffée): What?'), [])
+  t.match(faults('ask drink (чай | coffee): What?'), [/^1: the word "чай" is not in the pronouncing dictionary/])
+  t.match(faults('ask drink (2 tea | coffee): What?'), [/^1: the word "2" is not in .*: write it in words$/])
+  t.same(faults('ask drink (tea ☕ | ☕): What?'), ['1: "☕" has no words to recognise'])
+})
+
+test('what is too much to be listened for at once is an error', async (t) => {
+  const everything = (word: string): readonly string[] => [word]
+  const ways = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, at) => `${prefix}x${at}`)
+  const choices = (count: number): string =>
+    ways('a', count)
+      .map((name) => ways(name, 10).join('/'))
+      .join('|')
+  const intents = (count: number): string =>
+    ways('i', count)
+      .map((name) => `intent ${name}: ${ways(name, 20).join(' / ')}\non ${name}: say Good.\n`)
+      .join('')
+  const told = (text: string) => parseScript(text, { pronounce: everything }).errors
+  t.same(told(`${intents(5)}ask a (${choices(20)}): What?`), [])
+  t.match(told(`${intents(5)}ask a (${choices(26)}): What?`), [
+    { line: 11, message: /^the choices and the intents have \d+ ways to say them too many/ },
+  ])
+  t.match(told(`${intents(20)}ask a (yes/no): What?`), [
+    { line: 39, message: /^the intents have \d+ ways to say them too many/ },
+  ])
+})
+
 test('placeholders are filled from the customer, the context and the answers; unknown ones are left out', async (t) => {
   const values = {
     customer: { firstName: 'Ada' },
@@ -159,6 +214,9 @@ test('placeholders are filled from the customer, the context and the answers; un
   t.equal(fillIn('Hello {{customer.lastName}}, {{drink}}? {{ok}}.', values), 'Hello, tea? yes.')
   t.equal(fillIn('{{constructor.name}}{{customer.__proto__}}x', values), 'x')
   t.equal(contextOf('{ not JSON'), '{ not JSON')
+  const from = performance.now()
+  t.equal(fillIn('{{gap}} '.repeat(300), { gap: `${' '.repeat(299)}x` }), 'x '.repeat(300).trim())
+  t.ok(performance.now() - from < 5000)
 })
 
 test('texts are cut into sentences, never in the middle of a title, and long ones at a comma', async (t) => {
@@ -167,6 +225,10 @@ test('texts are cut into sentences, never in the middle of a title, and long one
   t.same(sentencesOf(' ?! '), [])
   const long = sentencesOf(`${'many words, '.repeat(60)}end.`)
   t.ok(long.length > 2 && long.every((piece) => piece.length <= 220))
+  const from = performance.now()
+  t.equal(sentencesOf('x'.repeat(3_000_000)).length, Math.ceil(3_000_000 / 220))
+  t.ok(sentencesOf('Mr. A '.repeat(100_000)).length > 2000)
+  t.ok(performance.now() - from < 5000)
 })
 
 const drinks = `say Welcome.
@@ -303,19 +365,20 @@ test('an agent that was cut off by nobody goes on with the next line, or listens
   t.equal(line.state().phase, 'listening')
 })
 
-test('a remembered state says the current line again; what is no memory begins anew', async (t) => {
+test('a remembered state says the current line again; what is no memory of this script is none', async (t) => {
   const line = follow(t, drinks)
   line(opened)
   line(played)
   line(heard(1))
   const { script } = line.setting
   const memory = JSON.parse(JSON.stringify(line.state()))
-  const again = advance({ script, values: {} }, stateOf(memory, script), opened)
+  const again = advance({ script, values: {} }, stateOf(memory, script) ?? initialState, opened)
   t.match(again.actions, [{ type: 'say', text: 'What else?' }])
-  for (const wrong of [null, 'x', { step: 1 }, { ...memory, step: 99 }, { ...memory, version: 2 }])
-    t.same(stateOf(wrong, script), initialState)
+  const listens = { ...memory, step: 0, phase: 'listening' }
+  for (const wrong of [null, 'x', { step: 1 }, { ...memory, step: 99 }, { ...memory, version: 2 }, listens])
+    t.equal(stateOf(wrong, script), null)
   const ended = { ...memory, phase: 'ended' }
-  t.same(advance({ script, values: {} }, stateOf(ended, script), opened).actions, [
+  t.same(advance({ script, values: {} }, stateOf(ended, script) ?? initialState, opened).actions, [
     { type: 'finish', nextAction: null },
   ])
 })
@@ -408,8 +471,10 @@ test('errors of every statement name their line', async (t) => {
   t.same(errors('if customer.language is de: say Hallo.'), [])
   t.same(errors('if order.status is late: say Sorry.'), ['2: "order" is no result of a tool before this line'])
   t.same(errors('ask n (number 1-9): How many?\nif n is 12: say Many.'), ['3: "12" is no answer to "n"'])
-  t.same(errors(`${'ask tea (yes/no): Tea?\n'.repeat(2000)}`), ['2001: more than 2000 steps'])
-  t.same(errors(`say ${'x'.repeat(2000)}`), ['2: longer than 2000 characters'])
+  t.same(errors(`${'ask tea (yes/no): Tea?\n'.repeat(2000)}`), [
+    '2001: more than 2000 steps: a script this long is for several workers',
+  ])
+  t.same(errors(`say ${'x'.repeat(2000)}`), ['2: longer than 2000 characters: make several lines of it'])
 })
 
 test('prose keeps its words where they only look like the beginning of a statement', async (t) => {
@@ -418,12 +483,14 @@ test('prose keeps its words where they only look like the beginning of a stateme
 - tool belts are sold here
 - knowledge on tea is welcome
 - intent matters, no match is perfect
-- voicemail is for the evening`
+- voicemail is for the evening
+- end-to-end tests are done
+- if's and but's are no help`
   const { script, errors } = parse(text)
   t.same(errors, [])
   t.same(
     script.steps.map(({ kind }) => kind),
-    ['say', 'say', 'say', 'say', 'say', 'say'],
+    ['say', 'say', 'say', 'say', 'say', 'say', 'say', 'say'],
   )
 })
 
@@ -662,6 +729,20 @@ test('a tool that fails, takes too long or is not there is no end of the call', 
   t.same(line4(value('0427')), ['n=0427', 'I am sorry, I cannot do that on this call. Bye.', 'finish null'])
 })
 
+test('tools that are all missing are regretted once', async (t) => {
+  const line = follow(t, `${'tool find_order: Wait.\n'.repeat(1000)}end Bye.`)
+  t.same(line(opened), ['I am sorry, I cannot do that on this call. Bye.', 'finish null'])
+})
+
+test('what a tool needs and cannot be asked for is told to whoever saves the script', async (t) => {
+  const tool = { name: 'x', description: '', inputSchema: schema({ items: { type: 'array' } }) }
+  const check = (text: string) => checkScript(text, { pronounce, tools: [tool] })
+  t.same(check('tool x: Wait.'), [
+    { line: 1, message: '"items" of the tool "x" cannot be asked for: write items: {{key}} or items: "text"' },
+  ])
+  t.same(check('tool x (items: {{context.items}}): Wait.'), [])
+})
+
 test('what a tool needs and nobody has said is asked for', async (t) => {
   const line = follow(t, 'tool find_order into order: Wait.\nend {{order}}.', { tools })
   t.same(line(opened), ['What is the number of your order?'])
@@ -692,6 +773,12 @@ test('the schema of a tool tells what is asked: choices, numbers, days, times, o
   t.equal(slotFor({ type: 'string', format: 'date' }), '{"kind":"date"}')
   t.equal(slotFor({ type: 'string', format: 'time' }), '{"kind":"time"}')
   t.equal(slotFor({ type: 'string' }), '{"kind":"free"}')
+  t.equal(slotFor({ type: ['null', 'integer'], minimum: 1.5, maximum: 7.5 }), '{"kind":"number","min":2,"max":7}')
+  t.equal(slotFor({ type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 5 }), '{"kind":"number","min":1,"max":4}')
+  for (const nobody of [{ minimum: 20_000 }, { maximum: -1 }, { minimum: 5, maximum: 4 }])
+    t.match(slotFor({ type: 'integer', ...nobody }), /^I am sorry, I cannot do that/, 'no number that can be said')
+  for (const odd of [{}, { type: 7 }, { type: [] }, { type: ['string', 'object'] }, { anyOf: [] }, { enum: [1] }])
+    t.match(slotFor(odd), /^I am sorry, I cannot do that/)
   t.match(slotFor({ type: 'array' }), /^I am sorry, I cannot do that on this call/, 'a list cannot be asked')
 })
 

@@ -77,7 +77,7 @@ test('who speaks first is said for inbound, outbound, and a call that goes on', 
   t.match(begins({}), /^You speak first/)
   t.match(begins({ direction: 'outbound' }), /^The person who answers speaks first.*Then greet/)
   t.match(begins({ history: [{ role: 'user', text: 'Tea.' }] }), 'greet nobody again')
-  t.match(begins({ memory: { handle: 'x' } }), 'greet nobody again')
+  t.match(begins({ memory: { handle: 'x' } }), /^You speak first/, 'a session alone is no talk')
   const announcing = { inboundStaticMessageEnabled: true, inboundStaticMessageText: 'This call is recorded.' }
   t.match(
     begins({ worker: effectiveConfigOf(announcing) }),

@@ -9,6 +9,7 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 
 const format = { encoding: 'pcmu', rateHz: 8000 } as const
 const frame = new Uint8Array(160).fill(0x55)
+const begun = { type: 'reply_started', says: false } as const
 const silence = new Uint8Array(160).fill(0xff)
 const inputSchema: EngineTool['inputSchema'] = { type: 'object', properties: {}, required: [] }
 const lookup: EngineTool = { name: 'look_up', description: 'Looks something up.', inputSchema }
@@ -62,8 +63,8 @@ async function openScene({ settings = {}, speaksWhileToolsRun = false, ...over }
     for (let passed = 0; passed < ms; passed += 20) session.hear(frame)
   }
   /** The model says this as one reply, and the caller hears all of it. */
-  const say = (itemId: string): void => {
-    tell({ type: 'reply_started' })
+  const say = (itemId: string, says = false): void => {
+    tell({ type: 'reply_started', says })
     tell({ type: 'agent_text', itemId, text: itemId })
     tell({ type: 'audio', itemId, payload: frame })
     tell({ type: 'item_done', itemId })
@@ -93,7 +94,7 @@ test('an agent that was cut off by a cough goes on a moment later; one that was 
   const { session, tell, taken, wait, final } = scene
   t.same(taken(), ['reply'])
   const cutOff = (): void => {
-    tell({ type: 'reply_started' })
+    tell(begun)
     tell({ type: 'audio', itemId: 'a1', payload: frame })
     tell({ type: 'user_speech_started', at: 100 })
     session.interrupt({ itemId: 'a1', playedMs: 20 })
@@ -117,7 +118,7 @@ test('an agent that was cut off by a cough goes on a moment later; one that was 
 
   cutOff()
   final(' ')
-  tell({ type: 'reply_started' })
+  tell(begun)
   tell({ type: 'reply_done' })
   wait(3_000)
   t.same(taken(), ['interrupt'], 'a provider that goes on by itself is not asked')
@@ -137,7 +138,7 @@ test('a cough in a pause of the agent asks for nothing', async (t) => {
 test('a filler is said once while a tool takes its time, and not into what the caller says', async (t) => {
   const { say, tell, wait, taken, session } = await openScene({ speaksWhileToolsRun: true })
   say('hello')
-  tell({ type: 'reply_started' })
+  tell(begun)
   tell({ type: 'tool_call', id: 't1', name: 'look_up', arguments: {} })
   tell({ type: 'reply_done' })
   tell({ type: 'user_speech_started', at: 100 })
@@ -157,7 +158,7 @@ test('what the caller said before the end of the call is told, however late its 
   say('hello')
   tell({ type: 'user_speech_started', at: 100 })
   tell({ type: 'user_speech_stopped', at: 200 })
-  tell({ type: 'reply_started' })
+  tell(begun)
   tell({ type: 'audio', itemId: 'bye', payload: frame })
   tell({ type: 'item_done', itemId: 'bye' })
   tell({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} })
@@ -182,7 +183,7 @@ test('a model that ends the call without a word is asked for its goodbye, and is
   const { say, tell, taken, types } = await openScene()
   say('hello')
   taken()
-  tell({ type: 'reply_started' })
+  tell(begun)
   tell({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} })
   t.match(taken(), [/^answer e1: .*goodbye/])
   tell({ type: 'reply_done' })
@@ -192,7 +193,7 @@ test('a model that ends the call without a word is asked for its goodbye, and is
 
   const mute = await openScene()
   mute.say('hello')
-  mute.tell({ type: 'reply_started' })
+  mute.tell(begun)
   mute.tell({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} })
   mute.tell({ type: 'reply_done' })
   mute.wait(19_000)
@@ -205,7 +206,7 @@ test('nobody is listened to while the static message is said, and the message co
   t.same(taken(), ['say: Calls are recorded.'])
   wait(20)
   t.same(heard.at(-1), silence)
-  tell({ type: 'reply_started' })
+  tell(begun)
   tell({ type: 'agent_text', itemId: 'm', text: 'Calls are recorded' })
   tell({ type: 'audio', itemId: 'm', payload: frame })
   tell({ type: 'item_done', itemId: 'm' })
@@ -240,34 +241,89 @@ test('a caller who says nothing is asked twice, then told goodbye', async (t) =>
 })
 
 test('an agent that is to say its last words says them in place of anything else, hears nobody, and is finished', async (t) => {
-  const { say, session, tell, taken, types, wait, heard } = await openScene({
+  const { say, session, tell, taken, types, wait, heard, events } = await openScene({
     direction: 'outbound',
     script: 'Ask for Ada.\n\nvoicemail: Please call us back.',
   })
   t.equal(session.voicemail, 'Please call us back.')
   wait(6_000)
   taken()
-  tell({ type: 'reply_started' })
+  tell(begun)
   tell({ type: 'audio', itemId: 'a1', payload: frame })
   session.interrupt({ itemId: 'a1', playedMs: 20 })
   session.sayLast(session.voicemail ?? '')
   t.same(taken(), ['interrupt', 'say: Please call us back.'])
   wait(20)
   t.same(heard.at(-1), silence)
+  const told = events.length
+  tell({ type: 'audio', itemId: 'a1', payload: frame })
   tell({ type: 'reply_done' })
-  t.notOk(types().includes('finished'), 'what was cut off was not the last words')
+  say('an answer of its own')
+  t.equal(events.length, told, 'nothing else is heard, and none of it was the last words')
   session.dtmf('1')
   wait(5_000)
   t.same(taken(), [], 'a key is no reason to talk')
-  say('Please call us back.')
+  say('Please call us back.', true)
+  t.match(types().slice(told), ['agent_text', 'audio', 'item_done', 'finished'])
+})
+
+test('a call is not over while a tool that the model has called with its goodbye is at work', async (t) => {
+  const { say, session, tell, types, wait, taken } = await openScene()
+  say('hello')
+  tell(begun)
+  tell({ type: 'audio', itemId: 'bye', payload: frame })
+  tell({ type: 'item_done', itemId: 'bye' })
+  tell({ type: 'tool_call', id: 't1', name: 'look_up', arguments: {} })
+  tell({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} })
+  tell({ type: 'reply_done' })
+  session.played('bye')
+  wait(8_000)
+  t.notOk(types().includes('finished'))
+  taken()
+  session.toolResult('t1', 'look_up', { status: 'success', data: {} } as never)
+  t.match(taken(), [/^answer t1/])
+  say('It is done.')
   t.equal(types().at(-1), 'finished')
+})
+
+test('who comes back while the agent says goodbye to nobody is talked to', async (t) => {
+  const { say, tell, final, types, wait, taken } = await openScene()
+  say('hello')
+  for (const words of ['still there?', 'still there?']) {
+    wait(10_020)
+    say(words)
+  }
+  wait(10_020)
+  taken()
+  tell(begun)
+  tell({ type: 'user_speech_started', at: 1 })
+  tell({ type: 'reply_done' })
+  tell({ type: 'user_speech_stopped', at: 2 })
+  final('Yes, I am here.')
+  say('Good.')
+  wait(9_000)
+  t.notOk(types().includes('finished'))
+  wait(1_500)
+  t.match(taken(), [/still there/], 'and is waited for as before')
+})
+
+test('a noise at pick-up is no greeting: the agent begins in time', async (t) => {
+  const { tell, final, wait, taken } = await openScene({ direction: 'outbound', settings: { firstSpeechTimeout: 4 } })
+  wait(1_000)
+  tell({ type: 'user_speech_started', at: 500 })
+  tell({ type: 'user_speech_stopped', at: 700 })
+  final('')
+  wait(2_800)
+  t.same(taken(), [])
+  wait(300)
+  t.same(taken(), ['reply'])
 })
 
 test('a static message that does not come is waited for, not for ever', async (t) => {
   const settings = { inboundStaticMessageEnabled: true, inboundStaticMessageText: 'Calls are recorded.' }
   const { taken, wait, tell } = await openScene({ settings })
   taken()
-  tell({ type: 'reply_started' })
+  tell(begun)
   tell({ type: 'reply_done' })
   t.same(taken(), [], 'the wire tries again')
   wait(4_000)

@@ -11,12 +11,15 @@ export type ScriptedEngine = VoiceEngine & {
   readonly told: string[]
   readonly configs: EngineConfig[]
   heardFrames(): number
+  /** Of them those with sound. */
+  heardSound(): number
 }
 
 export function createScriptedEngine(options: { failsToOpen?: string; voicemail?: string } = {}): ScriptedEngine {
   const told: string[] = []
   const configs: EngineConfig[] = []
   let heard = 0
+  let sound = 0
   let emit: (event: EngineEvent) => void = () => {}
   const speak = (event: EngineEvent): void => emit(event)
   const format = { encoding: 'pcm16', rateHz: 16000 } as const
@@ -27,6 +30,7 @@ export function createScriptedEngine(options: { failsToOpen?: string; voicemail?
     told,
     configs,
     heardFrames: () => heard,
+    heardSound: () => sound,
     emit: speak,
     say(itemId, text, frames) {
       speak({ type: 'agent_text', itemId, text })
@@ -39,7 +43,10 @@ export function createScriptedEngine(options: { failsToOpen?: string; voicemail?
       configs.push(config)
       emit = listener
       return Promise.resolve({
-        hear: () => void heard++,
+        hear(payload) {
+          heard++
+          if (payload.some((byte) => byte !== 0)) sound++
+        },
         interrupt: (item) => void told.push(item ? `interrupt:${item.itemId}@${item.playedMs}` : 'interrupt:nothing'),
         played: (itemId) => void told.push(`played:${itemId}`),
         dtmf: (digit) => void told.push(`dtmf:${digit}`),

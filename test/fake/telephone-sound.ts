@@ -1,19 +1,12 @@
 /** Owns sound as a telephone line brings it: narrow, µ-law coded, with the hiss of a line between the words. 16 kHz. */
+import { joined as joinedPieces } from '../../voice/audio/joined.ts'
 import { lawOfEncoding } from '../../voice/audio/g711.ts'
 import { createResampler } from '../../voice/audio/resample.ts'
 import type { Random } from './random.ts'
 
 const perMs = 16
 
-export function joined(...parts: readonly Int16Array[]): Int16Array {
-  const whole = new Int16Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
-}
+export const joined = (...parts: readonly Int16Array[]): Int16Array => joinedPieces(parts)
 
 export const hiss = (random: Random, ms: number, level = 20): Int16Array =>
   Int16Array.from({ length: ms * perMs }, () => (random.next() * 2 - 1) * level)

@@ -35,6 +35,7 @@ export function createMessageLeaving({ hears, voice, session, done }: Deps): Mes
   const say = (): void => {
     cue = null
     const text = session.voicemail()
+    session.interrupt(null)
     if (text === null || !session.sayLast(text)) done()
   }
   return {
@@ -51,7 +52,15 @@ export function createMessageLeaving({ hears, voice, session, done }: Deps): Mes
       if (cue.hear(payload)) say()
       return true
     },
-    admits: ({ type }) => cue === null || hearing.has(type),
+    admits({ type }) {
+      if (cue === null) return true
+      // A model that has seen for itself that this is a machine.
+      if (type === 'finished') {
+        cue = null
+        done()
+      }
+      return hearing.has(type)
+    },
     isUnderWay: () => isUnderWay,
   }
 }

@@ -2,6 +2,7 @@
  * Owns what one caller says: frames in, and out when they began and ended to speak and what the transcription made of it. Time is counted in frames;
  * transcriptions are told in the order in which they were spoken.
  */
+import { joined } from '../../audio/joined.ts'
 import { frameMs } from '../../../model/frame.ts'
 import { createVoiceActivity, levelOf } from '../embedded/voice-activity.ts'
 import type { VoiceDetector } from '../embedded/voice-detector.ts'
@@ -97,14 +98,4 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
       deps.detector.close()
     },
   }
-}
-
-function joined(frames: readonly Int16Array[]): Int16Array {
-  const all = new Int16Array(frames.reduce((sum, frame) => sum + frame.length, 0))
-  let at = 0
-  for (const frame of frames) {
-    all.set(frame, at)
-    at += frame.length
-  }
-  return all
 }

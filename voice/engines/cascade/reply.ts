@@ -138,7 +138,7 @@ function createRun(deps: Deps, text: string | null, events: { onSound(): void; o
     saying = { itemId, voice }
     return voice
   }
-  emit({ type: 'reply_started' })
+  emit({ type: 'reply_started', says: deps.text !== null })
   return {
     speak: (sentence) => (saying?.voice ?? open()).add(sentence),
     end() {

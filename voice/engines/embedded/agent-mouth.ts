@@ -8,6 +8,8 @@ import { createLips, type Cut, type Lips, type LipsDeps } from './agent-lips.ts'
 export type AgentMouth = {
   /** Takes the place of what is being said, but for words that were added. `onSaid` when all sound of it is out, or it was cut off. */
   say(text: string, onSaid: () => void): void
+  /** Takes the place of everything that is said or was to be said. */
+  sayLast(text: string, onSaid: () => void): void
   /** Words beside the conversation: said after the line that is being said, or now; after `sayAdded` when `isLater`. */
   add(text: string, isLater: boolean): void
   /** Added words get their turn when nothing else is being said. */
@@ -42,12 +44,17 @@ export function createAgentMouth(deps: LipsDeps): AgentMouth {
   const sayAdded = (): void => {
     if (!lips.speaking() && !yielding.isOn()) lines.next()
   }
+  const say = (text: string, onSaid: () => void): void => {
+    const line = { text, isAdded: false, onSaid }
+    if (yielding.isOn()) yielding.thenSay(() => lines.begin(line))
+    else if (lines.isAdded()) lines.queue(line)
+    else lines.begin(line)
+  }
   return {
-    say(text, onSaid) {
-      const line = { text, isAdded: false, onSaid }
-      if (yielding.isOn()) yielding.thenSay(() => lines.begin(line))
-      else if (lines.isAdded()) lines.queue(line)
-      else lines.begin(line)
+    say,
+    sayLast(text, onSaid) {
+      lines.clear()
+      say(text, onSaid)
     },
     add(text, isLater) {
       lines.queue({ text, isAdded: true, onSaid: nothing })
@@ -62,7 +69,7 @@ export function createAgentMouth(deps: LipsDeps): AgentMouth {
     },
     goOn: () => (yielding.isOn() ? yielding.elseSay(lines.rest) : lines.rest()),
     forget() {
-      if (yielding.isOn()) yielding.thenSay(lines.forget)
+      if (yielding.isOn()) yielding.forget(lines.rest, lines.forget)
       else lines.forget()
     },
     speaking: () => lips.speaking(),
@@ -146,6 +153,7 @@ function createLines(lips: Lips) {
     },
     clear(): void {
       waiting = []
+      line = null
     },
   }
 }
@@ -170,6 +178,10 @@ function createYielding() {
     elseSay(say: () => boolean): boolean {
       next ??= say
       return true
+    },
+    /** What is to be said then in place of the rest of what was cut off stays. */
+    forget(rest: () => boolean, forgetRest: () => boolean): void {
+      if (next === null || next === rest) next = forgetRest
     },
     /** True when something is said now. */
     end(): boolean {

@@ -19,7 +19,7 @@ export type Heard = Understood & {
 }
 
 export type CallerEar = {
-  /** 20 ms at 16 kHz. */
+  /** 20 ms at 16 kHz: what is shorter is filled up with silence, what is longer cut off. */
   hear(samples: Int16Array): void
   /** Somebody speaks, or what was said is not understood yet. */
   busy(): boolean
@@ -40,6 +40,8 @@ type Deps = {
   onHeard(heard: Heard): void
 }
 
+/** 20 ms at 16 kHz. */
+const frameSamples = 320
 const preRollFrames = 300 / frameMs
 /** The pre-roll and the frames that it takes to be sure of speech. */
 const recentFrames = preRollFrames + 10
@@ -89,7 +91,7 @@ export function createCallerEar(deps: Deps): CallerEar {
     hear(samples) {
       if (closed) return
       frames++
-      const frame = samples.slice()
+      const frame = wholeFrameOf(samples)
       recent = [...recent, frame].slice(-recentFrames)
       const pause = speaking?.speech.pause()
       const event = activity.next(deps.detector.isVoice(frame), levelOf(frame), pause === 'short', pause === 'long')
@@ -109,6 +111,13 @@ export function createCallerEar(deps: Deps): CallerEar {
       deps.detector.close()
     },
   }
+}
+
+/** The detector and the recogniser take no other size, and the recogniser is not this caller's alone. */
+function wholeFrameOf(samples: Int16Array): Int16Array {
+  const frame = new Int16Array(frameSamples)
+  frame.set(samples.subarray(0, frameSamples))
+  return frame
 }
 
 const gainOf = (spoken: readonly Int16Array[]): number =>

@@ -2,6 +2,7 @@
  * Owns one utterance of a caller while it is spoken: sound to the recogniser in pieces, the words so far, and what it came to. Where any words will
  * do and no phrase was said, the whole of it is heard again by dictation.
  */
+import { joined } from '../../audio/joined.ts'
 import { isPhone, type Pause, type Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
 import type { Meaning } from './phrases.ts'
@@ -68,7 +69,7 @@ export function createCallerSpeech({ hearing, understanding, gain, onText }: Dep
     onText(text)
   })
   const feed = (): void => {
-    if (piece.length > 0) utterance.feed(concatenated(piece))
+    if (piece.length > 0) utterance.feed(joined(piece))
     piece = []
   }
   return {
@@ -84,7 +85,7 @@ export function createCallerSpeech({ hearing, understanding, gain, onText }: Dep
       feed()
       const result = understood(await utterance.end(), understanding)
       if (result.meaning !== null || result.isNoise || understanding.dictated === null) return result
-      return dictated(await hearing.dictate(concatenated(whole), gain), understanding.dictated)
+      return dictated(await hearing.dictate(joined(whole), gain), understanding.dictated)
     },
     drop: () => utterance.drop(),
   }
@@ -99,7 +100,8 @@ function understood(heard: HeardWords | null, { understand, spotted }: Understan
     return { confidence: confidenceOf(score), ...fitting, isNoise: false }
   const caught = spotted(words)
   if (caught !== null) return { confidence: leastConfidence, ...caught, isNoise: false }
-  const isNoise = words.length === 0 || (words.every(isPhone) && words.length < speechPhones)
+  // Of what was lost on the way nobody knows that it was noise.
+  const isNoise = heard !== null && (words.length === 0 || (words.every(isPhone) && words.length < speechPhones))
   return { text: '', meaning: null, confidence: 0, isNoise }
 }
 
@@ -116,14 +118,4 @@ function dictated(heard: HeardWords | null, meaningOf: (text: string) => Meaning
 function confidenceOf(score: number): number {
   const share = Math.max(0, Math.min(1, (score - worstScore) / (bestScore - worstScore)))
   return Math.round(100 * (leastConfidence + (1 - leastConfidence) * share)) / 100
-}
-
-function concatenated(frames: readonly Int16Array[]): Int16Array<ArrayBuffer> {
-  const whole = new Int16Array(frames.reduce((sum, frame) => sum + frame.length, 0))
-  let at = 0
-  for (const frame of frames) {
-    whole.set(frame, at)
-    at += frame.length
-  }
-  return whole
 }

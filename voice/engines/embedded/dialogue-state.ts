@@ -1,12 +1,13 @@
 /**
- * Owns how far a conversation is, as JSON: it is what the engine remembers, and a session that is opened with it goes on from there. What of it
- * does not fit the script any more is the beginning.
+ * Owns how far a conversation is, as JSON: it is what the engine remembers, and a session that is opened with it goes on from there. Where it
+ * does not fit the script any more, what was said so far tells.
  */
 import { z } from 'zod'
 import { Json } from '../../../model/json.ts'
 import type { Said } from '../../../model/voice-engine.ts'
 import type { Expected } from './expected.ts'
 import { fillIn, spoken, valueAt, type Values } from './fill-in.ts'
+import { spokenDate } from './spoken-dates.ts'
 import type { Ask, Condition, Script, Step } from './script-steps.ts'
 import { yesNo } from './script-questions.ts'
 
@@ -82,16 +83,17 @@ export const initialState: DialogueState = {
   nextAction: null,
 }
 
-/** What an engine remembered, or the beginning when it is nothing this script can go on from. */
-export function stateOf(memory: Json, script: Script): DialogueState {
+/** What an engine remembered; null when it is nothing this script can go on from. */
+export function stateOf(memory: Json, script: Script): DialogueState | null {
   const parsed = DialogueState.safeParse(memory)
-  return parsed.success && isOf(parsed.data, script) ? parsed.data : initialState
+  return parsed.success && isOf(parsed.data, script) ? parsed.data : null
 }
 
 function isOf(state: DialogueState, script: Script): boolean {
   if (state.step > script.steps.length) return false
   if (state.aside !== null && state.aside.step > (script.asides.get(state.aside.name)?.length ?? -1)) return false
-  return state.argument === null || questionOf(script, state) !== null
+  const isAsking = state.phase === 'listening' || state.argument !== null
+  return !isAsking || questionOf(script, state) !== null
 }
 
 export const stepOf = (script: Script, { aside, step }: DialogueState): Step | undefined =>
@@ -136,6 +138,7 @@ export const knownTo = ({ values, today = '' }: World, state: DialogueState): Va
 export const sayable = (world: World, state: DialogueState): Values => ({
   ...knownTo(world, state),
   ...withoutKeys(state.spoken, world.values),
+  today: world.today === undefined ? '' : spokenDate(world.today, world.today),
 })
 
 const withoutKeys = (spokenAnswers: Readonly<Record<string, string>>, values: Values): Values =>

@@ -41,7 +41,8 @@ export function enter(setting: Setting, entered: DialogueState, before: string):
       step.when !== null && !holds(step.when, setting, state) ? passed(state) : onStep(setting, state, step, said)
     if ('actions' in here) return here
     state = here.state
-    said = joined(said, here.says)
+    // Of several tools that are missing once is enough.
+    if (!said.endsWith(here.says)) said = joined(said, here.says)
   }
 }
 

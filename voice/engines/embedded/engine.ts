@@ -9,7 +9,7 @@ import { EngineRefusal, type EngineConfig, type VoiceEngine } from '../../../mod
 import { createNotices } from '../notices.ts'
 import { todayOf } from '../today.ts'
 import { voicemailMessageOf } from '../voicemail-message.ts'
-import { contextOf, type Values } from './fill-in.ts'
+import { valuesOf } from './fill-in.ts'
 import type { FliteVoice } from './flite.ts'
 import { understandingOf, type Understanding } from './grammar.ts'
 import { assumedGreeting, assumedUnderstandings, createAssumedHearing } from './hearing-assumed.ts'
@@ -81,6 +81,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     hears: [format],
     speaks: [format],
     async open(config, emit) {
+      if (owned.disposed) throw new EngineRefusal('the embedded engine is closed', false)
       refuseLanguage(config.language)
       const today = todayOf(clock.now(), config)
       const script = scriptOf(config, { pronounce, tellOnce, log })
@@ -169,11 +170,3 @@ function scriptOf(config: EngineConfig, { pronounce, tellOnce, log }: Reading): 
   if (errors.length === 0) return script
   throw new EngineRefusal(`the call script cannot be followed: ${told?.join('; ')}`, false)
 }
-
-const valuesOf = ({ customer, context }: EngineConfig): Values => ({
-  customer:
-    customer === null
-      ? null
-      : Object.fromEntries(Object.entries(customer).map(([name, value]) => [name, value ?? null])),
-  context: contextOf(context),
-})

@@ -1,5 +1,6 @@
 /** Owns the placeholders of scripts: `{{customer.firstName}}`, `{{context.order.number}}`, `{{drink}}`. What is not known is left out. */
 import type { Json } from '../../../model/json.ts'
+import type { EngineConfig } from '../../../model/voice-engine.ts'
 
 export type Values = Readonly<Record<string, Json>>
 
@@ -9,8 +10,8 @@ export function fillIn(text: string, values: Values): string {
   if (!text.includes('{{')) return text
   return text
     .replace(/\{\{\s*([\w.]{1,200})\s*\}\}/g, (_, path: string) => spoken(valueAt(values, path)))
-    .replace(/\s+([.,;:!?])/g, '$1')
     .replace(/\s+/g, ' ')
+    .replace(/ ([.,;:!?])/g, '$1')
     .trim()
 }
 
@@ -23,6 +24,12 @@ export function contextOf(context: string | null): Json {
     return context // Text that only looks like JSON is text.
   }
 }
+
+/** What a call knows before anybody has spoken. */
+export const valuesOf = ({ customer, context }: Pick<EngineConfig, 'customer' | 'context'>): Values => ({
+  customer: customer === null ? null : (Object.fromEntries(Object.entries(customer)) as Values),
+  context: contextOf(context),
+})
 
 /** Null for what is not known. */
 export function valueAt(values: Values, path: string): Json {

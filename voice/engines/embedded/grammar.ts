@@ -94,12 +94,15 @@ const spottedPhrase = 1e-10
 const carrier = 0.02
 const logBase = Math.log(1.0001)
 
-/** Words of a phrase as the dictionary has them. */
+/** Words of a phrase as the dictionary has them, without accents. Words of other alphabets stay words: nobody must take them for others. */
 export const wordsOf = (text: string): readonly string[] =>
   text
+    .normalize('NFKD')
+    .replace(/(?<=[a-z])\p{M}+/giu, '')
+    .normalize('NFC')
     .toLowerCase()
     .replaceAll('’', "'")
-    .split(/[^a-z0-9'.]+/)
+    .split(/[^\p{L}\p{N}'.]+/u)
     .map((word) => word.replace(/\.+$/, ''))
     .filter((word) => word !== '')
 

@@ -1,6 +1,6 @@
 /** Owns what must hold between the lines of a call script: keys that are asked before, intents that lead somewhere, words that can be recognised. */
-import { wordsOf } from './grammar.ts'
-import type { Choice } from './phrases.ts'
+import { maxPhrases, wordsOf } from './grammar.ts'
+import { phrasesOf, type Choice } from './phrases.ts'
 import type { Pronounce } from './pronunciations.ts'
 import { ownRequests, type Aside } from './script-asides.ts'
 import { yesNo } from './script-questions.ts'
@@ -9,6 +9,10 @@ import type { Ask, Condition, Options, Script, ScriptError, Step } from './scrip
 export type Complain = (message: string) => void
 
 const maxIntents = 40
+/** Of all intents together: what can always be said, and yes and no or the choices of a tool's schema, must find room beside them. */
+const maxIntentWays = 300
+/** Of one way to say something: nobody says more than that word for word. */
+const maxWords = 25
 /** What every call knows. */
 const known = ['customer', 'context']
 
@@ -26,6 +30,7 @@ export function checkBlocks(script: Script, asides: readonly Aside[], options: O
     noteKeys(step, earlier)
   }
   for (const step of beside) checkStep(step, earlier, options.pronounce, at(step.line))
+  checkWays(script, beside, at)
   checkIntents(script, asides, options.pronounce, at)
   return errors
 }
@@ -80,6 +85,20 @@ function isAnswer({ slot }: Ask, value: string): boolean {
   }
 }
 
+/** What is too much is not listened for. */
+function checkWays({ steps, intents }: Script, beside: readonly Step[], at: (line: number) => Complain): void {
+  const waysOf = (choices: readonly Choice[]): number => choices.reduce((sum, { phrases }) => sum + phrases.length, 0)
+  const tooMany = waysOf(intents) - maxIntentWays
+  const last = intents.at(-1)
+  if (tooMany > 0 && last) return at(last.line)(`the intents have ${tooMany} ways to say them too many: leave some out`)
+  const left = maxPhrases - phrasesOf([]).length - waysOf(intents)
+  for (const step of [...steps, ...beside]) {
+    const surplus = step.kind === 'ask' && step.slot.kind === 'choices' ? waysOf(step.slot.choices) - left : 0
+    if (surplus > 0)
+      at(step.line)(`the choices and the intents have ${surplus} ways to say them too many: leave some out`)
+  }
+}
+
 function checkIntents(
   { intents, asides: happening }: Script,
   asides: readonly Aside[],
@@ -112,7 +131,10 @@ function checkPhrases(phrases: readonly string[], seen: Set<string>, pronounce: 
     if (phrase !== '' && spoken === '') complain(`"${phrase}" has no words to recognise`)
     if (spoken !== '' && seen.has(spoken)) complain(`"${phrase}" stands for two answers`)
     seen.add(spoken)
-    for (const word of words)
-      if (pronounce(word).length === 0) complain(`the word "${word}" is not in the pronouncing dictionary`)
+    if (words.length > maxWords) complain(`more than ${maxWords} words in one way to say something`)
+    for (const word of new Set(words)) if (pronounce(word).length === 0) complain(unknownWord(word))
   }
 }
+
+const unknownWord = (word: string): string =>
+  `the word "${word}" is not in the pronouncing dictionary: write it ${/\d/.test(word) ? 'in words' : 'in other, English words'}`

@@ -4,7 +4,8 @@ export type BlockKind = 'prose' | 'statement' | 'intent' | 'on' | 'voicemail' | 
 /** With the number of its first line. */
 export type Block = { readonly line: number; text: string; readonly kind: BlockKind }
 
-const statement = /^((say|ask|end|if)\b|tool\s+[\w.-]+\s*(\(|into\s|:|$)|transfer\s[^:]{1,100}:|knowledge\s+(on|off)$)/
+const statement =
+  /^((say|ask|end|if)\b(?![-'’])|tool\s+[\w.-]+\s*(\(|into\s|:|$)|transfer\s[^:]{1,100}:|knowledge\s+(on|off)$)/
 /** Recognised even in the middle of a paragraph, where a line of prose may begin with any word. */
 const unmistakable =
   /^(ask\s+\w+\s*\(|if\s+[\w.]+\s+is\s.*:|end\s*(\(|:|$)|say:|tool\s+[\w.-]+\s*(\(|into\s+\w+\s*:|:)|knowledge\s+(on|off)$)/
@@ -22,7 +23,8 @@ export function blocksOf(text: string): Block[] {
   const blocks: Block[] = []
   let open = null as Block | null
   for (const [index, raw] of lines.entries()) {
-    const line = raw.trim()
+    // Runs of spaces mean nothing, and would cost the patterns of statements dear.
+    const line = raw.trim().replace(/\s+/g, ' ')
     if (line.startsWith('#') || !/[\p{L}\p{N}]/u.test(line)) {
       open = null
       continue

@@ -10,6 +10,8 @@ export const defaultTries = 3
 const maxTries = 5
 const maxChoices = 40
 const maxAlternatives = 20
+/** Of `no match` and of `no input`: a question is asked no oftener than `maxTries`. */
+const maxReprompts = maxTries
 export const maxDigits = 20
 /** The largest number that is understood. */
 export const maxNumber = 9999
@@ -107,6 +109,11 @@ export function reprompted(ask: Ask, line: string, complain: Complain): Ask {
   const [, occasion = '', text = ''] = /^no\s+(match|input)\s*:\s*(.*)$/s.exec(line) ?? []
   const said = plain(text)
   if (said === '') complain(`say what when there is no ${occasion}?`)
+  const { length } = occasion === 'match' ? ask.noMatch : ask.noInput
+  if (length >= maxReprompts) {
+    complain(`more than ${maxReprompts} lines of "no ${occasion}": a question is asked ${maxTries} times at most`)
+    return ask
+  }
   return occasion === 'match'
     ? { ...ask, noMatch: [...ask.noMatch, said] }
     : { ...ask, noInput: [...ask.noInput, said] }

@@ -38,7 +38,7 @@ const noResult = 20_000
 const noTransfer = 45_000
 
 export function createScriptRun({ setting, memory, history, mouth, emit, onKeys }: Deps): ScriptRun {
-  let state = memory === null ? stateAfter(setting, history) : stateOf(memory, setting.script)
+  let state = stateOf(memory, setting.script) ?? stateAfter(setting, history)
   let step = 0
 
   const tell = (action: DialogueAction): void => {

@@ -57,7 +57,7 @@ function sayOf(placed: Placed, rest: string, reading: Reading): Say | null {
 }
 
 function askOf(placed: Placed, rest: string, reading: Reading): Ask | null {
-  const parts = /^\s+(\S+)\s*\(([^)]*)\)\s*:\s*(.+)$/s.exec(rest)
+  const parts = /^\s+([^\s(]+)\s*\(([^)]*)\)\s*:\s*(.+)$/s.exec(rest)
   if (parts === null) return fail(reading, 'a question reads: ask <key> (yes/no): …? or ask <key> (tea | coffee): …?')
   const [, key = '', options = '', text = ''] = parts
   if (!keyPattern.test(key))

@@ -135,8 +135,10 @@ function argumentsOf(
     const schema = objectOf(Object.hasOwn(properties, name) ? properties[name] : undefined)
     if (tool !== null && schema === null) warn(`the tool "${tool.name}" has no argument "${name}"`)
     const isRequired = required.includes(name)
-    const type = typeof schema?.['type'] === 'string' ? schema['type'] : null
+    const type = typeOf(schema ?? {})
     const ask = isRequired ? askFor(name, schema ?? {}, line, options.pronounce) : null
+    if (isRequired && ask === null && !given.has(name))
+      warn(`"${name}" of the tool "${tool?.name}" cannot be asked for: write ${name}: {{key}} or ${name}: "text"`)
     return { name, type, value: given.get(name) ?? null, isRequired, ask }
   })
 }
@@ -149,16 +151,27 @@ function askFor(name: string, schema: JsonObject, line: number, pronounce: Prono
 }
 
 function slotOfSchema(schema: JsonObject, pronounce: Pronounce): AskedSlot | null {
-  const { type, minimum, maximum } = schema
+  const type = typeOf(schema)
   if (type === 'boolean') return { kind: 'choices', choices: yesNo }
-  if (type === 'integer' || type === 'number')
-    return { kind: 'number', min: boundOf(minimum, 0), max: boundOf(maximum, maxNumber) }
+  if (type === 'integer' || type === 'number') return numberOfSchema(schema)
   const choices = enumOf(schema['enum'], pronounce)
   return choices ?? (type === 'string' ? stringSlotOf(schema) : null)
 }
 
-const boundOf = (bound: Json | undefined, otherwise: number): number =>
-  typeof bound === 'number' ? Math.min(maxNumber, Math.max(0, Math.ceil(bound))) : otherwise
+/** The one type, or the one that is not null. */
+function typeOf({ type }: JsonObject): string | null {
+  const types = Array.isArray(type) ? (type as readonly Json[]).filter((one) => one !== 'null') : [type]
+  return types.length === 1 && typeof types[0] === 'string' ? types[0] : null
+}
+
+/** Null where none of the numbers that fit can be said. */
+function numberOfSchema({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: JsonObject): AskedSlot | null {
+  const above = typeof exclusiveMinimum === 'number' ? Math.floor(exclusiveMinimum) + 1 : 0
+  const below = typeof exclusiveMaximum === 'number' ? Math.ceil(exclusiveMaximum) - 1 : maxNumber
+  const min = Math.max(0, above, typeof minimum === 'number' ? Math.ceil(minimum) : 0)
+  const max = Math.min(maxNumber, below, typeof maximum === 'number' ? Math.floor(maximum) : maxNumber)
+  return min <= max ? { kind: 'number', min, max } : null
+}
 
 function stringSlotOf({ format, pattern }: JsonObject): AskedSlot {
   if (format === 'date' || format === 'time') return { kind: format }

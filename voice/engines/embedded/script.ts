@@ -24,6 +24,8 @@ export type Parsed = {
 
 const maxSteps = 2000
 const maxText = 2000
+/** Who has made more mistakes sees the rest after mending these. */
+const maxErrors = 200
 
 /** Steps of everything that could be read, and every error found. Tools that are not among `options.tools` are not there for the call. */
 export function parseScript(text: string, options: Options): Parsed {
@@ -32,16 +34,18 @@ export function parseScript(text: string, options: Options): Parsed {
   const reading = createReading(options)
   for (const block of blocksOf(text)) {
     const complain: Complain = (message) => void errors.push({ line: block.line, message })
+    if (errors.length >= maxErrors) break
     if (reading.size() >= maxSteps) {
-      complain(`more than ${maxSteps} steps`)
+      complain(`more than ${maxSteps} steps: a script this long is for several workers`)
       break
     }
-    if (block.text.length > maxText) complain(`longer than ${maxText} characters`)
-    reading.read(block, complain, (message) => void warnings.push({ line: block.line, message }))
+    if (block.text.length > maxText) complain(`longer than ${maxText} characters: make several lines of it`)
+    else reading.read(block, complain, (message) => void warnings.push({ line: block.line, message }))
   }
   const script = reading.script()
-  errors.push(...checkBlocks(script, reading.asides(), options))
-  return { script, errors: errors.toSorted((a, b) => a.line - b.line), warnings }
+  const between = errors.length >= maxErrors ? [] : checkBlocks(script, reading.asides(), options)
+  const found = [...errors, ...between].toSorted((a, b) => a.line - b.line)
+  return { script, errors: found.slice(0, maxErrors), warnings }
 }
 
 /** Everything that is wrong with a script, by its lines: for who writes it. Without `tools` nothing is said about tools that are not there. */

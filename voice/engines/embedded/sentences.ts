@@ -23,12 +23,12 @@ const plainLetters = (text: string): string =>
     .replace(/\s+/g, ' ')
     .trim()
 
-/** A full stop after a title or a single initial ends no sentence. */
+/** A full stop after a title or a single initial ends no sentence, unless that is long enough. */
 function mended(sentences: readonly string[]): string[] {
   const whole: string[] = []
   for (const sentence of sentences) {
     const last = whole.at(-1)
-    if (last !== undefined && /(^|\s)(mr|mrs|ms|dr|st|no|vs|[a-z])\.$/i.test(last))
+    if (last !== undefined && last.length <= maxPiece && /(^|\s)(mr|mrs|ms|dr|st|no|vs|[a-z])\.$/i.test(last))
       whole[whole.length - 1] = `${last} ${sentence}`
     else whole.push(sentence)
   }
@@ -36,9 +36,14 @@ function mended(sentences: readonly string[]): string[] {
 }
 
 function cut(sentence: string): string[] {
-  if (sentence.length <= maxPiece) return [sentence]
-  const head = sentence.slice(0, maxPiece)
-  const comma = Math.max(head.lastIndexOf(', '), head.lastIndexOf('; '), head.lastIndexOf(': ')) + 1
-  const at = comma > maxPiece / 3 ? comma : Math.max(head.lastIndexOf(' '), 0) || maxPiece
-  return [sentence.slice(0, at).trim(), ...cut(sentence.slice(at).trim())]
+  const pieces: string[] = []
+  let rest = sentence
+  while (rest.length > maxPiece) {
+    const head = rest.slice(0, maxPiece)
+    const comma = Math.max(head.lastIndexOf(', '), head.lastIndexOf('; '), head.lastIndexOf(': ')) + 1
+    const at = comma > maxPiece / 3 ? comma : Math.max(head.lastIndexOf(' '), 0) || maxPiece
+    pieces.push(rest.slice(0, at).trim())
+    rest = rest.slice(at).trim()
+  }
+  return [...pieces, rest]
 }

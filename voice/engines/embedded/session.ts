@@ -63,36 +63,36 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     emit({ type: 'failed', details: error instanceof Error ? error.message : String(error), isRetryable: true })
     close()
   }
-  const parts = createParts(deps, emit, onFailed)
-  const { mouth, run, ear, opening, announcement, patience } = parts
   let isLeaving = false
   const over = (): boolean => closed || isLeaving || run.phase() === 'ended'
+  const parts = createParts(deps, { emit, onFailed, over })
+  const { mouth, run, ear, opening, announcement, patience } = parts
 
   return {
     begin() {
-      if (!closed && !announcement.begin()) opening.at(0)
+      if (!closed && !isLeaving && !announcement.begin()) opening.at(0)
     },
     hear(payload) {
-      if (over()) return
-      ear.hear(announcement.isSaid() ? samplesOf(payload) : silence)
+      if (closed) return
+      // Whoever was speaking when the last words began is still heard out, as silent from then on.
+      ear.hear(announcement.isSaid() && !over() ? samplesOf(payload) : silence)
       mouth.tick(ear.at())
-      if (ear.busy() || !announcement.isSaid()) return
+      if (over() || ear.busy() || !announcement.isSaid()) return
       opening.at(ear.at())
       patience.frame()
     },
     interrupt(heard) {
-      if (!announcement.isSaid()) {
-        mouth.interrupted(heard)
-        return announcement.end()
-      }
-      if (over() || !mouth.interrupted(heard) || ear.busy()) return
+      if (closed) return
+      const isUnasked = mouth.interrupted(heard)
+      if (over()) return
+      if (!announcement.isSaid()) return announcement.end()
+      if (!isUnasked || ear.busy()) return
       mouth.forget()
       run.dispatch({ type: 'interrupted' })
     },
     played(itemId) {
-      if (closed || !mouth.played(itemId)) return
+      if (closed || !mouth.played(itemId) || isLeaving) return
       if (!announcement.isSaid()) return announcement.end()
-      if (isLeaving) return
       // Who speaks over the end of a line goes on with the next one by that.
       if (!ear.busy() || run.isAsking()) run.dispatch({ type: 'played' })
     },
@@ -101,8 +101,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     sayLast(text) {
       if (over()) return
       isLeaving = true
-      mouth.forget()
-      mouth.say(text, () => emit({ type: 'finished', nextAction: null }))
+      mouth.sayLast(text, () => emit({ type: 'finished', nextAction: null }))
     },
     close,
   }
@@ -129,7 +128,9 @@ function besideSpeech(deps: SessionDeps, parts: ReturnType<typeof createParts>, 
   } satisfies Partial<EngineSession>
 }
 
-function createParts(deps: SessionDeps, emit: (event: EngineEvent) => void, onFailed: (error: unknown) => void) {
+type Shared = { emit(event: EngineEvent): void; onFailed(error: unknown): void; over(): boolean }
+
+function createParts(deps: SessionDeps, { emit, onFailed, over }: Shared) {
   const { memory, history, understandingFor, greetingUnderstanding } = deps
   const sessionId = randomUUID().slice(0, 8)
   const goesOn = memory !== null || history.length > 0
@@ -159,6 +160,7 @@ function createParts(deps: SessionDeps, emit: (event: EngineEvent) => void, onFa
     onHeard(heard) {
       patience.renew()
       emit(finalTextOf(heard))
+      if (over()) return keypad.flush()
       if (!opening.begin()) reactTo(heard, run, mouth)
       if (ear.busy()) return
       keypad.flush()

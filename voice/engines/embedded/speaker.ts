@@ -2,6 +2,7 @@
  * Owns speech: text in, sound out, sentence by sentence in a thread of its own, each said only once. A thread that dies or gets stuck is
  * replaced, and its sentence tried once more.
  */
+import { joined } from '../../audio/joined.ts'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { fliteVoices, type FliteVoice } from './flite.ts'
@@ -63,16 +64,6 @@ export async function createSpeaker(deps: Deps): Promise<Speaker> {
     },
     close: () => jobs.close(),
   }
-}
-
-function joined(pieces: readonly Int16Array[]): Int16Array {
-  const whole = new Int16Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
 }
 
 /** Sentences one after another through a thread that may come and go. */

@@ -45,7 +45,7 @@ export const datesPattern: Pattern = oneOf(
   sequence('in', oneOf('a', numbersPattern(1, 30)), oneOf(...units.keys())),
   sequence(oneOf('', 'this', 'next', 'on'), oneOf(...weekdays)),
   sequence(maybe(oneOf(...weekdays)), dayAndMonth, maybe(oneOf(year, 'this year', 'next year'))),
-  sequence('the', monthDays),
+  sequence(maybe(oneOf(...weekdays)), 'the', monthDays),
 )
 
 /** A day as `2027-05-03`; null where there is no such day. `today` is in the same form. */
@@ -86,16 +86,22 @@ function ofWeek(text: string, now: number): number | null {
   return now + (ahead === 0 && which === undefined ? 7 : ahead)
 }
 
-/** `the third`: of this month or the next one that has such a day. */
+/** `the third`, `Tuesday the third`: of this month or the next one that has such a day. */
 function ofMonth(text: string, now: number): number | null {
-  const date = ordinals.get(text.replace(/^the /, ''))
-  if (date === undefined || !text.startsWith('the ')) return null
+  const [, name = '', ordinal = ''] = /^(?:(\w+) )?the (.+)$/.exec(text) ?? []
+  const weekday = weekdays.indexOf(name)
+  const date = ordinals.get(ordinal)
+  if (date === undefined || (name !== '' && weekday < 0)) return null
   const { year, month } = partsOf(now)
-  return firstFrom(
+  const day = firstFrom(
     now,
     [0, 1, 2].map((ahead) => dayIn(year, month + ahead, date)),
   )
+  return day !== null && contradicts(day, weekday) ? null : day
 }
+
+/** What contradicts itself has been misheard or misspoken. `weekday` is below 0 where none was said. */
+const contradicts = (day: number, weekday: number): boolean => weekday >= 0 && weekdayOf(day) !== weekday
 
 function ofCalendar(text: string, now: number): number | null {
   const words = text.split(' ').filter((word) => word !== 'the' && word !== 'of')
@@ -107,8 +113,7 @@ function ofCalendar(text: string, now: number): number | null {
   for (let cut = after.length; month > 0 && cut >= 0; cut--) {
     const date = monthDayOf([...before, ...after.slice(0, cut)])
     const found = date === null ? null : inYear(month, date, after.slice(cut), now)
-    // What contradicts itself has been misheard or misspoken.
-    if (found !== null) return weekday < 0 || weekdayOf(found) === weekday ? found : null
+    if (found !== null) return contradicts(found, weekday) ? null : found
   }
   return null
 }

@@ -85,8 +85,9 @@ export function createModelTurns(deps: Deps): ModelTurns {
   return {
     content: (content) => takeContent(turns, content),
     toolCalled() {
-      goOn(turns).left = turnFrames
-      spoken.begin()
+      const turn = goOn(turns)
+      turn.left = turnFrames
+      spoken.begin(says(turn))
       spoken.endIn(toolGrace)
     },
     toolsAnswered(wantsReply) {
@@ -138,7 +139,7 @@ function takeContent(turns: Turns, content: ServerContent): void {
     if (payload === null) continue
     const turn = goOn(turns)
     turn.left = Math.min(longestTurn, Math.max(turn.left, turnFrames) + Math.ceil(payload.length / bytesPerFrame))
-    spoken.sound(payload)
+    spoken.sound(payload, says(turn))
   }
   if (outputTranscription) spoken.write(outputTranscription.text ?? '', outputTranscription.finished ?? false)
   if (generationComplete) spoken.endIn(textGrace)
@@ -161,6 +162,8 @@ function goOn(turns: Turns): Turn {
   return turn
 }
 
+const says = ({ asked }: Turn): boolean => asked?.kind === 'words'
+
 /** The caller is to be answered first. What was asked for and has not begun is asked for again then, unless that answer will do. */
 function interrupt(turns: Turns): void {
   const { turn, requests } = turns
@@ -176,7 +179,7 @@ function interrupt(turns: Turns): void {
 /** Who waits for a turn learns of its end, even when nothing of it came. */
 function endTurn(turns: Turns): void {
   const { spoken, sound, news } = turns
-  if (turns.turn?.isOwed) spoken.begin()
+  if (turns.turn?.isOwed) spoken.begin(says(turns.turn))
   else if (turns.turn !== null) news.settle()
   turns.turn = null
   spoken.end()

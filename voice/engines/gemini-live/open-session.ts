@@ -68,13 +68,14 @@ async function openSession(
     ready.reject(new EngineRefusal(details, isRetryable(details, code, false)))
   const socket = await openJsonSocket({
     url: addressOf(deps.url, deps.apiKey),
+    key: deps.apiKey,
     clock: deps.clock,
     onMessage(raw) {
       const message = readMessage(raw)
       if (message.setupComplete) ready.resolve()
       take(message)
     },
-    onLost: (details, code) => lost(details.replaceAll(deps.apiKey, '[key]'), code),
+    onLost: (details, code) => lost(details, code),
   }).catch((error: unknown) => {
     throw refusalOf(error, deps.apiKey)
   })

@@ -3,8 +3,9 @@ import { frameMs } from '../../../model/frame.ts'
 import type { WireEvent } from '../hosted/wire.ts'
 
 export type SpokenReply = {
-  begin(): void
-  sound(payload: Uint8Array): void
+  /** `says`: it is one that was to be said word for word. */
+  begin(says: boolean): void
+  sound(payload: Uint8Array, says: boolean): void
   write(text: string, finished: boolean): void
   /** It is done in so many frames, unless something comes of it. */
   endIn(frames: number): void
@@ -41,11 +42,11 @@ export function createSpokenReply({ session, emit, beforeDone }: Deps): SpokenRe
   let doneLeft = 0
   let mutedLeft = 0
 
-  const begin = (): void => {
+  const begin = (says: boolean): void => {
     doneLeft = 0
     if (isOpen) return
     isOpen = true
-    emit({ type: 'reply_started' })
+    emit({ type: 'reply_started', says })
   }
   const end = (): void => {
     doneLeft = 0
@@ -64,9 +65,9 @@ export function createSpokenReply({ session, emit, beforeDone }: Deps): SpokenRe
   }
   return {
     begin,
-    sound(payload) {
+    sound(payload, says) {
       if (mutedLeft > 0) return
-      begin()
+      begin(says)
       item ??= { id: `${session}-${++items}`, text: '' }
       emit({ type: 'audio', itemId: item.id, payload })
       if (early.text !== '') append(item, early.text)

@@ -16,7 +16,6 @@ export type Floor = {
   frame(): void
   /** The model has said something in the reply that is under way, or in the last one. */
   hasSpoken(): boolean
-  isReplying(): boolean
   /** Nothing of the agent is under way to the caller. */
   isSilent(): boolean
   /** Nobody speaks, and no reply is awaited. */
@@ -74,7 +73,6 @@ export function createFloor(): Floor {
       quiet = isQuiet() ? quiet + 1 : 0
     },
     hasSpoken: () => spoken,
-    isReplying: () => replying,
     isSilent,
     isQuiet,
     quietFrames: () => quiet,

@@ -13,6 +13,8 @@ export type JsonSocket = {
 type Options = {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
+  /** Providers repeat a key that they refuse: it is in nothing that is told. */
+  readonly key: string
   readonly clock: Clock
   /** Objects only: anything else closes the socket with `onLost`. */
   onMessage(message: Readonly<Record<string, unknown>>): void
@@ -34,7 +36,7 @@ const unsupported = 1003
 
 /** Rejects with EngineRefusal: 401, 403, 404, 400 and an address that is none are for good, anything else may pass. */
 export function openJsonSocket(options: Options): Promise<JsonSocket> {
-  const { onMessage, onLost, clock } = options
+  const { onMessage, onLost, clock, key } = options
   const { promise, resolve, reject } = Promise.withResolvers<JsonSocket>()
   const socket = socketTo(options)
   if (socket === null) return Promise.reject(new EngineRefusal('its address is none', false))
@@ -70,11 +72,11 @@ export function openJsonSocket(options: Options): Promise<JsonSocket> {
     request.destroy()
   })
   socket.on('error', (error) => {
-    cause = error.message
+    cause = withoutKey(error.message, key)
     reject(new EngineRefusal(`it cannot be reached: ${reasonOf(error)}`, true))
   })
   socket.on('close', (code, reason) => {
-    const said = withoutKeys(reason.toString('utf8').slice(0, 300)) || cause
+    const said = withoutKey(reason.toString('utf8').slice(0, 300), key) || cause
     reject(new EngineRefusal(`it closed the connection (${code}${said && `: ${said}`})`, true))
     lose(`the connection was lost (${code}${said && `: ${said}`})`, code)
   })
@@ -87,8 +89,8 @@ export function openJsonSocket(options: Options): Promise<JsonSocket> {
   return promise
 }
 
-/** Providers repeat a key that they refuse, or most of it. */
-const withoutKeys = (text: string): string => text.replace(/\S*\*\S*|\b(?:sk-|AIza)[\w-]+/g, '[key]')
+/** Also where most of it is starred out. */
+const withoutKey = (text: string, key: string): string => text.replaceAll(key, '[key]').replace(/\S*\*\S*/g, '[key]')
 
 /** Null for an address that is none: the error of the library repeats it, with the key that may stand in it. */
 function socketTo({ url, headers }: Options): WebSocket | null {

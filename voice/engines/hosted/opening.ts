@@ -16,6 +16,9 @@ export type Opening = {
   admit(payload: Uint8Array): Uint8Array
   frame(): void
   callerSpoke(): void
+  /** What the caller said in the end; empty for no speech. */
+  heard(text: string): void
+  replyStarted(): void
   /** Text of the agent so far. */
   said(text: string): void
   /** The caller has heard, or has lost, all that the agent has said. */
@@ -24,19 +27,17 @@ export type Opening = {
   isOver(): boolean
 }
 
-type Phase = 'unbegun' | 'announcing' | 'waiting' | 'over'
+/** `listening`: the caller speaks, or has spoken, and it is not known yet whether that was speech. */
+type Phase = 'unbegun' | 'announcing' | 'waiting' | 'listening' | 'over'
 
 /** A static message of 2,000 characters takes about as long. */
 const announcedWithin = 180_000 / frameMs
 /** A provider that has not said it by then will not. */
 const unsaidFrames = 5_000 / frameMs
 
-export function createOpening({
-  config,
-  wire,
-  floor,
-  log,
-}: Pick<TalkDeps, 'config' | 'log'> & { readonly wire: Wire; readonly floor: Floor }): Opening {
+type Deps = Pick<TalkDeps, 'config' | 'log'> & { readonly wire: Wire; readonly floor: Floor }
+
+export function createOpening({ config, wire, floor, log }: Deps): Opening {
   const announcement = announcementOf(config)
   // Of a provider's session alone nobody has heard anything: what was said is in the history.
   const goesOn = config.history.length > 0
@@ -78,7 +79,14 @@ export function createOpening({
       if (phase === 'waiting' && frames * frameMs >= config.worker.firstSpeechTimeout * 1000) reply()
     },
     callerSpoke() {
-      if (phase === 'waiting') phase = 'over'
+      if (phase === 'waiting') phase = 'listening'
+    },
+    heard(text) {
+      // A noise at pick-up is no greeting.
+      if (phase === 'listening') phase = text.trim() === '' ? 'waiting' : 'over'
+    },
+    replyStarted() {
+      if (phase === 'waiting' || phase === 'listening') phase = 'over'
     },
     said(text) {
       if (phase === 'announcing') announced = text
@@ -86,7 +94,7 @@ export function createOpening({
     playedAll() {
       if (phase === 'announcing') endAnnouncement()
     },
-    isOver: () => phase === 'over',
+    isOver: () => phase === 'over' || phase === 'listening',
   }
 }
 

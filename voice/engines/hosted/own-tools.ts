@@ -4,11 +4,8 @@
  */
 import { z } from 'zod'
 import { Json, type JsonObject } from '../../../model/json.ts'
-import type { EngineTool } from '../../../model/voice-engine.ts'
+import { endCall, noteValue, type EngineTool } from '../../../model/voice-engine.ts'
 import type { Dimension, EffectiveConfig, NextAction } from '../../../model/worker.ts'
-
-export const endCall = 'end_call'
-export const noteValue = 'note_value'
 
 /** What the model did with one of them; `wrong` is for the model. */
 export type OwnToolUse =

@@ -1,6 +1,6 @@
 /** Owns how foreign text stands in a prompt: as data that cannot pass for instructions, and never longer than its place. */
 import type { Json } from '../../../model/json.ts'
-import { contextOf, valueAt, type Values } from '../embedded/fill-in.ts'
+import { valueAt, type Values } from '../embedded/fill-in.ts'
 
 const maxValue = 300
 const placeholder = /\{\{\s*((?:customer|context)\.[\w.]{1,200})\s*\}\}/g
@@ -41,11 +41,6 @@ const noteOf = (missing: number): string => `\n[cut here: ${missing} more charac
  */
 export const filledIn = (text: string, values: Values): string =>
   text.replace(placeholder, (_, path: string) => `⟨${valueOf(valueAt(values, path))}⟩`)
-
-export const valuesOf = (customer: object | null, context: string | null): Values => ({
-  customer: customer === null ? null : (Object.fromEntries(Object.entries(customer)) as Values),
-  context: contextOf(context),
-})
 
 function valueOf(value: Json): string {
   if (value === null || value === '') return 'not known'

@@ -3,11 +3,12 @@
  * script's place. Pure: of the same call the same words. docs/voice-engines.md has an example in full.
  */
 import type { Customer } from '../../../model/customer.ts'
-import type { EngineConfig } from '../../../model/voice-engine.ts'
+import { endCall, noteValue, type EngineConfig } from '../../../model/voice-engine.ts'
 import type { Dimension, NextAction } from '../../../model/worker.ts'
-import { endCall, noteValue } from './own-tools.ts'
+import { voicemailMessageOf } from '../voicemail-message.ts'
+import { valuesOf } from '../embedded/fill-in.ts'
 import { explainsScript } from './script-notation.ts'
-import { cutTo, fenced, filledIn, oneLineOf, valuesOf } from './prompt-text.ts'
+import { cutTo, fenced, filledIn, oneLineOf } from './prompt-text.ts'
 
 /** In characters, all together. */
 export const maxPromptLength = 60_000
@@ -96,7 +97,7 @@ function scriptOf({ script, customer, context }: EngineConfig, room: number): Se
       title: 'What the call is about',
       text: 'You have been given no call script. Ask what you can do, help as far as you know, and say so where you cannot.',
     }
-  const text = filledIn(document.slice(0, maxPromptLength), valuesOf(customer, context))
+  const text = filledIn(document.slice(0, maxPromptLength), valuesOf({ customer, context }))
   const missing = Math.max(0, document.length - maxPromptLength)
   const explained = explainsScript(document.slice(0, maxPromptLength))
   const intro = lines(
@@ -155,10 +156,9 @@ const keys: Section = {
   text: 'Keys that the person pressed on the telephone are told in brackets: [pressed 1 2 3]. Take them as the answer to your question.',
 }
 
-function openingOf({ direction, history, memory, worker }: EngineConfig): Section {
+function openingOf({ direction, history, worker }: EngineConfig): Section {
   const title = 'How it begins'
-  if (history.length > 0 || memory !== null)
-    return { title, text: 'The call is under way. Go on where it was; greet nobody again.' }
+  if (history.length > 0) return { title, text: 'The call is under way. Go on where it was; greet nobody again.' }
   if (direction === 'outbound')
     return {
       title,
@@ -178,13 +178,17 @@ function openingOf({ direction, history, memory, worker }: EngineConfig): Sectio
   }
 }
 
-const machineOf = ({ direction }: EngineConfig): Section =>
-  direction === 'inbound'
-    ? null
-    : {
-        title: 'Answering machines',
-        text: `When a machine answers (“leave a message after the tone”), do not talk to it as to a person. Leave the message that the script has for this case, if it has one; then call ${endCall}. Never leave anything private.`,
-      }
+function machineOf(config: EngineConfig): Section {
+  if (config.direction === 'inbound') return null
+  const left =
+    voicemailMessageOf(config) === null
+      ? `Call ${endCall} without a word, unless you have been told what to leave. Never leave anything private.`
+      : 'Say nothing to it: the message of the script is left for you, after the tone.'
+  return {
+    title: 'Answering machines',
+    text: `When a machine answers (“leave a message after the tone”), do not talk to it as to a person. ${left}`,
+  }
+}
 
 function customerOf(customer: Customer | null): Section {
   const name = oneLineOf([customer?.firstName, customer?.lastName].filter(Boolean).join(' '))

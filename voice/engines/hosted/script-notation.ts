@@ -3,7 +3,7 @@
  * it uses. Prose is for models: a line of it may well begin with a word of a statement.
  */
 import { blocksOf } from '../embedded/script-lines.ts'
-import { noteValue } from './own-tools.ts'
+import { noteValue } from '../../../model/voice-engine.ts'
 
 type Notation = { readonly shape: RegExp; readonly meaning: string }
 

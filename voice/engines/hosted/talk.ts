@@ -8,6 +8,7 @@ import type { EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
 import { silenceOf } from '../../audio/silence.ts'
 import { todayOf } from '../today.ts'
 import { voicemailMessageOf } from '../voicemail-message.ts'
+import { createEnding, type Ending } from './ending.ts'
 import { createFloor, type Floor } from './floor.ts'
 import { createKeys, type Keys } from './keys.ts'
 import { createOpening, type Opening } from './opening.ts'
@@ -47,9 +48,6 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   return talk.session
 }
 
-/** `repliesBefore`: replies that are under way, and are none of its last words. */
-type Ending = { readonly nextAction: string | null; goodbyeDue: boolean; repliesBefore: number }
-
 /** What the parts of a talk share. */
 type Talk = {
   readonly deps: TalkDeps
@@ -60,9 +58,7 @@ type Talk = {
   readonly keys: Keys
   readonly patience: Patience
   readonly resumption: Resumption
-  ending: Ending | null
-  /** The caller is not listened to any more. */
-  isDeaf: boolean
+  readonly ending: Ending
   /** `finished`: what the caller said is still told, and no more. */
   phase: 'talking' | 'finished' | 'closed'
 }
@@ -70,6 +66,7 @@ type Talk = {
 function createTalk(deps: TalkDeps, wire: Wire) {
   let frames = 0
   const floor = createFloor()
+  const work = createToolWork({ ...deps, wire, floor })
   const keys = createKeys((text) => {
     const at = frames * frameMs
     emit(talk, { type: 'user_speech_stopped', at })
@@ -82,12 +79,11 @@ function createTalk(deps: TalkDeps, wire: Wire) {
     wire,
     floor,
     opening: createOpening({ ...deps, wire, floor }),
-    work: createToolWork({ ...deps, wire, floor }),
+    work,
     keys,
     patience: createPatience(),
     resumption: createResumption(),
-    ending: null,
-    isDeaf: false,
+    ending: createEnding({ floor, work, finish: (nextAction) => finish(talk, nextAction) }),
     phase: 'talking',
   }
   return {
@@ -105,7 +101,7 @@ function createTalk(deps: TalkDeps, wire: Wire) {
 
 /** `tick` counts the frames of the line. */
 function sessionOf(talk: Talk, tick: () => number): EngineSession {
-  const { wire, floor, opening, work, keys, patience, resumption } = talk
+  const { wire, floor, opening, work, keys, patience, resumption, ending } = talk
   const isOver = (): boolean => talk.phase !== 'talking'
   const silence = silenceOf(talk.deps.config.formats.hears)
   let at = 0
@@ -115,7 +111,7 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
       if (talk.phase === 'finished') wire.hear(silence)
       if (isOver()) return
       at = tick()
-      wire.hear(talk.isDeaf ? silence : opening.admit(payload))
+      wire.hear(ending.isDeaf() ? silence : opening.admit(payload))
       countFrame(talk)
     },
     interrupt(heard) {
@@ -130,7 +126,7 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
       if (!isOver() && floor.isSilent()) opening.playedAll()
     },
     dtmf(digit) {
-      if (isOver() || talk.isDeaf || !opening.isOver()) return
+      if (isOver() || ending.isDeaf() || !opening.isOver()) return
       if (!keys.waiting()) emit(talk, { type: 'user_speech_started', at })
       patience.renew()
       keys.press(digit)
@@ -143,8 +139,7 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
     voicemail: voicemailMessageOf(talk.deps.config),
     sayLast(text) {
       if (isOver()) return
-      talk.isDeaf = true
-      talk.ending = { nextAction: null, goodbyeDue: false, repliesBefore: floor.isReplying() ? 1 : 0 }
+      ending.withWords()
       floor.expectReply()
       wire.say(text)
     },
@@ -169,14 +164,17 @@ function close(talk: Talk): void {
 
 /** 20 ms of the caller's line have passed. */
 function countFrame(talk: Talk): void {
-  const { floor, opening, work, keys, patience, resumption } = talk
-  for (const part of [floor, opening, work, keys]) part.frame()
-  if (talk.ending !== null) return endInTime(talk, talk.ending)
+  const { floor, opening, work, keys, patience, resumption, ending } = talk
+  floor.frame()
+  ending.frame()
+  if (talk.phase !== 'talking' || ending.isDeaf()) return
+  for (const part of [opening, work, keys]) part.frame()
+  if (ending.isDue()) return
   const isQuiet = opening.isOver() && !keys.waiting() && !work.isBusy() && floor.isQuiet()
   if (resumption.frame(isQuiet)) return ask(talk, goOn)
   const step = patience.frame(isQuiet)
   if (step === null) return
-  if (step === 'give up') talk.ending = { nextAction: null, goodbyeDue: false, repliesBefore: 0 }
+  if (step === 'give up') ending.bySilence()
   ask(talk, step === 'give up' ? goodbye : stillThere)
 }
 
@@ -185,16 +183,22 @@ function ask({ floor, wire }: Talk, hint: string): void {
   wire.reply(hint)
 }
 
+const isWords = ({ type }: WireEvent): boolean =>
+  type === 'audio' || type === 'agent_text' || type === 'item_done' || type === 'tool_call'
+
 function takeEvent(talk: Talk, event: WireEvent): void {
-  const { floor, opening, work, patience, resumption } = talk
+  const { floor, opening, work, patience, resumption, ending } = talk
+  if (ending.isMute() && isWords(event)) return
   switch (event.type) {
     case 'reply_started':
       resumption.replyStarted()
+      opening.replyStarted()
+      ending.replyStarted(event.says)
       return floor.replyStarted()
     case 'reply_done':
       floor.replyDone()
       if (floor.hasSpoken() && floor.isSilent()) opening.playedAll()
-      return finishAfterReply(talk)
+      return ending.replyDone()
     case 'tool_call':
       return takeToolCall(talk, event)
     case 'tool_canceled':
@@ -209,13 +213,17 @@ function takeEvent(talk: Talk, event: WireEvent): void {
     case 'user_speech_started':
       patience.renew()
       opening.callerSpoke()
+      ending.callerSpoke()
       floor.callerSpeaks(true)
       return emit(talk, event)
     case 'user_speech_stopped':
       floor.callerSpeaks(false)
       return emit(talk, event)
     case 'user_text':
-      if (event.isFinal) resumption.heard(event.text)
+      if (event.isFinal) {
+        resumption.heard(event.text)
+        opening.heard(event.text)
+      }
       return emit(talk, event)
     case 'item_done':
     case 'memory':
@@ -238,30 +246,14 @@ function takeToolCall(talk: Talk, { id, name, arguments: given }: Extract<WireEv
   if (wantsReply) floor.expectReply()
   if (use.kind === 'wrong') return wire.answerTool(id, name, { error: use.message }, true)
   if (use.kind === 'note') emit(talk, { type: 'noted', key: use.key, value: use.value })
-  if (use.kind === 'end') talk.ending = { nextAction: use.nextAction, goodbyeDue: wantsReply, repliesBefore: 0 }
+  if (use.kind === 'end') talk.ending.byModel(use.nextAction, wantsReply)
   wire.answerTool(id, name, use.kind === 'end' && wantsReply ? sayGoodbye : { ok: true }, wantsReply)
 }
 
 const sayGoodbye: JsonObject = { ok: true, next: 'Say a short goodbye now, and nothing after it.' }
 
-/** The last words have come: the call is over when they have been heard. */
-function finishAfterReply(talk: Talk): void {
-  const { ending, floor } = talk
-  if (ending === null) return
-  if (ending.repliesBefore > 0) ending.repliesBefore--
-  else if (ending.goodbyeDue && !floor.hasSpoken()) ending.goodbyeDue = false
-  else finish(talk, ending)
-}
-
-/** A model that owes its goodbye, and from which nothing is awaited any more, has said it. */
-const lastWordsWithin = 3_000 / frameMs
-
-function endInTime(talk: Talk, ending: Ending): void {
-  if (talk.floor.quietFrames() > lastWordsWithin) finish(talk, ending)
-}
-
 /** What the caller said last may still be on its way as text: the session stays open until who hangs up closes it. */
-function finish(talk: Talk, { nextAction }: Ending): void {
+function finish(talk: Talk, nextAction: string | null): void {
   emit(talk, { type: 'finished', nextAction })
   talk.phase = 'finished'
 }

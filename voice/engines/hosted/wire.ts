@@ -30,8 +30,8 @@ export type WireEvent =
     >
   /** `arguments` null: what the model wrote is no JSON object. */
   | { readonly type: 'tool_call'; readonly id: string; readonly name: string; readonly arguments: JsonObject | null }
-  /** A reply of the model, asked for or not, has begun; the next one begins after its `reply_done`. */
-  | { readonly type: 'reply_started' }
+  /** A reply of the model, asked for or not, has begun; the next one begins after its `reply_done`. `says`: one that `say` asked for. */
+  | { readonly type: 'reply_started'; readonly says: boolean }
   /** All of it has come: its items are done, its tools have been called. Cut off or failed ones end so too. */
   | { readonly type: 'reply_done' }
 

@@ -152,7 +152,7 @@ function created(state: State, response: Message): void {
   if (before) over(state, before)
   if (request === null) queue.dropOvertaken()
   deps.onBegun(id)
-  deps.emit({ type: 'reply_started' })
+  deps.emit({ type: 'reply_started', says: request?.isOwed === true })
   if (request === null || state.speaking === 0) return
   // The caller began to speak while it was asked for.
   cancel(state)

@@ -46,6 +46,7 @@ export async function openOpenAiWire(deps: Deps, setup: WireSetup, emit: Emit): 
   const socket = await openJsonSocket({
     url,
     headers: { authorization: `Bearer ${provider.apiKey}` },
+    key: provider.apiKey,
     clock,
     onMessage: inbox.message,
     onLost: (details) => inbox.lost(details),
