@@ -2,12 +2,14 @@
 import process from 'node:process'
 import { benchApi } from './api-bench.ts'
 import { benchSip } from './sip-bench.ts'
+import { benchVoice } from './voice-bench.ts'
 import { benchWeb } from './web-bench.ts'
 import { benchWebhooks } from './webhook-bench.ts'
 
 const benches: Readonly<Record<string, (given: readonly string[]) => Promise<void>>> = {
   api: benchApi,
   sip: benchSip,
+  voice: benchVoice,
   web: benchWeb,
   webhooks: benchWebhooks,
 }
@@ -15,5 +17,8 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
 const [name = '', ...given] = process.argv.slice(2)
 const bench = benches[name]
 if (bench) await bench(given)
-else console.log(`usage: npm run bench <${Object.keys(benches).join(' | ')}> [number of calls … | seconds of a round]`)
+else
+  console.log(
+    `usage: npm run bench <${Object.keys(benches).join(' | ')}> [number of calls … | seconds of a round | section]`,
+  )
 process.exitCode = bench ? 0 : 2
