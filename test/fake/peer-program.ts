@@ -12,10 +12,16 @@ export function hasProgram(file: string): boolean {
   return false
 }
 
+/** Each process of tests has a block of ports: what one has found free, another does not take before it is bound. */
+const [lowest, perBlock, blocks] = [20_000, 200, 40]
+let given = 0
+
 /** Ports in a row, the first of them even, that nobody has at this moment; programs of this process do not get the same ones twice soon. */
 export async function freePorts(count: number): Promise<number> {
   for (;;) {
-    const first = 20_000 + 2 * Math.floor(Math.random() * 4_000)
+    const inBlock = given + count <= perBlock ? given : 0
+    given = inBlock + count + (count % 2)
+    const first = lowest + (process.pid % blocks) * perBlock + inBlock
     const wanted = Array.from({ length: count }, (_, index) => first + index)
     const taken = await Promise.all(wanted.map(isTaken))
     if (!taken.includes(true)) return first

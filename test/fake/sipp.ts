@@ -52,7 +52,8 @@ export async function startSipp(t: Teardown, scenario: string, options: SippOpti
   const messages = path.join(folder, 'messages.log')
   const template = await readFile(path.join(scenarios, `${scenario}.xml`), 'utf8')
   await writeFile(path.join(folder, 'scenario.xml'), filled(template, options.words ?? {}))
-  const port = await freePorts(4)
+  // SIP, control, sound and its RTCP; it takes the next two for pictures, wanted or not.
+  const port = await freePorts(6)
   const child = startProgram(program, flagsOf(port, options), folder)
   t.teardown(() => child.close())
   const read = (name: string) => readFile(path.join(folder, name), 'latin1').catch(() => '')
