@@ -7,6 +7,7 @@ import { placeWebCall } from '../../gateway/web-caller.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { WebCallSession } from '../../model/web-call.ts'
+import { changeAccountConfig } from '../../store/accounts.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
 import { cascadeKey } from '../fake/cascade-server.ts'
 import {
@@ -42,6 +43,7 @@ test('providers that fail', { timeout: 170_000 }, async (t) => {
     t.test('the cascade', { buffered: true }, (t) => ofCascade(t, calls)),
     t.test('a provider that is there and says nothing ends the call', { buffered: true }, (t) => silence(t, calls)),
   ])
+  await t.test('where the account allows it, the embedded engine talks in its place', (t) => fallsBack(t, calls))
   const { stage } = calls
   t.equal(stage.service.running(), 0, 'no call is left')
   await stage.close()
@@ -256,6 +258,18 @@ async function ofCascade(t: Test, calls: FailingCalls): Promise<void> {
     t.same(caller.seen(), [`agent: ${greeting}`, `user: ${callerSays}`])
   })
   t.same(server.violations, [])
+}
+
+async function fallsBack(t: Test, { stage, realtime: provider, lineFor, phone, ended }: FailingCalls): Promise<void> {
+  await changeAccountConfig(stage.service.sql, stage.accountId, { embeddedFallback: true }, Date.now())
+  const line = await lineFor('falls back', realtime, { script: 'say Hello from this machine.\nend Goodbye.' })
+  await provider.line.answers(401)
+  const caller = await phone.call(line)
+  const { status, transcript } = await ended(line)
+  t.equal(status, 'completed')
+  t.match(transcript, [{ text: 'Hello from this machine.', source: 'embedded' }, { text: 'Goodbye.' }])
+  await inTime('the end of the call', caller.over)
+  await provider.line.answers('provider')
 }
 
 /** A caller who has heard nothing yet waits for one attempt, not for four. */
