@@ -614,6 +614,19 @@ test('sixteen calls at once all have their answers understood', async (t) => {
   )
 })
 
+test('a script that is at its end leaves its message on a machine all the same', async (t) => {
+  const script = 'say Hello, this is the clinic.\nvoicemail: Please call us back.'
+  const call = await openSpokenCall(engine, callConfig({ script, direction: 'outbound' }))
+  await call.silence(5_000)
+  t.equal(await call.agentHeard(), 'Hello, this is the clinic.')
+  await call.next('finished')
+  call.session.interrupt(null)
+  call.session.sayLast(call.session.voicemail ?? '')
+  t.equal((await call.agent()).text, 'Please call us back.')
+  await call.next('finished')
+  call.session.close()
+})
+
 test('an engine is closed twice, and its sessions say nothing any more', async (t) => {
   const call = await openSpokenCall(engine, withDrinks())
   await engine.close()

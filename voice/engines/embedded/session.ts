@@ -99,7 +99,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     ...besideSpeech(deps, parts, over),
     voicemail: deps.voicemail,
     sayLast(text) {
-      if (over()) return
+      if (closed || isLeaving) return
       isLeaving = true
       mouth.sayLast(text, () => emit({ type: 'finished', nextAction: null }))
     },

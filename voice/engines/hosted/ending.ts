@@ -14,6 +14,8 @@ export type Ending = {
   /** The last words have been asked for: the caller is not listened to any more, and nothing else is said. */
   withWords(): void
   callerSpoke(): void
+  /** What the caller said in the end: who has something to say is not hung up on. */
+  heard(text: string): void
   /** `says`: it is one that was to be said word for word. */
   replyStarted(says: boolean): void
   replyDone(): void
@@ -40,11 +42,13 @@ export function createEnding({
 }): Ending {
   let due: Due | null = null
   let saysWords = false
+  let hasSpoken = false
   const isDeaf = (): boolean => due?.cause === 'words'
   const isMute = (): boolean => isDeaf() && !saysWords
   return {
     byModel(nextAction, goodbyeDue) {
-      if (!isDeaf()) due = { cause: 'model', nextAction, goodbyeDue }
+      hasSpoken = false
+      if (!isDeaf()) due = { cause: 'model', nextAction: nextAction ?? due?.nextAction ?? null, goodbyeDue }
     },
     bySilence() {
       due ??= { cause: 'silence', nextAction: null, goodbyeDue: false }
@@ -54,15 +58,23 @@ export function createEnding({
       saysWords = false
     },
     callerSpoke() {
+      hasSpoken = due !== null
       if (due?.cause === 'silence') due = null
+    },
+    heard(text) {
+      // Not what was said before the end was decided, whose text is late.
+      if (hasSpoken && !isDeaf() && text.trim() !== '') due = null
+      hasSpoken = false
     },
     replyStarted(says) {
       saysWords = says
     },
     replyDone() {
-      if (due === null || (work.isBusy() && !isDeaf())) return
-      // A reply that the provider began by itself: the words come after it.
-      if (isMute()) floor.expectReply()
+      if (due === null) return
+      // A reply that the provider began by itself, or one that failed: the words come after it.
+      if (isDeaf() && (isMute() || !floor.hasSpoken())) return floor.expectReply()
+      if (!isDeaf() && (work.isBusy() || floor.isAwaiting() || floor.callerIsSpeaking())) return
+      if (isDeaf()) finish(due.nextAction)
       else if (due.goodbyeDue && !floor.hasSpoken()) due.goodbyeDue = false
       else finish(due.nextAction)
     },

@@ -12,6 +12,8 @@ export type Floor = {
   cut(): void
   callerSpeaks(speaks: boolean): void
   callerIsSpeaking(): boolean
+  /** A reply has been asked for that has not begun. */
+  isAwaiting(): boolean
   /** 20 ms have passed. */
   frame(): void
   /** The model has said something in the reply that is under way, or in the last one. */
@@ -65,6 +67,7 @@ export function createFloor(): Floor {
       speaking = speaks ? speakingFrames : 0
     },
     callerIsSpeaking: () => speaking > 0,
+    isAwaiting: () => awaited > 0,
     frame() {
       awaited = Math.max(0, awaited - 1)
       speaking = Math.max(0, speaking - 1)

@@ -182,7 +182,7 @@ function machineOf(config: EngineConfig): Section {
   if (config.direction === 'inbound') return null
   const left =
     voicemailMessageOf(config) === null
-      ? `Call ${endCall} without a word, unless you have been told what to leave. Never leave anything private.`
+      ? `Say a short goodbye and call ${endCall}, unless you have been told what to leave. Never leave anything private.`
       : 'Say nothing to it: the message of the script is left for you, after the tone.'
   return {
     title: 'Answering machines',

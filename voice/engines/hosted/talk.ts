@@ -17,7 +17,7 @@ import { createPatience, type Patience } from './patience.ts'
 import { promptOf } from './prompt.ts'
 import { createResumption, type Resumption } from './resumption.ts'
 import type { TalkDeps } from './talk-deps.ts'
-import { createToolWork, type ToolWork } from './tool-work.ts'
+import { createToolWork, overForTools, type ToolWork } from './tool-work.ts'
 import type { Wire, WireEvent } from './wire.ts'
 
 /** What the wire may say before the session is in the hands of who opened it. */
@@ -129,6 +129,7 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
       if (isOver() || ending.isDeaf() || !opening.isOver()) return
       if (!keys.waiting()) emit(talk, { type: 'user_speech_started', at })
       patience.renew()
+      ending.callerSpoke()
       keys.press(digit)
     },
     say(text) {
@@ -138,8 +139,10 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
     },
     voicemail: voicemailMessageOf(talk.deps.config),
     sayLast(text) {
-      if (isOver()) return
+      if (talk.phase === 'closed') return
+      talk.phase = 'talking'
       ending.withWords()
+      work.giveUp()
       floor.expectReply()
       wire.say(text)
     },
@@ -186,9 +189,14 @@ function ask({ floor, wire }: Talk, hint: string): void {
 const isWords = ({ type }: WireEvent): boolean =>
   type === 'audio' || type === 'agent_text' || type === 'item_done' || type === 'tool_call'
 
+/** A model that waits for the answer of a tool says nothing else before it has it. */
+function muted({ wire }: Talk, event: WireEvent): void {
+  if (event.type === 'tool_call') wire.answerTool(event.id, event.name, overForTools, false)
+}
+
 function takeEvent(talk: Talk, event: WireEvent): void {
   const { floor, opening, work, patience, resumption, ending } = talk
-  if (ending.isMute() && isWords(event)) return
+  if (ending.isMute() && isWords(event)) return muted(talk, event)
   switch (event.type) {
     case 'reply_started':
       resumption.replyStarted()
@@ -222,6 +230,7 @@ function takeEvent(talk: Talk, event: WireEvent): void {
     case 'user_text':
       if (event.isFinal) {
         resumption.heard(event.text)
+        ending.heard(event.text)
         opening.heard(event.text)
       }
       return emit(talk, event)
@@ -242,7 +251,8 @@ function takeToolCall(talk: Talk, { id, name, arguments: given }: Extract<WireEv
     return emit(talk, { type: 'tool_call', id, name, arguments: given })
   }
   // A model that has spoken in this turn has said what it wanted with it.
-  const wantsReply = !floor.hasSpoken()
+  const isAgain = use.kind === 'end' && talk.ending.isDue()
+  const wantsReply = !floor.hasSpoken() && !isAgain
   if (wantsReply) floor.expectReply()
   if (use.kind === 'wrong') return wire.answerTool(id, name, { error: use.message }, true)
   if (use.kind === 'note') emit(talk, { type: 'noted', key: use.key, value: use.value })
@@ -254,6 +264,6 @@ const sayGoodbye: JsonObject = { ok: true, next: 'Say a short goodbye now, and n
 
 /** What the caller said last may still be on its way as text: the session stays open until who hangs up closes it. */
 function finish(talk: Talk, nextAction: string | null): void {
-  emit(talk, { type: 'finished', nextAction })
   talk.phase = 'finished'
+  emit(talk, { type: 'finished', nextAction })
 }

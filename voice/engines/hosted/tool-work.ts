@@ -14,7 +14,12 @@ export type ToolWork = {
   result(id: string, name: string, result: ToolResult): void
   frame(): void
   isBusy(): boolean
+  /** Nobody is told of their results any more; the model has its answers. */
+  giveUp(): void
 }
+
+/** What a model is told of tools that it calls when nothing else is to be said. */
+export const overForTools: JsonObject = { error: 'The call is over.' }
 
 const fillAfter = 1_500 / frameMs
 /** Of past calls, whose results may still come. */
@@ -26,23 +31,26 @@ export function createToolWork({
   wire,
   floor,
 }: Pick<TalkDeps, 'config' | 'speaksWhileToolsRun'> & { readonly wire: Wire; readonly floor: Floor }): ToolWork {
-  const pending = new Set<string>()
+  const pending = new Map<string, string>()
   const forgotten = new Set<string>()
   const filler = speaksWhileToolsRun ? fillerWordsOf(config.language) : null
+  const forget = (id: string): void => {
+    forgotten.add(id)
+    if (forgotten.size > maxForgotten) forgotten.delete([...forgotten][0]!)
+  }
   let frames = 0
   let filled = true
 
   return {
-    begin(id) {
+    begin(id, name) {
       if (pending.size === 0) {
         frames = 0
         filled = floor.hasSpoken()
       }
-      pending.add(id)
+      pending.set(id, name)
     },
     canceled(id) {
-      forgotten.add(id)
-      if (forgotten.size > maxForgotten) forgotten.delete([...forgotten][0]!)
+      forget(id)
       return pending.delete(id)
     },
     result(id, name, result) {
@@ -61,6 +69,13 @@ export function createToolWork({
       wire.say(filler)
     },
     isBusy: () => pending.size > 0,
+    giveUp() {
+      for (const [id, name] of pending) {
+        wire.answerTool(id, name, overForTools, false)
+        forget(id)
+      }
+      pending.clear()
+    },
   }
 }
 
