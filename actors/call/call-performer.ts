@@ -6,7 +6,7 @@ import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { toBytes } from '../../model/bus-json.ts'
 import { toIso } from '../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../model/events.ts'
-import type { JsonObject } from '../../model/json.ts'
+import { storableText, type JsonObject } from '../../model/json.ts'
 import type { LegEvent } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import { PhoneNumber } from '../../model/phone-number.ts'
@@ -176,7 +176,7 @@ async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
 const noFact = (): null => null
 /** Whether the receiver is a required one is not known when asking failed on our side: the call does not go on without it. */
 const hookFailed = (details: string): CallFact => ({ type: 'worker_request_failed', required: true, details })
-const engineFailed = (details: string): CallFact => ({ type: 'engine_failed', details })
+const engineFailed = (details: string): CallFact => ({ type: 'engine_failed', details: storableText(details, 300) })
 const legLost = (details: string): CallFact => ({ type: 'leg_disconnected', cause: 'failed', details })
 const transferFailed = (): CallFact => ({ type: 'transfer_failed', providerStatus: null })
 /** What went wrong is in the log, and not for the world. */

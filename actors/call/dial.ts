@@ -4,10 +4,11 @@
  */
 import { BusNoResponders, BusTimeout, type Bus } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
+import type { Clock } from '../../model/clock.ts'
 import { DialReply, dialSubject, DialRequest } from '../../model/dial.ts'
 import type { FailedReason } from '../../model/outcome.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
-import type { VoiceEngine } from '../../model/voice-engine.ts'
+import { EngineRefusal, type VoiceEngine } from '../../model/voice-engine.ts'
 import { reachLeg } from '../leg-link.ts'
 import type { CallFact } from './call-event.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
@@ -16,6 +17,8 @@ import { fallbackOf } from './fallback.ts'
 import { factOf } from './leg-facts.ts'
 import { readCall, readScript } from './read-call.ts'
 
+/** A refusal that may pass is tried again: nobody is waiting yet. */
+const trialDelays = [500, 2_000]
 /** The edge answers when it has made the leg, before anything goes over the network. */
 const dialTimeout = 5_000
 /** A leg that is there and does not answer is asked this often: as long as it may ring, nobody else is dialed. */
@@ -60,14 +63,26 @@ async function opens(deps: PerformerDeps, call: CallFactsRow, engine: VoiceEngin
   const script = await readScript(deps, call)
   const config = engineConfigOf(call, { script, tools: [], history: [], owesReply: false, memory: null })
   const [hears, speaks] = [engine.hears[0]!, engine.speaks[0]!]
+  const open = () => engine.open({ ...config, formats: { hears, speaks } }, () => {})
   try {
-    const session = await engine.open({ ...config, formats: { hears, speaks } }, () => {})
+    const session = await patiently(deps.clock, open)
     session.close()
     return true
   } catch (error) {
     deps.log.warn('no voice session can be opened for a call that is due', { engine: engine.name, error })
     return false
   }
+}
+
+async function patiently<Value>(clock: Clock, open: () => Promise<Value>): Promise<Value> {
+  for (const delay of trialDelays)
+    try {
+      return await open()
+    } catch (error) {
+      if (!(error instanceof EngineRefusal && error.isRetryable)) throw error
+      await new Promise<void>((resolve) => void clock.after(delay, resolve))
+    }
+  return open()
 }
 
 /** What an actor finds out about the leg of its call. Null: nothing has happened that it has not been told. */

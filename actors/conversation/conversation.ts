@@ -6,6 +6,7 @@ import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import { decodeFrame, type LineFormats } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
+import { storableText } from '../../model/json.ts'
 import type { LegCommand, LegEvent, RecordingMode } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
@@ -60,6 +61,8 @@ export type Conversation = {
   abandon(): void
 }
 
+/** Of what a provider says of itself. */
+const maxDetails = 300
 /** A leg that is there and does not answer may be on the other side of a bus that is just coming back; asked again, it does nothing twice. */
 const startAttempts = 3
 
@@ -136,7 +139,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     log,
     config,
     known: () => knownOf(turnLog, voice, reactions),
-    isQuiet: () => reactions.isQuiet() && !leaving.isUnderWay(),
+    isQuiet: () => reactions.isQuiet() && !turnLog.awaitsText() && !leaving.isUnderWay(),
     take(event) {
       if (!leaving.admits(event)) return
       machine?.engineEvent(event)
@@ -147,11 +150,18 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
       reactions.reset()
       lineBegan = clock.now() - behind
       // Another session knows nothing of the machine.
-      if (leaving.isUnderWay()) finished()
+      if (leaving.isUnderWay()) reactions.engineEvent({ type: 'finished', nextAction: null })
     },
-    lost: (details) => post({ type: 'engine_failed', details, hasSpoken: hasSpoken() }),
+    lost: (details) =>
+      post({ type: 'engine_failed', details: storableText(details, maxDetails), hasSpoken: hasSpoken() }),
   })
-  const leaving = createMessageLeaving({ hears: formats.hears, voice, session, done: finished })
+  const leaving = createMessageLeaving({
+    hears: formats.hears,
+    voice,
+    session,
+    begun: () => reactions.goOn(),
+    done: finished,
+  })
   const machine = watchForMachine(deps, start, { hears: formats.hears, session, leaving })
   const sinceAnswer = (at: number): number => Math.max(0, Math.round(lineBegan - start.answeredAt + at))
   const reactions = createReactions({ ...deps, voice, turnLog, timing, session, sinceAnswer })
@@ -169,9 +179,11 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
 
 /** A session that takes the place of a dead one has to answer what was said last, and to go on with what was broken off. */
 function knownOf(turnLog: TurnLog, voice: AgentVoice, reactions: Reactions) {
+  // Of the session before no text comes any more.
+  turnLog.flush()
   const onItsWay = voice.onItsWay().map((text) => ({ role: 'agent', text }) as const)
   const history = [...turnLog.said(), ...onItsWay]
-  const isDue = reactions.brokeOff() || reactions.isUnanswered() || history.at(-1)?.role !== 'agent'
+  const isDue = reactions.isDue() || history.at(-1)?.role !== 'agent'
   // The result of a tool asks for a reply by itself.
   return { history, owesReply: isDue && !reactions.awaitsTools(), memory: turnLog.memory() }
 }

@@ -59,19 +59,25 @@ export function createReactions(deps: ReactionDeps) {
     },
     toolResult(id: string, name: string, result: ToolResult): void {
       underWay.tools.delete(id)
+      // The agent has not spoken about it yet.
+      underWay.unanswered = true
       session.toolResult(id, name, result)
+    },
+    /** What was to end the call does not. */
+    goOn(): void {
+      underWay.finishing = null
     },
     isQuiet: (): boolean => !isBusy(underWay) && !voice.speaking(),
     awaitsTools: (): boolean => underWay.tools.size > 0,
-    isUnanswered: (): boolean => underWay.unanswered,
-    /** The agent was in the middle of something when its session died. */
-    brokeOff: (): boolean => underWay.items.size > 0,
+    /** When its session died the agent was in the middle of something, or was to answer, or the caller was speaking to it. */
+    isDue: (): boolean => underWay.items.size > 0 || underWay.unanswered || underWay.callerSpeaks,
     /** Another session begins: of the old one nothing more comes. */
     reset(): void {
+      // It is owed until something is said.
+      underWay.unanswered ||= underWay.items.size > 0 || underWay.callerSpeaks
       for (const itemId of underWay.items) voice.finish(itemId, clock.now())
       underWay.items.clear()
       underWay.callerSpeaks = false
-      underWay.unanswered = false
     },
   }
 }
@@ -134,7 +140,7 @@ function callTool(
 ): void {
   const refuse = (message: string): void =>
     session.toolResult(id, name, { status: 'error', error: { code: 'TOOL_FAILED', message } })
-  const flaw = flawOf(given)
+  const flaw = flawOf([id, name, given])
   if (flaw !== null) return refuse(`The arguments cannot be taken: ${flaw.message}.`)
   if (underWay.tools.size >= maxTools) return refuse('Too many tools are at work; wait for their results.')
   underWay.unanswered = false

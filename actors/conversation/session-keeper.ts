@@ -49,13 +49,17 @@ type Deps = {
 const retryDelays = [0, 500, 2_000]
 /** A caller who has not heard anything yet waits no longer for another attempt. */
 const firstWithin = 6_000
+/** The same, for one that is under way. */
+const openWithin = 8_000
+/** A session that lived as long did not die of its opening. */
+const healthy = 60_000
 /** A provider whose sessions die as fast as they are opened is down. */
 const maxDeaths = 5
 /** What an engine may say before its session is in our hands. */
 const maxEarlyEvents = 10_000
 /** 5 s of the caller's voice. */
 const maxKept = 5_000 / frameMs
-/** Tools that end while no session is there. */
+/** Tools that end while no session is there, or none that has spoken about them. */
 const maxResults = 16
 /** Keys that are pressed meanwhile. */
 const maxKeys = 32
@@ -75,8 +79,9 @@ type Kept = {
   heard: number
   /** What came while there was no session. */
   frames: Uint8Array[]
-  readonly results: Parameters<EngineSession['toolResult']>[]
   keys: string[]
+  /** Of tools, since the agent spoke last: a session that dies before it spoke about them leaves them to the next. */
+  results: Parameters<EngineSession['toolResult']>[]
 }
 
 export function createSessionKeeper(deps: Deps): SessionKeeper {
@@ -94,6 +99,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   }
   const take = (event: EngineEvent): void => {
     if (event.type === 'expiring') return expiry.begin(event.within)
+    if (event.type === 'audio') kept.results = []
     if (event.type !== 'failed') return deps.take(event)
     expiry.close()
     died(deps, kept, event, again)
@@ -151,8 +157,8 @@ function passedOn(kept: Kept) {
       return kept.session !== null
     },
     toolResult(...result) {
-      if (kept.session) kept.session.toolResult(...result)
-      else if (kept.results.length < maxResults) kept.results.push(result)
+      if (kept.results.length < maxResults) kept.results.push(result)
+      kept.session?.toolResult(...result)
     },
   } satisfies Partial<SessionKeeper>
 }
@@ -168,7 +174,11 @@ async function openOnce(deps: Deps, kept: Kept, take: Take): Promise<void> {
     if (early === null) take(event)
     else if (early.length < maxEarlyEvents) early.push(event)
   }
-  const session = await deps.engine.open({ ...deps.config, ...(kept.everOpened && deps.known()) }, takeOfThis)
+  const known = kept.everOpened ? deps.known() : {}
+  // A result asks for a reply by itself.
+  const due = kept.results.length > 0 ? { owesReply: false } : {}
+  const opening = deps.engine.open({ ...deps.config, ...known, ...due }, takeOfThis)
+  const session = await (kept.everOpened ? opening : inTime(deps.clock, opening))
   if (kept.closed) return session.close()
   kept.everOpened = true
   kept.session = session
@@ -180,8 +190,23 @@ async function openOnce(deps: Deps, kept: Kept, take: Take): Promise<void> {
   // What it said may be that it is dead.
   if (kept.session !== session) return
   for (const payload of kept.frames.splice(0)) hearNow(kept, session, payload)
-  for (const result of kept.results.splice(0)) session.toolResult(...result)
+  for (const result of kept.results) session.toolResult(...result)
   for (const key of kept.keys.splice(0)) session.dtmf(key)
+}
+
+/** The first session is waited for by somebody who hears nothing. One that comes late is closed. */
+async function inTime(clock: Clock, opening: Promise<EngineSession>): Promise<EngineSession> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  let isLate = false
+  const cancel = clock.after(openWithin, () => {
+    isLate = true
+    reject(new EngineRefusal('the provider did not open a session in time', false))
+  })
+  void opening.then(
+    (session) => isLate && session.close(),
+    () => undefined,
+  )
+  return Promise.race([opening, promise]).finally(cancel)
 }
 
 function hearNow(kept: Kept, session: EngineSession, payload: Uint8Array): void {
@@ -217,7 +242,7 @@ function died(
 ): void {
   kept.session = null
   kept.life++
-  kept.deaths++
+  kept.deaths = kept.heard > healthy ? 1 : kept.deaths + 1
   if (!isRetryable) return lost(details)
   log.warn('a voice session died and is opened again', { details })
   again(details)

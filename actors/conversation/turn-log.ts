@@ -23,6 +23,8 @@ export type TurnLog = {
   /** What the engine wants to remember goes with the next turn. */
   remember(memory: Json): void
   memory(): Json
+  /** What the caller said is not known yet. */
+  awaitsText(): boolean
   /** What was said up to now, of this actor's time and before. */
   said(): readonly Said[]
   /** Waits for nothing any more. */
@@ -92,6 +94,7 @@ export function createTurnLog(deps: {
       if (flawOf(newest) === null) memory = newest
     },
     memory: () => memory,
+    awaitsText: () => awaited > 0,
     said: () => said,
     flush,
   }

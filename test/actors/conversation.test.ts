@@ -4,12 +4,15 @@ import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
 import { createAgentLine, heardText } from '../../actors/conversation/agent-line.ts'
 import { createConversation } from '../../actors/conversation/conversation.ts'
+import { createSessionKeeper } from '../../actors/conversation/session-keeper.ts'
 import type { CallId } from '../../model/ids.ts'
-import type { Said } from '../../model/voice-engine.ts'
+import type { EngineSession, Said } from '../../model/voice-engine.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { effectiveConfigOf } from '../../model/worker.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { callConfig } from '../fake/spoken-call.ts'
+import { idleSession } from '../fake/idle-session.ts'
 import { createRandom } from '../fake/random.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
@@ -306,6 +309,99 @@ test('a session that dies while a tool is at work does not ask for it again: the
   t.match(stage.engine.configs[1], { owesReply: false })
 })
 
+test('whoever has the floor when a session dies, somebody speaks in the next one, however many die before it does', async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'What is your name?', 5)
+  await playAll(stage, 5)
+  const die = async () => {
+    stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+    await stage.settle()
+  }
+  stage.engine.emit({ type: 'user_speech_started', at: 0 })
+  await die()
+  t.match(stage.engine.configs.at(-1), { owesReply: true }, 'the caller spoke')
+  await die()
+  t.match(stage.engine.configs.at(-1), { owesReply: true }, 'and has not been answered since')
+  stage.engine.say('b', 'Your name, please?', 5)
+  await playAll(stage, 5)
+  await die()
+  t.match(stage.engine.configs.at(-1), { owesReply: false })
+})
+
+test('a text that its session took with it holds up nothing', async (t) => {
+  const stage = await open(t)
+  stage.engine.emit({ type: 'user_speech_stopped', at: 900 })
+  stage.engine.say('a', 'Sure, done.', 5)
+  await playAll(stage, 5)
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 1, 'a text is still to come')
+  stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  await stage.settle()
+  t.match(stage.turns(), [{ text: 'Sure, done.' }])
+  t.match(stage.engine.configs[1], { history: [{ role: 'agent', text: 'Sure, done.' }], owesReply: false })
+})
+
+test('the result of a tool that nobody has heard of goes to the next session, which owes no other reply', async (t) => {
+  const stage = await open(t, { history: [{ role: 'user', text: 'Book it.' }] })
+  stage.engine.emit({ type: 'tool_call', id: 't1', name: 'book', arguments: {} })
+  stage.engine.emit({ type: 'expiring', within: 60_000 })
+  stage.conversation.toolResult('t1', 'book', { status: 'success', data: {} })
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 1, 'the agent is to speak about it first')
+  stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  await stage.settle()
+  t.match(stage.engine.configs[1], { owesReply: false })
+  t.same(stage.engine.told, ['result:t1:book:success', 'result:t1:book:success'])
+  stage.engine.say('a', 'It is booked.', 5)
+  await playAll(stage, 5)
+  stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  await stage.settle()
+  t.equal(stage.engine.told.filter((line) => line.startsWith('result')).length, 2, 'and not to the one after that')
+})
+
+test('sessions that lived long before they died are no sign of a provider that is down', async (t) => {
+  const stage = await open(t)
+  for (let death = 0; death < 8; death++) {
+    for (let frame = 0; frame <= 3_000; frame++) stage.leg.speak(3)
+    await stage.settle()
+    stage.engine.emit({ type: 'failed', details: `death ${death}`, isRetryable: true })
+    await stage.settle()
+  }
+  t.equal(stage.engine.configs.length, 9)
+  t.same(stage.facts, [])
+})
+
+test('the first session is waited for eight seconds; one that comes later is closed', async (t) => {
+  const clock = createHandClock()
+  const engine = createScriptedEngine()
+  const { promise, resolve } = Promise.withResolvers<EngineSession>()
+  const lost: string[] = []
+  const none = { history: [], owesReply: false, memory: null }
+  const keeper = createSessionKeeper({
+    engine: { ...engine, open: () => promise },
+    clock,
+    log: createQuietLog(),
+    config: { ...callConfig(), ...none },
+    known: () => none,
+    isQuiet: () => true,
+    take: () => {},
+    opened: () => t.fail('it came too late'),
+    lost: (details) => void lost.push(details),
+  })
+  const opening = keeper.open()
+  clock.advance(7_900)
+  t.same(lost, [])
+  clock.advance(200)
+  await opening
+  t.match(lost, [/in time/])
+  let closed = 0
+  resolve({ ...idleSession, close: () => void closed++ })
+  await promise
+  await Promise.resolve()
+  t.equal(closed, 1)
+})
+
 test('a death ends the expiry of its session, and keys pressed before the next one are not lost', async (t) => {
   const stage = await open(t)
   stage.engine.say('a', 'Hello', 5)
@@ -336,6 +432,8 @@ test('what the log cannot keep is refused where the model can mend it, or left o
   stage.engine.emit({ type: 'tool_call', id: 't1', name: 'look', arguments: { key: 'a\0b' } })
   t.same(stage.facts, [])
   t.same(stage.engine.told, ['result:t1:look:error'])
+  stage.engine.emit({ type: 'tool_call', id: 't\ud800', name: 'look', arguments: {} })
+  t.same(stage.facts, [])
   stage.engine.emit({ type: 'noted', key: 'name', value: '\ud800' })
   t.same(stage.facts, [])
   stage.engine.emit({ type: 'memory', memory: { step: 1 } })

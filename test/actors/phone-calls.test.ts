@@ -12,6 +12,7 @@ import { createSubscription } from '../../store/subscriptions.ts'
 import { takeDial } from '../../store/telephony.ts'
 import { box, openCallNode, openShared, type CallNode } from '../fake/call-node.ts'
 import { createScriptedEdge, createScriptedPhone, type PhoneReplies } from '../fake/scripted-phone.ts'
+import { EngineRefusal } from '../../model/voice-engine.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { addTrunk, createCallingTenant } from '../fake/telephony.ts'
 import { newId, type Tenant } from '../fake/tenant.ts'
@@ -140,6 +141,21 @@ test('nobody is called when no voice session can be opened', async (t) => {
   t.match(await ended(stage, callId), { outcome: 'failed', failedReason: 'voice_session_unavailable' })
   t.same(stage.edge!.requests, [])
   t.ok(stage.node.log.lines.some(({ message }) => message.includes('no voice session can be opened')))
+})
+
+test('a provider that is busy for a moment costs no call that nobody waits for', async (t) => {
+  const engine = createScriptedEngine()
+  let asked = 0
+  const busy = new EngineRefusal('it answered 429', true)
+  const provider = {
+    ...engine,
+    open: (...given: Parameters<typeof engine.open>) => (asked++ < 2 ? Promise.reject(busy) : engine.open(...given)),
+  }
+  const stage = await open(t, { node: { provider } })
+  const callId = await place(stage.node, stage.tenant)
+  await pass(stage, () => stage.edge!.requests.length > 0)
+  t.equal(asked, 3)
+  t.match(stage.edge!.requests, [{ callId }])
 })
 
 test('hanging up on a call that rings cancels it on its line', async (t) => {

@@ -340,6 +340,49 @@ test('a message for a machine is said after its tone, word for word, and then th
   t.ok(turns.includes(message))
 })
 
+test('a script that is at its end, or a model that has ended the call, leaves the message all the same', async (t) => {
+  const message = 'Please call us back.'
+  const { conversation, engine, facts, hear, read } = await openLine(t, 'outbound', message)
+  const random = createRandom(19)
+  const speech = await speechOf('rms')
+  await hear(joined(hiss(random, 600), speech.greeting, hiss(random, 400)))
+  engine.say('all', 'Hello and goodbye.', 50)
+  engine.emit({ type: 'finished', nextAction: null })
+  read(told)
+  await conversation.leaveMessage()
+  engine.emit({ type: 'finished', nextAction: null })
+  conversation.legEvent({ type: 'drained', lastPlayedSeq: 1_000 })
+  t.notOk(facts.some(({ type }) => type === 'agent_finished'))
+  await hear(joined(tones([1000], 400), hiss(random, 1000)))
+  t.ok(engine.told.includes(`last:${message}`))
+  await conversation.stop()
+})
+
+test('a session that dies over the message lets what it has said be heard', async (t) => {
+  const { conversation, engine, facts, hear, read, verdicts } = await openLine(t, 'outbound', 'Please call us back.')
+  const random = createRandom(18)
+  const speech = await speechOf('rms')
+  await hear(joined(hiss(random, 600), speech.greeting, hiss(random, 300), tones([1000], 400), hiss(random, 400)))
+  read(told)
+  t.match(verdicts(), [{ signs: ['long_greeting', 'phrase', 'beep'], leavesMessage: true }])
+  await conversation.leaveMessage()
+  await hear(hiss(random, 500))
+  t.ok(
+    engine.told.some((line) => line.startsWith('last:')),
+    'its tone has come before the verdict',
+  )
+  engine.say('message', 'Please call us back.', 50)
+  engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
+  await hear(hiss(random, 100))
+  t.notOk(
+    facts.some(({ type }) => type === 'agent_finished'),
+    'it is still being heard',
+  )
+  conversation.legEvent({ type: 'drained', lastPlayedSeq: 49 })
+  t.match(facts.at(-1), { type: 'agent_finished' })
+  await conversation.stop()
+})
+
 test('a machine without a tone is told the message when it is silent, one without an end after a while', async (t) => {
   const random = createRandom(17)
   const speech = await speechOf('rms')

@@ -52,7 +52,8 @@ export function createVoicemailJudge(deps: {
   const tookItShortly = (): boolean => greeting === null && (runs.count() > 1 || !runs.goesOn()) && runs.count() > 0
 
   const verdict = (): readonly VoicemailSign[] | null => {
-    if (greeting && phrase === 'telling') return ['long_greeting', 'phrase']
+    const hasBeeped = beepAt !== null && runs.loudSince() <= negligible
+    if (greeting && phrase === 'telling') return ['long_greeting', 'phrase', ...(hasBeeped ? (['beep'] as const) : [])]
     if (beepAt === null || runs.loudSince() > negligible) return null
     const silent = runs.at() - beepAt
     if (phrase === 'telling' && silent >= silenceAfterBeep.told) return ['phrase', 'beep']

@@ -21,6 +21,8 @@ type Deps = {
   readonly hears: AudioFormat
   readonly voice: Pick<AgentVoice, 'speaking' | 'cut'>
   readonly session: Pick<SessionKeeper, 'voicemail' | 'sayLast' | 'interrupt'>
+  /** What was to end the call is the end of the talk with the machine, and no more. */
+  begun(): void
   /** Nothing can be said. */
   done(): void
 }
@@ -28,7 +30,7 @@ type Deps = {
 /** What tells of the other side. */
 const hearing: ReadonlySet<EngineEvent['type']> = new Set(['user_speech_stopped', 'user_text', 'memory', 'failed'])
 
-export function createMessageLeaving({ hears, voice, session, done }: Deps): MessageLeaving {
+export function createMessageLeaving({ hears, voice, session, begun, done }: Deps): MessageLeaving {
   let cue: MessageCue | null = null
   let signs: readonly VoicemailSign[] = []
   let isUnderWay = false
@@ -41,6 +43,7 @@ export function createMessageLeaving({ hears, voice, session, done }: Deps): Mes
   return {
     async begin() {
       isUnderWay = true
+      begun()
       cue = createMessageCue(hears, signs)
       if (voice.speaking()) session.interrupt(await voice.cut())
     },
@@ -54,11 +57,6 @@ export function createMessageLeaving({ hears, voice, session, done }: Deps): Mes
     },
     admits({ type }) {
       if (cue === null) return true
-      // A model that has seen for itself that this is a machine.
-      if (type === 'finished') {
-        cue = null
-        done()
-      }
       return hearing.has(type)
     },
     isUnderWay: () => isUnderWay,
