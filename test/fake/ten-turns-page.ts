@@ -70,7 +70,7 @@ export async function callFromPage(browser: OpenBrowser, url: string, session: u
     if (news.type === 'transcript' && news.isFinal) turns.take(news)
   })
   await page.addInitScript(microphone)
-  await page.goto(url)
+  await openTelling(page, url)
   await page.evaluate(placeCall, { session, audible })
   return {
     told,
@@ -83,6 +83,15 @@ export async function callFromPage(browser: OpenBrowser, url: string, session: u
     seen: () => told,
     close: () => page.close(),
   }
+}
+
+/** A page that is opened beside others may be there before the function that it tells by. */
+async function openTelling(page: Page, url: string): Promise<void> {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    await page.goto(url)
+    if (await page.evaluate(() => 'tell' in globalThis)) return
+  }
+  throw new Error('the page cannot tell of its call')
 }
 
 const isSilent = (ms: number): boolean => performance.now() - (globalThis as unknown as InPage).agentLoudAt > ms
