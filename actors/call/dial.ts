@@ -4,12 +4,12 @@
  */
 import { BusNoResponders, BusTimeout, type Bus } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
-import type { Clock } from '../../model/clock.ts'
 import { DialReply, dialSubject, DialRequest } from '../../model/dial.ts'
 import type { FailedReason } from '../../model/outcome.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { EngineRefusal, type VoiceEngine } from '../../model/voice-engine.ts'
 import { reachLeg } from '../leg-link.ts'
+import { patiently } from '../patiently.ts'
 import type { CallFact } from './call-event.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { chooseEngine, configOf, engineConfigOf } from './engine-choice.ts'
@@ -65,7 +65,7 @@ async function opens(deps: PerformerDeps, call: CallFactsRow, engine: VoiceEngin
   const [hears, speaks] = [engine.hears[0]!, engine.speaks[0]!]
   const open = () => engine.open({ ...config, formats: { hears, speaks } }, () => {})
   try {
-    const session = await patiently(deps.clock, open)
+    const session = await patiently({ clock: deps.clock, delays: trialDelays, mayPass: isRetryable }, open)
     session.close()
     return true
   } catch (error) {
@@ -74,16 +74,7 @@ async function opens(deps: PerformerDeps, call: CallFactsRow, engine: VoiceEngin
   }
 }
 
-async function patiently<Value>(clock: Clock, open: () => Promise<Value>): Promise<Value> {
-  for (const delay of trialDelays)
-    try {
-      return await open()
-    } catch (error) {
-      if (!(error instanceof EngineRefusal && error.isRetryable)) throw error
-      await new Promise<void>((resolve) => void clock.after(delay, resolve))
-    }
-  return open()
-}
+const isRetryable = (error: unknown): boolean => error instanceof EngineRefusal && error.isRetryable
 
 /** What an actor finds out about the leg of its call. Null: nothing has happened that it has not been told. */
 export async function legFactOf(bus: Bus, { callId, epoch }: CallEnd): Promise<CallFact | null | 'none' | 'silent'> {

@@ -7,22 +7,13 @@ import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listTurns } from '../../store/transcripts.ts'
+import { patiently } from '../patiently.ts'
 import type { Said } from '../../model/voice-engine.ts'
 
 const readRetryDelays = [20, 100, 500, 2_000]
 
 /** A connection that was lost fails a query or two; the caller on the line can wait that long. */
-async function patiently<Value>(clock: Clock, read: () => Promise<Value>): Promise<Value> {
-  for (const delay of readRetryDelays) {
-    try {
-      return await read()
-    } catch (error) {
-      if (!databaseUnreachable(error)) throw error
-      await new Promise<void>((resolve) => void clock.after(delay, resolve))
-    }
-  }
-  return read()
-}
+const reads = (clock: Clock) => ({ clock, delays: readRetryDelays, mayPass: databaseUnreachable })
 
 /** Turns that an engine which goes on is told of. */
 const maxHistory = 200
@@ -31,7 +22,7 @@ type Deps = { readonly sql: Sql; readonly clock: Clock }
 
 /** Throws for a call that is not there: it is running. */
 export function readCall({ sql, clock }: Deps, callId: CallId): Promise<CallFactsRow> {
-  return patiently(clock, async (): Promise<CallFactsRow> => {
+  return patiently(reads(clock), async (): Promise<CallFactsRow> => {
     const call = await findCallFacts(sql, callId)
     if (!call) throw new Error('a running call has no row')
     return call
@@ -43,7 +34,7 @@ export function readScript(
   { sql, clock }: Deps,
   { accountId, workerId, direction, scriptIds }: CallFactsRow,
 ): Promise<string | null> {
-  return patiently(clock, async () => {
+  return patiently(reads(clock), async () => {
     const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
     return pinned ?? findCallScript(sql, accountId, workerId, direction)
   })
@@ -51,7 +42,7 @@ export function readScript(
 
 /** What has been said in the call up to now. */
 export function readHistory({ sql, clock }: Deps, { id, accountId }: CallFactsRow): Promise<Said[]> {
-  return patiently(clock, async () =>
+  return patiently(reads(clock), async () =>
     (await listTurns(sql, accountId, id)).slice(-maxHistory).map(({ role, text }) => ({ role, text })),
   )
 }
