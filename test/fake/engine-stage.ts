@@ -22,6 +22,7 @@ import type { EmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
 import { openTestDatabase } from './database.ts'
 import { freePorts } from './peer-program.ts'
 import { createQuietLog, type QuietLog } from './quiet-log.ts'
+import { restOf, type Rest } from './rest-of.ts'
 import { openFakeWebhookReceiver, type FakeWebhookReceiver, type ScriptedAnswer } from './webhook-receiver.ts'
 
 type Json = Record<string, unknown>
@@ -61,7 +62,7 @@ export type EngineStage = {
   readonly receiver: FakeWebhookReceiver
   readonly embedded: EmbeddedEngine
   addLine(options: EngineLineOptions): Promise<EngineLine>
-  rest(method: string, path: string, body?: unknown): Promise<Json>
+  readonly rest: Rest
   /** The service, then the engines; idempotent. The test's teardown calls it. */
   close(): Promise<void>
 }
@@ -117,16 +118,6 @@ async function openAccount({ sql }: Core): Promise<{ accountId: AccountId; key: 
   const { key } = await createApiKey(sql, { accountId, name: 'test', newId, now: Date.now() })
   return { accountId, key }
 }
-
-const restOf =
-  (url: string, accountId: AccountId, key: string): EngineStage['rest'] =>
-  async (method, path, body) => {
-    const headers = { 'x-api-key': key, 'content-type': 'application/json' }
-    const request = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) }
-    const answer = await fetch(new URL(`/v1/accounts/${accountId}${path}`, url), request)
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
-    return (await answer.json()) as Json
-  }
 
 type Place = { readonly core: Core; readonly accountId: AccountId; readonly receiver: FakeWebhookReceiver }
 

@@ -21,6 +21,7 @@ import { createWorker } from '../../store/workers.ts'
 import { openTestDatabase } from './database.ts'
 import { freePorts } from './peer-program.ts'
 import { createQuietLog, type QuietLog } from './quiet-log.ts'
+import { restOf, type Rest } from './rest-of.ts'
 import { openFakeWebhookReceiver, type FakeWebhookReceiver } from './webhook-receiver.ts'
 
 type Json = Record<string, unknown>
@@ -73,7 +74,7 @@ export type PhoneStage = {
   /** Those that were asked for at the start. */
   readonly lines: readonly ServedLine[]
   addLine(options?: LineOptions): Promise<ServedLine>
-  rest(method: string, path: string, body?: unknown): Promise<Json>
+  readonly rest: Rest
 }
 
 export async function openPhoneStage(
@@ -114,18 +115,6 @@ export async function openPhoneStage(
     addLine: async (options = {}) => serve(await account.make(options)),
   }
 }
-
-type Rest = PhoneStage['rest']
-
-const restOf =
-  (url: string, accountId: AccountId, key: string): Rest =>
-  async (method, path, body) => {
-    const headers = { 'x-api-key': key, 'content-type': 'application/json' }
-    const request = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) }
-    const answer = await fetch(new URL(`/v1/accounts/${accountId}${path}`, url), request)
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
-    return (await answer.json()) as Json
-  }
 
 type MadeLine = Pick<ServedLine, 'number' | 'workerId' | 'trunkId'>
 

@@ -2,12 +2,12 @@
  * Owns one telephone of the benches, from its media side: a socket that sends a prepared packet of PCMU every 20 ms and counts what comes. One
  * that measures is silent between its marks and notices when they come back.
  */
-import { randomInt } from 'node:crypto'
 import { readRtcp } from '../../sip/media/rtcp-wire.ts'
 import { lawOfEncoding } from '../../voice/audio/g711.ts'
 import { isRtcp } from '../../voice/audio/rtp-wire.ts'
 import type { Ticker } from '../../voice/audio/ticker.ts'
 import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { createPacketWriter, headerBytes } from './rtp-packets.ts'
 import { isMark, markOf, voiceOf } from './phone-sound.ts'
 
 export type LoadedPhone = {
@@ -33,7 +33,6 @@ export type PhoneCounts = {
 export type PhoneSound = { readonly talk: readonly Uint8Array[]; readonly marks: readonly Uint8Array[] }
 
 const samplesPerFrame = 160
-const headerBytes = 12
 /** Often enough to measure and rarely enough to be told from the next, in frames. */
 const marksEvery = 25
 const law = lawOfEncoding('pcmu')
@@ -100,21 +99,6 @@ export async function openLoadedPhone(deps: {
 }
 
 const ignore = (): void => undefined
-
-function createPacketWriter(): (index: number, payload: Uint8Array) => Buffer {
-  const ssrc = randomInt(2 ** 32)
-  const [firstNumber, firstTimestamp] = [randomInt(2 ** 16), randomInt(2 ** 32)]
-  return (index, payload) => {
-    const packet = Buffer.allocUnsafe(headerBytes + payload.length)
-    packet[0] = 0x80
-    packet[1] = index === 0 ? 0x80 : 0
-    packet.writeUInt16BE((firstNumber + index) & 0xffff, 2)
-    packet.writeUInt32BE((firstTimestamp + index * samplesPerFrame) >>> 0, 4)
-    packet.writeUInt32BE(ssrc, 8)
-    packet.set(payload, headerBytes)
-    return packet
-  }
-}
 
 function createArrivals() {
   let received = 0

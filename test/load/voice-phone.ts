@@ -2,11 +2,11 @@
  * Owns one telephone of the voice bench, from its media side: a socket that sends a packet of PCMU every 20 ms, says what it is told to, and knows
  * when the agent was loud.
  */
-import { randomInt } from 'node:crypto'
 import { readRtp, isRtcp } from '../../voice/audio/rtp-wire.ts'
 import { lawOfEncoding } from '../../voice/audio/g711.ts'
 import type { Ticker } from '../../voice/audio/ticker.ts'
 import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { createPacketWriter } from './rtp-packets.ts'
 import { isLoud, samplesPerFrame, silentFrame, type Utterance } from './voice-utterance.ts'
 
 /** When loud packets of the agent came, ms; the newest last. */
@@ -34,7 +34,6 @@ export type VoicePhone = {
   close(): Promise<void>
 }
 
-const headerBytes = 12
 /** Between words of the agent's voice there is less. */
 const pauseMs = 200
 const maxLoud = 1_500
@@ -46,6 +45,7 @@ export async function openVoicePhone(ticker: Ticker): Promise<VoicePhone> {
   const mouth = createMouth()
   const waits = createWaits()
   const write = createPacketWriter()
+  let packets = 0
   let leave = (): void => undefined
   let closing: Promise<void> | null = null
 
@@ -67,7 +67,7 @@ export async function openVoicePhone(ticker: Ticker): Promise<VoicePhone> {
       leave = ticker.join(() => {
         const payload = mouth.next()
         // The callback takes what the network says of a socket that is gone.
-        socket.send(write(payload), port, address, ignore)
+        socket.send(write(packets++, payload), port, address, ignore)
         const now = performance.now()
         mouth.sent(now)
         waits.look(now)
@@ -157,22 +157,5 @@ function createWaits() {
       for (const { done } of waiting) done(false)
       waiting.clear()
     },
-  }
-}
-
-function createPacketWriter(): (payload: Uint8Array) => Buffer {
-  const ssrc = randomInt(2 ** 32)
-  const [firstNumber, firstTimestamp] = [randomInt(2 ** 16), randomInt(2 ** 32)]
-  let index = 0
-  return (payload) => {
-    const packet = Buffer.allocUnsafe(headerBytes + payload.length)
-    packet[0] = 0x80
-    packet[1] = index === 0 ? 0x80 : 0
-    packet.writeUInt16BE((firstNumber + index) & 0xffff, 2)
-    packet.writeUInt32BE((firstTimestamp + index * samplesPerFrame) >>> 0, 4)
-    packet.writeUInt32BE(ssrc, 8)
-    packet.set(payload, headerBytes)
-    index++
-    return packet
   }
 }
