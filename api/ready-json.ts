@@ -1,7 +1,7 @@
-/** Owns the quick way to answer JSON: as `c.json(value)`, and cheaper; see model/ready-response.ts. It knows nothing of headers set on the context. */
+/** Owns the quick way to answer JSON: as `c.json(value)`, and cheaper; see net/http/ready-response.ts. It knows nothing of headers set on the context. */
 import type { TypedResponse } from 'hono'
 import type { JSONParsed } from 'hono/utils/types'
-import { createReadyResponse } from '../model/ready-response.ts'
+import { createReadyResponse } from '../net/http/ready-response.ts'
 
 const headers = { 'content-type': 'application/json' }
 

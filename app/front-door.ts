@@ -1,5 +1,5 @@
 /** Owns the wiring of everything that faces outward: media, signaling socket, page and API behind one listener. */
-import { includes, networksOf } from '../actors/webhooks/address-rules.ts'
+import { includes, networksOf } from '../net/address-rules.ts'
 import { createApi } from '../api/api.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'

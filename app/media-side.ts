@@ -1,10 +1,10 @@
 /** Owns what all media of this process shares: the beat, the codecs, and how a leg is made, for a browser's line or a telephone's. */
-import { createRollCall } from '../actors/roll-call.ts'
+import { createRollCall } from '../actors/rounds/roll-call.ts'
 import type { CallId } from '../model/ids.ts'
 import type { LegSignaling } from '../model/rtp-transport.ts'
-import { createLeg, type Leg } from '../voice/audio/leg.ts'
-import { createOpusLibrary } from '../voice/audio/opus.ts'
-import { createTicker, type Ticker } from '../voice/audio/ticker.ts'
+import { createLeg, type Leg } from '../media/leg/leg.ts'
+import { createOpusLibrary } from '../media/codecs/opus.ts'
+import { createTicker, type Ticker } from '../media/leg/ticker.ts'
 import type { Core } from './core.ts'
 
 export type MediaSide = {

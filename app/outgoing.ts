@@ -1,5 +1,5 @@
 /** Owns the wiring of what leaves the service by itself: webhooks, their log and its retention, e-mail. */
-import { createRetention } from '../actors/retention.ts'
+import { createRetention } from '../actors/rounds/retention.ts'
 import { createEmail, type Email } from '../actors/tools/email.ts'
 import { createDeliveryLoop } from '../actors/webhooks/delivery-loop.ts'
 import { createWebhookSender, type WebhookSender } from '../actors/webhooks/sender.ts'

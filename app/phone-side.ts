@@ -1,7 +1,7 @@
 /** Owns the wiring of the telephone edge: a SIP server, embedded or a drachtio-server, the app on it, and the ports of its sound. */
 import { isIPv6 } from 'node:net'
 import type { Log } from '../model/log.ts'
-import { createMediaPorts, type MediaPorts } from '../sip/media/media-ports.ts'
+import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
 import { createSipServer, type SipServer } from '../sip/server/sip-server.ts'
 import { createSipEdge, type SipHealth } from '../sip/sip-edge.ts'
 import type { CallSide } from './call-side.ts'

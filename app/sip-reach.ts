@@ -1,5 +1,5 @@
 /** Owns where the service may be made to speak SIP: tenants name the gateways of their trunks, and the network behind the service is the operator's. */
-import { createAddressRules } from '../actors/webhooks/address-rules.ts'
+import { createAddressRules } from '../net/address-rules.ts'
 import { createAllowList } from '../actors/webhooks/allow-list.ts'
 import type { MayReach } from '../sip/server/transport/reachable-targets.ts'
 

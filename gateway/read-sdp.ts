@@ -12,7 +12,7 @@ import {
   type SdpAttributes,
   type SdpDirection,
   type SdpSection as SectionText,
-} from '../model/sdp.ts'
+} from '../net/sdp.ts'
 
 export type Fingerprint = { readonly algorithm: string; readonly value: string }
 

@@ -1,7 +1,7 @@
 /** Owns writing session descriptions: the answer of the front door and the offer of our own caller. Pure. RFC 8829, RFC 8839, RFC 8843. */
 import { isIPv6 } from 'node:net'
 import type { NegotiatedAudio } from '../model/rtp-transport.ts'
-import { otherDirection, type SdpDirection } from '../model/sdp.ts'
+import { otherDirection, type SdpDirection } from '../net/sdp.ts'
 import type { CandidateAddress, Fingerprint, RemoteDescription, SdpSection } from './read-sdp.ts'
 
 export type LocalDescription = {

@@ -8,7 +8,7 @@ import { digestResponseOf, readChallenge, writeCredentials, type DigestChallenge
 import { hostPortText } from './server/message/header-text.ts'
 import { cseqOf } from './server/message/numbered-fields.ts'
 import { readSipUri } from './server/message/uri.ts'
-import { createNetworks, isLoopback } from './server/transport/networks.ts'
+import { createNetworks, isLoopback } from '../net/networks.ts'
 import { isIP } from 'node:net'
 import type { AuthChooser, MessageIn, Password, ResponseIn } from './stack-types.ts'
 

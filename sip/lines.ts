@@ -5,7 +5,7 @@ import type { CallId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { LegSignaling } from '../model/rtp-transport.ts'
 import type { Telephony } from '../model/telephony.ts'
-import type { Leg } from '../voice/audio/leg.ts'
+import type { Leg } from '../media/leg/leg.ts'
 import type { MediaDeps, PhoneMedia } from './call/phone-media.ts'
 import type { SipStack } from './stack.ts'
 

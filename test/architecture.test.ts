@@ -12,26 +12,51 @@ type Import = { readonly from: string; readonly specifier: string; readonly targ
 const maxLines = 350
 const bannedWords = ['manager', 'service', 'helper', 'util', 'utils', 'common', 'base', 'data', 'info', 'index']
 
-/** What each unit may import besides itself. A unit is a folder, of voice the folder below. */
+const engine = ['model', 'media', 'voice/script', 'voice/english', 'voice/engines', 'voice/engines/hosted']
+const belowTools = ['model', 'net', 'media', 'store', 'voice', 'gateway', 'sip', 'actors', 'api', 'mcp', 'console']
+
+/**
+ * What each unit may import besides itself. A unit is a folder; of voice the folder below, and of its engines each one. A row may name a folder
+ * of several units. Five floors: model and net, media and store, the edges with voice and actors, app, tools.
+ */
 const mayImport: Readonly<Record<string, readonly string[] | 'everything'>> = {
   model: [],
+  net: ['model'],
+  media: ['model', 'net'],
   store: ['model'],
-  'voice/audio': ['model'],
-  'voice/engines': ['model', 'voice/audio'],
-  gateway: ['model', 'voice/audio'],
-  sip: ['model', 'voice/audio'],
-  actors: ['model', 'store', 'voice/audio'],
-  api: ['model', 'store'],
-  mcp: ['model', 'store'],
-  app: ['model', 'store', 'voice/audio', 'voice/engines', 'gateway', 'sip', 'actors', 'api', 'mcp', 'console'],
-  console: 'everything',
+  'voice/english': ['model'],
+  'voice/script': ['model', 'voice/english'],
+  'voice/engines': ['model', 'media', 'voice/script', 'voice/english'],
+  'voice/engines/hosted': ['model', 'media', 'voice/script', 'voice/english', 'voice/engines'],
+  'voice/engines/embedded': engine,
+  'voice/engines/cascade': engine,
+  'voice/engines/gemini-live': engine,
+  'voice/engines/openai-realtime': engine,
+  gateway: ['model', 'net', 'media'],
+  sip: ['model', 'net', 'media'],
+  actors: ['model', 'net', 'media', 'store'],
+  api: ['model', 'net', 'store'],
+  mcp: ['model', 'net', 'store'],
+  console: [],
+  app: belowTools,
+  tools: ['app', ...belowTools],
   test: 'everything',
 }
+
+/** Imports against the table that are still to be mended: words that scripts take from the embedded engine's recogniser. */
+const owed = [
+  'voice/script/checks.ts: voice/script must not import voice/engines/embedded/grammar.ts',
+  'voice/script/checks.ts: voice/script must not import voice/engines/embedded/pronunciations.ts',
+  'voice/script/phrases.ts: voice/script must not import voice/engines/embedded/grammar.ts',
+  'voice/script/steps.ts: voice/script must not import voice/engines/embedded/pronunciations.ts',
+  'voice/script/tools.ts: voice/script must not import voice/engines/embedded/grammar.ts',
+  'voice/script/tools.ts: voice/script must not import voice/engines/embedded/pronunciations.ts',
+]
 
 /** Packages of which a change of mind must cost one folder. */
 const ownersOf: Readonly<Record<string, readonly string[]>> = {
   'uWebSockets.js': ['gateway/listener/'],
-  ws: ['gateway/', 'voice/engines/'],
+  ws: ['gateway/', 'voice/engines/', 'tools/callers/'],
   werift: ['gateway/werift/'],
   'drachtio-srf': ['sip/'],
   nats: ['actors/bus/nats-bus.ts'],
@@ -53,7 +78,8 @@ function violationsOf(sources: Sources): string[] {
   ].toSorted()
 }
 
-const unitOf = (file: string): string => /^voice\/[^/]+(?=\/)|^[^/]+(?=\/)/.exec(file)?.[0] ?? ''
+const unitOf = (file: string): string =>
+  /^voice\/engines\/[^/]+(?=\/)|^voice\/[^/]+(?=\/)|^[^/]+(?=\/)/.exec(file)?.[0] ?? ''
 
 const packageOf = (specifier: string): string => /^@[^/]+\/[^/]+|^[^/]+/.exec(specifier)?.[0] ?? specifier
 
@@ -62,7 +88,8 @@ function unitViolations({ from, target }: Import): string[] {
   const [unit, wanted] = [unitOf(from), unitOf(target)]
   const allowed = mayImport[unit]
   if (!allowed) return [`${from}: no rule for the folder ${JSON.stringify(unit)}`]
-  if (allowed === 'everything' || unit === wanted || allowed.includes(wanted)) return []
+  if (allowed === 'everything' || unit === wanted) return []
+  if (allowed.some((row) => wanted === row || (row === 'voice' && wanted.startsWith('voice/')))) return []
   return [`${from}: ${unit} must not import ${target}`]
 }
 
@@ -97,7 +124,7 @@ function codeViolations(file: string, code: string): string[] {
   if (unit === 'test') return found
   if (file !== 'app/config.ts') says('process.env is read in app/config.ts only', /\bprocess\s*(\?\.|\.)\s*env\b/)
   if (file !== 'app/config.ts') says('process.env is read in app/config.ts only', /\benv\b[^;]*\}\s*=\s*process\b/)
-  if (unit !== 'app' && unit !== 'console') says('no console outside app', /\bconsole\s*(\?\.|\.)/)
+  if (unit !== 'tools' && unit !== 'console') says('no console outside tools', /\bconsole\s*(\?\.|\.)/)
   says('what is imported must be readable: no computed import', /\bimport\s*\((?!\s*['"])/)
   return found
 }
@@ -238,7 +265,7 @@ const examples: Readonly<
     bad: { 'model/a.ts': "import type { Row } from '../store/row.ts'" },
   },
   'an edge imports no other edge': {
-    good: { 'gateway/a.ts': "import { chain } from '../voice/audio/chain.ts'" },
+    good: { 'gateway/a.ts': "import { chain } from '../media/leg/chain.ts'" },
     bad: { 'gateway/a.ts': "import { dial } from '../sip/dial.ts'" },
   },
   'an edge imports no actors, not even their types': {
@@ -246,15 +273,27 @@ const examples: Readonly<
     bad: { 'api/a.ts': "import type { Actor } from '../actors/actor.ts'" },
   },
   'actors get engines injected': {
-    good: { 'actors/a.ts': "import { frames } from '../voice/audio/frames.ts'" },
+    good: { 'actors/a.ts': "import { frames } from '../media/leg/frames.ts'" },
     bad: { 'actors/a.ts': "export { engine } from '../voice/engines/embedded/engine.ts'" },
   },
   'sound knows no engine': {
-    good: { 'voice/engines/x/a.ts': "import '../../audio/wav.ts'" },
-    bad: { 'voice/audio/a.ts': "import '../engines/x/engine.ts'" },
+    good: { 'voice/engines/cascade/a.ts': "import '../../../media/recording/wav.ts'" },
+    bad: { 'media/leg/a.ts': "import '../../voice/engines/cascade/engine.ts'" },
+  },
+  'an engine knows no other engine': {
+    good: { 'voice/engines/cascade/a.ts': "import '../hosted/talk.ts'" },
+    bad: { 'voice/engines/cascade/a.ts': "import '../embedded/engine.ts'" },
+  },
+  'the language of scripts knows no engine': {
+    good: { 'voice/engines/embedded/a.ts': "import '../../script/script.ts'" },
+    bad: { 'voice/script/a.ts': "import '../engines/embedded/grammar.ts'" },
+  },
+  'what edges share knows neither sound nor edges': {
+    good: { 'media/rtp/a.ts': "import '../../net/addresses.ts'" },
+    bad: { 'net/a.ts': "import '../media/rtp/b.ts'" },
   },
   'nobody imports app': {
-    good: { 'app/main.ts': "import { listen } from '../gateway/listener/listen.ts'" },
+    good: { 'tools/start/start.ts': "import { listen } from '../gateway/listener/listen.ts'" },
     bad: { 'store/a.ts': "const { config } = await import('../app/config.ts')" },
   },
   'product code imports no tests': {
@@ -299,14 +338,14 @@ const examples: Readonly<
       'app/config.ts': 'export const env = process.env',
       'api/a.ts': "// process.env\nconst text = 'process.env'",
     },
-    bad: { 'app/main.ts': 'const port = Number(process.env.PORT)' },
+    bad: { 'tools/start/start.ts': 'const port = Number(process.env.PORT)' },
   },
   'process.env is not taken apart either': {
     good: { 'api/a.ts': 'const { pid } = process' },
     bad: { 'api/a.ts': 'const { env } = process' },
   },
-  'console is for app and tests': {
-    good: { 'app/main.ts': "console.log('listening')", 'store/a.ts': 'const re = /console.log/' },
+  'console is for tools and tests': {
+    good: { 'tools/start/start.ts': "console.log('listening')", 'store/a.ts': 'const re = /console.log/' },
     bad: { 'store/a.ts': 'const text = `${console.log(1)}`' },
   },
   'exports have names': {
@@ -322,7 +361,7 @@ const examples: Readonly<
     good: { 'api/place-call.ts': '', 'store/database.ts': '' },
     bad: { 'api/call-helper.ts': '' },
   },
-  'there are no barrels': { good: {}, bad: { 'voice/audio/index.ts': '' } },
+  'there are no barrels': { good: {}, bad: { 'media/leg/index.ts': '' } },
   'what only looks like an import is none': {
     good: {
       'store/a.ts': [
@@ -351,13 +390,13 @@ test('the repository keeps the table of imports and the house rules', (t) => {
   const imports = [...sources].flatMap(([file, source]) => importsOf(file, source, maskedOf(source)))
   t.ok(sources.size > 100, `${sources.size} files were read`)
   t.ok(imports.length > 2 * sources.size, `${imports.length} imports were found`)
-  for (const unit of ['model', 'store', 'voice/audio', 'voice/engines', 'gateway', 'actors', 'api', 'app', 'test'])
+  for (const unit of Object.keys(mayImport).filter((row) => row !== 'mcp' && row !== 'console'))
     t.ok(
       imports.some(({ from }) => unitOf(from) === unit),
       `${unit} was read`,
     )
   const missing = imports.filter(({ target }) => target !== null && !sources.has(target) && /\.[jt]s$/.test(target))
   t.same(missing, [], 'what is imported exists, so every relative import was understood')
-  t.same(violationsOf(sources), [])
+  t.same(violationsOf(sources), owed)
   t.end()
 })

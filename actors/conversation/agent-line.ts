@@ -3,7 +3,7 @@
  * really heard can be told from what was said. Pure: time is an argument.
  */
 import { frameMs, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
-import { silenceOf } from '../../voice/audio/silence.ts'
+import { silenceOf } from '../../media/codecs/silence.ts'
 
 /** One utterance as the caller heard it. Times are ms since the epoch. */
 export type Heard = {

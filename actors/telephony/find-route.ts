@@ -11,7 +11,7 @@ import {
 } from '../../store/inbound-routes.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listKnownSources, type KnownSource } from '../../store/trunk-addresses.ts'
-import { plainAddressOf } from '../webhooks/address-rules.ts'
+import { plainAddressOf } from '../../net/address-rules.ts'
 import { accessOf, type TrunkAccessDeps } from './trunk-access.ts'
 
 export type RouteDeps = TrunkAccessDeps & { readonly sql: Sql }

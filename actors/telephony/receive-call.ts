@@ -9,7 +9,7 @@ import { countRunningCalls } from '../../store/call-capacity.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { findTrunkRoom, roomOf } from '../../store/trunk-room.ts'
 import { findWorker } from '../../store/workers.ts'
-import { createInboundCall } from '../call/create-inbound-call.ts'
+import { createInboundCall } from '../call/birth/create-inbound-call.ts'
 
 export type ReceiveDeps = {
   readonly sql: Sql

@@ -9,8 +9,8 @@ import { listContacts } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
 import { findWayOut } from '../../store/telephony.ts'
 import type { CallAtHand } from '../../store/tool-calls.ts'
-import { reachLeg } from '../leg-link.ts'
-import type { Switchboard } from '../switchboard.ts'
+import { reachLeg } from '../node/leg-link.ts'
+import type { Switchboard } from '../node/switchboard.ts'
 import { matchContact, namesOf } from './contacts.ts'
 import {
   callNotActive,

@@ -1,6 +1,6 @@
 /** Owns the lists of hosts by which an operator opens what is closed to tenants: names, addresses and networks (WEBHOOK_ALLOW_HOSTS, SIP_ALLOW_HOSTS). */
 import { isIP } from 'node:net'
-import { includes, networksOf, plainAddressOf } from './address-rules.ts'
+import { includes, networksOf, plainAddressOf } from '../../net/address-rules.ts'
 
 export type AllowList = {
   readonly hasNetworks: boolean

@@ -6,7 +6,7 @@
 import { lookup as systemLookup, Resolver } from 'node:dns/promises'
 import { isIP, Socket, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
-import { createAddressRules } from './address-rules.ts'
+import { createAddressRules } from '../../net/address-rules.ts'
 import { createAllowList, withoutBrackets } from './allow-list.ts'
 
 /** All addresses of a name; throws when there are none. */

@@ -1,6 +1,6 @@
 /** Owns how a fetch `Response` goes out: whole with its length when it is small and ready, else in pieces as fast as the client reads. */
-import { pairsOf } from '../../model/light-headers.ts'
-import { readyTextOf } from '../../model/ready-response.ts'
+import { pairsOf } from '../../net/http/light-headers.ts'
+import { readyTextOf } from '../../net/http/ready-response.ts'
 
 export type ResponseHead = {
   readonly status: number

@@ -1,5 +1,5 @@
 /** Owns how the head of an HTTP request, as a driver parsed it, becomes a fetch `Request`. */
-import { createLightRequest } from './light-request.ts'
+import { createLightRequest } from '../../net/http/light-request.ts'
 
 export type RequestHead = {
   readonly method: string

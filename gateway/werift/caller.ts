@@ -8,11 +8,28 @@ import type {
   RtpTransportHandlers,
 } from '../../model/rtp-transport.ts'
 import { candidateAddressOf, readSdp } from '../read-sdp.ts'
-import type { WebCaller } from '../web-caller.ts'
 import { writeOffer } from '../write-sdp.ts'
 import { createControllingPath } from './controlling-path.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
 import { createSecureChannel, type SecureChannel } from './secure-channel.ts'
+
+/** The WebRTC end of a caller. */
+export type WebCaller = {
+  /** Once; resolves with the SDP when the local candidates are in it. */
+  offer(): Promise<string>
+  accept(answer: string): Promise<void>
+  addCandidate(candidate: IceCandidate | null): Promise<void>
+  /** The one listener; a later one takes its place. */
+  onPacket(listener: (packet: RtpPacket) => void): void
+  /** Dropped before `connected` and after the end. */
+  send(packet: RtpPacket): void
+  /** Rejects when the call ended before or the time was over; nobody has to handle that. */
+  readonly connected: Promise<NegotiatedAudio>
+  /** What ended it, from either side. */
+  readonly ended: Promise<string>
+  /** Idempotent. */
+  close(): Promise<void>
+}
 
 export type WeriftCallerOptions = {
   /** Local address of the socket; loopback when not given. */

@@ -5,7 +5,7 @@
 import type { Socket } from 'node:dgram'
 import type { CandidateAddress } from '../read-sdp.ts'
 import { isStun, makeCheck, type CheckRequest } from './stun.ts'
-import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 
 type Credentials = { readonly usernameFragment: string; readonly password: string }
 

@@ -7,7 +7,7 @@ import type { RemoteInfo, Socket } from 'node:dgram'
 import type { Log } from '../../model/log.ts'
 import type { CandidateAddress } from '../read-sdp.ts'
 import { checkedUserOf, isStun, readCheck } from './stun.ts'
-import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 
 export type MediaSocket = {
   readonly port: number

@@ -20,7 +20,7 @@ import { writeAnswer } from '../write-sdp.ts'
 import { callYourself } from './caller.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
 import { openMediaSocket, type Credentials, type MediaSocket } from './media-socket.ts'
-import { createRateLimit } from '../../voice/audio/rate-limit.ts'
+import { createRateLimit } from '../../net/token-bucket.ts'
 import { createSecureChannel } from './secure-channel.ts'
 
 export type WeriftPeersOptions = {

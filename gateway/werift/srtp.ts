@@ -10,7 +10,7 @@ import {
   type DtlsSocket,
 } from 'werift'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
-import { createFreshPackets, isRtcp, readRtp } from '../../voice/audio/rtp-wire.ts'
+import { createFreshPackets, isRtcp, readRtp } from '../../media/rtp/rtp-wire.ts'
 
 export type Srtp = {
   /** Null for RTCP and for what was seen before; throws for what is not authentic. */

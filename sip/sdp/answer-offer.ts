@@ -1,6 +1,6 @@
 /** Owns our answer to an offer of the other side. RFC 3264 §6. */
-import { readSdpText, type SdpSection, type SdpText } from '../../model/sdp.ts'
-import type { LocalMedia, MediaSession } from '../media-session.ts'
+import { readSdpText, type SdpSection, type SdpText } from '../../net/sdp.ts'
+import type { LocalMedia, MediaSession } from '../../media/rtp/media-session.ts'
 import { agreedFormats } from './audio-formats.ts'
 import { writeCrypto } from './crypto-lines.ts'
 import { readAudio, type UsableAudio } from './remote-media.ts'

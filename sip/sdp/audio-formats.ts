@@ -1,7 +1,7 @@
 /** Owns the codecs of phone calls as SDP names them: reading what a section offers, writing what we take. RFC 3551 §6, RFC 4733, RFC 7587. */
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
-import { attributesNamed, toPayloadType, type SdpAttributes, type SdpSection } from '../../model/sdp.ts'
-import type { LocalMedia } from '../media-session.ts'
+import { attributesNamed, toPayloadType, type SdpAttributes, type SdpSection } from '../../net/sdp.ts'
+import { offeredEvents, type LocalMedia } from '../../media/rtp/media-session.ts'
 
 type CodecName = LocalMedia['codecs'][number]
 
@@ -20,9 +20,6 @@ const codecs: Readonly<Record<CodecName, Codec>> = {
   G722: { codec: 'g722', payloadType: 9, clockRateHz: 8000, encoding: 'G722/8000' },
   opus: { codec: 'opus', payloadType: 111, clockRateHz: 48000, encoding: 'opus/48000/2' },
 }
-
-/** In our offers; an answer takes the peer's numbers. */
-export const offeredEvents = { 8000: 101, 48000: 110 } as const
 
 /** What a payload type means without rtpmap. RFC 3551 §6, table 4. */
 const staticTypes: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 /** Owns our offer of sound for a phone call. RFC 3264 §5. */
-import type { LocalMedia } from '../media-session.ts'
+import type { LocalMedia } from '../../media/rtp/media-session.ts'
 import { offeredFormats } from './audio-formats.ts'
 import { offeredTag, writeCrypto } from './crypto-lines.ts'
 import { writeAudio, writeDescription } from './write-description.ts'

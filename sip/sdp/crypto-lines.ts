@@ -1,5 +1,5 @@
 /** Owns `a=crypto`: keys of SRTP within SDP. RFC 4568. No MKI, no rekeying, no session parameter that changes what is sent. */
-import type { CryptoSuite, SrtpKey } from '../media-session.ts'
+import type { CryptoSuite, SrtpKey } from '../../media/rtp/media-session.ts'
 
 export type CryptoLine = SrtpKey & { readonly tag: string }
 

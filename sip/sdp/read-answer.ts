@@ -1,6 +1,6 @@
 /** Owns reading the answer to our own offer. RFC 3264 §7. */
-import { readSdpText } from '../../model/sdp.ts'
-import type { LocalMedia, MediaSession } from '../media-session.ts'
+import { readSdpText } from '../../net/sdp.ts'
+import type { LocalMedia, MediaSession } from '../../media/rtp/media-session.ts'
 import type { RefusedDescription } from './answer-offer.ts'
 import { offeredTag } from './crypto-lines.ts'
 import { readAudio } from './remote-media.ts'

@@ -1,8 +1,8 @@
 /** Owns reading one audio section of the other side: can it be used, and with what. RFC 3264, RFC 3605, RFC 5761. */
 import { isIP } from 'node:net'
-import { attributesNamed, directionIn, otherDirection, type SdpSection, type SdpText } from '../../model/sdp.ts'
-import type { LocalMedia, MediaDirection, MediaSession } from '../media-session.ts'
-import { plainAddressOf } from '../media/socket-pair.ts'
+import { attributesNamed, directionIn, otherDirection, type SdpSection, type SdpText } from '../../net/sdp.ts'
+import type { LocalMedia, MediaDirection, MediaSession } from '../../media/rtp/media-session.ts'
+import { plainAddressOf } from '../../media/rtp/socket-pair.ts'
 import { namesOf, negotiateAudio } from './audio-formats.ts'
 import { readCrypto, type CryptoLine } from './crypto-lines.ts'
 

@@ -1,7 +1,7 @@
 /** Owns writing a session description: its lines in the order of RFC 8866 §5. */
 import { isIPv6 } from 'node:net'
-import type { SdpSection } from '../../model/sdp.ts'
-import type { LocalMedia, MediaDirection } from '../media-session.ts'
+import type { SdpSection } from '../../net/sdp.ts'
+import type { LocalMedia, MediaDirection } from '../../media/rtp/media-session.ts'
 
 export type AudioSection = {
   readonly protocol: string

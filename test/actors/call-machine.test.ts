@@ -1,9 +1,9 @@
 /** The lifecycle of a call, stated as the specification states it, on the pure machine: no database, no clock. */
 import { test } from 'tap'
 import type { CallBirth, CallFact, Effect } from '../../actors/call/call-event.ts'
-import { callMachine } from '../../actors/call/machine.ts'
-import { replay, type LoggedFact } from '../../actors/call/replay.ts'
-import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/step.ts'
+import { callMachine } from '../../actors/call/machine/machine.ts'
+import { replay, type LoggedFact } from '../../actors/call/machine/replay.ts'
+import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/machine/step.ts'
 import type { Json } from '../../model/json.ts'
 import { createRandom } from '../fake/random.ts'
 

@@ -1,21 +1,21 @@
 /** Whose turn it is: places of accounts and workers on a real database, with several dispatchers. Calls end by the hand of the test. */
 import t, { test, type Test } from 'tap'
-import { createPhoneCallCreator } from '../../actors/call/create-phone-call.ts'
-import { createWebCallCreator } from '../../actors/call/create-web-call.ts'
-import { createDispatcher } from '../../actors/dispatcher.ts'
+import { createPhoneCallCreator } from '../../actors/call/birth/create-phone-call.ts'
+import { createWebCallCreator } from '../../actors/call/birth/create-web-call.ts'
+import { createDispatcher } from '../../actors/rounds/dispatcher.ts'
 import type { CallId } from '../../model/ids.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { countRunningCalls } from '../../store/call-capacity.ts'
 import { createWorker } from '../../store/workers.ts'
 import { connect, type Sql } from '../../store/sql.ts'
-import { box } from '../fake/call-node.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { box } from '../scenes/call-node.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
-import { addTrunk, createCallingTenant } from '../fake/telephony.ts'
-import { createTenant, newId, type Tenant } from '../fake/tenant.ts'
+import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
+import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 
 const opened = openTestDatabase(t)
 const hour = 3_600_000

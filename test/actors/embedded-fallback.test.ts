@@ -1,14 +1,14 @@
 /** A call whose voice provider cannot be had goes on with the embedded engine where its account allows that, and nowhere else. */
 import { test, type Test } from 'tap'
-import { replay } from '../../actors/call/replay.ts'
+import { replay } from '../../actors/call/machine/replay.ts'
 import { EngineRefusal, type VoiceEngine } from '../../model/voice-engine.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
-import { listen, openCallNode, openShared, status } from '../fake/call-node.ts'
+import { listen, openCallNode, openShared, status } from '../scenes/call-node.ts'
 import { createScriptedEngine, type ScriptedEngine } from '../fake/scripted-engine.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 
 const down: VoiceEngine = {
   ...createScriptedEngine(),

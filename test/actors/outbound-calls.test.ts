@@ -1,17 +1,17 @@
 /** Outbound calls on a real database: what is refused, when they are dialed, what is announced, how they are canceled, hung up and listed. */
 import t, { test } from 'tap'
-import { replay } from '../../actors/call/replay.ts'
+import { replay } from '../../actors/call/machine/replay.ts'
 import type { CallId, DocumentId } from '../../model/ids.ts'
 import { PhoneCallQuery, type PhoneCall, type PhoneCallRequest } from '../../model/phone-call.ts'
 import { createDocument, findPinnedScript } from '../../store/documents.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { findCall, listCalls } from '../../store/calls.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
-import { box, listen, openCallNode, openShared, status, type CallNode } from '../fake/call-node.ts'
+import { box, listen, openCallNode, openShared, status, type CallNode } from '../scenes/call-node.ts'
 import { createRandom } from '../fake/random.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { addTrunk, createCallingTenant } from '../fake/telephony.ts'
-import { createTenant, newId, type Tenant } from '../fake/tenant.ts'
+import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
+import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 
 const hour = 3_600_000
 const opened = openShared(t)

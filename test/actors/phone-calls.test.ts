@@ -1,8 +1,8 @@
 /** Phone calls on a real database, between the actor and a telephone edge without SIP: how they are placed, taken, passed on and ended. */
 import t, { test } from 'tap'
-import { createInboundCall } from '../../actors/call/create-inbound-call.ts'
-import { replay } from '../../actors/call/replay.ts'
-import { createRollCall } from '../../actors/roll-call.ts'
+import { createInboundCall } from '../../actors/call/birth/create-inbound-call.ts'
+import { replay } from '../../actors/call/machine/replay.ts'
+import { createRollCall } from '../../actors/rounds/roll-call.ts'
 import type { CallId, TrunkId } from '../../model/ids.ts'
 import type { RefusedArrival } from '../../model/telephony.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
@@ -10,12 +10,12 @@ import { listCallEvents } from '../../store/call-steps.ts'
 import { findCall } from '../../store/calls.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { takeDial } from '../../store/telephony.ts'
-import { box, openCallNode, openShared, type CallNode } from '../fake/call-node.ts'
+import { box, openCallNode, openShared, type CallNode } from '../scenes/call-node.ts'
 import { createScriptedEdge, createScriptedPhone, type PhoneReplies } from '../fake/scripted-phone.ts'
 import { EngineRefusal } from '../../model/voice-engine.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
-import { addTrunk, createCallingTenant } from '../fake/telephony.ts'
-import { newId, type Tenant } from '../fake/tenant.ts'
+import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
+import { newId, type Tenant } from '../scenes/tenant.ts'
 
 const opened = openShared(t)
 

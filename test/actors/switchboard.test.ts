@@ -1,8 +1,8 @@
 /** Calls on a real database: what is committed, who owns a call, what survives the death of a node. Engine and leg are scripted. */
 import { randomBytes } from 'node:crypto'
 import { test } from 'tap'
-import { hashToken } from '../../actors/call/create-web-call.ts'
-import { replay } from '../../actors/call/replay.ts'
+import { hashToken } from '../../actors/call/birth/create-web-call.ts'
+import { replay } from '../../actors/call/machine/replay.ts'
 import { Problem } from '../../model/problem.ts'
 import type { WebCallRequest } from '../../model/web-call.ts'
 import { findCall } from '../../store/calls.ts'
@@ -11,10 +11,10 @@ import { createSubscription } from '../../store/subscriptions.ts'
 import { insertJob } from '../../store/jobs.ts'
 import { takeToken } from '../../store/web-sessions.ts'
 import { listTurns } from '../../store/transcripts.ts'
-import { box, listen, openCallNode, openShared, status, type CallNode, type Shared } from '../fake/call-node.ts'
+import { box, listen, openCallNode, openShared, status, type CallNode, type Shared } from '../scenes/call-node.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { createTenant, newId, type Tenant } from '../fake/tenant.ts'
+import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 
 async function beginCall(shared: Shared, node: CallNode, request: Partial<WebCallRequest> = {}) {
   const tenant = await createTenant(shared.sql, { slug: newId() })

@@ -1,11 +1,11 @@
 /** Tools that an engine calls in the middle of a call: run once, told to the session and to the log, whatever becomes of them. */
 import { test, type Test } from 'tap'
-import { replay } from '../../actors/call/replay.ts'
+import { replay } from '../../actors/call/machine/replay.ts'
 import type { JsonObject } from '../../model/json.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
-import { listen, openCallNode, openShared, status } from '../fake/call-node.ts'
+import { listen, openCallNode, openShared, status } from '../scenes/call-node.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 
 const schema = { type: 'object' as const, properties: { colour: { type: 'string' } }, required: ['colour'] }

@@ -15,8 +15,8 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom, type Random } from '../fake/random.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { callConfig } from '../fake/spoken-call.ts'
-import { hiss, joined, louder, overTelephone, tones, tune } from '../fake/telephone-sound.ts'
+import { callConfig } from '../scenes/spoken-call.ts'
+import { hiss, joined, louder, overTelephone, tones, tune } from '../scenes/telephone-sound.ts'
 
 const pcm16 = { encoding: 'pcm16', rateHz: 16_000 } as const
 const voices = ['rms', 'slt', 'awb', 'kal16'] as const

@@ -1,9 +1,9 @@
 /** decisions.md, Errors: whatever is wrong with a request is a 400 that names the place. Generated from the OpenAPI document. */
 import { test } from 'tap'
 import type { Issue } from '../../model/problem.ts'
-import { sampleOf, type Operation } from './operations.ts'
-import { newId, openSeededApi } from './seeded-api.ts'
-import { goodRequestOf, openWholeApi, pathOf } from './whole-api.ts'
+import { sampleOf, type Operation } from '../scenes/api-operations.ts'
+import { newId, openSeededApi } from '../scenes/seeded-api.ts'
+import { goodRequestOf, openWholeApi, pathOf } from '../scenes/whole-api.ts'
 import { referencesOf, withValue, wrongBodiesOf } from './wrong-bodies.ts'
 
 test('what is wrong in one place', async (t) => {

@@ -1,8 +1,8 @@
 /** rest-api-and-webhooks.md, Phone calls and Tool dispatch; decisions.md, Phone calls: placing, listing and ending calls over REST. */
 import { test } from 'tap'
 import { createPerson } from '../../store/persons.ts'
-import { createAsk, insertCall, newId, start } from './seeded-api.ts'
-import { openWholeApi } from './whole-api.ts'
+import { createAsk, insertCall, newId, start } from '../scenes/seeded-api.ts'
+import { openWholeApi } from '../scenes/whole-api.ts'
 
 const id = (name: string, ids: Readonly<Record<string, string>>): string => ids[name] ?? ''
 

@@ -3,9 +3,9 @@ import { test, type Test } from 'tap'
 import { createApi } from '../../api/api.ts'
 import { renderTooLarge } from '../../api/render.ts'
 import { listen } from '../../gateway/listener/listen.ts'
-import { hasChromium, openChromium } from '../fake/chromium.ts'
-import { operationsOf, type Document } from './operations.ts'
-import { newId, openSeededApi } from './seeded-api.ts'
+import { hasChromium, openChromium } from '../peers/chromium.ts'
+import { operationsOf, type Document } from '../scenes/api-operations.ts'
+import { newId, openSeededApi } from '../scenes/seeded-api.ts'
 
 const files = {
   '/docs': 'text/html',

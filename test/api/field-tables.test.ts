@@ -1,6 +1,6 @@
 /** rest-api-and-webhooks.md, Resources and their fields, Endpoints: the OpenAPI document holds every table, name by name, in both directions. */
 import { test } from 'tap'
-import { follow, typesOf, type Document, type Schema } from './operations.ts'
+import { follow, typesOf, type Document, type Schema } from '../scenes/api-operations.ts'
 import {
   additiveEndpoints,
   additiveHeaders,
@@ -11,7 +11,7 @@ import {
   specifiedQueries,
   type Table,
 } from './specified-fields.ts'
-import { openWholeApi } from './whole-api.ts'
+import { openWholeApi } from '../scenes/whole-api.ts'
 
 function partOf(document: Document, { schema, part = [] }: Table): Schema {
   let found = follow(document, { $ref: schema })

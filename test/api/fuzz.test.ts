@@ -4,9 +4,9 @@
  */
 import { test } from 'tap'
 import { createRandom, type Random } from '../fake/random.ts'
-import { sampleOf, type Operation } from './operations.ts'
-import { newId } from './seeded-api.ts'
-import { openWholeApi, pathOf, type SeededAccount } from './whole-api.ts'
+import { sampleOf, type Operation } from '../scenes/api-operations.ts'
+import { newId } from '../scenes/seeded-api.ts'
+import { openWholeApi, pathOf, type SeededAccount } from '../scenes/whole-api.ts'
 import { withValue, wrongBodiesOf } from './wrong-bodies.ts'
 
 const seed = 20_261_121

@@ -1,7 +1,7 @@
 /** decisions.md, "management REST for resources the documents only read": workers, keys, trunks and the calls they refused, persons, documents. */
 import { test } from 'tap'
 import { changeAccountConfig } from '../../store/accounts.ts'
-import { createAsk, insertCall, newId, openSeededApi, start } from './seeded-api.ts'
+import { createAsk, insertCall, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
 type Answer = Awaited<ReturnType<ReturnType<typeof createAsk>>>
 type Seeded = Awaited<ReturnType<typeof openSeededApi>>

@@ -5,9 +5,9 @@ import { test } from 'tap'
 import type { AccountId, CallId } from '../../model/ids.ts'
 import { toPhoneCall } from '../../model/phone-call.ts'
 import { findCall, type CallRow } from '../../store/calls.ts'
-import { follow, type Document, type Operation, type Schema } from './operations.ts'
-import { createAsk } from './seeded-api.ts'
-import { goodRequestOf, openWholeApi, pathOf } from './whole-api.ts'
+import { follow, type Document, type Operation, type Schema } from '../scenes/api-operations.ts'
+import { createAsk } from '../scenes/seeded-api.ts'
+import { goodRequestOf, openWholeApi, pathOf } from '../scenes/whole-api.ts'
 
 /** What reads comes first, what takes away last, and parts before their whole. */
 const order = (a: Operation, b: Operation): number => {

@@ -8,7 +8,7 @@ import { createApiKey, revokeApiKey } from '../../store/api-keys.ts'
 import { connect } from '../../store/sql.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createRandom } from '../fake/random.ts'
-import { createAsk, newId, openSeededApi, start } from './seeded-api.ts'
+import { createAsk, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
 const current = '/v1/accounts/current'
 const policyOf = ({ headers }: { headers: Headers }) => headers.get('ratelimit-policy')

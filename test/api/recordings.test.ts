@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { createApi } from '../../api/api.ts'
 import { byteRangeOf } from '../../api/byte-range.ts'
 import { recordingLinkOf } from '../../api/recording-link.ts'
-import { newId, openSeededApi } from './seeded-api.ts'
+import { newId, openSeededApi } from '../scenes/seeded-api.ts'
 
 const bytes = Uint8Array.from({ length: 200_000 }, (_, index) => (index * 7 + (index >> 8)) % 251)
 const latin = (from: number, to: number) => Buffer.from(bytes.subarray(from, to + 1)).toString('hex')

@@ -4,7 +4,7 @@ import { renderTooLarge } from '../../api/render.ts'
 import { toId } from '../../model/ids.ts'
 import { createApiKey, revokeApiKey } from '../../store/api-keys.ts'
 import { connect } from '../../store/sql.ts'
-import { createAsk, newId, openSeededApi, start, type AskOptions } from './seeded-api.ts'
+import { createAsk, newId, openSeededApi, start, type AskOptions } from '../scenes/seeded-api.ts'
 
 type Ids = { account: string; worker: string; call: string }
 type Endpoint = { method: string; path: (ids: Ids) => string; json?: (ids: Ids) => unknown }

@@ -4,7 +4,7 @@ import { Problem } from '../../model/problem.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 import { createDocument } from '../../store/documents.ts'
 import { createWorker } from '../../store/workers.ts'
-import { createAsk, insertCall, insertTurns, newId, openSeededApi, start } from './seeded-api.ts'
+import { createAsk, insertCall, insertTurns, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
 type Kind = 'string' | 'number' | 'boolean' | 'object' | 'array' | 'string or null' | 'number or null' | 'any'
 /** As the specification's tables; `!` marks what is always present. */

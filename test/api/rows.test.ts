@@ -8,7 +8,7 @@ import { findCall } from '../../store/calls.ts'
 import { createDocument, findCallScript, listOutboundCallScripts } from '../../store/documents.ts'
 import { listTurns } from '../../store/transcripts.ts'
 import { createWorker, findWorker, listWorkers } from '../../store/workers.ts'
-import { insertTurns, newId, openSeededApi, start } from './seeded-api.ts'
+import { insertTurns, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
 test('API keys', async (t) => {
   const { sql, own, other } = await openSeededApi(t)

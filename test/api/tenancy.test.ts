@@ -1,8 +1,8 @@
 /** decisions.md, Identity: what belongs to another account answers exactly like what does not exist. Every operation of the OpenAPI document. */
 import { test } from 'tap'
-import { sampleOf } from './operations.ts'
-import { newId } from './seeded-api.ts'
-import { goodRequestOf, openWholeApi, pathOf } from './whole-api.ts'
+import { sampleOf } from '../scenes/api-operations.ts'
+import { newId } from '../scenes/seeded-api.ts'
+import { goodRequestOf, openWholeApi, pathOf } from '../scenes/whole-api.ts'
 import { referencesOf, withValue } from './wrong-bodies.ts'
 
 const notFound = {

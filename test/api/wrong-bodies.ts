@@ -1,5 +1,5 @@
 /** Owns bodies that are wrong in exactly one place: every field of a schema, and every way in which it says that a value is wrong. */
-import { follow, sampleOf, typesOf, type Document, type Schema } from './operations.ts'
+import { follow, sampleOf, typesOf, type Document, type Schema } from '../scenes/api-operations.ts'
 
 export type WrongBody = {
   /** As an issue names it. */

@@ -8,8 +8,8 @@ import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
 import type { Bus, BusMessage } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
-import { natsServerPaths, startNatsServer } from '../fake/nats-server.ts'
-import { needsTool } from '../fake/tools.ts'
+import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
+import { needsTool } from '../peers/tools.ts'
 
 type Lines = { log: Log; lines: string[]; said: (message: string) => Promise<void> }
 /** Who asks and who listens; one and the same bus, or two nodes. */

@@ -1,7 +1,7 @@
 /** The listener's rules over uWebSockets.js on a machine whose C library is too old for it: the same file, run through the loader that .ci/newer-libc.sh unpacks. */
 import path from 'node:path'
 import { test } from 'tap'
-import { needsTool } from '../fake/tools.ts'
+import { needsTool } from '../peers/tools.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const folder = path.join(root, '.data/newer-libc')

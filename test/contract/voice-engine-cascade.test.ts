@@ -4,7 +4,7 @@ import { createCascadeEngine } from '../../voice/engines/cascade/engine.ts'
 import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
 import { cascadeKey, cascadeModels, openCascadeServer, type Model } from '../fake/cascade-server.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { callConfig } from '../fake/spoken-call.ts'
+import { callConfig } from '../scenes/spoken-call.ts'
 import { proveVoiceEngine } from './voice-engine-rules.ts'
 
 const speaker = await createSpeaker({ log: createQuietLog(), clock: systemClock })

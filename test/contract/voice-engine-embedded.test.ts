@@ -2,7 +2,7 @@
 import { systemClock } from '../../app/clock.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { callConfig } from '../fake/spoken-call.ts'
+import { callConfig } from '../scenes/spoken-call.ts'
 import { proveVoiceEngine } from './voice-engine-rules.ts'
 
 const script = `say Welcome. This line is long enough to be cut off.

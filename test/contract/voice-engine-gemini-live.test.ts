@@ -5,7 +5,7 @@ import { createGeminiLiveEngine } from '../../voice/engines/gemini-live/engine.t
 import type { ModelInput, ModelWords } from '../fake/gemini-live-options.ts'
 import { openGeminiServer } from '../fake/gemini-live-server.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { callConfig } from '../fake/spoken-call.ts'
+import { callConfig } from '../scenes/spoken-call.ts'
 import { proveVoiceEngine } from './voice-engine-rules.ts'
 
 const speaker = await createSpeaker({ log: createQuietLog(), clock: systemClock })

@@ -5,7 +5,7 @@ import { createOpenAiRealtimeEngine } from '../../voice/engines/openai-realtime/
 import { realtimeModel, type Asked, type Said } from '../fake/openai-realtime-options.ts'
 import { openRealtimeServer } from '../fake/openai-realtime-server.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { callConfig } from '../fake/spoken-call.ts'
+import { callConfig } from '../scenes/spoken-call.ts'
 import { proveVoiceEngine, type Candidate } from './voice-engine-rules.ts'
 
 const greeting = 'Welcome. This line is long enough to be cut off. Would you like tea?'

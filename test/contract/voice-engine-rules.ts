@@ -9,7 +9,7 @@ import {
   type VoiceEngine,
 } from '../../model/voice-engine.ts'
 import { createRandom } from '../fake/random.ts'
-import { openSpokenCall, type SpokenCall } from '../fake/spoken-call.ts'
+import { openSpokenCall, type SpokenCall } from '../scenes/spoken-call.ts'
 
 export type Candidate = {
   readonly engine: VoiceEngine

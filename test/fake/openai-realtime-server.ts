@@ -10,7 +10,7 @@ import type { RealtimeClientEvent } from 'openai/resources/realtime/realtime'
 import { WebSocketServer, type WebSocket } from 'ws'
 import type { RealtimeOptions } from './openai-realtime-options.ts'
 import { createRealtimeSession, type RealtimeFakeSession } from './openai-realtime-session.ts'
-import { fakeTls } from './tls.ts'
+import { fakeTls } from '../scenes/tls.ts'
 
 export type RealtimeServer = {
   readonly url: string

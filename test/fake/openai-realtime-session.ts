@@ -9,7 +9,7 @@ import type {
   RealtimeSessionCreateRequest,
 } from 'openai/resources/realtime/realtime'
 import type { WebSocket } from 'ws'
-import { lawOfEncoding } from '../../voice/audio/g711.ts'
+import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import { readClientEvent } from './openai-realtime-events.ts'
 import { realtimeModel, type RealtimeOptions, type Said } from './openai-realtime-options.ts'
 

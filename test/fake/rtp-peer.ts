@@ -1,6 +1,6 @@
 /** Owns a media peer of bare UDP sockets: it sends what a test says, byte for byte, and keeps what comes. */
 import type { RemoteInfo, Socket } from 'node:dgram'
-import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 
 export type RtpShape = {
   readonly sequenceNumber: number

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
 import type { SipMessage, SipRequest, SipResponse } from '../../sip/server/message/message.ts'
 import { parseMessage } from '../../sip/server/message/parse-message.ts'
-import { carrierTls } from './tls.ts'
+import { carrierTls } from '../scenes/tls.ts'
 
 export type Ask = {
   readonly callId: string

@@ -9,7 +9,7 @@ import type {
   TrunkAccess,
 } from '../../model/telephony.ts'
 import type { TrunkSettings, TrunkState } from '../../model/trunk.ts'
-import { newId } from './tenant.ts'
+import { newId } from '../scenes/tenant.ts'
 
 export type TelephonyPort = Telephony & {
   readonly accountId: AccountId

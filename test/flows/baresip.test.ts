@@ -2,11 +2,11 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'tap'
-import { dominantHertz, hasBaresipModule, startBaresip, withoutBaresip, type Baresip } from '../fake/baresip.ts'
-import { createFolder } from '../fake/folder.ts'
+import { dominantHertz, hasBaresipModule, startBaresip, withoutBaresip, type Baresip } from '../peers/baresip.ts'
+import { createFolder } from '../scenes/folder.ts'
 import { createHearingEngine, engineRateHz, type HearingSession } from '../fake/hearing-engine.ts'
-import { openPhoneStage } from '../fake/phone-stage.ts'
-import { fakeTls } from '../fake/tls.ts'
+import { openPhoneStage } from '../scenes/phone-stage.ts'
+import { fakeTls } from '../scenes/tls.ts'
 
 const skip = withoutBaresip()
 const tones = { phone: 440, service: 880 } as const

@@ -3,9 +3,9 @@
  * caller listens, answers each question, speaks into one, and a tool of the call is asked at its own address.
  */
 import { test } from 'tap'
-import { holdTenTurns } from '../fake/ten-turns-caller.ts'
-import { openTestPhone } from '../fake/ten-turns-phone.ts'
-import { everyEngine, openTenTurns } from '../fake/ten-turns-stage.ts'
+import { holdTenTurns } from '../scenes/ten-turns/caller.ts'
+import { openTestPhone } from '../scenes/ten-turns/phone.ts'
+import { everyEngine, openTenTurns } from '../scenes/ten-turns/stage.ts'
 
 test('a telephone talks with every engine', { timeout: 170_000 }, async (t) => {
   const tenTurns = await openTenTurns(t)

@@ -3,10 +3,10 @@
  * providers that speak their protocols. The caller listens, answers each question, speaks into one, and a tool of the call is asked.
  */
 import { test } from 'tap'
-import { hasChromium, openChromium } from '../fake/chromium.ts'
-import { holdTenTurns } from '../fake/ten-turns-caller.ts'
-import { callFromPage } from '../fake/ten-turns-page.ts'
-import { everyEngine, openTenTurns } from '../fake/ten-turns-stage.ts'
+import { hasChromium, openChromium } from '../peers/chromium.ts'
+import { holdTenTurns } from '../scenes/ten-turns/caller.ts'
+import { callFromPage } from '../scenes/ten-turns/page.ts'
+import { everyEngine, openTenTurns } from '../scenes/ten-turns/stage.ts'
 
 const skip = hasChromium() ? false : 'no /usr/bin/chromium'
 

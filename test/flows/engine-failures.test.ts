@@ -3,7 +3,7 @@
  * whole service, by telephone; the reasons are those of decisions.md, and nothing is left behind.
  */
 import { test, type Test } from 'tap'
-import { placeWebCall } from '../../gateway/web-caller.ts'
+import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { WebCallSession } from '../../model/web-call.ts'
@@ -18,11 +18,11 @@ import {
   openFailingCalls,
   sorry,
   type FailingCalls,
-} from '../fake/failing-calls.ts'
-import { inTime, until } from '../fake/in-time.ts'
+} from '../scenes/failing-calls.ts'
+import { inTime, until } from '../scenes/in-time.ts'
 import { openSipPeer } from '../fake/sip-peer.ts'
-import { heard } from '../fake/ten-turns-caller.ts'
-import { tool, toolArguments } from '../fake/ten-turns.ts'
+import { heard } from '../scenes/ten-turns/caller.ts'
+import { tool, toolArguments } from '../scenes/ten-turns/conversation.ts'
 
 const realtime = { llmProvider: 'voice_provider_a' } as const
 const cascade = { llmProvider: 'cascade' } as const

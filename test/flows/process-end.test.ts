@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { test, type Test } from 'tap'
-import { replay } from '../../actors/call/replay.ts'
+import { replay } from '../../actors/call/machine/replay.ts'
 import { newId } from '../../app/core.ts'
 import type { AccountId, CallId } from '../../model/ids.ts'
 import { findCall } from '../../store/calls.ts'
@@ -13,10 +13,10 @@ import { listCallEvents } from '../../store/call-steps.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
-import { parseWav } from '../../voice/audio/wav.ts'
-import { createOpusLibrary } from '../../voice/audio/opus.ts'
-import { createTicker } from '../../voice/audio/ticker.ts'
-import { createFolder } from '../fake/folder.ts'
+import { parseWav } from '../../media/recording/wav.ts'
+import { createOpusLibrary } from '../../media/codecs/opus.ts'
+import { createTicker } from '../../media/leg/ticker.ts'
+import { createFolder } from '../scenes/folder.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { openFakeWebhookReceiver, type FakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { placeLoadedCall, preparePackets } from '../load/loaded-call.ts'
@@ -91,7 +91,7 @@ test(
       'the second process raised the epoch',
     )
     t.same(replay(log).differences, [])
-    const admin = path.join(import.meta.dirname, '../../app/admin.ts')
+    const admin = path.join(import.meta.dirname, '../../tools/admin/admin.ts')
     const { stdout } = await run(process.execPath, [admin, 'replay', callId], {
       env: { ...process.env, DATA_DIR: dataDir },
     })

@@ -11,18 +11,18 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { test, type Test } from 'tap'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
-import { placeWebCall } from '../../gateway/web-caller.ts'
-import { createOpusLibrary } from '../../voice/audio/opus.ts'
-import { createTicker } from '../../voice/audio/ticker.ts'
-import { parseWav } from '../../voice/audio/wav.ts'
-import { createSyntheticCaller } from '../../app/self-test/synthetic-caller.ts'
-import { createFolder } from '../fake/folder.ts'
+import { placeWebCall } from '../../tools/callers/web-caller.ts'
+import { createOpusLibrary } from '../../media/codecs/opus.ts'
+import { createTicker } from '../../media/leg/ticker.ts'
+import { parseWav } from '../../media/recording/wav.ts'
+import { createSyntheticCaller } from '../../tools/callers/synthetic-caller.ts'
+import { createFolder } from '../scenes/folder.ts'
 
 type Fields = Record<string, unknown>
 type Answer = { readonly status: number; readonly headers: Headers; readonly body: Fields }
 type Ask = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
 
-const program = path.join(import.meta.dirname, '../../app/main.ts')
+const program = path.join(import.meta.dirname, '../../tools/start/start.ts')
 
 /** `npm start`, as its output tells where it is and what the key is. */
 async function startService(t: Test): Promise<{ url: string; key: string }> {

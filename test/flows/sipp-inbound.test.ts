@@ -2,9 +2,9 @@
 import { test } from 'tap'
 import { listAllRefusals } from '../../store/call-refusals.ts'
 import { createHearingEngine } from '../fake/hearing-engine.ts'
-import { openPhoneStage, outcomesOf, type PhoneStage } from '../fake/phone-stage.ts'
+import { openPhoneStage, outcomesOf, type PhoneStage } from '../scenes/phone-stage.ts'
 import { createRtpPeer } from '../fake/rtp-peer.ts'
-import { startSipp, withoutSipp } from '../fake/sipp.ts'
+import { startSipp, withoutSipp } from '../peers/sipp.ts'
 
 const skip = withoutSipp()
 

@@ -4,9 +4,9 @@ import { createTrunks } from '../../store/trunks.ts'
 import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
 import { createHearingEngine } from '../fake/hearing-engine.ts'
-import { freePorts } from '../fake/peer-program.ts'
-import { openPhoneStage } from '../fake/phone-stage.ts'
-import { startSipp, withoutSipp } from '../fake/sipp.ts'
+import { freePorts } from '../peers/peer-program.ts'
+import { openPhoneStage } from '../scenes/phone-stage.ts'
+import { startSipp, withoutSipp } from '../peers/sipp.ts'
 
 const skip = withoutSipp()
 const callee = '+4930111222'

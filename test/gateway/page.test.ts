@@ -3,12 +3,12 @@ import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test, type Test } from 'tap'
 import type { Page } from 'playwright-core'
-import { includes, networksOf } from '../../actors/webhooks/address-rules.ts'
+import { includes, networksOf } from '../../net/address-rules.ts'
 import { createClientAddress } from '../../gateway/listener/client-address.ts'
 import { createPage } from '../../gateway/page.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
-import { hasChromium, openChromium } from '../fake/chromium.ts'
-import { callId, setUpStage } from './stage.ts'
+import { hasChromium, openChromium } from '../peers/chromium.ts'
+import { callId, setUpStage } from '../scenes/front-door.ts'
 
 const get = (pathname: string, init?: RequestInit) =>
   createPage()(new Request(`http://call.example:8080${pathname}`, init))

@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'tap'
 import { WebSocket } from 'ws'
-import { placeWebCall } from '../../gateway/web-caller.ts'
+import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { farewellTime } from '../../gateway/web-session.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import type { ErrorBody } from '../../model/problem.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { resumeWindow } from '../../model/web-call.ts'
-import { callId, setUpStage } from './stage.ts'
+import { callId, setUpStage } from '../scenes/front-door.ts'
 
 /** A client of the raw socket. `next` waits for the next message of a type and skips the others. */
 async function connect(url: string, query: string, origin?: string) {

@@ -1,10 +1,10 @@
 /** Owns one web call of the load test: always talking, at 20 ms, from prepared Opus packets; it notices when its own marks come back. */
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
-import { placeWebCall } from '../../gateway/web-caller.ts'
+import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import { WebCallSession } from '../../model/web-call.ts'
-import type { OpusDecoder, OpusLibrary } from '../../voice/audio/opus.ts'
-import type { Ticker } from '../../voice/audio/ticker.ts'
+import type { OpusDecoder, OpusLibrary } from '../../media/codecs/opus.ts'
+import type { Ticker } from '../../media/leg/ticker.ts'
 import { tone } from './echo-engine.ts'
 
 const rateHz = 16000

@@ -4,9 +4,9 @@
  */
 import { frameMs, samplesOf, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
 import type { EngineEvent, EngineSession, VoiceEngine } from '../../model/voice-engine.ts'
-import { lawOfEncoding } from '../../voice/audio/g711.ts'
-import { createVoiceActivity, levelOf } from '../../voice/engines/embedded/voice-activity.ts'
-import { createVoiceDetectors, type VoiceDetector } from '../../voice/engines/embedded/voice-detector.ts'
+import { lawOfEncoding } from '../../media/codecs/g711.ts'
+import { createVoiceActivity, levelOf } from '../../media/vad/voice-activity.ts'
+import { createVoiceDetectors, type VoiceDetector } from '../../media/vad/voice-detector.ts'
 import { idleSession } from '../fake/idle-session.ts'
 import { isMark, markOf, voiceOf } from './phone-sound.ts'
 

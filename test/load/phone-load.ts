@@ -2,11 +2,11 @@
  * Owns one telephone of the benches, from its media side: a socket that sends a prepared packet of PCMU every 20 ms and counts what comes. One
  * that measures is silent between its marks and notices when they come back.
  */
-import { readRtcp } from '../../sip/media/rtcp-wire.ts'
-import { lawOfEncoding } from '../../voice/audio/g711.ts'
-import { isRtcp } from '../../voice/audio/rtp-wire.ts'
-import type { Ticker } from '../../voice/audio/ticker.ts'
-import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { readRtcp } from '../../media/rtp/rtcp/rtcp-wire.ts'
+import { lawOfEncoding } from '../../media/codecs/g711.ts'
+import { isRtcp } from '../../media/rtp/rtp-wire.ts'
+import type { Ticker } from '../../media/leg/ticker.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { createPacketWriter, headerBytes } from './rtp-packets.ts'
 import { isMark, markOf, voiceOf } from './phone-sound.ts'
 

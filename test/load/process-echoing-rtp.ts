@@ -4,8 +4,8 @@
  */
 import type { Socket } from 'node:dgram'
 import process from 'node:process'
-import { createPortRange } from '../../sip/media/port-range.ts'
-import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { createPortRange } from '../../media/rtp/port-range.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 
 /** As the service takes its ports: even ones, at random. */
 const portRange = [34_000, 39_998] as const

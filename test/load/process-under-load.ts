@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { readConfig } from '../../app/config.ts'
-import { demoNumbers, seedDemo } from '../../app/demo/seed-demo.ts'
+import { demoNumbers, seedDemo } from '../../tools/start/demo/seed-demo.ts'
 import { createLog } from '../../app/log.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import { createEchoEngine } from './echo-engine.ts'

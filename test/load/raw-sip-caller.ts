@@ -7,7 +7,7 @@ import { tagOf } from '../../sip/server/message/address.ts'
 import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
 import type { SipMessage, SipRequest, SipResponse } from '../../sip/server/message/message.ts'
 import { parseMessage } from '../../sip/server/message/parse-message.ts'
-import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 
 export type RawCall = {
   /** From the INVITE to its 200, ms. */

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 
 export type SippRound = {
   readonly rate: number

@@ -2,10 +2,10 @@
  * Owns one telephone of the voice bench, from its media side: a socket that sends a packet of PCMU every 20 ms, says what it is told to, and knows
  * when the agent was loud.
  */
-import { readRtp, isRtcp } from '../../voice/audio/rtp-wire.ts'
-import { lawOfEncoding } from '../../voice/audio/g711.ts'
-import type { Ticker } from '../../voice/audio/ticker.ts'
-import { bindUdp, closeUdp } from '../../voice/audio/udp-socket.ts'
+import { readRtp, isRtcp } from '../../media/rtp/rtp-wire.ts'
+import { lawOfEncoding } from '../../media/codecs/g711.ts'
+import type { Ticker } from '../../media/leg/ticker.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { createPacketWriter } from './rtp-packets.ts'
 import { isLoud, samplesPerFrame, silentFrame, type Utterance } from './voice-utterance.ts'
 

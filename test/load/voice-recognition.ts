@@ -2,17 +2,17 @@
  * Owns how well the embedded engine understands: answers to a question with many, spoken values, intents within other speech, free speech, and
  * what is no answer at all, by three voices, on a wide line and through a telephone's G.711. The voices are synthetic: people do worse.
  */
-import { lawOfEncoding } from '../../voice/audio/g711.ts'
-import { createResampler } from '../../voice/audio/resample.ts'
+import { lawOfEncoding } from '../../media/codecs/g711.ts'
+import { createResampler } from '../../media/codecs/resample.ts'
 import { createCallerSpeech, type Understood } from '../../voice/engines/embedded/caller-speech.ts'
-import type { Expected, Slot } from '../../voice/engines/embedded/expected.ts'
+import type { Expected, Slot } from '../../voice/script/expected.ts'
 import type { FliteVoice } from '../../voice/engines/embedded/flite.ts'
 import { createHearing, type Hearing } from '../../voice/engines/embedded/hearing.ts'
-import { affirmative, negative, type Choice } from '../../voice/engines/embedded/phrases.ts'
+import { affirmative, negative, type Choice } from '../../voice/script/phrases.ts'
 import { readPronunciations } from '../../voice/engines/embedded/pronunciations.ts'
 import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
 import { createUnderstandings } from '../../voice/engines/embedded/understanding.ts'
-import { levelOf } from '../../voice/engines/embedded/voice-activity.ts'
+import { levelOf } from '../../media/vad/voice-activity.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'

@@ -3,12 +3,12 @@
  * with which frame who listens can know that it has begun, and with which that it is over.
  */
 import { frameMs } from '../../model/frame.ts'
-import { lawOfEncoding } from '../../voice/audio/g711.ts'
-import { createResampler } from '../../voice/audio/resample.ts'
+import { lawOfEncoding } from '../../media/codecs/g711.ts'
+import { createResampler } from '../../media/codecs/resample.ts'
 import type { FliteVoice } from '../../voice/engines/embedded/flite.ts'
 import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
-import { createVoiceActivity, levelOf } from '../../voice/engines/embedded/voice-activity.ts'
-import { createVoiceDetectors } from '../../voice/engines/embedded/voice-detector.ts'
+import { createVoiceActivity, levelOf } from '../../media/vad/voice-activity.ts'
+import { createVoiceDetectors } from '../../media/vad/voice-detector.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { voiceOf } from './phone-sound.ts'

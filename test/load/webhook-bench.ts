@@ -20,7 +20,7 @@ import { openDatabase } from '../../store/open-database.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
-import { createTenant, newId, type Tenant } from '../fake/tenant.ts'
+import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 import type { Received } from './process-receiving-webhooks.ts'
 import { printTable, quantile } from './table.ts'
 

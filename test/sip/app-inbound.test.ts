@@ -8,7 +8,7 @@ import { createRtpPeer } from '../fake/rtp-peer.ts'
 import type { PeerCall } from '../fake/sip-peer.ts'
 import { digestResponseOf, readChallenge, writeCredentials } from '../../sip/server/message/digest.ts'
 import { bodyText, headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
-import { openEdgeScene, poll, type EdgeScene } from '../fake/sip-edge-scene.ts'
+import { openEdgeScene, poll, type EdgeScene } from '../scenes/sip-edge-scene.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
 
 const sdp = (port = 40_000, { version = 1, direction = 'sendrecv', codec = '0' } = {}): string =>

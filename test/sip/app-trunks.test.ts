@@ -10,7 +10,7 @@ import { createTrunkKeeper } from '../../sip/trunk/trunk-keeper.ts'
 import type { Answered } from '../../sip/stack.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { openEdgeScene, poll } from '../fake/sip-edge-scene.ts'
+import { openEdgeScene, poll } from '../scenes/sip-edge-scene.ts'
 import { createTelephonyPort, trunkOf } from '../fake/telephony-port.ts'
 
 async function keepTrunk(t: Test, settings: TrunkSettings, password: string | null = null) {

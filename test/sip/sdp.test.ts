@@ -1,7 +1,7 @@
 /** Owns the proof that offers and answers of phone calls mean what RFC 3264 says: codecs, directions, addresses, keys, hostile text. */
 import { test } from 'tap'
-import { readSdpText } from '../../model/sdp.ts'
-import type { CryptoSuite, LocalMedia, MediaSession, SrtpKey } from '../../sip/media-session.ts'
+import { readSdpText } from '../../net/sdp.ts'
+import type { CryptoSuite, LocalMedia, MediaSession, SrtpKey } from '../../media/rtp/media-session.ts'
 import { answerOffer } from '../../sip/sdp/answer-offer.ts'
 import { createOffer } from '../../sip/sdp/create-offer.ts'
 import { readCrypto } from '../../sip/sdp/crypto-lines.ts'

@@ -5,7 +5,7 @@ import { createSipServer } from '../../sip/server/sip-server.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { openSipApp, type Loose } from '../fake/sip-app.ts'
 import { sdp } from '../fake/sip-wire.ts'
-import { startSipp, withoutSipp } from '../fake/sipp.ts'
+import { startSipp, withoutSipp } from '../peers/sipp.ts'
 
 const calls = 600
 const rate = 200

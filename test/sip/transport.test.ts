@@ -24,7 +24,7 @@ import { startDnsServer, type Zone } from '../fake/dns-server.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
-import { fakeTls } from '../fake/tls.ts'
+import { fakeTls } from '../scenes/tls.ts'
 
 type Event =
   | { readonly kind: 'request'; readonly request: SipRequest; readonly flow: Flow }

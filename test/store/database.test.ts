@@ -9,7 +9,7 @@ import { awaitServer } from '../../store/await-server.ts'
 import { migrate } from '../../store/migrate.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import { connect, type DatabaseServer, type Sql } from '../../store/sql.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 
 const log: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => log }
 const database = await openTestDatabase(t)

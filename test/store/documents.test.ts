@@ -11,9 +11,9 @@ import {
   writeDocument,
 } from '../../store/documents.ts'
 import { createWorker } from '../../store/workers.ts'
-import { openTestDatabase } from '../fake/database.ts'
-import { refusalOf } from '../fake/refusal.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { openTestDatabase } from '../scenes/database.ts'
+import { refusalOf } from '../scenes/refusal.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 
 const start = Date.UTC(2026, 0, 1)
 

@@ -1,17 +1,17 @@
 /** Idempotency keys on a real database: the same key with the same request gives the same answer, once done. decisions.md, Phone calls. */
 import { createHash } from 'node:crypto'
 import t, { test, type Test } from 'tap'
-import { createPhoneCallCreator } from '../../actors/call/create-phone-call.ts'
-import { createWebCallCreator } from '../../actors/call/create-web-call.ts'
+import { createPhoneCallCreator } from '../../actors/call/birth/create-phone-call.ts'
+import { createWebCallCreator } from '../../actors/call/birth/create-web-call.ts'
 import { idempotencyLifetime, type Once } from '../../model/idempotency.ts'
 import { Problem } from '../../model/problem.ts'
 import { answerOnce, forgetIdempotencyKeys } from '../../store/idempotency.ts'
-import { box } from '../fake/call-node.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { box } from '../scenes/call-node.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
-import { createCallingTenant } from '../fake/telephony.ts'
-import { newId } from '../fake/tenant.ts'
+import { createCallingTenant } from '../scenes/telephony.ts'
+import { newId } from '../scenes/tenant.ts'
 
 const opened = openTestDatabase(t)
 

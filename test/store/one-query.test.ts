@@ -5,8 +5,8 @@ import { createApiKey, createKeyLookup, revokeApiKey } from '../../store/api-key
 import { createKeyAndCallLookup } from '../../store/key-and-call.ts'
 import { createOneQuery } from '../../store/one-query.ts'
 import { connect } from '../../store/sql.ts'
-import { createAsk, newId, openSeededApi, start } from '../api/seeded-api.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { createAsk, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createRandom } from '../fake/random.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

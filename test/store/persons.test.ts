@@ -13,11 +13,11 @@ import {
   listContacts,
   listPersons,
 } from '../../store/persons.ts'
-import { blockedQueries } from '../fake/blocked-queries.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { blockedQueries } from '../scenes/blocked-queries.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createRandom } from '../fake/random.ts'
-import { refusalOf } from '../fake/refusal.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { refusalOf } from '../scenes/refusal.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 
 const start = Date.UTC(2026, 0, 1)
 const ada: PersonRequest = { type: 'lead', firstName: 'Ada', lastName: 'Lovelace' }

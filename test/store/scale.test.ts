@@ -20,9 +20,9 @@ import { listKnownSources } from '../../store/trunk-addresses.ts'
 import { findTrunkRoom } from '../../store/trunk-room.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { toId, type SubscriptionId, type TrunkId, type WorkerId } from '../../model/ids.ts'
-import { box } from '../fake/call-node.ts'
-import { openTestDatabase } from '../fake/database.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { box } from '../scenes/call-node.ts'
+import { openTestDatabase } from '../scenes/database.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 
 const many = 30_000
 const few = 1_000

@@ -6,11 +6,11 @@ import { TrunkChange, TrunkRequest, trunkStateOf } from '../../model/trunk.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
-import { blockedQueries } from '../fake/blocked-queries.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { blockedQueries } from '../scenes/blocked-queries.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
-import { refusalOf } from '../fake/refusal.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { refusalOf } from '../scenes/refusal.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 
 test('trunks', async (t) => {
   const { sql } = await openTestDatabase(t)

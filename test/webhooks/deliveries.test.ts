@@ -24,11 +24,11 @@ import { recordAttempts, type AttemptRecord } from '../../store/delivery-verdict
 import { createSecretBox } from '../../store/secret-box.ts'
 import { connect } from '../../store/sql.ts'
 import { changeSubscription, createSubscription, deleteSubscription } from '../../store/subscriptions.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 
 const ts = '2026-03-01T12:00:00.000Z'

@@ -10,7 +10,7 @@ import type { Resolve } from '../../actors/webhooks/egress-guard.ts'
 import { createWebhookSender, type WebhookSender } from '../../actors/webhooks/sender.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
-import { newId } from '../fake/tenant.ts'
+import { newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 
 const noResolution: Resolve = () => Promise.reject(new Error('a literal is never resolved'))

@@ -12,11 +12,11 @@ import { enqueueDeliveries, type OutboxEvent } from '../../store/deliveries.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { connect, type Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom, type Random } from '../fake/random.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 
 /** What happens at the await point: the loop dies before or after the work was done, or the work fails with or without having been done. */
 const faults = ['die before', 'die after', 'fail before', 'fail after'] as const

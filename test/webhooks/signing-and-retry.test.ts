@@ -1,7 +1,7 @@
 /** The pure half of webhooks: signatures, headers, the retry schedule and the address rules. */
 import { createHmac } from 'node:crypto'
 import { test } from 'tap'
-import { createAddressRules, plainAddressOf } from '../../actors/webhooks/address-rules.ts'
+import { createAddressRules, plainAddressOf } from '../../net/address-rules.ts'
 import { verdictOf, type Attempted } from '../../actors/webhooks/retry.ts'
 import { retryAfterOf } from '../../actors/webhooks/sender.ts'
 import {

@@ -16,9 +16,9 @@ import {
   findMatching,
   listSubscriptions,
 } from '../../store/subscriptions.ts'
-import { openTestDatabase } from '../fake/database.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { createTenant, newId } from '../fake/tenant.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 
 const disable = (sql: Sql, accountId: AccountId, id: string) =>

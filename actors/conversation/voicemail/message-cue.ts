@@ -1,6 +1,6 @@
 /** Owns the moment at which an answering machine records: after its tone, or when it has long been silent. Pure: time is counted in frames. */
 import { frameMs, type AudioFormat } from '../../../model/frame.ts'
-import { createBeepDetector } from '../../../voice/audio/beep-detector.ts'
+import { createBeepDetector } from '../../../media/vad/beep-detector.ts'
 import type { VoicemailSign } from './judge.ts'
 import { createSpeechRuns } from './speech-runs.ts'
 import { samplesReaderOf } from './voicemail-watch.ts'

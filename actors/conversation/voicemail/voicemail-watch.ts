@@ -1,7 +1,7 @@
 /** Owns the watch for answering machines on one call: the caller's frames in whatever format the engine hears, into the judge. */
 import { samplesOf, type AudioFormat } from '../../../model/frame.ts'
-import { createBeepDetector } from '../../../voice/audio/beep-detector.ts'
-import { lawOfEncoding } from '../../../voice/audio/g711.ts'
+import { createBeepDetector } from '../../../media/vad/beep-detector.ts'
+import { lawOfEncoding } from '../../../media/codecs/g711.ts'
 import { createVoicemailJudge, type VoicemailJudge } from './judge.ts'
 
 export type VoicemailWatch = Pick<VoicemailJudge, 'read' | 'agentSpoke'> & {

@@ -1,6 +1,6 @@
 /** Owns how many connections there may be: in all, and taken from one address. */
 import type { Socket } from 'node:net'
-import { addressGroupOf, plainAddress } from './networks.ts'
+import { addressGroupOf, plainAddress } from '../../../net/networks.ts'
 
 export type PlaceLimits = {
   /** Opened and taken together. */

@@ -1,6 +1,6 @@
 /** Owns which of our addresses a peer sees: the listener that serves a way, and the external address where one is set. */
 import type { NetworkInterfaceInfo } from 'node:os'
-import { type Family, familyOf, isLoopback, isWildcard, createNetworks, loopbackOf } from './networks.ts'
+import { type Family, familyOf, isLoopback, isWildcard, createNetworks, loopbackOf } from '../../../net/networks.ts'
 import type { Endpoint, Protocol } from './transport.ts'
 
 /** One address this machine has. */

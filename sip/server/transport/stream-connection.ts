@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net'
 import type { MessageFault } from '../message/message.ts'
 import { createDeadlines, type DeadlineLimits } from './connection-deadlines.ts'
-import { plainAddress } from './networks.ts'
+import { plainAddress } from '../../../net/networks.ts'
 import { createStreamFramer, type Framed } from './stream-framer.ts'
 import { type Flow, type Protocol, TransportError } from './transport.ts'
 

@@ -3,7 +3,7 @@
  * the agent silences it; when that was no more than noise or a "mhm", the agent goes on with the sentence that was cut off.
  */
 import { frameMs, samplesOf } from '../../../model/frame.ts'
-import type { VoiceDetector } from '../embedded/voice-detector.ts'
+import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { Wire, WireEvent } from '../hosted/wire.ts'
 import { createAgent, type Agent, type AgentDeps } from './agent.ts'
 import { createCallerUtterances, type Utterance } from './caller-utterances.ts'

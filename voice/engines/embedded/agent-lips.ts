@@ -2,7 +2,7 @@
 import { bytesOf } from '../../../model/frame.ts'
 import type { EngineEvent } from '../../../model/voice-engine.ts'
 import type { FliteVoice } from './flite.ts'
-import { sentencesOf } from './sentences.ts'
+import { sentencesOf } from '../../english/sentences.ts'
 import type { Speaker } from './speaker.ts'
 
 export type LipsDeps = {

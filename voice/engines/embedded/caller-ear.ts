@@ -6,9 +6,9 @@ import { frameMs } from '../../../model/frame.ts'
 import { createCallerSpeech, type CallerSpeech, type Understood } from './caller-speech.ts'
 import type { Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
-import type { Meaning } from './phrases.ts'
-import { createVoiceActivity, levelOf } from './voice-activity.ts'
-import type { VoiceDetector } from './voice-detector.ts'
+import type { Meaning } from '../../script/phrases.ts'
+import { createVoiceActivity, levelOf } from '../../../media/vad/voice-activity.ts'
+import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 
 /** Times are ms on the caller's line. */
 export type Heard = Understood & {

@@ -2,10 +2,10 @@
  * Owns one utterance of a caller while it is spoken: sound to the recogniser in pieces, the words so far, and what it came to. Where any words will
  * do and no phrase was said, the whole of it is heard again by dictation.
  */
-import { joined } from '../../audio/joined.ts'
+import { joined } from '../../../media/codecs/joined.ts'
 import { isPhone, type Pause, type Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
-import type { Meaning } from './phrases.ts'
+import type { Meaning } from '../../script/phrases.ts'
 import type { HeardWords } from './hearing-messages.ts'
 
 /** What one utterance came to. */

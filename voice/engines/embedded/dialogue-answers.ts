@@ -3,8 +3,8 @@ import { againOf, gaveUp, hintOf, readBackOf, stillThereOf } from './dialogue-li
 import { stepOf, type Answer, type DialogueState } from './dialogue-state.ts'
 import { failed, goOn, enter, textOf } from './dialogue-steps.ts'
 import { after, end, goodbye, joined, speak, stay, type Advanced, type Setting } from './dialogue-turn.ts'
-import type { Meaning } from './phrases.ts'
-import type { Ask, AskedSlot } from './script-steps.ts'
+import type { Meaning } from '../../script/phrases.ts'
+import type { Ask, AskedSlot } from '../../script/steps.ts'
 
 /** A date or a number that was understood less surely is read back. */
 const sure = 0.7

@@ -1,6 +1,6 @@
 /** Owns which sentence of the passages that were found answers a question: the one that has most of the question's words. */
 import { z } from 'zod'
-import { sentencesOf } from './sentences.ts'
+import { sentencesOf } from '../../english/sentences.ts'
 
 /** Of `knowledge_base.search`; what else is in it does not matter. */
 const Found = z.object({ passages: z.array(z.object({ text: z.string() })) })

@@ -9,7 +9,7 @@ import { questionOf, stepOf, type DialogueState } from './dialogue-state.ts'
 import { enter, goOn, resumable, textOf } from './dialogue-steps.ts'
 import { after, end, goodbye, joined, speak, stay } from './dialogue-turn.ts'
 import type { Advanced, DialogueEvent, Setting } from './dialogue-turn.ts'
-import type { Meaning, Request } from './phrases.ts'
+import type { Meaning, Request } from '../../script/phrases.ts'
 
 export { expectedOf, initialState, questionOf, stateAfter, stateOf } from './dialogue-state.ts'
 export type { DialogueState } from './dialogue-state.ts'

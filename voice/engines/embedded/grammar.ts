@@ -2,7 +2,7 @@
  * Owns what can be understood in one turn: phrases and values with their meanings, made into a word graph for the recogniser, with polite words
  * around them and a loop of all English phones beside them that wins when nothing of it was said.
  */
-import { walk, type WordGraph } from './grammar-pattern.ts'
+import { walk, type WordGraph } from '../../english/grammar-pattern.ts'
 import type { Pronounce } from './pronunciations.ts'
 
 export type Transition = { readonly from: number; readonly to: number; readonly logp: number; readonly word: string }

@@ -2,13 +2,13 @@
  * Owns hearing without a recogniser, for load tests: that somebody spoke is heard, what they said is assumed. A question gets its first choice, a
  * value the same plausible one each time; nobody can say anything else. The confidence of it all is 0.
  */
-import type { Expected, Slot } from './expected.ts'
+import type { Expected, Slot } from '../../script/expected.ts'
 import type { Answer, Grammar, Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
 import type { HeardWords } from './hearing-messages.ts'
-import type { Meaning } from './phrases.ts'
-import { dateOf, spokenDate } from './spoken-dates.ts'
-import { spokenTime } from './spoken-times.ts'
+import type { Meaning } from '../../script/phrases.ts'
+import { dateOf, spokenDate } from '../../english/spoken-dates.ts'
+import { spokenTime } from '../../english/spoken-times.ts'
 import type { Understandings } from './understanding.ts'
 
 const noGrammar: Grammar = { key: '', start: 0, end: 0, states: 1, words: [], transitions: [] }

@@ -4,7 +4,7 @@
  */
 import { bytesOf, frameMs } from '../../../model/frame.ts'
 import type { EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
-import type { VoiceDetector } from './voice-detector.ts'
+import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 
 type Emit = (event: EngineEvent) => void
 

@@ -4,7 +4,7 @@ import type { EngineEvent, Said } from '../../../model/voice-engine.ts'
 import type { AgentMouth } from './agent-mouth.ts'
 import { advance, expectedOf, questionOf, stateAfter, stateOf } from './dialogue.ts'
 import type { DialogueAction, DialogueEvent, DialogueState, Setting } from './dialogue.ts'
-import type { Expected } from './expected.ts'
+import type { Expected } from '../../script/expected.ts'
 
 export type ScriptRun = {
   dispatch(event: DialogueEvent): void

@@ -9,18 +9,18 @@ import type { EngineEvent, EngineSession, Said } from '../../../model/voice-engi
 import { createAgentMouth } from './agent-mouth.ts'
 import { createCallerEar } from './caller-ear.ts'
 import type { Setting } from './dialogue.ts'
-import type { Expected } from './expected.ts'
+import type { Expected } from '../../script/expected.ts'
 import type { FliteVoice } from './flite.ts'
 import type { Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
-import type { Meaning } from './phrases.ts'
+import type { Meaning } from '../../script/phrases.ts'
 import { createScriptRun } from './script-run.ts'
 import { createKeypad } from './session-keypad.ts'
 import { createAnnouncement, createOpening } from './session-opening.ts'
 import { finalTextOf, reactTo } from './session-reaction.ts'
 import { createHeldResults, createPatience } from './session-waits.ts'
 import type { Speaker } from './speaker.ts'
-import type { VoiceDetector } from './voice-detector.ts'
+import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 
 export type SessionDeps = {
   readonly hearing: Hearing

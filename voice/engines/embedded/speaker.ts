@@ -2,11 +2,11 @@
  * Owns speech: text in, sound out, sentence by sentence in a thread of its own, each said only once. A thread that dies or gets stuck is
  * replaced, and its sentence tried once more.
  */
-import { joined } from '../../audio/joined.ts'
+import { joined } from '../../../media/codecs/joined.ts'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { fliteVoices, type FliteVoice } from './flite.ts'
-import { sentencesOf } from './sentences.ts'
+import { sentencesOf } from '../../english/sentences.ts'
 import { createSoundCache } from './sound-cache.ts'
 import type { SpeakingReply, SpeakingRequest } from './speaking-messages.ts'
 import { startThread, type Thread } from './thread.ts'

@@ -2,7 +2,7 @@
  * Owns what the hearing makes of what a script expects next: its answers, values and intents, and what can always be said, as one grammar. Intents
  * are caught in the middle of other speech as well. Grammars are kept, for calls ask the same questions.
  */
-import type { Expected, Slot } from './expected.ts'
+import type { Expected, Slot } from '../../script/expected.ts'
 import {
   understandingOf,
   wordsOf,
@@ -12,9 +12,9 @@ import {
   type Understanding,
   type Values,
 } from './grammar.ts'
-import { phrasesOf, type Choice, type Meaning } from './phrases.ts'
+import { phrasesOf, type Choice, type Meaning } from '../../script/phrases.ts'
 import type { Pronounce } from './pronunciations.ts'
-import { spokenValuesOf, type SpokenValues, type ValueSlot } from './spoken-values.ts'
+import { spokenValuesOf, type SpokenValues, type ValueSlot } from '../../script/spoken-values.ts'
 
 export type Understandings = {
   /** `today` is the caller's, as 2027-05-03. Throws for a word that the dictionary does not have. */

@@ -3,8 +3,8 @@
  * detector does. Counts frames of the caller's line.
  */
 import { frameMs, samplesOf } from '../../../model/frame.ts'
-import { createVoiceActivity, levelOf } from '../embedded/voice-activity.ts'
-import type { VoiceDetector } from '../embedded/voice-detector.ts'
+import { createVoiceActivity, levelOf } from '../../../media/vad/voice-activity.ts'
+import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { WireEvent } from '../hosted/wire.ts'
 import { createCallerTexts, type CallerTexts } from './caller-texts.ts'
 

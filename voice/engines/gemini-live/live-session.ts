@@ -1,7 +1,7 @@
 /** Owns a session of Gemini Live that has been set up: what the provider says becomes events, and what the talk wants becomes messages. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../model/clock.ts'
-import type { VoiceDetector } from '../embedded/voice-detector.ts'
+import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { JsonSocket } from '../hosted/json-socket.ts'
 import type { Wire, WireEvent } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'

@@ -1,7 +1,7 @@
 /** Owns how a session of Gemini Live is opened, and what the end of its connection means. Facts: https://ai.google.dev/api/live. */
 import type { Clock } from '../../../model/clock.ts'
 import { EngineRefusal } from '../../../model/voice-engine.ts'
-import type { VoiceDetector } from '../embedded/voice-detector.ts'
+import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import { openJsonSocket } from '../hosted/json-socket.ts'
 import type { OpenWire, Wire, WireEvent, WireSetup } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'

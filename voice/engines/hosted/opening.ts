@@ -5,7 +5,7 @@
  */
 import { frameMs } from '../../../model/frame.ts'
 import type { EngineConfig } from '../../../model/voice-engine.ts'
-import { silenceOf } from '../../audio/silence.ts'
+import { silenceOf } from '../../../media/codecs/silence.ts'
 import type { Floor } from './floor.ts'
 import type { TalkDeps } from './talk-deps.ts'
 import type { Wire } from './wire.ts'

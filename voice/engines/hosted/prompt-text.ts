@@ -1,6 +1,6 @@
 /** Owns how foreign text stands in a prompt: as data that cannot pass for instructions, and never longer than its place. */
 import type { Json } from '../../../model/json.ts'
-import { valueAt, type Values } from '../embedded/fill-in.ts'
+import { valueAt, type Values } from '../../script/fill-in.ts'
 
 const maxValue = 300
 const placeholder = /\{\{\s*((?:customer|context)\.[\w.]{1,200})\s*\}\}/g

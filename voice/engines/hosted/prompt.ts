@@ -5,9 +5,9 @@
 import type { Customer } from '../../../model/customer.ts'
 import { endCall, noteValue, type EngineConfig } from '../../../model/voice-engine.ts'
 import type { Dimension, NextAction } from '../../../model/worker.ts'
-import { voicemailMessageOf } from '../voicemail-message.ts'
-import { valuesOf } from '../embedded/fill-in.ts'
-import { explainsScript } from './script-notation.ts'
+import { voicemailMessageOf } from '../../script/voicemail-message.ts'
+import { valuesOf } from '../../script/fill-in.ts'
+import { explainsScript } from '../../script/notation.ts'
 import { cutTo, fenced, filledIn, oneLineOf } from './prompt-text.ts'
 
 /** In characters, all together. */

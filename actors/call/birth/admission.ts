@@ -1,0 +1,61 @@
+/** Owns who may join a web call: tokens, origins, and telling the call that its client is here. decisions.md, Web calls and the signaling socket. */
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../../../model/clock.ts'
+import { Problem } from '../../../model/problem.ts'
+import type { Admission, Admitted } from '../../../model/web-call.ts'
+import type { Sql } from '../../../store/sql.ts'
+import {
+  findByResumeToken,
+  findByToken,
+  replaceResumeToken,
+  takeToken,
+  type WebSession,
+} from '../../../store/web-sessions.ts'
+import type { Switchboard } from '../../node/switchboard.ts'
+import { hashToken } from './create-web-call.ts'
+
+/** One answer for unknown, used and expired: it tells nothing to who guesses. */
+const refused = () => new Problem('UNAUTHORIZED', 'the token is unknown, used or expired')
+
+export function createAdmission(deps: {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly switchboard: Switchboard
+}): Admission {
+  const { sql, clock, switchboard } = deps
+  return {
+    async admit(token, origin) {
+      const session = await findByToken(sql, hashToken(token), clock.now())
+      const problem = session ? originProblem(session, origin) : refused()
+      if (!session || problem) return problem ?? refused()
+      const resumeToken = newToken()
+      if (!(await takeToken(sql, hashToken(token), hashToken(resumeToken), clock.now()))) return refused()
+      const taken = await switchboard.deliver(session.callId, { type: 'client_connected' })
+      if (!taken) return new Problem('SERVICE_UNAVAILABLE', 'the call cannot be joined now')
+      return admitted(session, resumeToken)
+    },
+    async resume(resumeToken, origin) {
+      const session = await findByResumeToken(sql, hashToken(resumeToken))
+      const problem = session ? originProblem(session, origin) : refused()
+      if (!session || problem) return problem ?? refused()
+      const next = newToken()
+      if (!(await replaceResumeToken(sql, hashToken(resumeToken), hashToken(next)))) return refused()
+      return admitted(session, next)
+    },
+  }
+}
+
+const newToken = (): string => randomBytes(32).toString('base64url')
+
+const admitted = (session: WebSession, resumeToken: string): Admitted => ({
+  callId: session.callId,
+  sessionId: session.id,
+  resumeToken,
+})
+
+/** With a list of origins a client that sends none is refused too. */
+function originProblem(session: WebSession, origin: string | null): Problem | null {
+  if (session.allowedOrigins === null) return null
+  if (origin !== null && session.allowedOrigins.includes(origin)) return null
+  return new Problem('ORIGIN_NOT_ALLOWED', 'this origin may not join the call')
+}

@@ -1,0 +1,44 @@
+/**
+ * Owns the birth of an inbound phone call: its row and its first step, in the transaction of whoever let it in. It belongs to the node from its
+ * first moment, so that one that dies before the call begins leaves an orphan that is found, and ended.
+ */
+import type { CallId, NewId, NodeId } from '../../../model/ids.ts'
+import type { InboundCall } from '../../../model/telephony.ts'
+import type { Transaction } from '../../../store/sql.ts'
+import { findKnownPerson } from './known-person.ts'
+import { writeBirth } from './write-birth.ts'
+
+export type InboundBirth = InboundCall & {
+  readonly nodeId: NodeId
+  /** Ms since the epoch. */
+  readonly now: number
+  readonly newId: NewId
+}
+
+/** Deliveries are written: the caller wakes them after the commit. The call begins with the fact `client_connected`. */
+export async function createInboundCall(
+  tx: Transaction,
+  { route, fromNumber, nodeId, now, newId }: InboundBirth,
+): Promise<CallId> {
+  const { accountId, id: trunkId } = route.trunk
+  const id: CallId = newId<'call'>()
+  const call = {
+    id,
+    accountId,
+    workerId: route.workerId,
+    sessionId: newId(),
+    fromNumber,
+    toNumber: route.toNumber,
+    ...(await findKnownPerson(tx, accountId, fromNumber)),
+    context: null,
+    scriptIds: [],
+    metadata: null,
+    request: {},
+    externalTools: [],
+    trunkId,
+    owner: nodeId,
+  }
+  const birth = { direction: 'inbound', transport: 'sip_trunk', scheduledAt: null } as const
+  await writeBirth(tx, { birth, call, now, newId })
+  return id
+}

@@ -1,0 +1,110 @@
+/** Owns the birth of a web call: its row, its way in and its first step, in one transaction. rest-api-and-webhooks.md, Web calls. */
+import { createHash, randomBytes } from 'node:crypto'
+import { toIso, type Clock } from '../../../model/clock.ts'
+import type { AccountId, CallId, NewId } from '../../../model/ids.ts'
+import type { JsonObject } from '../../../model/json.ts'
+import { Problem } from '../../../model/problem.ts'
+import { tokenLifetime, type CreatedWebCall, type CreateWebCall, type WebCallRequest } from '../../../model/web-call.ts'
+import type { WorkerConfig } from '../../../model/worker.ts'
+import { countRunningCalls } from '../../../store/call-capacity.ts'
+import type { CallOverrides } from '../../../store/call-rows.ts'
+import { answerOnce } from '../../../store/idempotency.ts'
+import { insertJob } from '../../../store/jobs.ts'
+import type { SecretBox } from '../../../store/secret-box.ts'
+import type { Sql, Transaction } from '../../../store/sql.ts'
+import { insertWebSession } from '../../../store/web-sessions.ts'
+import type { Worker } from '../../../store/workers.ts'
+import { findCallableWorker } from './callable-worker.ts'
+import { writeBirth } from './write-birth.ts'
+
+export type WebCallDeps = {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly newId: NewId
+  readonly box: SecretBox
+  readonly wakeDeliveries: () => void
+}
+
+/** A client that took its token in the last moment is on its way to the call for so long. */
+export const arrivalTime = 5_000
+
+/** The visitor of a page calls the worker: a web call is inbound. */
+const birth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null } as const
+
+export function createWebCallCreator(deps: WebCallDeps): CreateWebCall {
+  return async (accountId, request, once) => {
+    const now = deps.clock.now()
+    const answer = await answerOnce(deps, { accountId, once: once ?? null, now }, (tx) =>
+      insertWebCall(deps, tx, accountId, request, now),
+    )
+    deps.wakeDeliveries()
+    return answer
+  }
+}
+
+async function insertWebCall(
+  { newId, box }: WebCallDeps,
+  tx: Transaction,
+  accountId: AccountId,
+  request: WebCallRequest,
+  now: number,
+): Promise<CreatedWebCall> {
+  const worker = await findCallableWorker(tx, accountId, request.workerId)
+  await requirePlace(tx, worker)
+  const callId: CallId = newId<'call'>()
+  const sessionId = newId()
+  const token = randomBytes(32).toString('base64url')
+  const expiresAt = now + tokenLifetime
+  const call = {
+    id: callId,
+    accountId,
+    workerId: worker.id,
+    sessionId,
+    fromNumber: null,
+    toNumber: null,
+    personId: null,
+    customer: request.customer ?? null,
+    context: request.context ?? null,
+    metadata: request.metadata ?? null,
+    request: overridesOf(request),
+    externalTools: (request.externalTools ?? []).map((tool) => sealed(box, tool) as JsonObject),
+    scriptIds: [],
+  }
+  await writeBirth(tx, { birth, call, now, newId })
+  await insertWebSession(tx, {
+    id: sessionId,
+    accountId,
+    callId,
+    tokenHash: hashToken(token),
+    tokenExpiresAt: expiresAt,
+    allowedOrigins: request.allowedOrigins ?? null,
+  })
+  await insertJob(tx, { id: newId(), accountId, callId, kind: 'expire_token', runAt: expiresAt + arrivalTime })
+  return { callId, sessionId, token, expiresAt: toIso(expiresAt) }
+}
+
+/** The browser waits at the line: it gets its place now or not at all. */
+async function requirePlace(tx: Transaction, { accountId, id, maxConcurrentCalls }: Worker): Promise<void> {
+  const { limit, running, runningOfWorker } = await countRunningCalls(tx, accountId, id)
+  const full = (whose: string, count: number) =>
+    new Problem('WEB_CALL_CAPACITY_EXCEEDED', `the ${whose} has ${count} calls running, as many as it may`)
+  if (running >= limit) throw full('account', running)
+  if (runningOfWorker >= (maxConcurrentCalls ?? Infinity)) throw full('worker', runningOfWorker)
+}
+
+/** Tokens are random, 256 bits: a plain hash keeps them as well as a slow one would. */
+export const hashToken = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+function overridesOf(request: WebCallRequest): CallOverrides {
+  const config: WorkerConfig = {
+    ...(request.voiceId !== undefined && { voiceId: request.voiceId }),
+    ...(request.temperature !== undefined && { llmTemperature: request.temperature }),
+    ...(request.llmProvider !== undefined && { llmProvider: request.llmProvider }),
+  }
+  return { instructions: request.instructions, locale: request.locale, config }
+}
+
+const sealed = (box: SecretBox, tool: { readonly signingSecret: string }) => ({
+  ...tool,
+  signingSecret: box.seal(tool.signingSecret),
+})

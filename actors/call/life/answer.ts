@@ -1,0 +1,60 @@
+/**
+ * Owns how an inbound phone call is taken, and where its caller goes when nobody here can talk. decisions.md, Worker configuration
+ * (serviceDownRedirect). Both ask the leg first, so that an actor that took over repeats nothing.
+ */
+import { PhoneNumber } from '../../../model/phone-number.ts'
+import type { CallFactsRow } from '../../../store/call-rows.ts'
+import { commandLeg } from '../../node/leg-link.ts'
+import type { CallFact } from '../call-event.ts'
+import type { CallEnd, PerformerDeps } from './performer-deps.ts'
+import { legFactOf } from './dial.ts'
+import { configOf } from '../engine-choice.ts'
+import { engineOf } from '../fallback.ts'
+import { readCall } from './read-call.ts'
+
+/** The edge has sent nothing yet when it says that it will. */
+const answerTimeout = 5_000
+/** The other side has 32 s to say whether it will try (RFC 3261, timer F), and the leg gives it up after 35. */
+const transferTimeout = 38_000
+
+const legLost = (details: string): CallFact => ({ type: 'leg_disconnected', cause: 'failed', details })
+const transferFailed: CallFact = { type: 'transfer_failed', providerStatus: null }
+
+export async function answer(deps: PerformerDeps, end: CallEnd): Promise<void> {
+  const { callId, epoch, post } = end
+  if (!(await engineOf(deps, await readCall(deps, callId))))
+    return post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
+  const known = await legFactOf(deps.bus, end)
+  if (known === 'none') return post(legLost('no leg answers'))
+  if (known && known !== 'silent') return post(known)
+  const reply = await commandLeg(deps.bus, callId, { type: 'answer', epoch }, answerTimeout)
+  if (reply?.type === 'accepted') return
+  post(legLost(reply ? JSON.stringify(reply) : 'no leg answers'))
+}
+
+/** Comes back as `transferred` or `transfer_failed`: from here, or by the events of the leg. */
+export async function redirect(deps: PerformerDeps, end: CallEnd): Promise<void> {
+  const { callId, epoch, post } = end
+  const target = await targetOf(deps, await readCall(deps, callId))
+  if (target === null) return post(transferFailed)
+  const known = await legFactOf(deps.bus, end)
+  if (known !== null && typeof known === 'object' && known.type !== 'leg_connected') return post(known)
+  const reply = await commandLeg(deps.bus, callId, { type: 'transfer', epoch, to: target }, transferTimeout)
+  if (reply?.type === 'accepted') return
+  deps.log.warn('a caller could not be passed on while the voice service is down', { reply: reply?.type ?? 'none' })
+  post(transferFailed)
+}
+
+/** Null: there is no number for that, or none that this account may pass callers on to. */
+async function targetOf(deps: PerformerDeps, call: CallFactsRow): Promise<string | null> {
+  const { serviceDownRedirectEnabled, serviceDownRedirectNumber } = configOf(call)
+  if (!serviceDownRedirectEnabled || !serviceDownRedirectNumber) return null
+  const number = PhoneNumber.safeParse(serviceDownRedirectNumber.replace(/[\s().-]/g, '')).data
+  if (number === undefined) {
+    deps.log.warn('the number for the time that the voice service is down is not in E.164 format')
+    return null
+  }
+  const refused = await deps.refusalOf(call.accountId, number)
+  if (refused) deps.log.warn('the redirect of a caller was refused', { reason: refused.reason })
+  return refused ? null : number
+}

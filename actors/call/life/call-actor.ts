@@ -1,0 +1,170 @@
+/**
+ * Owns one running call: takes facts one by one, steps the machine, commits, then has the effects carried out. Everything it knows is in the
+ * database after each step, so it may die at any moment and another node goes on.
+ */
+import { subjectsOf, type Subscription } from '../../../model/bus.ts'
+import type { Cancel, Clock } from '../../../model/clock.ts'
+import type { Log } from '../../../model/log.ts'
+import type { CallId, NewId, NodeId } from '../../../model/ids.ts'
+import type { Json } from '../../../model/json.ts'
+import type { LegEvent } from '../../../model/leg.ts'
+import { databaseUnreachable } from '../../../store/database-unreachable.ts'
+import { commitStep, type Claim } from '../../../store/call-steps.ts'
+import { toLegEvent } from '../../node/leg-link.ts'
+import { createMailbox } from '../../node/mailbox.ts'
+import type { CallFact, Deadline } from '../call-event.ts'
+import { createCallPerformer } from './call-performer.ts'
+import { factOf } from './leg-facts.ts'
+import { createLegWatch } from './leg-watch.ts'
+import type { CallEnd, PerformerDeps } from './performer-deps.ts'
+import { recordEffects } from '../record-effects.ts'
+import { nextDeadlineOf, stateOf, step, type CallState, type Step } from '../machine/step.ts'
+
+export type CallActorDeps = PerformerDeps & { readonly nodeId: NodeId; readonly newId: NewId }
+
+export type CallActor = {
+  /** True when the fact has been committed; false when this actor has left the call and took no notice. */
+  deliver(fact: CallFact): Promise<boolean>
+  /** Stops here and now; the call stays in the database for another node. Idempotent. */
+  abandon(): Promise<void>
+  /** Resolves when the actor is gone, for whatever reason. */
+  readonly gone: Promise<void>
+}
+
+/** A call posts a few facts a second; more than this waiting is a database that has been gone for long. */
+const maxMailbox = 1_000
+const commitRetryDelays = [50, 200, 500, 1_000, 2_000, 4_000, 8_000]
+
+export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Claim): CallActor {
+  const { clock } = deps
+  const log = deps.log.with({ callId, epoch: claim.epoch })
+  let version = claim.version
+  let state = stateOf(claim.snapshot)
+  let over = false
+  const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
+
+  const take = async (fact: CallFact): Promise<boolean> =>
+    stepWith(fact).catch((error: unknown) => {
+      log.error('a step of a call failed', { fact: fact.type, error })
+      return stop()
+    })
+  const stepWith = async (fact: CallFact): Promise<boolean> => {
+    if (over) return false
+    const now = clock.now()
+    const next = step(state.persisted, fact, now)
+    if (next.ignored) log.info('a call ignored a fact', { fact: fact.type, progress: state.progress })
+    const commit = () => write(deps, { callId, claim, version }, { fact, next, now })
+    const committed = await commitPatiently(commit, clock, log)
+    if (committed === 'refused') return true
+    if (committed !== 'written') return stop()
+    version++
+    state = next.state
+    performer.perform(next.effects)
+    waits.arm(state)
+    if (state.waitsIn !== null || state.finished) stop()
+    return true
+  }
+  const mailbox = createMailbox(maxMailbox, take)
+  const deliver = (fact: CallFact): Promise<boolean> => mailbox.post(fact)
+  const post = (fact: CallFact): void => void deliver(fact)
+  const end = { callId, epoch: claim.epoch, post }
+  const performer = createCallPerformer({ ...deps, log }, end)
+  const waits = createWaits(deps, end)
+  const subscription = subscribeToLeg(deps, callId, (event) => {
+    performer.legEvent(event)
+    const fact = factOf(event)
+    if (fact) post(fact)
+  })
+  const stop = (): false => {
+    over = true
+    waits.disarm()
+    subscription.close()
+    performer.abandon()
+    leave()
+    return false
+  }
+
+  waits.arm(state)
+  return {
+    deliver,
+    gone,
+    async abandon() {
+      stop()
+      await mailbox.empty()
+      await performer.settled()
+    },
+  }
+}
+
+/** One step into the database: snapshot, log and everything that must not be lost. False: this actor has been fenced. */
+function write(
+  deps: CallActorDeps,
+  { callId, claim, version }: { callId: CallId; claim: Claim; version: number },
+  { fact, next, now }: { fact: CallFact; next: Step; now: number },
+): Promise<boolean> {
+  const { persisted, waitsIn, finished } = next.state
+  return commitStep(
+    deps.sql,
+    { callId, accountId: claim.accountId, nodeId: deps.nodeId, epoch: claim.epoch, version },
+    { snapshot: persisted, dormant: waitsIn !== null, finished },
+    { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
+    (tx) => recordEffects({ tx, callId, now, newId: deps.newId }, next.effects),
+  )
+}
+
+/** For the earliest deadline of a state, and for a leg that says nothing. */
+function createWaits(deps: CallActorDeps, end: CallEnd) {
+  const deadline = createDeadline(deps.clock, (name) => end.post({ type: 'deadline_passed', deadline: name }))
+  const legWatch = createLegWatch(deps, end)
+  return {
+    arm(state: CallState): void {
+      deadline.arm(state)
+      legWatch.state(state)
+    },
+    disarm(): void {
+      deadline.disarm()
+      legWatch.close()
+    },
+  }
+}
+
+/** The machine's waits are absolute times in its state; the actor keeps one timer, for the earliest. */
+function createDeadline(clock: Clock, passed: (deadline: Deadline) => void) {
+  let cancel: Cancel = () => {}
+  return {
+    arm(state: CallState): void {
+      cancel()
+      const due = nextDeadlineOf(state)
+      if (due) cancel = clock.after(Math.max(0, due.at - clock.now()), () => passed(due.deadline))
+    },
+    disarm: (): void => cancel(),
+  }
+}
+
+function subscribeToLeg(deps: CallActorDeps, callId: CallId, take: (event: LegEvent) => void): Subscription {
+  return deps.bus.subscribe(subjectsOf(callId).legEvent, (message) => {
+    const event = toLegEvent(message.payload)
+    if (event) take(event)
+  })
+}
+
+/**
+ * A database that is gone for a moment costs a pause, not the call. What it refuses for good (a value it cannot store) is dropped with the
+ * fact that carried it: trying again would fail again.
+ */
+async function commitPatiently(
+  commit: () => Promise<boolean>,
+  clock: Clock,
+  log: Log,
+): Promise<'written' | 'fenced' | 'refused' | 'unreachable'> {
+  for (const delay of commitRetryDelays) {
+    try {
+      return (await commit()) ? 'written' : 'fenced'
+    } catch (error) {
+      log.error('a step of a call could not be committed', { error })
+      if (!databaseUnreachable(error)) return 'refused'
+      await new Promise<void>((resolve) => void clock.after(delay, resolve))
+    }
+  }
+  return 'unreachable'
+}

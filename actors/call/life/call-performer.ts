@@ -1,0 +1,271 @@
+/**
+ * Owns the other half of a step: the effects that reach out of the database, carried out after the commit. What comes of them returns to the
+ * actor as facts. Nothing here decides anything.
+ */
+import { subjectsOf, type Bus } from '../../../model/bus.ts'
+import { toBytes } from '../../../model/bus-json.ts'
+import { toIso } from '../../../model/clock.ts'
+import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
+import { storableText, type JsonObject } from '../../../model/json.ts'
+import type { LegEvent } from '../../../model/leg.ts'
+import type { Log } from '../../../model/log.ts'
+import { PhoneNumber } from '../../../model/phone-number.ts'
+import type { ServerMessage } from '../../../model/signaling.ts'
+import type { WorkerConfig } from '../../../model/worker.ts'
+import type { CallFactsRow } from '../../../store/call-rows.ts'
+import { createConversation, type Conversation, type ConversationDeps } from '../../conversation/conversation.ts'
+import { commandLeg } from '../../node/leg-link.ts'
+import { answer, redirect } from './answer.ts'
+import type { CallFact, Effect } from '../call-event.ts'
+import { dial, legFactOf, sipCallFailed } from './dial.ts'
+import { configOf, engineConfigOf } from '../engine-choice.ts'
+import { engineOf, withFallback } from '../fallback.ts'
+import type { CallEnd, PerformerDeps } from './performer-deps.ts'
+import { readCall, readHistory, readScript } from './read-call.ts'
+import { recordingKeyOf } from '../record-effects.ts'
+import { createToolRuns, offeredTools, toEngineTool, type GiveResult, type Offer, type ToolRuns } from './run-tool.ts'
+
+/** The leg completes its recording before it answers. */
+const closeTimeout = 10_000
+
+type StartConversation = Extract<Effect, { type: 'start_conversation' }>
+
+export type CallPerformer = {
+  /** Starts the effects in order and returns; never throws. */
+  perform(effects: readonly Effect[]): void
+  legEvent(event: LegEvent): void
+  /** Leaves the conversation without a word: the call goes on elsewhere. */
+  abandon(): void
+  /** Resolves when everything that was started has come to its end. */
+  settled(): Promise<void>
+}
+
+export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerformer {
+  const { bus, clock } = deps
+  const { run, settled } = createRuns(deps.log, end)
+  let conversation: Conversation | null = null
+  const tools = createToolRuns(deps, end)
+  let abandoned = false
+
+  const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
+  const startConversation = async (effect: StartConversation): Promise<void> => {
+    const prepared = await prepareConversation({ deps, end, run, signal }, effect)
+    if (!prepared || abandoned) return
+    conversation?.abandon()
+    conversation = prepared.conversation
+    tools.offer(prepared)
+    await conversation.open()
+  }
+  const passOn = async (): Promise<void> => {
+    await conversation?.stop()
+    await redirect(deps, end)
+  }
+  const abandon = (): void => {
+    abandoned = true
+    tools.cancelAll()
+    conversation?.abandon()
+  }
+  const parts: Parts = { deps, end, run, tools, conversationOf: () => conversation, startConversation, passOn }
+
+  return {
+    perform(effects) {
+      for (const effect of effects) {
+        const message = messageOf(effect, clock.now())
+        if (message) signal(message)
+        performOne(parts, effect)
+      }
+    },
+    legEvent: (event) => conversation?.legEvent(event),
+    abandon,
+    settled,
+  }
+}
+
+type Parts = {
+  readonly deps: PerformerDeps
+  readonly end: CallEnd
+  readonly run: ReturnType<typeof createRuns>['run']
+  readonly tools: ToolRuns
+  conversationOf(): Conversation | null
+  startConversation(effect: StartConversation): Promise<void>
+  passOn(): Promise<void>
+}
+
+function performOne(parts: Parts, effect: Effect): void {
+  const { deps, end, run, tools, conversationOf } = parts
+  const giveResult: GiveResult = (id, name, result) => conversationOf()?.toolResult(id, name, result)
+  wakeFor(deps, effect)
+  switch (effect.type) {
+    case 'ask_worker_request':
+      return run(askWorkerRequest(deps, end), hookFailed)
+    case 'dial':
+      return run(dial(deps, end), dialFailed)
+    case 'answer':
+      return run(answer(deps, end), legLost)
+    case 'redirect':
+      return run(parts.passOn(), transferFailed)
+    case 'start_conversation':
+      return run(parts.startConversation(effect), engineFailed)
+    case 'run_tool':
+      return run(tools.run(effect, giveResult), noFact)
+    case 'cancel_tool':
+      return tools.cancel(effect.id)
+    case 'leave_message':
+      tools.cancelAll()
+      return run(leaveMessage(end, conversationOf()), engineFailed)
+    case 'wind_up':
+      tools.cancelAll()
+      return run(windUp(deps.bus, end, conversationOf(), effect.reason), legGone)
+    case 'look_for_leg':
+      return run(lookForLeg(deps.bus, end), noFact)
+    // Done in the transaction of the step.
+    case 'announce_status':
+    case 'store_turn':
+    case 'announce_ended':
+    case 'schedule_post_processing':
+    case 'store_outcome':
+    case 'store_worker_request':
+    case 'store_analysis':
+    case 'fail_post_processing':
+      return
+  }
+}
+
+/** What was written with the step is for somebody to take up. */
+function wakeFor(deps: PerformerDeps, { type }: Effect): void {
+  if (type === 'announce_status' || type === 'store_turn' || type === 'announce_ended') deps.wakeDeliveries()
+  if (type === 'schedule_post_processing') deps.wakeJobs()
+  if (type === 'store_outcome') deps.wakeDispatcher()
+}
+
+/** What was started and is not over yet. */
+function createRuns(log: Log, end: CallEnd) {
+  const underWay = new Set<Promise<void>>()
+  return {
+    /** An effect that fails is a fact too: the call must not wait for what will never come. */
+    run(work: Promise<void>, failure: (details: string) => CallFact | null): void {
+      const guarded = work
+        .catch((error: unknown) => {
+          const fact = failure(error instanceof Error ? error.message : String(error))
+          log.error('an effect of a call failed', { fact: fact?.type, error })
+          if (fact) end.post(fact)
+        })
+        .finally(() => underWay.delete(guarded))
+      underWay.add(guarded)
+    },
+    settled: async (): Promise<void> => void (await Promise.all(underWay)),
+  }
+}
+
+async function leaveMessage(end: CallEnd, conversation: Conversation | null): Promise<void> {
+  if (conversation) return conversation.leaveMessage()
+  end.post({ type: 'agent_finished', nextAction: null })
+}
+
+async function windUp(bus: Bus, end: CallEnd, conversation: Conversation | null, reason: string): Promise<void> {
+  await conversation?.stop()
+  const reply = await commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
+  end.post({ type: 'leg_closed', recordedMs: reply?.type === 'closed' ? reply.recordedMs : null })
+}
+
+async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
+  const fact = await legFactOf(bus, end)
+  if (fact !== null && typeof fact === 'object') end.post(fact)
+}
+
+const noFact = (): null => null
+/** Whether the receiver is a required one is not known when asking failed on our side: the call does not go on without it. */
+const hookFailed = (details: string): CallFact => ({ type: 'worker_request_failed', required: true, details })
+const engineFailed = (details: string): CallFact => ({ type: 'engine_failed', details: storableText(details, 300) })
+const legLost = (details: string): CallFact => ({ type: 'leg_disconnected', cause: 'failed', details })
+const transferFailed = (): CallFact => ({ type: 'transfer_failed', providerStatus: null })
+/** What went wrong is in the log, and not for the world. */
+const dialFailed = (): CallFact => sipCallFailed('internal error')
+const legGone = (): CallFact => ({ type: 'leg_closed', recordedMs: null })
+
+/** What a browser that looks on is told of an effect. */
+function messageOf(effect: Effect, now: number): ServerMessage | null {
+  const ts = toIso(now)
+  if (effect.type === 'announce_status') return { type: 'status', status: effect.status, ts }
+  if (effect.type === 'store_outcome') return { type: 'bye', reason: effect.outcome.status }
+  if (effect.type !== 'store_turn') return null
+  const { role, text } = effect.turn
+  return { type: 'transcript', role, text, isFinal: true, turnIndex: effect.index, ts }
+}
+
+type Prepared = Offer & { readonly conversation: Conversation }
+
+/** Null, and the fact posted, when the engine that the call needs is not there. */
+async function prepareConversation(
+  { deps, end, run, signal }: Pick<Parts, 'deps' | 'end' | 'run'> & Pick<ConversationDeps, 'signal'>,
+  { turns, answeredAt, memory, engine: named }: StartConversation,
+): Promise<Prepared | null> {
+  const call = await readCall(deps, end.callId)
+  const engine = named ? (deps.engines.get(named) ?? null) : await engineOf(deps, call)
+  if (!engine) {
+    end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
+    return null
+  }
+  const [script, offered, history] = await Promise.all([
+    readScript(deps, call),
+    offeredTools(deps, call),
+    turns === 0 ? [] : readHistory(deps, call),
+  ])
+  const recording = { key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode }
+  const owesReply = history.at(-1)?.role === 'user'
+  const config = engineConfigOf(call, { script, tools: offered.map(toEngineTool), history, owesReply, memory })
+  const started = { config, recording, answeredAt, turns }
+  const post = (fact: CallFact): void => {
+    if (fact.type !== 'engine_failed') return end.post(fact)
+    run(withFallback(deps, { call, engine }, fact).then(end.post), () => fact)
+  }
+  return { call, offered, conversation: createConversation({ ...deps, ...end, engine, signal, post }, started) }
+}
+
+async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void> {
+  const question = questionOf(await readCall(deps, end.callId))
+  const result = await deps.askWorkerRequest(question)
+  if (result.kind === 'failed')
+    return end.post({ type: 'worker_request_failed', required: result.required, details: result.details })
+  const answer: WorkerRequestAnswer = result.kind === 'answered' ? result.answer : {}
+  const { config = null } = answer
+  end.post({
+    type: 'worker_request_answered',
+    config: config && withoutLanguage(config),
+    locale: config?.language ?? null,
+    instructions: answer.instructions ?? null,
+    tools:
+      answer.tools?.map((tool) => ({ ...tool, signingSecret: deps.box.seal(tool.signingSecret) }) as JsonObject) ??
+      null,
+    metadata: answer.metadata ?? null,
+  })
+}
+
+/** A call speaks its locale; the worker keeps its language. */
+function withoutLanguage({ language: _, ...config }: NonNullable<WorkerRequestAnswer['config']>): WorkerConfig {
+  return config
+}
+
+function questionOf(call: CallFactsRow): WorkerRequestData {
+  const { customer } = call
+  const number = [call.direction === 'inbound' ? call.fromNumber : call.toNumber, customer?.phoneNumber].find(
+    (text) => PhoneNumber.safeParse(text).success,
+  )
+  const name = [customer?.firstName, customer?.lastName].filter(Boolean).join(' ')
+  return {
+    callId: call.id,
+    accountId: call.accountId,
+    workerId: call.workerId,
+    direction: call.direction,
+    transport: call.transport,
+    ...((customer || number) && {
+      customer: {
+        ...(number && { number }),
+        name: name || null,
+        personId: call.personId,
+        language: customer?.language ?? null,
+      },
+    }),
+    ...(call.metadata && { metadata: call.metadata }),
+  }
+}

@@ -1,0 +1,28 @@
+/** Owns what of a leg concerns its call and not only the conversation. */
+import { storableText } from '../../../model/json.ts'
+import type { LegEvent } from '../../../model/leg.ts'
+import type { CallFact } from '../call-event.ts'
+
+/** Of what the other side of a call may write; a NUL in it would be a fact that cannot be stored, and a call that does not end. */
+const maxWords = 300
+const wordsOf = (text: string): string => storableText(text.replace(/\p{Cc}+/gu, ' '), maxWords)
+
+export function factOf(event: LegEvent): CallFact | null {
+  const { type } = event
+  switch (type) {
+    case 'ringing':
+    case 'transferred':
+    case 'transfer_failed':
+      return { type, providerStatus: wordsOf(event.providerStatus) }
+    case 'dial_failed':
+      return { type, outcome: event.outcome, providerStatus: event.providerStatus && wordsOf(event.providerStatus) }
+    case 'connected':
+      return { type: 'leg_connected', providerStatus: wordsOf(event.providerStatus) }
+    case 'disconnected':
+      return { type: 'leg_disconnected', cause: event.cause, details: wordsOf(event.details) }
+    case 'dtmf':
+    case 'sounding':
+    case 'drained':
+      return null
+  }
+}

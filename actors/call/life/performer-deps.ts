@@ -1,0 +1,40 @@
+/** Owns what the effects of a call are carried out with, and whose call it is. */
+import type { Bus } from '../../../model/bus.ts'
+import type { Clock } from '../../../model/clock.ts'
+import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
+import type { CallId } from '../../../model/ids.ts'
+import type { Log } from '../../../model/log.ts'
+import type { Telephony } from '../../../model/telephony.ts'
+import type { Toolbox } from '../../../model/tool.ts'
+import type { SecretBox } from '../../../store/secret-box.ts'
+import type { Sql } from '../../../store/sql.ts'
+import type { CallFact } from '../call-event.ts'
+import type { Engines } from '../engine-choice.ts'
+
+export type WorkerRequestResult =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'answered'; readonly answer: WorkerRequestAnswer }
+  | { readonly kind: 'failed'; readonly required: boolean; readonly details: string }
+
+export type PerformerDeps = {
+  readonly sql: Sql
+  readonly bus: Bus
+  readonly clock: Clock
+  readonly log: Log
+  readonly box: SecretBox
+  readonly engines: Engines
+  /** Of the workers: what their engines may have done. */
+  readonly tools: Toolbox
+  readonly askWorkerRequest: (question: WorkerRequestData) => Promise<WorkerRequestResult>
+  /** Deliveries have been committed: send them. */
+  readonly wakeDeliveries: () => void
+  /** Jobs have been committed: look at them. */
+  readonly wakeJobs: () => void
+  /** A call is over: its place is free. */
+  readonly wakeDispatcher: () => void
+  /** May callers of the account be passed on to this number? */
+  readonly refusalOf: Telephony['refusalOf']
+}
+
+/** The call of one actor, and the way back to it. */
+export type CallEnd = { readonly callId: CallId; readonly epoch: number; readonly post: (fact: CallFact) => void }

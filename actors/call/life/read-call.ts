@@ -1,0 +1,48 @@
+/** Owns reading of what a running call needs, for those who carry out its effects. */
+import type { Clock } from '../../../model/clock.ts'
+import type { CallId } from '../../../model/ids.ts'
+import type { CallFactsRow } from '../../../store/call-rows.ts'
+import { findCallFacts } from '../../../store/call-steps.ts'
+import { databaseUnreachable } from '../../../store/database-unreachable.ts'
+import { findCallScript, findPinnedScript } from '../../../store/documents.ts'
+import type { Sql } from '../../../store/sql.ts'
+import { listTurns } from '../../../store/transcripts.ts'
+import { patiently } from '../../rounds/patiently.ts'
+import type { Said } from '../../../model/voice-engine.ts'
+
+const readRetryDelays = [20, 100, 500, 2_000]
+
+/** A connection that was lost fails a query or two; the caller on the line can wait that long. */
+const reads = (clock: Clock) => ({ clock, delays: readRetryDelays, mayPass: databaseUnreachable })
+
+/** Turns that an engine which goes on is told of. */
+const maxHistory = 200
+
+type Deps = { readonly sql: Sql; readonly clock: Clock }
+
+/** Throws for a call that is not there: it is running. */
+export function readCall({ sql, clock }: Deps, callId: CallId): Promise<CallFactsRow> {
+  return patiently(reads(clock), async (): Promise<CallFactsRow> => {
+    const call = await findCallFacts(sql, callId)
+    if (!call) throw new Error('a running call has no row')
+    return call
+  })
+}
+
+/** The pinned scripts, as long as one of them is left; else those of the worker. Null: it has none. */
+export function readScript(
+  { sql, clock }: Deps,
+  { accountId, workerId, direction, scriptIds }: CallFactsRow,
+): Promise<string | null> {
+  return patiently(reads(clock), async () => {
+    const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
+    return pinned ?? findCallScript(sql, accountId, workerId, direction)
+  })
+}
+
+/** What has been said in the call up to now. */
+export function readHistory({ sql, clock }: Deps, { id, accountId }: CallFactsRow): Promise<Said[]> {
+  return patiently(reads(clock), async () =>
+    (await listTurns(sql, accountId, id)).slice(-maxHistory).map(({ role, text }) => ({ role, text })),
+  )
+}

@@ -1,0 +1,130 @@
+/**
+ * Owns the tools of a call that goes on: what its engine is offered, and one call of one of them, begun by the machine once and never again.
+ * decisions.md, Tools of a worker.
+ */
+import type { Clock } from '../../../model/clock.ts'
+import type { Log } from '../../../model/log.ts'
+import { Problem } from '../../../model/problem.ts'
+import type { Toolbox, ToolDescriptor, ToolResult } from '../../../model/tool.ts'
+import { engineToolNames, type EngineTool } from '../../../model/voice-engine.ts'
+import type { CallFactsRow } from '../../../store/call-rows.ts'
+import type { Effect } from '../call-event.ts'
+import type { CallEnd } from './performer-deps.ts'
+
+/** The name that an engine knows, and the tool behind it. */
+type OfferedTool = EngineTool & Pick<ToolDescriptor, 'provider'> & { readonly toolName: string }
+
+type RunTool = Extract<Effect, { type: 'run_tool' }>
+
+/** An engine ends its call by itself, after its last words: this would cut them off. */
+const notOffered: readonly string[] = ['call.hang_up']
+const maxName = 64
+
+/** Of a service that cannot say now: none, and the talk goes on without. */
+export async function offeredTools(
+  { tools, log }: { readonly tools: Toolbox; readonly log: Log },
+  { id, accountId, workerId }: CallFactsRow,
+): Promise<OfferedTool[]> {
+  try {
+    const descriptors = await tools.list(accountId, workerId, { phoneCallId: id })
+    return withOwnNames(descriptors.filter(({ capabilityKey }) => !notOffered.includes(capabilityKey)).map(toOffered))
+  } catch (error) {
+    log.error('the tools of a call could not be listed', { error })
+    return []
+  }
+}
+
+function toOffered({ name: toolName, provider, description, inputSchema }: ToolDescriptor): OfferedTool {
+  const isPlain = provider === 'external' && !engineToolNames.includes(toolName) && !toolName.includes('__')
+  const name = isPlain ? toolName : `${provider}__${toolName}`.slice(0, maxName)
+  return { name, description, inputSchema, provider, toolName }
+}
+
+/** Long names that were cut to the same one get a number. */
+function withOwnNames(tools: readonly OfferedTool[]): OfferedTool[] {
+  const taken = new Set<string>()
+  return tools.map((tool) => {
+    let { name } = tool
+    for (let number = 2; taken.has(name); number++) name = `${tool.name.slice(0, maxName - 3)}_${number}`
+    taken.add(name)
+    return { ...tool, name }
+  })
+}
+
+export const toEngineTool = ({ name, description, inputSchema }: OfferedTool): EngineTool => ({
+  name,
+  description,
+  inputSchema,
+})
+
+/** The tools of one conversation, and whose they are. */
+export type Offer = { readonly call: CallFactsRow; readonly offered: readonly OfferedTool[] }
+
+/** To the engine that called it. */
+export type GiveResult = (id: string, name: string, result: ToolResult) => void
+
+export type ToolRuns = {
+  offer(offer: Offer): void
+  /** Resolves when the result has been told and posted. */
+  run(effect: RunTool, give: GiveResult): Promise<void>
+  cancel(id: string): void
+  cancelAll(): void
+}
+
+/** The tools that one actor has under way. */
+export function createToolRuns(deps: Deps, end: CallEnd): ToolRuns {
+  const underWay = new Map<string, AbortController>()
+  let offer: Offer | null = null
+  const cancel = (id: string): void => {
+    underWay.get(id)?.abort()
+    underWay.delete(id)
+  }
+  return {
+    offer(given) {
+      offer = given
+    },
+    async run(effect, give) {
+      const { id, name } = effect
+      const began = deps.clock.now()
+      const controller = new AbortController()
+      underWay.set(id, controller)
+      const result = offer
+        ? await runTool(deps, offer, effect, controller.signal)
+        : failed('The call goes on elsewhere.')
+      if (underWay.get(id) !== controller) return
+      underWay.delete(id)
+      give(id, name, result)
+      end.post({ type: 'tool_answered', id, status: result.status, tookMs: deps.clock.now() - began })
+    },
+    cancel,
+    cancelAll: () => [...underWay.keys()].forEach(cancel),
+  }
+}
+
+type Deps = { readonly tools: Toolbox; readonly clock: Clock; readonly log: Log }
+
+/** Every ending is a result: whoever speaks to the caller must go on. */
+async function runTool(
+  { tools, log }: Deps,
+  { call, offered }: Offer,
+  { name, arguments: given }: RunTool,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const tool = offered.find((candidate) => candidate.name === name)
+  if (!tool) return failed(`There is no tool "${name}".`)
+  const { provider, toolName } = tool
+  try {
+    const request = { provider, toolName, arguments: given, phoneCallId: call.id }
+    return await tools.call(call.accountId, call.workerId, request, signal)
+  } catch (error) {
+    if (error instanceof Problem) return failed(wordsOf(error))
+    log.error('a tool could not be run', { tool: name, error })
+    return failed('The tool failed.')
+  }
+}
+
+const failed = (message: string): ToolResult => ({ status: 'error', error: { code: 'TOOL_FAILED', message } })
+
+/** For a model, which can mend its arguments. */
+const wordsOf = ({ message, issues }: Problem): string =>
+  [message, ...(issues ?? []).map((issue) => `${issue.path}: ${issue.message}`)].join(' ')

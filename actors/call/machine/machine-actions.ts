@@ -1,0 +1,228 @@
+/**
+ * Owns what the call machine may do: actions that change its context, effects that somebody else carries out, and the conditions it asks.
+ * Effects have no code of their own: a step returns their names and parameters.
+ */
+import { assign, setup } from 'xstate'
+import type { Json, JsonObject } from '../../../model/json.ts'
+import type { Outcome } from '../../../model/outcome.ts'
+import { maxToolsAtOnce } from '../../../model/tool.ts'
+import type { CallBirth, CallFact, Deadline, Effect, WindUpReason } from '../call-event.ts'
+
+export type CallContext = CallBirth & {
+  /** When the fact that is being worked on happened. Here and not in the event, because XState's own events (`onDone`) carry none. */
+  readonly now: number
+  readonly answeredAt: number | null
+  readonly providerStatus: string | null
+  readonly turns: number
+  readonly notes: JsonObject
+  /** Tools that the engine waits for. Snapshots of before they were counted have none. */
+  readonly tools?: readonly string[]
+  /** As the agent named it. */
+  readonly nextAction: string | null
+  /** As the leg told when it closed. */
+  readonly recordedMs: number | null
+  /** It has taken the place of the call's own. */
+  readonly engine?: 'embedded'
+  /** The engine's own memory, newest. */
+  readonly memory: Json
+  readonly outcome: Outcome | null
+  readonly deadlines: Readonly<Partial<Record<Deadline, number>>>
+}
+
+type Of<Type extends CallFact['type']> = Extract<CallFact, { type: Type }>
+type Parameters<Type extends Effect['type']> = Omit<Extract<Effect, { type: Type }>, 'type'>
+
+const effect =
+  <Type extends Effect['type']>() =>
+  (_: unknown, _parameters: Parameters<Type>) => {}
+
+export const machineActions = setup({
+  types: {} as { context: CallContext; events: CallFact; input: CallBirth & { now: number } },
+  actions: {
+    store_worker_request: effect<'store_worker_request'>(),
+    store_turn: effect<'store_turn'>(),
+    store_outcome: effect<'store_outcome'>(),
+    schedule_post_processing: () => {},
+    store_analysis: effect<'store_analysis'>(),
+    fail_post_processing: () => {},
+    announce_ended: () => {},
+    ask_worker_request: () => {},
+    look_for_leg: () => {},
+    dial: () => {},
+    answer: () => {},
+    redirect: () => {},
+    start_conversation: effect<'start_conversation'>(),
+    run_tool: effect<'run_tool'>(),
+    cancel_tool: effect<'cancel_tool'>(),
+    leave_message: () => {},
+    wind_up: effect<'wind_up'>(),
+    end: assign((_, outcome: Outcome) => ({ outcome })),
+    wait: assign(({ context }, wait: { deadline: Deadline; ms: number }) => ({
+      deadlines: { ...context.deadlines, [wait.deadline]: context.now + wait.ms },
+    })),
+    stopWaiting: assign(({ context }, deadline: Deadline) => {
+      const { [deadline]: _, ...deadlines } = context.deadlines
+      return { deadlines }
+    }),
+    noteAnswered: assign(({ context, event }) => ({
+      answeredAt: context.now,
+      providerStatus: (event as Of<'leg_connected'>).providerStatus,
+    })),
+    noteProviderStatus: assign(({ context, event }) => ({
+      providerStatus:
+        (event as Of<'ringing' | 'dial_failed' | 'transferred' | 'transfer_failed'>).providerStatus ??
+        context.providerStatus,
+    })),
+    noteRecording: assign(({ event }) => ({ recordedMs: (event as Of<'leg_closed'>).recordedMs })),
+    countTurn: assign(({ context, event }) => ({
+      turns: context.turns + 1,
+      memory: (event as Of<'turn_committed'>).memory,
+    })),
+    beginTool: assign(({ context, event }) => ({
+      tools: [...(context.tools ?? []), (event as Of<'tool_called'>).id],
+    })),
+    endTool: assign(({ context, event }) => ({
+      tools: (context.tools ?? []).filter((id) => id !== (event as Of<'tool_answered' | 'tool_canceled'>).id),
+    })),
+    /** Another engine's memory means nothing to it. */
+    takeEmbedded: assign({ engine: 'embedded', memory: null }),
+    /** Those of an actor that is no more are not answered. */
+    forgetTools: assign({ tools: [] }),
+    note: assign(({ context, event }) => {
+      const { key, value } = event as Of<'noted'>
+      return { notes: { ...context.notes, [key]: value } }
+    }),
+  },
+  guards: {
+    web: ({ context }) => context.transport === 'webrtc',
+    inbound: ({ context }) => context.direction === 'inbound',
+    later: ({ context }) => context.scheduledAt !== null && context.scheduledAt > context.now,
+    answered: ({ context }) => context.answeredAt !== null,
+    required: ({ event }) => (event as Of<'worker_request_failed'>).required,
+    hungUp: ({ event }) => (event as Of<'leg_disconnected'>).cause === 'hung_up',
+    outbound: ({ context }) => context.direction === 'outbound',
+    leavesMessage: ({ context, event }) =>
+      context.direction === 'outbound' && (event as Of<'voicemail_detected'>).leavesMessage === true,
+    /** An inbound phone call in which nobody has said anything yet. */
+    unspoken: ({ context, event }) =>
+      context.transport === 'sip_trunk' &&
+      context.direction === 'inbound' &&
+      context.turns === 0 &&
+      (event as Of<'engine_failed'>).hasSpoken !== true,
+    fallsBack: ({ context, event }) =>
+      context.engine === undefined && (event as Of<'engine_failed'>).fallsBack === true,
+    /** Once: an id that is under way is not run again. */
+    newTool: ({ context, event }) => {
+      const tools = context.tools ?? []
+      return tools.length < maxToolsAtOnce && !tools.includes((event as Of<'tool_called'>).id)
+    },
+    awaited: ({ context, event }) =>
+      (context.tools ?? []).includes((event as Of<'tool_answered' | 'tool_canceled'>).id),
+    passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
+  },
+})
+
+export const failed = (reason: Extract<Outcome, { status: 'failed' }>['reason']) =>
+  ({ type: 'end', params: { status: 'failed', reason } }) as const
+export const completed = { type: 'end', params: { status: 'completed' } } as const
+export const voicemail = { type: 'end', params: { status: 'voicemail' } } as const
+export const canceled = { type: 'end', params: { status: 'canceled', reason: null } } as const
+export const canceledByAdmin = {
+  type: 'end',
+  params: { status: 'canceled', reason: 'cancelled_by_account_admin' },
+} as const
+
+/** Hanging up on somebody who was never answered cancels the call. */
+export const hungUp = {
+  type: 'end',
+  params: ({ context }: { context: CallContext }): Outcome =>
+    context.answeredAt === null ? { status: 'canceled', reason: null } : { status: 'completed' },
+} as const
+
+export const windUp = {
+  type: 'wind_up',
+  params: ({ context }: { context: CallContext }): { reason: WindUpReason } => ({
+    reason: context.outcome?.status ?? 'completed',
+  }),
+} as const
+
+export const startConversation = {
+  type: 'start_conversation',
+  params: ({ context }: { context: CallContext }) => ({
+    turns: context.turns,
+    memory: context.memory,
+    answeredAt: context.answeredAt ?? 0,
+    ...(context.engine && { engine: context.engine }),
+  }),
+} as const
+
+export const turnCommitted = {
+  actions: [
+    {
+      type: 'store_turn',
+      params: ({ context, event }: { context: CallContext; event: Of<'turn_committed'> }) => ({
+        index: context.turns,
+        turn: event.turn,
+      }),
+    },
+    'countTurn',
+  ],
+} as const
+
+/** A tool is run once, in the order of the facts: asked for, then answered or no longer awaited. */
+export const toolFacts = {
+  tool_called: {
+    guard: 'newTool',
+    actions: [
+      {
+        type: 'run_tool',
+        params: ({ event: { id, name, arguments: given } }: { event: Of<'tool_called'> }) => ({
+          id,
+          name,
+          arguments: given,
+        }),
+      },
+      'beginTool',
+    ],
+  },
+  tool_answered: { guard: 'awaited', actions: 'endTool' },
+  tool_canceled: {
+    guard: 'awaited',
+    actions: [
+      { type: 'cancel_tool', params: ({ event }: { event: Of<'tool_canceled'> }) => ({ id: event.id }) },
+      'endTool',
+    ],
+  },
+} as const
+
+export const storeWorkerRequest = {
+  type: 'store_worker_request',
+  params: ({ event }: { event: Of<'worker_request_answered'> }) => ({
+    config: event.config,
+    // Logs of before it was there have none, and must replay alike.
+    ...(event.locale !== undefined && { locale: event.locale }),
+    instructions: event.instructions,
+    tools: event.tools,
+    metadata: event.metadata,
+  }),
+} as const
+
+/** What a call does once it asks is the same for browser and phone: the answer changes the call, a required failure ends it. */
+export const workerRequestAnswers = <Settled extends string>(settled: Settled) =>
+  ({
+    worker_request_answered: { target: settled, actions: storeWorkerRequest },
+    worker_request_failed: [
+      { guard: 'required', target: '#call.windingUp', actions: failed('worker_request_required_failed') },
+      { target: settled },
+    ],
+    deadline_passed: {
+      guard: { type: 'passed', params: 'hook' },
+      target: '#call.windingUp',
+      actions: failed(null),
+    },
+    taken_over: { actions: 'ask_worker_request' },
+  }) as const
+
+export const noteProviderStatus = 'noteProviderStatus' as const
+export const wait = (deadline: Deadline, ms: number) => ({ type: 'wait', params: { deadline, ms } }) as const
+export const stopWaiting = (deadline: Deadline) => ({ type: 'stopWaiting', params: deadline }) as const

@@ -1,0 +1,104 @@
+/**
+ * Owns one step of a call: `(snapshot, fact, now) → (snapshot, effects)`. Pure, so that the event log can be run again (`replay`) and must
+ * give the same effects.
+ */
+import { initialTransition, transition, type SnapshotFrom } from 'xstate'
+import type { ProgressStatus } from '../../../model/call.ts'
+import type { Json } from '../../../model/json.ts'
+import type { CallBirth, CallFact, Deadline, Effect } from '../call-event.ts'
+import { callMachine } from './machine.ts'
+import type { CallContext } from './machine-actions.ts'
+
+type LiveSnapshot = SnapshotFrom<typeof callMachine>
+
+/** A call between two facts. `persisted` is plain JSON, and all that is needed to go on. */
+export type CallState = {
+  readonly persisted: Json
+  readonly progress: ProgressStatus
+  readonly context: CallContext
+  /** The durable wait that is all that is under way: no actor needs to be in memory. Null: something is. */
+  readonly waitsIn: (typeof durableWaits)[number] | null
+  readonly finished: boolean
+  /** What is there of a leg: `held`, it must be there; `made`, it is on its way; null, nobody asks. */
+  readonly leg: 'held' | 'made' | null
+}
+
+export type Step = {
+  readonly state: CallState
+  readonly effects: readonly Effect[]
+  /** The call had no use for the fact in its state: illegal or late. */
+  readonly ignored: boolean
+}
+
+const durableWaits = ['waitingForClient', 'scheduled', 'queued', 'processing'] as const
+
+export function beginCall(birth: CallBirth, now: number): Step {
+  const [unborn] = initialTransition(callMachine, { ...birth, now })
+  return advance(unborn, { type: 'created', ...birth })
+}
+
+export function step(persisted: Json, fact: CallFact, now: number): Step {
+  return advance(restore(persisted, now), fact)
+}
+
+export const stateOf = (persisted: Json): CallState => toState(restore(persisted))
+
+/** The earliest deadline of the state, if it waits for one. */
+export function nextDeadlineOf(state: CallState): { readonly deadline: Deadline; readonly at: number } | null {
+  const waits = Object.entries(state.context.deadlines).map(([deadline, at]) => ({
+    deadline: deadline as Deadline,
+    at,
+  }))
+  return waits.sort((a, b) => a.at - b.at)[0] ?? null
+}
+
+function advance(before: LiveSnapshot, fact: CallFact): Step {
+  const [after, actions] = transition(callMachine, before, fact)
+  const ignored = after === before && actions.length === 0
+  const state = toState(after)
+  const effects = actions.map((action) => ({ type: action.type, ...(action.params as object) }) as Effect)
+  return { state, effects: [...statusChange(before, state), ...effects], ignored }
+}
+
+/** A change of status is derived, never announced by hand: before the other effects of the step. */
+function statusChange(before: LiveSnapshot, after: CallState): Effect[] {
+  if (!before.matches('unborn') && progressOf(before) === after.progress) return []
+  return [{ type: 'announce_status', status: after.progress, providerStatus: after.context.providerStatus }]
+}
+
+function progressOf(snapshot: LiveSnapshot): ProgressStatus {
+  const { context } = snapshot
+  const decided = snapshot.matches('windingUp') && context.answeredAt === null
+  if (decided || snapshot.matches('over') || snapshot.matches('processing') || snapshot.status === 'done')
+    return context.outcome?.status ?? 'completed'
+  if (snapshot.matches('queued') || snapshot.matches('resolving'))
+    return context.direction === 'inbound' ? 'ringing' : 'queued'
+  if (snapshot.matches('dialing')) return snapshot.matches({ dialing: 'ringing' }) ? 'ringing' : 'queued'
+  if (context.answeredAt !== null) return 'in_progress'
+  return context.transport === 'webrtc' || snapshot.matches('scheduled') ? 'scheduled' : 'ringing'
+}
+
+function toState(snapshot: LiveSnapshot): CallState {
+  return {
+    // Only what XState restores from; plain JSON by construction.
+    persisted: JSON.parse(JSON.stringify(callMachine.getPersistedSnapshot(snapshot))) as Json,
+    progress: progressOf(snapshot),
+    context: snapshot.context,
+    waitsIn: durableWaits.find((state) => snapshot.matches(state)) ?? null,
+    finished: snapshot.status === 'done',
+    leg: legOf(snapshot),
+  }
+}
+
+function legOf(snapshot: LiveSnapshot): CallState['leg'] {
+  if (snapshot.matches('dialing')) return 'made'
+  return (['answering', 'redirecting', 'talking', 'leavingMessage'] as const).some((state) => snapshot.matches(state))
+    ? 'held'
+    : null
+}
+
+function restore(persisted: Json, now?: number): LiveSnapshot {
+  const snapshot = persisted as unknown as Parameters<typeof callMachine.resolveState>[0]
+  if (now === undefined) return callMachine.resolveState(snapshot)
+  return callMachine.resolveState({ ...snapshot, context: { ...(snapshot.context as CallContext), now } })
+}

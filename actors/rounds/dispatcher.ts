@@ -1,0 +1,71 @@
+/**
+ * Owns whose turn it is: gives the free places of accounts, workers and trunks to the outbound calls that wait longest, no more of them in a
+ * second than account and trunk may begin. Looks when woken, when the next turn is due, and once a second, so that a place that another process freed, or a call of before a restart, is found too. Several may run on one database.
+ */
+import type { Cancel, Clock } from '../../model/clock.ts'
+import type { AccountId, NewId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import { listAccountsWithWaitingCalls } from '../../store/call-capacity.ts'
+import { grantSlots } from '../../store/grant-slots.ts'
+import type { Sql } from '../../store/sql.ts'
+import { createRounds, type Rounds } from './rounds.ts'
+
+export type Dispatcher = Rounds
+
+const pollEvery = 1_000
+/** Of one account in one transaction: its row is locked so long. */
+const atOnce = 100
+/** Turns of a fast account are given a few at a time, and not one look each. */
+const leastWait = 20
+
+export function createDispatcher(deps: {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly log: Log
+  readonly newId: NewId
+  /** Calls with a place have been committed as jobs. */
+  readonly wakeJobs: () => void
+}): Dispatcher {
+  const { sql, clock, log, newId } = deps
+
+  /** For the next turn of somebody who waits for the pace of an account or a trunk, when that is before the next look. */
+  let cancelTurn: Cancel = () => {}
+  let nextAt = Infinity
+
+  /** True when the account has more to give at once. */
+  const grant = async (accountId: AccountId): Promise<boolean> => {
+    const given = await grantSlots(sql, { accountId, now: clock.now(), atMost: atOnce, newId })
+    if (given.granted > 0) deps.wakeJobs()
+    nextAt = Math.min(nextAt, given.nextAt ?? Infinity)
+    return given.more
+  }
+  /** What goes wrong in one account is not another's trouble. */
+  const grantSafely = (accountId: AccountId): Promise<boolean> =>
+    grant(accountId).catch((error: unknown) => {
+      log.error('the places of an account could not be given away', { accountId, error })
+      return false
+    })
+  const look = async (): Promise<boolean> => {
+    let more = false
+    nextAt = Infinity
+    for (const accountId of await listAccountsWithWaitingCalls(sql, clock.now()))
+      more = (await grantSafely(accountId)) || more
+    awaitTurn()
+    return more
+  }
+  const awaitTurn = (): void => {
+    cancelTurn()
+    const wait = Math.max(leastWait, nextAt - clock.now())
+    if (!closed && wait < pollEvery) cancelTurn = clock.after(wait, rounds.wake)
+  }
+  let closed = false
+  const rounds = createRounds({ clock, log, every: pollEvery, look })
+  return {
+    ...rounds,
+    close() {
+      closed = true
+      cancelTurn()
+      return rounds.close()
+    },
+  }
+}

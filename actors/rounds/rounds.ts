@@ -1,0 +1,63 @@
+/** Owns work that is looked for again and again: when woken, and at least every so often. Never two rounds at once. */
+import type { Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
+
+export type Rounds = {
+  /** Something may have come up: look now, or once more if a round is under way. */
+  wake(): void
+  /** Resolves when a round that began after this call is over. */
+  idle(): Promise<void>
+  /** No further round; resolves when the last one is over. Idempotent. */
+  close(): Promise<void>
+}
+
+export function createRounds(deps: {
+  readonly clock: Clock
+  readonly log: Log
+  /** The longest pause between two rounds. */
+  readonly every: number
+  /** True when there is more to do at once. */
+  readonly look: () => Promise<boolean>
+}): Rounds {
+  let round: Promise<void> | null = null
+  let again = false
+  let closed = false
+  let cancelPoll = deps.clock.after(deps.every, poll)
+
+  function poll(): void {
+    cancelPoll = deps.clock.after(deps.every, poll)
+    wake()
+  }
+  function wake(): void {
+    if (closed) return
+    again = true
+    round ??= go().finally(() => {
+      round = null
+    })
+  }
+  async function go(): Promise<void> {
+    while (again && !closed) {
+      again = false
+      again = (await lookSafely()) || again
+    }
+  }
+  function lookSafely(): Promise<boolean> {
+    return deps.look().catch((error: unknown) => {
+      deps.log.error('a round of work failed', { error })
+      return false
+    })
+  }
+
+  return {
+    wake,
+    async idle() {
+      wake()
+      while (round) await round
+    },
+    async close() {
+      closed = true
+      cancelPoll()
+      await round
+    },
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * Owns the durable waits: looks for jobs that are due, has them done, and tries again what failed. Looks when woken and once a second, so that
+ * a job of another process, or of before a restart, is found too. One that takes long holds up no other: the next look takes what has room.
+ */
+import type { Clock } from '../../model/clock.ts'
+import type { NodeId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import { claimJobs, finishJob, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
+import type { Sql } from '../../store/sql.ts'
+import { createRounds, type Rounds } from './rounds.ts'
+
+/** Throws to be tried again. `attempts` counts from 1; it is for the work itself to give up for good. */
+export type Work = (job: Job) => Promise<void>
+
+export type Scheduler = Rounds
+
+const pollEvery = 1_000
+/** Longer than any job takes; a job whose node died is due again after it. */
+const lease = 60_000
+const atOnce = 16
+export const retryDelays = [1_000, 5_000, 30_000] as const
+
+export function createScheduler(deps: {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly nodeId: NodeId
+  readonly log: Log
+  readonly work: Readonly<Record<JobKind, Work>>
+}): Scheduler {
+  const { sql, clock, nodeId, log } = deps
+  const underWay = new Set<Promise<void>>()
+  /** The last look left something behind for want of room, or may have. */
+  let full = false
+
+  const doJob = async (job: Job): Promise<void> => {
+    try {
+      await deps.work[job.kind](job)
+      await finishJob(sql, job.id)
+    } catch (error) {
+      log.warn('a job failed and is tried again', { jobId: job.id, callId: job.callId, kind: job.kind, error })
+      const delay = retryDelays[job.attempts - 1] ?? retryDelays.at(-1) ?? 0
+      await retryJob(sql, job.id, clock.now() + delay)
+    }
+  }
+  /** A job whose end cannot be written down is due again when its claim has run out. */
+  const begin = (job: Job): void => {
+    const work = doJob(job)
+      .catch((error: unknown) => log.error('the end of a job could not be written', { jobId: job.id, error }))
+      .finally(() => {
+        underWay.delete(work)
+        if (full) rounds.wake()
+      })
+    underWay.add(work)
+  }
+  const look = async (): Promise<boolean> => {
+    const room = atOnce - underWay.size
+    full = room <= 0
+    if (full) return false
+    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room)
+    jobs.forEach(begin)
+    full = jobs.length >= room
+    return false
+  }
+  const rounds = createRounds({ clock, log, every: pollEvery, look })
+  return {
+    wake: () => rounds.wake(),
+    async idle() {
+      await rounds.idle()
+      while (underWay.size > 0) {
+        await Promise.all(underWay)
+        await rounds.idle()
+      }
+    },
+    async close() {
+      await rounds.close()
+      await Promise.all(underWay)
+    },
+  }
+}

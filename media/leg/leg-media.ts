@@ -1,0 +1,168 @@
+/**
+ * Owns the sound of one leg: codecs, the lines of both directions and the recording. They are made when it is known what was
+ * negotiated, what the actor hears and speaks, and that the caller is there; and made anew when one of these changes. What is queued,
+ * counted, listened to and recorded goes on when only the codec changes.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { AudioFormat, Frame, LineFormats } from '../../model/frame.ts'
+import type { LegCommand } from '../../model/leg.ts'
+import type { Log } from '../../model/log.ts'
+import type { RecordingStore } from '../../model/recording-store.ts'
+import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
+import { createAgentSound } from './agent-sound.ts'
+import { createCallerSound } from './caller-sound.ts'
+import type { JitterBufferStats } from '../rtp/jitter-buffer.ts'
+import { createListening, type Listening } from './listening.ts'
+import type { OpusLibrary } from '../codecs/opus.ts'
+import type { AgentLine } from './outgoing-stream.ts'
+import { createPlayout, type Playout } from './playout.ts'
+import { createRecording, type Recording } from '../recording/recording.ts'
+import { frameBytesOf } from './up-line.ts'
+
+export type StartCommand = Extract<LegCommand, { readonly type: 'start' }>
+
+export type LegMedia = {
+  readonly negotiated: (audio: NegotiatedAudio) => void
+  /** The caller is there. Called once. */
+  readonly live: () => void
+  /** Answers with the formats that were chosen. */
+  readonly start: (command: StartCommand) => LineFormats
+  readonly packet: (packet: RtpPacket) => void
+  /** A frame of the agent. */
+  readonly push: (frame: Frame) => void
+  /** Answers as `lastPlayedSeq`. */
+  readonly flush: () => number
+  /** Null: no telephone events were negotiated. False: too many keys wait already. */
+  readonly press: (digits: string) => boolean | null
+  readonly hold: (isHeld: boolean) => void
+  readonly tick: (at: number) => void
+  readonly stats: () => MediaStats
+  /** Frees codecs and completes the recording; resolves with its length in ms, null when there is none. Idempotent. */
+  readonly finish: () => Promise<number | null>
+}
+
+export type MediaStats = {
+  /** Null before the negotiation. */
+  readonly received: JitterBufferStats | null
+  /** Frames of the caller that came too far ahead of time. */
+  readonly callerFramesDropped: number
+  /** Frames of the agent that had a wrong size, were out of order or too many. */
+  readonly agentFramesDropped: number
+}
+
+export type LegMediaDeps = {
+  readonly opus: OpusLibrary
+  readonly recordings: RecordingStore
+  readonly log: Log
+  readonly now: () => number
+  readonly send: (packet: RtpPacket) => void
+  /** One frame of the caller; the payload is valid during the call only. */
+  readonly heard: (frame: Frame) => void
+  readonly dtmf: (digit: string) => void
+  readonly sounding: (seq: number) => void
+  readonly drained: (lastPlayedSeq: number) => void
+}
+
+export function createLegMedia(deps: LegMediaDeps): LegMedia {
+  const playout = createPlayout(deps)
+  const listening = createListening(deps)
+  let audio: NegotiatedAudio | null = null
+  let session: (LineFormats & Omit<StartCommand, keyof LineFormats>) | null = null
+  let recording: Recording | null = null
+  let isLive = false
+  let finished = false
+
+  const open = () => {
+    if (audio === null || !isLive || finished) return
+    if (session === null) return playout.use(quietLineOf(audio, deps.opus))
+    recording ??= recordingOf(deps, audio, session)
+    const codecs = { audio, opus: deps.opus }
+    const { hears, speaks } = session
+    listening.use(createCallerSound({ ...codecs, hears, tap: recording?.caller ?? null }), session)
+    playout.use({ audio, sound: createAgentSound({ ...codecs, speaks, tap: recording?.agent ?? null }) })
+  }
+
+  const begin = (agreed: NegotiatedAudio) => {
+    listening.begin(agreed)
+    recording?.restartCaller(agreed.clockRateHz)
+  }
+
+  return {
+    negotiated(agreed) {
+      if (isDeepStrictEqual(audio, agreed)) return
+      audio = agreed
+      begin(agreed)
+      open()
+    },
+    live() {
+      isLive = true
+      open()
+    },
+    start(command) {
+      const formats = formatsOf(command, audio)
+      session = { ...command, ...formats }
+      playout.restart(frameBytesOf(formats.speaks))
+      open()
+      return formats
+    },
+    packet: listening.packet,
+    push: (frame) => pushed(playout, frame, deps.log),
+    flush: playout.flush,
+    press: (digits) => (isWithKeys(audio) ? playout.press(digits) : null),
+    hold(isHeld) {
+      playout.hold(isHeld)
+      // Who comes back from hold goes on where nobody knows.
+      if (audio !== null && !isHeld) begin(audio)
+    },
+    tick: (at) => [listening, playout, recording].forEach((part) => part?.tick(at)),
+    stats: () => statsOf(listening, playout),
+    finish: async () => {
+      finished = true
+      listening.close()
+      playout.use(null)
+      return recording?.finish(deps.now()) ?? null
+    },
+  }
+}
+
+function pushed(playout: Playout, frame: Frame, log: Log): void {
+  if (!playout.push(frame) && playout.dropped() === 1) log.warn('frames of the agent are dropped', { seq: frame.seq })
+}
+
+const statsOf = (listening: Listening, playout: Playout): MediaStats => ({
+  received: listening.stats(),
+  callerFramesDropped: listening.dropped(),
+  agentFramesDropped: playout.dropped(),
+})
+
+const isWithKeys = (audio: NegotiatedAudio | null): boolean => (audio?.telephoneEventPayloadType ?? null) !== null
+
+const formatsOf = ({ hears, speaks }: StartCommand, audio: NegotiatedAudio | null): LineFormats => ({
+  hears: chosenOf(hears, audio),
+  speaks: chosenOf(speaks, audio),
+})
+
+/** G.711 goes through untouched where both sides have the same law. */
+function chosenOf([first, ...rest]: readonly AudioFormat[], audio: NegotiatedAudio | null): AudioFormat {
+  if (first === undefined) throw new Error('a list of formats is empty')
+  return [first, ...rest].find(({ encoding }) => encoding === audio?.codec) ?? first
+}
+
+/** Nobody speaks yet: a peer that wants packets all the time gets them from its connection on. */
+function quietLineOf(audio: NegotiatedAudio, opus: OpusLibrary): AgentLine | null {
+  if (audio.silence === 'sparse') return null
+  return { audio, sound: createAgentSound({ audio, speaks: quiet, opus, tap: null }) }
+}
+
+/** For a line on which no actor speaks yet. */
+const quiet = { encoding: 'pcm16', rateHz: 8000 } as const
+
+function recordingOf(
+  { recordings, now }: LegMediaDeps,
+  audio: NegotiatedAudio,
+  { recording }: Pick<StartCommand, 'recording'>,
+): Recording | null {
+  if (recording === null) return null
+  const { key, mode } = recording
+  return createRecording({ writer: recordings.create(key), mode, startedAt: now(), clockRateHz: audio.clockRateHz })
+}

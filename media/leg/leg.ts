@@ -1,0 +1,195 @@
+/**
+ * Owns one leg: the media end of a call on the bus. It answers commands, tells events, carries frames both ways and knows no
+ * business rule. It outlives its actor: commands and frames of an actor that was taken over are refused by their epoch.
+ */
+import { subjectsOf, type Bus } from '../../model/bus.ts'
+import { toBytes } from '../../model/bus-json.ts'
+import { decodeFrame, encodeFrame } from '../../model/frame.ts'
+import type { CallId } from '../../model/ids.ts'
+import type { LegEvent } from '../../model/leg.ts'
+import type { Log } from '../../model/log.ts'
+import type { RecordingStore } from '../../model/recording-store.ts'
+import type { LegHandlers, LegSignaling, RtpTransport, TransportStats } from '../../model/rtp-transport.ts'
+import { createLegCommands } from './leg-commands.ts'
+import { createLegEnding, type LegEnding } from './leg-ending.ts'
+import { createLegMedia, type LegMedia, type MediaStats } from './leg-media.ts'
+import { createLegTelephone } from './leg-telephone.ts'
+import { createLegWire, type LegWire } from './leg-wire.ts'
+import type { OpusLibrary } from '../codecs/opus.ts'
+import type { Ticker } from './ticker.ts'
+
+export type LegDeps = {
+  readonly callId: CallId
+  readonly bus: Bus
+  readonly ticker: Ticker
+  readonly opus: OpusLibrary
+  readonly recordings: RecordingStore
+  readonly log: Log
+  /** The ticker's own time: milliseconds that never jump. */
+  readonly now: () => number
+  /** Null where there is none: a browser. */
+  readonly signaling: LegSignaling | null
+  /** Ms from the leg's beginning to its connection; a telephone may ring for long. */
+  readonly connectWithin: number
+  /** Told once, when nothing of the leg is left. */
+  readonly onClosed: () => void
+}
+
+export type Leg = {
+  /** What the transport under the leg calls. */
+  readonly handlers: LegHandlers
+  /** Gives the leg its transport; it belongs to the leg from here on. */
+  readonly attach: (transport: RtpTransport) => void
+  /** A key press that came another way than by RTP. */
+  readonly dtmf: (digit: string) => void
+  /** The caller hung up by another way than the media's: resolves when the media end is closed and the recording complete. */
+  readonly hangUp: (details: string) => Promise<void>
+  readonly stats: () => LegStats
+  /** Idempotent; tells no event. `reason` as in RtpTransport. */
+  readonly close: (reason?: string) => Promise<void>
+}
+
+type LegStats = MediaStats & {
+  readonly transport: TransportStats | null
+}
+
+/** Ms from the connection to an actor that talks. It may still ask its worker request, which takes 30 s at most. */
+const startWithin = 60_000
+
+export function createLeg(deps: LegDeps): Leg {
+  const { bus, log, now } = deps
+  const subjects = subjectsOf(deps.callId)
+
+  const tell = (event: LegEvent) => bus.publish(subjects.legEvent, toBytes(event))
+  const tellDtmf = (digit: string) => tell({ type: 'dtmf', digit })
+  const failed = (error: unknown) => {
+    log.error('leg failed', { error })
+    void ending.end({ type: 'disconnected', cause: 'failed', details: 'internal error' })
+  }
+  /** A bug in one call's sound ends that call and no other. */
+  const guarded = (action: () => void) => {
+    try {
+      if (!ending.isOver()) action()
+    } catch (error) {
+      failed(error)
+    }
+  }
+  const media = createLegMedia({
+    ...deps,
+    send: (packet) => wire.send(packet),
+    heard: (frame) => bus.publish(subjects.up, encodeFrame(frame)),
+    dtmf: tellDtmf,
+    sounding: (seq) => tell({ type: 'sounding', seq }),
+    drained: (lastPlayedSeq) => tell({ type: 'drained', lastPlayedSeq }),
+  })
+  const connected = (providerStatus: string) => {
+    tell({ type: 'connected', providerStatus })
+    media.live()
+  }
+  const wire = createLegWire({
+    now,
+    connectWithin: deps.connectWithin,
+    negotiated: (audio) => guarded(() => media.negotiated(audio)),
+    connected: (providerStatus) => guarded(() => connected(providerStatus)),
+    packet: (packet) => guarded(() => media.packet(packet)),
+    held: (isHeld) => guarded(() => media.hold(isHeld)),
+    disconnected: (cause, details) => void ending.end({ type: 'disconnected', cause, details }),
+  })
+  const release = () => {
+    for (const leave of leaving) leave()
+    deps.onClosed()
+  }
+  const finish = (reason: string) => finished(media, wire, { reason, log })
+  const ending = createLegEnding({ now, tell, finish, release })
+  const telephone = telephoneEvents({ tell, wire, ending, guarded })
+  const leaving = joined(deps, { media, wire, ending, guarded, failed, ringing: telephone.ringing })
+
+  return {
+    handlers: { ...wire.handlers, ...telephone.handlers },
+    attach: wire.attach,
+    dtmf: (digit) => guarded(() => tellDtmf(digit)),
+    hangUp: (details) => ending.end({ type: 'disconnected', cause: 'hung_up', details }),
+    stats: () => ({ ...media.stats(), transport: wire.transport()?.stats() ?? null }),
+    close: async (reason = 'closed') => void (await ending.close(reason)),
+  }
+}
+
+type Parts = {
+  readonly media: LegMedia
+  readonly wire: LegWire
+  readonly ending: LegEnding
+  readonly guarded: (action: () => void) => void
+  readonly failed: (error: unknown) => void
+  readonly ringing: () => string | null
+}
+
+/** What a telephone line tells beyond its media. */
+function telephoneEvents({
+  tell,
+  wire,
+  ending,
+  guarded,
+}: Pick<Parts, 'wire' | 'ending' | 'guarded'> & { readonly tell: (event: LegEvent) => void }) {
+  let rings: string | null = null
+  const handlers = {
+    ringing: (providerStatus) =>
+      guarded(() => {
+        // 180 and 183 may come several times and in any order.
+        if (rings === null && !wire.isConnected()) tell({ type: 'ringing', providerStatus })
+        rings ??= providerStatus
+      }),
+    dialFailed: (outcome, providerStatus) => void ending.end({ type: 'dial_failed', outcome, providerStatus }),
+    transferred: (providerStatus) => void ending.end({ type: 'transferred', providerStatus }),
+    transferFailed: (providerStatus) => guarded(() => tell({ type: 'transfer_failed', providerStatus })),
+  } satisfies Partial<LegHandlers>
+  return { handlers, ringing: () => (wire.isConnected() ? null : rings) }
+}
+
+/** Puts the parts on the bus and on the beat; the results take them off. */
+function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }: Parts): (() => void)[] {
+  const { bus, ticker } = deps
+  const subjects = subjectsOf(deps.callId)
+  const { isConnected } = wire
+  const { isOver } = ending
+  const commands = createLegCommands({
+    isConnected,
+    isOver,
+    ringing,
+    ended: ending.told,
+    start: media.start,
+    flush: media.flush,
+    telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
+    failed,
+    close: ending.close,
+  })
+  const play = (bytes: Uint8Array) => {
+    const frame = decodeFrame(bytes)
+    if (frame !== null && commands.isCurrent(frame.epoch)) media.push(frame)
+  }
+  const tick = (at: number) => {
+    media.tick(at)
+    const details = wire.lost()
+    if (details !== null) void ending.end({ type: 'disconnected', cause: 'media_lost', details })
+    if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })
+  }
+  const isLeftAlone = () => !commands.isStarted() && deps.now() - (wire.connectedAt() ?? deps.now()) > startWithin
+  const subscriptions = [
+    bus.subscribe(subjects.legCommand, commands.answer),
+    bus.subscribe(subjects.down, ({ payload }) => guarded(() => play(payload))),
+  ]
+  const leave = ticker.join((at) => {
+    guarded(() => tick(at))
+    ending.tick()
+  })
+  return [leave, ...subscriptions.map((subscription) => () => subscription.close())]
+}
+
+type Finish = { readonly reason: string; readonly log: Log }
+
+/** A recording that could not be completed is lost, the call is not. */
+async function finished(media: LegMedia, wire: LegWire, { reason, log }: Finish): Promise<number | null> {
+  const [recorded] = await Promise.allSettled([media.finish(), wire.close(reason)])
+  if (recorded.status === 'fulfilled') return recorded.value
+  log.error('recording was not completed', { error: recorded.reason })
+  return null
+}

@@ -1,0 +1,84 @@
+/**
+ * Owns the recording of one leg: places what both sides were heard to say on a timeline and writes it as a 16 kHz WAV, about 400 ms
+ * behind, so that late sound still finds its place. The sizes in the header are brought up to date every second: a file whose writer
+ * was killed is a valid WAV that lacks at most the last second and a half.
+ */
+import { bytesOf } from '../../model/frame.ts'
+import type { RecordingMode } from '../../model/leg.ts'
+import type { RecordingWriter } from '../../model/recording-store.ts'
+import { createCallerPlacement } from './caller-placement.ts'
+import { createTimeline, recordingRateHz } from '../leg/timeline.ts'
+import { wavHeaderOf } from './wav.ts'
+
+/** Every `at` is a time of the ticker; sound is 16 kHz and copied. */
+export type Recording = {
+  /** The agent's sound, which is played from `at` on. */
+  readonly agent: (samples: Int16Array, at: number) => void
+  /** The caller's sound with its RTP timestamp, which arrived at `at`. */
+  readonly caller: (samples: Int16Array, timestamp: number, at: number) => void
+  /** The caller's next sound belongs to another stream, of this clock. */
+  readonly restartCaller: (clockRateHz: number) => void
+  readonly tick: (at: number) => void
+  /** Writes what is left; resolves with the recorded milliseconds when all is on disk. Idempotent. */
+  readonly finish: (at: number) => Promise<number>
+}
+
+export type RecordingDeps = {
+  readonly writer: RecordingWriter
+  readonly mode: RecordingMode
+  readonly startedAt: number
+  /** Of the caller's RTP timestamps. */
+  readonly clockRateHz: number
+}
+
+const lagMs = 400
+/** Sound is written in pieces of at least this. */
+const pieceMs = 100
+const headerEveryMs = 1000
+const samplesPerMs = recordingRateHz / 1000
+/** What one step writes at most, so that a thread that stood still does not stand still again. */
+const maxPiece = recordingRateHz
+
+export function createRecording({ writer, mode, startedAt, clockRateHz }: RecordingDeps): Recording {
+  const shape = { rateHz: recordingRateHz, channels: mode === 'split' ? 2 : 1 } as const
+  const timeline = createTimeline(mode)
+  let placement = createCallerPlacement(clockRateHz)
+  let headerAt = startedAt
+  let finished: Promise<number> | null = null
+
+  const positionOf = (at: number) => Math.max(0, Math.round((at - startedAt) * samplesPerMs))
+  const headerOf = (samples: number) => wavHeaderOf(shape, samples * shape.channels * 2)
+
+  const writeUntil = (position: number) => {
+    while (timeline.edge() < position)
+      writer.append(bytesOf(timeline.take(Math.min(maxPiece, position - timeline.edge()))))
+  }
+
+  const finishAt = async (at: number) => {
+    writeUntil(positionOf(at))
+    writer.overwriteStart(headerOf(timeline.edge()))
+    await writer.close()
+    return Math.round(timeline.edge() / samplesPerMs)
+  }
+
+  writer.append(headerOf(0))
+  return {
+    agent(samples, at) {
+      if (finished === null) timeline.place('agent', positionOf(at), samples)
+    },
+    caller(samples, timestamp, at) {
+      if (finished !== null) return
+      const position = placement.place(timestamp, samples.length, positionOf(at), timeline.edge())
+      if (position !== null) timeline.place('caller', position, samples)
+    },
+    restartCaller: (clock) => void (placement = createCallerPlacement(clock)),
+    tick(at) {
+      if (finished !== null || positionOf(at - lagMs) - timeline.edge() < pieceMs * samplesPerMs) return
+      writeUntil(positionOf(at - lagMs))
+      if (at - headerAt < headerEveryMs) return
+      headerAt = at
+      writer.overwriteStart(headerOf(timeline.edge()))
+    },
+    finish: (at) => (finished ??= finishAt(at)),
+  }
+}

@@ -1,0 +1,82 @@
+/** Owns RTCP on the wire of one call: whose reports are believed, and where ours go – a port of its own, or that of RTP (RFC 5761). */
+import type { MediaSession } from '../media-session.ts'
+import { maxDatagramBytes } from '../srtp/counter-mode.ts'
+import { createRateLimit } from '../../../net/token-bucket.ts'
+import type { Address, PeerSource } from '../peer-source.ts'
+import type { RtcpSession } from './rtcp-session.ts'
+import { readRtcp } from './rtcp-wire.ts'
+import type { Security } from '../srtp/security.ts'
+
+export type RtcpLink = {
+  /** `remote` has the address in its plain form. */
+  use(session: MediaSession): void
+  /** `onRtp`: it came on the port of RTP. */
+  receive(datagram: Buffer, from: Address, onRtp: boolean): void
+  tick(at: number): void
+  /** The last word; nothing when there is nobody to hear it. */
+  goodbye(): void
+}
+
+export type RtcpLinkDeps = {
+  readonly source: PeerSource
+  readonly security: Security
+  readonly rtcp: RtcpSession
+  readonly now: () => number
+  /** `onRtp`: from the port of RTP. */
+  send(datagram: Buffer, to: Address, onRtp: boolean): void
+  alive(): void
+}
+
+/** A peer sends one every few seconds. */
+const perSecond = 20
+
+export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLinkDeps): RtcpLink {
+  const mayWork = createRateLimit(perSecond)
+  let session: MediaSession | null = null
+  /** The last one that SDP told: on hold there may be none. */
+  let remote: MediaSession['remote'] = null
+  /** Where the peer's RTCP comes from. */
+  let learned: Address | null = null
+
+  function target(): Address | null {
+    const rtp = source.target()
+    if (rtp === null || remote === null || session?.rtcpMux) return rtp
+    if (learned !== null) return learned
+    const found = source.learned()
+    const told = { address: remote.address, port: remote.rtcpPort }
+    return withPort(found === null || found.asSignaled ? told : { ...rtp, port: rtp.port + 1 })
+  }
+
+  function send(compound: Buffer | null): void {
+    const to = compound && target()
+    if (to) wire.send(security.protectRtcp(compound), to, session?.rtcpMux ?? false)
+  }
+
+  /** Without SRTP only the address speaks for it. */
+  const mayBePeer = ({ address }: Address): boolean =>
+    security.isOn() || address === remote?.address || address === source.learned()?.address
+
+  return {
+    use(next) {
+      session = next
+      if (next.remote === null) return
+      const isMoved = next.remote.address !== remote?.address || next.remote.rtcpPort !== remote.rtcpPort
+      if (isMoved) learned = null
+      remote = next.remote
+    },
+    receive(datagram, from, onRtp) {
+      const at = now()
+      if (!session || datagram.length > maxDatagramBytes || !mayBePeer(from) || !mayWork(at)) return
+      const compound = security.unprotectRtcp(datagram)
+      const report = compound && readRtcp(compound)
+      if (!report) return
+      if (!onRtp) learned = from
+      rtcp.received(report, at)
+      if (!report.saysGoodbye) wire.alive()
+    },
+    tick: (at) => send(rtcp.due(at)),
+    goodbye: () => send(rtcp.goodbye(now())),
+  }
+}
+
+const withPort = (to: Address): Address | null => (to.port > 0 && to.port <= 0xffff ? to : null)

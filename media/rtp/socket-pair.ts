@@ -1,0 +1,81 @@
+/**
+ * Owns the two UDP sockets of one call: RTP on an even port, RTCP on the next (RFC 3550 §11). Addresses are plain ones: an IPv4 peer of a
+ * socket for both families reads as IPv4.
+ */
+import type { RemoteInfo, Socket } from 'node:dgram'
+import { isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { bindUdp, closeUdp } from './udp-socket.ts'
+import type { Address } from './peer-source.ts'
+
+export type SocketPair = {
+  /** Of RTP. */
+  readonly port: number
+  readonly rtp: UdpPort
+  readonly rtcp: UdpPort
+  /** Idempotent; what was sent before is on its way. */
+  close(): Promise<void>
+}
+
+export type UdpPort = {
+  /** Never throws: what cannot be sent is lost, as on the way. */
+  send(datagram: Buffer, to: Address): void
+  onDatagram(listener: (datagram: Buffer, from: Address) => void): void
+  onError(listener: (error: Error) => void): void
+}
+
+/** Rejects with EADDRINUSE and its like when one of the two is taken. */
+export async function openSocketPair(bindAddress: string, port: number): Promise<SocketPair> {
+  const rtp = await bindUdp(bindAddress, port)
+  const rtcp = await bindUdp(bindAddress, port + 1).catch(async (error: unknown) => {
+    await closeUdp(rtp)
+    throw error
+  })
+  let closing: Promise<unknown> | null = null
+  const isOpen = (): boolean => closing === null
+  return {
+    port,
+    rtp: udpPortOf(rtp, isOpen),
+    rtcp: udpPortOf(rtcp, isOpen),
+    async close() {
+      closing ??= Promise.all([closeUdp(rtp), closeUdp(rtcp)])
+      await closing
+    },
+  }
+}
+
+/** A port that is even and was free a moment ago. */
+export async function freeEvenPort(bindAddress: string): Promise<number> {
+  const socket = await bindUdp(bindAddress, 0)
+  const { port } = socket.address()
+  await closeUdp(socket)
+  return port - (port % 2)
+}
+
+/** As addresses of received datagrams read, so that they can be compared. Null: no address. */
+export function plainAddressOf(address: string): string | null {
+  if (isIPv4(address)) return address
+  if (!isIPv6(address)) return null
+  const canonical = new SocketAddress({ address, family: 'ipv6' }).address
+  return withoutMapping(canonical)
+}
+
+function udpPortOf(socket: Socket, isOpen: () => boolean): UdpPort {
+  const isV6 = socket.address().family === 'IPv6'
+  return {
+    send(datagram, { address, port }) {
+      if (!isOpen()) return
+      const reachable = isV6 && !address.includes(':') ? `::ffff:${address}` : address
+      // The callback takes what the network says of an address that cannot be reached, which else became an 'error' of the socket.
+      socket.send(datagram, port, reachable, () => undefined)
+    },
+    onDatagram(listener) {
+      socket.on('message', (datagram: Buffer, { address, port }: RemoteInfo) => {
+        if (isOpen()) listener(datagram, { address: isV6 ? withoutMapping(address) : address, port })
+      })
+    },
+    onError: (listener) => void socket.on('error', listener),
+  }
+}
+
+const withoutMapping = (address: string): string =>
+  address.startsWith('::ffff:') && isIPv4(address.slice(7)) ? address.slice(7) : address

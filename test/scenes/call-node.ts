@@ -1,0 +1,152 @@
+/** Owns one node of the service without edges: everything that acts for calls, on a real database and a clock by hand. */
+import { randomBytes, createSecretKey } from 'node:crypto'
+import type { Test } from 'tap'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import { createAdmission } from '../../actors/call/birth/admission.ts'
+import type { WorkerRequestResult } from '../../actors/call/life/performer-deps.ts'
+import { createPhoneCallCreator } from '../../actors/call/birth/create-phone-call.ts'
+import { createWebCallCreator } from '../../actors/call/birth/create-web-call.ts'
+import { dialTimeWork, dialWork } from '../../actors/call/birth/dial-jobs.ts'
+import { createEndCall } from '../../actors/call/life/end-call.ts'
+import { expireTokenWork } from '../../actors/call/birth/expire-token.ts'
+import { createDispatcher } from '../../actors/rounds/dispatcher.ts'
+import { createPostProcessing } from '../../actors/after-call/post-processing.ts'
+import { createScheduler } from '../../actors/rounds/scheduler.ts'
+import { createToolbox } from '../../actors/tools/toolbox.ts'
+import { createWebhookSender } from '../../actors/webhooks/sender.ts'
+import { createSwitchboard } from '../../actors/node/switchboard.ts'
+import { subjectsOf, type Bus } from '../../model/bus.ts'
+import type { WorkerRequestData } from '../../model/events.ts'
+import type { CallId } from '../../model/ids.ts'
+import type { RecordingStore } from '../../model/recording-store.ts'
+import type { ServerMessage } from '../../model/signaling.ts'
+import type { Telephony } from '../../model/telephony.ts'
+import type { Toolbox } from '../../model/tool.ts'
+import { createSecretBox } from '../../store/secret-box.ts'
+import type { Sql } from '../../store/sql.ts'
+import { openTestDatabase } from './database.ts'
+import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import type { VoiceEngine } from '../../model/voice-engine.ts'
+import type { LlmProvider } from '../../model/worker.ts'
+import { createScriptedEngine, type ScriptedEngine } from '../fake/scripted-engine.ts'
+import { newId } from './tenant.ts'
+
+export type Shared = { sql: Sql; bus: Bus; clock: HandClock }
+export type CallNode = Awaited<ReturnType<typeof openCallNode>>
+
+export const box = createSecretBox(createSecretKey(randomBytes(32)))
+const recordings: RecordingStore = {
+  create: () => {
+    throw new Error('the leg records, not the actor')
+  },
+  read: () => Promise.resolve(null),
+}
+
+/** What the nodes of one service have in common. */
+export async function openShared(t: Pick<Test, 'teardown'>): Promise<Shared> {
+  const clock = createHandClock()
+  const { sql } = await openTestDatabase(t)
+  const bus = createLocalBus({ log: createQuietLog(), clock })
+  t.teardown(() => bus.close())
+  return { sql, bus, clock }
+}
+
+export async function openCallNode(
+  shared: Shared,
+  hook: (question: WorkerRequestData) => Promise<WorkerRequestResult> = async () => ({ kind: 'none' }),
+  over: {
+    readonly engine?: ScriptedEngine | null
+    /** Preferred to the engine. */
+    readonly provider?: VoiceEngine
+    readonly refusalOf?: Telephony['refusalOf']
+  } = {},
+) {
+  const { sql, bus, clock } = shared
+  const log = createQuietLog()
+  const nodeId = newId<'node'>()
+  const engine = over.engine ?? createScriptedEngine()
+  const asked: WorkerRequestData[] = []
+  const deps = {
+    ...shared,
+    log,
+    nodeId,
+    newId,
+    box,
+    engines: new Map<LlmProvider, VoiceEngine>([
+      ...(over.provider ? ([['voice_provider_a', over.provider]] as const) : []),
+      ...(over.engine === null ? [] : ([['embedded', engine]] as const)),
+    ]),
+    askWorkerRequest: (question: WorkerRequestData) => (asked.push(question), hook(question)),
+    wakeDeliveries: () => {},
+    wakeJobs: () => scheduler.wake(),
+    wakeDispatcher: () => dispatcher.wake(),
+    refusalOf: over.refusalOf ?? (async () => null),
+  }
+  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: clock.now })
+  const tools: Toolbox = {
+    list: (...given) => toolbox.list(...given),
+    call: (...given) => toolbox.call(...given),
+  }
+  const switchboard = createSwitchboard({ ...deps, tools })
+  const toolbox = createToolbox({ ...deps, sender, switchboard, email: null })
+  const scheduler = createScheduler({
+    sql,
+    clock,
+    nodeId,
+    log,
+    work: {
+      expire_token: expireTokenWork({ sql, clock, switchboard }),
+      post_process: createPostProcessing({ sql, switchboard, recordings }),
+      dial_time: dialTimeWork({ ...deps, switchboard }),
+      dial: dialWork({ sql, switchboard }),
+    },
+  })
+  const dispatcher = createDispatcher(deps)
+  await switchboard.start()
+  return {
+    nodeId,
+    log,
+    engine,
+    asked,
+    switchboard,
+    scheduler,
+    dispatcher,
+    createWebCall: createWebCallCreator(deps),
+    createPhoneCall: createPhoneCallCreator(deps),
+    endCall: createEndCall({ sql, switchboard }),
+    admission: createAdmission({ sql, clock, switchboard }),
+    bus,
+    /** Dies without a word: calls stay as they are. */
+    async die() {
+      await dispatcher.close()
+      await scheduler.close()
+      await sender.close()
+    },
+    async close() {
+      await dispatcher.close()
+      await scheduler.close()
+      await switchboard.close(0)
+      await sender.close()
+    },
+  }
+}
+
+/** Messages for the browser of one call, and a wait for the first that fits. */
+export function listen(bus: Bus, callId: CallId) {
+  const messages: ServerMessage[] = []
+  let notice = () => {}
+  const subscription = bus.subscribe(subjectsOf(callId).signal, ({ payload }) => {
+    messages.push(JSON.parse(new TextDecoder().decode(payload)) as ServerMessage)
+    notice()
+  })
+  return {
+    messages,
+    close: () => subscription.close(),
+    async until(fits: (message: ServerMessage) => boolean): Promise<void> {
+      while (!messages.some(fits)) await new Promise<void>((resolve) => (notice = resolve))
+    },
+  }
+}
+export const status = (wanted: string) => (message: ServerMessage) =>
+  message.type === 'status' && message.status === wanted

@@ -1,0 +1,55 @@
+/**
+ * Owns one node of the service in a process of its own, so that it can be killed: given a folder, a bus and, for a telephone edge, a SIP port.
+ * Its engine says one sentence after the other and goes on counting where a former session stopped; it cannot talk where the script says so.
+ */
+import process from 'node:process'
+import { readConfig } from '../../app/config.ts'
+import { createLog } from '../../app/log.ts'
+import { startParley } from '../../app/parley.ts'
+import type { VoiceEngine } from '../../model/voice-engine.ts'
+import { idleSession } from '../fake/idle-session.ts'
+import { tone } from '../load/echo-engine.ts'
+
+const format = { encoding: 'pcm16', rateHz: 16000 } as const
+const spoken = tone(440, 25)
+
+const engine: VoiceEngine = {
+  name: 'counting',
+  hears: [format],
+  speaks: [format],
+  async open({ memory, script }, emit) {
+    if (script?.includes('mute')) throw new Error('this voice cannot talk')
+    let count = typeof memory === 'number' ? memory : 0
+    const say = () => {
+      const itemId = String(count)
+      emit({ type: 'agent_text', itemId, text: `Number ${count}.` })
+      emit({ type: 'audio', itemId, payload: spoken })
+      emit({ type: 'item_done', itemId })
+      count += 1
+      emit({ type: 'memory', memory: count })
+    }
+    setImmediate(say)
+    const timer = setInterval(say, 1_000)
+    return { ...idleSession, close: () => clearInterval(timer) }
+  },
+  close: async () => undefined,
+}
+
+const [, , dataDir = '', natsUrl = '', sipPort = ''] = process.argv
+const config = readConfig({
+  PORT: '0',
+  ...(sipPort === '' ? { SIP: 'off' } : { SIP_PORT: sipPort }),
+  DATA_DIR: dataDir,
+  NATS_URL: natsUrl,
+  SELF_TEST: 'off',
+  WEBHOOK_ALLOW_HOSTS: '127.0.0.1',
+  SHUTDOWN_GRACE_SECONDS: '2',
+})
+const service = await startParley({
+  config,
+  log: createLog('error'),
+  engines: new Map([['embedded', engine]] as const),
+  seed: async () => null,
+})
+process.on('message', () => void service.close().then(() => process.disconnect()))
+process.send?.({ url: service.url })

@@ -1,0 +1,90 @@
+/**
+ * Owns the API of the generated tests: every part of it real, two accounts with one of everything, and the operations that its own OpenAPI
+ * document names. What a new operation needs is made by the document: its ids by the POST of their collection, its body by its schema.
+ */
+import type { Test } from 'tap'
+import type { ApiDeps } from '../../api/deps.ts'
+import type { AccountId, CallId } from '../../model/ids.ts'
+import type { Sql } from '../../store/sql.ts'
+import { operationsOf, sampleOf, type Document, type Operation } from './api-operations.ts'
+import { insertTurns, newId, openSeededApi, start, type AskOptions } from './seeded-api.ts'
+
+/** By the name that a path or a body gives them. */
+export type Ids = Readonly<Record<string, string>>
+
+export type SeededAccount = { readonly key: string; readonly ids: Ids }
+
+export async function openWholeApi(t: Test, changes: Partial<ApiDeps> = {}) {
+  const seeded = await openSeededApi(t, changes)
+  const { ask, sql } = seeded
+  const document = (await ask('/openapi.json', { key: null })).json as Document
+  const operations = operationsOf(document)
+  const seed = async ({ id, key, worker }: typeof seeded.own): Promise<SeededAccount> => {
+    const post = async (path: string, json: unknown) => {
+      const answer = await ask(path, { method: 'POST', key, json })
+      if (answer.status !== 200) throw new Error(`seeding ${path} answered ${answer.text}`)
+      return answer.json as { id: string }
+    }
+    const given = { accountId: id, workerId: worker.id }
+    const ids = { ...given, ...(await seedCall(seeded, post, given)) }
+    await seedTheRest(document, operations, post, ids)
+    return { key, ids: { ...ids, deliveryId: await insertDelivery(sql, ids) } }
+  }
+  const [own, other] = [await seed(seeded.own), await seed(seeded.other)]
+  return { ...seeded, document, operations, own, other }
+}
+
+type Post = (path: string, json: unknown) => Promise<{ id: string }>
+type Seeded = Awaited<ReturnType<typeof openSeededApi>>
+
+/** A call that waits for its time, with all it takes to be placed, and a recording no real call of this age would have. */
+async function seedCall({ sql, recordings }: Seeded, post: Post, { accountId, workerId }: Ids) {
+  const account = `/v1/accounts/${accountId}`
+  await post(`${account}/trunks`, { name: 'Way out', gateways: [{ host: '203.0.113.5' }], workerIds: [workerId] })
+  const script = { title: 'Script', fileName: 'script.txt', text: 'say hello', workerIds: [workerId] }
+  await post(`${account}/documents`, { ...script, tagKeys: ['outbound_call_script'] })
+  const scheduledAt = new Date(start + 3_600_000).toISOString()
+  const { id } = await post(`${account}/phone-calls`, { workerId, phoneNumber: '+4930123456', scheduledAt })
+  const recordingKey = `${accountId}/${id}.wav`
+  const writer = recordings.create(recordingKey)
+  writer.append(new Uint8Array([1, 2, 3]))
+  await writer.close()
+  await sql`update calls set recording_key = ${recordingKey} where id = ${id}`
+  const turn = { from: 0, to: 900, confidence: 0.5, source: 'embedded' }
+  await insertTurns(sql, accountId as AccountId, id as CallId, [
+    { ...turn, role: 'agent', text: 'Hello.' },
+    { ...turn, role: 'user', text: 'Yes?', confidence: null, source: null },
+  ])
+  return { phoneCallId: id, callId: id }
+}
+
+/** Whatever a path names by its id and is not there yet is made by a POST to its collection. */
+async function seedTheRest(document: Document, operations: Operation[], post: Post, ids: Record<string, string>) {
+  for (const { path } of operations.toSorted((a, b) => a.path.length - b.path.length)) {
+    const [, collection, name] = /^(.*)\/\{(\w+)\}$/.exec(path) ?? []
+    const create = operations.find((operation) => operation.method === 'post' && operation.path === collection)
+    if (name === undefined || name in ids || !create?.body) continue
+    ids[name] = (await post(pathOf(create, ids), sampleOf(document, create.body, ids))).id
+  }
+}
+
+async function insertDelivery(sql: Sql, { accountId, subscriptionId, phoneCallId }: Ids): Promise<string> {
+  const id = newId<'delivery'>()
+  const row = { id, accountId, subscriptionId, callId: phoneCallId as CallId, eventType: 'call.status_update' }
+  await sql`insert into deliveries ${sql({ ...row, body: '{}', eventAt: start, status: 'exhausted' })}`
+  return id
+}
+
+export const pathOf = ({ path }: Pick<Operation, 'path'>, ids: Ids): string =>
+  path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const id = ids[name]
+    if (id === undefined) throw new Error(`nobody seeds ${name} of ${path}`)
+    return encodeURIComponent(id)
+  })
+
+/** One good request of the operation, as a client of this account would send it. */
+export function goodRequestOf(document: Document, operation: Operation, { ids, key }: SeededAccount): AskOptions {
+  const { method, body, open } = operation
+  const json = body === null ? {} : { json: sampleOf(document, body, ids) }
+  return { method: method.toUpperCase(), key: open ? null : key, ...json }
+}

@@ -1,0 +1,380 @@
+/**
+ * `npm run admin` as an operator has it. A process of its own proves how it begins, reads standard input and ends; what the commands do is
+ * proved in this one, because a process costs a second.
+ */
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import process from 'node:process'
+import { test } from 'tap'
+import { explanationOf, runCommand } from '../../tools/admin/run-command.ts'
+import type { AdminDatabase } from '../../tools/admin/command.ts'
+import { parseMessage } from '../../sip/server/message/parse-message.ts'
+import { responseTo } from '../../sip/server/message/response-to.ts'
+import { writeMessage } from '../../sip/server/message/write-message.ts'
+import { findAccountByKey, listApiKeys } from '../../store/api-keys.ts'
+import { findCallScript } from '../../store/documents.ts'
+import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
+import { openTestDatabase } from '../scenes/database.ts'
+import { createFolder } from '../scenes/folder.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
+
+const program = path.join(import.meta.dirname, '../../tools/admin/admin.ts')
+
+type Ended = { readonly code: number | string | null; readonly out: string; readonly err: string }
+
+/** Outside of the repository, so that nobody's `.env` is read. */
+function createAdmin(cwd: string, env: Record<string, string>) {
+  return (args: readonly string[], input = ''): Promise<Ended> =>
+    new Promise((resolve) => {
+      const options = { cwd, env: { PATH: process.env['PATH'], ...env } }
+      const child = execFile(process.execPath, [program, ...args], options, (error, out, err) =>
+        resolve({ code: error ? (error.code ?? null) : 0, out: out.trimEnd(), err: err.trimEnd() }),
+      )
+      child.stdin?.end(input)
+    })
+}
+
+/** The same in this process; nothing to read on standard input. */
+function createInnerAdmin(database: Omit<AdminDatabase, 'print'>) {
+  return async (args: readonly string[]): Promise<Ended> => {
+    const lines: string[] = []
+    const print = (text: string): void => void lines.push(text)
+    const ended = (code: number, err: string): Ended => ({ code, out: lines.join('\n'), err })
+    try {
+      return ended(await runCommand(args, { print, onDatabase: (use) => use({ ...database, print }) }), '')
+    } catch (error) {
+      return ended(1, explanationOf(error))
+    }
+  }
+}
+
+const noDatabase = {
+  get sql(): never {
+    throw new Error('a database was opened')
+  },
+  openBox: () => Promise.reject(new Error('the key was read')),
+}
+
+test('as a process: commands are listed without a database, and what fails says so and ends with 1', async (t) => {
+  const folder = await createFolder(t)
+  // Whoever opened a database would fail here.
+  await writeFile(path.join(folder, 'file'), '')
+  const admin = createAdmin(folder, { DATA_DIR: path.join(folder, 'file') })
+  const [bare, option, database] = await Promise.all([
+    admin([]),
+    admin(['key', 'create', newId(), 'x', '--colour', 'red']),
+    admin(['account', 'list']),
+  ])
+  t.match(bare, { code: 2, err: '', out: /^usage: npm run admin/ })
+  t.match(option, { code: 1, out: '', err: /^Unknown option '--colour'/ })
+  t.notMatch(option.err, /\n/, 'no stack')
+  t.match(database, { code: 1, out: '' }, 'and this one does open it')
+})
+
+test('without a command, or with one that is none, all of them are listed', async (t) => {
+  const admin = createInnerAdmin(noDatabase)
+  const bare = await admin([])
+  t.match(bare, { code: 2, err: '' })
+  const names = ['replay', 'account create', 'key revoke', 'worker list', 'script add', 'trunk add', 'person add']
+  for (const command of names) t.match(bare.out, `\n  ${command} `)
+  for (const wrong of [['make', 'coffee'], ['trunk'], ['constructor']]) t.same(await admin(wrong), bare)
+  t.match(await admin(['trunk', 'add', '--help']), { code: 0, out: /^usage: npm run admin -- trunk add </ })
+})
+
+test('a word too many is refused, so that no name is taken for a slug', async (t) => {
+  const admin = createInnerAdmin(noDatabase)
+  const wrong = await admin(['account', 'create', 'Acme', 'Corp', 'acme'])
+  t.match(wrong, { code: 1, out: '', err: '“acme” is a word too many (quote what belongs together): account create' })
+  t.match(await admin(['webhook', 'doctor', 'http://127.0.0.1:1/', 'x']), { code: 1, err: /^“x” is a word too many/ })
+  t.match(await admin(['account', 'list', 'x']), { code: 1, err: /^“x” is a word too many/ })
+})
+
+test('an operator sets an account up', async (t) => {
+  const { sql, dataDir, databaseUrl } = await openTestDatabase(t)
+  const folder = await createFolder(t)
+  const env = { DATA_DIR: dataDir, ...(databaseUrl !== null && { DATABASE_URL: databaseUrl }) }
+  const asProcess = createAdmin(folder, env)
+  const box = createSecretBox(subkey(await loadAppKey({ appSecret: null, dataDir }), 'secrets'))
+  const admin = createInnerAdmin({ sql, openBox: async () => box })
+  const done = async (args: readonly string[], input?: string): Promise<string> => {
+    const { code, out, err } = await (input === undefined ? admin(args) : asProcess(args, input))
+    if (code !== 0 || err !== '') t.fail(`${args.join(' ')} ended with ${code}: ${err}`)
+    return out
+  }
+  const accountId = (await done(['account', 'create', 'Acme', 'acme'])) as never
+  const other = await createTenant(sql, { slug: 'other' })
+  let workerId = ''
+
+  await t.test('accounts and workers', async (t) => {
+    t.match(await done(['account', 'list']), `${String(accountId)}  acme  Acme`)
+    workerId = await done(['worker', 'create', accountId, 'Ada', '--language', 'de-DE', '--outbound', '+4930123456'])
+    t.equal(await done(['worker', 'list', accountId]), `${workerId}  de-DE  Ada`)
+    t.match(await admin(['account', 'create', 'X', 'Bad Slug!']), { code: 1, err: /^<slug> must be lower-case/ })
+    const nobody = `there is no account ${newId()}`
+    for (const [subject = '', ...words] of [
+      ['worker list'],
+      ['worker create', 'Ada'],
+      ['key list'],
+      ['key create', 'x'],
+      ['trunk list'],
+      ['trunk add', 'x'],
+      ['person add', 'a', 'b'],
+    ]) {
+      const ended = await admin([...subject.split(' '), nobody.slice(-36), ...words])
+      t.strictSame(ended, { code: 1, out: '', err: nobody }, subject)
+    }
+    const wrong = await admin(['worker', 'create', accountId, 'Ada', '--language', 'german please'])
+    t.equal(wrong.code, 1)
+    t.equal(wrong.err, 'Some values are not valid:\n  language: must be a BCP 47 language tag')
+  })
+
+  await t.test('keys', async (t) => {
+    const [keyId, key] = (await done(['key', 'create', accountId, 'Site', '--expires', '2999-01-01'])).split('\n')
+    t.equal((await findAccountByKey(sql, key ?? '', Date.now()))?.accountId, accountId)
+    t.equal((await listApiKeys(sql, accountId))[0]?.expiresAt, Date.UTC(2999, 0, 1))
+    const listed = await done(['key', 'list', accountId])
+    t.match(listed, `${keyId}  ${key?.slice(0, 11)}…  Site`)
+    t.notMatch(listed, key ?? '')
+    t.equal(await done(['key', 'revoke', accountId, keyId ?? '']), 'revoked')
+    t.equal(await findAccountByKey(sql, key ?? '', Date.now()), null)
+    t.match(await admin(['key', 'revoke', other.accountId, keyId ?? '']), {
+      code: 1,
+      out: 'the account has no such key',
+    })
+    t.match(await admin(['key', 'create', accountId, 'x', '--expires', '1999-01-01']), { code: 1, out: '' })
+    t.equal((await listApiKeys(sql, accountId)).length, 1)
+  })
+
+  await t.test('scripts', async (t) => {
+    const file = path.join(folder, 'greeting.txt')
+    await writeFile(file, 'Say hello.')
+    await done(['script', 'add', accountId, workerId, file, '--direction', 'outbound'])
+    t.equal(await findCallScript(sql, accountId, workerId as never, 'outbound'), 'Say hello.')
+    const refusalOf = async (name: string, content: Uint8Array | string | null): Promise<string> => {
+      const target = path.join(folder, name)
+      if (content !== null) await writeFile(target, content)
+      return (await admin(['script', 'add', accountId, workerId, target])).err
+    }
+    t.match(await refusalOf('nowhere.txt', null), /nowhere.txt cannot be read as a text: ENOENT[^\n]*$/)
+    t.match(await refusalOf('binary.txt', Buffer.from([0xff, 0xfe])), /binary.txt cannot be read as a text/)
+    t.match(await refusalOf('zero.txt', 'a\0b'), /zero.txt is not a script/)
+    t.match(await refusalOf('empty.txt', '\n'), /empty.txt is not a script/)
+  })
+
+  await t.test('trunks: the password comes from standard input, rests sealed and is never printed', async (t) => {
+    const gateways = ['--gateway', 'sip.example.com:5061;transport=tls', '--gateway', '[2001:db8::1]']
+    const login = ['--username', 'u', '--password-file', '-', '--register', '--worker', workerId]
+    const trunkId = await done(['trunk', 'add', accountId, 'Carrier', ...gateways, ...login], 'correct horse\n')
+    const [row] = await sql`select config, password from trunks where id = ${trunkId} and account_id = ${accountId}`
+    t.same(row?.['config'], {
+      gateways: [{ host: 'sip.example.com', port: 5061, transport: 'tls' }, { host: '[2001:db8::1]' }],
+      username: 'u',
+      register: true,
+    })
+    t.equal(box.open(String(row?.['password'])), 'correct horse', 'with the key of the service')
+    const listed = await done(['trunk', 'list', accountId])
+    t.equal(listed, `${trunkId}  both  sip.example.com:5061 [2001:db8::1]  1 workers  Carrier`)
+    t.match(await admin(['trunk', 'remove', other.accountId, trunkId]), { code: 1 })
+    t.equal(await done(['trunk', 'remove', accountId, trunkId]), 'removed')
+    t.same(await sql`select id from trunks`, [])
+    const foreign = await admin(['trunk', 'add', accountId, 'x', '--worker', other.workerId])
+    t.match(foreign, { code: 1, err: /\n {2}workerIds\.0: must be a worker of the account$/ })
+    const wrong = await admin(['trunk', 'add', accountId, 'x', '--gateway', 'a b', '--codec', 'G729'])
+    for (const field of ['gateways.0.host', 'codecs.0']) t.match(wrong.err, `\n  ${field}: `)
+    for (const many of ['many', '', '1e2', '-1']) {
+      const { err } = await admin(['trunk', 'add', accountId, 'x', `--max-calls=${many}`])
+      t.match(err, /^--max-calls must be a whole number/, many)
+    }
+  })
+
+  await t.test('trunks: a test says of each part whether it is good, and what to mend', async (t) => {
+    const carrier = await bindUdp('127.0.0.1', 0)
+    t.teardown(() => closeUdp(carrier))
+    carrier.on('message', (bytes, { port }) => {
+      const parsed = parseMessage(bytes)
+      if (parsed.kind !== 'message' || parsed.message.kind !== 'request' || parsed.message.method === 'ACK') return
+      const answer = parsed.message.method === 'INVITE' ? [403, 'Forbidden'] : [200, 'OK']
+      const [status, reason] = answer as [number, string]
+      carrier.send(writeMessage(responseTo(parsed.message, { status, reason, toTag: 'carrier' })), port, '127.0.0.1')
+    })
+    const place = `127.0.0.1:${carrier.address().port}`
+    const gateway = ['--gateway', place, '--worker', workerId]
+    const trunkId = await done(['trunk', 'add', accountId, 'Tested', ...gateway, '--allow', '203.0.113.0/24'])
+    const bare = await admin(['trunk', 'test', accountId, trunkId])
+    t.match(bare, {
+      code: 1,
+      out: /✗ workers with an inbound number +no\n +expected: .*\n +mend: +set inboundPhoneNumber/,
+    })
+    t.match(bare.out, new RegExp(`✓ ${place} answers +200 OK`))
+    await sql`update workers set inbound_phone_number = '+4930100' where id = ${workerId}`
+    const good = await admin(['trunk', 'test', accountId, trunkId])
+    t.match(good, { code: 0, out: /8 passed, .*: the trunk is sound$/ })
+    const call = await admin(['trunk', 'test', accountId, trunkId, '--call', '+12025550150'])
+    t.match(call, { code: 1, out: /✗ a call to \+12025550150 rings +403 Forbidden/ })
+    t.match(await admin(['trunk', 'test', other.accountId, trunkId]), { code: 1, err: /no such trunk/ })
+    t.match(await admin(['trunk', 'test', accountId, trunkId, '--call', '030']), { code: 1, err: /E\.164/ })
+    await done(['trunk', 'remove', accountId, trunkId])
+  })
+
+  await t.test('trunks: every setting has its option, and what nodes reported is shown', async (t) => {
+    const settings = ['--caller-id', 'username', '--trust-identity', '--domain', 'pbx.example', '--transfer-to', 'tel']
+    const more = ['--encryption', 'sdes', '--no-qualify', '--calls-per-second', '0.5', '--header', 'X-Account: a: b']
+    const login = [
+      '--username',
+      'u',
+      '--register',
+      '--gateway',
+      '192.0.2.1:5080',
+      '--gateway',
+      'b.example',
+      '--allow',
+      '203.0.113.0/24',
+    ]
+    const trunkId = await done(['trunk', 'add', accountId, 'Line', ...login, ...settings, ...more])
+    const [row] = await sql`select config from trunks where id = ${trunkId}`
+    t.same(row?.['config'], {
+      gateways: [{ host: '192.0.2.1', port: 5080 }, { host: 'b.example' }],
+      allowedAddresses: ['203.0.113.0/24'],
+      username: 'u',
+      callerId: 'username',
+      trustsIdentity: true,
+      domain: 'pbx.example',
+      transferTo: 'tel',
+      encryption: 'sdes',
+      qualify: false,
+      register: true,
+      headers: { 'X-Account': 'a: b' },
+      maxCallsPerSecond: 0.5,
+    })
+    const gateway = { host: '192.0.2.1', port: 5080, reachable: false, details: 'no answer', checkedAt: null }
+    const state = {
+      registration: 'registered',
+      registrationDetails: '200 OK',
+      registeredUntil: null,
+      gateways: [gateway],
+    }
+    await sql`insert into trunk_states (trunk_id, account_id, state) values (${trunkId}, ${accountId}, ${sql.json(state)})`
+    const listed = await done(['trunk', 'list', accountId])
+    t.equal(listed, `${trunkId}  both  192.0.2.1:5080 (unreachable) b.example  registered  0 workers  Line`)
+    const shown = JSON.parse(await done(['trunk', 'show', accountId, trunkId])) as object
+    t.match(shown, { id: trunkId, passwordSet: false, state: { registration: 'registered', gateways: [gateway, {}] } })
+    t.match(await admin(['trunk', 'show', other.accountId, trunkId]), { code: 1, err: /no such trunk/ })
+    for (const [option, value, told] of [
+      ['--authenticate-inbound', '', /authenticateInbound: needs/],
+      ['--caller-id', 'nobody', /callerId: /],
+      ['--header', 'no colon', /--header no colon must be like/],
+      ['--header', 'Via: x', /headers\.Via: /],
+      ['--calls-per-second', '1e3', /--calls-per-second must be a number/],
+      ['--calls-per-second', '2000', /maxCallsPerSecond: /],
+    ] as const)
+      t.match(await admin(['trunk', 'add', accountId, 'x', option, ...(value === '' ? [] : [value])]), {
+        code: 1,
+        err: told,
+      })
+    await done(['trunk', 'remove', accountId, trunkId])
+  })
+
+  await t.test(
+    'refused calls: of an account, or all and those of nobody; nothing in them writes on the terminal',
+    async (t) => {
+      const refused = {
+        direction: 'inbound',
+        reason: 'unknown_source',
+        sipStatus: 403,
+        address: '203.0.113.9:5060',
+        count: 1,
+      }
+      const at = { firstAt: Date.UTC(2026, 0, 1), lastAt: Date.UTC(2026, 0, 1) }
+      const details = 'No trunk allows it.'
+      await sql`insert into call_refusals ${sql([
+        { id: newId(), accountId, ...refused, ...at, details, calling: '+491', called: '+492', count: 3 },
+        { id: newId(), accountId: null, ...refused, ...at, details, calling: null, called: '\u001b[2Jx\n+492' },
+      ] as never)}`
+      const own = await done(['trunk', 'refusals', accountId])
+      const line = `2026-01-01T00:00:00.000Z  ${String(accountId)}  inbound unknown_source 403  +491 → +492 from 203.0.113.9:5060 (3 times)`
+      t.equal(own, `${line}\n    No trunk allows it.`)
+      const all = await done(['trunk', 'refusals'])
+      t.match(all, /nobody’s {2}inbound unknown_source 403 {2}withheld → \?\[2Jx\?\+492 from/)
+      t.ok(all.includes(line))
+      t.match(await admin(['trunk', 'refusals', newId()]), { code: 1, err: /^there is no account/ })
+    },
+  )
+
+  await t.test(
+    'limits of an account: what is not named stays, and what is cleared is as if it was never set',
+    async (t) => {
+      const limits = ['--prefix', '+49', '--prefix', '+1212', '--calls-per-second', '2.5', '--daily-minutes', '600']
+      const set = await done([
+        'account',
+        'limits',
+        accountId,
+        ...limits,
+        '--max-calls',
+        '7',
+        '--transfer-number',
+        '+4930100',
+      ])
+      const all = {
+        allowedDestinations: ['+49', '+1212'],
+        maxCallsPerSecond: 2.5,
+        dailyMinutes: 600,
+        maxConcurrentCalls: 7,
+        allowedTransferNumbers: ['+4930100'],
+      }
+      t.same(JSON.parse(set), all)
+      t.same(JSON.parse(await done(['account', 'limits', accountId])), all)
+      const cleared = await done([
+        'account',
+        'limits',
+        accountId,
+        '--clear',
+        'prefix',
+        '--clear',
+        'daily-minutes',
+        '--max-calls',
+        '8',
+      ])
+      const { allowedDestinations: _, dailyMinutes: __, ...left } = all
+      t.same(JSON.parse(cleared), { ...left, maxConcurrentCalls: 8 })
+      for (const [option, value, told] of [
+        ['--prefix', '49', /allowedDestinations\.0: must be the beginning of a number/],
+        ['--transfer-number', '030', /allowedTransferNumbers\.0: /],
+        ['--calls-per-second', '0', /maxCallsPerSecond: /],
+        ['--clear', 'all', /--clear must be one of prefix, /],
+      ] as const)
+        t.match(await admin(['account', 'limits', accountId, option, value]), { code: 1, err: told })
+      t.same(JSON.parse(await done(['account', 'limits', accountId])), { ...left, maxConcurrentCalls: 8 })
+      t.match(await admin(['account', 'limits', newId()]), { code: 1, err: /^there is no account/ })
+    },
+  )
+
+  await t.test('persons', async (t) => {
+    const contact = [
+      '--type',
+      'phone_contact',
+      '--phone',
+      '+4930111111',
+      '--worker',
+      workerId,
+      '--tag',
+      'a',
+      '--tag',
+      'b',
+    ]
+    const id = await done(['person', 'add', accountId, 'Grace', 'Hopper', ...contact])
+    t.same(await sql`select account_id, type, phone_number, worker_id, tags from persons where id = ${id}`, [
+      { accountId, type: 'phone_contact', phoneNumber: '+4930111111', workerId, tags: ['a', 'b'] },
+    ])
+    await done(['person', 'add', accountId, 'Ada', 'Lovelace', '--external-id', 'crm-1'])
+    const twin = await admin(['person', 'add', accountId, 'Ada', 'Lovelace', '--external-id', 'crm-1'])
+    t.match(twin, { code: 1, err: 'Another person has this externalId.\n  externalId: belongs to another person' })
+    const [short, noAccount] = await Promise.all([
+      admin(['person', 'add', accountId, 'Ada']),
+      admin(['person', 'add', 'acme', 'Ada', 'Lovelace']),
+    ])
+    t.match(short, { code: 1, err: '<lastName> is missing' })
+    t.match(noAccount, { code: 1, err: '<accountId> must be an id' })
+  })
+})

@@ -1,0 +1,102 @@
+/** Owns the commands of accounts. */
+import { AccountConfig } from '../../model/account.ts'
+import { Problem } from '../../model/problem.ts'
+import { changeAccountConfig, createAccount, listAccounts } from '../../store/accounts.ts'
+import { newId } from '../../app/core.ts'
+import {
+  accountOf,
+  checked,
+  decimalOf,
+  numberOf,
+  required,
+  textOf,
+  textsOf,
+  type Commands,
+  type Options,
+} from './command.ts'
+
+const several = { type: 'string', multiple: true } as const
+
+const slugShape = /^[a-z\d]+(?:-[a-z\d]+)*$/
+
+export const accountCommands: Commands = {
+  'account list': {
+    usage: 'account list',
+    async runOn({ sql, print }) {
+      for (const { id, slug, name } of await listAccounts(sql)) print(`${id}  ${slug}  ${name}`)
+      return 0
+    },
+  },
+  'account create': {
+    usage: 'account create <name> <slug>',
+    async runOn({ sql, print }, [name, slug]) {
+      if (!slugShape.test(required(slug, 'slug')))
+        throw new Problem('VALIDATION_FAILED', '<slug> must be lower-case letters, digits and single hyphens')
+      const account = { name: required(name, 'name'), slug: required(slug, 'slug'), newId, now: Date.now() }
+      print((await createAccount(sql, account)).id)
+      return 0
+    },
+  },
+  'account limits': {
+    usage:
+      'account limits <accountId> [--prefix <beginning of numbers, like +49>]… [--calls-per-second <n>] [--daily-minutes <n>]\n' +
+      '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--clear <name of a limit>]…',
+    options: {
+      prefix: several,
+      'calls-per-second': { type: 'string' },
+      'daily-minutes': { type: 'string' },
+      'max-calls': { type: 'string' },
+      'transfer-number': several,
+      'embedded-fallback': { type: 'string' },
+      clear: several,
+    },
+    async runOn({ sql, print }, [account], options) {
+      const accountId = await accountOf(sql, account)
+      const changed = await changeAccountConfig(
+        sql,
+        accountId,
+        { ...clearedOf(options), ...limitsOf(options) },
+        Date.now(),
+      )
+      print(JSON.stringify(changed?.config, null, 2))
+      return 0
+    },
+  },
+}
+
+/** What is not named stays; lists are replaced whole. */
+const limitsOf = (options: Options) =>
+  checked(AccountConfig, {
+    allowedDestinations: textsOf(options, 'prefix'),
+    maxCallsPerSecond: decimalOf(options, 'calls-per-second'),
+    dailyMinutes: numberOf(options, 'daily-minutes', { least: 0, most: 999_999 }),
+    maxConcurrentCalls: numberOf(options, 'max-calls', { least: 0, most: 100_000 }),
+    allowedTransferNumbers: textsOf(options, 'transfer-number'),
+    embeddedFallback: switchOf(options, 'embedded-fallback'),
+  })
+
+function switchOf(options: Options, name: string): boolean | undefined {
+  const given = textOf(options, name)
+  if (given === undefined) return undefined
+  if (given !== 'on' && given !== 'off') throw new Problem('VALIDATION_FAILED', `--${name} must be on or off`)
+  return given === 'on'
+}
+
+const limitNames = {
+  prefix: 'allowedDestinations',
+  'calls-per-second': 'maxCallsPerSecond',
+  'daily-minutes': 'dailyMinutes',
+  'max-calls': 'maxConcurrentCalls',
+  'transfer-number': 'allowedTransferNumbers',
+  'embedded-fallback': 'embeddedFallback',
+} as const satisfies Record<string, keyof AccountConfig>
+
+function clearedOf(options: Options): { readonly [Key in keyof AccountConfig]: null } {
+  const names = Object.entries(limitNames)
+  const keys = (textsOf(options, 'clear') ?? []).map((given) => {
+    const [, key] = names.find(([name]) => name === given) ?? []
+    if (!key) throw new Problem('VALIDATION_FAILED', `--clear must be one of ${names.map(([name]) => name).join(', ')}`)
+    return [key, null] as const
+  })
+  return Object.fromEntries(keys)
+}

@@ -1,0 +1,127 @@
+/** Owns a caller made of software: it speaks with a synthetic voice over a real line, WebRTC or SIP, and hears when the agent speaks. */
+import { bytesOf, frameMs, samplesOf, samplesPerFrame } from '../../model/frame.ts'
+import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
+import { createAgentSound } from '../../media/leg/agent-sound.ts'
+import { createCallerSound } from '../../media/leg/caller-sound.ts'
+import type { OpusLibrary } from '../../media/codecs/opus.ts'
+import type { Ticker } from '../../media/leg/ticker.ts'
+
+const format = { encoding: 'pcm16', rateHz: 16000 } as const
+const frameSamples = samplesPerFrame(format)
+/** Root mean square of 16-bit samples: well above what silence decodes to, well below quiet speech. */
+const loud = 300
+
+export type SyntheticCaller = {
+  /** Queues speech, 16-bit at 16 kHz; resolves when its first frame is on the wire, with the time of that. */
+  say(speech: Int16Array): Promise<number>
+  /** Of the agent, by performance.now: null while nothing was heard. */
+  heard(): { readonly firstLoudAt: number | null; readonly lastLoudAt: number | null }
+  /** Resolves when the agent has been silent for `ms`. */
+  silence(ms: number): Promise<void>
+  /** Resolves when the agent is heard. */
+  sound(): Promise<void>
+  close(): void
+}
+
+/** A line that is up: WebCaller and PhoneLine are such. */
+type Line = {
+  onPacket(listener: (packet: RtpPacket) => void): void
+  send(packet: RtpPacket): void
+}
+
+export function createSyntheticCaller(deps: {
+  readonly caller: Line
+  readonly audio: NegotiatedAudio
+  readonly opus: OpusLibrary
+  readonly ticker: Ticker
+  readonly now: () => number
+}): SyntheticCaller {
+  const { caller, ticker, now } = deps
+  const ears = createEars(deps)
+  const mouth = createMouth(deps)
+  const leave = ticker.join(() => {
+    mouth.tick()
+    ears.tick()
+  })
+  return {
+    say: (speech) => mouth.say(speech),
+    heard: () => ears.heard(),
+    silence: (ms) => ears.until(() => now() - (ears.heard().lastLoudAt ?? Number.NEGATIVE_INFINITY) > ms),
+    sound: () => ears.until(() => now() - (ears.heard().lastLoudAt ?? Number.NEGATIVE_INFINITY) < 2 * frameMs),
+    close() {
+      leave()
+      caller.onPacket(() => undefined)
+      ears.close()
+      mouth.close()
+    },
+  }
+}
+
+/** One packet per tick, speech or silence, as a browser with an open microphone sends. */
+function createMouth({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
+  // A caller's voice is coded like an agent's: the other way round is only its place in a call.
+  const sound = createAgentSound({ audio, speaks: format, opus, tap: null })
+  const rtpStep = (audio.clockRateHz * frameMs) / 1000
+  const queue: { speech: Int16Array; at: number; began: (at: number) => void }[] = []
+  const silence = new Int16Array(frameSamples)
+  let sequenceNumber = 0
+  const nextFrame = (): Int16Array => {
+    const [first] = queue
+    if (!first) return silence
+    if (first.at === 0) first.began(now())
+    const frame = new Int16Array(frameSamples)
+    frame.set(first.speech.subarray(first.at, first.at + frameSamples))
+    first.at += frameSamples
+    if (first.at >= first.speech.length) queue.shift()
+    return frame
+  }
+  return {
+    say: (speech: Int16Array) => new Promise<number>((began) => void queue.push({ speech, at: 0, began })),
+    tick(): void {
+      const payload = sound.encode(bytesOf(nextFrame()), now())
+      const timestamp = (sequenceNumber * rtpStep) >>> 0
+      const marker = sequenceNumber === 0
+      caller.send({
+        payloadType: audio.payloadType,
+        marker,
+        sequenceNumber: sequenceNumber & 0xffff,
+        timestamp,
+        payload,
+      })
+      sequenceNumber++
+    },
+    close: () => sound.close(),
+  }
+}
+
+function createEars({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
+  const sound = createCallerSound({ audio, hears: format, opus, tap: null })
+  const waiting = new Set<{ met: () => boolean; resolve: () => void }>()
+  let firstLoudAt: number | null = null
+  let lastLoudAt: number | null = null
+  caller.onPacket((packet) => {
+    if (packet.payloadType !== audio.payloadType) return
+    const heard = sound.hear(packet, now())
+    if (!heard || loudnessOf(samplesOf(heard)) < loud) return
+    lastLoudAt = now()
+    firstLoudAt ??= lastLoudAt
+  })
+  return {
+    heard: () => ({ firstLoudAt, lastLoudAt }),
+    until: (met: () => boolean) => new Promise<void>((resolve) => void waiting.add({ met, resolve })),
+    tick(): void {
+      for (const wait of waiting) {
+        if (!wait.met()) continue
+        waiting.delete(wait)
+        wait.resolve()
+      }
+    },
+    close: () => sound.close(),
+  }
+}
+
+function loudnessOf(samples: Int16Array): number {
+  let sum = 0
+  for (const sample of samples) sum += sample * sample
+  return Math.sqrt(sum / Math.max(1, samples.length))
+}

@@ -1,0 +1,140 @@
+/**
+ * Owns the accounts that a first start on an empty database makes: the demo, a worker with numbers, scripts, dimensions, next actions, a
+ * document and a trunk for phones on this machine; and the account in which the service calls itself by telephone.
+ */
+import { readFile } from 'node:fs/promises'
+import type { AccountId, TrunkId, WorkerId } from '../../../model/ids.ts'
+import type { TrunkRequest } from '../../../model/trunk.ts'
+import type { WorkerConfig } from '../../../model/worker.ts'
+import { createAccount } from '../../../store/accounts.ts'
+import { createApiKey } from '../../../store/api-keys.ts'
+import { createDocument } from '../../../store/documents.ts'
+import type { Transaction } from '../../../store/sql.ts'
+import { createTrunks } from '../../../store/trunks.ts'
+import { createWorker } from '../../../store/workers.ts'
+import { newId, type Core } from '../../../app/core.ts'
+
+export type SeededDemo = {
+  readonly accountId: AccountId
+  readonly workerId: WorkerId
+  /** Only at the very first start: afterwards nobody can tell it any more. */
+  readonly apiKey: string | null
+}
+
+export type SeededAccount = { readonly accountId: AccountId; readonly workerId: WorkerId; readonly trunkId: TrunkId }
+
+type SeedDeps = Pick<Core, 'sql' | 'box' | 'clock'>
+
+/** Of a range that is nobody's (NANP 555-01XX). */
+export const demoNumbers = { inbound: '+12025550100', outbound: '+12025550101' } as const
+export const selfTestNumbers = { inbound: '+12025550198', outbound: '+12025550199' } as const
+/** Where a phone on this machine waits for calls of the demo worker. */
+const demoPhone = { host: '127.0.0.1', port: 5070 } as const
+
+const config: WorkerConfig = {
+  voiceId: 'rms',
+  recordingChannelMode: 'split',
+  dimensions: [
+    { key: 'wants_table', name: 'Wants a table', type: 'boolean' },
+    { key: 'seating', name: 'Seating', type: 'enum', options: ['inside', 'outside', 'at the bar'] },
+    { key: 'drink', name: 'Drink', type: 'enum', options: ['tea', 'coffee', 'water'] },
+    { key: 'confirmed', name: 'Confirmed', type: 'boolean' },
+  ],
+  nextActions: [
+    { key: 'book_table', name: 'Book the table' },
+    { key: 'call_back', name: 'Call back' },
+    { key: 'cancel_table', name: 'Cancel the table' },
+    { key: 'nothing_to_do', name: 'Nothing to do' },
+  ],
+}
+
+/** Makes the demo once; two processes that start at once get the same one. */
+export async function seedDemo(deps: SeedDeps): Promise<SeededDemo> {
+  const wish = { slug: 'demo', name: 'Demo', worker: 'Parley demo', numbers: demoNumbers, config }
+  const { accountId, workerId, apiKey } = await seedAccount(deps, wish)
+  if (apiKey !== null)
+    await addTrunk(deps, { accountId, workerId, name: 'Phones on this machine', gateways: [demoPhone] })
+  return { accountId, workerId, apiKey }
+}
+
+/**
+ * An account apart, so that the demo shows the calls of people only, and with the embedded engine, so that no provider is asked for it. Its
+ * trunk leads to whatever phone the self-test brings along.
+ */
+export async function seedSelfTest(deps: SeedDeps): Promise<SeededAccount> {
+  const wish = {
+    slug: 'self-test',
+    name: 'Self-test',
+    worker: 'Parley self-test',
+    numbers: selfTestNumbers,
+    config: { ...config, llmProvider: 'embedded' },
+  } as const
+  const { accountId, workerId } = await seedAccount(deps, wish)
+  const [trunk] = await createTrunks({ ...deps, newId }).list(accountId)
+  const trunkId = trunk?.id ?? (await addTrunk(deps, { accountId, workerId, name: 'Self-test', gateways: [] }))
+  return { accountId, workerId, trunkId: trunkId as TrunkId }
+}
+
+type Wish = {
+  readonly slug: string
+  readonly name: string
+  readonly worker: string
+  readonly numbers: { readonly inbound: string; readonly outbound: string }
+  readonly config: WorkerConfig
+}
+type Seeded = { readonly accountId: AccountId; readonly workerId: WorkerId }
+
+/** With its first key when it is new. */
+function seedAccount({ sql, clock }: SeedDeps, wish: Wish): Promise<SeededDemo> {
+  return sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtext('parley demo'))`
+    const found = await findSeeded(tx, wish.slug)
+    if (found) return { ...found, apiKey: null }
+    const seeded = await createSeeded(tx, wish, clock.now())
+    const { key } = await createApiKey(tx, { ...seeded, name: 'First key', newId, now: clock.now() })
+    return { ...seeded, apiKey: key }
+  })
+}
+
+async function findSeeded(tx: Transaction, slug: string): Promise<Seeded | null> {
+  const [found] = await tx<Seeded[]>`
+    select accounts.id as account_id, workers.id as worker_id from accounts join workers on workers.account_id = accounts.id
+    where slug = ${slug} order by workers.created_at limit 1`
+  return found ?? null
+}
+
+async function createSeeded(tx: Transaction, wish: Wish, now: number): Promise<Seeded> {
+  const { slug, name, worker, numbers, config } = wish
+  const { id } = await createAccount(tx, { name, slug, newId, now })
+  const accountId = id as AccountId
+  const phone = { inboundPhoneNumber: numbers.inbound, outboundPhoneNumber: numbers.outbound }
+  const created = await createWorker(tx, { accountId, name: worker, language: 'en', ...phone, config, newId, now })
+  const workerId = created.id as WorkerId
+  const add = async (title: string, fileName: string, tagKeys: string[]): Promise<void> => {
+    const content = await readFile(new URL(fileName, import.meta.url), 'utf8')
+    const document = {
+      accountId,
+      title,
+      fileName,
+      content,
+      status: 'completed',
+      tagKeys,
+      workerIds: [workerId],
+    } as const
+    await createDocument(tx, { ...document, newId, now })
+  }
+  await add('Inbound call script', 'inbound-call-script.txt', ['inbound_call_script'])
+  await add('Outbound call script', 'outbound-call-script.txt', ['outbound_call_script'])
+  await add('About the restaurant', 'knowledge.txt', [])
+  return { accountId, workerId }
+}
+
+/** Whoever is on this machine may call by it: it takes calls from loopback addresses only. */
+async function addTrunk(
+  deps: SeedDeps,
+  { accountId, workerId, name, gateways }: Seeded & Pick<TrunkRequest, 'name' | 'gateways'>,
+): Promise<string> {
+  const allowedAddresses = ['127.0.0.0/8', '::1']
+  const request = { name, gateways, allowedAddresses, workerIds: [workerId], qualify: false }
+  return (await createTrunks({ ...deps, newId }).create(accountId, request)).id
+}

@@ -1,0 +1,111 @@
+/** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order on SIGINT or SIGTERM. */
+import process from 'node:process'
+import type { Log } from '../../model/log.ts'
+import { systemClock } from '../../app/clock.ts'
+import { readConfig, readEnvironment, WrongSettings, type Config } from '../../app/config.ts'
+import { demoNumbers, seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
+import type { Core } from '../../app/core.ts'
+import { createLog } from '../../app/log.ts'
+import { startParley, type Parley } from '../../app/parley.ts'
+import { runPhoneTest } from './self-test/phone-test.ts'
+import { reportOf } from './self-test/report.ts'
+import { runWebTest, type Speak } from './self-test/web-test.ts'
+import { openEngines } from '../../app/voice-side.ts'
+
+/** The caller of the self-test has another voice than the worker. */
+const callerVoice = 'slt'
+
+/** Where nothing is seeded. */
+const firstSteps = 'Accounts, keys and workers: npm run admin. The reference of the API: /docs.'
+
+const print = (text: string): void => void process.stdout.write(`${text}\n`)
+
+async function main(): Promise<void> {
+  const config = readConfig(readEnvironment())
+  const log = createLog(config.logLevel)
+  print('Parley is starting …')
+  const voices = new AsyncDisposableStack()
+  const { engines, embedded } = await openEngines(config, { log, clock: systemClock }, voices)
+  let demo: SeededDemo | null = null
+  const seed = async (core: Core) => (config.demo ? (demo = await seedDemo(core)) : null)
+  const service = await startParley({ config, log, engines, seed })
+  endOnSignal(async () => {
+    print('\nParley ends its calls …')
+    await service.close()
+    await voices.disposeAsync()
+  })
+  const speak: Speak = (text) => embedded.speak(text, callerVoice)
+  if (demo) await greet(service, { config, demo, speak, log })
+  else print(`Parley listens on ${service.url}\n${firstSteps}`)
+}
+
+type Greeting = {
+  readonly config: Config
+  readonly demo: SeededDemo
+  readonly speak: Speak
+  readonly log: Log
+}
+
+async function greet(service: Parley, greeting: Greeting): Promise<void> {
+  const { config, demo } = greeting
+  if (demo.apiKey) print(`\nThe key of the demo account, shown this once:\n  ${demo.apiKey}`)
+  if (config.selfTest) {
+    print('\nSelf-test: calls to this service by browser and by telephone, with a synthetic caller …')
+    print(await proof(service, greeting))
+  }
+  print(`\nCall it from a browser:\n  ${service.url}/\n`)
+  if (service.sip)
+    print(
+      `Or by telephone (docs/phones.md):\n  sip:${demoNumbers.inbound}@${service.sip.address}:${service.sip.port}\n`,
+    )
+  print(`Or ask the API (${service.url}/docs shows all of it):`)
+  print(`  curl -H 'x-api-key: ${demo.apiKey ?? '<your key>'}' ${service.url}/v1/accounts/current\n`)
+}
+
+/** A test that cannot run says why; the service runs all the same. */
+async function proof(service: Parley, { speak, log }: Greeting): Promise<string> {
+  const failed = (error: unknown): string => {
+    log.error('the self-test could not run', { error })
+    return error instanceof Error ? error.message : String(error)
+  }
+  try {
+    const account = await seedSelfTest({ ...service, clock: systemClock })
+    const web = await runWebTest(service, account, speak).catch(failed)
+    const { sip } = service
+    if (!sip) return reportOf(web, null)
+    return reportOf(web, await runPhoneTest({ ...service, sip }, account, { speak, log }).catch(failed))
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+/** The first signal ends in order; a second one at once. */
+function endOnSignal(end: () => Promise<void>): void {
+  let ending = false
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (ending) process.exit(128 + (signal === 'SIGINT' ? 2 : 15))
+    ending = true
+    end().then(
+      () => process.exit(0),
+      (error: unknown) => fail(error),
+    )
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+}
+
+/** What an operator can mend is said in a sentence; anything else with its stack. */
+function fail(error: unknown): never {
+  process.stderr.write(`${explanationOf(error)}\n`)
+  process.exit(1)
+}
+
+function explanationOf(error: unknown): string {
+  if (error instanceof WrongSettings) return error.message
+  if (!(error instanceof Error)) return String(error)
+  if ('code' in error && error.code === 'EADDRINUSE')
+    return `A port is taken: ${error.message}. Set PORT, SIP_PORT or SIP_TLS_PORT to another one, or SIP=off.`
+  return error.stack ?? error.message
+}
+
+main().catch(fail)

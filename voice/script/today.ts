@@ -1,0 +1,15 @@
+/** Owns which day it is in a call. */
+import type { EngineConfig } from '../../model/voice-engine.ts'
+import { contextOf } from './fill-in.ts'
+
+/** The day that the caller calls today: where the call's context names a `timeZone` (IANA) there, else in UTC. */
+export function todayOf(now: number, { context }: EngineConfig): string {
+  const values = contextOf(context)
+  const named = typeof values === 'object' && values !== null && 'timeZone' in values ? values['timeZone'] : null
+  try {
+    // The calendar of this locale writes days as 2027-05-03.
+    return new Intl.DateTimeFormat('sv-SE', { timeZone: typeof named === 'string' ? named : 'UTC' }).format(now)
+  } catch {
+    return new Date(now).toISOString().slice(0, 10) // No such zone.
+  }
+}
