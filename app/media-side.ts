@@ -4,7 +4,7 @@ import type { CallId } from '../model/ids.ts'
 import type { LegSignaling } from '../model/rtp-transport.ts'
 import { createLeg, type Leg } from '../media/leg/leg.ts'
 import { createOpusLibrary } from '../media/codecs/opus.ts'
-import { createTicker, type Ticker } from '../media/leg/ticker.ts'
+import { createTicker, type Ticker } from '../media/ticker/ticker.ts'
 import type { Core } from './core.ts'
 
 export type MediaSide = {

@@ -1,7 +1,7 @@
 /** Owns the codecs of the caller's voice behind one shape: payloads become samples, and what was lost is repaired or guessed. */
 import type { AudioFormat } from '../../model/frame.ts'
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
-import { createConcealment } from './concealment.ts'
+import { createConcealment } from '../pcm/concealment.ts'
 import { lawOfEncoding } from './g711.ts'
 import { createG722Decoder } from './g722.ts'
 import type { OpusLibrary } from './opus.ts'

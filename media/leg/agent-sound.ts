@@ -1,12 +1,12 @@
 /** Owns the encoding of the agent's voice: frames in the format an engine speaks become payloads of the negotiated codec. */
 import { samplesOf, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
-import { comfortLevel, createNoise } from '../codecs/comfort-noise.ts'
+import { comfortLevel, createNoise } from '../pcm/comfort-noise.ts'
 import { lawOfEncoding } from '../codecs/g711.ts'
 import { createG722Encoder } from '../codecs/g722.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
-import { createResampler } from '../codecs/resample.ts'
-import { recordingRateHz } from './timeline.ts'
+import { createResampler } from '../pcm/resample.ts'
+import { recordingRateHz } from '../recording/timeline.ts'
 
 /** Where a copy of the sound goes: 16 kHz, with the time it is played from. Valid during the call only. */
 type AgentTap = (samples: Int16Array, at: number) => void

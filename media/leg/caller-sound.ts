@@ -5,12 +5,12 @@
 import { bytesOf, frameMs, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import { createCallerCodec, maxPayloadBytes } from '../codecs/caller-codecs.ts'
-import { createNoise } from '../codecs/comfort-noise.ts'
-import { createConcealment, rememberedMs } from '../codecs/concealment.ts'
+import { createNoise } from '../pcm/comfort-noise.ts'
+import { createConcealment, rememberedMs } from '../pcm/concealment.ts'
 import { lawOfEncoding } from '../codecs/g711.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
-import { createResampler } from '../codecs/resample.ts'
-import { recordingRateHz } from './timeline.ts'
+import { createResampler } from '../pcm/resample.ts'
+import { recordingRateHz } from '../recording/timeline.ts'
 
 /** Where a copy of the sound goes: 16 kHz, with the RTP timestamp of its first sample and the time it came. Valid during the call only. */
 type CallerTap = (samples: Int16Array, timestamp: number, at: number) => void

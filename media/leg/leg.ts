@@ -16,7 +16,7 @@ import { createLegMedia, type LegMedia, type MediaStats } from './leg-media.ts'
 import { createLegTelephone } from './leg-telephone.ts'
 import { createLegWire, type LegWire } from './leg-wire.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
-import type { Ticker } from './ticker.ts'
+import type { Ticker } from '../ticker/ticker.ts'
 
 export type LegDeps = {
   readonly callId: CallId

@@ -4,7 +4,7 @@
  */
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import type { CallerSound } from './caller-sound.ts'
-import { levelOfComfortNoise } from '../codecs/comfort-noise.ts'
+import { levelOfComfortNoise } from '../pcm/comfort-noise.ts'
 import { createDtmfReceiver } from '../rtp/dtmf-receiver.ts'
 import { createJitterBuffer, type JitterBuffer, type JitterBufferStats, type Released } from '../rtp/jitter-buffer.ts'
 import type { UpLine } from './up-line.ts'

@@ -2,7 +2,7 @@
  * Owns where the caller's sound lies on a recording's timeline: by its RTP timestamp, so that jitter and bursts do not move it, tied to
  * the time of arrival so that a drifting clock, a pause or a jump of more than 100 ms does not carry it away. Pure.
  */
-import { recordingRateHz } from '../leg/timeline.ts'
+import { recordingRateHz } from './timeline.ts'
 
 export type CallerPlacement = {
   /** Position of the sound in samples, null when it must be left out. `nowAt` and `edge` are positions too. */

@@ -7,7 +7,7 @@ import { bytesOf } from '../../model/frame.ts'
 import type { RecordingMode } from '../../model/leg.ts'
 import type { RecordingWriter } from '../../model/recording-store.ts'
 import { createCallerPlacement } from './caller-placement.ts'
-import { createTimeline, recordingRateHz } from '../leg/timeline.ts'
+import { createTimeline, recordingRateHz } from './timeline.ts'
 import { wavHeaderOf } from './wav.ts'
 
 /** Every `at` is a time of the ticker; sound is 16 kHz and copied. */

@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto'
 import type { Log } from '../../model/log.ts'
 import type { LegHandlers, RtpTransport } from '../../model/rtp-transport.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
-import type { Ticker } from '../../media/leg/ticker.ts'
+import type { Ticker } from '../../media/ticker/ticker.ts'
 import type { MediaPorts } from '../../media/rtp/media-ports.ts'
 import { createSrtpKey } from '../../media/rtp/srtp/srtp-keys.ts'
 import type { CryptoSuite, LocalMedia, MediaSession } from '../../media/rtp/media-session.ts'
@@ -53,7 +53,7 @@ export function wishesOf(settings: TrunkSettings, way: 'offer' | 'answer', proto
   return { codecs, encryption: protocol === 'tls' ? 'required' : 'none' }
 }
 
-/** Rejects with NoPortsLeft, see media/media-ports.ts. */
+/** Rejects with NoPortsLeft, see media/rtp/media-ports.ts. */
 export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: MediaWishes): Promise<PhoneMedia> {
   let listener: MediaListener | null = null
   let inUse: MediaSession | null = null

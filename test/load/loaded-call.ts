@@ -4,7 +4,7 @@ import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import { WebCallSession } from '../../model/web-call.ts'
 import type { OpusDecoder, OpusLibrary } from '../../media/codecs/opus.ts'
-import type { Ticker } from '../../media/leg/ticker.ts'
+import type { Ticker } from '../../media/ticker/ticker.ts'
 import { tone } from './echo-engine.ts'
 
 const rateHz = 16000

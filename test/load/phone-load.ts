@@ -5,7 +5,7 @@
 import { readRtcp } from '../../media/rtp/rtcp/rtcp-wire.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import { isRtcp } from '../../media/rtp/rtp-wire.ts'
-import type { Ticker } from '../../media/leg/ticker.ts'
+import type { Ticker } from '../../media/ticker/ticker.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { createPacketWriter, headerBytes } from './rtp-packets.ts'
 import { isMark, markOf, voiceOf } from './phone-sound.ts'

@@ -1,7 +1,7 @@
 /** Owns one row of the telephone bench: N calls that talk for a while, against the service or against the bare echo, and what they cost. */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Lateness } from '../../media/leg/lateness.ts'
-import type { Ticker } from '../../media/leg/ticker.ts'
+import type { Lateness } from '../../media/ticker/lateness.ts'
+import type { Ticker } from '../../media/ticker/ticker.ts'
 import { openLoadedPhone, type LoadedPhone, type PhoneSound } from './phone-load.ts'
 import { quantile } from './table.ts'
 

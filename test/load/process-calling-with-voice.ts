@@ -3,7 +3,7 @@
  * waited.
  */
 import process from 'node:process'
-import { createTicker } from '../../media/leg/ticker.ts'
+import { createTicker } from '../../media/ticker/ticker.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createRandom } from '../fake/random.ts'
 import { openRawSipCaller, type CalledService, type RawCall } from './raw-sip-caller.ts'

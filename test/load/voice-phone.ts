@@ -4,7 +4,7 @@
  */
 import { readRtp, isRtcp } from '../../media/rtp/rtp-wire.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
-import type { Ticker } from '../../media/leg/ticker.ts'
+import type { Ticker } from '../../media/ticker/ticker.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { createPacketWriter } from './rtp-packets.ts'
 import { isLoud, samplesPerFrame, silentFrame, type Utterance } from './voice-utterance.ts'

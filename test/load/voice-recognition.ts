@@ -3,7 +3,7 @@
  * what is no answer at all, by three voices, on a wide line and through a telephone's G.711. The voices are synthetic: people do worse.
  */
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
-import { createResampler } from '../../media/codecs/resample.ts'
+import { createResampler } from '../../media/pcm/resample.ts'
 import { createCallerSpeech, type Understood } from '../../voice/engines/embedded/caller-speech.ts'
 import type { Expected, Slot } from '../../voice/script/expected.ts'
 import type { FliteVoice } from '../../voice/engines/embedded/flite.ts'

@@ -4,7 +4,7 @@
  */
 import { frameMs } from '../../model/frame.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
-import { createResampler } from '../../media/codecs/resample.ts'
+import { createResampler } from '../../media/pcm/resample.ts'
 import type { FliteVoice } from '../../voice/engines/embedded/flite.ts'
 import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
 import { createVoiceActivity, levelOf } from '../../media/vad/voice-activity.ts'

@@ -1,9 +1,9 @@
 /** G.711, Opus, changes of rate and WAV files: sound in, the same sound out. */
-import { joined } from '../../media/codecs/joined.ts'
+import { joined } from '../../media/pcm/joined.ts'
 import { test, type Test } from 'tap'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import { createOpusLibrary, type OpusLibrary, type OpusRate } from '../../media/codecs/opus.ts'
-import { createResampler } from '../../media/codecs/resample.ts'
+import { createResampler } from '../../media/pcm/resample.ts'
 import { parseWav, wavHeaderOf } from '../../media/recording/wav.ts'
 import { createRandom } from '../fake/random.ts'
 

@@ -7,7 +7,7 @@ import { bytesOf, samplesPerFrame, type AudioFormat } from '../../model/frame.ts
 import type { EngineConfig, EngineEvent, EngineSession, VoiceEngine } from '../../model/voice-engine.ts'
 import { toId } from '../../model/ids.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
-import { createResampler } from '../../media/codecs/resample.ts'
+import { createResampler } from '../../media/pcm/resample.ts'
 
 /** So many looks, 5 ms apart, at which nothing new has come: engines on this machine are quicker. */
 const quietTurns = 30

@@ -1,7 +1,7 @@
 /** Owns sound as a telephone line brings it: narrow, µ-law coded, with the hiss of a line between the words. 16 kHz. */
-import { joined as joinedPieces } from '../../media/codecs/joined.ts'
+import { joined as joinedPieces } from '../../media/pcm/joined.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
-import { createResampler } from '../../media/codecs/resample.ts'
+import { createResampler } from '../../media/pcm/resample.ts'
 import type { Random } from '../fake/random.ts'
 
 const perMs = 16

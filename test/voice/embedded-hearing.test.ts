@@ -27,7 +27,7 @@ import { createVoiceActivity, levelOf, type SpeechEvent } from '../../media/vad/
 import { createVoiceDetectors } from '../../media/vad/voice-detector.ts'
 import { rewriteTruncations } from '../../voice/engines/embedded/wasm-truncation.ts'
 import { systemClock } from '../../app/clock.ts'
-import { createResampler } from '../../media/codecs/resample.ts'
+import { createResampler } from '../../media/pcm/resample.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'

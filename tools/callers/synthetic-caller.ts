@@ -4,7 +4,7 @@ import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import { createAgentSound } from '../../media/leg/agent-sound.ts'
 import { createCallerSound } from '../../media/leg/caller-sound.ts'
 import type { OpusLibrary } from '../../media/codecs/opus.ts'
-import type { Ticker } from '../../media/leg/ticker.ts'
+import type { Ticker } from '../../media/ticker/ticker.ts'
 
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const frameSamples = samplesPerFrame(format)

@@ -5,7 +5,7 @@ import { createSyntheticCaller } from '../../../tools/callers/synthetic-caller.t
 import { createMediaPorts } from '../../../media/rtp/media-ports.ts'
 import { openPhone, type CallToPhone, type Phone, type PhoneLine } from '../../../tools/callers/phone.ts'
 import { createOpusLibrary } from '../../../media/codecs/opus.ts'
-import { createTicker, type Ticker } from '../../../media/leg/ticker.ts'
+import { createTicker, type Ticker } from '../../../media/ticker/ticker.ts'
 import type { EngineLine, EngineStage } from '../engine-stage.ts'
 import type { CallerLine } from './caller.ts'
 

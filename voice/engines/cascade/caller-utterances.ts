@@ -2,7 +2,7 @@
  * Owns what one caller says: frames in, and out when they began and ended to speak and what the transcription made of it. Time is counted in frames;
  * transcriptions are told in the order in which they were spoken.
  */
-import { joined } from '../../../media/codecs/joined.ts'
+import { joined } from '../../../media/pcm/joined.ts'
 import { frameMs } from '../../../model/frame.ts'
 import { createVoiceActivity, levelOf } from '../../../media/vad/voice-activity.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'

@@ -3,7 +3,7 @@
  * channel at the rate of the line. Anything else would be heard as noise and is refused.
  */
 import { bytesOf, samplesOf } from '../../../model/frame.ts'
-import { createResampler } from '../../../media/codecs/resample.ts'
+import { createResampler } from '../../../media/pcm/resample.ts'
 import { EndpointError } from './endpoint.ts'
 
 export type SoundReader = {

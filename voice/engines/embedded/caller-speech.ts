@@ -2,7 +2,7 @@
  * Owns one utterance of a caller while it is spoken: sound to the recogniser in pieces, the words so far, and what it came to. Where any words will
  * do and no phrase was said, the whole of it is heard again by dictation.
  */
-import { joined } from '../../../media/codecs/joined.ts'
+import { joined } from '../../../media/pcm/joined.ts'
 import { isPhone, type Pause, type Understanding } from './grammar.ts'
 import type { Hearing } from './hearing.ts'
 import type { Meaning } from '../../script/phrases.ts'

@@ -2,7 +2,7 @@
  * Owns speech: text in, sound out, sentence by sentence in a thread of its own, each said only once. A thread that dies or gets stuck is
  * replaced, and its sentence tried once more.
  */
-import { joined } from '../../../media/codecs/joined.ts'
+import { joined } from '../../../media/pcm/joined.ts'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { fliteVoices, type FliteVoice } from './flite.ts'

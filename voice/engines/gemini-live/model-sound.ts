@@ -3,7 +3,7 @@
  * Facts: https://ai.google.dev/gemini-api/docs/live-guide (audio formats).
  */
 import { bytesOf, samplesOf } from '../../../model/frame.ts'
-import { createResampler, type Resampler } from '../../../media/codecs/resample.ts'
+import { createResampler, type Resampler } from '../../../media/pcm/resample.ts'
 
 export type ModelSound = {
   /** Null: no whole sample, or no sound at all. */
