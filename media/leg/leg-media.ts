@@ -35,7 +35,8 @@ export type LegMedia = {
   /** Null: no telephone events were negotiated. False: too many keys wait already. */
   readonly press: (digits: string) => boolean | null
   readonly hold: (isHeld: boolean) => void
-  readonly tick: (at: number) => void
+  /** As the ticker tells it. */
+  readonly tick: (at: number, lateMs: number) => void
   readonly stats: () => MediaStats
   /** Frees codecs and completes the recording; resolves with its length in ms, null when there is none. Idempotent. */
   readonly finish: () => Promise<number | null>
@@ -46,8 +47,12 @@ export type MediaStats = {
   readonly received: JitterBufferStats | null
   /** Frames of the caller that came too far ahead of time. */
   readonly callerFramesDropped: number
+  /** Of the sound that was heard in place of lost packets and is a guess. */
+  readonly concealedMs: number
   /** Frames of the agent that had a wrong size, were out of order or too many. */
   readonly agentFramesDropped: number
+  /** Frames of the agent that were sent more than 10 ms after they were due. */
+  readonly agentFramesLate: number
 }
 
 export type LegMediaDeps = {
@@ -114,7 +119,11 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       // Who comes back from hold goes on where nobody knows.
       if (audio !== null && !isHeld) begin(audio)
     },
-    tick: (at) => [listening, playout, recording].forEach((part) => part?.tick(at)),
+    tick(at, lateMs) {
+      listening.tick()
+      playout.tick(at, lateMs)
+      recording?.tick(at)
+    },
     stats: () => statsOf(listening, playout),
     finish: async () => {
       finished = true
@@ -132,7 +141,9 @@ function pushed(playout: Playout, frame: Frame, log: Log): void {
 const statsOf = (listening: Listening, playout: Playout): MediaStats => ({
   received: listening.stats(),
   callerFramesDropped: listening.dropped(),
+  concealedMs: listening.concealedMs(),
   agentFramesDropped: playout.dropped(),
+  agentFramesLate: playout.late(),
 })
 
 const isWithKeys = (audio: NegotiatedAudio | null): boolean => (audio?.telephoneEventPayloadType ?? null) !== null

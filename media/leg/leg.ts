@@ -166,8 +166,8 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     const frame = decodeFrame(bytes)
     if (frame !== null && commands.isCurrent(frame.epoch)) media.push(frame)
   }
-  const tick = (at: number) => {
-    media.tick(at)
+  const tick = (at: number, lateMs: number) => {
+    media.tick(at, lateMs)
     const details = wire.lost()
     if (details !== null) void ending.end({ type: 'disconnected', cause: 'media_lost', details })
     if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })
@@ -177,8 +177,8 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     bus.subscribe(subjects.legCommand, commands.answer),
     bus.subscribe(subjects.down, ({ payload }) => guarded(() => play(payload))),
   ]
-  const leave = ticker.join((at) => {
-    guarded(() => tick(at))
+  const leave = ticker.join((at, lateMs) => {
+    guarded(() => tick(at, lateMs))
     ending.tick()
   })
   return [leave, ...subscriptions.map((subscription) => () => subscription.close())]

@@ -23,6 +23,8 @@ export type Listening = {
   readonly stats: () => JitterBufferStats | null
   /** Frames of the caller that came too far ahead of time. */
   readonly dropped: () => number
+  /** Of the sound that was heard in place of lost packets and is a guess. */
+  readonly concealedMs: () => number
   /** Idempotent. */
   readonly close: () => void
 }
@@ -47,6 +49,7 @@ export function createListening(deps: ListeningDeps): Listening {
     tick: () => receiving?.tick(deps.now()),
     stats: () => receiving?.stats() ?? null,
     dropped: lines.dropped,
+    concealedMs: lines.filledMs,
     close: () => receiving?.use(null),
   }
 }
@@ -57,9 +60,11 @@ function createUpLines({ now, heard }: ListeningDeps) {
   let listener: Listener | null = null
   let heardMs = 0
   let droppedBefore = 0
+  let filledMsBefore = 0
 
   const open = ({ epoch, hears }: Listener): UpLine => {
     droppedBefore += line?.dropped() ?? 0
+    filledMsBefore += line?.filledMs() ?? 0
     return createUpLine(hears, now(), (payload, seq) => {
       heard({ epoch, seq, timestamp: heardMs, payload })
       heardMs += frameMs
@@ -67,6 +72,7 @@ function createUpLines({ now, heard }: ListeningDeps) {
   }
   return {
     dropped: () => droppedBefore + (line?.dropped() ?? 0),
+    filledMs: () => filledMsBefore + (line?.filledMs() ?? 0),
     of(wanted: Listener): UpLine {
       if (line === null || listener !== wanted) line = open(wanted)
       listener = wanted

@@ -5,6 +5,7 @@
 import { frameMs, type Frame } from '../../model/frame.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import { createDtmfSender } from '../rtp/dtmf-sender.ts'
+import { toleratedMs } from '../ticker/lateness.ts'
 import { createFrameQueue } from './frame-queue.ts'
 import { createOutgoingStream, type AgentLine } from './outgoing-stream.ts'
 
@@ -24,9 +25,12 @@ export type Playout = {
    * sentence to its end, and the actor knows that it has not been heard yet.
    */
   readonly hold: (isHeld: boolean) => void
-  readonly tick: (at: number) => void
+  /** As the ticker tells it. */
+  readonly tick: (at: number, lateMs: number) => void
   /** Frames that `push` refused. */
   readonly dropped: () => number
+  /** Frames that were sent late. */
+  readonly late: () => number
 }
 
 export type PlayoutDeps = {
@@ -47,14 +51,17 @@ export function createPlayout({ send, sounding, drained }: PlayoutDeps): Playout
   let isHeld = false
   let lastPlayed = -1
   let silentTicks = pauseTicks
+  let late = 0
+  let tickedAt = Infinity
 
-  const play = (at: number) => {
+  const play = (at: number, isLate: boolean) => {
     const frame = queue.shift()
     if (!frame) {
       silentTicks++
       return stream.rest()
     }
     stream.say(frame.payload, at)
+    if (isLate) late++
     lastPlayed = frame.seq
     if (silentTicks >= pauseTicks) sounding(lastPlayed)
     silentTicks = 0
@@ -73,6 +80,7 @@ export function createPlayout({ send, sounding, drained }: PlayoutDeps): Playout
     },
     push: queue.push,
     dropped: queue.dropped,
+    late: () => late,
     press: keys.press,
     hold(holds) {
       if (holds) stream.pause()
@@ -82,14 +90,17 @@ export function createPlayout({ send, sounding, drained }: PlayoutDeps): Playout
       queue.clear()
       return lastPlayed
     },
-    tick(at) {
+    tick(at, lateMs) {
+      // The thread stood still for so long that ticks were left out: what is sent now was due at the first of them.
+      const isLate = lateMs > toleratedMs || at - tickedAt > frameMs
+      tickedAt = at
       const audio = stream.audio()
       if (audio === null) return
       stream.passTo(at)
       if (isHeld) return
       const events = audio.telephoneEventPayloadType
       if (events !== null && keys.isBusy()) stream.press(keys, events)
-      else play(at)
+      else play(at, isLate)
     },
   }
 }

@@ -20,6 +20,8 @@ export type UpLine = {
   readonly rest: () => void
   /** Frames left out because a burst was more than a second ahead of time. */
   readonly dropped: () => number
+  /** Of fillers that were used, ms. */
+  readonly filledMs: () => number
 }
 
 /** A pause in packets that is taken for a stall. */
@@ -47,6 +49,7 @@ export function createUpLine(format: AudioFormat, startedAt: number, sink: UpSin
   let restBytes = 0
   let seq = 0
   let dropped = 0
+  let filledMs = 0
   let origin = startedAt
   let soundAt = startedAt
 
@@ -78,7 +81,9 @@ export function createUpLine(format: AudioFormat, startedAt: number, sink: UpSin
       else append(payload)
     },
     filler(payload, now) {
-      if (aheadMs(now) < 0) append(payload)
+      if (aheadMs(now) >= 0) return
+      filledMs += payload.length / bytesPerMs
+      append(payload)
     },
     rest: () => void (soundAt = -Infinity),
     tick(now, noise) {
@@ -88,5 +93,6 @@ export function createUpLine(format: AudioFormat, startedAt: number, sink: UpSin
       while (aheadMs(now) < 0) emit(noise?.() ?? silence)
     },
     dropped: () => dropped,
+    filledMs: () => filledMs,
   }
 }

@@ -18,6 +18,9 @@ export type LatenessMeter = {
   readonly read: (now: number) => Lateness
 }
 
+/** A frame that is sent later than this after it was due is a late one, ms. */
+export const toleratedMs = 10
+
 const windowMs = 10_000
 const bucketMs = 0.5
 /** The last bucket takes everything from 256 ms on. */
@@ -44,7 +47,7 @@ export function createLatenessMeter(): LatenessMeter {
       const bucket = Math.min(buckets - 1, Math.max(0, Math.floor(lateMs / bucketMs)))
       current.counts[bucket]!++
       current.ticks++
-      if (lateMs > 10) current.overTen++
+      if (lateMs > toleratedMs) current.overTen++
       current.max = Math.max(current.max, lateMs)
     },
     skip(count, now) {

@@ -6,8 +6,11 @@ import type { Cancel } from '../../model/clock.ts'
 import { frameMs } from '../../model/frame.ts'
 import { createLatenessMeter, type Lateness } from './lateness.ts'
 
-/** `at` is when the tick was due: 20 ms, or a whole multiple after a gap, later than the last one. Never throws. */
-type OnTick = (at: number) => void
+/**
+ * `at` is when the tick was due: 20 ms, or a whole multiple after a gap, later than the last one. `lateMs` is how much later its slot was run.
+ * Never throws.
+ */
+type OnTick = (at: number, lateMs: number) => void
 
 export type Ticker = {
   /** The result leaves again and is idempotent. */
@@ -41,8 +44,9 @@ export function createTicker({ now, after }: TickerDeps): Ticker {
     const current = members.of(slot)
     if (current.size === 0) return
     const time = now()
-    meter.add(time - at, time)
-    for (const onTick of current) onTick(at)
+    const lateMs = time - at
+    meter.add(lateMs, time)
+    for (const onTick of current) onTick(at, lateMs)
   }
 
   const arm = () => {
@@ -123,7 +127,7 @@ function createMembers() {
     add(onTick: OnTick): () => void {
       const emptiest = sets.reduce((best, candidate) => (candidate.size < best.size ? candidate : best))
       // One function may join twice: each joining has its own place.
-      const own: OnTick = (at) => onTick(at)
+      const own: OnTick = (at, lateMs) => onTick(at, lateMs)
       emptiest.add(own)
       return () => void emptiest.delete(own)
     },

@@ -9,6 +9,8 @@ import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import type { LegDeps } from '../../media/leg/leg.ts'
 import { createOpusLibrary, type OpusRate } from '../../media/codecs/opus.ts'
 import { parseWav } from '../../media/recording/wav.ts'
+import { createTicker } from '../../media/ticker/ticker.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
 import { levelOf, openLegScene, pitchOf, subjects, type LegScene } from '../scenes/leg-scene.ts'
 import { negotiatedOpus, negotiatedPcmu, type ScriptedTransport } from '../fake/scripted-transport.ts'
 
@@ -278,6 +280,7 @@ test('a lost packet leaves no hole, and a stalled stream is silence in real time
   await run(2000, () => (tick++ % 10 === 7 ? wire.lose() : speak()))
   t.ok(Math.abs(up.length - 100) <= 2, `${up.length} frames`)
   t.equal(leg.stats().received?.lost, 10)
+  t.equal(leg.stats().concealedMs, 0, 'each is in the packet after it')
   const sound = soundOf(up.slice(10))
   t.ok(Math.abs(pitchOf(sound, 16_000) - 440) < 10)
   const heard = up.length
@@ -287,6 +290,30 @@ test('a lost packet leaves no hole, and a stalled stream is silence in real time
   await run(200, speak)
   t.ok(levelOf(soundOf(up.slice(-5))) > 3000)
   up.forEach(({ seq, timestamp }, i) => t.same([seq, timestamp], [i, i * 20]))
+})
+
+test('frames of the agent that are sent late are counted: more than 10 ms after their tick, or after ticks that were left out', async (t) => {
+  let tick: Parameters<LegDeps['ticker']['join']>[0] = () => {}
+  const join: LegDeps['ticker']['join'] = (onTick) => {
+    tick = onTick
+    return () => {}
+  }
+  const ticker = { ...createTicker(createHandClock()), join }
+  const { wire, leg, say, command } = createScene(t, negotiatedOpus, { ticker })
+  wire.connect()
+  await command(startOf(1))
+  await say(1, 0, 5)
+  for (const [at, lateMs] of [
+    [20, 0],
+    [40, 10.5],
+    [60, 9],
+    [300, 2],
+    [320, 0],
+    [340, 30],
+  ] as const)
+    tick(at, lateMs)
+  t.equal(wire.sent.length, 6)
+  t.equal(leg.stats().agentFramesLate, 2, 'silence is never late')
 })
 
 test('a caller who is connected and sends nothing yet is silence from `start` on', async (t) => {

@@ -499,6 +499,23 @@ test('G.711 goes through untouched both ways for an engine of that law, recorded
   }
 })
 
+test('sound that is guessed in place of lost packets is counted, in what the actor hears and over a takeover', async (t) => {
+  const { wire, leg, command, run } = createScene(t)
+  const speak = speakerOf(wire)
+  wire.connect()
+  let tick = 0
+  const speakBadly = () => (tick++ % 10 === 7 ? wire.lose() : speak())
+  await run(1000, speakBadly)
+  t.equal(leg.stats().concealedMs, 0, 'nobody hears yet')
+  await command(startOf(1, pcma))
+  await run(1000, speakBadly)
+  t.equal(leg.stats().concealedMs, 100, 'untouched G.711')
+  await command(startOf(2, pcm(16_000)))
+  await run(1000, speakBadly)
+  t.equal(leg.stats().concealedMs, 200, 'decoded')
+  t.equal(leg.stats().received?.lost, 15)
+})
+
 test('G.722 is heard and spoken in full width', async (t) => {
   const { wire, up, command, say, run } = createScene(t, negotiatedG722)
   const encoder = createG722Encoder()

@@ -276,6 +276,7 @@ test('a guess for a lost packet is used only where the line is behind', async (t
   t.same(frames, [1])
   line.filler(soundOf(9), 45)
   t.same(frames, [1, 9])
+  t.equal(line.filledMs(), 20)
 })
 
 test("an hour with a caller's clock 300 ppm fast drops nothing and is never filled", async (t) => {
@@ -341,11 +342,16 @@ test('a small delay is caught up without moving the beat, a great one is skipped
   const clock = createLateClock()
   const ticker = createTicker(clock)
   const calls: number[] = []
-  ticker.join((at) => calls.push(at))
+  const late: number[] = []
+  ticker.join((at, lateMs) => {
+    calls.push(at)
+    late.push(lateMs)
+  })
   for (let i = 0; i < 8; i++) clock.fire(0)
   t.same(calls, [5, 25])
   clock.fire(100)
   t.same(calls, [5, 25, 45, 65, 85, 105, 125, 145])
+  t.same(late, [0, 0, 100, 80, 60, 40, 20, 0], 'each is told how late it is')
   t.equal(ticker.lateness().skipped, 0)
   clock.fire(1000)
   for (let i = 0; i < 4; i++) clock.fire(0)
