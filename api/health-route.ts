@@ -1,10 +1,11 @@
 /** Owns the answer to load balancers: alive while the database answers in time. */
 import { createRoute, z } from '@hono/zod-openapi'
+import { deadline } from '../model/deadline.ts'
 import { Problem } from '../model/problem.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named } from './openapi.ts'
 
-const patience = 2_000
+const answerWithin = 2_000
 
 const get = createRoute({
   method: 'get',
@@ -18,14 +19,9 @@ const get = createRoute({
 
 export function addHealthRoute(app: Api, { sql, clock }: ApiDeps): void {
   app.openapi(get, async (c) => {
-    const { promise: late, resolve } = Promise.withResolvers<'late'>()
-    const cancel = clock.after(patience, () => resolve('late'))
-    try {
-      const first = await Promise.race([sql`select 1`, late])
-      if (first === 'late') throw new Problem('SERVICE_UNAVAILABLE', 'The database does not answer.')
-      return c.json({ status: 'ok' as const }, 200)
-    } finally {
-      cancel()
-    }
+    await deadline(clock, answerWithin, sql`select 1`, () => {
+      throw new Problem('SERVICE_UNAVAILABLE', 'The database does not answer.')
+    })
+    return c.json({ status: 'ok' as const }, 200)
   })
 }

@@ -17,7 +17,7 @@ import { createTelephony } from '../actors/telephony/telephony.ts'
 import { createSwitchboard } from '../actors/node/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
-import { within } from '../model/clock.ts'
+import { deadline, goOn } from '../model/deadline.ts'
 import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.ts'
@@ -91,7 +91,7 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
       await dispatcher.close()
       await switchboard.close(grace)
       await scheduler.idle()
-      await within(core.clock, drainTime, outgoing.drained())
+      await deadline(core.clock, drainTime, outgoing.drained(), goOn)
     },
   }
 }

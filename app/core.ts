@@ -49,4 +49,4 @@ export async function openCore(config: Config, log: Log, closing: AsyncDisposabl
 }
 
 const openBus = async ({ natsUrl }: Config, log: Log): Promise<Bus> =>
-  natsUrl === null ? createLocalBus({ log, clock }) : createNatsBus({ url: natsUrl, log, name: 'parley' })
+  natsUrl === null ? createLocalBus({ log, clock }) : createNatsBus({ url: natsUrl, log, clock, name: 'parley' })

@@ -78,6 +78,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     driver: config.httpDriver,
     maxBodyBytes,
     requestTimeout,
+    clock,
     fetch: (request, info) => ask(request, clientOf(request, info)),
     tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info: clientOf(request, info) }),
     sockets: { '/v1/signaling': signaling.route },

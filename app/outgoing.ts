@@ -22,7 +22,7 @@ export type Outgoing = {
 
 export function openOutgoing(core: Core, config: Config, closing: AsyncDisposableStack): Outgoing {
   const { sql, clock, log } = core
-  const sender = createWebhookSender({ allowHosts: config.webhookAllowHosts, log, now: clock.now })
+  const sender = createWebhookSender({ allowHosts: config.webhookAllowHosts, log, clock })
   closing.defer(() => sender.close())
   const email = config.email && createEmail({ ...config.email, log })
   if (email) closing.defer(() => email.close())

@@ -10,11 +10,17 @@ export type Clock = {
   after(ms: number, action: () => void): Cancel
 }
 
-/** Resolves with the work, or after `ms`; rejects as the work does. */
-export async function within(clock: Pick<Clock, 'after'>, ms: number, work: Promise<unknown>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const cancel = clock.after(ms, resolve)
-  await Promise.race([work, late]).finally(cancel)
+/** Resolves after `ms`, or at once when the signal ends it: then with false. */
+export function pause(clock: Pick<Clock, 'after'>, ms: number, signal?: AbortSignal): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  if (signal?.aborted) resolve(false)
+  const ended = (): void => resolve(false)
+  const cancel = clock.after(ms, () => resolve(true))
+  signal?.addEventListener('abort', ended, { once: true })
+  return promise.finally(() => {
+    cancel()
+    signal?.removeEventListener('abort', ended)
+  })
 }
 
 /** ISO 8601 in UTC, as every timestamp of the API reads. */

@@ -1,4 +1,5 @@
 /** Owns the port of the front door: one HTTP and WebSocket listener, several drivers, the application behind it as plain functions. */
+import type { Clock } from './clock.ts'
 
 export type RequestInfo = {
   /** The peer's IP address, without port. */
@@ -43,6 +44,7 @@ export type ListenerOptions = {
   readonly maxBodyBytes: number
   /** A request whose head and body have not arrived by then is dropped. */
   readonly requestTimeout: number
+  readonly clock: Clock
   readonly fetch: Fetch
   /** Renders the 413, so that the error shape stays the application's. */
   tooLarge(request: Request, info: RequestInfo): Response

@@ -1,6 +1,7 @@
 /** Owns the calls of this edge: one line each, from the moment its leg exists until nothing of it is left. */
 import type { Bus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
+import { deadline, goOn } from '../model/deadline.ts'
 import type { CallId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { LegSignaling } from '../model/rtp-transport.ts'
@@ -70,10 +71,8 @@ export function createLines(): Lines {
   const drained = async (clock: Clock, ms: number): Promise<void> => {
     if (lines.size === 0 || ms <= 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
-    const cancel = clock.after(ms, resolve)
     waiting.add(resolve)
-    await promise
-    cancel()
+    await deadline(clock, ms, promise, goOn)
     waiting.delete(resolve)
   }
   const gone = (callId: CallId) => {

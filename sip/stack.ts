@@ -6,6 +6,7 @@
 import { isIP } from 'node:net'
 import Srf from 'drachtio-srf'
 import type { Clock } from '../model/clock.ts'
+import { deadline, goOn } from '../model/deadline.ts'
 import type { Log } from '../model/log.ts'
 import { createChallengeAnswers } from './challenge-answers.ts'
 import { invite, type Invitation, type InvitationHandlers } from './invitation.ts'
@@ -152,9 +153,7 @@ function createFarewells(log: Log) {
       if (pending.size === 0) return
       const { promise, resolve } = Promise.withResolvers<void>()
       quiet = resolve
-      const cancel = clock.after(ms, resolve)
-      await promise
-      cancel()
+      await deadline(clock, ms, promise, goOn)
     },
   }
 }

@@ -5,6 +5,8 @@
 import type { Msg, NatsConnection, Status } from 'nats'
 import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
 import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
+import type { Clock } from '../../model/clock.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 import type { Log } from '../../model/log.ts'
 import { assertPattern, assertPayload, assertSubject } from './bus-rules.ts'
 
@@ -21,12 +23,13 @@ type Deps = {
   /** One or more addresses, separated by commas. */
   readonly url: string
   readonly log: Log
+  readonly clock: Clock
   /** Shows in the server's list of connections. */
   readonly name: string
 }
 
 /** Throws when no server answers: the first connection is a matter of configuration, later ones of patience. */
-export async function createNatsBus({ url, log, name }: Deps): Promise<Bus> {
+export async function createNatsBus({ url, log, clock, name }: Deps): Promise<Bus> {
   const connection = await connectTo(url, name)
   const gate = createGate(connection, log)
   let closing: Promise<void> | null = null
@@ -54,7 +57,7 @@ export async function createNatsBus({ url, log, name }: Deps): Promise<Bus> {
     if (closing) throw new BusNoResponders('the bus is closed')
     const copy = copyOf(payload)
     // The client would keep it, and send it when nobody waits for the answer any more: a call that is over would be dialed.
-    if (!gate.isConnected() && !(await isBack(connection, gate, timeout)))
+    if (!gate.isConnected() && !(await isBack(clock, connection, gate, timeout)))
       throw new BusTimeout(`the bus was away for ${timeout} ms`)
     try {
       return (await connection.request(subject, copy, { timeout })).data
@@ -70,7 +73,7 @@ export async function createNatsBus({ url, log, name }: Deps): Promise<Bus> {
     subscribe: (pattern, handler, options) => subscribe(pattern, handler, options?.queue),
     request: (subject, payload, { timeout }) => request(subject, payload, timeout),
     flush: () => confirmed(connection),
-    close: () => (closing ??= drain(connection, gate)),
+    close: () => (closing ??= drain(clock, connection, gate)),
   }
 }
 
@@ -194,30 +197,27 @@ async function confirmed(connection: NatsConnection): Promise<void> {
   }
 }
 
-async function drain(connection: NatsConnection, gate: Gate): Promise<void> {
+async function drain(clock: Clock, connection: NatsConnection, gate: Gate): Promise<void> {
   if (gate.isConnected()) {
     // A drain that fails has lost its connection, and nothing is left to be drained.
     const drained = connection.drain().catch(() => undefined)
-    await within(drainTimeout, [drained])
+    await deadline(clock, drainTimeout, drained, goOn)
   }
   await connection.close()
 }
 
 /** False: not within so many ms. A connection that is closed for good says so itself. */
-async function isBack(connection: NatsConnection, { isConnected, waiting }: Gate, ms: number): Promise<boolean> {
+async function isBack(
+  clock: Clock,
+  connection: NatsConnection,
+  { isConnected, waiting }: Gate,
+  ms: number,
+): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<void>()
   waiting.add(resolve)
-  await within(ms, [promise, connection.closed()])
+  await deadline(clock, ms, Promise.race([promise, connection.closed()]), goOn)
   waiting.delete(resolve)
   return isConnected() || connection.isClosed()
-}
-
-/** Whatever is first of these and so many ms. */
-async function within(ms: number, events: readonly Promise<unknown>[]): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  await Promise.race([late, ...events])
-  clearTimeout(timer)
 }
 
 /** The client sends the buffer it was given in a later turn of the event loop; the sender may have filled it anew by then. */

@@ -2,7 +2,8 @@
  * Owns the calls of this node: which ones have an actor in memory, who gets a fact, and what happens to the calls of a node that died. A node
  * is alive while its lease runs; it renews it, and takes over what dead nodes left behind.
  */
-import { within, type Clock } from '../../model/clock.ts'
+import type { Clock } from '../../model/clock.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 import type { CallId } from '../../model/ids.ts'
 import { claimCall } from '../../store/call-steps.ts'
 import { endLease, renewLease } from '../../store/nodes.ts'
@@ -96,10 +97,10 @@ type Opened = readonly Promise<CallActor | null>[]
 
 /** Calls that began while the others had their grace time are hung up with them. */
 async function endCalls(opened: () => Opened, grace: number, clock: Clock): Promise<void> {
-  if (grace > 0) await within(clock, grace, goneOf(await present(opened())))
+  if (grace > 0) await deadline(clock, grace, goneOf(await present(opened())), goOn)
   const actors = await present(opened())
   for (const actor of actors) void actor.deliver({ type: 'hang_up_requested' })
-  await within(clock, hangUpTime, goneOf(actors))
+  await deadline(clock, hangUpTime, goneOf(actors), goOn)
   await Promise.all((await present(opened())).map((actor) => actor.abandon()))
 }
 

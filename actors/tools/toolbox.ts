@@ -2,7 +2,7 @@
  * Owns the tools of a worker as one set: what is offered for whom, and one call of one tool, checked, bounded in time and number, answered
  * whatever happens inside. rest-api-and-webhooks.md, Tool dispatch for a worker; decisions.md, Tools of a worker.
  */
-import type { Clock } from '../../model/clock.ts'
+import { deadline } from '../../model/deadline.ts'
 import type { CallId } from '../../model/ids.ts'
 import { flawOf } from '../../model/json.ts'
 import { Problem, type Issue } from '../../model/problem.ts'
@@ -106,17 +106,11 @@ async function perform(deps: ToolboxDeps, { tool, context, run, done, signal }: 
       return failure('TOOL_FAILED', 'The tool failed.')
     })
     .finally(done)
-  return withinTime(deps.clock, work, () => {
+  return deadline(deps.clock, toolTimeout, work, () => {
     log.warn('a tool took too long', { provider: tool.provider })
     overdue.abort()
     return failure('TOOL_TIMEOUT', 'The tool did not answer in time.')
   })
-}
-
-async function withinTime(clock: Clock, work: Promise<ToolResult>, late: () => ToolResult): Promise<ToolResult> {
-  const { promise, resolve } = Promise.withResolvers<ToolResult>()
-  const cancel = clock.after(toolTimeout, () => resolve(late()))
-  return Promise.race([work, promise]).finally(cancel)
 }
 
 /** Counts what is under way for each call; without a call nothing is counted. `take` gives the way to free the place, or null. */

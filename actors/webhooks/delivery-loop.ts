@@ -3,6 +3,7 @@
  * slow endpoint never delays another. Several loops on one database share the work.
  */
 import type { Clock } from '../../model/clock.ts'
+import { deadline } from '../../model/deadline.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { claimDue, giveUpStale, releaseDeliveries, staleAtOnce, type ClaimedDelivery } from '../../store/deliveries.ts'
@@ -85,9 +86,8 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
   }
   async function end(): Promise<void> {
     await rounds?.close()
-    const cancelGrace = clock.after(closeGrace, () => cut.abort())
+    await deadline(clock, closeGrace, lanes.idle(), () => cut.abort())
     await lanes.idle()
-    cancelGrace()
     if (!rounds) return
     await releaseDeliveries(sql, nodeId).catch((error: unknown) =>
       log.error('claimed deliveries could not be released', { error }),

@@ -5,6 +5,7 @@
 import type { Clock } from '../../model/clock.ts'
 import type { SubscriptionId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
+import { retry } from '../../model/retry.ts'
 import { recordAttempts, type AttemptRecord } from '../../store/delivery-verdicts.ts'
 import type { Sql } from '../../store/sql.ts'
 import { judgeEndpoints } from '../../store/subscriptions.ts'
@@ -54,14 +55,12 @@ export function createAttemptRecorder(deps: { sql: Sql; clock: Clock; log: Log }
   async function persist(batch: readonly Waiting[]): Promise<void> {
     const attempts = batch.map(({ attempted }) => attempted)
     const signal = batch[0]?.signal
-    for (let tries = 1; tries <= recordTries; tries += 1) {
-      try {
-        return await write(deps, attempts)
-      } catch (error) {
-        log.error('delivery attempts could not be recorded', { error, count: attempts.length, tries })
-      }
-      if (!signal || !(await pause(clock, recordPause, signal))) return
+    const wait = (error: unknown, tries: number): number | null => {
+      log.error('delivery attempts could not be recorded', { error, count: attempts.length, tries })
+      return tries < recordTries ? recordPause : null
     }
+    // What is given up has been logged; the deliveries are due again when their claim has run out.
+    await retry({ clock, wait, signal }, () => write(deps, attempts)).catch(() => {})
   }
 
   return {
@@ -85,20 +84,4 @@ async function write({ sql, clock, log }: { sql: Sql; clock: Clock; log: Log }, 
     log.warn('webhook subscription disabled', { subscriptionId, reason })
   const records = attempts.map(({ record }) => record)
   await recordAttempts(sql, records, { now, staleBefore: now - newsLifetime })
-}
-
-/** False when the signal ended it. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve(false)
-    const cancel = clock.after(ms, () => {
-      signal.removeEventListener('abort', ended)
-      resolve(true)
-    })
-    const ended = () => {
-      cancel()
-      resolve(false)
-    }
-    signal.addEventListener('abort', ended, { once: true })
-  })
 }

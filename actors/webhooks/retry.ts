@@ -1,5 +1,6 @@
 /** Owns what an attempt means for its delivery: done, when to try again, given up, or the subscription is over. Pure. decisions.md, Webhooks. */
 import type { EventType } from '../../model/events.ts'
+import { jittered } from '../../model/retry.ts'
 import type { SendResult } from './sender.ts'
 
 export type Verdict =
@@ -20,7 +21,6 @@ const newsWaits = [2 * second, 4 * second, 9 * second]
 /** What a call.transcript or call.status_update is worth waiting for: call.ended stands behind it in the lane. */
 export const newsLifetime = minute
 
-const jitter = 0.2
 const longestRetryAfter = 24 * hour
 
 export type Attempted = {
@@ -41,9 +41,8 @@ export function verdictOf({ eventType, eventAt, attempt, result, now, random }: 
   const ended = eventType === 'call.ended'
   const wait = (ended ? endedWaits : newsWaits)[attempt - 1]
   if (wait === undefined) return { kind: 'exhausted' }
-  const spread = wait * (1 - jitter + 2 * jitter * random)
   const asked = result.kind === 'answered' ? Math.min(result.retryAfter ?? 0, longestRetryAfter) : 0
-  const at = Math.round(now + Math.max(spread, asked))
+  const at = Math.round(now + Math.max(jittered(wait, random), asked))
   if (!ended && at > eventAt + newsLifetime) return { kind: 'exhausted' }
   return { kind: 'retry', at }
 }

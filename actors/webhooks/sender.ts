@@ -3,6 +3,8 @@
  * retries. Sync hooks and deliveries have connections of their own, so that a caller on the line never queues behind them.
  */
 import { Agent } from 'undici'
+import type { Clock } from '../../model/clock.ts'
+import { deadline } from '../../model/deadline.ts'
 import type { Log } from '../../model/log.ts'
 import { detailsOf, readWhole, unlessAborted } from './answer-of.ts'
 import { createEgressGuard, EgressRefused, type Resolve } from './egress-guard.ts'
@@ -52,9 +54,10 @@ const drainedBytes = 64 * 1024
 export function createWebhookSender(deps: {
   allowHosts: readonly string[]
   log: Log
-  now: () => number
+  clock: Clock
   resolve?: Resolve
 }): WebhookSender {
+  const { clock } = deps
   const guard = createEgressGuard(deps)
   const agents = { whole: agentOf(guard.connect), excerpt: agentOf(guard.connect) }
   const closing = new AbortController()
@@ -68,18 +71,18 @@ export function createWebhookSender(deps: {
     if (closing.signal.aborted) return failed('transport', 'the sender is closed')
     const refusal = refusalOf(request.url)
     if (refusal !== null) return refused(refusal, request.url)
-    const deadline = new AbortController()
-    const timer = setTimeout(() => deadline.abort(), request.timeout)
-    const signals = [deadline.signal, closing.signal, ...(request.signal ? [request.signal] : [])]
-    try {
-      return await post(agents[request.answer], new URL(request.url), request, AbortSignal.any(signals), deps.now)
-    } catch (error) {
-      if (deadline.signal.aborted) return failed('timeout', `no answer within ${request.timeout} ms`)
+    const overdue = new AbortController()
+    const signals = [overdue.signal, closing.signal, ...(request.signal ? [request.signal] : [])]
+    const failedBy = (error: unknown): FailedSend => {
+      if (overdue.signal.aborted) return failed('timeout', `no answer within ${request.timeout} ms`)
       if (error instanceof EgressRefused) return refused(error.message, request.url)
       return failed('transport', detailsOf(error))
-    } finally {
-      clearTimeout(timer)
     }
+    const result = post(agents[request.answer], request, AbortSignal.any(signals), clock.now).catch(failedBy)
+    return deadline(clock, request.timeout, result, () => {
+      overdue.abort()
+      return result
+    })
   }
   function refused(details: string, url: string): FailedSend {
     deps.log.warn('webhook target refused', { details, host: URL.canParse(url) ? new URL(url).host : null })
@@ -107,13 +110,8 @@ const agentOf = (connect: ReturnType<typeof createEgressGuard>['connect']): Agen
     bodyTimeout: 0,
   })
 
-async function post(
-  agent: Agent,
-  url: URL,
-  request: SendRequest,
-  signal: AbortSignal,
-  now: () => number,
-): Promise<SendResult> {
+async function post(agent: Agent, request: SendRequest, signal: AbortSignal, now: () => number): Promise<SendResult> {
+  const url = new URL(request.url)
   const asked = agent.request({
     origin: url.origin,
     path: `${url.pathname}${url.search}`,

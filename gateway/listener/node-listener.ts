@@ -3,6 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { deadline, goOn } from '../../model/deadline.ts'
 import type { Listener, ListenerOptions, RequestInfo } from '../../model/listener.ts'
 import { lingerTimeout, type Limits } from './limits.ts'
 import { createNodeUpgrades } from './node-upgrades.ts'
@@ -19,7 +20,7 @@ const keepAliveTimeout = 75_000
 export async function listenOnNode(options: ListenerOptions, limits: Limits): Promise<Listener> {
   const server = createServer(options)
   server.maxConnections = limits.maxConnections
-  const running = createRunningRequests()
+  const running = createRunningRequests(options.clock)
   const upgrades = createNodeUpgrades(options, limits.pingInterval)
   let closing: Promise<void> | null = null
 
@@ -87,7 +88,7 @@ async function answer(
   if (body === 'gone') return
   const request = toRequest(head, body === 'too_large' ? null : body, wire.closed)
   if (!request) return refuse(outgoing, 400)
-  if (body === 'too_large') return refuseBody(options.tooLarge(request, infoOf(incoming)), incoming, outgoing)
+  if (body === 'too_large') return refuseBody(options, request, incoming, outgoing)
   const response = await options.fetch(request, infoOf(incoming)).catch(() => null)
   if (!response) return refuse(outgoing, 500)
   await sendResponse(response, wire, head.method === 'HEAD')
@@ -101,23 +102,20 @@ function refuse(outgoing: http.ServerResponse, status: number): void {
 
 /** The answer goes out at once; the connection ends when the client has stopped sending, or has been given time to notice. */
 async function refuseBody(
-  response: Response,
+  options: ListenerOptions,
+  request: Request,
   incoming: http.IncomingMessage,
   outgoing: http.ServerResponse,
 ): Promise<void> {
+  const response = options.tooLarge(request, infoOf(incoming))
   const body = await response.bytes()
   const wire = nodeWire(outgoing, () => true)
   const headers = [...response.headers].filter(([name]) => name !== 'content-length')
   wire.start({ status: response.status, headers, length: body.length })
   void wire.write(body)
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, lingerTimeout)
-    const done = (): void => {
-      clearTimeout(timer)
-      resolve()
-    }
-    incoming.once('end', done).once('close', done).resume()
-  })
+  const { promise: ended, resolve } = Promise.withResolvers<void>()
+  incoming.once('end', resolve).once('close', resolve).resume()
+  await deadline(options.clock, lingerTimeout, ended, goOn)
   wire.end()
 }
 

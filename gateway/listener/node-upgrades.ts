@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import type { WebSocket } from 'ws'
+import { deadline, goOn } from '../../model/deadline.ts'
 import type { ListenerOptions, RequestInfo, SocketRoute } from '../../model/listener.ts'
 import { nodeWire } from './node-wire.ts'
 import { sendResponse } from './send-response.ts'
@@ -52,13 +53,9 @@ export function createNodeUpgrades(options: ListenerOptions, pingInterval: numbe
     hub.closeAll(1001, 'going away')
     hub.close()
     if (open.size > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, closeTimeout / 2)
-        whenEmpty = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
+      const { promise, resolve } = Promise.withResolvers<void>()
+      whenEmpty = resolve
+      await deadline(options.clock, closeTimeout / 2, promise, goOn)
     }
     for (const socket of open) socket.destroy()
   }

@@ -1,6 +1,8 @@
 /** Owns the count of requests that are being answered, so that closing can wait for them, for a while. */
+import type { Clock } from '../../model/clock.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 
-export function createRunningRequests() {
+export function createRunningRequests(clock: Clock) {
   let running = 0
   let whenIdle: (() => void) | null = null
 
@@ -17,13 +19,9 @@ export function createRunningRequests() {
   /** Resolves when nothing runs, at the latest after `graceMs`. */
   async function idle(graceMs: number): Promise<void> {
     if (running === 0) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, graceMs)
-      whenIdle = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    whenIdle = resolve
+    await deadline(clock, graceMs, promise, goOn)
   }
 
   return { track, idle }

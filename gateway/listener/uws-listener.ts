@@ -30,7 +30,7 @@ export function loadUws(): Promise<Uws> {
 
 export async function listenOnUws(uws: Uws, options: ListenerOptions, limits: Limits): Promise<Listener> {
   const app = createApp(uws, options.tls)
-  const running = createRunningRequests()
+  const running = createRunningRequests(options.clock)
   const hub = createSocketHub(limits.pingInterval)
   let closing: Promise<void> | null = null
 

@@ -3,7 +3,7 @@
  * an app cannot tell it from a drachtio-server.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
-import type { Clock } from '../../model/clock.ts'
+import { pause, type Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
 import { createControlServer, type ControlServer } from './control/control-server.ts'
 import type { Limits } from './core.ts'
@@ -149,7 +149,7 @@ const sizesOf = ({ core, transactions, network }: Parts): ReturnType<SipServer['
 async function closeAll({ clock, core, control, transactions, network }: Parts): Promise<void> {
   const ended = core.hangUp()
   await control.close()
-  if (ended > 0) await new Promise<void>((resolve) => void clock.after(farewell, resolve))
+  if (ended > 0) await pause(clock, farewell)
   core.close()
   transactions.close()
   await network.close()

@@ -1,4 +1,5 @@
 /** Owns when a trunk registers next: after an answer, and after none. RFC 3261 §10.2, §10.3; RFC 5626 §4.5 for the growing pause. */
+import { jittered } from '../../model/retry.ts'
 import { addressesOf } from '../server/message/address.ts'
 import { leadingNumber } from '../server/message/header-text.ts'
 import { readSipUri } from '../server/message/uri.ts'
@@ -59,9 +60,8 @@ export function retryAfter(
   }: { readonly failures: number; readonly asked: number | null; readonly random: () => number },
 ): number {
   const [first, most] = kind === 'refused' ? [30_000, 1_800_000] : [5_000, 120_000]
-  const pause = Math.min(most, first * 2 ** Math.min(failures - 1, 16))
-  const jittered = pause * (0.8 + 0.4 * random())
-  return asked === null ? jittered : Math.max(jittered, Math.min(asked * 1000, most))
+  const pause = jittered(Math.min(most, first * 2 ** Math.min(failures - 1, 16)), random())
+  return asked === null ? pause : Math.max(pause, Math.min(asked * 1000, most))
 }
 
 /** 423: the registrar wants longer ones. Null: it does not say how long, or more than anybody should. RFC 3261 §10.2.8. */

@@ -3,7 +3,8 @@
  * RFC 3261 §10.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
-import { toIso, within } from '../../model/clock.ts'
+import { toIso } from '../../model/clock.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 import type { Log } from '../../model/log.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import type { TrunkState } from '../../model/trunk.ts'
@@ -81,7 +82,7 @@ export function createRegistration(deps: RegistrationDeps, trunk: TrunkAccess, g
   const takeBack = async () => {
     isClosed = true
     cancel()
-    await within(clock, farewellWithin, running)
+    await deadline(clock, farewellWithin, running, goOn)
     if (until > clock.now()) await deps.gate(() => send(0, farewellWithin))
   }
 

@@ -3,7 +3,8 @@
  * the database does not answer they are kept on: a trunk that is registered twice still works, one that is not registered does not.
  */
 import { randomUUID } from 'node:crypto'
-import { within, type Cancel, type Clock } from '../../model/clock.ts'
+import type { Cancel, Clock } from '../../model/clock.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 import type { TrunkId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import type { Telephony, TrunkAccess } from '../../model/telephony.ts'
@@ -92,7 +93,8 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
     cancel()
     await asking
     health.close()
-    await within(clock, farewellWithin, Promise.allSettled([...trunks.values()].map((kept) => kept.close())))
+    const closed = Promise.allSettled([...trunks.values()].map((kept) => kept.close()))
+    await deadline(clock, farewellWithin, closed, goOn)
     trunks.clear()
   }
 

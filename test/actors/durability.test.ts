@@ -74,6 +74,32 @@ test('a step that the database broke off is committed all the same', async (t) =
   t.match(await findCall(sql, call.accountId, call.callId), { outcome: 'canceled' })
 })
 
+/** A database that refuses so many transactions, from `break` on, as it does while it is away. */
+function createRefusingDatabase(sql: Sql, times: number) {
+  let left = 0
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const begin = (...given: unknown[]) =>
+    left-- > 0 ? Promise.reject(refused) : (Reflect.apply(sql.begin, sql, given) as Promise<unknown>)
+  const get = (_: Sql, key: string) => (key === 'begin' ? begin : (Reflect.get(sql, key) as unknown))
+  return {
+    sql: new Proxy(sql, { get } as ProxyHandler<Sql>),
+    break: () => void (left = times),
+    left: () => Math.max(0, left),
+  }
+}
+
+test('a step that the database refuses for a quarter of a minute is committed by the same actor', async (t) => {
+  const shared = await openShared(t)
+  const database = createRefusingDatabase(shared.sql, 7)
+  const node = await openCallNode({ ...shared, sql: database.sql })
+  t.teardown(() => node.close())
+  const { accountId, callId } = await placeLater(shared, node)
+  database.break()
+  t.match(await whileTimePasses(shared, node.endCall.cancel(accountId, callId)), { outcome: 'canceled' })
+  t.equal(database.left(), 0)
+  t.match(await shared.sql`select epoch from calls where id = ${callId}`, [{ epoch: 1 }])
+})
+
 /** A scheduler whose jobs of some calls hang until they are let go. */
 function openScheduler({ sql, clock }: Shared, hanging: ReadonlySet<CallId>) {
   const gate = Promise.withResolvers<void>()

@@ -1,5 +1,6 @@
 /** The reference page at /docs: its files, and in a real browser that it shows every operation, works with a key, and asks nobody else. */
 import { test, type Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import { createApi } from '../../api/api.ts'
 import { renderTooLarge } from '../../api/render.ts'
 import { listen } from '../../gateway/listener/listen.ts'
@@ -60,6 +61,7 @@ async function openPage(t: Test) {
     driver: 'node',
     maxBodyBytes: 1_048_576,
     requestTimeout: 30_000,
+    clock: systemClock,
     fetch: createApi(deps),
     tooLarge: (request) => renderTooLarge(request, newId),
     sockets: {},

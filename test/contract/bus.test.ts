@@ -6,8 +6,8 @@ import { createNatsBus } from '../../actors/bus/nats-bus.ts'
 import { subjectMatches } from '../../actors/bus/bus-rules.ts'
 import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
 import type { Bus, BusMessage } from '../../model/bus.ts'
-import type { Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
+import { lastingClock as clock } from '../fake/lasting-clock.ts'
 import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { needsTool } from '../peers/tools.ts'
 
@@ -29,14 +29,6 @@ function createLines(): Lines {
   const log: Log = { debug: write, info: write, warn: write, error: write, with: () => log }
   const said = (message: string) => new Promise<void>((resolve) => waiting.set(message, resolve))
   return { log, lines, said }
-}
-
-const clock: Clock = {
-  now: Date.now,
-  after(ms, action) {
-    const timer = setTimeout(action, ms)
-    return () => clearTimeout(timer)
-  },
 }
 
 /** Everything published before by the same publisher has been delivered when it resolves. */
@@ -354,7 +346,7 @@ test('the bus over NATS', async (t) => {
   const server = await startNatsServer(program)
   t.teardown(() => server.close())
   const connect = async (t: Test, log: Log) =>
-    closedAfter(t, await createNatsBus({ url: server.url, log, name: 'contract' }))
+    closedAfter(t, await createNatsBus({ url: server.url, log, clock, name: 'contract' }))
 
   await t.test('on one connection', (t) =>
     prove(t, async (t) => {
@@ -378,7 +370,7 @@ test('a node whose NATS server went away comes back by itself', async (t) => {
   const first = await startNatsServer(program)
   t.teardown(() => first.close())
   const { log, said, lines } = createLines()
-  const bus = await createNatsBus({ url: first.url, log, name: 'contract' })
+  const bus = await createNatsBus({ url: first.url, log, clock, name: 'contract' })
   t.teardown(() => bus.close())
   const heard = await collect(bus, 'a')
 
@@ -407,7 +399,7 @@ test('a NATS address where nobody listens is an error at the start', async (t) =
   if (!program) return
   const server = await startNatsServer(program)
   await server.close()
-  await t.rejects(createNatsBus({ url: server.url, log: createLines().log, name: 'contract' }))
+  await t.rejects(createNatsBus({ url: server.url, log: createLines().log, clock, name: 'contract' }))
 })
 
 test('the in-process bus drops what is published past its bound in one turn, says so, and goes on', async (t) => {

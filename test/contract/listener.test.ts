@@ -10,6 +10,7 @@ import { inspect } from 'node:util'
 import { test } from 'tap'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
+import { systemClock } from '../../app/clock.ts'
 import { createLightRequest } from '../../net/http/light-request.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import type { ListenOptions } from '../../gateway/listener/listen.ts'
@@ -38,6 +39,7 @@ async function serve(t: Test, driver: Driver, options: Partial<ListenOptions>): 
     tls: null,
     maxBodyBytes,
     requestTimeout: 20_000,
+    clock: systemClock,
     fetch: notFound,
     tooLarge: () => json({ type: 'PAYLOAD_TOO_LARGE' }, 413),
     sockets: {},
@@ -905,6 +907,7 @@ test('auto takes uws where it loads and node elsewhere', async (t) => {
     tls: null,
     maxBodyBytes,
     requestTimeout: 1_000,
+    clock: systemClock,
     fetch: notFound,
     tooLarge: () => json({}, 413),
     sockets: {},

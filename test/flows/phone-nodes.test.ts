@@ -78,8 +78,8 @@ test('what was asked while the bus was away is not heard when it is back and nob
   t.teardown(() => first.close())
   const log = createQuietLog()
   const [asking, edge] = [
-    await createNatsBus({ url: first.url, log, name: 'asks' }),
-    await createNatsBus({ url: first.url, log, name: 'edge' }),
+    await createNatsBus({ url: first.url, log, clock: systemClock, name: 'asks' }),
+    await createNatsBus({ url: first.url, log, clock: systemClock, name: 'edge' }),
   ]
   t.teardown(() => Promise.all([asking.close(), edge.close()]))
   const heard: string[] = []

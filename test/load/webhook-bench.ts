@@ -218,7 +218,7 @@ async function open(): Promise<Bench> {
       },
     },
     openLoop() {
-      const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: Date.now })
+      const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: systemClock })
       const deps = { sql, box, sender, clock: systemClock, nodeId: newId<'node'>(), log, random: Math.random }
       const loop = createDeliveryLoop(deps)
       loop.start()

@@ -1,6 +1,7 @@
 /** Owns one node of the service without edges: everything that acts for calls, on a real database and a clock by hand. */
 import { randomBytes, createSecretKey } from 'node:crypto'
 import type { Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/birth/admission.ts'
 import type { WorkerRequestResult } from '../../actors/call/life/performer-deps.ts'
@@ -83,7 +84,7 @@ export async function openCallNode(
     wakeDispatcher: () => dispatcher.wake(),
     refusalOf: over.refusalOf ?? (async () => null),
   }
-  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: clock.now })
+  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: { ...systemClock, now: clock.now } })
   const tools: Toolbox = {
     list: (...given) => toolbox.list(...given),
     call: (...given) => toolbox.call(...given),

@@ -1,5 +1,6 @@
 /** A stage for the front door: real listener, bus and WebRTC peers, with tokens in memory and a leg that echoes. */
 import type { Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import { createSignaling } from '../../gateway/signaling.ts'
@@ -99,6 +100,7 @@ export async function setUpStage(t: Test, { maxSessions = 10, fetch }: StageOpti
     tls: null,
     maxBodyBytes: 1024,
     requestTimeout: 5000,
+    clock: systemClock,
     fetch: fetch ?? (async () => new Response(null, { status: 404 })),
     tooLarge: () => new Response(null, { status: 413 }),
     sockets: { '/v1/signaling': noted(signaling.route, connections) },

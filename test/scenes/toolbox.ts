@@ -1,5 +1,6 @@
 /** Owns what tests of tools stand on: accounts with workers, calls as rows, a toolbox over real parts. */
 import { createSecretKey, randomBytes } from 'node:crypto'
+import { systemClock } from '../../app/clock.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createEmail, type Email } from '../../actors/tools/email.ts'
 import { createToolbox, type ToolboxDeps } from '../../actors/tools/toolbox.ts'
@@ -24,7 +25,7 @@ export const box = createSecretBox(createSecretKey(randomBytes(32)))
 export function openToolbox(t: Teardown, sql: Sql, options: { smtpUrl?: string } & Partial<ToolboxDeps> = {}) {
   const clock = createHandClock()
   const log = createQuietLog()
-  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: clock.now })
+  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: { ...systemClock, now: clock.now } })
   t.teardown(() => sender.close())
   const { smtpUrl, ...over } = options
   const email: Email | null = smtpUrl === undefined ? null : createEmail({ smtpUrl, from: 'agent@parley.test', log })

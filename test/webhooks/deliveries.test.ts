@@ -1,6 +1,7 @@
 /** The outbox and the loop that empties it: a real database, a real receiver, the hands of the clock in the test's hand. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import t, { test, type Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import {
   claimLease,
   closeGrace,
@@ -92,7 +93,7 @@ async function open(t: Test) {
   const clock = createHandClock()
   const log = createQuietLog()
   const receiver = await openFakeWebhookReceiver(t)
-  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: () => clock.now() })
+  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: { ...systemClock, now: clock.now } })
   t.teardown(() => sender.close())
   const tenant = await createTenant(sql, { slug: newId() })
 

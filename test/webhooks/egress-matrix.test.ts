@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import t, { test, type Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import { askHook } from '../../actors/webhooks/ask-hook.ts'
 import type { Resolve } from '../../actors/webhooks/egress-guard.ts'
 import { createWebhookSender, type WebhookSender } from '../../actors/webhooks/sender.ts'
@@ -17,7 +18,12 @@ const noResolution: Resolve = () => Promise.reject(new Error('a literal is never
 const secret = 'secret-of-the-matrix'
 
 function openSender(t: Test, allowHosts: readonly string[], resolve: Resolve = noResolution): WebhookSender {
-  const sender = createWebhookSender({ allowHosts, log: createQuietLog(), now: () => 0, resolve })
+  const sender = createWebhookSender({
+    allowHosts,
+    log: createQuietLog(),
+    clock: { ...systemClock, now: () => 0 },
+    resolve,
+  })
   t.teardown(() => sender.close())
   return sender
 }

@@ -4,6 +4,7 @@
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import t, { test, type Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import { claimLease, createDeliveryLoop, type DeliveryLoop } from '../../actors/webhooks/delivery-loop.ts'
 import { openWebhookReceiver } from '../../actors/webhooks/receiver.ts'
 import { createWebhookSender, type SendResult, type WebhookSender } from '../../actors/webhooks/sender.ts'
@@ -213,7 +214,11 @@ test('call.ended is taken once, last and always, whatever dies and whatever the 
     await sql`delete from deliveries`
     const clock = createHandClock()
     const witness: Witness = { excused: new Set() }
-    const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log: createQuietLog(), now: () => clock.now() })
+    const sender = createWebhookSender({
+      allowHosts: ['127.0.0.1'],
+      log: createQuietLog(),
+      clock: { ...systemClock, now: clock.now },
+    })
     const { lanes, enqueueNext } = await prepare(sql, judge, seed, clock)
     const mortals: Mortal[] = []
     const begin = (place: number, fault: Fault): void => {

@@ -7,6 +7,7 @@ import { createEgressGuard, type Resolve } from '../../actors/webhooks/egress-gu
 import { createWebhookSender, type SendRequest, type SendResult } from '../../actors/webhooks/sender.ts'
 import { headersOf, toSigningKey } from '../../actors/webhooks/sign.ts'
 import type { Log } from '../../model/log.ts'
+import { lastingClock } from '../fake/lasting-clock.ts'
 import { openFakeWebhookReceiver, type ScriptedAnswer } from '../fake/webhook-receiver.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => silent }
@@ -15,7 +16,12 @@ const secret = 'whsec_for-tests'
 const long = 60_000
 
 function openSender(t: Test, allowHosts: readonly string[], resolve?: Resolve) {
-  const sender = createWebhookSender({ allowHosts, log: silent, now: () => 0, ...(resolve && { resolve }) })
+  const sender = createWebhookSender({
+    allowHosts,
+    log: silent,
+    clock: { ...lastingClock, now: () => 0 },
+    ...(resolve && { resolve }),
+  })
   t.teardown(() => sender.close())
   return sender
 }

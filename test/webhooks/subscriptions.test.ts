@@ -1,6 +1,7 @@
 /** Subscriptions as the API uses them: changes, the test event, the log of deliveries and sending again; when one is switched off; what is forgotten. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import t, { test, type Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import { toIso } from '../../model/clock.ts'
 import { createRetention, defaultKeep, retentionEvery } from '../../actors/rounds/retention.ts'
 import { createDeliveryLoop, pollEvery } from '../../actors/webhooks/delivery-loop.ts'
@@ -41,7 +42,7 @@ async function open(t: Test) {
   const clock = createHandClock()
   const log = createQuietLog()
   const receiver = await openFakeWebhookReceiver(t)
-  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: () => clock.now() })
+  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: { ...systemClock, now: clock.now } })
   t.teardown(() => sender.close())
   const tenant = await createTenant(sql, { slug: newId() })
   const { accountId } = tenant

@@ -1,6 +1,7 @@
 /** Subscriptions, and the sync hook that changes a call before it starts. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import t, { test, type Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import { askWorkerRequest } from '../../actors/webhooks/worker-request.ts'
 import type { WorkerRequestData } from '../../model/events.ts'
@@ -33,7 +34,7 @@ async function open(t: Test) {
   const tenant = await createTenant(sql, { slug: newId() })
   const receiver = await openFakeWebhookReceiver(t)
   const log = createQuietLog()
-  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, now: () => start })
+  const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: { ...systemClock, now: () => start } })
   t.teardown(() => sender.close())
   let now = start
   const data: WorkerRequestData = {

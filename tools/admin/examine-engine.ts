@@ -1,6 +1,7 @@
 /** Owns the examination of a voice engine by its port alone: is its provider reached, does a session open, and does it say one sentence. */
 import { connect } from 'node:net'
-import type { Clock } from '../../model/clock.ts'
+import { pause, type Clock } from '../../model/clock.ts'
+import { deadline } from '../../model/deadline.ts'
 import { frameMs } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { EngineConfig, EngineEvent, EngineSession, VoiceEngine } from '../../model/voice-engine.ts'
@@ -43,9 +44,7 @@ async function reach(address: string, { clock, settings }: EngineExamination): P
   const { promise, resolve } = Promise.withResolvers<string | null>()
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: number }, () => resolve(null))
   socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
-  const cancel = clock.after(reachWithin, () => resolve('no answer within 5 s'))
-  const failure = await promise
-  cancel()
+  const failure = await deadline(clock, reachWithin, promise, () => 'no answer within 5 s')
   socket.destroy()
   if (failure === null) return { ...check, verdict: 'passed', got: after(clock.now() - began), mend: null }
   const mend = `see ${settings?.url ?? 'its address'}, the name server of this machine, and that no firewall stands between`
@@ -91,16 +90,14 @@ async function openWithin(
   { engine, callId, clock }: EngineExamination,
   emit: (event: EngineEvent) => void,
 ): Promise<EngineSession | string> {
-  const { promise: late, resolve } = Promise.withResolvers<string>()
-  const cancel = clock.after(answerWithin, () => resolve(noAnswer))
   const opening = Promise.try(() => engine.open(configOf(engine, callId), emit))
-  const session = await Promise.race([opening.catch(messageOf), late]).finally(cancel)
-  if (session === noAnswer)
+  return deadline(clock, answerWithin, opening.catch(messageOf), () => {
     opening.then(
       (opened) => opened.close(),
       () => undefined, // It is told as one that came too late.
     )
-  return session
+    return noAnswer
+  })
 }
 
 const noAnswer = `no answer within ${answerWithin / 1000} s`
@@ -137,7 +134,7 @@ async function listen({ engine, clock }: EngineExamination, session: EngineSessi
   const silence = silenceOf(engine.hears[0]!)
   while (!isEnough()) {
     session.hear(silence.slice())
-    await new Promise<void>((resolve) => void clock.after(frameMs, resolve))
+    await pause(clock, frameMs)
   }
 }
 

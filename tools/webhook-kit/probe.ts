@@ -6,6 +6,7 @@ import { Agent, type Dispatcher } from 'undici'
 import { detailsOf, readWhole, unlessAborted } from '../../actors/webhooks/answer-of.ts'
 import { createEgressGuard } from '../../actors/webhooks/egress-guard.ts'
 import type { Clock } from '../../model/clock.ts'
+import { deadline } from '../../model/deadline.ts'
 
 /** `whole`: an answer counts when all of it is here. `status`: the first line counts, as for deliveries of the service. */
 export type AnswerMode = 'whole' | 'status'
@@ -63,30 +64,31 @@ export function createProbe({ url, clock }: { url: URL; clock: Clock }): Probe {
   }
 
   const post: Probe['post'] = async (request, { timeout, answer }) => {
-    const deadline = new AbortController()
+    const overdue = new AbortController()
     const began = clock.now()
-    const cancel = clock.after(timeout, () => deadline.abort())
     const failed = (reason: 'timeout' | 'transport' | 'too_large', details: string): ProbeAnswer => ({
       kind: 'failed',
       ms: clock.now() - began,
       reason,
       details,
     })
-    try {
-      const response = await unlessAborted(
-        agent.request({ ...targetOf(url), headers: request.headers, body: request.body, signal: deadline.signal }),
-        deadline.signal,
-      )
+    const ask = async (signal: AbortSignal): Promise<ProbeAnswer> => {
+      const { headers, body: sent } = request
+      const response = await unlessAborted(agent.request({ ...targetOf(url), headers, body: sent, signal }), signal)
       const body = answer === 'whole' ? await readWhole(response.body, maxAnswerBytes) : await skip(response.body)
       if (body === null) return failed('too_large', `the answer is over ${maxAnswerBytes} bytes`)
       const location = [response.headers['location']].flat()[0] ?? null
       return { kind: 'answered', ms: clock.now() - began, status: response.statusCode, body, location }
-    } catch (error) {
-      if (deadline.signal.aborted) return failed('timeout', `no answer within ${timeout} ms`)
-      return failed('transport', detailsOf(error))
-    } finally {
-      cancel()
     }
+    const result = ask(overdue.signal).catch((error: unknown) =>
+      overdue.signal.aborted
+        ? failed('timeout', `no answer within ${timeout} ms`)
+        : failed('transport', detailsOf(error)),
+    )
+    return deadline(clock, timeout, result, () => {
+      overdue.abort()
+      return result
+    })
   }
   return { post, connections: () => connections, close: () => (closed ??= end()) }
 }

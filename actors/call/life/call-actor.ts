@@ -8,6 +8,7 @@ import type { Log } from '../../../model/log.ts'
 import type { CallId, NewId, NodeId } from '../../../model/ids.ts'
 import type { Json } from '../../../model/json.ts'
 import type { LegEvent } from '../../../model/leg.ts'
+import { retry, waitsOf } from '../../../model/retry.ts'
 import { databaseUnreachable } from '../../../store/database-unreachable.ts'
 import { commitStep, type Claim } from '../../../store/call-steps.ts'
 import { toLegEvent } from '../../node/leg-link.ts'
@@ -54,7 +55,7 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
     const next = step(state.persisted, fact, now)
     if (next.ignored) log.info('a call ignored a fact', { fact: fact.type, progress: state.progress })
     const commit = () => write(deps, { callId, claim, version }, { fact, next, now })
-    const committed = await commitPatiently(commit, clock, log)
+    const committed = await commitWithRetry(commit, clock, log)
     if (committed === 'refused') return true
     if (committed !== 'written') return stop()
     version++
@@ -152,19 +153,20 @@ function subscribeToLeg(deps: CallActorDeps, callId: CallId, take: (event: LegEv
  * A database that is gone for a moment costs a pause, not the call. What it refuses for good (a value it cannot store) is dropped with the
  * fact that carried it: trying again would fail again.
  */
-async function commitPatiently(
+async function commitWithRetry(
   commit: () => Promise<boolean>,
   clock: Clock,
   log: Log,
 ): Promise<'written' | 'fenced' | 'refused' | 'unreachable'> {
-  for (const delay of commitRetryDelays) {
-    try {
-      return (await commit()) ? 'written' : 'fenced'
-    } catch (error) {
+  const attempt = (): Promise<boolean> =>
+    commit().catch((error: unknown) => {
       log.error('a step of a call could not be committed', { error })
-      if (!databaseUnreachable(error)) return 'refused'
-      await new Promise<void>((resolve) => void clock.after(delay, resolve))
-    }
+      throw error
+    })
+  try {
+    const wait = waitsOf(commitRetryDelays, databaseUnreachable)
+    return (await retry({ clock, wait }, attempt)) ? 'written' : 'fenced'
+  } catch (error) {
+    return databaseUnreachable(error) ? 'unreachable' : 'refused'
   }
-  return 'unreachable'
 }

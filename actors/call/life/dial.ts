@@ -7,9 +7,9 @@ import { fromBytes, toBytes } from '../../../model/bus-json.ts'
 import { DialReply, dialSubject, DialRequest } from '../../../model/dial.ts'
 import type { FailedReason } from '../../../model/outcome.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
+import { retry, waitsOf } from '../../../model/retry.ts'
 import { EngineRefusal, type VoiceEngine } from '../../../model/voice-engine.ts'
 import { reachLeg } from '../../node/leg-link.ts'
-import { patiently } from '../../rounds/patiently.ts'
 import type { CallFact } from '../call-event.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { chooseEngine, configOf, engineConfigOf } from '../engine-choice.ts'
@@ -65,7 +65,7 @@ async function opens(deps: PerformerDeps, call: CallFactsRow, engine: VoiceEngin
   const [hears, speaks] = [engine.hears[0]!, engine.speaks[0]!]
   const open = () => engine.open({ ...config, formats: { hears, speaks } }, () => {})
   try {
-    const session = await patiently({ clock: deps.clock, delays: trialDelays, mayPass: isRetryable }, open)
+    const session = await retry({ clock: deps.clock, wait: waitsOf(trialDelays, isRetryable) }, open)
     session.close()
     return true
   } catch (error) {

@@ -1,19 +1,19 @@
 /** Owns reading of what a running call needs, for those who carry out its effects. */
 import type { Clock } from '../../../model/clock.ts'
 import type { CallId } from '../../../model/ids.ts'
+import { retry, waitsOf } from '../../../model/retry.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { findCallFacts } from '../../../store/call-steps.ts'
 import { databaseUnreachable } from '../../../store/database-unreachable.ts'
 import { findCallScript, findPinnedScript } from '../../../store/documents.ts'
 import type { Sql } from '../../../store/sql.ts'
 import { listTurns } from '../../../store/transcripts.ts'
-import { patiently } from '../../rounds/patiently.ts'
 import type { Said } from '../../../model/voice-engine.ts'
 
 const readRetryDelays = [20, 100, 500, 2_000]
 
 /** A connection that was lost fails a query or two; the caller on the line can wait that long. */
-const reads = (clock: Clock) => ({ clock, delays: readRetryDelays, mayPass: databaseUnreachable })
+const reads = (clock: Clock) => ({ clock, wait: waitsOf(readRetryDelays, databaseUnreachable) })
 
 /** Turns that an engine which goes on is told of. */
 const maxHistory = 200
@@ -22,7 +22,7 @@ type Deps = { readonly sql: Sql; readonly clock: Clock }
 
 /** Throws for a call that is not there: it is running. */
 export function readCall({ sql, clock }: Deps, callId: CallId): Promise<CallFactsRow> {
-  return patiently(reads(clock), async (): Promise<CallFactsRow> => {
+  return retry(reads(clock), async (): Promise<CallFactsRow> => {
     const call = await findCallFacts(sql, callId)
     if (!call) throw new Error('a running call has no row')
     return call
@@ -34,7 +34,7 @@ export function readScript(
   { sql, clock }: Deps,
   { accountId, workerId, direction, scriptIds }: CallFactsRow,
 ): Promise<string | null> {
-  return patiently(reads(clock), async () => {
+  return retry(reads(clock), async () => {
     const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
     return pinned ?? findCallScript(sql, accountId, workerId, direction)
   })
@@ -42,7 +42,7 @@ export function readScript(
 
 /** What has been said in the call up to now. */
 export function readHistory({ sql, clock }: Deps, { id, accountId }: CallFactsRow): Promise<Said[]> {
-  return patiently(reads(clock), async () =>
+  return retry(reads(clock), async () =>
     (await listTurns(sql, accountId, id)).slice(-maxHistory).map(({ role, text }) => ({ role, text })),
   )
 }

@@ -2,6 +2,7 @@
  * Owns the proof that `npm start` gives: one web call to this very service, placed as an integrator would, with a synthetic caller that answers
  * the demo's questions over a real WebRTC connection, and a real webhook receiver. Every figure in the report is measured.
  */
+import { deadline } from '../../../model/deadline.ts'
 import { toId, type AccountId } from '../../../model/ids.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
 import { WebCallSession } from '../../../model/web-call.ts'
@@ -150,8 +151,7 @@ export async function callOf(service: Parley, accountId: AccountId, callId: stri
   return row
 }
 
-export function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
-  const late = Promise.withResolvers<never>()
-  const cancel = systemClock.after(ms, () => late.reject(new Error(`the call did not end within ${ms / 1000} s`)))
-  return Promise.race([work, late.promise]).finally(cancel)
-}
+export const within = <Value>(ms: number, work: Promise<Value>): Promise<Value> =>
+  deadline(systemClock, ms, work, () => {
+    throw new Error(`the call did not end within ${ms / 1000} s`)
+  })

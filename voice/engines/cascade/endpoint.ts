@@ -4,6 +4,7 @@
  */
 import type { Agent, Dispatcher } from 'undici'
 import type { Clock } from '../../../model/clock.ts'
+import { retry } from '../../../model/retry.ts'
 import { complaintOf, type Complaint } from './complaint.ts'
 import { parsedObject } from './fields.ts'
 
@@ -217,30 +218,16 @@ const maxRetryDelay = 2_000
 const usualRetryDelay = 400
 
 /** Once more, soon, after what may pass, as long as it is wanted and `mayRetry`. Throws EndpointError. */
-export async function twice<Value>(
+export function twice<Value>(
   clock: Clock,
   signal: AbortSignal,
   attempt: () => Promise<Value>,
   mayRetry: () => boolean = () => true,
 ): Promise<Value> {
-  try {
-    return await attempt()
-  } catch (error) {
-    const delay = error instanceof EndpointError ? (error.retryAfter ?? usualRetryDelay) : usualRetryDelay
-    if (!(error instanceof EndpointError) || !error.isPassing || delay > maxRetryDelay || !mayRetry()) throw error
-    await pause(clock, delay, signal)
-    if (signal.aborted) throw error
-    return attempt()
+  const wait = (error: unknown, failures: number): number | null => {
+    if (failures > 1 || !(error instanceof EndpointError) || !error.isPassing || !mayRetry()) return null
+    const delay = error.retryAfter ?? usualRetryDelay
+    return delay > maxRetryDelay ? null : delay
   }
-}
-
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const end = (): void => resolve()
-  const cancel = clock.after(ms, end)
-  signal.addEventListener('abort', end, { once: true })
-  return promise.finally(() => {
-    cancel()
-    signal.removeEventListener('abort', end)
-  })
+  return retry({ clock, wait, signal }, attempt)
 }
