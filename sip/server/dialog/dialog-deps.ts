@@ -8,7 +8,7 @@ import type { ServerTransaction } from '../transaction/transaction.ts'
 import type { AcceptedInvite, Timing } from './accepted-invite.ts'
 import type { DialogState } from './dialog-state.ts'
 import type { RunningSession } from './session-timer.ts'
-import type { Order, Outgoing } from './send-request.ts'
+import type { Order, Outgoing } from '../send-request.ts'
 
 export type DialogDeps = {
   readonly clock: Clock

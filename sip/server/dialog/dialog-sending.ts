@@ -7,7 +7,7 @@ import { isAlive, type DialogCell, type DialogDeps, type Endings } from './dialo
 import { requestIn, withTargetOf } from './dialog-state.ts'
 import { capabilities, withDefaults } from './draft-headers.ts'
 import { agreedSession, askForSession } from './session-timer.ts'
-import type { Outgoing } from './send-request.ts'
+import type { Outgoing } from '../send-request.ts'
 
 export type Parts = {
   readonly method: string

@@ -2,13 +2,13 @@
 import type { Clock } from '../../../model/clock.ts'
 import { tagOf } from '../message/address.ts'
 import type { SipRequest, SipResponse } from '../message/message.ts'
+import { createRun, type Run } from '../run-machine.ts'
 import { type Flow, type Target, TransportError, type Transports } from '../transport/transport.ts'
 import { ackOf, cancelOf, withViaOf } from './follow-up.ts'
 import { type InviteClientEvent, startInviteClient, stepInviteClient } from './invite-client.ts'
-import { classOf, type Timing } from './machine.ts'
+import { classOf, type Deed, type Timing, type Way } from './machine.ts'
 import { clientKey, clientKeyOf } from './match-keys.ts'
 import { startNonInviteClient, stepNonInviteClient } from './non-invite-client.ts'
-import { createRun, type Deed, type Run } from './run-machine.ts'
 import { createSilentPeers, type SilentPeers } from './silent-peers.ts'
 import type { ClientHandlers, ClientTransaction } from './transaction.ts'
 
@@ -186,12 +186,18 @@ function runOf(request: SipRequest, deps: Deps, flow: Flow, doing: Doing): Run<C
   const { clock, guarded, timing, silent } = deps
   const { method } = request
   const patience = tagOf(request, 'To') === null && silent.isSilent(flow) ? shortPatience : usualPatience
-  const shared = { clock, guarded, way: { ...timing, reliable: flow.protocol !== 'udp', patience }, ...doing }
-  if (method === 'INVITE') return createRun({ ...shared, begin: startInviteClient, step: stepInviteClient })
+  const way: Way = { ...timing, reliable: flow.protocol !== 'udp', patience }
+  const shared = { clock, guarded, ...doing }
+  if (method === 'INVITE')
+    return createRun({
+      ...shared,
+      first: startInviteClient(way),
+      step: (state, event: InviteClientEvent) => stepInviteClient(state, event, way),
+    })
   return createRun({
     ...shared,
-    begin: startNonInviteClient,
-    step: (state, event: InviteClientEvent, way) =>
+    first: startNonInviteClient(way),
+    step: (state, event: InviteClientEvent) =>
       // Only an INVITE is canceled. RFC 3261 §9.1.
       event.type === 'cancel' ? { state, actions: [] } : stepNonInviteClient(state, event, way),
   })
@@ -201,7 +207,7 @@ function clientOf(run: Run<ClientEvent, Told>): Client {
   return {
     receive: (response, flow) => run.feed({ type: 'response', class: classOf(response.status) }, { response, flow }),
     lost() {
-      const isUnheard = run.stateName() === 'calling' || run.stateName() === 'trying'
+      const isUnheard = run.state().name === 'calling' || run.state().name === 'trying'
       if (isUnheard) run.feed({ type: 'transportFailed', details: 'the connection was lost' }, null)
     },
     stop: () => run.stop(),

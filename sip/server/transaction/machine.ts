@@ -2,6 +2,7 @@
  * Owns the words the four transaction machines share. A machine is a pure function: state and event in, state and what is to be done out.
  * Timers are the lettered ones of RFC 3261 §17 (table 4) and RFC 6026; who runs them is none of the machine's business.
  */
+import type { TimerAction } from '../run-machine.ts'
 
 export type Timer =
   /** INVITE client: retransmission, no answer, wait for response retransmissions. */
@@ -44,7 +45,10 @@ export type Way = Timing & {
   readonly patience: number
 }
 
-export type Action =
+export type Action = Deed | TimerAction<Timer>
+
+/** Done by the owner of the machine. */
+export type Deed =
   /** Client: the request again. Server: the last response again. */
   | { readonly do: 'sendAgain' }
   /** Server: the response of this event, which becomes the last one. */
@@ -56,9 +60,6 @@ export type Action =
   /** CANCEL, now that it may be sent. */
   | { readonly do: 'sendCancel' }
   | { readonly do: 'fail'; readonly cause: 'timeout' | 'transport'; readonly details: string }
-  /** Replaces a running timer of the same letter. */
-  | { readonly do: 'start'; readonly timer: Timer; readonly ms: number }
-  | { readonly do: 'stop'; readonly timer: Timer }
 
 /** State `terminated` is the last of every machine: all timers are stopped and the transaction is forgotten. */
 export type Step<State> = { readonly state: State; readonly actions: readonly Action[] }

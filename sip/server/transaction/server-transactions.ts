@@ -3,12 +3,12 @@ import type { Clock } from '../../../model/clock.ts'
 import { tagOf } from '../message/address.ts'
 import type { SipRequest, SipResponse } from '../message/message.ts'
 import { responseTo } from '../message/response-to.ts'
+import { createRun, type Run } from '../run-machine.ts'
 import type { Flow, Transports } from '../transport/transport.ts'
 import { type InviteServerEvent, startInviteServer, stepInviteServer } from './invite-server.ts'
-import { classOf, type Timing } from './machine.ts'
+import { classOf, type Deed, type Timing, type Way } from './machine.ts'
 import { acknowledges, mergeKeyOf, serverKeyOf } from './match-keys.ts'
 import { startNonInviteServer, stepNonInviteServer } from './non-invite-server.ts'
-import { createRun, type Deed, type Run } from './run-machine.ts'
 import type { ServerTransaction, TransactionHandlers } from './transaction.ts'
 
 export type ServerDeps = {
@@ -101,7 +101,7 @@ export function createServerTransactions(deps: ServerDeps): ServerTransactions {
     if (!invite) return answer(server, 481, 'Call/Transaction Does Not Exist')
     const last = invite.transaction.lastResponse()
     answer(server, 200, 'OK', (last && tagOf(last, 'To')) ?? invite.transaction.toTag)
-    if (invite.run.stateName() === 'proceeding') handlers.cancel(invite.transaction, request)
+    if (invite.run.state().name === 'proceeding') handlers.cancel(invite.transaction, request)
   }
 
   function acknowledge(request: SipRequest, flow: Flow): void {
@@ -165,7 +165,7 @@ function createServer(deps: ServerDeps, request: SipRequest, flow: Flow, { forge
     toTag: deps.newId(),
     lastResponse: () => last,
     respond(response) {
-      if (!mayRespond(run.stateName(), response)) return false
+      if (!mayRespond(run.state().name, response)) return false
       run.feed({ type: 'respond', class: classOf(response.status) }, response)
       if (request.method === 'INVITE' && response.status >= 300 && tagOf(request, 'To') === null) refused()
       return true
@@ -184,12 +184,18 @@ type Doing = { perform(deed: Deed, subject: SipRequest | SipResponse | null): vo
 
 function runOf(method: string, deps: ServerDeps, { protocol }: Flow, doing: Doing): Server['run'] {
   const { clock, guarded, timing } = deps
-  const shared = { clock, guarded, way: { ...timing, reliable: protocol !== 'udp', patience: 64 }, ...doing }
-  if (method === 'INVITE') return createRun({ ...shared, begin: startInviteServer, step: stepInviteServer })
+  const way: Way = { ...timing, reliable: protocol !== 'udp', patience: 64 }
+  const shared = { clock, guarded, ...doing }
+  if (method === 'INVITE')
+    return createRun({
+      ...shared,
+      first: startInviteServer(way),
+      step: (state, event: InviteServerEvent) => stepInviteServer(state, event, way),
+    })
   return createRun({
     ...shared,
-    begin: startNonInviteServer,
-    step: (state, event: InviteServerEvent, way) =>
+    first: startNonInviteServer(way),
+    step: (state, event: InviteServerEvent) =>
       event.type === 'ack' ? { state, actions: [] } : stepNonInviteServer(state, event, way),
   })
 }

@@ -2,12 +2,12 @@
  * Owns sending a request to whoever answers for a URI: the targets of RFC 3263 one after the other, until one takes it. The user sees one
  * request with one end; when nobody takes it, the answer is made here.
  */
-import { responseTo } from '../message/response-to.ts'
-import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts'
-import { TransportError, type Endpoint, type Flow, type Protocol, type Target } from '../transport/transport.ts'
-import type { ClientTransaction, Transactions } from '../transaction/transaction.ts'
-import { localized, withContact, type Exit } from './draft-headers.ts'
-import { nextHopOf } from './dialog-state.ts'
+import { responseTo } from './message/response-to.ts'
+import type { HeaderField, SipRequest, SipResponse } from './message/message.ts'
+import { TransportError, type Endpoint, type Flow, type Protocol, type Target } from './transport/transport.ts'
+import type { ClientTransaction, Transactions } from './transaction/transaction.ts'
+import { localized, withContact, type Exit } from './dialog/draft-headers.ts'
+import { nextHopOf } from './dialog/dialog-state.ts'
 
 export type Order = {
   /** All but Via, and but Contact where that is ours to add. */
