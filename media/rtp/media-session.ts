@@ -7,10 +7,10 @@ export type MediaDirection = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive'
 /** Payload types of telephone events in our offers, by clock rate; an answer takes the peer's numbers. RFC 4733. */
 export const offeredEvents = { 8000: 101, 48000: 110 } as const
 
-/** Of RFC 4568 §6.2: 128-bit AES in counter mode; the tag is 80 or 32 bit. */
-export type CryptoSuite = 'AES_CM_128_HMAC_SHA1_80' | 'AES_CM_128_HMAC_SHA1_32'
+/** Of RFC 4568 §6.2: 128-bit AES in counter mode; the tag is 80 or 32 bit. Of RFC 7714: AES-GCM, which DTLS agrees on and our SDES does not. */
+export type CryptoSuite = 'AES_CM_128_HMAC_SHA1_80' | 'AES_CM_128_HMAC_SHA1_32' | 'AEAD_AES_128_GCM'
 
-/** One direction of SRTP: master key (16 bytes) and salt (14 bytes) together. RFC 4568 §6.1. */
+/** One direction of SRTP: master key (16 bytes) and salt (14 bytes, 12 for GCM) together. RFC 4568 §6.1. */
 export type SrtpKey = { readonly suite: CryptoSuite; readonly keyAndSalt: Uint8Array }
 
 export type MediaSession = {

@@ -1,7 +1,15 @@
-/** SRTP and SRTCP of phone calls against the vectors of RFC 3711 and against an independent implementation. */
+/** SRTP and SRTCP of all calls against the vectors of RFC 3711 and RFC 7714, and against an independent implementation. */
 import { createCipheriv, createHmac } from 'node:crypto'
 import { test, type Test } from 'tap'
-import { ProtectionProfileAes128CmHmacSha1_80, RtpHeader, RtpPacket, SrtcpSession, SrtpSession } from 'werift'
+import {
+  ProtectionProfileAeadAes128Gcm,
+  ProtectionProfileAes128CmHmacSha1_80,
+  RtpHeader,
+  RtpPacket,
+  SrtcpSession,
+  SrtpSession,
+} from 'werift'
+import { createAesGcmRtcp, createAesGcmRtp } from '../../media/rtp/srtp/aes-gcm.ts'
 import { createCounterMode } from '../../media/rtp/srtp/counter-mode.ts'
 import { createReplayWindow } from '../../media/rtp/srtp/replay-window.ts'
 import { createSecurity } from '../../media/rtp/srtp/security.ts'
@@ -11,11 +19,13 @@ import { createSrtpReceiving, createSrtpSending, type SrtpSending } from '../../
 import type { CryptoSuite, SrtpKey } from '../../media/rtp/media-session.ts'
 import { createRandom } from '../fake/random.ts'
 
-const bytesOf = (hex: string): Buffer => Buffer.from(hex.replaceAll(' ', ''), 'hex')
-const suites: readonly CryptoSuite[] = ['AES_CM_128_HMAC_SHA1_80', 'AES_CM_128_HMAC_SHA1_32']
+const bytesOf = (hex: string): Buffer => Buffer.from(hex.replaceAll(/\s/g, ''), 'hex')
+const counterModeSuites: readonly CryptoSuite[] = ['AES_CM_128_HMAC_SHA1_80', 'AES_CM_128_HMAC_SHA1_32']
+const suites: readonly CryptoSuite[] = [...counterModeSuites, 'AEAD_AES_128_GCM']
 const keyOf = (suite: CryptoSuite = suites[0]!, seed = 1): SrtpKey => {
   const random = createRandom(seed)
-  return { suite, keyAndSalt: Uint8Array.from({ length: 30 }, () => random.below(256)) }
+  const length = suite === 'AEAD_AES_128_GCM' ? 28 : 30
+  return { suite, keyAndSalt: Uint8Array.from({ length }, () => random.below(256)) }
 }
 
 type Shape = { sequenceNumber: number; ssrc?: number; payload?: string; sources?: number; extension?: boolean }
@@ -36,8 +46,15 @@ function protect(sending: SrtpSending, shape: Shape): Buffer {
   return datagram
 }
 
+const profiles = {
+  AES_CM_128_HMAC_SHA1_80: ProtectionProfileAes128CmHmacSha1_80,
+  AEAD_AES_128_GCM: ProtectionProfileAeadAes128Gcm,
+} as const
+/** What the other implementation knows. */
+const sharedSuites = ['AES_CM_128_HMAC_SHA1_80', 'AEAD_AES_128_GCM'] as const
+
 const werift = (ours: SrtpKey, theirs: SrtpKey) => ({
-  profile: ProtectionProfileAes128CmHmacSha1_80 as typeof ProtectionProfileAes128CmHmacSha1_80,
+  profile: profiles[ours.suite as keyof typeof profiles],
   keys: {
     localMasterKey: Buffer.from(ours.keyAndSalt.subarray(0, 16)),
     localMasterSalt: Buffer.from(ours.keyAndSalt.subarray(16)),
@@ -65,18 +82,65 @@ test('session keys are derived as in RFC 3711 §B.3', (t) => {
   t.same(keys.salt, new Uint8Array(bytesOf('30CBBC08863D8C85D49DB34A9AE1')))
   const longAuthenticationKey = bytesOf(
     `CEBE321F6FF7716B6FD4AB49AF256A15 6D38BAA48F0A0ACF3C34E2359E6CDBCE E049646C43D9327AD175578EF7227098
-     6371C10C9A369AC2F94A8C5FBCDDDC25 6D6E919A48B610EF17C2041E47403576 6B68642C59BBFC2F34DB60DBDFB2`.replaceAll(
-      /\s/g,
-      '',
-    ),
+     6371C10C9A369AC2F94A8C5FBCDDDC25 6D6E919A48B610EF17C2041E47403576 6B68642C59BBFC2F34DB60DBDFB2`,
   )
   t.same(derive(keyAndSalt, 1, 94), new Uint8Array(longAuthenticationKey))
   t.same(keys.authenticationKey, new Uint8Array(longAuthenticationKey.subarray(0, 20)))
-  t.throws(() => derive(keyAndSalt.subarray(1), 0, 16), /30 bytes/)
+  for (const suite of suites)
+    t.throws(() => deriveSessionKeys({ suite, keyAndSalt: keyAndSalt.subarray(1) }, 'rtp'), /have \d\d bytes/)
   t.end()
 })
 
-for (const suite of suites)
+/** §16 and §17 share key and salt, and have no derivation. */
+const gcmKeys = {
+  cipherKey: bytesOf('000102030405060708090a0b0c0d0e0f'),
+  authenticationKey: new Uint8Array(),
+  salt: bytesOf('517569642070726f2071756f'),
+}
+
+test('AEAD_AES_128_GCM: RTP is what RFC 7714 §16.1 says, both ways', (t) => {
+  const plain = bytesOf(
+    `8040f17b8041f8d35501a0b2 47616c6c696120657374206f6d6e69732064697669736120696e207061727465732074726573`,
+  )
+  const expected = bytesOf(
+    `8040f17b8041f8d35501a0b2 f24de3a3fb34de6cacba861c9d7e4bcabe633bd50d294e6f42a5f47a51c7d19b36de3adf8833
+     899d7f27beb16a9152cf765ee4390cce`,
+  )
+  const transform = createAesGcmRtp(gcmKeys)
+  const datagram = Buffer.concat([plain, Buffer.alloc(transform.tagBytes)])
+  transform.protect(datagram, 12, 0xf17b)
+  t.same(datagram, expected)
+  t.notOk(transform.unprotect(datagram, 12, 0x1_f17b), 'the rollover counter is part of it')
+  t.same(datagram, expected, 'what is not authentic stays as it was')
+  t.ok(transform.unprotect(datagram, 12, 0xf17b))
+  t.same(datagram.subarray(0, plain.length), plain)
+  t.end()
+})
+
+test('AEAD_AES_128_GCM: RTCP is what RFC 7714 §17.1 and §17.3 say, encrypted or with a tag only', (t) => {
+  const plain = bytesOf(
+    '81c8000d4d617273 4e5450314e545032525450200000042a0000e9304c756e61deadbeefdeadbeefdeadbeefdeadbeefdeadbeef',
+  )
+  const encrypted = bytesOf(
+    `81c8000d4d617273 63e94885dcdab67ca727d7662f6b7e997ff5c0f76c06f32dc676a5f1730d6fda4ce09b4686303ded0bb9275b
+     c84aa45896cf4d2fc5abf87245d9eade 800005d4`,
+  )
+  const transform = createAesGcmRtcp(gcmKeys)
+  const datagram = Buffer.concat([plain, Buffer.alloc(16), bytesOf('800005d4')])
+  t.equal(datagram.length, plain.length + transform.trailerBytes)
+  transform.protect(datagram, 0x5d4)
+  t.same(datagram, encrypted)
+  t.notOk(transform.unprotect(datagram, 0x5d5, true))
+  t.ok(transform.unprotect(datagram, 0x5d4, true))
+  t.same(datagram.subarray(0, plain.length), plain)
+  const tagged = Buffer.concat([plain, bytesOf('841dd9683dd78ec92ae58790125f62b3 000005d4')])
+  t.notOk(transform.unprotect(tagged, 0x5d4, true))
+  t.ok(transform.unprotect(tagged, 0x5d4, false))
+  t.same(tagged.subarray(0, plain.length), plain)
+  t.end()
+})
+
+for (const suite of counterModeSuites)
   test(`${suite}: a packet is what RFC 3711 §4 says, worked out by other means`, (t) => {
     const key = keyOf(suite)
     const sending = createSrtpSending(key)
@@ -96,86 +160,91 @@ for (const suite of suites)
     t.end()
   })
 
-test('another implementation understands us, and we understand it, over a wrap of the sequence number', (t) => {
-  const [ours, theirs] = [keyOf(suites[0], 1), keyOf(suites[0], 2)]
-  const peer = new SrtpSession(werift(theirs, ours))
-  const sending = createSrtpSending(ours)
-  const receiving = createSrtpReceiving(theirs)
-  for (let at = 65_300; at < 65_536 + 20; at += 1) {
-    const sequenceNumber = at & 0xffff
-    const shape = { sequenceNumber, payload: `sound ${at}` }
-    const theirView = peer.decrypt(protect(sending, shape))
-    const header = new RtpHeader({ payloadType: 0, sequenceNumber, timestamp: sequenceNumber * 160, ssrc: 7 })
-    const ourView = receiving.unprotect(peer.encrypt(Buffer.from(shape.payload), header))
-    t.same(theirView, rtpOf(shape))
-    t.equal(ourView && RtpPacket.deSerialize(ourView).payload.toString(), shape.payload)
-  }
-  t.equal(receiving.rolloverOf(7), 1)
-  t.equal(receiving.rolloverOf(8), null)
-  t.end()
-})
+for (const suite of sharedSuites)
+  test(`${suite}: another implementation understands us, and we understand it, over a wrap of the sequence number`, (t) => {
+    const [ours, theirs] = [keyOf(suite, 1), keyOf(suite, 2)]
+    const peer = new SrtpSession(werift(theirs, ours))
+    const sending = createSrtpSending(ours)
+    const receiving = createSrtpReceiving(theirs)
+    for (let at = 65_300; at < 65_536 + 20; at += 1) {
+      const sequenceNumber = at & 0xffff
+      const shape = { sequenceNumber, payload: `sound ${at}` }
+      const theirView = peer.decrypt(protect(sending, shape))
+      const header = new RtpHeader({ payloadType: 0, sequenceNumber, timestamp: sequenceNumber * 160, ssrc: 7 })
+      const ourView = receiving.unprotect(peer.encrypt(Buffer.from(shape.payload), header))
+      t.same(theirView, rtpOf(shape))
+      t.equal(ourView && RtpPacket.deSerialize(ourView).payload.toString(), shape.payload)
+    }
+    t.equal(receiving.rolloverOf(7), 1)
+    t.equal(receiving.rolloverOf(8), null)
+    t.end()
+  })
 
-test('SRTCP of another implementation is read, and ours by it', (t) => {
-  const [ours, theirs] = [keyOf(suites[0], 1), keyOf(suites[0], 2)]
-  const peer = new SrtcpSession(werift(theirs, ours))
-  const sending = createSrtcpSending(ours)
-  const receiving = createSrtcpReceiving(theirs)
-  const report = bytesOf('80c90001 00000007')
-  const long = Buffer.concat([bytesOf('81c90007 00000007'), Buffer.alloc(24, 5)])
-  for (const compound of [report, long, report, long]) {
-    const datagram = sending(compound)
-    t.equal(datagram.length, compound.length + 14)
-    t.ok(compound.length === 8 || !datagram.includes(compound.subarray(8)), 'it is encrypted')
-    t.same(peer.decrypt(datagram), compound)
-    t.same(receiving(peer.encrypt(Buffer.from(compound))), compound)
-  }
-  t.end()
-})
+for (const suite of sharedSuites)
+  test(`${suite}: SRTCP of another implementation is read, and ours by it`, (t) => {
+    const [ours, theirs] = [keyOf(suite, 1), keyOf(suite, 2)]
+    const peer = new SrtcpSession(werift(theirs, ours))
+    const sending = createSrtcpSending(ours)
+    const receiving = createSrtcpReceiving(theirs)
+    const report = bytesOf('80c90001 00000007')
+    const long = Buffer.concat([bytesOf('81c90007 00000007'), Buffer.alloc(24, 5)])
+    for (const compound of [report, long, report, long]) {
+      const datagram = sending(compound)
+      t.equal(datagram.length, compound.length + (suite === 'AEAD_AES_128_GCM' ? 20 : 14))
+      t.ok(compound.length === 8 || !datagram.includes(compound.subarray(8)), 'it is encrypted')
+      t.same(peer.decrypt(datagram), compound)
+      t.same(receiving(peer.encrypt(Buffer.from(compound))), compound)
+    }
+    t.end()
+  })
 
-test('a report is refused when it comes again, when a bit is wrong, and when it is too short', (t) => {
-  const key = keyOf(suites[1])
-  const sending = createSrtcpSending(key)
-  const receiving = createSrtcpReceiving(key)
-  const datagrams = Array.from({ length: 300 }, () => sending(bytesOf('80c90001 00000007')))
-  const again = (at: number): Buffer => Buffer.from(datagrams[at]!)
-  t.ok(receiving(again(10)))
-  t.equal(receiving(again(10)), null, 'the same one')
-  t.ok(receiving(again(3)), 'an older one that had not come')
-  t.ok(receiving(again(299)))
-  t.equal(receiving(again(4)), null, 'older than the window')
-  for (const at of [0, 5, 8, 9, 21]) {
-    const forged = again(200)
-    forged[at]! ^= 1
-    t.equal(receiving(forged), null, `byte ${at}`)
-  }
-  t.ok(receiving(again(200)), 'forgeries did not use it up')
-  for (let length = 0; length < 22; length += 1) t.equal(receiving(again(201).subarray(0, length)), null)
-  t.end()
-})
+for (const suite of suites)
+  test(`${suite}: a report is refused when it comes again, when a bit is wrong, and when it is too short`, (t) => {
+    const key = keyOf(suite)
+    const sending = createSrtcpSending(key)
+    const receiving = createSrtcpReceiving(key)
+    const report = Buffer.concat([bytesOf('81c90007 00000007'), Buffer.alloc(24, 5)])
+    const datagrams = Array.from({ length: 300 }, () => sending(report))
+    const again = (at: number): Buffer => Buffer.from(datagrams[at]!)
+    t.ok(receiving(again(10)))
+    t.equal(receiving(again(10)), null, 'the same one')
+    t.ok(receiving(again(3)), 'an older one that had not come')
+    t.ok(receiving(again(299)))
+    t.equal(receiving(again(4)), null, 'older than the window')
+    for (let at = 0; at < again(200).length; at += 1) {
+      const forged = again(200)
+      forged[at]! ^= 1
+      t.equal(receiving(forged), null, `byte ${at}`)
+    }
+    t.ok(receiving(again(200)), 'forgeries did not use it up')
+    for (let length = 0; length < 28; length += 1) t.equal(receiving(again(201).subarray(0, length)), null)
+    t.end()
+  })
 
-test('packets around the wrap may be lost, late or out of order', (t) => {
-  const key = keyOf()
-  const sending = createSrtpSending(key)
-  const receiving = createSrtpReceiving(key)
-  const all = new Map<number, Buffer>()
-  for (let at = 30_000; at < 131_300; at += 1) all.set(at, protect(sending, { sequenceNumber: at & 0xffff }))
-  const hear = (at: number): boolean => receiving.unprotect(Buffer.from(all.get(at)!)) !== null
-  t.ok(hear(30_000))
-  t.ok(hear(50_000))
-  t.ok(hear(65_500), 'before the wrap')
-  t.ok(hear(65_900), 'four hundred lost, the wrap among them')
-  t.notOk(hear(65_500), 'already heard')
-  t.notOk(hear(65_535), 'too late for the window')
-  t.ok(hear(65_899), 'late')
-  t.ok(hear(90_000))
-  t.ok(hear(120_000))
-  t.ok(hear(131_070))
-  t.ok(hear(131_073), 'the second wrap')
-  t.ok(hear(131_071), 'late, from before it')
-  t.notOk(hear(131_071))
-  t.equal(receiving.rolloverOf(7), 2)
-  t.end()
-})
+for (const suite of sharedSuites)
+  test(`${suite}: packets around the wrap may be lost, late or out of order`, (t) => {
+    const key = keyOf(suite)
+    const sending = createSrtpSending(key)
+    const receiving = createSrtpReceiving(key)
+    const all = new Map<number, Buffer>()
+    for (let at = 30_000; at < 131_300; at += 1) all.set(at, protect(sending, { sequenceNumber: at & 0xffff }))
+    const hear = (at: number): boolean => receiving.unprotect(Buffer.from(all.get(at)!)) !== null
+    t.ok(hear(30_000))
+    t.ok(hear(50_000))
+    t.ok(hear(65_500), 'before the wrap')
+    t.ok(hear(65_900), 'four hundred lost, the wrap among them')
+    t.notOk(hear(65_500), 'already heard')
+    t.notOk(hear(65_535), 'too late for the window')
+    t.ok(hear(65_899), 'late')
+    t.ok(hear(90_000))
+    t.ok(hear(120_000))
+    t.ok(hear(131_070))
+    t.ok(hear(131_073), 'the second wrap')
+    t.ok(hear(131_071), 'late, from before it')
+    t.notOk(hear(131_071))
+    t.equal(receiving.rolloverOf(7), 2)
+    t.end()
+  })
 
 test('every packet is heard once, in whatever order it comes, and none twice', (t) => {
   for (let seed = 1; seed <= 20; seed += 1) {
@@ -267,10 +336,12 @@ test('the same key agreed on again goes on; another key is another beginning, wi
   t.end()
 })
 
-test('a new key has 30 bytes of its own', (t) => {
-  const [one, other] = [createSrtpKey('AES_CM_128_HMAC_SHA1_32'), createSrtpKey('AES_CM_128_HMAC_SHA1_32')]
-  t.equal(one.keyAndSalt.length, 30)
-  t.notSame(one.keyAndSalt, other.keyAndSalt)
+test('a new key has 30 bytes of its own, and 28 for GCM', (t) => {
+  for (const suite of suites) {
+    const [one, other] = [createSrtpKey(suite), createSrtpKey(suite)]
+    t.equal(one.keyAndSalt.length, suite === 'AEAD_AES_128_GCM' ? 28 : 30)
+    t.notSame(one.keyAndSalt, other.keyAndSalt)
+  }
   t.end()
 })
 

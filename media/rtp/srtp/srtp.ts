@@ -1,12 +1,11 @@
 /**
- * Owns SRTP of one direction of one call, under a key that signaling told (SDES). No MKI, no key derivation rate, encryption and
- * authentication always on, as the suites of RFC 4568 §6.2 have it. RFC 3711.
+ * Owns SRTP of one direction of one call, under a key that signaling (SDES) or DTLS agreed on: indexes, and which of them came before. No
+ * MKI, no key derivation rate, encryption and authentication always on, as RFC 4568 §6.2 and RFC 5764 §4.1.2 have it. RFC 3711.
  */
 import { payloadStartOf } from '../rtp-wire.ts'
 import type { SrtpKey } from '../media-session.ts'
 import { createReplayWindow, type ReplayWindow } from './replay-window.ts'
-import { deriveSessionKeys } from './srtp-keys.ts'
-import { createSrtpTransform } from './srtp-transform.ts'
+import { rtpTransformOf } from './transform-of.ts'
 
 export type SrtpSending = {
   /** What `protect` needs behind a packet. */
@@ -26,23 +25,19 @@ export type SrtpReceiving = {
 export const maxSources = 32
 
 const wrap = 0x1_0000
-const tagBytesOf = ({ suite }: SrtpKey): number => (suite === 'AES_CM_128_HMAC_SHA1_80' ? 10 : 4)
 
 /** For one SSRC. Sequence numbers go upwards; one that does not would use a keystream twice. */
 export function createSrtpSending(key: SrtpKey): SrtpSending {
-  const tagBytes = tagBytesOf(key)
-  const transform = createSrtpTransform(deriveSessionKeys(key, 'rtp'))
+  const transform = rtpTransformOf(key)
   const sent = createReplayWindow()
   return {
-    tagBytes,
+    tagBytes: transform.tagBytes,
     protect(packetAndRoom) {
-      const packet = packetAndRoom.subarray(0, packetAndRoom.length - tagBytes)
-      const sequenceNumber = packet.readUInt16BE(2)
+      const sequenceNumber = packetAndRoom.readUInt16BE(2)
       const index = sent.highest() < 0 ? sequenceNumber : sent.nearest(sequenceNumber)
       if (index <= sent.highest()) return false
       sent.saw(index)
-      transform.crypt(packet.subarray(headerBytesOf(packet) ?? 12), packet.readUInt32BE(8), index)
-      transform.tagOf(packet, Math.floor(index / wrap)).copy(packetAndRoom, packet.length, 0, tagBytes)
+      transform.protect(packetAndRoom, headerBytesOf(packetAndRoom) ?? 12, index)
       return true
     },
   }
@@ -50,8 +45,7 @@ export function createSrtpSending(key: SrtpKey): SrtpSending {
 
 /** `before`: what received under an older key. A peer may go on counting its rollovers when the key changes (§3.3.1). */
 export function createSrtpReceiving(key: SrtpKey, before: SrtpReceiving | null = null): SrtpReceiving {
-  const tagBytes = tagBytesOf(key)
-  const transform = createSrtpTransform(deriveSessionKeys(key, 'rtp'))
+  const transform = rtpTransformOf(key)
   const sources = new Map<number, ReplayWindow>()
 
   /** Indexes to try. Of a new source packets may have been lost before we heard it, and a wrap with them. */
@@ -64,21 +58,16 @@ export function createSrtpReceiving(key: SrtpKey, before: SrtpReceiving | null =
 
   function unprotect(datagram: Buffer): Buffer | null {
     const start = headerBytesOf(datagram)
-    const end = datagram.length - tagBytes
+    const end = datagram.length - transform.tagBytes
     if (start === null || start > end) return null
-    const packet = datagram.subarray(0, end)
-    const tag = datagram.subarray(end)
-    const ssrc = packet.readUInt32BE(8)
+    const ssrc = datagram.readUInt32BE(8)
     const source = sources.get(ssrc)
     const isGood = (index: number): boolean =>
-      index >= 0 &&
-      (source?.isFresh(index) ?? true) &&
-      transform.isTagOf(tag, packet, Math.floor(index / wrap) % 0x1_0000_0000)
-    const index = indexesOf(source, ssrc, packet.readUInt16BE(2)).find(isGood)
+      index >= 0 && (source?.isFresh(index) ?? true) && transform.unprotect(datagram, start, index)
+    const index = indexesOf(source, ssrc, datagram.readUInt16BE(2)).find(isGood)
     if (index === undefined) return null
     remember(source, ssrc).saw(index)
-    transform.crypt(packet.subarray(start), ssrc, index)
-    return packet
+    return datagram.subarray(0, end)
   }
 
   function remember(source: ReplayWindow | undefined, ssrc: number): ReplayWindow {
