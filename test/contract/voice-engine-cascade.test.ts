@@ -1,15 +1,15 @@
 /** The cascade keeps the rules of the VoiceEngine port. */
 import { systemClock } from '../../app/clock.ts'
 import { createCascadeEngine } from '../../voice/engines/cascade/engine.ts'
-import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
+import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import { cascadeKey, cascadeModels, openCascadeServer, type Model } from '../fake/cascade-server.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { callConfig } from '../scenes/spoken-call.ts'
 import { proveVoiceEngine } from './voice-engine-rules.ts'
 
-const speaker = await createSpeaker({ log: createQuietLog(), clock: systemClock })
-const answer = await speaker.speak('Yes, please.', 'rms')
-await speaker.close()
+const synthesiser = await createSynthesiser({ log: createQuietLog(), clock: systemClock })
+const answer = await synthesiser.speak('Yes, please.', 'rms')
+await synthesiser.close()
 
 const formats = {
   hears: { encoding: 'pcm16', rateHz: 16_000 },

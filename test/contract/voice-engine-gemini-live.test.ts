@@ -1,6 +1,6 @@
 /** The engine over Gemini Live keeps the rules of the VoiceEngine port, against a server that speaks the provider's protocol. */
 import { systemClock } from '../../app/clock.ts'
-import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
+import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import { createGeminiLiveEngine } from '../../voice/engines/gemini-live/engine.ts'
 import type { ModelInput, ModelWords } from '../fake/gemini-live-options.ts'
 import { openGeminiServer } from '../fake/gemini-live-server.ts'
@@ -8,9 +8,9 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { callConfig } from '../scenes/spoken-call.ts'
 import { proveVoiceEngine } from './voice-engine-rules.ts'
 
-const speaker = await createSpeaker({ log: createQuietLog(), clock: systemClock })
-const answer = await speaker.speak('Yes, please.', 'rms')
-await speaker.close()
+const synthesiser = await createSynthesiser({ log: createQuietLog(), clock: systemClock })
+const answer = await synthesiser.speak('Yes, please.', 'rms')
+await synthesiser.close()
 
 function model({ kind, text, setup }: ModelInput): readonly ModelWords[] {
   if (kind === 'tool') return [{ text: 'It says seven.' }]

@@ -19,7 +19,7 @@ const talkMs = 20_000
 const costMs = 6_000
 const toolsMs = 8_000
 const costCounts = [1, 10, 50]
-/** One hearing thread understands about so many at once. */
+/** One recognition thread understands about so many at once. */
 const grammarCounts = [1, 4, 10]
 const providers: readonly ProviderName[] = ['OpenAI Realtime', 'Gemini Live', 'cascade']
 

@@ -7,10 +7,10 @@ import { createResampler } from '../../media/pcm/resample.ts'
 import { createCallerSpeech, type Understood } from '../../voice/engines/embedded/caller-speech.ts'
 import type { Expected, Slot } from '../../voice/script/expected.ts'
 import type { FliteVoice } from '../../voice/engines/embedded/flite.ts'
-import { createHearing, type Hearing } from '../../voice/engines/embedded/hearing.ts'
+import { createRecognition, type Recognition } from '../../voice/engines/embedded/recognition.ts'
 import { affirmative, negative, type Choice } from '../../voice/script/phrases.ts'
 import { readPronunciations } from '../../voice/engines/embedded/pronunciations.ts'
-import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
+import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import { createUnderstandings } from '../../voice/engines/embedded/understanding.ts'
 import { levelOf } from '../../media/vad/voice-activity.ts'
 import { systemClock } from '../../app/clock.ts'
@@ -196,8 +196,8 @@ const voices = ['rms', 'slt', 'awb'] as const
 export async function measureRecognition(only: readonly FliteVoice[] = voices): Promise<readonly RecognitionRow[]> {
   const deps = { clock: systemClock, log: createQuietLog() }
   await using closing = new AsyncDisposableStack()
-  const hearing = closing.adopt(await createHearing({ ...deps, threads: 1 }), (opened) => opened.close())
-  const speaker = closing.adopt(await createSpeaker(deps), (opened) => opened.close())
+  const recognition = closing.adopt(await createRecognition({ ...deps, threads: 1 }), (opened) => opened.close())
+  const synthesiser = closing.adopt(await createSynthesiser(deps), (opened) => opened.close())
   const { understandingFor } = createUnderstandings(await readPronunciations())
   const rows: RecognitionRow[] = []
   for (const voice of only) {
@@ -205,9 +205,9 @@ export async function measureRecognition(only: readonly FliteVoice[] = voices): 
       [16_000, wideLine],
       [8000, telephoneLine],
     ] as const) {
-      const say: Say = (text) => speaker.speak(text, voice)
+      const say: Say = (text) => synthesiser.speak(text, voice)
       const listen: Listen = async (text, expected) =>
-        hear(hearing, line(await say(text)), understandingFor(expected, today))
+        hear(recognition, line(await say(text)), understandingFor(expected, today))
       rows.push({ voice, rateHz, ...(await countsOf(listen)) })
     }
   }
@@ -310,7 +310,7 @@ const expecting = (slot: Slot): Expected => ({ slot, intents: [], confirming: fa
 
 /** As it comes from a line: some silence around, at the level that the ear makes of its loudest frame. */
 async function hear(
-  hearing: Hearing,
+  recognition: Recognition,
   line: Int16Array,
   understanding: ReturnType<ReturnType<typeof createUnderstandings>['understandingFor']>,
 ): Promise<Understood> {
@@ -322,7 +322,7 @@ async function hear(
     levelOf(line.subarray(onset + index * 320, onset + index * 320 + 320)),
   )
   const gain = Math.min(16, 800 / Math.max(1, ...levels))
-  const speech = createCallerSpeech({ hearing, understanding, gain, onText: () => undefined })
+  const speech = createCallerSpeech({ recognition, understanding, gain, onText: () => undefined })
   for (let at = 0; at < line.length; at += 320) speech.add(line.slice(at, at + 320))
   return speech.end()
 }

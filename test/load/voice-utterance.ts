@@ -6,7 +6,7 @@ import { frameMs } from '../../model/frame.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import { createResampler } from '../../media/pcm/resample.ts'
 import type { FliteVoice } from '../../voice/engines/embedded/flite.ts'
-import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
+import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import { createVoiceActivity, levelOf } from '../../media/vad/voice-activity.ts'
 import { createVoiceDetectors } from '../../media/vad/voice-detector.ts'
 import { systemClock } from '../../app/clock.ts'
@@ -41,17 +41,17 @@ export const isLoud = (samples: Int16Array): boolean => samples.some((sample) =>
 
 /** Begins with the first loud frame and ends with the last. */
 export async function spokenUtterances(texts: readonly string[], voices: readonly FliteVoice[]): Promise<Utterance[]> {
-  const speaker = await createSpeaker({ clock: systemClock, log: createQuietLog() })
+  const synthesiser = await createSynthesiser({ clock: systemClock, log: createQuietLog() })
   try {
     const utterances: Utterance[] = []
     for (const [index, text] of texts.entries()) {
-      const wide = await speaker.speak(text, voices[index % voices.length])
+      const wide = await synthesiser.speak(text, voices[index % voices.length])
       const narrow = createResampler(16_000, 8000)?.convert(wide).slice() ?? wide
       utterances.push(bounded(narrow))
     }
     return utterances
   } finally {
-    await speaker.close()
+    await synthesiser.close()
   }
 }
 

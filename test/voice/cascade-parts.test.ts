@@ -140,10 +140,10 @@ test('what is no chunk loses the reply, and an error of the endpoint is told by 
   t.equal(createChatReply().take('7'), null)
   const failing = createChatReply()
   t.equal(failing.take('{"error":{"message":"You said: my secret","code":"server_error"}}'), null)
-  t.equal(failing.complaint()?.code, 'server_error')
+  t.equal(failing.error()?.code, 'server_error')
   const talkative = createChatReply()
   talkative.take('{"error":{"code":"what you said was: hello"}}')
-  t.equal(talkative.complaint()?.code, 'error', 'no words of it')
+  t.equal(talkative.error()?.code, 'error', 'no words of it')
   t.end()
 })
 
@@ -189,7 +189,7 @@ test('errors of any endpoint are understood, and no word of them is repeated', (
   const read = (error: object) => {
     const reply = createChatReply()
     t.equal(reply.take(JSON.stringify(error)), null)
-    return reply.complaint()
+    return reply.error()
   }
   const vllm = {
     object: 'error',

@@ -7,7 +7,7 @@ import { bytesOf } from '../../model/frame.ts'
 import { EngineRefusal, type EngineConfig, type EngineEvent, type VoiceEngine } from '../../model/voice-engine.ts'
 import { wavHeaderOf } from '../../media/recording/wav.ts'
 import { createCascadeEngine, type CascadeEngineDeps } from '../../voice/engines/cascade/engine.ts'
-import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
+import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import {
   cascadeKey,
   cascadeModels,
@@ -21,10 +21,10 @@ import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
 import { callConfig, openSpokenCall, type SpokenCall } from '../scenes/spoken-call.ts'
 
-const speaker = await createSpeaker({ log: createQuietLog(), clock: systemClock })
-const question = await speaker.speak('When are you open tomorrow?', 'rms')
-const short = await speaker.speak('Uh huh.', 'rms')
-await speaker.close()
+const synthesiser = await createSynthesiser({ log: createQuietLog(), clock: systemClock })
+const question = await synthesiser.speak('When are you open tomorrow?', 'rms')
+const short = await synthesiser.speak('Uh huh.', 'rms')
+await synthesiser.close()
 /** Of a keystroke's length. */
 const click = Int16Array.from({ length: 1600 }, (_, index) => (index < 960 ? 8000 * Math.sin(index / 6) : 0))
 

@@ -4,8 +4,8 @@ import { systemClock } from '../../app/clock.ts'
 import { test } from 'tap'
 import type { EngineConfig, EngineEvent, EngineTool } from '../../model/voice-engine.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
-import { createAgentMouth } from '../../voice/engines/embedded/agent-mouth.ts'
-import { machineTextOf } from '../../voice/engines/embedded/machine-phrases.ts'
+import { createAgentSpeech } from '../../voice/engines/embedded/agent-speech.ts'
+import { answeringMachineTextOf } from '../../voice/engines/embedded/answering-machine.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { callConfig, openSpokenCall } from '../scenes/spoken-call.ts'
@@ -281,7 +281,7 @@ test('what an answering machine says is caught in its greeting, and what a perso
 
 test('two phrases of a machine are told with what was not understood between them, one is none', async (t) => {
   const isKnown = (word: string): boolean => !word.startsWith('+')
-  const textOf = (words: string) => machineTextOf(words.split(' '), isKnown)
+  const textOf = (words: string) => answeringMachineTextOf(words.split(' '), isKnown)
   t.equal(textOf('+HH +AY leave your name +AE +N after the tone'), '… leave your name … after the tone')
   t.equal(textOf('leave a message after the beep +D'), 'leave a message after the beep …')
   t.equal(textOf('+HH after the tone +AY'), null)
@@ -479,56 +479,56 @@ test('keys are taken while something rustles, and a question that a key has cut 
   call.session.close()
 })
 
-test('the mouth goes on with the sentence that was cut, unless that was answered', async (t) => {
+test('the speech goes on with the sentence that was cut, unless that was answered', async (t) => {
   const open = () => {
     const events: EngineEvent[] = []
     const silence = new Int16Array(16 * 1000)
-    const speaker = {
+    const synthesiser = {
       sentence: () => Promise.resolve(silence),
       speak: () => Promise.resolve(silence),
       close: () => Promise.resolve(),
     }
     const emit = (event: EngineEvent): void => void events.push(event)
-    const mouth = createAgentMouth({
-      speaker,
+    const speech = createAgentSpeech({
+      synthesiser,
       voice: 'rms',
       itemPrefix: 'x-',
       emit,
       onFailed: (error) => t.error(error),
     })
     const texts = (): string[] => events.flatMap((event) => (event.type === 'agent_text' ? [event.text] : []))
-    return { mouth, texts }
+    return { speech, texts }
   }
   const say = async (playedMs: number | null) => {
-    const { mouth, texts } = open()
-    mouth.say('One is here. Two is here. Three is here.', () => undefined)
+    const { speech, texts } = open()
+    speech.say('One is here. Two is here. Three is here.', () => undefined)
     await turn()
-    t.equal(mouth.fallSilent(0), true)
-    t.equal(mouth.fallSilent(20), false, 'it is silent already')
-    t.equal(mouth.interrupted(playedMs === null ? null : { itemId: 'x-1', playedMs }), false)
-    return { mouth, texts }
+    t.equal(speech.fallSilent(0), true)
+    t.equal(speech.fallSilent(20), false, 'it is silent already')
+    t.equal(speech.interrupted(playedMs === null ? null : { itemId: 'x-1', playedMs }), false)
+    return { speech, texts }
   }
   for (const [playedMs, rest] of [
     [1500, 'Two is here. Three is here.'],
     [1900, 'Three is here.'],
     [null, 'One is here. Two is here. Three is here.'],
   ] as const) {
-    const { mouth, texts } = await say(playedMs)
-    t.equal(mouth.goOn(), true)
+    const { speech, texts } = await say(playedMs)
+    t.equal(speech.goOn(), true)
     await turn()
     t.equal(texts().at(-1), rest)
   }
-  t.equal((await say(3000)).mouth.goOn(), false, 'all of it was heard')
-  const { mouth } = await say(1500)
-  mouth.forget()
-  t.equal(mouth.goOn(), false)
+  t.equal((await say(3000)).speech.goOn(), false, 'all of it was heard')
+  const { speech } = await say(1500)
+  speech.forget()
+  t.equal(speech.goOn(), false)
   const early = open()
-  early.mouth.say('One is here. Two is here.', () => undefined)
+  early.speech.say('One is here. Two is here.', () => undefined)
   await turn()
-  early.mouth.fallSilent(0)
-  early.mouth.forget()
-  early.mouth.interrupted({ itemId: 'x-1', playedMs: 500 })
-  t.equal(early.mouth.goOn(), false, 'nor when word of the cut comes later')
+  early.speech.fallSilent(0)
+  early.speech.forget()
+  early.speech.interrupted({ itemId: 'x-1', playedMs: 500 })
+  t.equal(early.speech.goOn(), false, 'nor when word of the cut comes later')
 })
 
 test('a nod after the end of a line lets the next one come', async (t) => {

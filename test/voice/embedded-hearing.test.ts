@@ -9,8 +9,8 @@ import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
 import type { Expected, Slot } from '../../voice/script/expected.ts'
 import { graphOf, maybe, oneOf, sequence, walk } from '../../voice/english/grammar-pattern.ts'
 import { understandingOf, wordsOf, type Understanding } from '../../voice/engines/embedded/grammar.ts'
-import { createHearing, type Hearing } from '../../voice/engines/embedded/hearing.ts'
-import { createLostBand } from '../../voice/engines/embedded/lost-band.ts'
+import { createRecognition, type Recognition } from '../../voice/engines/embedded/recognition.ts'
+import { createBandwidthExtension } from '../../voice/engines/embedded/bandwidth-extension.ts'
 import { phrasesOf, type Choice, type Meaning } from '../../voice/script/phrases.ts'
 import { pronunciationsOf, readPronunciations } from '../../voice/engines/embedded/pronunciations.ts'
 import { yesNo } from '../../voice/script/script.ts'
@@ -20,7 +20,7 @@ import { digitsOf } from '../../voice/english/spoken-digits.ts'
 import { numberOf, ordinals, wordsOfSmall } from '../../voice/english/spoken-numbers.ts'
 import { spokenTime, timeOf } from '../../voice/english/spoken-times.ts'
 import { spokenValuesOf, type ValueSlot } from '../../voice/script/spoken-values.ts'
-import { createSpeaker, type Speaker } from '../../voice/engines/embedded/speaker.ts'
+import { createSynthesiser, type Synthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import { trimmed } from '../../voice/engines/embedded/trim.ts'
 import { createUnderstandings } from '../../voice/engines/embedded/understanding.ts'
 import { createVoiceActivity, levelOf, type SpeechEvent } from '../../media/vad/voice-activity.ts'
@@ -181,24 +181,27 @@ const drinks: Choice[] = ['tea', 'coffee', 'fruit juice'].map((name) => ({ value
 async function openParts(
   t: Test,
   threads = 1,
-): Promise<{ hearing: Hearing; speaker: Speaker; log: ReturnType<typeof createQuietLog> }> {
+): Promise<{ recognition: Recognition; synthesiser: Synthesiser; log: ReturnType<typeof createQuietLog> }> {
   const log = createQuietLog()
   // Time stands still: how loaded the machine is decides nothing.
   const clock = createHandClock()
-  const [hearing, speaker] = await Promise.all([createHearing({ clock, log, threads }), createSpeaker({ clock, log })])
+  const [recognition, synthesiser] = await Promise.all([
+    createRecognition({ clock, log, threads }),
+    createSynthesiser({ clock, log }),
+  ])
   t.teardown(async () => {
-    await Promise.all([hearing.close(), speaker.close()])
+    await Promise.all([recognition.close(), synthesiser.close()])
   })
-  return { hearing, speaker, log }
+  return { recognition, synthesiser, log }
 }
 
 /** Frames of 20 ms before and after what is said. */
 const around = 16 * 320
 
 /** Speech with some silence around. */
-function hear(hearing: Hearing, choices: readonly Choice[], sound: Int16Array): Promise<Understood> {
+function hear(recognition: Recognition, choices: readonly Choice[], sound: Int16Array): Promise<Understood> {
   const line = withSilence(sound)
-  return hearLine(hearing, choices, line, around + sound.findIndex((sample) => Math.abs(sample) > 300))
+  return hearLine(recognition, choices, line, around + sound.findIndex((sample) => Math.abs(sample) > 300))
 }
 
 function withSilence(sound: Int16Array): Int16Array {
@@ -209,22 +212,26 @@ function withSilence(sound: Int16Array): Int16Array {
 
 /** Speech as it comes from a line, at the level that the ear makes of it. */
 async function hearLine(
-  hearing: Hearing,
+  recognition: Recognition,
   choices: readonly Choice[],
   line: Int16Array,
   onset: number,
 ): Promise<Understood> {
-  return hearWith(hearing, understandingOf(phrasesOf(choices), await readPronunciations()), line, onset)
+  return hearWith(recognition, understandingOf(phrasesOf(choices), await readPronunciations()), line, onset)
 }
 
 /** Speech with some silence around. */
-function hearFor(hearing: Hearing, understanding: Understanding<Meaning>, sound: Int16Array): Promise<Understood> {
+function hearFor(
+  recognition: Recognition,
+  understanding: Understanding<Meaning>,
+  sound: Int16Array,
+): Promise<Understood> {
   const line = withSilence(sound)
-  return hearWith(hearing, understanding, line, around + sound.findIndex((sample) => Math.abs(sample) > 300))
+  return hearWith(recognition, understanding, line, around + sound.findIndex((sample) => Math.abs(sample) > 300))
 }
 
 async function hearWith(
-  hearing: Hearing,
+  recognition: Recognition,
   understanding: Understanding<Meaning>,
   line: Int16Array,
   onset: number,
@@ -233,13 +240,13 @@ async function hearWith(
     levelOf(line.subarray(onset + index * 320, onset + index * 320 + 320)),
   )
   const gain = 800 / Math.max(1, ...levels)
-  const speech = createCallerSpeech({ hearing, understanding, gain, onText: () => undefined })
+  const speech = createCallerSpeech({ recognition, understanding, gain, onText: () => undefined })
   for (let at = 0; at < line.length; at += 320) speech.add(line.slice(at, at + 320))
   return speech.end()
 }
 
 test('three voices are understood when they answer, and rejected when they say something else', async (t) => {
-  const { hearing, speaker } = await openParts(t)
+  const { recognition, synthesiser } = await openParts(t)
   const answers: [readonly Choice[], string, Meaning][] = [
     [yesNo, 'Yes, please.', { kind: 'choice', index: 0 }],
     [yesNo, 'Yeah.', { kind: 'choice', index: 0 }],
@@ -261,7 +268,7 @@ test('three voices are understood when they answer, and rejected when they say s
   for (const voice of ['rms', 'slt', 'awb'] as const) {
     let right = 0
     for (const [choices, text, meaning] of answers) {
-      const understood = await hear(hearing, choices, await speaker.speak(text, voice))
+      const understood = await hear(recognition, choices, await synthesiser.speak(text, voice))
       if (JSON.stringify(understood.meaning) === JSON.stringify(meaning)) right++
       else t.comment(`${voice}: "${text}" was heard as "${understood.text}"`)
       t.ok(understood.confidence >= 0 && understood.confidence <= 1)
@@ -269,7 +276,7 @@ test('three voices are understood when they answer, and rejected when they say s
     t.ok(right >= answers.length - 1, `${voice}: ${right} of ${answers.length} answers`)
     let rejected = 0
     for (const text of others) {
-      const understood = await hear(hearing, yesNo, await speaker.speak(text, voice))
+      const understood = await hear(recognition, yesNo, await synthesiser.speak(text, voice))
       if (understood.meaning === null) rejected++
       else t.comment(`${voice}: "${text}" was heard as "${understood.text}", ${understood.confidence}`)
     }
@@ -298,7 +305,7 @@ function overTelephone(sound: Int16Array, random: Random): Int16Array {
 }
 
 test('over a noisy telephone line most short answers are understood, few taken for others, and what is no answer stays none', async (t) => {
-  const { hearing, speaker } = await openParts(t, 2)
+  const { recognition, synthesiser } = await openParts(t, 2)
   const named = (names: readonly string[]): Choice[] => names.map((name) => ({ value: name, name, phrases: [name] }))
   const seats = named(['inside', 'outside', 'at the bar'])
   const choice = (index: number): Meaning => ({ kind: 'choice', index })
@@ -323,8 +330,8 @@ test('over a noisy telephone line most short answers are understood, few taken f
   ] as const) {
     const random = createRandom(2026)
     const heard = async (choices: readonly Choice[], text: string): Promise<Understood> => {
-      const sound = await speaker.speak(text, voice)
-      return hearLine(hearing, choices, overTelephone(sound, random), around)
+      const sound = await synthesiser.speak(text, voice)
+      return hearLine(recognition, choices, overTelephone(sound, random), around)
     }
     let right = 0
     let wrong = 0
@@ -346,13 +353,13 @@ test('over a noisy telephone line most short answers are understood, few taken f
 })
 
 test('what is heard does not depend on who spoke before, nor on what line', async (t) => {
-  const { hearing, speaker } = await openParts(t)
-  const sound = await speaker.speak('Outside.', 'awb')
+  const { recognition, synthesiser } = await openParts(t)
+  const sound = await synthesiser.speak('Outside.', 'awb')
   const random = createRandom(3)
-  const alone = await hear(hearing, drinks, sound)
+  const alone = await hear(recognition, drinks, sound)
   for (const voice of ['slt', 'rms', 'slt', 'rms', 'kal16'])
-    await hearLine(hearing, drinks, overTelephone(await speaker.speak('Fruit juice.', voice), random), around)
-  t.same(await hear(hearing, drinks, sound), alone)
+    await hearLine(recognition, drinks, overTelephone(await synthesiser.speak('Fruit juice.', voice), random), around)
+  t.same(await hear(recognition, drinks, sound), alone)
 })
 
 /** Mean square of what lies above 4.3 kHz, and of all. */
@@ -372,7 +379,7 @@ test('a hiss that a telephone line has cut gets its upper half back, a hum hardl
     const narrow = createResampler(16_000, 8000)?.convert(Int16Array.from(sound)).slice() ?? new Int16Array(0)
     return createResampler(8000, 16_000)?.convert(narrow).slice() ?? narrow
   }
-  const restored = (sound: Int16Array) => squaresOf(createLostBand(noise).restore(sound, 1))
+  const restored = (sound: Int16Array) => squaresOf(createBandwidthExtension(noise).restore(sound, 1))
   const plain = (sound: Int16Array) => squaresOf(Float64Array.from(sound))
   const hiss = band(2600, 3400)
   t.ok(restored(hiss).upper > 20 * plain(hiss).upper)
@@ -381,105 +388,105 @@ test('a hiss that a telephone line has cut gets its upper half back, a hum hardl
   t.ok(restored(hum).upper < restored(hum).all / 300)
   const wide = Int16Array.from({ length: 8000 }, () => 3000 * noise())
   t.same(
-    createLostBand(noise).restore(wide, 0.5),
+    createBandwidthExtension(noise).restore(wide, 0.5),
     Float64Array.from(wide, (sample) => 0.5 * sample),
   )
 })
 
 test('many utterances at once wait for a recogniser and are all understood', async (t) => {
-  const { hearing, speaker } = await openParts(t)
-  const sound = await speaker.speak('Coffee, please.', 'rms')
-  const heard = await Promise.all(Array.from({ length: 9 }, () => hear(hearing, drinks, sound)))
+  const { recognition, synthesiser } = await openParts(t)
+  const sound = await synthesiser.speak('Coffee, please.', 'rms')
+  const heard = await Promise.all(Array.from({ length: 9 }, () => hear(recognition, drinks, sound)))
   t.same(
     heard.map((understood) => understood.text),
     Array.from({ length: 9 }, () => 'coffee please'),
   )
 })
 
-test('a hearing thread that dies in an utterance is replaced, and the utterance is not understood', async (t) => {
-  const { hearing, speaker, log } = await openParts(t)
+test('a recognition thread that dies in an utterance is replaced, and the utterance is not understood', async (t) => {
+  const { recognition, synthesiser, log } = await openParts(t)
   const { grammar } = understandingOf(phrasesOf(yesNo), await readPronunciations())
-  const utterance = hearing.listen(grammar, 1, () => undefined)
+  const utterance = recognition.listen(grammar, 1, () => undefined)
   utterance.feed(new Int16Array(0)) // The recogniser refuses an empty piece: its thread dies of it.
   t.equal(await utterance.end(), null)
-  t.match(log.lines, [{ level: 'error', message: 'a hearing thread was lost' }])
-  const again = await hear(hearing, yesNo, await speaker.speak('Yes, please.', 'rms'))
+  t.match(log.lines, [{ level: 'error', message: 'a recognition thread was lost' }])
+  const again = await hear(recognition, yesNo, await synthesiser.speak('Yes, please.', 'rms'))
   t.equal(again.text, 'yes please')
 })
 
 test('speech that was lost on the way is no noise: the caller is asked again', async (t) => {
   const entry = new URL('../fake/dying-thread.ts', import.meta.url)
-  const hearing = await createHearing({ clock: createHandClock(), log: createQuietLog(), threads: 1, entry })
-  const lost = await hear(hearing, yesNo, new Int16Array(3200))
+  const recognition = await createRecognition({ clock: createHandClock(), log: createQuietLog(), threads: 1, entry })
+  const lost = await hear(recognition, yesNo, new Int16Array(3200))
   t.match(lost, { text: '', meaning: null, isNoise: false })
-  await hearing.close()
+  await recognition.close()
 })
 
 test('more grammars than a thread can hold are understood one after another', async (t) => {
-  const { hearing, speaker, log } = await openParts(t)
+  const { recognition, synthesiser, log } = await openParts(t)
   const pronounce = await readPronunciations()
-  const sound = await speaker.speak('Coffee, please.', 'rms')
+  const sound = await synthesiser.speak('Coffee, please.', 'rms')
   const words = 'monday tuesday wednesday thursday friday inside outside water street house'.split(' ')
   for (let index = 0; index < 250; index++) {
     const other = `${words[index % 10]} ${words[Math.floor(index / 10) % 10]} ${words[Math.floor(index / 100)]}`
     const phrases = [{ text: other, meaning: other }]
-    const utterance = hearing.listen(understandingOf(phrases, pronounce).grammar, 1, () => undefined)
+    const utterance = recognition.listen(understandingOf(phrases, pronounce).grammar, 1, () => undefined)
     utterance.feed(new Int16Array(1600))
     if ((await utterance.end()) === null) t.fail(`utterance ${index} was lost`)
   }
-  t.equal((await hear(hearing, drinks, sound)).text, 'coffee please')
+  t.equal((await hear(recognition, drinks, sound)).text, 'coffee please')
   t.same(log.lines, [])
 })
 
-test('a hearing thread that is stuck is given up, and nobody waits for it', async (t) => {
+test('a recognition thread that is stuck is given up, and nobody waits for it', async (t) => {
   const clock = createHandClock()
   const log = createQuietLog()
   const entry = new URL('../fake/silent-thread.ts', import.meta.url)
-  const hearing = await createHearing({ clock, log, threads: 1, entry })
+  const recognition = await createRecognition({ clock, log, threads: 1, entry })
   const { grammar } = understandingOf(phrasesOf(yesNo), await readPronunciations())
-  const utterance = hearing.listen(grammar, 1, () => undefined)
+  const utterance = recognition.listen(grammar, 1, () => undefined)
   utterance.feed(new Int16Array(320))
   const heard = utterance.end()
   clock.advance(5000)
   t.equal(await heard, null, 'the caller is not kept waiting')
   clock.advance(5000)
-  t.match(log.lines, [{ message: 'a hearing thread was lost' }])
-  await hearing.close()
+  t.match(log.lines, [{ message: 'a recognition thread was lost' }])
+  await recognition.close()
   t.equal(clock.pending(), 0)
 })
 
-test('a speaking thread that dies is replaced, its sentence tried again and then given up', async (t) => {
+test('a synthesis thread that dies is replaced, its sentence tried again and then given up', async (t) => {
   const log = createQuietLog()
   const entry = new URL('../fake/dying-thread.ts', import.meta.url)
-  const speaker = await createSpeaker({ clock: systemClock, log, entry })
-  await t.rejects(speaker.speak('Hello.'), /could not be spoken/)
-  t.match(log.lines, [{ message: 'the speaking thread was lost' }, { message: 'the speaking thread was lost' }])
-  await speaker.close()
-  await t.rejects(speaker.speak('Never.'), /closed/)
+  const synthesiser = await createSynthesiser({ clock: systemClock, log, entry })
+  await t.rejects(synthesiser.speak('Hello.'), /could not be spoken/)
+  t.match(log.lines, [{ message: 'the synthesis thread was lost' }, { message: 'the synthesis thread was lost' }])
+  await synthesiser.close()
+  await t.rejects(synthesiser.speak('Never.'), /closed/)
 })
 
-test('a hearing thread that cannot start fails the start, and leaves nothing behind', async (t) => {
+test('a recognition thread that cannot start fails the start, and leaves nothing behind', async (t) => {
   const entry = new URL('../fake/no-such-thread.ts', import.meta.url)
   const log = createQuietLog()
-  await t.rejects(createHearing({ clock: systemClock, log, threads: 2, entry }), /could not be started/)
-  await t.rejects(createSpeaker({ clock: systemClock, log, entry }), /could not be started/)
+  await t.rejects(createRecognition({ clock: systemClock, log, threads: 2, entry }), /could not be started/)
+  await t.rejects(createSynthesiser({ clock: systemClock, log, entry }), /could not be started/)
 })
 
 test('speech comes in four voices, is said once, and an unknown voice is the default one', async (t) => {
-  const { speaker } = await openParts(t)
+  const { synthesiser } = await openParts(t)
   const lengths = new Set<number>()
   for (const voice of ['slt', 'rms', 'awb', 'kal16'])
-    lengths.add((await speaker.speak('Good morning, everybody.', voice)).length)
+    lengths.add((await synthesiser.speak('Good morning, everybody.', voice)).length)
   t.equal(lengths.size, 4)
-  const [one, two] = await Promise.all([speaker.sentence('Once.', 'slt'), speaker.sentence('Once.', 'slt')])
+  const [one, two] = await Promise.all([synthesiser.sentence('Once.', 'slt'), synthesiser.sentence('Once.', 'slt')])
   t.equal(one, two)
-  t.equal(await speaker.sentence('Once.', 'slt'), one)
-  t.same(await speaker.speak('Once.', 'nobody'), one)
-  t.equal((await speaker.speak('')).length, 0)
+  t.equal(await synthesiser.sentence('Once.', 'slt'), one)
+  t.same(await synthesiser.speak('Once.', 'nobody'), one)
+  t.equal((await synthesiser.speak('')).length, 0)
 })
 
 test('the detector tells a voice from silence and from hiss', async (t) => {
-  const { speaker } = await openParts(t)
+  const { synthesiser } = await openParts(t)
   const createDetector = await createVoiceDetectors()
   const share = (sound: Int16Array): number => {
     const detector = createDetector()
@@ -489,7 +496,7 @@ test('the detector tells a voice from silence and from hiss', async (t) => {
     detector.close()
     return (voiced * 320) / sound.length
   }
-  t.ok(share(await speaker.speak('Good morning, everybody.', 'slt')) > 0.7)
+  t.ok(share(await synthesiser.speak('Good morning, everybody.', 'slt')) > 0.7)
   t.equal(share(new Int16Array(16000)), 0)
 })
 
@@ -767,7 +774,7 @@ test('what is expected becomes one grammar with what can always be said, and equ
 })
 
 test('three voices are understood when they say digits, numbers, dates and times', async (t) => {
-  const { hearing, speaker } = await openParts(t)
+  const { recognition, synthesiser } = await openParts(t)
   const { understandingFor } = createUnderstandings(await readPronunciations())
   const answers: readonly (readonly [Slot, string, string | number])[] = [
     [{ kind: 'digits', min: 4, max: 4 }, "It's nine oh three eight.", '9038'],
@@ -778,23 +785,23 @@ test('three voices are understood when they say digits, numbers, dates and times
   ]
   for (const voice of ['rms', 'slt', 'awb'] as const) {
     for (const [slot, text, value] of answers) {
-      const sound = await speaker.speak(text, voice)
-      const { meaning } = await hearFor(hearing, understandingFor(expecting(slot), '2026-11-21'), sound)
+      const sound = await synthesiser.speak(text, voice)
+      const { meaning } = await hearFor(recognition, understandingFor(expecting(slot), '2026-11-21'), sound)
       t.match(meaning, { kind: 'value', value }, `${voice}: ${text}`)
     }
   }
 })
 
 test('free speech is taken as dictation, an answer that a phrase has is not', async (t) => {
-  const { hearing, speaker, log } = await openParts(t)
+  const { recognition, synthesiser, log } = await openParts(t)
   const { understandingFor } = createUnderstandings(await readPronunciations())
   const free = understandingFor(expecting({ kind: 'free' }), '2026-11-21')
-  const say = async (text: string) => hearFor(hearing, free, await speaker.speak(text, 'rms'))
+  const say = async (text: string) => hearFor(recognition, free, await synthesiser.speak(text, 'rms'))
   const heard = await say('Can you tell me about the price of the large room?')
   t.match(heard, { meaning: { kind: 'free', text: /price of the large room/ }, isNoise: false })
   t.ok(heard.confidence > 0 && heard.confidence <= 0.6)
   t.match((await say('Goodbye.')).meaning, { kind: 'request', request: 'goodbye' })
-  t.match(await hearFor(hearing, free, new Int16Array(16_000)), { text: '', meaning: null })
+  t.match(await hearFor(recognition, free, new Int16Array(16_000)), { text: '', meaning: null })
   t.same(log.lines, [])
 })
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../model/clock.ts'
 import { bytesOf, samplesOf } from '../../model/frame.ts'
 import type { Json } from '../../model/json.ts'
 import { EngineRefusal, type EngineConfig } from '../../model/voice-engine.ts'
-import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
+import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import { levelOf } from '../../media/vad/voice-activity.ts'
 import { createVoiceDetectors } from '../../media/vad/voice-detector.ts'
 import { createGeminiLiveEngine } from '../../voice/engines/gemini-live/engine.ts'
@@ -20,9 +20,9 @@ import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { callConfig, openSpokenCall } from '../scenes/spoken-call.ts'
 
-const speaker = await createSpeaker({ log: createQuietLog(), clock: systemClock })
-const speech = await speaker.speak('Yes, please.', 'rms')
-await speaker.close()
+const synthesiser = await createSynthesiser({ log: createQuietLog(), clock: systemClock })
+const speech = await synthesiser.speak('Yes, please.', 'rms')
+await synthesiser.close()
 
 const lookup = {
   name: 'lookup',

@@ -3,14 +3,14 @@ import { GoogleGenAI, Modality, type LiveServerMessage, type Session } from '@go
 import { test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { bytesOf } from '../../model/frame.ts'
-import { createSpeaker } from '../../voice/engines/embedded/speaker.ts'
+import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import type { GeminiOptions } from '../fake/gemini-live-options.ts'
 import { openGeminiServer } from '../fake/gemini-live-server.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 
-const speaker = await createSpeaker({ log: createQuietLog(), clock: systemClock })
-const speech = await speaker.speak('Yes, please.', 'rms')
-await speaker.close()
+const synthesiser = await createSynthesiser({ log: createQuietLog(), clock: systemClock })
+const speech = await synthesiser.speak('Yes, please.', 'rms')
+await synthesiser.close()
 
 async function connect(t: Test, options: GeminiOptions) {
   const server = await openGeminiServer(options)

@@ -1,4 +1,4 @@
-/** Owns what the dialogue expects of the caller's next words, as plain data: the hearing makes grammars of it and answers with a Meaning. */
+/** Owns what the dialogue expects of the caller's next words, as plain data: a recogniser makes grammars of it and answers with a Meaning. */
 import type { Choice } from './phrases.ts'
 
 /** `min` and `max` of digits are lengths, of a number its bounds, all inclusive. `none`: nothing is asked. */

@@ -3,7 +3,7 @@
  * completion chunk". Reasoning that comes in fields of its own is not read.
  */
 import { flawOf, type JsonObject } from '../../../model/json.ts'
-import { complaintOf, type Complaint } from './complaint.ts'
+import { errorBodyOf, type ErrorBody } from './error-body.ts'
 import { fieldsOf, isJson, isText, parsedObject, type Fields } from './fields.ts'
 
 /** `arguments` null: what the model wrote is no JSON object, or far too long. */
@@ -19,7 +19,7 @@ export type ChatReply = {
   /** It stopped before the model did. */
   isCut(): boolean
   /** Why the endpoint itself gave up; null while it has not. */
-  complaint(): Complaint | null
+  error(): ErrorBody | null
   calls(): ModelCall[]
 }
 
@@ -32,7 +32,7 @@ export function createChatReply(): ChatReply {
   const drafts: Draft[] = []
   let finish: string | null = null
   let last = false
-  let complaint: Complaint | null = null
+  let error: ErrorBody | null = null
 
   const takeCall = (delta: Fields): void => {
     const { index, id, function: given } = delta
@@ -53,8 +53,8 @@ export function createChatReply(): ChatReply {
         return ''
       }
       const chunk = parsedObject(event)
-      complaint = complaintOf(chunk)
-      if (chunk === null || complaint !== null) return null
+      error = errorBodyOf(chunk)
+      if (chunk === null || error !== null) return null
       // The last one may have no choices, but counts.
       const choice = fieldsOf(Array.isArray(chunk['choices']) ? chunk['choices'][0] : null)
       if (choice === null) return ''
@@ -67,7 +67,7 @@ export function createChatReply(): ChatReply {
     isComplete: () => finish !== null || last,
     isLast: () => last,
     isCut: () => finish === 'length',
-    complaint: () => complaint,
+    error: () => error,
     calls: () =>
       drafts.map(({ id, name, written }) => ({ id, name, arguments: written === '' ? {} : argumentsOf(written) })),
   }

@@ -3,7 +3,7 @@ import type { Clock } from '../../../model/clock.ts'
 import type { EngineTool } from '../../../model/voice-engine.ts'
 import type { Notices } from '../notices.ts'
 import { createChatReply, type ModelCall } from './chat-reply.ts'
-import { EndpointError, errorOfComplaint, textOf, twice, type Endpoint, type EndpointAnswer } from './endpoint.ts'
+import { EndpointError, errorOfBody, textOf, twice, type Endpoint, type EndpointAnswer } from './endpoint.ts'
 import { createEventStream } from './event-stream.ts'
 import type { ChatMessage } from './history.ts'
 import { createWordFilter, type WordFilter } from './reasoning.ts'
@@ -121,8 +121,8 @@ async function read(answer: EndpointAnswer, words: WordFilter, onText: (text: st
   }
   const take = (event: string): boolean => {
     const text = reply.take(event)
-    const complaint = reply.complaint()
-    if (complaint !== null) throw errorOfComplaint(complaint)
+    const error = reply.error()
+    if (error !== null) throw errorOfBody(error)
     if (text === null) throw new EndpointError('it sent what is no chunk of a chat completion')
     give(words.push(text))
     return letters <= maxText

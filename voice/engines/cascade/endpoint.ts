@@ -5,7 +5,7 @@
 import type { Agent, Dispatcher } from 'undici'
 import type { Clock } from '../../../model/clock.ts'
 import { retry } from '../../../model/retry.ts'
-import { complaintOf, type Complaint } from './complaint.ts'
+import { errorBodyOf, type ErrorBody } from './error-body.ts'
 import { parsedObject } from './fields.ts'
 
 export type EndpointAddress = {
@@ -76,7 +76,7 @@ export class EndpointError extends Error {
 }
 
 /** An answer that is no refusal by its status, but is one all the same. */
-export function errorOfComplaint({ code, status, isTooLong }: Complaint): EndpointError {
+export function errorOfBody({ code, status, isTooLong }: ErrorBody): EndpointError {
   return new EndpointError(`it gave up (${code})`, { code, isTooLong, ...(status !== null && { status }) })
 }
 
@@ -187,8 +187,8 @@ async function refusalOf(answer: Dispatcher.ResponseData, chunks: AsyncIterable<
   const status = answer.statusCode
   const retryAfter = retryAfterOf(headerOf(answer, 'retry-after'))
   try {
-    const complaint = complaintOf(parsedObject(await textOf(chunks)))
-    const { code = 'error', param = null, lacksModel = false, isTooLong = false } = complaint ?? {}
+    const body = errorBodyOf(parsedObject(await textOf(chunks)))
+    const { code = 'error', param = null, lacksModel = false, isTooLong = false } = body ?? {}
     const isNamed = code !== 'error' && code !== String(status)
     return new EndpointError(`it answered ${status}${isNamed ? ` (${code})` : ''}`, {
       status,

@@ -14,7 +14,7 @@ import type { OpenWire, Wire } from '../hosted/wire.ts'
 import { createNotices } from '../notices.ts'
 import { createChat } from './chat.ts'
 import { createEndpoint, type EndpointAddress } from './endpoint.ts'
-import { createRollCall } from './roll-call.ts'
+import { createEndpointHealth } from './endpoint-health.ts'
 import { createSpeech } from './speech.ts'
 import { createTranscription } from './transcription.ts'
 import { createWire } from './wire.ts'
@@ -52,7 +52,7 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
     model: deps.transcription.model,
     clock,
   })
-  const answerRollCall = createRollCall({
+  const checkHealth = createEndpointHealth({
     addresses: { chat: deps.chat, transcription: deps.transcription, speech },
     endpointOf,
     clock,
@@ -62,7 +62,7 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
 
   const openWire: OpenWire = async (setup, emit) => {
     refuseOtherFormats(setup.formats, speech.rateHz)
-    await answerRollCall(ending.signal)
+    await checkHealth(ending.signal)
     const voice = setup.worker.voiceId ?? speech.voice
     const { model, rateHz } = speech
     const speak = createSpeech({ endpoint: speechEndpoint, model, voice, rateHz, clock, tellOnce })

@@ -1,8 +1,8 @@
 /** Owns what a sentence is spoken with: one request, whose sound is given away as it comes. OpenAI API reference, "Create speech". */
 import type { Clock } from '../../../model/clock.ts'
 import type { Notices } from '../notices.ts'
-import { complaintOf } from './complaint.ts'
-import { EndpointError, errorOfComplaint, textOf, twice, type Endpoint, type EndpointAnswer } from './endpoint.ts'
+import { errorBodyOf } from './error-body.ts'
+import { EndpointError, errorOfBody, textOf, twice, type Endpoint, type EndpointAnswer } from './endpoint.ts'
 import { parsedObject } from './fields.ts'
 import { createSoundReader, type SoundReader } from './sound-format.ts'
 
@@ -62,8 +62,6 @@ async function* soundOf({ contentType, body }: EndpointAnswer, rateHz: number) {
 }
 
 async function refusalIn(body: EndpointAnswer['body']): Promise<EndpointError> {
-  const complaint = complaintOf(parsedObject(await textOf(body)))
-  return complaint
-    ? errorOfComplaint(complaint)
-    : new EndpointError('it answered application/json, not pcm', { status: 200 })
+  const error = errorBodyOf(parsedObject(await textOf(body)))
+  return error ? errorOfBody(error) : new EndpointError('it answered application/json, not pcm', { status: 200 })
 }

@@ -4,8 +4,8 @@ import type { Clock } from '../../../model/clock.ts'
 import { bytesOf } from '../../../model/frame.ts'
 import { storableText } from '../../../model/json.ts'
 import { wavHeaderOf } from '../../../media/recording/wav.ts'
-import { complaintOf } from './complaint.ts'
-import { EndpointError, errorOfComplaint, textOf, twice, type Endpoint } from './endpoint.ts'
+import { errorBodyOf } from './error-body.ts'
+import { EndpointError, errorOfBody, textOf, twice, type Endpoint } from './endpoint.ts'
 import { fieldsOf, parsedObject } from './fields.ts'
 
 export type Transcript = { readonly text: string; readonly confidence: number | null }
@@ -52,8 +52,8 @@ type FormFields = { readonly response_format: 'verbose_json' | 'json'; readonly 
 
 function transcriptOf(answer: string): Transcript {
   const fields = parsedObject(answer)
-  const complaint = complaintOf(fields)
-  if (complaint) throw errorOfComplaint(complaint)
+  const error = errorBodyOf(fields)
+  if (error) throw errorOfBody(error)
   const text = fields?.['text']
   if (typeof text !== 'string') throw new EndpointError('it answered no transcription', { status: 200 })
   return { text: storableText(text.trim(), maxText), confidence: confidenceOf(fields?.['segments']) }

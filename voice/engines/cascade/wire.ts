@@ -27,7 +27,7 @@ const unclear = '[unclear]'
 
 export function createWire(deps: WireDeps): Wire {
   const ending = new AbortController()
-  let patience = 0
+  let waitFrames = 0
   let isFirst = true
   const emit = (event: WireEvent): void => {
     if (!ending.signal.aborted) deps.emit(event)
@@ -36,7 +36,7 @@ export function createWire(deps: WireDeps): Wire {
     if (ending.signal.aborted) return
     ending.abort()
     agent.close()
-    ears.close()
+    caller.close()
     deps.onClosed()
   }
   const fail = (where: string, error: unknown): void => {
@@ -47,18 +47,18 @@ export function createWire(deps: WireDeps): Wire {
   const agent = createAgent({
     ...deps,
     emit,
-    at: () => ears.at(),
-    maySpeak: () => !ending.signal.aborted && patience === 0 && !ears.busy(),
+    at: () => caller.at(),
+    maySpeak: () => !ending.signal.aborted && waitFrames === 0 && !caller.busy(),
     onFailed: fail,
   })
-  const ears = listen({
+  const caller = listen({
     deps,
     agent,
     signal: ending.signal,
     emit,
     fail,
     wait(frames) {
-      patience = frames
+      waitFrames = frames
     },
   })
   return {
@@ -66,11 +66,11 @@ export function createWire(deps: WireDeps): Wire {
       if (isFirst) agent.catchUp()
       isFirst = false
       const samples = samplesOf(payload)
-      if (samples.length === frameSamples) ears.hear(samples)
-      if (patience > 0 && !ears.busy() && --patience === 0) agent.next()
+      if (samples.length === frameSamples) caller.hear(samples)
+      if (waitFrames > 0 && !caller.busy() && --waitFrames === 0) agent.next()
     },
     interrupt(heard) {
-      if (!ending.signal.aborted) ears.cut(heard)
+      if (!ending.signal.aborted) caller.cut(heard)
     },
     instruct: agent.instruct,
     reply: (hint) => agent.enqueue({ kind: 'reply', hint }),

@@ -4,9 +4,9 @@
  */
 import { joined } from '../../../media/pcm/joined.ts'
 import { isPhone, type Pause, type Understanding } from './grammar.ts'
-import type { Hearing } from './hearing.ts'
+import type { Recognition } from './recognition.ts'
 import type { Meaning } from '../../script/phrases.ts'
-import type { HeardWords } from './hearing-messages.ts'
+import type { HeardWords } from './recognition-messages.ts'
 
 /** What one utterance came to. */
 export type Understood = {
@@ -31,7 +31,7 @@ export type CallerSpeech = {
 }
 
 type Deps = {
-  readonly hearing: Hearing
+  readonly recognition: Recognition
   readonly understanding: Understanding<Meaning>
   readonly gain: number
   /** A whole phrase that has stayed the same for two pieces of sound. */
@@ -51,7 +51,7 @@ const mostOfDictation = 0.6
 /** Fewer phones than this are a noise that looked like speech. */
 const speechPhones = 3
 
-export function createCallerSpeech({ hearing, understanding, gain, onText }: Deps): CallerSpeech {
+export function createCallerSpeech({ recognition, understanding, gain, onText }: Deps): CallerSpeech {
   let piece: Int16Array[] = []
   let frames = 0
   let pause = understanding.pauseAfter([])
@@ -59,7 +59,7 @@ export function createCallerSpeech({ hearing, understanding, gain, onText }: Dep
   let shown = ''
   const whole: Int16Array[] = []
 
-  const utterance = hearing.listen(understanding.grammar, gain, (words) => {
+  const utterance = recognition.listen(understanding.grammar, gain, (words) => {
     const text = understanding.understand(words)?.text ?? ''
     pause = understanding.pauseAfter(words)
     const isSteady = text !== '' && text === last && text !== shown
@@ -85,7 +85,7 @@ export function createCallerSpeech({ hearing, understanding, gain, onText }: Dep
       feed()
       const result = understood(await utterance.end(), understanding)
       if (result.meaning !== null || result.isNoise || understanding.dictated === null) return result
-      return dictated(await hearing.dictate(joined(whole), gain), understanding.dictated)
+      return dictated(await recognition.dictate(joined(whole), gain), understanding.dictated)
     },
     drop: () => utterance.drop(),
   }

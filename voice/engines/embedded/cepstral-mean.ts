@@ -15,7 +15,7 @@ export type Heap = { readonly HEAP32: Int32Array; readonly HEAPF32: Float32Array
 
 /** As `feat.params` of the model has it: by this it is found. It is that of the speech that the model was made of, at another level. */
 const modelMean = Float32Array.of(41, -5.29, -0.12, 5.09, 2.48, -4.07, -1.37, -1.78, -5.08, -2.05, -6.45, -1.42, 1.17)
-/** Of synthetic voices at the level that the ear makes, with the silence around them: measured. */
+/** Of synthetic voices at the level that the engine makes, with the silence around them: measured. */
 const usualMean = [40, -7, 5.6, 5.8, 0.9, -1.6, 3.3, -2.3, -1, -0.2, 1, 1.2, 0]
 
 /** As many frames of 10 ms as the usual mean counts for; the silence before the speech comes first, so that fewer would be too few. */

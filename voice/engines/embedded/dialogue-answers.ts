@@ -38,7 +38,7 @@ function verdictOf(meaning: Meaning | null): boolean | null {
   return meaning.request === 'no' ? false : null
 }
 
-/** Whatever the hearing says, what does not fit the question is no answer. */
+/** Whatever the recognition says, what does not fit the question is no answer. */
 function valueOf(slot: AskedSlot, meaning: Meaning | null, isConfirming: boolean): Value | null {
   if (meaning?.kind === 'choice' && slot.kind === 'choices' && !isConfirming) return choiceOf(slot, meaning.index)
   if (meaning?.kind === 'free') {

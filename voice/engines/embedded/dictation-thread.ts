@@ -3,7 +3,7 @@ import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { z } from 'zod'
 import type { DictationReply, DictationRequest } from './dictation.ts'
-import { createPreparation, summaryOf } from './hearing-sound.ts'
+import { createPreparation, summaryOf } from './recognition-sound.ts'
 import { createDictation } from './pocketsphinx.ts'
 
 const Settings = z.object({ heapBytes: z.number() })

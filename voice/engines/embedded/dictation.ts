@@ -1,10 +1,10 @@
 /**
- * Owns free speech as text: a second hearing of whole utterances in a thread of its own, which is started when it is first needed and let go when
+ * Owns free speech as text: a second recognition of whole utterances in a thread of its own, which is started when it is first needed and let go when
  * it is not needed for long. One utterance at a time, a few wait; what takes too long comes back as not understood. It never throws.
  */
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
-import type { HeardWords } from './hearing-messages.ts'
+import type { HeardWords } from './recognition-messages.ts'
 import { startThread, type Thread } from './thread.ts'
 
 export type Dictator = {

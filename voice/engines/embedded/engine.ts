@@ -12,16 +12,16 @@ import { voicemailMessageOf } from '../../script/voicemail-message.ts'
 import { valuesOf } from '../../script/fill-in.ts'
 import type { FliteVoice } from './flite.ts'
 import { understandingOf, type Understanding } from './grammar.ts'
-import { assumedGreeting, assumedUnderstandings, createAssumedHearing } from './hearing-assumed.ts'
-import { scriptedDetector, withScriptedCaller } from './hearing-scripted.ts'
-import { createHearing, type Hearing } from './hearing.ts'
-import { machinePhrases, machineTextOf } from './machine-phrases.ts'
+import { assumedGreeting, assumedUnderstandings, createAssumedRecognition } from './assumed-recognition.ts'
+import { scriptedDetector, withScriptedCaller } from './scripted-caller.ts'
+import { createRecognition, type Recognition } from './recognition.ts'
+import { answeringMachinePhrases, answeringMachineTextOf } from './answering-machine.ts'
 import { phrasesOf, type Meaning } from '../../script/phrases.ts'
 import { readPronunciations, type Pronounce } from './pronunciations.ts'
 import { closingScript, parseScript, type Script } from '../../script/script.ts'
 import { sentencesOf } from '../../english/sentences.ts'
 import { createSession } from './session.ts'
-import { createSpeaker, defaultVoice, voiceOf } from './speaker.ts'
+import { createSynthesiser, defaultVoice, voiceOf } from './synthesiser.ts'
 import { createUnderstandings, type Understandings } from './understanding.ts'
 import { createVoiceDetectors, type VoiceDetector } from '../../../media/vad/voice-detector.ts'
 
@@ -35,7 +35,7 @@ export type EmbeddedEngine = VoiceEngine & {
 type Deps = {
   readonly log: Log
   readonly clock: Clock
-  /** Hearing threads; there is one speaking thread besides, and one that takes dictation when it is needed. */
+  /** Recognition threads; there is one synthesis thread besides, and one that takes dictation when it is needed. */
   readonly threads?: number
   readonly hearing?: HearingLevel
 }
@@ -47,8 +47,8 @@ type Deps = {
 export type HearingLevel = 'fsg' | 'vad' | 'script'
 
 /** What a session hears with. */
-type Ears = {
-  readonly hearing: Hearing
+type Listening = {
+  readonly recognition: Recognition
   readonly understandings: Understandings
   readonly greeting: Understanding<Meaning>
   createDetector(): VoiceDetector
@@ -68,11 +68,11 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
   const pronounce = await readPronunciations()
   await using closing = new AsyncDisposableStack()
   const opening = [
-    openEars(deps, level, pronounce).then((ears) => closing.adopt(ears, () => ears.close())),
-    createSpeaker({ clock, log }).then((speaker) => closing.adopt(speaker, () => speaker.close())),
+    openListening(deps, level, pronounce).then((listening) => closing.adopt(listening, () => listening.close())),
+    createSynthesiser({ clock, log }).then((synthesiser) => closing.adopt(synthesiser, () => synthesiser.close())),
   ] as const
   await Promise.allSettled(opening)
-  const [{ hearing, understandings, greeting, createDetector }, speaker] = await Promise.all(opening)
+  const [{ recognition, understandings, greeting, createDetector }, synthesiser] = await Promise.all(opening)
   const tellOnce = createNotices(log)
   const owned = closing.move()
 
@@ -87,8 +87,8 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
       const script = scriptOf(config, { pronounce, tellOnce, log })
       const start = (emitted: typeof emit) =>
         createSession({
-          hearing,
-          speaker,
+          recognition,
+          synthesiser,
           detector: createDetector(),
           voice: chosenVoice(config, log),
           setting: { script, values: valuesOf(config), today },
@@ -110,29 +110,35 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     },
     async warm(texts, voice) {
       for (const sentence of texts.flatMap(sentencesOf))
-        await speaker.sentence(sentence, voiceOf(voice) ?? defaultVoice)
+        await synthesiser.sentence(sentence, voiceOf(voice) ?? defaultVoice)
     },
-    speak: (text, voice) => speaker.speak(text, voice),
+    speak: (text, voice) => synthesiser.speak(text, voice),
     close: () => owned.disposeAsync(),
   }
 }
 
-async function openEars(deps: Deps, level: HearingLevel, pronounce: Pronounce): Promise<Ears> {
+async function openListening(deps: Deps, level: HearingLevel, pronounce: Pronounce): Promise<Listening> {
   const { log, clock, threads = availableParallelism() > 2 ? 2 : 1 } = deps
   const detectors = await createVoiceDetectors()
   const createDetector = level === 'script' ? () => scriptedDetector : detectors
   if (level !== 'fsg') {
-    const hearing = createAssumedHearing()
-    const { close } = hearing
-    return { hearing, understandings: assumedUnderstandings, greeting: assumedGreeting, createDetector, close }
+    const recognition = createAssumedRecognition()
+    const { close } = recognition
+    return { recognition, understandings: assumedUnderstandings, greeting: assumedGreeting, createDetector, close }
   }
-  const hearing = await createHearing({ clock, log, threads })
+  const recognition = await createRecognition({ clock, log, threads })
   const find = (words: readonly string[], isKnown: (word: string) => boolean) => {
-    const text = machineTextOf(words, isKnown)
+    const text = answeringMachineTextOf(words, isKnown)
     return text === null ? null : { text, meaning: null }
   }
-  const greeting = understandingOf(phrasesOf([]), pronounce, { spotting: { phrases: machinePhrases, find } })
-  return { hearing, understandings: createUnderstandings(pronounce), greeting, createDetector, close: hearing.close }
+  const greeting = understandingOf(phrasesOf([]), pronounce, { spotting: { phrases: answeringMachinePhrases, find } })
+  return {
+    recognition,
+    understandings: createUnderstandings(pronounce),
+    greeting,
+    createDetector,
+    close: recognition.close,
+  }
 }
 
 function refuseLanguage(language: string): void {

@@ -1,6 +1,6 @@
 /**
  * Owns the flite synthesiser in this thread: a WASI command compiled once and run once per sentence in a fresh instance, with arguments in
- * and one file of sound out, both in memory. Runs in the speaking thread only: a sentence takes tens to hundreds of milliseconds of CPU.
+ * and one file of sound out, both in memory. Runs in the synthesis thread only: a sentence takes tens to hundreds of milliseconds of CPU.
  */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'

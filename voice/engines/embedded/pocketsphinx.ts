@@ -1,6 +1,6 @@
 /**
  * Owns the pocketsphinx recogniser in this thread: loads the WebAssembly build with the full US English acoustic model, keeps it from touching
- * the process, and offers several decoders of one heap. Runs in a hearing thread only: every call is synchronous.
+ * the process, and offers several decoders of one heap. Runs in a recognition thread only: every call is synchronous.
  */
 import { readFile } from 'node:fs/promises'
 import { constants } from 'node:fs'

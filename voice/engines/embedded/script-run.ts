@@ -1,7 +1,7 @@
 /** Owns how far one call is in its script: events of the line go into the dialogue, and what that wants is told and said. */
 import type { Json } from '../../../model/json.ts'
 import type { EngineEvent, Said } from '../../../model/voice-engine.ts'
-import type { AgentMouth } from './agent-mouth.ts'
+import type { AgentSpeech } from './agent-speech.ts'
 import { advance, expectedOf, questionOf, stateAfter, stateOf } from './dialogue.ts'
 import type { DialogueAction, DialogueEvent, DialogueState, Setting } from './dialogue.ts'
 import type { Expected } from '../../script/expected.ts'
@@ -15,14 +15,14 @@ export type ScriptRun = {
   /** A question waits for its answer, perhaps while it is said. */
   isAsking(): boolean
   /** How long nothing may happen now, ms; null: for ever. */
-  patience(): number | null
+  silenceLimit(): number | null
 }
 
 type Deps = {
   readonly setting: Setting
   readonly memory: Json
   readonly history: readonly Said[]
-  readonly mouth: Pick<AgentMouth, 'say'>
+  readonly speech: Pick<AgentSpeech, 'say'>
   emit(event: EngineEvent): void
   /** These keys were an answer. */
   onKeys(keys: string): void
@@ -37,7 +37,7 @@ const noResult = 20_000
 /** So long it may ring where a caller is passed on to. */
 const noTransfer = 45_000
 
-export function createScriptRun({ setting, memory, history, mouth, emit, onKeys }: Deps): ScriptRun {
+export function createScriptRun({ setting, memory, history, speech, emit, onKeys }: Deps): ScriptRun {
   let state = stateOf(memory, setting.script) ?? stateAfter(setting, history)
   let step = 0
 
@@ -62,21 +62,21 @@ export function createScriptRun({ setting, memory, history, mouth, emit, onKeys 
       const onSaid = (): void => {
         if (finish) emit({ type: 'finished', nextAction: finish.nextAction })
       }
-      if (text !== undefined) mouth.say(text, onSaid)
+      if (text !== undefined) speech.say(text, onSaid)
       else onSaid()
     },
     step: () => step,
     phase: () => state.phase,
     expected: () => expectedOf(setting.script, state),
     isAsking: () => questionOf(setting.script, state) !== null,
-    patience: () => patienceOf(state),
+    silenceLimit: () => silenceLimitOf(state),
   }
 }
 
 const placeOf = ({ step, aside, argument, confirming, call }: DialogueState): string =>
   JSON.stringify([step, aside, argument, confirming !== null, call?.id])
 
-function patienceOf({ phase, keys, call }: DialogueState): number | null {
+function silenceLimitOf({ phase, keys, call }: DialogueState): number | null {
   if (phase === 'listening') return keys === '' ? noInput : noKey
   if (phase !== 'waiting') return null
   return call?.outcome === 'moved' ? noTransfer : noResult

@@ -1,7 +1,7 @@
 /** Owns the keys that the caller presses: they answer the question that is asked, and are told as the caller's words when they did. */
 import type { EngineEvent } from '../../../model/voice-engine.ts'
-import type { AgentMouth } from './agent-mouth.ts'
-import type { CallerEar } from './caller-ear.ts'
+import type { AgentSpeech } from './agent-speech.ts'
+import type { CallerUtterances } from './caller-utterances.ts'
 import type { ScriptRun } from './script-run.ts'
 
 export type Keypad = {
@@ -13,38 +13,38 @@ export type Keypad = {
 }
 
 type Deps = {
-  readonly ear: CallerEar
-  readonly mouth: AgentMouth
+  readonly caller: CallerUtterances
+  readonly speech: AgentSpeech
   readonly run: ScriptRun
   emit(event: EngineEvent): void
 }
 
 const maxUntold = 32
 
-export function createKeypad({ ear, mouth, run, emit }: Deps): Keypad {
+export function createKeypad({ caller, speech, run, emit }: Deps): Keypad {
   let untold: EngineEvent[] = []
   /** The agent was silenced by a key: that was speech, and has its text. */
   let owesText = false
 
   const tell = (text: string): void => {
-    const at = ear.at()
+    const at = caller.at()
     const event: EngineEvent = { type: 'user_text', text, isFinal: true, confidence: 1, from: at, to: at }
     owesText = false
     // The caller's own words come first: each stop of speech is followed by its text.
-    if (!ear.busy()) emit(event)
+    if (!caller.busy()) emit(event)
     else if (untold.length < maxUntold) untold.push(event)
   }
   return {
     press(digit) {
       // Keys that nothing asks for are no reason to fall silent.
       if (!run.isAsking()) return
-      const at = ear.at()
-      if (!ear.busy() && mouth.fallSilent(at)) {
+      const at = caller.at()
+      if (!caller.busy() && speech.fallSilent(at)) {
         emit({ type: 'user_speech_started', at })
         emit({ type: 'user_speech_stopped', at })
         owesText = true
       }
-      mouth.forget()
+      speech.forget()
       run.dispatch({ type: 'dtmf', digit })
       if (owesText) tell('')
     },

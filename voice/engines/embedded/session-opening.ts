@@ -1,12 +1,12 @@
 /** Owns how a call with the embedded engine begins: an announcement where there is one, then whoever speaks first. */
 import type { EngineEvent } from '../../../model/voice-engine.ts'
-import type { AgentMouth } from './agent-mouth.ts'
+import type { AgentSpeech } from './agent-speech.ts'
 import { initialState } from './dialogue.ts'
 
 type Announced = {
   /** Null: nothing is announced. */
   readonly text: string | null
-  readonly mouth: Pick<AgentMouth, 'say'>
+  readonly speech: Pick<AgentSpeech, 'say'>
   emit(event: EngineEvent): void
 }
 
@@ -14,7 +14,7 @@ type Announced = {
  * Every word of it is to be heard: nobody is listened to until it has been played, so that neither noise nor speech cuts it off. That it was
  * said is remembered with its own turn, which is written when it has been heard.
  */
-export function createAnnouncement({ text, mouth, emit }: Announced, goOn: () => void) {
+export function createAnnouncement({ text, speech, emit }: Announced, goOn: () => void) {
   let isSaid = text === null || text.trim() === ''
   return {
     isSaid: () => isSaid,
@@ -22,7 +22,7 @@ export function createAnnouncement({ text, mouth, emit }: Announced, goOn: () =>
     begin(): boolean {
       if (isSaid || text === null) return false
       emit({ type: 'memory', memory: initialState })
-      mouth.say(text, () => {})
+      speech.say(text, () => {})
       return true
     },
     end(): void {

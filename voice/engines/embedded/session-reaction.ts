@@ -1,7 +1,7 @@
 /** Owns what the caller's words do in a call: an answer goes to the script; what was no more than a nod lets the agent go on. */
 import type { EngineEvent } from '../../../model/voice-engine.ts'
-import type { AgentMouth } from './agent-mouth.ts'
-import type { Heard } from './caller-ear.ts'
+import type { AgentSpeech } from './agent-speech.ts'
+import type { Heard } from './caller-utterances.ts'
 import type { ScriptRun } from './script-run.ts'
 
 /** Stands in a transcript for speech that was not understood. */
@@ -15,13 +15,13 @@ export function finalTextOf({ text, isNoise, confidence, from, to }: Heard): Eng
   return { type: 'user_text', text: told, isFinal: true, confidence, from, to }
 }
 
-export function reactTo(heard: Heard, run: ScriptRun, mouth: AgentMouth): void {
+export function reactTo(heard: Heard, run: ScriptRun, speech: AgentSpeech): void {
   const { meaning, confidence, step } = heard
   if (isNod(heard, run.isAsking())) {
-    if (!mouth.goOn() && run.phase() === 'speaking') run.dispatch({ type: 'played' })
+    if (!speech.goOn() && run.phase() === 'speaking') run.dispatch({ type: 'played' })
     return
   }
-  mouth.forget()
+  speech.forget()
   // The answer to a question that is over is none.
   const isAnswer = meaning?.kind === 'choice' || meaning?.kind === 'value' || meaning?.kind === 'free'
   if (isAnswer && step !== run.step()) return

@@ -1,21 +1,21 @@
-/** Owns what waits in a call: the patience with a silent caller or a slow tool, and results of tools while the caller speaks. */
+/** Owns what waits in a call: how long a caller is silent or a tool is slow, and results of tools while the caller speaks. */
 import { frameMs } from '../../../model/frame.ts'
 import type { ToolResult } from '../../../model/tool.ts'
-import type { AgentMouth } from './agent-mouth.ts'
+import type { AgentSpeech } from './agent-speech.ts'
 import type { ScriptRun } from './script-run.ts'
 
 const maxHeld = 16
 
 /** Counts frames in which nothing happens. */
-export function createPatience(run: ScriptRun, mouth: AgentMouth) {
+export function createSilenceTimer(run: ScriptRun, speech: AgentSpeech) {
   let quiet = 0
   return {
     renew(): void {
       quiet = 0
     },
     frame(): void {
-      const limit = run.patience()
-      quiet = limit === null || mouth.speaking() ? 0 : quiet + frameMs
+      const limit = run.silenceLimit()
+      quiet = limit === null || speech.speaking() ? 0 : quiet + frameMs
       if (limit === null || quiet < limit) return
       quiet = 0
       run.dispatch({ type: 'silence' })

@@ -6,25 +6,25 @@ import { randomUUID } from 'node:crypto'
 import { samplesOf } from '../../../model/frame.ts'
 import type { Json } from '../../../model/json.ts'
 import type { EngineEvent, EngineSession, Said } from '../../../model/voice-engine.ts'
-import { createAgentMouth } from './agent-mouth.ts'
-import { createCallerEar } from './caller-ear.ts'
+import { createAgentSpeech } from './agent-speech.ts'
+import { createCallerUtterances } from './caller-utterances.ts'
 import type { Setting } from './dialogue.ts'
 import type { Expected } from '../../script/expected.ts'
 import type { FliteVoice } from './flite.ts'
 import type { Understanding } from './grammar.ts'
-import type { Hearing } from './hearing.ts'
+import type { Recognition } from './recognition.ts'
 import type { Meaning } from '../../script/phrases.ts'
 import { createScriptRun } from './script-run.ts'
 import { createKeypad } from './session-keypad.ts'
 import { createAnnouncement, createOpening } from './session-opening.ts'
 import { finalTextOf, reactTo } from './session-reaction.ts'
-import { createHeldResults, createPatience } from './session-waits.ts'
-import type { Speaker } from './speaker.ts'
+import { createHeldResults, createSilenceTimer } from './session-waits.ts'
+import type { Synthesiser } from './synthesiser.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 
 export type SessionDeps = {
-  readonly hearing: Hearing
-  readonly speaker: Speaker
+  readonly recognition: Recognition
+  readonly synthesiser: Synthesiser
   readonly detector: VoiceDetector
   readonly voice: FliteVoice
   readonly setting: Omit<Setting, 'idPrefix'>
@@ -56,8 +56,8 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   }
   const close = (): void => {
     closed = true
-    mouth.close()
-    ear.close()
+    speech.close()
+    caller.close()
   }
   const onFailed = (error: unknown): void => {
     emit({ type: 'failed', details: error instanceof Error ? error.message : String(error), isRetryable: true })
@@ -66,7 +66,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   let isLeaving = false
   const over = (): boolean => closed || isLeaving || run.phase() === 'ended'
   const parts = createParts(deps, { emit, onFailed, over })
-  const { mouth, run, ear, opening, announcement, patience } = parts
+  const { speech, run, caller, opening, announcement, silenceTimer } = parts
 
   return {
     begin() {
@@ -75,33 +75,33 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     hear(payload) {
       if (closed) return
       // Whoever was speaking when the last words began is still heard out, as silent from then on.
-      ear.hear(announcement.isSaid() && !over() ? samplesOf(payload) : silence)
-      mouth.tick(ear.at())
-      if (over() || ear.busy() || !announcement.isSaid()) return
-      opening.at(ear.at())
-      patience.frame()
+      caller.hear(announcement.isSaid() && !over() ? samplesOf(payload) : silence)
+      speech.tick(caller.at())
+      if (over() || caller.busy() || !announcement.isSaid()) return
+      opening.at(caller.at())
+      silenceTimer.frame()
     },
     interrupt(heard) {
       if (closed) return
-      const isUnasked = mouth.interrupted(heard)
+      const isUnasked = speech.interrupted(heard)
       if (over()) return
       if (!announcement.isSaid()) return announcement.end()
-      if (!isUnasked || ear.busy()) return
-      mouth.forget()
+      if (!isUnasked || caller.busy()) return
+      speech.forget()
       run.dispatch({ type: 'interrupted' })
     },
     played(itemId) {
-      if (closed || !mouth.played(itemId) || isLeaving) return
+      if (closed || !speech.played(itemId) || isLeaving) return
       if (!announcement.isSaid()) return announcement.end()
       // Who speaks over the end of a line goes on with the next one by that.
-      if (!ear.busy() || run.isAsking()) run.dispatch({ type: 'played' })
+      if (!caller.busy() || run.isAsking()) run.dispatch({ type: 'played' })
     },
     ...besideSpeech(deps, parts, over),
     voicemail: deps.voicemail,
     sayLast(text) {
       if (closed || isLeaving) return
       isLeaving = true
-      mouth.sayLast(text, () => emit({ type: 'finished', nextAction: null }))
+      speech.sayLast(text, () => emit({ type: 'finished', nextAction: null }))
     },
     close,
   }
@@ -109,19 +109,19 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
 
 /** What comes into the conversation otherwise than by the caller's voice. */
 function besideSpeech(deps: SessionDeps, parts: ReturnType<typeof createParts>, over: () => boolean) {
-  const { ear, keypad, mouth, opening, patience, held, run } = parts
+  const { caller, keypad, speech, opening, silenceTimer, held, run } = parts
   return {
     dtmf(digit) {
       if (over() || opening.waits()) return
-      patience.renew()
+      silenceTimer.renew()
       keypad.press(digit)
     },
     say(text) {
-      if (!over() && text.trim() !== '') mouth.add(text, ear.busy() || opening.waits())
+      if (!over() && text.trim() !== '') speech.add(text, caller.busy() || opening.waits())
     },
     toolResult(id, _name, result) {
       if (over()) return
-      if (ear.busy() || opening.waits()) held.hold(id, result)
+      if (caller.busy() || opening.waits()) held.hold(id, result)
       else run.dispatch({ type: 'tool_result', id, result })
     },
     instruct: () => deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions'),
@@ -135,17 +135,19 @@ function createParts(deps: SessionDeps, { emit, onFailed, over }: Shared) {
   const sessionId = randomUUID().slice(0, 8)
   const goesOn = memory !== null || history.length > 0
   const isOwed = history.length === 0 || deps.owesReply
-  const mouth = createAgentMouth({ ...deps, itemPrefix: `item-${sessionId}-`, emit, onFailed })
+  const speech = createAgentSpeech({ ...deps, itemPrefix: `item-${sessionId}-`, emit, onFailed })
   const setting = { ...deps.setting, idPrefix: `${sessionId}-` }
-  const run = createScriptRun({ ...deps, setting, mouth, emit, onKeys: (keys) => keypad.took(keys) })
+  const run = createScriptRun({ ...deps, setting, speech, emit, onKeys: (keys) => keypad.took(keys) })
   const held = createHeldResults(run)
   const opening = createOpening(goesOn ? 0 : deps.firstSpeech, () => {
     run.dispatch({ type: 'opened', isOwed })
     held.release()
   })
-  const announcement = createAnnouncement({ text: goesOn ? null : deps.announcement, mouth, emit }, () => opening.at(0))
-  const patience = createPatience(run, mouth)
-  const ear = createCallerEar({
+  const announcement = createAnnouncement({ text: goesOn ? null : deps.announcement, speech, emit }, () =>
+    opening.at(0),
+  )
+  const silenceTimer = createSilenceTimer(run, speech)
+  const caller = createCallerUtterances({
     ...deps,
     expected: () => ({
       step: run.step(),
@@ -153,21 +155,21 @@ function createParts(deps: SessionDeps, { emit, onFailed, over }: Shared) {
     }),
     onStarted(at) {
       emit({ type: 'user_speech_started', at })
-      mouth.fallSilent(at)
+      speech.fallSilent(at)
     },
     onPartial: (text, from, to) => emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to }),
     onStopped: (at) => emit({ type: 'user_speech_stopped', at }),
     onHeard(heard) {
-      patience.renew()
+      silenceTimer.renew()
       emit(finalTextOf(heard))
       if (over()) return keypad.flush()
-      if (!opening.begin()) reactTo(heard, run, mouth)
-      if (ear.busy()) return
+      if (!opening.begin()) reactTo(heard, run, speech)
+      if (caller.busy()) return
       keypad.flush()
       held.release()
-      mouth.sayAdded()
+      speech.sayAdded()
     },
   })
-  const keypad = createKeypad({ emit, ear, mouth, run })
-  return { mouth, run, ear, keypad, opening, announcement, patience, held }
+  const keypad = createKeypad({ emit, caller, speech, run })
+  return { speech, run, caller, keypad, opening, announcement, silenceTimer, held }
 }

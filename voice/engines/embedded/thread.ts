@@ -22,7 +22,7 @@ type Options<Reply> = {
 }
 
 /** A thread that owes an answer for this long, ms, has got stuck. A busy machine takes its time, above all at the start. */
-const patience = 10_000
+const answerWithin = 10_000
 const limits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 }
 
 export function startThread<Request, Reply>(options: Options<Reply>): Thread<Request> {
@@ -34,7 +34,7 @@ export function startThread<Request, Reply>(options: Options<Reply>): Thread<Req
 
   const watch = (): void => {
     cancel?.()
-    cancel = owed > 0 && !over ? clock.after(patience, () => lose(new Error('the thread does not answer'))) : null
+    cancel = owed > 0 && !over ? clock.after(answerWithin, () => lose(new Error('the thread does not answer'))) : null
   }
   const lose = (cause: unknown): void => {
     if (over) return

@@ -1,5 +1,5 @@
 /**
- * Owns what the hearing makes of what a script expects next: its answers, values and intents, and what can always be said, as one grammar. Intents
+ * Owns what the recogniser listens for, made of what a script expects next: its answers, values and intents, and what can always be said, as one grammar. Intents
  * are caught in the middle of other speech as well. Grammars are kept, for calls ask the same questions.
  */
 import type { Expected, Slot } from '../../script/expected.ts'

@@ -1,10 +1,10 @@
-/** Owns one utterance on its way through a hearing thread: sound that comes before it has a recogniser, its end, and the one result. */
+/** Owns one utterance on its way through a recognition thread: sound that comes before it has a decoder, its end, and the one result. */
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Grammar } from './grammar.ts'
-import type { HearingRequest, HeardWords } from './hearing-messages.ts'
+import type { RecognitionRequest, HeardWords } from './recognition-messages.ts'
 import type { Thread } from './thread.ts'
 
-/** As the speaker's side sees it. */
+/** As the side of the call sees it. */
 export type Utterance = {
   /** 16 kHz samples; the caller gives the buffer away. */
   feed(samples: Int16Array<ArrayBuffer>): void
@@ -17,8 +17,8 @@ export type Utterance = {
 /** As the thread's side sees it. */
 export type LiveUtterance = Utterance & {
   readonly id: number
-  /** Gives it a recogniser: all it has goes there, and all that comes. */
-  seat(thread: Thread<HearingRequest>): void
+  /** Gives it a decoder of the thread: all sound it has goes there, and all that comes. */
+  assign(thread: Thread<RecognitionRequest>): void
   partial(words: readonly string[]): void
   settle(heard: HeardWords | null): void
 }
@@ -33,13 +33,13 @@ type Deps = {
 }
 
 const maxSamples = 20 * 16000
-/** From the end of speech to the result, waiting for a recogniser included. */
+/** From the end of speech to the result, waiting for a decoder included. */
 const answerWithin = 5000
 
 export function createUtterance({ id, grammar, gain, clock, onPartial, onSettled }: Deps): LiveUtterance {
   const result = Promise.withResolvers<HeardWords | null>()
   let early: Int16Array<ArrayBuffer>[] = []
-  let thread: Thread<HearingRequest> | null = null
+  let thread: Thread<RecognitionRequest> | null = null
   let samples = 0
   let ended = false
   let settled = false
@@ -50,8 +50,8 @@ export function createUtterance({ id, grammar, gain, clock, onPartial, onSettled
 
   const utterance: LiveUtterance = {
     id,
-    seat(seated) {
-      thread = seated
+    assign(assigned) {
+      thread = assigned
       thread.ask({ type: 'begin', utterance: id, grammar, gain })
       for (const chunk of early.splice(0)) send(chunk)
       if (ended) thread.ask({ type: 'end', utterance: id })

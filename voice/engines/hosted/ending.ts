@@ -3,7 +3,7 @@
  * that is under way is said to its end first. Counts frames of the caller's line.
  */
 import { frameMs } from '../../../model/frame.ts'
-import type { Floor } from './floor.ts'
+import type { TurnTaking } from './turn-taking.ts'
 import type { ToolWork } from './tool-work.ts'
 
 export type Ending = {
@@ -32,11 +32,11 @@ type Due = { readonly cause: 'model' | 'silence' | 'words'; readonly nextAction:
 const lastWordsWithin = 3_000 / frameMs
 
 export function createEnding({
-  floor,
+  turns,
   work,
   finish,
 }: {
-  readonly floor: Floor
+  readonly turns: TurnTaking
   readonly work: Pick<ToolWork, 'isBusy'>
   finish(nextAction: string | null): void
 }): Ending {
@@ -72,15 +72,15 @@ export function createEnding({
     replyDone() {
       if (due === null) return
       // A reply that the provider began by itself, or one that failed: the words come after it.
-      if (isDeaf() && (isMute() || !floor.hasSpoken())) return floor.expectReply()
-      if (!isDeaf() && (work.isBusy() || floor.isAwaiting() || floor.callerIsSpeaking())) return
+      if (isDeaf() && (isMute() || !turns.hasSpoken())) return turns.expectReply()
+      if (!isDeaf() && (work.isBusy() || turns.isAwaiting() || turns.callerIsSpeaking())) return
       if (isDeaf()) finish(due.nextAction)
-      else if (due.goodbyeDue && !floor.hasSpoken()) due.goodbyeDue = false
+      else if (due.goodbyeDue && !turns.hasSpoken()) due.goodbyeDue = false
       else finish(due.nextAction)
     },
     frame() {
       if (due === null || (work.isBusy() && !isDeaf())) return
-      if (floor.quietFrames() > lastWordsWithin) finish(due.nextAction)
+      if (turns.quietFrames() > lastWordsWithin) finish(due.nextAction)
     },
     isDue: () => due !== null,
     isDeaf,

@@ -6,7 +6,7 @@
 import { frameMs } from '../../../model/frame.ts'
 import type { EngineConfig } from '../../../model/voice-engine.ts'
 import { silenceOf } from '../../../media/codecs/silence.ts'
-import type { Floor } from './floor.ts'
+import type { TurnTaking } from './turn-taking.ts'
 import type { TalkDeps } from './talk-deps.ts'
 import type { Wire } from './wire.ts'
 
@@ -35,9 +35,9 @@ const announcedWithin = 180_000 / frameMs
 /** A provider that has not said it by then will not. */
 const unsaidFrames = 5_000 / frameMs
 
-type Deps = Pick<TalkDeps, 'config' | 'log'> & { readonly wire: Wire; readonly floor: Floor }
+type Deps = Pick<TalkDeps, 'config' | 'log'> & { readonly wire: Wire; readonly turns: TurnTaking }
 
-export function createOpening({ config, wire, floor, log }: Deps): Opening {
+export function createOpening({ config, wire, turns, log }: Deps): Opening {
   const announcement = announcementOf(config)
   // Of a provider's session alone nobody has heard anything: what was said is in the history.
   const goesOn = config.history.length > 0
@@ -48,7 +48,7 @@ export function createOpening({ config, wire, floor, log }: Deps): Opening {
 
   const reply = (): void => {
     phase = 'over'
-    floor.expectReply()
+    turns.expectReply()
     wire.reply(null)
   }
   const listen = (): void => {
@@ -68,13 +68,13 @@ export function createOpening({ config, wire, floor, log }: Deps): Opening {
       if (goesOn) return
       if (announcement === null) return listen()
       phase = 'announcing'
-      floor.expectReply()
+      turns.expectReply()
       wire.say(announcement)
     },
     admit: (payload) => (phase === 'announcing' ? silence : payload),
     frame() {
       frames++
-      const isDue = frames >= announcedWithin || floor.quietFrames() >= unsaidFrames
+      const isDue = frames >= announcedWithin || turns.quietFrames() >= unsaidFrames
       if (phase === 'announcing' && isDue) endAnnouncement()
       if (phase === 'waiting' && frames * frameMs >= config.worker.firstSpeechTimeout * 1000) reply()
     },

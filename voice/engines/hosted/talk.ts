@@ -9,11 +9,11 @@ import { silenceOf } from '../../../media/codecs/silence.ts'
 import { todayOf } from '../../script/today.ts'
 import { voicemailMessageOf } from '../../script/voicemail-message.ts'
 import { createEnding, type Ending } from './ending.ts'
-import { createFloor, type Floor } from './floor.ts'
+import { createTurnTaking, type TurnTaking } from './turn-taking.ts'
 import { createKeys, type Keys } from './keys.ts'
 import { createOpening, type Opening } from './opening.ts'
 import { ownToolsOf, useOwnTool } from './own-tools.ts'
-import { createPatience, type Patience } from './patience.ts'
+import { createIdlePrompts, type IdlePrompts } from './idle-prompts.ts'
 import { promptOf } from './prompt.ts'
 import { createResumption, type Resumption } from './resumption.ts'
 import type { TalkDeps } from './talk-deps.ts'
@@ -52,11 +52,11 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
 type Talk = {
   readonly deps: TalkDeps
   readonly wire: Wire
-  readonly floor: Floor
+  readonly turns: TurnTaking
   readonly opening: Opening
   readonly work: ToolWork
   readonly keys: Keys
-  readonly patience: Patience
+  readonly idle: IdlePrompts
   readonly resumption: Resumption
   readonly ending: Ending
   /** `finished`: what the caller said is still told, and no more. */
@@ -65,8 +65,8 @@ type Talk = {
 
 function createTalk(deps: TalkDeps, wire: Wire) {
   let frames = 0
-  const floor = createFloor()
-  const work = createToolWork({ ...deps, wire, floor })
+  const turns = createTurnTaking()
+  const work = createToolWork({ ...deps, wire, turns })
   const keys = createKeys((text) => {
     const at = frames * frameMs
     emit(talk, { type: 'user_speech_stopped', at })
@@ -77,13 +77,13 @@ function createTalk(deps: TalkDeps, wire: Wire) {
   const talk: Talk = {
     deps,
     wire,
-    floor,
-    opening: createOpening({ ...deps, wire, floor }),
+    turns,
+    opening: createOpening({ ...deps, wire, turns }),
     work,
     keys,
-    patience: createPatience(),
+    idle: createIdlePrompts(),
     resumption: createResumption(),
-    ending: createEnding({ floor, work, finish: (nextAction) => finish(talk, nextAction) }),
+    ending: createEnding({ turns, work, finish: (nextAction) => finish(talk, nextAction) }),
     phase: 'talking',
   }
   return {
@@ -101,7 +101,7 @@ function createTalk(deps: TalkDeps, wire: Wire) {
 
 /** `tick` counts the frames of the line. */
 function sessionOf(talk: Talk, tick: () => number): EngineSession {
-  const { wire, floor, opening, work, keys, patience, resumption, ending } = talk
+  const { wire, turns, opening, work, keys, idle, resumption, ending } = talk
   const isOver = (): boolean => talk.phase !== 'talking'
   const silence = silenceOf(talk.deps.config.formats.hears)
   let at = 0
@@ -116,25 +116,25 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
     },
     interrupt(heard) {
       if (isOver()) return
-      floor.cut()
+      turns.cut()
       resumption.cut()
       opening.playedAll()
       wire.interrupt(heard)
     },
     played(itemId) {
-      floor.played(itemId)
-      if (!isOver() && floor.isSilent()) opening.playedAll()
+      turns.played(itemId)
+      if (!isOver() && turns.isSilent()) opening.playedAll()
     },
     dtmf(digit) {
       if (isOver() || ending.isDeaf() || !opening.isOver()) return
       if (!keys.waiting()) emit(talk, { type: 'user_speech_started', at })
-      patience.renew()
+      idle.renew()
       ending.callerSpoke()
       keys.press(digit)
     },
     say(text) {
       if (isOver()) return
-      floor.expectReply()
+      turns.expectReply()
       wire.say(text)
     },
     voicemail: voicemailMessageOf(talk.deps.config),
@@ -143,7 +143,7 @@ function sessionOf(talk: Talk, tick: () => number): EngineSession {
       talk.phase = 'talking'
       ending.withWords()
       work.giveUp()
-      floor.expectReply()
+      turns.expectReply()
       wire.say(text)
     },
     toolResult(id, name, result) {
@@ -167,22 +167,22 @@ function close(talk: Talk): void {
 
 /** 20 ms of the caller's line have passed. */
 function countFrame(talk: Talk): void {
-  const { floor, opening, work, keys, patience, resumption, ending } = talk
-  floor.frame()
+  const { turns, opening, work, keys, idle, resumption, ending } = talk
+  turns.frame()
   ending.frame()
   if (talk.phase !== 'talking' || ending.isDeaf()) return
   for (const part of [opening, work, keys]) part.frame()
   if (ending.isDue()) return
-  const isQuiet = opening.isOver() && !keys.waiting() && !work.isBusy() && floor.isQuiet()
+  const isQuiet = opening.isOver() && !keys.waiting() && !work.isBusy() && turns.isQuiet()
   if (resumption.frame(isQuiet)) return ask(talk, goOn)
-  const step = patience.frame(isQuiet)
+  const step = idle.frame(isQuiet)
   if (step === null) return
   if (step === 'give up') ending.bySilence()
   ask(talk, step === 'give up' ? goodbye : stillThere)
 }
 
-function ask({ floor, wire }: Talk, hint: string): void {
-  floor.expectReply()
+function ask({ turns, wire }: Talk, hint: string): void {
+  turns.expectReply()
   wire.reply(hint)
 }
 
@@ -195,17 +195,17 @@ function muted({ wire }: Talk, event: WireEvent): void {
 }
 
 function takeEvent(talk: Talk, event: WireEvent): void {
-  const { floor, opening, work, patience, resumption, ending } = talk
+  const { turns, opening, work, idle, resumption, ending } = talk
   if (ending.isMute() && isWords(event)) return muted(talk, event)
   switch (event.type) {
     case 'reply_started':
       resumption.replyStarted()
       opening.replyStarted()
       ending.replyStarted(event.says)
-      return floor.replyStarted()
+      return turns.replyStarted()
     case 'reply_done':
-      floor.replyDone()
-      if (floor.hasSpoken() && floor.isSilent()) opening.playedAll()
+      turns.replyDone()
+      if (turns.hasSpoken() && turns.isSilent()) opening.playedAll()
       return ending.replyDone()
     case 'tool_call':
       return takeToolCall(talk, event)
@@ -213,19 +213,19 @@ function takeEvent(talk: Talk, event: WireEvent): void {
       if (work.canceled(event.id)) emit(talk, event)
       return
     case 'audio':
-      floor.sound(event.itemId)
+      turns.sound(event.itemId)
       return emit(talk, event)
     case 'agent_text':
       opening.said(event.text)
       return emit(talk, event)
     case 'user_speech_started':
-      patience.renew()
+      idle.renew()
       opening.callerSpoke()
       ending.callerSpoke()
-      floor.callerSpeaks(true)
+      turns.callerSpeaks(true)
       return emit(talk, event)
     case 'user_speech_stopped':
-      floor.callerSpeaks(false)
+      turns.callerSpeaks(false)
       return emit(talk, event)
     case 'user_text':
       if (event.isFinal) {
@@ -243,7 +243,7 @@ function takeEvent(talk: Talk, event: WireEvent): void {
 }
 
 function takeToolCall(talk: Talk, { id, name, arguments: given }: Extract<WireEvent, { type: 'tool_call' }>): void {
-  const { wire, work, deps, floor } = talk
+  const { wire, work, deps, turns } = talk
   if (given === null) return wire.answerTool(id, name, { error: 'The arguments must be a JSON object.' }, true)
   const use = useOwnTool(deps.config.worker, name, given)
   if (use === null) {
@@ -252,8 +252,8 @@ function takeToolCall(talk: Talk, { id, name, arguments: given }: Extract<WireEv
   }
   // A model that has spoken in this turn has said what it wanted with it.
   const isAgain = use.kind === 'end' && talk.ending.isDue()
-  const wantsReply = !floor.hasSpoken() && !isAgain
-  if (wantsReply) floor.expectReply()
+  const wantsReply = !turns.hasSpoken() && !isAgain
+  if (wantsReply) turns.expectReply()
   if (use.kind === 'wrong') return wire.answerTool(id, name, { error: use.message }, true)
   if (use.kind === 'note') emit(talk, { type: 'noted', key: use.key, value: use.value })
   if (use.kind === 'end') talk.ending.byModel(use.nextAction, wantsReply)

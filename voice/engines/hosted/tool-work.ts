@@ -2,7 +2,7 @@
 import { frameMs } from '../../../model/frame.ts'
 import type { JsonObject } from '../../../model/json.ts'
 import type { ToolResult } from '../../../model/tool.ts'
-import type { Floor } from './floor.ts'
+import type { TurnTaking } from './turn-taking.ts'
 import type { TalkDeps } from './talk-deps.ts'
 import { fillerWordsOf } from './filler-words.ts'
 import type { Wire } from './wire.ts'
@@ -29,8 +29,8 @@ export function createToolWork({
   config,
   speaksWhileToolsRun,
   wire,
-  floor,
-}: Pick<TalkDeps, 'config' | 'speaksWhileToolsRun'> & { readonly wire: Wire; readonly floor: Floor }): ToolWork {
+  turns,
+}: Pick<TalkDeps, 'config' | 'speaksWhileToolsRun'> & { readonly wire: Wire; readonly turns: TurnTaking }): ToolWork {
   const pending = new Map<string, string>()
   const forgotten = new Set<string>()
   const filler = speaksWhileToolsRun ? fillerWordsOf(config.language) : null
@@ -45,7 +45,7 @@ export function createToolWork({
     begin(id, name) {
       if (pending.size === 0) {
         frames = 0
-        filled = floor.hasSpoken()
+        filled = turns.hasSpoken()
       }
       pending.set(id, name)
     },
@@ -56,16 +56,16 @@ export function createToolWork({
     result(id, name, result) {
       pending.delete(id)
       if (forgotten.delete(id)) return
-      floor.expectReply()
+      turns.expectReply()
       wire.answerTool(id, name, outputOf(result), true)
     },
     frame() {
       frames++
       if (pending.size === 0 || filled || frames < fillAfter) return
-      if (!floor.isSilent() || floor.callerIsSpeaking()) return
+      if (!turns.isSilent() || turns.callerIsSpeaking()) return
       filled = true
       if (filler === null) return
-      floor.expectReply()
+      turns.expectReply()
       wire.say(filler)
     },
     isBusy: () => pending.size > 0,

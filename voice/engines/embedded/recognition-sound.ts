@@ -1,7 +1,7 @@
 /** Owns what goes into a recogniser and what comes out: sound at the level that it likes, and its segments as words with scores. */
 import { isPhone } from './grammar.ts'
-import type { HeardWords } from './hearing-messages.ts'
-import { createLostBand } from './lost-band.ts'
+import type { HeardWords } from './recognition-messages.ts'
+import { createBandwidthExtension } from './bandwidth-extension.ts'
 import type { Segment } from './pocketsphinx.ts'
 
 /** Loudness of a least significant bit or so: the recogniser does not like digital silence. */
@@ -13,7 +13,7 @@ export type Preparation = (samples: Int16Array) => Int16Array
 /** A new one for every utterance: nothing of the last one is left. */
 export function createPreparation(gain: number): Preparation {
   const noise = createNoise()
-  const band = createLostBand(noise)
+  const band = createBandwidthExtension(noise)
   return (samples) =>
     Int16Array.from(band.restore(samples, gain), (sample) =>
       Math.max(-32768, Math.min(32767, Math.round(sample + dither * noise()))),

@@ -4,7 +4,7 @@ import { EngineRefusal } from '../../../model/voice-engine.ts'
 import { EndpointError, textOf, type Endpoint, type EndpointAddress } from './endpoint.ts'
 
 /** Rejects with EngineRefusal, which names the endpoint. */
-export type RollCall = (signal: AbortSignal) => Promise<void>
+export type EndpointHealth = (signal: AbortSignal) => Promise<void>
 
 type Deps = {
   readonly addresses: Readonly<Record<'chat' | 'transcription' | 'speech', EndpointAddress>>
@@ -17,17 +17,17 @@ const maxBytes = 1024 * 1024
 /** Calls that begin soon after one another need not ask all over. */
 const validFor = 30_000
 
-export function createRollCall({ addresses, endpointOf, clock }: Deps): RollCall {
+export function createEndpointHealth({ addresses, endpointOf, clock }: Deps): EndpointHealth {
   const asked = Object.entries(addresses).map(([name, address]) => ({ name, address, endpoint: endpointOf(address) }))
   let validUntil = 0
   return async (signal) => {
     if (clock.now() < validUntil) return
-    await Promise.all(asked.map(({ name, address, endpoint }) => callOne(name, address.model, endpoint, signal)))
+    await Promise.all(asked.map(({ name, address, endpoint }) => checkOne(name, address.model, endpoint, signal)))
     validUntil = clock.now() + validFor
   }
 }
 
-async function callOne(name: string, model: string, endpoint: Endpoint, signal: AbortSignal): Promise<void> {
+async function checkOne(name: string, model: string, endpoint: Endpoint, signal: AbortSignal): Promise<void> {
   try {
     const path = `/models/${encodeURIComponent(model)}`
     const answer = await endpoint.ask({ method: 'GET', path, accept: 'application/json', signal, waits, maxBytes })

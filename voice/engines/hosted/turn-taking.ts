@@ -1,7 +1,7 @@
-/** Owns who has the floor in a hosted talk: what the model is saying, what the caller has not heard yet, and whether the caller speaks. Counts frames of the caller's line. */
+/** Owns the turn-taking of a hosted talk: what the model is saying, what the caller has not heard yet, and whether the caller speaks. Counts frames of the caller's line. */
 import { frameMs } from '../../../model/frame.ts'
 
-export type Floor = {
+export type TurnTaking = {
   /** A reply has been asked for. */
   expectReply(): void
   replyStarted(): void
@@ -33,7 +33,7 @@ const speakingFrames = 60_000 / frameMs
 /** Sound whose end nobody told has been played all the same. */
 const unplayedFrames = 300_000 / frameMs
 
-export function createFloor(): Floor {
+export function createTurnTaking(): TurnTaking {
   const unplayed = new Set<string>()
   let replying = false
   let awaited = 0

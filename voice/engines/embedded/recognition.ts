@@ -1,16 +1,16 @@
 /**
- * Owns the pool of hearing threads: gives every utterance a recogniser while it is spoken, lets utterances wait when all are taken, replaces
+ * Owns the pool of recognition threads: gives every utterance a recogniser while it is spoken, lets utterances wait when all are taken, replaces
  * threads that died, got stuck or hold too many grammars. What is lost on the way comes back as not understood; it never throws.
  */
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { createDictator } from './dictation.ts'
-import { openEar, type Ear } from './ear.ts'
+import { openDecoders, type Decoders } from './decoders.ts'
 import type { Grammar } from './grammar.ts'
-import type { HeardWords } from './hearing-messages.ts'
+import type { HeardWords } from './recognition-messages.ts'
 import { createUtterance, type LiveUtterance, type Utterance } from './utterance.ts'
 
-export type Hearing = {
+export type Recognition = {
   /** `gain` brings the voice to the level that the recogniser likes. `onPartial` gets the words so far. */
   listen(grammar: Grammar, gain: number, onPartial: (words: readonly string[]) => void): Utterance
   /** Any words, of a whole utterance; the caller gives the buffer away. Null: not understood, or not in time. Never rejects. */
@@ -23,52 +23,52 @@ type Deps = {
   readonly clock: Clock
   readonly log: Log
   readonly threads: number
-  /** Recognisers per thread: 8 MB and 50 ms at the start each. */
-  readonly seats?: number
+  /** Per thread: 8 MB and 50 ms at the start each. */
+  readonly decoders?: number
   readonly entry?: URL
   readonly dictationEntry?: URL
 }
 
-const defaultSeats = 4
+const defaultDecoders = 4
 const maxWaiting = 64
 /** A thread that could not be started is tried again after this, ms. */
 const restartAfter = 1000
 
 /** Resolves when all threads are ready; rejects when one of them cannot start. */
-export async function createHearing(deps: Deps): Promise<Hearing> {
+export async function createRecognition(deps: Deps): Promise<Recognition> {
   const waiting = new Set<LiveUtterance>()
-  const ears = createEars(deps, () => seatWaiting())
-  const seated = new Map<LiveUtterance, Ear>()
+  const threads = createThreads(deps, () => assignWaiting())
+  const assigned = new Map<LiveUtterance, Decoders>()
   let closed = false
   let lastId = 0
 
-  const seat = (utterance: LiveUtterance, ear: Ear): void => {
-    seated.set(utterance, ear)
-    ear.seat(utterance)
+  const assign = (utterance: LiveUtterance, decoders: Decoders): void => {
+    assigned.set(utterance, decoders)
+    decoders.assign(utterance)
   }
-  const seatWaiting = (): void => {
+  const assignWaiting = (): void => {
     for (const utterance of waiting) {
-      const ear = ears.free()
-      if (ear === undefined) return
+      const decoders = threads.next()
+      if (decoders === undefined) return
       waiting.delete(utterance)
-      seat(utterance, ear)
+      assign(utterance, decoders)
     }
   }
   const onSettled = (utterance: LiveUtterance): void => {
     waiting.delete(utterance)
-    seated.get(utterance)?.leave(utterance)
-    seated.delete(utterance)
-    seatWaiting()
+    assigned.get(utterance)?.release(utterance)
+    assigned.delete(utterance)
+    assignWaiting()
   }
 
   const starts = Array.from(
     { length: deps.threads },
-    () => new Promise<void>((ready, failed) => ears.open(ready, failed)),
+    () => new Promise<void>((ready, failed) => threads.open(ready, failed)),
   )
   try {
     await Promise.all(starts)
   } catch (error) {
-    await ears.close()
+    await threads.close()
     throw new Error('the recogniser could not be started', { cause: error })
   }
   const dictator = createDictator({ ...deps, entry: deps.dictationEntry })
@@ -76,8 +76,8 @@ export async function createHearing(deps: Deps): Promise<Hearing> {
     dictate: dictator.take,
     listen(grammar, gain, onPartial) {
       const utterance = createUtterance({ id: ++lastId, grammar, gain, clock: deps.clock, onPartial, onSettled })
-      const ear = ears.free()
-      if (ear !== undefined) seat(utterance, ear)
+      const decoders = threads.next()
+      if (decoders !== undefined) assign(utterance, decoders)
       else if (waiting.size < maxWaiting && !closed) waiting.add(utterance)
       else utterance.settle(null)
       return utterance
@@ -85,38 +85,38 @@ export async function createHearing(deps: Deps): Promise<Hearing> {
     async close() {
       closed = true
       for (const utterance of waiting) utterance.settle(null)
-      await Promise.all([ears.close(), dictator.close()])
+      await Promise.all([threads.close(), dictator.close()])
     },
   }
 }
 
-/** As many ears as asked for, whatever happens to the single one. */
-function createEars({ clock, log, threads, seats = defaultSeats, entry }: Deps, onFree: () => void) {
-  const ears = new Set<Ear>()
-  const retired = new Set<Ear>()
+/** As many threads as asked for: one that is lost or holds too many grammars is replaced. `onFree`: there are decoders that nobody uses. */
+function createThreads({ clock, log, threads, decoders: size = defaultDecoders, entry }: Deps, onFree: () => void) {
+  const current = new Set<Decoders>()
+  const retired = new Set<Decoders>()
   const pending = new Set<Cancel>()
   let closed = false
 
   const open = (onReady: () => void, onFailed: (cause: unknown) => void): void => {
     if (closed) return
-    const ear = openEar({
+    const opened = openDecoders({
       clock,
-      seats,
-      entry: entry ?? new URL('./hearing-thread.ts', import.meta.url),
+      size,
+      entry: entry ?? new URL('./recognition-thread.ts', import.meta.url),
       onReady() {
         onReady()
         onFree()
       },
       onLost(lost, cause) {
-        const counted = ears.delete(lost)
-        log.error('a hearing thread was lost', { error: cause })
+        const counted = current.delete(lost)
+        log.error('a recognition thread was lost', { error: cause })
         if (!counted) return
         if (lost.isReady()) open(nothing, openLater)
         else onFailed(cause)
       },
       onFull: replace,
     })
-    ears.add(ear)
+    current.add(opened)
   }
   const openLater = (): void => {
     const cancel = clock.after(restartAfter, () => {
@@ -125,11 +125,11 @@ function createEars({ clock, log, threads, seats = defaultSeats, entry }: Deps, 
     })
     pending.add(cancel)
   }
-  /** The old one goes on until the new one is ready; one replacement at a time. */
-  const replace = (old: Ear): void => {
-    if (ears.size > threads || ![...ears].every((ear) => ear.isReady())) return
+  /** The old thread goes on until the new one is ready; one replacement at a time. */
+  const replace = (old: Decoders): void => {
+    if (current.size > threads || ![...current].every((decoders) => decoders.isReady())) return
     open(() => {
-      ears.delete(old)
+      current.delete(old)
       retired.add(old)
       old.retire(() => void retired.delete(old))
     }, nothing)
@@ -137,12 +137,12 @@ function createEars({ clock, log, threads, seats = defaultSeats, entry }: Deps, 
   const close = async (): Promise<void> => {
     closed = true
     for (const cancel of pending) cancel()
-    await Promise.all([...ears, ...retired].map((ear) => ear.close()))
+    await Promise.all([...current, ...retired].map((decoders) => decoders.close()))
   }
-
-  const free = (): Ear | undefined =>
-    [...ears].filter((ear) => ear.freeSeats() > 0).sort((one, other) => other.freeSeats() - one.freeSeats())[0]
-  return { close, free, open }
+  /** The thread with the most decoders that nobody uses; undefined when all are in use. */
+  const next = (): Decoders | undefined =>
+    [...current].filter((decoders) => decoders.free() > 0).sort((one, other) => other.free() - one.free())[0]
+  return { close, next, open }
 }
 
 function nothing(): void {

@@ -1,15 +1,15 @@
-/** Owns the speaking thread: one sentence after another. Started by speaker.ts. */
+/** Owns the synthesis thread: one sentence after another. Started by synthesiser.ts. */
 import { parentPort } from 'node:worker_threads'
 import { createFlite } from './flite.ts'
-import type { SpeakingReply, SpeakingRequest } from './speaking-messages.ts'
+import type { SynthesisReply, SynthesisRequest } from './synthesis-messages.ts'
 import { trimmed } from './trim.ts'
 
 async function main(): Promise<void> {
   const port = parentPort
   if (port === null) throw new Error('runs in a worker thread only')
   const synthesise = await createFlite()
-  const reply = (message: SpeakingReply, transfer: ArrayBuffer[] = []): void => port.postMessage(message, transfer)
-  port.on('message', ({ voice, text }: SpeakingRequest) => {
+  const reply = (message: SynthesisReply, transfer: ArrayBuffer[] = []): void => port.postMessage(message, transfer)
+  port.on('message', ({ voice, text }: SynthesisRequest) => {
     const samples = trimmed(synthesise(voice, text))
     reply({ type: 'spoken', samples }, [samples.buffer])
   })

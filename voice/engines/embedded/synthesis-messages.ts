@@ -1,8 +1,8 @@
-/** Owns what the speaking thread is told and what it answers. */
+/** Owns what the synthesis thread is told and what it answers. */
 import type { FliteVoice } from './flite.ts'
 
-export type SpeakingRequest = { readonly voice: FliteVoice; readonly text: string }
-export type SpeakingReply =
+export type SynthesisRequest = { readonly voice: FliteVoice; readonly text: string }
+export type SynthesisReply =
   | { readonly type: 'ready' }
   /** 16 kHz, whole frames of 20 ms. */
   | { readonly type: 'spoken'; readonly samples: Int16Array<ArrayBuffer> }

@@ -4,7 +4,7 @@
  */
 import { fieldsOf, isText, type Fields } from './fields.ts'
 
-export type Complaint = {
+export type ErrorBody = {
   /** `error` when it names none. */
   readonly code: string
   /** As an HTTP status, when it stands in the error itself. */
@@ -16,15 +16,15 @@ export type Complaint = {
 }
 
 /** Of a whole answer, or of one event; null when it is no error. */
-export function complaintOf(body: Fields | null): Complaint | null {
+export function errorBodyOf(body: Fields | null): ErrorBody | null {
   if (body === null) return null
   const error = body['error']
-  if (error !== undefined && error !== null) return complaintIn(fieldsOf(error) ?? { message: error })
+  if (error !== undefined && error !== null) return errorIn(fieldsOf(error) ?? { message: error })
   // Older ones of vLLM are the error themselves.
-  return body['object'] === 'error' ? complaintIn(body) : null
+  return body['object'] === 'error' ? errorIn(body) : null
 }
 
-function complaintIn({ code, type, param, message }: Fields): Complaint {
+function errorIn({ code, type, param, message }: Fields): ErrorBody {
   const named = [code, type].find((value) => isText(value) && /^[a-z][a-z._]{0,63}$/i.test(value))
   const status = typeof code === 'number' && code >= 400 && code < 600 ? code : null
   const name = isText(named) ? named : String(status ?? 'error')

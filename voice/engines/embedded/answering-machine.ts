@@ -1,6 +1,6 @@
 /** Owns what is listened for in the first words of who takes an outbound call: what answering machines say. Two of them are told, one may be chance. */
 
-export const machinePhrases: readonly string[] = [
+export const answeringMachinePhrases: readonly string[] = [
   'after the tone',
   'after the beep',
   'after the signal',
@@ -19,9 +19,9 @@ export const machinePhrases: readonly string[] = [
 ]
 
 /** Words apart from the rest of what was said, which was not understood; null when there are too few. */
-export function machineTextOf(words: readonly string[], isKnown: (word: string) => boolean): string | null {
+export function answeringMachineTextOf(words: readonly string[], isKnown: (word: string) => boolean): string | null {
   const spoken = words.map((word) => (isKnown(word) ? word : '…')).join(' ')
-  const told = machinePhrases.filter((phrase) => ` ${spoken} `.includes(` ${phrase} `))
+  const told = answeringMachinePhrases.filter((phrase) => ` ${spoken} `.includes(` ${phrase} `))
   if (told.length < 2) return null
   return spoken.replace(/…( …)*/g, '…')
 }

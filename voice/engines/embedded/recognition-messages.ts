@@ -1,7 +1,7 @@
-/** Owns what a hearing thread is told and what it answers. */
+/** Owns what a recognition thread is told and what it answers. */
 import type { Grammar } from './grammar.ts'
 
-export type HearingRequest =
+export type RecognitionRequest =
   | { readonly type: 'begin'; readonly utterance: number; readonly grammar: Grammar; readonly gain: number }
   | { readonly type: 'sound'; readonly utterance: number; readonly samples: Int16Array }
   | { readonly type: 'end'; readonly utterance: number }
@@ -14,7 +14,7 @@ export type HearingRequest =
  */
 export type HeardWords = { readonly words: readonly string[]; readonly score: number; readonly worst: number }
 
-export type HearingReply =
+export type RecognitionReply =
   | { readonly type: 'ready' }
   | { readonly type: 'begun'; readonly utterance: number }
   | { readonly type: 'partial'; readonly utterance: number; readonly words: readonly string[] }

@@ -5,7 +5,7 @@
 import { frameMs } from '../../../model/frame.ts'
 import { createCallerSpeech, type CallerSpeech, type Understood } from './caller-speech.ts'
 import type { Understanding } from './grammar.ts'
-import type { Hearing } from './hearing.ts'
+import type { Recognition } from './recognition.ts'
 import type { Meaning } from '../../script/phrases.ts'
 import { createVoiceActivity, levelOf } from '../../../media/vad/voice-activity.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
@@ -18,7 +18,7 @@ export type Heard = Understood & {
   readonly step: number
 }
 
-export type CallerEar = {
+export type CallerUtterances = {
   /** 20 ms at 16 kHz: what is shorter is filled up with silence, what is longer cut off. */
   hear(samples: Int16Array): void
   /** Somebody speaks, or what was said is not understood yet. */
@@ -30,7 +30,7 @@ export type CallerEar = {
 }
 
 type Deps = {
-  readonly hearing: Hearing
+  readonly recognition: Recognition
   readonly detector: VoiceDetector
   expected(): { readonly understanding: Understanding<Meaning>; readonly step: number }
   onStarted(at: number): void
@@ -50,7 +50,7 @@ const maxFrames = 15_000 / frameMs
 const likedLevel = 800
 const maxGain = 16
 
-export function createCallerEar(deps: Deps): CallerEar {
+export function createCallerUtterances(deps: Deps): CallerUtterances {
   const activity = createVoiceActivity()
   let recent: Int16Array[] = []
   let speaking: { readonly speech: CallerSpeech; readonly step: number; readonly from: number } | null = null
@@ -67,7 +67,7 @@ export function createCallerEar(deps: Deps): CallerEar {
       if (!closed && speaking?.speech === speech) deps.onPartial(text, from, at())
     }
     const gain = gainOf(recent.slice(-1 - ago))
-    const speech = createCallerSpeech({ hearing: deps.hearing, understanding, gain, onText })
+    const speech = createCallerSpeech({ recognition: deps.recognition, understanding, gain, onText })
     for (const frame of recent.slice(-1 - ago - preRollFrames)) speech.add(frame)
     speaking = { speech, step, from }
     unsettled++

@@ -4,7 +4,7 @@
  */
 import { createBandPass, createHighPass } from './band-filters.ts'
 
-export type LostBand = {
+export type BandwidthExtension = {
   /** The next samples of an utterance, 16 kHz, times `gain`. */
   restore(samples: Int16Array, gain: number): Float64Array
 }
@@ -58,7 +58,7 @@ const audibleSquare = 0.5
 const clickSamples = 1000
 
 /** For one utterance. `noise` gives numbers from -1 to 1, all as likely. */
-export function createLostBand(noise: () => number): LostBand {
+export function createBandwidthExtension(noise: () => number): BandwidthExtension {
   const strengths = createStrengths()
   const fills = lost.map(([fromHz, toHz]) => createFill(fromHz, toHz, noise))
   const hasUpperHalf = createUpperHalf()

@@ -1,14 +1,14 @@
-/** Owns one hearing thread and the utterances that have a seat in it. */
+/** Owns the decoders of one recognition thread, and which utterance each of them is busy with. */
 import type { Clock } from '../../../model/clock.ts'
-import type { HearingReply, HearingRequest } from './hearing-messages.ts'
+import type { RecognitionReply, RecognitionRequest } from './recognition-messages.ts'
 import { startThread } from './thread.ts'
 import type { LiveUtterance } from './utterance.ts'
 
-export type Ear = {
+export type Decoders = {
   /** How many more utterances it takes now. */
-  freeSeats(): number
-  seat(utterance: LiveUtterance): void
-  leave(utterance: LiveUtterance): void
+  free(): number
+  assign(utterance: LiveUtterance): void
+  release(utterance: LiveUtterance): void
   isReady(): boolean
   /** Takes nothing new, closes when it is empty and says so. */
   retire(onClosed: () => void): void
@@ -18,12 +18,12 @@ export type Ear = {
 type Deps = {
   readonly clock: Clock
   readonly entry: URL
-  readonly seats: number
-  onReady(ear: Ear): void
+  readonly size: number
+  onReady(decoders: Decoders): void
   /** Its utterances have been settled as not understood. */
-  onLost(ear: Ear, cause: unknown): void
+  onLost(decoders: Decoders, cause: unknown): void
   /** It holds as many grammars as it should. */
-  onFull(ear: Ear): void
+  onFull(decoders: Decoders): void
 }
 
 /** Address space of one thread's recognisers; only what they touch is really used. */
@@ -31,29 +31,29 @@ const heapBytes = 256 * 1024 * 1024
 /** The recogniser cannot forget a grammar, and each takes about 700 kB: three times as many would fit, for those that come while the next thread starts. */
 const maxGrammars = 100
 
-export function openEar({ clock, entry, seats, onReady, onLost, onFull }: Deps): Ear {
+export function openDecoders({ clock, entry, size, onReady, onLost, onFull }: Deps): Decoders {
   const live = new Map<number, LiveUtterance>()
   let onRetired: () => void = () => undefined
   let state: 'starting' | 'ready' | 'retiring' | 'closed' = 'starting'
 
-  const onReply = (reply: HearingReply): void => {
+  const onReply = (reply: RecognitionReply): void => {
     if (reply.type === 'ready') {
       state = 'ready'
-      return onReady(ear)
+      return onReady(decoders)
     }
     const utterance = live.get(reply.utterance)
     if (reply.type === 'partial') utterance?.partial(reply.words)
     if (reply.type !== 'final') return
     utterance?.settle(reply.heard)
-    if (reply.compiled >= maxGrammars && state === 'ready') onFull(ear)
+    if (reply.compiled >= maxGrammars && state === 'ready') onFull(decoders)
   }
-  const thread = startThread<HearingRequest, HearingReply>({
+  const thread = startThread<RecognitionRequest, RecognitionReply>({
     entry,
-    settings: { heapBytes, seats },
+    settings: { heapBytes, decoders: size },
     clock,
     onReply,
     onLost(cause) {
-      onLost(ear, cause)
+      onLost(decoders, cause)
       state = 'closed'
       for (const utterance of live.values()) utterance.settle(null)
     },
@@ -68,13 +68,13 @@ export function openEar({ clock, entry, seats, onReady, onLost, onFull }: Deps):
     void close()
     onRetired()
   }
-  const ear: Ear = {
-    freeSeats: () => (state === 'ready' ? seats - live.size : 0),
-    seat(utterance) {
+  const decoders: Decoders = {
+    free: () => (state === 'ready' ? size - live.size : 0),
+    assign(utterance) {
       live.set(utterance.id, utterance)
-      utterance.seat(thread)
+      utterance.assign(thread)
     },
-    leave(utterance) {
+    release(utterance) {
       live.delete(utterance.id)
       closeIfEmpty()
     },
@@ -86,5 +86,5 @@ export function openEar({ clock, entry, seats, onReady, onLost, onFull }: Deps):
     },
     close,
   }
-  return ear
+  return decoders
 }

@@ -8,10 +8,10 @@ import type { Log } from '../../../model/log.ts'
 import { fliteVoices, type FliteVoice } from './flite.ts'
 import { sentencesOf } from '../../english/sentences.ts'
 import { createSoundCache } from './sound-cache.ts'
-import type { SpeakingReply, SpeakingRequest } from './speaking-messages.ts'
+import type { SynthesisReply, SynthesisRequest } from './synthesis-messages.ts'
 import { startThread, type Thread } from './thread.ts'
 
-export type Speaker = {
+export type Synthesiser = {
   /** 16-bit sound at 16 kHz in whole frames of 20 ms; nobody writes into it. Rejects when speech has broken down. */
   sentence(text: string, voice: FliteVoice): Promise<Int16Array>
   /** All of a text. An unknown voice speaks as the default one. */
@@ -21,7 +21,7 @@ export type Speaker = {
 }
 
 type Deps = { readonly clock: Clock; readonly log: Log; readonly cacheBytes?: number; readonly entry?: URL }
-type Job = SpeakingRequest & { readonly result: PromiseWithResolvers<Int16Array<ArrayBuffer>>; attempts: number }
+type Job = SynthesisRequest & { readonly result: PromiseWithResolvers<Int16Array<ArrayBuffer>>; attempts: number }
 
 export const defaultVoice: FliteVoice = 'slt'
 export const voiceOf = (name: string | undefined): FliteVoice | null =>
@@ -34,7 +34,7 @@ const maxAttempts = 2
 /** A thread that could not be started is tried again after this, ms. */
 const restartAfter = 1000
 
-export async function createSpeaker(deps: Deps): Promise<Speaker> {
+export async function createSynthesiser(deps: Deps): Promise<Synthesiser> {
   const cache = createSoundCache(deps.cacheBytes ?? defaultCacheBytes)
   const under = new Map<string, Promise<Int16Array<ArrayBuffer>>>()
   const jobs = await startJobs(deps)
@@ -67,10 +67,10 @@ export async function createSpeaker(deps: Deps): Promise<Speaker> {
 }
 
 /** Sentences one after another through a thread that may come and go. */
-async function startJobs({ clock, log, entry = new URL('./speaking-thread.ts', import.meta.url) }: Deps) {
+async function startJobs({ clock, log, entry = new URL('./synthesis-thread.ts', import.meta.url) }: Deps) {
   const queue = createQueue()
   const started = Promise.withResolvers<void>()
-  let thread: Thread<SpeakingRequest> | null = null
+  let thread: Thread<SynthesisRequest> | null = null
   let isReady = false
   let restart: Cancel | null = null
   let closed = false
@@ -79,14 +79,14 @@ async function startJobs({ clock, log, entry = new URL('./speaking-thread.ts', i
     const job = isReady ? queue.take() : null
     if (job) thread?.ask({ voice: job.voice, text: job.text })
   }
-  const onReply = (reply: SpeakingReply): void => {
+  const onReply = (reply: SynthesisReply): void => {
     if (reply.type === 'spoken') queue.done(reply.samples)
     isReady = true
     started.resolve()
     next()
   }
   const onLost = (cause: unknown): void => {
-    log.error('the speaking thread was lost', { error: cause })
+    log.error('the synthesis thread was lost', { error: cause })
     started.reject(new Error('the synthesiser could not be started', { cause }))
     const wasReady = isReady
     isReady = false
@@ -128,7 +128,7 @@ function createQueue() {
   let closed = false
   return {
     add(voice: FliteVoice, text: string): Promise<Int16Array<ArrayBuffer>> {
-      if (closed) return Promise.reject(new Error('the speaker is closed'))
+      if (closed) return Promise.reject(new Error('the synthesiser is closed'))
       if (waiting.length >= maxWaiting) return Promise.reject(new Error('too much is to be spoken'))
       const job: Job = { voice, text, result: Promise.withResolvers(), attempts: 0 }
       waiting.push(job)
@@ -153,7 +153,7 @@ function createQueue() {
     close(): void {
       closed = true
       for (const job of [...waiting.splice(0), ...(current ? [current] : [])])
-        job.result.reject(new Error('the speaker is closed'))
+        job.result.reject(new Error('the synthesiser is closed'))
       current = null
     },
   }

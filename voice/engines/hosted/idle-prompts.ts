@@ -1,7 +1,7 @@
 /** Owns how long a hosted engine waits for a caller who says nothing: asked twice, then the call is ended. Counts frames of the caller's line. */
 import { frameMs } from '../../../model/frame.ts'
 
-export type Patience = {
+export type IdlePrompts = {
   /** 20 ms have passed; `isQuiet`: nobody speaks and nobody is at work. What is to be done now, if anything. */
   frame(isQuiet: boolean): 'ask' | 'give up' | null
   /** The caller is there. */
@@ -11,7 +11,7 @@ export type Patience = {
 const silentFrames = 10_000 / frameMs
 const maxAsked = 2
 
-export function createPatience(): Patience {
+export function createIdlePrompts(): IdlePrompts {
   let frames = 0
   let asked = 0
   return {

@@ -1,11 +1,11 @@
 /**
- * Owns hearing without a recogniser, for load tests: that somebody spoke is heard, what they said is assumed. A question gets its first choice, a
+ * Owns recognition without a recogniser, for load tests: that somebody spoke is heard, what they said is assumed. A question gets its first choice, a
  * value the same plausible one each time; nobody can say anything else. The confidence of it all is 0.
  */
 import type { Expected, Slot } from '../../script/expected.ts'
 import type { Answer, Grammar, Understanding } from './grammar.ts'
-import type { Hearing } from './hearing.ts'
-import type { HeardWords } from './hearing-messages.ts'
+import type { Recognition } from './recognition.ts'
+import type { HeardWords } from './recognition-messages.ts'
 import type { Meaning } from '../../script/phrases.ts'
 import { dateOf, spokenDate } from '../../english/spoken-dates.ts'
 import { spokenTime } from '../../english/spoken-times.ts'
@@ -16,7 +16,7 @@ const spoken: HeardWords = { words: [], score: 0, worst: 0 }
 const time = '10:00'
 const freeText = 'I would like to know more'
 
-export function createAssumedHearing(): Hearing {
+export function createAssumedRecognition(): Recognition {
   return {
     listen: () => ({ feed: () => undefined, end: () => Promise.resolve(spoken), drop: () => undefined }),
     dictate: () => Promise.resolve(null),

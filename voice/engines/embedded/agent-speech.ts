@@ -3,9 +3,9 @@
  * no sound yet is not said at all; what has is cut off by who plays it, and nothing new is said before word of that has come. What was cut off
  * for nothing goes on with the sentence that was cut.
  */
-import { createLips, type Cut, type Lips, type LipsDeps } from './agent-lips.ts'
+import { createItemSynthesis, type Cut, type ItemSynthesis, type ItemSynthesisDeps } from './item-synthesis.ts'
 
-export type AgentMouth = {
+export type AgentSpeech = {
   /** Takes the place of what is being said, but for words that were added. `onSaid` when all sound of it is out, or it was cut off. */
   say(text: string, onSaid: () => void): void
   /** Takes the place of everything that is said or was to be said. */
@@ -37,12 +37,12 @@ const maxAdded = 16
 type Line = { readonly text: string; readonly isAdded: boolean; readonly onSaid: () => void }
 const nothing = (): void => undefined
 
-export function createAgentMouth(deps: LipsDeps): AgentMouth {
-  const lips = createLips(deps)
-  const lines = createLines(lips)
+export function createAgentSpeech(deps: ItemSynthesisDeps): AgentSpeech {
+  const synthesis = createItemSynthesis(deps)
+  const lines = createLines(synthesis)
   const yielding = createYielding()
   const sayAdded = (): void => {
-    if (!lips.speaking() && !yielding.isOn()) lines.next()
+    if (!synthesis.speaking() && !yielding.isOn()) lines.next()
   }
   const say = (text: string, onSaid: () => void): void => {
     const line = { text, isAdded: false, onSaid }
@@ -62,8 +62,8 @@ export function createAgentMouth(deps: LipsDeps): AgentMouth {
     },
     sayAdded,
     fallSilent(at) {
-      const wasSpeaking = lips.speaking() && !yielding.isOn()
-      if (lips.hasSound()) yielding.begin(at)
+      const wasSpeaking = synthesis.speaking() && !yielding.isOn()
+      if (synthesis.hasSound()) yielding.begin(at)
       else lines.stop()
       return wasSpeaking
     },
@@ -72,34 +72,34 @@ export function createAgentMouth(deps: LipsDeps): AgentMouth {
       if (yielding.isOn()) yielding.forget(lines.rest, lines.forget)
       else lines.forget()
     },
-    speaking: () => lips.speaking(),
+    speaking: () => synthesis.speaking(),
     tick(at) {
       if (!yielding.isTooLong(at)) return
       lines.stop()
       yielding.end()
     },
     interrupted(heard) {
-      const isUnasked = !yielding.isOn() && lips.speaking()
+      const isUnasked = !yielding.isOn() && synthesis.speaking()
       lines.stop()
       lines.heard(heard)
       yielding.end()
       return isUnasked
     },
     played(itemId) {
-      if (!lips.played(itemId)) return false
+      if (!synthesis.played(itemId)) return false
       lines.played()
       return !yielding.end() && !lines.next() && lines.isOver()
     },
     close() {
       lines.clear()
       yielding.drop()
-      lips.stop()
+      synthesis.stop()
     },
   }
 }
 
 /** What is said in which order. What begins something to say is true when there was something. */
-function createLines(lips: Lips) {
+function createLines(synthesis: ItemSynthesis) {
   let waiting: Line[] = []
   /** What is being said or was cut off last. */
   let line: Line | null = null
@@ -111,13 +111,13 @@ function createLines(lips: Lips) {
     line = next
     cut = null
     if (!next.isAdded) isDue = false
-    lips.say(next.text, next.onSaid)
+    synthesis.say(next.text, next.onSaid)
     return true
   }
   return {
     begin,
     /** Words that were added are being said. */
-    isAdded: (): boolean => (line?.isAdded ?? false) && lips.speaking(),
+    isAdded: (): boolean => (line?.isAdded ?? false) && synthesis.speaking(),
     /** Of lines of the conversation the newest counts. */
     queue(next: Line): void {
       if (!next.isAdded) waiting = waiting.filter((other) => other.isAdded)
@@ -138,7 +138,7 @@ function createLines(lips: Lips) {
       return false
     },
     stop(): void {
-      cut = lips.stop() ?? cut
+      cut = synthesis.stop() ?? cut
     },
     heard: (part: Parameters<Cut['heard']>[0]): void => cut?.heard(part),
     played(): void {

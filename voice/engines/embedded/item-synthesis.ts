@@ -3,10 +3,10 @@ import { bytesOf } from '../../../model/frame.ts'
 import type { EngineEvent } from '../../../model/voice-engine.ts'
 import type { FliteVoice } from './flite.ts'
 import { sentencesOf } from '../../english/sentences.ts'
-import type { Speaker } from './speaker.ts'
+import type { Synthesiser } from './synthesiser.ts'
 
-export type LipsDeps = {
-  readonly speaker: Speaker
+export type ItemSynthesisDeps = {
+  readonly synthesiser: Synthesiser
   readonly voice: FliteVoice
   /** Items of another session of the call have other names. */
   readonly itemPrefix: string
@@ -22,7 +22,7 @@ export type Cut = {
   rest(): string
 }
 
-export type Lips = {
+export type ItemSynthesis = {
   say(text: string, onSaid: () => void): void
   /** What it was saying; null when it was silent. */
   stop(): Cut | null
@@ -50,7 +50,13 @@ const samplesPerMs = 16
 /** A sentence of which only so much is missing has been heard, ms. */
 const negligible = 200
 
-export function createLips({ speaker, voice, itemPrefix, emit, onFailed }: LipsDeps): Lips {
+export function createItemSynthesis({
+  synthesiser,
+  voice,
+  itemPrefix,
+  emit,
+  onFailed,
+}: ItemSynthesisDeps): ItemSynthesis {
   let item: Item | null = null
   let items = 0
 
@@ -78,7 +84,7 @@ export function createLips({ speaker, voice, itemPrefix, emit, onFailed }: LipsD
   }
   const speakAll = async (said: Item, text: string): Promise<void> => {
     for (const sentence of said.sentences) {
-      const samples = await speaker.sentence(sentence, voice)
+      const samples = await synthesiser.sentence(sentence, voice)
       if (item !== said) return
       sound(said, text, samples)
     }
