@@ -1,5 +1,5 @@
 /** Owns what all media of this process shares: the beat, the codecs, and how a leg is made, for a browser's line or a telephone's. */
-import { createRollCall } from '../actors/rounds/roll-call.ts'
+import { createLegSweep } from '../actors/rounds/leg-sweep.ts'
 import type { CallId } from '../model/ids.ts'
 import type { LegSignaling } from '../model/rtp-transport.ts'
 import { createLeg, type Leg } from '../media/leg/leg.ts'
@@ -25,11 +25,11 @@ export function openMediaSide(core: Core, closing: AsyncDisposableStack): MediaS
   closing.defer(() => ticker.close())
   const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, now }
   const legs = new Map<CallId, Leg>()
-  const rollCall = createRollCall(core, {
+  const legSweep = createLegSweep(core, {
     all: () => [...legs.keys()],
     close: (callId, reason) => void legs.get(callId)?.close(reason),
   })
-  closing.defer(() => rollCall.close())
+  closing.defer(() => legSweep.close())
   return {
     ticker,
     createLeg(line) {

@@ -7,7 +7,7 @@ import type { ClaimedDelivery } from '../../store/deliveries.ts'
 import type { AttemptRecord } from '../../store/delivery-verdicts.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Attempted, Endpoint } from './record-attempts.ts'
-import { verdictOf, type Verdict } from './retry.ts'
+import { verdictOf, type Verdict } from './verdict.ts'
 import type { SendRequest, SendResult, WebhookSender } from './sender.ts'
 import { createSigningKeys, headersOf } from './sign.ts'
 

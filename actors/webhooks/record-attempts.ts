@@ -9,7 +9,7 @@ import { retry } from '../../model/retry.ts'
 import { recordAttempts, type AttemptRecord } from '../../store/delivery-verdicts.ts'
 import type { Sql } from '../../store/sql.ts'
 import { judgeEndpoints } from '../../store/subscriptions.ts'
-import { newsLifetime } from './retry.ts'
+import { newsLifetime } from './verdict.ts'
 
 /** What it says about the endpoint; null: nothing, nobody was asked. */
 export type Endpoint = 'answers' | 'fails' | 'gone' | null

@@ -2,7 +2,7 @@
 import t, { test } from 'tap'
 import { createInboundCall } from '../../actors/call/birth/create-inbound-call.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
-import { createRollCall } from '../../actors/rounds/roll-call.ts'
+import { createLegSweep } from '../../actors/rounds/leg-sweep.ts'
 import type { CallId, TrunkId } from '../../model/ids.ts'
 import type { RefusedArrival } from '../../model/telephony.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
@@ -387,11 +387,11 @@ test('a leg that outlived its call is closed; those of calls that run, or say th
   await stage.edge!.phone(alive)
   const closed: CallId[] = []
   const legs = { all: () => [over, alive], close: (callId: CallId) => void closed.push(callId) }
-  const rollCall = createRollCall({ sql, clock, log: stage.node.log }, legs)
-  t.teardown(() => rollCall.close())
-  await rollCall.idle()
+  const legSweep = createLegSweep({ sql, clock, log: stage.node.log }, legs)
+  t.teardown(() => legSweep.close())
+  await legSweep.idle()
   t.same(closed, [], 'at the first look its actor may be about to close it')
-  await rollCall.idle()
+  await legSweep.idle()
   t.same(closed, [over])
 })
 

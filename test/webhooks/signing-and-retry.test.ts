@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { test } from 'tap'
 import { createAddressRules, plainAddressOf } from '../../net/address-rules.ts'
-import { verdictOf, type Attempted } from '../../actors/webhooks/retry.ts'
+import { verdictOf, type Attempted } from '../../actors/webhooks/verdict.ts'
 import { retryAfterOf } from '../../actors/webhooks/sender.ts'
 import {
   createSigningKeys,

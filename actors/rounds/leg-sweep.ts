@@ -17,7 +17,7 @@ export type Legs = {
   close(callId: CallId, reason: string): void
 }
 
-export function createRollCall(
+export function createLegSweep(
   { sql, clock, log }: { readonly sql: Sql; readonly clock: Clock; readonly log: Log },
   legs: Legs,
 ): Rounds {
