@@ -2,11 +2,13 @@
 import type { KeyObject } from 'node:crypto'
 import { createLocalBus } from '../actors/bus/local-bus.ts'
 import { createNatsBus } from '../actors/bus/nats-bus.ts'
+import { observedBus } from '../actors/bus/observed-bus.ts'
 import type { Bus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
 import type { NewId, NodeId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
+import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { openDatabase } from '../store/open-database.ts'
 import { createRecordingFolder } from '../store/recording-folder.ts'
 import { createSecretBox, loadAppKey, subkey, type SecretBox } from '../store/secret-box.ts'
@@ -25,15 +27,23 @@ export type Core = {
   readonly newId: NewId
   readonly clock: Clock
   readonly log: Log
+  readonly telemetry: Telemetry
 }
 
 export const newId = createNewId(clock.now)
 
-export async function openCore(config: Config, log: Log, closing: AsyncDisposableStack): Promise<Core> {
-  const database = await openDatabase({ ...config, log })
+/** What a process tells, and where to: to people as lines, to those who watch it as numbers. */
+export type Telling = { readonly log: Log; readonly telemetry?: Telemetry }
+
+export async function openCore(
+  config: Config,
+  { log, telemetry = noTelemetry }: Telling,
+  closing: AsyncDisposableStack,
+): Promise<Core> {
+  const database = await openDatabase({ ...config, log, telemetry })
   closing.defer(() => database.close())
   const appKey = await loadAppKey(config)
-  const bus = await openBus(config, log)
+  const bus = await openBus(config, { log, telemetry })
   closing.defer(() => bus.close())
   return {
     sql: database.sql,
@@ -45,8 +55,15 @@ export async function openCore(config: Config, log: Log, closing: AsyncDisposabl
     newId,
     clock,
     log,
+    telemetry,
   }
 }
 
-const openBus = async ({ natsUrl }: Config, log: Log): Promise<Bus> =>
-  natsUrl === null ? createLocalBus({ log, clock }) : createNatsBus({ url: natsUrl, log, clock, name: 'parley' })
+async function openBus({ natsUrl }: Config, telling: Required<Telling>): Promise<Bus> {
+  const { telemetry } = telling
+  const bus =
+    natsUrl === null
+      ? createLocalBus({ ...telling, clock })
+      : await createNatsBus({ url: natsUrl, ...telling, clock, name: 'parley' })
+  return telemetry.isOn ? observedBus(bus, { telemetry, now: () => performance.now() }) : bus
+}

@@ -20,8 +20,8 @@ export type MediaSide = {
 export const now = (): number => performance.now()
 
 export function openMediaSide(core: Core, closing: AsyncDisposableStack): MediaSide {
-  const { bus, recordings, log, clock } = core
-  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
+  const { bus, recordings, log, clock, telemetry } = core
+  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action), telemetry })
   closing.defer(() => ticker.close())
   const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, now }
   const legs = new Map<CallId, Leg>()

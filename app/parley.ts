@@ -1,13 +1,12 @@
 /** Owns one running service: its parts opened in order, closed in reverse, and the orderly end of its calls before that. */
 import type { Engines } from '../actors/call/engine-choice.ts'
 import type { Listener } from '../model/listener.ts'
-import type { Log } from '../model/log.ts'
 import type { SecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import type { Lateness } from '../media/ticker/lateness.ts'
 import { openCallSide } from './call-side.ts'
 import type { Config } from './config.ts'
-import { openCore, type Core } from './core.ts'
+import { openCore, type Core, type Telling } from './core.ts'
 import { openFrontDoor, type Demo } from './front-door.ts'
 import { openMediaSide } from './media-side.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
@@ -30,15 +29,16 @@ export type Parley = {
 }
 
 /** `engines` belong to the caller, who closes them after the service. `seed` runs before anything listens. */
-export async function startParley(deps: {
-  readonly config: Config
-  readonly log: Log
-  readonly engines: Engines
-  readonly seed: (core: Core) => Promise<Demo | null>
-}): Promise<Parley> {
-  const { config, log } = deps
+export async function startParley(
+  deps: Telling & {
+    readonly config: Config
+    readonly engines: Engines
+    readonly seed: (core: Core) => Promise<Demo | null>
+  },
+): Promise<Parley> {
+  const { config } = deps
   await using opening = new AsyncDisposableStack()
-  const core = await openCore(config, log, opening)
+  const core = await openCore(config, deps, opening)
   const demo = await deps.seed(core)
   const calls = openCallSide(core, config, deps.engines, opening)
   const media = openMediaSide(core, opening)

@@ -11,6 +11,8 @@ export type Job = {
   readonly kind: JobKind
   /** Counts this claim: 1 at the first. */
   readonly attempts: number
+  /** When it was due. */
+  readonly runAt: number
 }
 
 export type NewJob = {
@@ -49,7 +51,7 @@ export function claimJobs(sql: Sql, nodeId: NodeId, now: number, lease: number, 
       update jobs set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
       where id = any(array(select id from first union all select id from later))
       returning id, account_id, call_id, kind, attempts, run_at)
-    select id, account_id, call_id, kind, attempts from claimed order by run_at, id`
+    select id, account_id, call_id, kind, attempts, run_at from claimed order by run_at, id`
 }
 
 export async function finishJob(sql: Sql, id: string): Promise<void> {

@@ -1,8 +1,10 @@
 /** Owns which database the service uses, DATABASE_URL before the embedded one, and that its schema is current before anybody asks it anything. */
 import type { Log } from '../model/log.ts'
+import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { awaitServer } from './await-server.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
 import { migrate } from './migrate.ts'
+import { observedSql } from './observed-sql.ts'
 import { connect, type Sql } from './sql.ts'
 
 /** A server that starts beside this process (a compose file) may take a while. */
@@ -23,9 +25,15 @@ export type DatabaseOptions = {
   /** Where an embedded database lives. */
   readonly dataDir: string
   readonly log: Log
+  readonly telemetry?: Telemetry
 }
 
-export async function openDatabase({ databaseUrl, dataDir, log }: DatabaseOptions): Promise<Database> {
+export async function openDatabase({
+  databaseUrl,
+  dataDir,
+  log,
+  telemetry = noTelemetry,
+}: DatabaseOptions): Promise<Database> {
   const embedded = databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null
   const server = embedded?.server ?? { url: databaseUrl ?? '' }
   const sql = connect({ server, applicationName: 'parley', maxConnections })
@@ -36,7 +44,7 @@ export async function openDatabase({ databaseUrl, dataDir, log }: DatabaseOption
     await requireVersion(sql)
     const applied = await migrate(sql)
     log.info('database is ready', { embedded: embedded !== null, applied })
-    return { sql, embedded: embedded !== null, close }
+    return { sql: telemetry.isOn ? observedSql(sql, telemetry) : sql, embedded: embedded !== null, close }
   } catch (error) {
     await close()
     throw error

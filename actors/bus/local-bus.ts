@@ -6,6 +6,7 @@ import { BusNoResponders } from '../../model/bus.ts'
 import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { assertPayload, assertSubject } from './bus-rules.ts'
 import { createPendingRequests } from './pending-requests.ts'
 import type { PendingRequest } from './pending-requests.ts'
@@ -15,12 +16,12 @@ import type { Route, Subscriber } from './subscribers.ts'
 const maxPending = 65_536
 const maxPendingBytes = 64 * 1024 * 1024
 
-type Deps = { readonly log: Log; readonly clock: Clock }
+type Deps = { readonly log: Log; readonly clock: Clock; readonly telemetry?: Telemetry }
 
-export function createLocalBus({ log, clock }: Deps): Bus {
+export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): Bus {
   const subscribers = createSubscribers()
   const requests = createPendingRequests(clock)
-  const turns = createTurns(log)
+  const turns = createTurns(log, telemetry)
   let closing: Promise<void> | null = null
 
   function routeOf(subject: string): Route {
@@ -94,14 +95,17 @@ function hand(subscriber: Subscriber, message: BusMessage, log: Log): void {
 }
 
 /** Everything waiting runs in one later turn; what that turn adds runs in the one after. */
-function createTurns(log: Log) {
+function createTurns(log: Log, telemetry: Telemetry) {
   let waiting: (() => void)[] = []
   let bytes = 0
   let dropped = 0
 
   function run(): void {
     const turn = waiting
-    if (dropped > 0) log.error('bus is full, messages were dropped', { dropped, waiting: turn.length })
+    if (dropped > 0) {
+      log.error('bus is full, messages were dropped', { dropped, waiting: turn.length })
+      telemetry.count('bus.dropped', {}, dropped)
+    }
     waiting = []
     bytes = 0
     dropped = 0

@@ -8,6 +8,7 @@ import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
 import type { Log } from '../../model/log.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { assertPattern, assertPayload, assertSubject } from './bus-rules.ts'
 
 const reconnectWait = 250
@@ -26,12 +27,13 @@ type Deps = {
   readonly clock: Clock
   /** Shows in the server's list of connections. */
   readonly name: string
+  readonly telemetry?: Telemetry
 }
 
 /** Throws when no server answers: the first connection is a matter of configuration, later ones of patience. */
-export async function createNatsBus({ url, log, clock, name }: Deps): Promise<Bus> {
+export async function createNatsBus({ url, log, clock, name, telemetry = noTelemetry }: Deps): Promise<Bus> {
   const connection = await connectTo(url, name)
-  const gate = createGate(connection, log)
+  const gate = createGate(connection, log, telemetry)
   let closing: Promise<void> | null = null
 
   function publish(subject: string, payload: Uint8Array): void {
@@ -120,7 +122,7 @@ function hand(handler: (message: BusMessage) => void, message: BusMessage, log: 
 type Gate = ReturnType<typeof createGate>
 
 /** Knows whether the server can be reached and how much it has confirmed; past the bound, or without a connection, messages are dropped. */
-function createGate(connection: NatsConnection, log: Log) {
+function createGate(connection: NatsConnection, log: Log, telemetry: Telemetry) {
   let connected = true
   let dropped = 0
   let unconfirmed = 0
@@ -138,7 +140,7 @@ function createGate(connection: NatsConnection, log: Log) {
       connected = true
       for (const resolve of waiting) resolve()
       log.info('bus connection is back', { server: status.server, dropped })
-      dropped = 0
+      tellDropped()
     }
   }
 
@@ -179,11 +181,16 @@ function createGate(connection: NatsConnection, log: Log) {
       // The connection broke: what was on the way is lost, not waiting.
     }
     unconfirmed -= asked
+    tellDropped()
+  }
+
+  function tellDropped(): void {
+    if (dropped > 0) telemetry.count('bus.dropped', {}, dropped)
     dropped = 0
   }
 
   watch().catch((error: unknown) => log.error('bus status unknown', { error }))
-  return { send, isConnected: () => connected, waiting }
+  return { send, isConnected: () => connected, waiting, tellDropped }
 }
 
 /** A connection that breaks meanwhile is waited for. */
@@ -203,6 +210,7 @@ async function drain(clock: Clock, connection: NatsConnection, gate: Gate): Prom
     const drained = connection.drain().catch(() => undefined)
     await deadline(clock, drainTimeout, drained, goOn)
   }
+  gate.tellDropped()
   await connection.close()
 }
 

@@ -33,7 +33,7 @@ type Deps = {
   /** Ms since the epoch. */
   readonly answeredAt: number
   readonly turnLog: TurnLog
-  readonly timing: Pick<TurnTiming, 'take'>
+  readonly timing: Pick<TurnTiming, 'take' | 'forget'>
 }
 
 export function createAgentVoice(deps: Deps): AgentVoice {
@@ -74,7 +74,7 @@ export function createAgentVoice(deps: Deps): AgentVoice {
       heard.forEach(commit)
       for (const itemId of unheard) {
         turnLog.forget(itemId)
-        timing.take(itemId)
+        timing.forget(itemId)
       }
       const last = heard.at(-1)
       return last ? { itemId: last.itemId, playedMs: last.playedMs } : null

@@ -10,6 +10,7 @@ import { storableText } from '../../model/json.ts'
 import type { LegCommand, LegEvent, RecordingMode } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
+import type { Telemetry } from '../../model/telemetry.ts'
 import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
@@ -31,6 +32,7 @@ export type ConversationDeps = {
   readonly engine: VoiceEngine
   readonly clock: Clock
   readonly log: Log
+  readonly telemetry?: Telemetry
   /** Facts for the call's actor, in order. */
   post(fact: CallFact): void
   /** To the browser, if there is one. */
@@ -128,7 +130,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
   const { clock, bus, callId, epoch, engine, log, post } = deps
   const config: EngineConfig = { ...start.config, formats }
   const turnLog = createTurnLog({ ...deps, turns: start.turns, memory: config.memory, history: config.history })
-  const timing = createTurnTiming(clock)
+  const timing = createTurnTiming(deps)
   const voice = createAgentVoice({ ...deps, speaks: formats.speaks, answeredAt: start.answeredAt, turnLog, timing })
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })

@@ -1,6 +1,7 @@
 /** Owns how long a caller waited for the agent's answer, stage by stage, from the end of their speech to the first packet. */
-import type { TurnLatency } from '../../model/call.ts'
+import { TurnLatency } from '../../model/call.ts'
 import type { Clock } from '../../model/clock.ts'
+import { histograms, labelOf, noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 
 export type TurnTiming = {
   /** The caller's turn is over; they have been silent for so many ms. */
@@ -11,8 +12,10 @@ export type TurnTiming = {
   audio(itemId: string): void
   /** The leg has sent the first packet after a pause. */
   sounding(): void
-  /** Of an item that answered the caller; once. */
+  /** Of an item that answered the caller and was heard; once. */
   take(itemId: string): TurnLatency | null
+  /** The item was never heard. */
+  forget(itemId: string): void
 }
 
 type Marks = { -readonly [Stage in keyof TurnLatency]: TurnLatency[Stage] }
@@ -20,7 +23,13 @@ type Marks = { -readonly [Stage in keyof TurnLatency]: TurnLatency[Stage] }
 /** Items that have not been committed yet. */
 const maxItems = 64
 
-export function createTurnTiming(clock: Clock): TurnTiming {
+export type TurnTimingDeps = {
+  readonly clock: Clock
+  readonly engine: { readonly name: string }
+  readonly telemetry?: Telemetry
+}
+
+export function createTurnTiming({ clock, engine, telemetry = noTelemetry }: TurnTimingDeps): TurnTiming {
   const answers = new Map<string, Marks>()
   let silentSince = 0
   let open: Marks | null = null
@@ -67,7 +76,20 @@ export function createTurnTiming(clock: Clock): TurnTiming {
     take(itemId) {
       const marks = answers.get(itemId) ?? null
       answers.delete(itemId)
+      if (marks) tell(telemetry, marks, engine.name)
       return marks && { ...marks }
     },
+    forget: (itemId) => void answers.delete(itemId),
+  }
+}
+
+const stages = TurnLatency.keyof().options
+const engines = histograms['turn.latency'].labels.engine
+
+function tell(telemetry: Telemetry, latency: TurnLatency, engineName: string): void {
+  const engine = labelOf(engines, engineName)
+  for (const stage of stages) {
+    const ms = latency[stage]
+    if (ms !== null) telemetry.observe('turn.latency', ms, { stage, engine })
   }
 }

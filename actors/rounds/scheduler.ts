@@ -5,6 +5,7 @@
 import type { Clock } from '../../model/clock.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { claimJobs, finishJob, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createRounds, type Rounds } from './rounds.ts'
@@ -20,21 +21,25 @@ const lease = 60_000
 const atOnce = 16
 export const retryDelays = [1_000, 5_000, 30_000] as const
 
-export function createScheduler(deps: {
+type Deps = {
   readonly sql: Sql
   readonly clock: Clock
   readonly nodeId: NodeId
   readonly log: Log
+  readonly telemetry?: Telemetry
   readonly work: Readonly<Record<JobKind, Work>>
-}): Scheduler {
+}
+
+export function createScheduler(deps: Deps): Scheduler {
   const { sql, clock, nodeId, log } = deps
+  const run = observedRun(deps)
   const underWay = new Set<Promise<void>>()
   /** The last look left something behind for want of room, or may have. */
   let full = false
 
   const doJob = async (job: Job): Promise<void> => {
     try {
-      await deps.work[job.kind](job)
+      await run(job)
       await finishJob(sql, job.id)
     } catch (error) {
       log.warn('a job failed and is tried again', { jobId: job.id, callId: job.callId, kind: job.kind, error })
@@ -75,5 +80,21 @@ export function createScheduler(deps: {
       await rounds.close()
       await Promise.all(underWay)
     },
+  }
+}
+
+/** Does a job, and tells how long it waited and how it ended. */
+function observedRun({ work, clock, telemetry = noTelemetry }: Deps): Work {
+  return async (job) => {
+    const { id: jobId, callId, kind } = job
+    telemetry.observe('job.wait', Math.max(0, clock.now() - job.runAt), { kind })
+    const span = telemetry.span('job.run', { kind }, { jobId, callId })
+    let result: 'ok' | 'failed' = 'failed'
+    try {
+      await work[kind](job)
+      result = 'ok'
+    } finally {
+      span.end(result)
+    }
   }
 }

@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../../model/clock.ts'
 import { storableText } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import type { ClaimedDelivery } from '../../store/deliveries.ts'
 import type { AttemptRecord } from '../../store/delivery-verdicts.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
@@ -24,6 +25,7 @@ type Deps = {
   readonly sender: Pick<WebhookSender, 'send'>
   readonly clock: Clock
   readonly log: Log
+  readonly telemetry?: Telemetry
   /** 0 ≤ random() < 1. */
   readonly random: () => number
 }
@@ -31,7 +33,8 @@ type Deps = {
 const sendTimeout = 10_000
 const excerptLength = 2048
 
-export function createAttemptDelivery({ box, sender, clock, log, random }: Deps): AttemptDelivery {
+export function createAttemptDelivery(deps: Deps): AttemptDelivery {
+  const { box, sender, clock, log, random, telemetry = noTelemetry } = deps
   const keyOf = createSigningKeys((sealed) => box.open(sealed))
 
   function prepare(delivery: ClaimedDelivery): Prepared {
@@ -45,10 +48,21 @@ export function createAttemptDelivery({ box, sender, clock, log, random }: Deps)
     }
   }
 
+  /** Never throws: what goes wrong is a result. */
+  async function resultOf(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptResult> {
+    const { id: deliveryId, callId, eventType: event, eventAt, attempt } = delivery
+    const prepared = prepare(delivery)
+    if (prepared.kind === 'settled') return prepared.result
+    if (attempt === 1) telemetry.observe('delivery.latency', Math.max(0, clock.now() - eventAt), { event })
+    const span = telemetry.span('delivery.attempt', { event }, { deliveryId, callId, attempt })
+    const result = await sender.send({ ...prepared.request, signal })
+    span.end(result.kind === 'answered' && result.status < 300 ? 'ok' : 'failed')
+    return result
+  }
+
   return async (delivery, signal) => {
     const at = clock.now()
-    const prepared = prepare(delivery)
-    const result = prepared.kind === 'ready' ? await sender.send({ ...prepared.request, signal }) : prepared.result
+    const result = await resultOf(delivery, signal)
     if (signal.aborted && result.kind === 'failed') return null
     const now = clock.now()
     const { eventType, eventAt, attempt, subscriptionId } = delivery
@@ -57,6 +71,7 @@ export function createAttemptDelivery({ box, sender, clock, log, random }: Deps)
         ? { kind: 'exhausted' }
         : verdictOf({ eventType, eventAt, attempt, result, now, random: random() })
     const record = recordOf(delivery, result, verdict, { at, now })
+    telemetry.count('delivery.attempts', { event: eventType, verdict: record.verdict })
     log.debug('webhook delivery attempted', { deliveryId: delivery.id, attempt, verdict: verdict.kind })
     if (record.verdict === 'exhausted')
       log.warn('webhook delivery given up', { deliveryId: delivery.id, subscriptionId, eventType, attempt })

@@ -6,6 +6,7 @@ import type { Clock } from '../../model/clock.ts'
 import { deadline } from '../../model/deadline.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
+import type { Telemetry } from '../../model/telemetry.ts'
 import { claimDue, giveUpStale, releaseDeliveries, staleAtOnce, type ClaimedDelivery } from '../../store/deliveries.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -32,6 +33,7 @@ type Deps = {
   readonly clock: Clock
   readonly nodeId: NodeId
   readonly log: Log
+  readonly telemetry?: Telemetry
   /** 0 ≤ random() < 1. */
   readonly random: () => number
 }

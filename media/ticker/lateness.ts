@@ -24,7 +24,10 @@ export const toleratedMs = 10
 const windowMs = 10_000
 const bucketMs = 0.5
 /** The last bucket takes everything from 256 ms on. */
-const buckets = 513
+export const buckets = 513
+export const bucketOf = (lateMs: number): number => Math.min(buckets - 1, Math.max(0, Math.floor(lateMs / bucketMs)))
+/** The upper edge. */
+export const lateMsOf = (bucket: number): number => (bucket + 1) * bucketMs
 
 type Window = { readonly counts: Uint32Array; ticks: number; skipped: number; overTen: number; max: number }
 
@@ -44,8 +47,7 @@ export function createLatenessMeter(): LatenessMeter {
   return {
     add(lateMs, now) {
       turnTo(now)
-      const bucket = Math.min(buckets - 1, Math.max(0, Math.floor(lateMs / bucketMs)))
-      current.counts[bucket]!++
+      current.counts[bucketOf(lateMs)]!++
       current.ticks++
       if (lateMs > toleratedMs) current.overTen++
       current.max = Math.max(current.max, lateMs)
@@ -82,7 +84,7 @@ function quantileOf(a: Uint32Array, b: Uint32Array, rank: number): number {
   let seen = 0
   for (let bucket = 0; bucket < buckets; bucket++) {
     seen += a[bucket]! + b[bucket]!
-    if (seen > 0 && seen >= rank) return (bucket + 1) * bucketMs
+    if (seen > 0 && seen >= rank) return lateMsOf(bucket)
   }
   return 0
 }

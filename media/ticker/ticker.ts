@@ -4,7 +4,9 @@
  */
 import type { Cancel } from '../../model/clock.ts'
 import { frameMs } from '../../model/frame.ts'
-import { createLatenessMeter, type Lateness } from './lateness.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
+import type { Lateness } from './lateness.ts'
+import { createObservedLateness } from './observed-lateness.ts'
 
 /**
  * `at` is when the tick was due: 20 ms, or a whole multiple after a gap, later than the last one. `lateMs` is how much later its slot was run.
@@ -24,6 +26,7 @@ export type TickerDeps = {
   /** Milliseconds that never jump, with fractions: performance.now. */
   readonly now: () => number
   readonly after: (ms: number, action: () => void) => Cancel
+  readonly telemetry?: Telemetry
 }
 
 const slots = 4
@@ -31,9 +34,9 @@ const slotMs = frameMs / slots
 /** Further behind than this, what was missed is left out: a burst would only flood the receivers. */
 const maxBehindMs = 200
 
-export function createTicker({ now, after }: TickerDeps): Ticker {
+export function createTicker({ now, after, telemetry = noTelemetry }: TickerDeps): Ticker {
   const members = createMembers()
-  const meter = createLatenessMeter()
+  const meter = createObservedLateness(telemetry)
   const grid = createGrid()
   let stopTimer: Cancel | null = null
   let running = false
@@ -69,6 +72,7 @@ export function createTicker({ now, after }: TickerDeps): Ticker {
     running = false
     stopTimer?.()
     stopTimer = null
+    meter.tell()
   }
 
   return {

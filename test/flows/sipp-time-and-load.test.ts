@@ -54,7 +54,7 @@ async function openTimedService(t: Test) {
   const config = readConfig({ SIP_PORT: String(to), SIP_TLS_PORT: String(to + 1), DATA_DIR: database.dataDir })
   const { sip } = config
   if (!sip) throw new Error('the settings have no SIP')
-  const core = await openCore({ ...config, databaseUrl: database.databaseUrl }, createQuietLog(), closing)
+  const core = await openCore({ ...config, databaseUrl: database.databaseUrl }, { log: createQuietLog() }, closing)
   const engines = new Map([['embedded', createHearingEngine({ tone: null })]] as const)
   const calls = openCallSide(core, config, engines, closing)
   const media = openMediaSide(core, closing)

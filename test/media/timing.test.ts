@@ -9,6 +9,7 @@ import { createTicker } from '../../media/ticker/ticker.ts'
 import { createUpLine } from '../../media/leg/up-line.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createRandom, type Random } from '../fake/random.ts'
+import { createRecordedTelemetry } from '../fake/recorded-telemetry.ts'
 
 const packetOf = (index: number, { firstSeq = 65_500, firstTimestamp = 0xffff_0000 } = {}): RtpPacket => ({
   payloadType: 111,
@@ -417,4 +418,27 @@ test('lateness is told by quantiles over the last 10 to 20 seconds', async (t) =
   t.ok(p99 >= 29.5 && p99 <= 30)
   t.equal(meter.read(12_000).ticks, 1000)
   t.equal(meter.read(25_000).ticks, 0)
+})
+
+test('the ticker tells how late its slots were every ten seconds and when nobody is left, and no slot by itself', async (t) => {
+  const clock = createLateClock()
+  const telemetry = createRecordedTelemetry()
+  const ticker = createTicker({ ...clock, telemetry })
+  const leave = ticker.join(() => {})
+  for (let slot = 0; slot < 1_900; slot++) clock.fire(0)
+  t.same(telemetry.observed, [], 'nothing within ten seconds')
+  for (let slot = 0; slot < 200; slot++) clock.fire(0)
+  // One member: one of four slots has something to do.
+  const tick = { name: 'ticker.lateness', labels: {}, value: 0.5 }
+  t.match(telemetry.observed, [tick])
+  t.ok(telemetry.values('ticker.lateness').length > 480)
+  clock.fire(30)
+  clock.fire(1_000)
+  leave()
+  t.ok(telemetry.values('ticker.lateness').some((ms) => ms > 25 && ms < 35))
+  t.equal(telemetry.total('ticker.skipped'), ticker.lateness().skipped)
+  t.ok(telemetry.total('ticker.skipped') > 190)
+  const before = telemetry.observed.length
+  ticker.close()
+  t.equal(telemetry.observed.length, before, 'and nothing twice')
 })

@@ -12,6 +12,7 @@ import type { Clock } from '../../model/clock.ts'
 import type { AccountId, CallId, Id, NewId, WorkerId } from '../../model/ids.ts'
 import type { Json } from '../../model/json.ts'
 import type { Log, LogFields } from '../../model/log.ts'
+import { noTelemetry } from '../../model/telemetry.ts'
 import type { WebCallRequest } from '../../model/web-call.ts'
 import { createAccount } from '../../store/accounts.ts'
 import { createApiKey } from '../../store/api-keys.ts'
@@ -79,7 +80,18 @@ export async function openSeededApi(t: Test, changes: Partial<ApiDeps> = {}) {
   const box = createSecretBox(createSecretKey(randomBytes(32)))
   const recordings = createRecordingFolder({ folder: path.join(dataDir, 'recordings'), clock, log })
   const recordingUrlKey = createSecretKey(randomBytes(32))
-  const core = { sql, bus, box, recordingUrlKey, recordings, nodeId: newId<'node'>(), newId, clock, log }
+  const core = {
+    sql,
+    bus,
+    box,
+    recordingUrlKey,
+    recordings,
+    nodeId: newId<'node'>(),
+    newId,
+    clock,
+    log,
+    telemetry: noTelemetry,
+  }
   const calls = openCallSide(core, readConfig({}), new Map([['embedded', createScriptedEngine()]]), closing)
   const asked: Asked[] = []
   const deps: ApiDeps = {

@@ -7,8 +7,10 @@ import type { Json } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
 import { awaitServer } from '../../store/await-server.ts'
 import { migrate } from '../../store/migrate.ts'
+import { observedSql } from '../../store/observed-sql.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import { connect, type DatabaseServer, type Sql } from '../../store/sql.ts'
+import { createRecordedTelemetry } from '../fake/recorded-telemetry.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 
 const log: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => log }
@@ -131,6 +133,49 @@ await t.test('a pool opens no more connections than it may', async (t) => {
     select count(*) as number from pg_stat_activity where application_name = 'parley pool'`)
   t.ok(number >= 1 && number <= 2)
 })
+
+await t.test(
+  'an observed database tells how long queries and waiting transactions took, and works as ever',
+  async (t) => {
+    const telemetry = createRecordedTelemetry()
+    const one = observedSql(connect({ server, applicationName: 'parley test', maxConnections: 1 }), telemetry)
+    t.teardown(() => one.end({ timeout: 1 }))
+    const queries = () =>
+      telemetry.observed.flatMap(({ name, labels }) =>
+        name === 'db.query' ? [`${labels['within']} ${labels['result']}`] : [],
+      )
+    const where = one`where id = ${'n1'}`
+    t.equal((await one`select id from nodes ${where}`).length, 1)
+    t.same(queries(), ['pool ok'], 'a fragment is no query of its own')
+    await t.rejects(one`select nonsense`, { code: '42703' })
+    t.equal((await one.unsafe('select 1 as one'))[0]?.['one'], 1)
+
+    const held = Promise.withResolvers<void>()
+    const first = one.begin(async (tx) => {
+      await held.promise
+      await tx`insert into nodes ${tx({ id: 'told', leaseUntil: 1 })}`
+      return (await tx`select ${tx.json({ a: 1 })}::jsonb as back`)[0]?.['back'] as Json
+    })
+    const second = one.begin((tx) => [tx`select 1`, tx`select 2`])
+    await sql`select pg_sleep(0.02)`
+    held.resolve()
+    t.same(await first, { a: 1 })
+    t.equal((await second).length, 2)
+    await t.rejects(
+      one.begin(async (tx) => {
+        await tx`delete from nodes where id = 'told'`
+        await tx`select nonsense`
+      }),
+      { code: '42703' },
+    )
+    t.equal((await one`delete from nodes where id = 'told'`).count, 1, 'what failed was rolled back')
+    const inTransaction = [...Array(5).fill('transaction ok'), 'transaction failed']
+    t.same(queries(), ['pool ok', 'pool failed', ...inTransaction, 'pool ok'])
+    const [free = 0, waited = 0, ...rest] = telemetry.values('db.connection_wait')
+    t.equal(rest.length, 1)
+    t.ok(waited >= 15 && waited > free, 'the one connection was taken')
+  },
+)
 
 const things = async (one: Sql) => (await one<{ id: number }[]>`select id from things order by id`).map(({ id }) => id)
 

@@ -4,6 +4,7 @@ import type { Clock } from '../../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
 import type { CallId } from '../../../model/ids.ts'
 import type { Log } from '../../../model/log.ts'
+import type { Telemetry } from '../../../model/telemetry.ts'
 import type { Telephony } from '../../../model/telephony.ts'
 import type { Toolbox } from '../../../model/tool.ts'
 import type { SecretBox } from '../../../store/secret-box.ts'
@@ -21,6 +22,7 @@ export type PerformerDeps = {
   readonly bus: Bus
   readonly clock: Clock
   readonly log: Log
+  readonly telemetry?: Telemetry
   readonly box: SecretBox
   readonly engines: Engines
   /** Of the workers: what their engines may have done. */

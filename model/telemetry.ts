@@ -1,0 +1,140 @@
+/**
+ * Owns the port by which the service tells of itself in numbers, and every name that it tells: for who watches it, never for decisions.
+ *
+ * - What is told has a name below, with its unit, its labels and the values of each label, so that what an exporter keeps is bounded.
+ * - Personal data (numbers, names, what was said) has no place in a label. A span may carry it under `personal` only, as a log line does
+ *   (log.ts), where a deployment can drop it; secrets go nowhere. Ids go into spans and never into labels.
+ * - Telling returns at once and never throws. What happens many times a second (frames, packets, slots of the ticker, messages) is counted
+ *   by its owner in plain numbers and told at intervals or at the end.
+ */
+import { TurnLatency } from './call.ts'
+import { EventType } from './events.ts'
+import type { LogFields } from './log.ts'
+import { LlmProvider } from './worker.ts'
+
+type Instrument = {
+  /** For people. */
+  readonly description: string
+  readonly unit: 'ms' | 'attempts' | 'messages' | 'slots'
+  /** Every label with all of its values. */
+  readonly labels: Readonly<Record<string, readonly string[]>>
+}
+
+const event = EventType.options
+/** What stands for a value that is none of a label's own. */
+const other = 'other'
+
+/** Only ever grow. */
+export const counters = {
+  'delivery.attempts': {
+    description: 'Attempts at webhook deliveries, by what they led to',
+    unit: 'attempts',
+    labels: { event, verdict: ['delivered', 'retry', 'exhausted'] },
+  },
+  'ticker.skipped': {
+    description: 'Slots of the media ticker that were left out because the thread was too far behind',
+    unit: 'slots',
+    labels: {},
+  },
+  'bus.dropped': {
+    description: 'Messages that were not sent because too many waited, or because the connection was lost',
+    unit: 'messages',
+    labels: {},
+  },
+} as const satisfies Readonly<Record<string, Instrument>>
+
+/** Distributions. */
+export const histograms = {
+  'turn.latency': {
+    description: 'From the end of the speech of a caller to a stage of the answer to it',
+    unit: 'ms',
+    labels: { stage: TurnLatency.keyof().options, engine: [...LlmProvider.options, other] },
+  },
+  'delivery.latency': {
+    description: 'From the event of a call to the first attempt to deliver it',
+    unit: 'ms',
+    labels: { event },
+  },
+  'job.wait': {
+    description: 'From the time a job was due to the time it was begun',
+    unit: 'ms',
+    labels: { kind: ['expire_token', 'post_process', 'dial_time', 'dial'] },
+  },
+  'ticker.lateness': {
+    description: 'How late the slots of the media ticker were run',
+    unit: 'ms',
+    labels: {},
+  },
+  'db.connection_wait': {
+    description: 'From asking for a transaction to its beginning, the round trip of BEGIN included',
+    unit: 'ms',
+    labels: {},
+  },
+  'db.query': {
+    description: 'From sending or queueing a query to its answer',
+    unit: 'ms',
+    labels: { within: ['pool', 'transaction'], result: ['ok', 'failed'] },
+  },
+  'bus.request': {
+    description: 'From a request on the bus to its answer, or to giving it up',
+    unit: 'ms',
+    labels: {
+      kind: ['leg_command', 'fact', 'dial', other],
+      result: ['answered', 'timeout', 'no_responders', 'failed'],
+    },
+  },
+} as const satisfies Readonly<Record<string, Instrument>>
+
+/** Pieces of work; the duration of each is a distribution with the same labels, and how it ended. */
+export const spans = {
+  'delivery.attempt': { description: 'One attempt at a webhook delivery', unit: 'ms', labels: { event } },
+  'job.run': {
+    description: 'One run of a job',
+    unit: 'ms',
+    labels: { kind: ['expire_token', 'post_process', 'dial_time', 'dial'] },
+  },
+} as const satisfies Readonly<Record<string, Instrument>>
+
+type Counters = typeof counters
+type Histograms = typeof histograms
+type Spans = typeof spans
+
+/** One value for every label. */
+type LabelsOf<Of extends Pick<Instrument, 'labels'>> = {
+  readonly [Label in keyof Of['labels']]: Of['labels'][Label][number]
+}
+
+export type Telemetry = {
+  /** False: nobody listens, and what costs something to gather need not be gathered. */
+  readonly isOn: boolean
+  /** `by` is 1 unless given. */
+  count<Name extends keyof Counters>(name: Name, labels: LabelsOf<Counters[Name]>, by?: number): void
+  /** `value` is in the unit of the name; `times` is 1 unless given. */
+  observe<Name extends keyof Histograms>(
+    name: Name,
+    value: number,
+    labels: LabelsOf<Histograms[Name]>,
+    times?: number,
+  ): void
+  /** Begins a piece of work; `about` tells which one. */
+  span<Name extends keyof Spans>(name: Name, labels: LabelsOf<Spans[Name]>, about?: LogFields): Span
+}
+
+export type Span = {
+  /** Called once. `failed`: the work did not do what it was for. */
+  end(result: 'ok' | 'failed'): void
+}
+
+const unwatched: Span = { end: () => undefined }
+
+export const noTelemetry: Telemetry = {
+  isOn: false,
+  count: () => undefined,
+  observe: () => undefined,
+  span: () => unwatched,
+}
+
+/** Of a text that may be anything, the value of a label that has `other` for what it does not know. */
+export function labelOf<Value extends string>(values: readonly Value[], text: string): Value | 'other' {
+  return values.find((value) => value === text) ?? other
+}
