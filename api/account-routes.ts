@@ -1,4 +1,4 @@
-/** Owns the routes of the account itself. rest-api-and-webhooks.md, Accounts. */
+/** Owns the routes of the account itself. docs/contract/rest.md "Keys and accounts". */
 import { createRoute } from '@hono/zod-openapi'
 import { Account, toAccount } from '../model/account.ts'
 import { findAccount } from '../store/accounts.ts'

@@ -1,4 +1,4 @@
-/** Owns the REST API as one fetch-style function: order of the checks, routes, one rim for errors. rest-api-and-webhooks.md. */
+/** Owns the REST API as one fetch-style function: order of the checks, routes, one rim for errors. docs/contract/rest.md "Requests". */
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Fetch } from '../model/listener.ts'
 import { issuesOf, Problem } from '../model/problem.ts'

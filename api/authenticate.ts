@@ -1,6 +1,6 @@
 /**
  * Owns who may ask: the API key, and that a key reaches nothing outside of its own account. What belongs to another account answers
- * exactly like what does not exist. decisions.md, Identity, accounts, keys.
+ * exactly like what does not exist. docs/contract/rest.md "Keys and accounts".
  */
 import { toId, type CallId, type Id } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'

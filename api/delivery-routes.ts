@@ -1,4 +1,7 @@
-/** Owns the routes of the delivery log: what became of each event of a subscription, and sending it again. decisions.md, Webhooks. */
+/**
+ * Owns the routes of the delivery log: what became of each event of a subscription, and sending it again. docs/contract/webhooks.md "Delivery
+ * log".
+ */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Delivery, DeliveryPage, DeliveryQuery } from '../model/webhook.ts'
 import { idOf, ownAccountOnly } from './authenticate.ts'

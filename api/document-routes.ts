@@ -1,4 +1,4 @@
-/** Owns the routes of documents, call scripts among them. mcp-server.md, Document; decisions.md ("management REST"). */
+/** Owns the routes of documents, call scripts among them. docs/contract/rest.md "Documents". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Document, DocumentChange, DocumentQuery, DocumentRequest, toDocument } from '../model/document.ts'
 import {

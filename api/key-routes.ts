@@ -1,4 +1,4 @@
-/** Owns the routes of API keys. decisions.md, Identity, accounts, keys: created, listed, revoked. */
+/** Owns the routes of API keys. docs/contract/rest.md "Keys and accounts". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { ApiKey, ApiKeyRequest, expiryOf, toApiKey, type ApiKeyFacts } from '../model/api-key.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../store/api-keys.ts'

@@ -1,4 +1,4 @@
-/** Owns the list of calls. decisions.md, Phone calls, "listing". */
+/** Owns the list of calls. docs/contract/rest.md "Phone calls" and "Lists". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { toPage } from '../model/paging.ts'
 import { PhoneCallPage, PhoneCallQuery, toPhoneCall } from '../model/phone-call.ts'

@@ -1,4 +1,4 @@
-/** Owns the Idempotency-Key of a request as routes see it. decisions.md, Phone calls. */
+/** Owns the Idempotency-Key of a request as routes see it. docs/contract/rest.md "Idempotency". */
 import { createHash } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'

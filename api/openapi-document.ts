@@ -1,6 +1,6 @@
 /**
  * Owns what every operation of the OpenAPI document has in common and no route has to say: errors, headers, tags, formats.
- * decisions.md, Errors.
+ * docs/contract/rest.md "Errors".
  */
 import type { OpenAPIHono } from '@hono/zod-openapi'
 

@@ -1,4 +1,4 @@
-/** Owns the routes of persons. mcp-server.md, Person; decisions.md ("management REST"). */
+/** Owns the routes of persons. docs/contract/rest.md "Persons". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { toPage } from '../model/paging.ts'
 import { Person, PersonBatch, PersonChange, PersonPage, PersonQuery, PersonRequest, toPerson } from '../model/person.ts'

@@ -1,4 +1,4 @@
-/** Owns the routes that read calls. rest-api-and-webhooks.md, Phone calls. */
+/** Owns the routes that read calls. docs/contract/rest.md "Phone calls". */
 import { createRoute, z } from '@hono/zod-openapi'
 import type { AccountId } from '../model/ids.ts'
 import { AudioDownload, PhoneCall, toPhoneCall, toTranscriptSegment, TranscriptSegment } from '../model/phone-call.ts'

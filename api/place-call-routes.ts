@@ -1,4 +1,4 @@
-/** Owns the routes that place calls and end them. rest-api-and-webhooks.md, Phone calls; decisions.md, Phone calls. */
+/** Owns the routes that place calls and end them. docs/contract/rest.md "Phone calls" and "Cancel and hang up". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { PhoneCall, PhoneCallRequest } from '../model/phone-call.ts'
 import { idOf, ownAccountOnly } from './authenticate.ts'

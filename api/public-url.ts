@@ -5,5 +5,5 @@ export function publicUrlOf(configured: string | null, request: Request): string
   return (configured ?? new URL(request.url).origin).replace(/\/+$/, '')
 }
 
-/** decisions.md, Web calls and the signaling socket: `wss` behind TLS, `ws` on a plain host. */
+/** `wss` behind TLS, `ws` on a plain host. docs/contract/signaling.md "Joining". */
 export const signalingUrlOf = (publicUrl: string): string => `${publicUrl.replace(/^http/, 'ws')}/v1/signaling`

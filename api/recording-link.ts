@@ -1,6 +1,6 @@
 /**
  * Owns links to recordings: whoever has one may listen until it expires, no key asked. The signature covers the recording and the time,
- * so neither can be exchanged. decisions.md, Recordings.
+ * so neither can be exchanged. docs/contract/rest.md "Recordings".
  */
 import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto'
 import type { AccountId, CallId } from '../model/ids.ts'

@@ -1,4 +1,4 @@
-/** Owns the list of calls that were not let in or out, and why. decisions.md, refused calls. */
+/** Owns the list of calls that were not let in or out, and why. docs/contract/rest.md "Call refusals". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { CallRefusalPage, CallRefusalQuery } from '../model/telephony.ts'
 import { listRefusals } from '../store/call-refusals.ts'

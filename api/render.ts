@@ -1,6 +1,6 @@
 /**
  * Owns how an error becomes an answer, in one place for the whole API: problems as they are, an unreachable database as 503, anything
- * else as 500 with its cause in the log and nothing of it in the body. decisions.md, Errors.
+ * else as 500 with its cause in the log and nothing of it in the body. docs/contract/rest.md "Errors".
  */
 import { HTTPException } from 'hono/http-exception'
 import type { NewId } from '../model/ids.ts'

@@ -1,4 +1,4 @@
-/** Owns the routes of webhook subscriptions. rest-api-and-webhooks.md, Webhook subscriptions. */
+/** Owns the routes of webhook subscriptions. docs/contract/webhooks.md "Subscriptions". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { toId } from '../model/ids.ts'
 import { SubscriptionChange, SubscriptionRequest, SubscriptionTest, WebhookSubscription } from '../model/webhook.ts'

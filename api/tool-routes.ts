@@ -1,4 +1,4 @@
-/** Owns the routes that list and call the tools of a worker. rest-api-and-webhooks.md, Tool dispatch for a worker. */
+/** Owns the routes that list and call the tools of a worker. docs/contract/tools.md "Tool dispatch". */
 import { createRoute, z } from '@hono/zod-openapi'
 import type { AccountId, WorkerId } from '../model/ids.ts'
 import { PhoneNumber } from '../model/phone-number.ts'

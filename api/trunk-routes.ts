@@ -1,4 +1,4 @@
-/** Owns the routes of SIP trunks. decisions.md, Identity, accounts, keys ("management REST"). */
+/** Owns the routes of SIP trunks. docs/contract/rest.md "Trunks". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Trunk, TrunkChange, TrunkRequest, TrunkState } from '../model/trunk.ts'
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'

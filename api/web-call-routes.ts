@@ -1,4 +1,4 @@
-/** Owns the routes that create web calls: with a key, and for the demo page without. rest-api-and-webhooks.md, Web calls. */
+/** Owns the routes that create web calls: with a key, and for the demo page without. docs/contract/rest.md "Web calls". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Problem } from '../model/problem.ts'
 import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/web-call.ts'

@@ -1,4 +1,7 @@
-/** Owns how the OpenAPI document tells of what receivers get and may answer. Sending is no business of the API. rest-api-and-webhooks.md, Events. */
+/**
+ * Owns how the OpenAPI document tells of what receivers get and may answer. Sending is no business of the API. docs/contract/webhooks.md
+ * "Delivery modes".
+ */
 import { z } from '@hono/zod-openapi'
 import {
   EndedData,

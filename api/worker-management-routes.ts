@@ -1,4 +1,4 @@
-/** Owns the routes that make and change workers; those that read them are in worker-routes.ts. decisions.md ("management REST"). */
+/** Owns the routes that make and change workers; those that read them are in worker-routes.ts. docs/contract/rest.md "Workers". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { toWorker, WorkerChange, WorkerRequest, WorkerResource } from '../model/worker-resource.ts'
 import { changeWorker, createWorker } from '../store/workers.ts'

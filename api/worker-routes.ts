@@ -1,4 +1,4 @@
-/** Owns the routes of workers and their scripts. rest-api-and-webhooks.md, Workers. */
+/** Owns the routes of workers and their scripts. docs/contract/rest.md "Workers". */
 import { createRoute, z } from '@hono/zod-openapi'
 import {
   OutboundCallScript,

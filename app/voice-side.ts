@@ -13,7 +13,7 @@ import type { Config } from './config.ts'
 type VoiceConfig = Config['voice']
 type Deps = { readonly log: Log; readonly clock: Clock }
 
-/** decisions.md, Voice providers and transports: the first provider with a key, then the embedded engine. */
+/** The providers that are set up, then the embedded engine. docs/decisions.md "Voice engines". */
 export const providersOf = ({ openai, gemini, cascade }: VoiceConfig): LlmProvider[] => [
   ...(openai ? (['voice_provider_a'] as const) : []),
   ...(gemini ? (['voice_provider_b'] as const) : []),

@@ -1,6 +1,6 @@
 /**
  * Owns the signaling socket at /v1/signaling: who may upgrade, what a text frame may be, and how many of them. Each client's
- * conversation is a WebSession. decisions.md, Web calls and the signaling socket.
+ * conversation is a WebSession. docs/contract/signaling.md "Joining" and "Limits of the socket".
  */
 import type { Bus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'

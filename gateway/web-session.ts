@@ -1,7 +1,7 @@
 /**
  * Owns one client of the signaling socket from its admission on: what it says goes to the media, what the call says goes back to it.
  * It outlives its sockets: a lost one leaves the media untouched, and messages wait until the client comes back or `resumeWindow` is
- * over. decisions.md, Web calls and the signaling socket.
+ * over. docs/contract/signaling.md "Resuming".
  *
  * States: waiting (no socket) ⇄ open (one socket) → over. A session begins waiting, because the admission comes before the socket.
  */

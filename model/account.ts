@@ -1,4 +1,4 @@
-/** Owns accounts as answers show them, and what an operator allows them. rest-api-and-webhooks.md, Account; decisions.md, capacity. */
+/** Owns accounts as answers show them, and what an operator allows them. docs/contract/rest.md "Keys and accounts" and "Capacity". */
 import { z } from 'zod'
 import { toIso } from './clock.ts'
 import { DestinationPrefix } from './destination.ts'

@@ -1,4 +1,4 @@
-/** Owns API keys as answers show them: never the key itself, but once. decisions.md, Identity, accounts, keys. */
+/** Owns API keys as answers show them: never the key itself, but once. docs/contract/rest.md "Keys and accounts". */
 import { z } from 'zod'
 import { toIso } from './clock.ts'
 import { Instant, msOf } from './instant.ts'

@@ -1,4 +1,4 @@
-/** Owns the words of a call: direction, statuses, turns. rest-api-and-webhooks.md, Phone call; decisions.md, Phone calls. */
+/** Owns the words of a call: direction, statuses, turns. docs/contract/rest.md "States of a call" and "Transcript". */
 import { z } from 'zod'
 import { TerminalStatus } from './outcome.ts'
 

@@ -1,4 +1,4 @@
-/** Owns the customer object of requests and answers. rest-api-and-webhooks.md, Customer object. */
+/** Owns the customer object of requests and answers. docs/contract/rest.md "Customers". */
 import { z } from 'zod'
 import { oneLine } from './one-line.ts'
 

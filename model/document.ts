@@ -1,4 +1,4 @@
-/** Owns documents as answers show them and as they are sent. mcp-server.md, Document. */
+/** Owns documents as answers show them and as they are sent. docs/contract/rest.md "Documents". */
 import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, DocumentId, WorkerId } from './ids.ts'

@@ -1,4 +1,4 @@
-/** Owns the five events that webhooks carry: names, modes and the shape of each `data`. rest-api-and-webhooks.md, Events. */
+/** Owns the five events that webhooks carry: names, modes and the shape of each `data`. docs/contract/webhooks.md "Delivery modes". */
 import { z } from 'zod'
 import { Direction, ProgressStatus, Speaker } from './call.ts'
 import { ExternalTool } from './external-tool.ts'

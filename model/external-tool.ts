@@ -1,4 +1,4 @@
-/** Owns external tool definitions: sent with a web call or returned by call.worker_request. rest-api-and-webhooks.md, External tool definition. */
+/** Owns external tool definitions: sent with a web call or returned by call.worker_request. docs/contract/tools.md "External tools". */
 import { z } from 'zod'
 import { JsonObject } from './json.ts'
 

@@ -1,6 +1,6 @@
 /**
  * Owns the audio frame as it crosses the bus: 12 bytes of header (epoch, seq, timestamp ms; big endian) and 20 ms of sound.
- * architecture.md, "One audio frame".
+ * docs/design/architecture.md "One audio frame".
  */
 
 export const frameMs = 20

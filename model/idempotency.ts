@@ -1,4 +1,4 @@
-/** Owns the Idempotency-Key: the same key with the same request gives the same answer, once done. decisions.md, Phone calls. */
+/** Owns the Idempotency-Key: the same key with the same request gives the same answer, once done. docs/contract/rest.md "Idempotency". */
 import { z } from 'zod'
 
 export const idempotencyLifetime = 24 * 3_600_000

@@ -1,4 +1,7 @@
-/** Owns how a call ends. An ending is a value, never an exception. rest-api-and-webhooks.md, call.ended. */
+/**
+ * Owns how a call ends. An ending is a value, never an exception. docs/contract/rest.md "States of a call", docs/contract/webhooks.md
+ * "failedReason".
+ */
 import { z } from 'zod'
 
 export const FailedReason = z.enum([
@@ -16,7 +19,7 @@ export type FailedReason = z.infer<typeof FailedReason>
 export const TerminalStatus = z.enum(['completed', 'voicemail', 'no_answer', 'busy', 'canceled', 'failed'])
 export type TerminalStatus = z.infer<typeof TerminalStatus>
 
-/** `canceled` carries a reason only where decisions.md gives it one; a failed call without a known reason has null. */
+/** `canceled` has a reason when it was taken back before it was dialed; a failed call without a known reason has null. */
 export type Outcome =
   | { readonly status: 'completed' | 'voicemail' | 'no_answer' | 'busy' }
   | { readonly status: 'canceled'; readonly reason: FailedReason | null }

@@ -1,4 +1,4 @@
-/** Owns how long lists are asked for: newest first, a page at a time. decisions.md, "listing". */
+/** Owns how long lists are asked for: newest first, a page at a time. docs/contract/rest.md "Lists". */
 import { z } from 'zod'
 import { toId, type Id } from './ids.ts'
 import { flawOf } from './json.ts'

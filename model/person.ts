@@ -1,4 +1,7 @@
-/** Owns persons: leads and customers that a worker calls or recognises, and the contacts it may pass a caller on to. mcp-server.md, Person. */
+/**
+ * Owns persons: leads and customers that a worker calls or recognises, and the contacts it may pass a caller on to. docs/contract/rest.md
+ * "Persons".
+ */
 import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, PersonId, WorkerId } from './ids.ts'

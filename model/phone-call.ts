@@ -1,6 +1,6 @@
 /**
  * Owns calls as answers show them: the call, its transcript, the link to its recording. Web calls are phone calls here too.
- * rest-api-and-webhooks.md, Phone call; decisions.md, Phone calls.
+ * docs/contract/rest.md "Phone calls".
  */
 import { z } from 'zod'
 import {
@@ -76,8 +76,8 @@ export type PhoneCall = z.infer<typeof PhoneCall>
 export const PhoneCallPage = pageOf(PhoneCall)
 
 /**
- * The call side, as the API sees it. Throws Problem: VALIDATION_FAILED (worker, scripts), WORKER_INACTIVE, the five of the specification in
- * the order of decisions.md, IDEMPOTENCY_KEY_REUSED. A repeated request with the same `once` gives the first one's answer.
+ * The call side, as the API sees it. Throws Problem IDEMPOTENCY_KEY_REUSED, and those of docs/contract/rest.md "Refusals at creation" in the order
+ * of that table. A repeated request with the same `once` gives the first one's answer.
  */
 export type CreatePhoneCall = (accountId: AccountId, request: PhoneCallRequest, once: Once | null) => Promise<PhoneCall>
 

@@ -1,7 +1,7 @@
 /** Owns the second kind of error (style: outcome, problem, bug): what the client asked cannot be done. Rendered in one place per edge. */
 import { z } from 'zod'
 
-/** Stable codes; `localizedKey` and the HTTP status follow from them. decisions.md, Errors. */
+/** Stable codes; `localizedKey` and the HTTP status follow from them. docs/contract/rest.md "Errors". */
 export const problemStatus = {
   VALIDATION_FAILED: 400,
   INVALID_JSON: 400,
@@ -45,7 +45,7 @@ export class Problem extends Error {
   }
 }
 
-/** The one error shape of REST and signaling. decisions.md, Errors. */
+/** The one error shape of REST and signaling. docs/contract/rest.md "Errors". */
 export const ErrorBody = z.object({
   statusCode: z.number().int(),
   type: z.string(),

@@ -1,4 +1,7 @@
-/** Owns the messages of the signaling socket: one JSON object per text frame. decisions.md, Web calls and the signaling socket. */
+/**
+ * Owns the messages of the signaling socket: one JSON object per text frame. docs/contract/signaling.md "Messages of the client" and "Messages
+ * of the service".
+ */
 import { z } from 'zod'
 import { ProgressStatus, Speaker } from './call.ts'
 import { ErrorBody } from './problem.ts'

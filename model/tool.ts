@@ -1,4 +1,4 @@
-/** Owns the tools of a worker: how they are listed, called and answered. rest-api-and-webhooks.md, Tool dispatch; decisions.md, Tools of a worker. */
+/** Owns the tools of a worker: how they are listed, called and answered. docs/contract/tools.md "Tool dispatch" and "Results". */
 import { z } from 'zod'
 import type { AccountId, WorkerId } from './ids.ts'
 import { Json, JsonObject } from './json.ts'
@@ -57,6 +57,9 @@ export type ToolResult = z.infer<typeof ToolResult>
 export type Toolbox = {
   /** Throws Problem VALIDATION_FAILED for a `phoneCallId` that is no call of the worker. The worker must be the account's. */
   list(accountId: AccountId, workerId: WorkerId, caller: ToolCaller): Promise<ToolDescriptor[]>
-  /** Throws Problem INVALID_TOOL for a name that is no tool and for arguments that its schema refuses; issues name `toolName` or `arguments.x`. `signal` ends when nobody waits any more. */
+  /**
+   * Throws Problem INVALID_TOOL for a name that is no tool and for arguments that its schema refuses; issues name `toolName` or `arguments.x`.
+   * `signal` ends when nobody waits any more.
+   */
   call(accountId: AccountId, workerId: WorkerId, request: ToolCallRequest, signal?: AbortSignal): Promise<ToolResult>
 }

@@ -1,4 +1,4 @@
-/** Owns SIP trunks: how an account reaches the telephone network. decisions.md, Identity, accounts, keys ("management REST"). */
+/** Owns SIP trunks: how an account reaches the telephone network. docs/contract/rest.md "Trunks". */
 import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, TrunkId, WorkerId } from './ids.ts'

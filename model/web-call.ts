@@ -1,4 +1,4 @@
-/** Owns what creating and joining a web call takes and gives, and the port between the front door and the call. rest-api-and-webhooks.md, Web calls. */
+/** Owns what creating and joining a web call takes and gives, and the port between the front door and the call. docs/contract/rest.md "Web calls". */
 import { z } from 'zod'
 import { CustomerInput } from './customer.ts'
 import { ExternalTools } from './external-tool.ts'

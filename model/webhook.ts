@@ -1,4 +1,4 @@
-/** Owns webhook subscriptions as the API shows them. rest-api-and-webhooks.md, Webhook subscription; decisions.md, Webhooks. */
+/** Owns webhook subscriptions as the API shows them. docs/contract/webhooks.md "Subscriptions" and "Delivery log". */
 import { z } from 'zod'
 import type { AccountId, DeliveryId, SubscriptionId, WorkerId } from './ids.ts'
 import { EventType, SubscribedType } from './events.ts'

@@ -1,4 +1,4 @@
-/** Owns workers, their effective configuration and their scripts as answers show them. rest-api-and-webhooks.md, Worker. */
+/** Owns workers, their effective configuration and their scripts as answers show them. docs/contract/rest.md "Workers" and "Worker configuration". */
 import { z } from 'zod'
 import type { AccountId, WorkerId } from './ids.ts'
 import { Language } from './language.ts'

@@ -1,4 +1,4 @@
-/** Owns workers (the specification's voice agents) and their configuration. rest-api-and-webhooks.md, Worker; decisions.md, Worker configuration. */
+/** Owns workers, the configured voice agents, and their configuration. docs/contract/rest.md "Worker configuration". */
 import { z } from 'zod'
 import { RecordingMode } from './leg.ts'
 import { JsonObject } from './json.ts'

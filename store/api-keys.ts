@@ -1,6 +1,6 @@
 /**
  * Owns API keys: `vk_` and 32 random bytes in base62. Only the SHA-256 is stored, and a key is found by it, so that no comparison of
- * secrets can take a telling time. decisions.md, Identity, accounts, keys.
+ * secrets can take a telling time. docs/contract/rest.md "Keys and accounts".
  */
 import { hash, randomBytes } from 'node:crypto'
 import type { ApiKeyFacts } from '../model/api-key.ts'

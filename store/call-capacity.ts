@@ -1,6 +1,6 @@
 /**
  * Owns how many calls an account and a worker may run at once, and who waits. A call runs from its creation to its outcome; an outbound phone
- * call from the moment it got its slot (grant-slots.ts). decisions.md, capacity.
+ * call from the moment it got its slot (grant-slots.ts). docs/contract/rest.md "Capacity".
  */
 import type { AccountId, WorkerId } from '../model/ids.ts'
 import type { Sql, Transaction } from './sql.ts'

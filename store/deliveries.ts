@@ -1,7 +1,7 @@
 /**
  * Owns the outbox: deliveries written with the state change they tell of, claimed in lanes, and what became of them.
  * A lane is one (call, subscription): its oldest pending delivery is the only one that may be claimed. A claim is a lease; the number
- * of the attempt fences what an expired claim still wants to write. decisions.md, Webhooks.
+ * of the attempt fences what an expired claim still wants to write. docs/contract/webhooks.md "Order".
  */
 import type { CallEvent, EventType } from '../model/events.ts'
 import type { AccountId, CallId, DeliveryId, NewId, NodeId, SubscriptionId, WorkerId } from '../model/ids.ts'
@@ -132,7 +132,10 @@ export function claimDue(
 /** Given up in one statement, which stays a short one however long a queue has become. */
 export const staleAtOnce = 10_000
 
-/** Ends the queue of an endpoint that is too slow for its events: all but call.ended that nobody works on. Returns how many, `staleAtOnce` at most. */
+/**
+ * Ends the queue of an endpoint that is too slow for its events: all but call.ended that nobody works on. Returns how many, `staleAtOnce` at
+ * most.
+ */
 export async function giveUpStale(sql: Sql, { before, now }: { before: number; now: number }): Promise<number> {
   const { count } = await sql`
     update deliveries set status = 'exhausted' where id = any(array(

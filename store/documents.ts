@@ -1,6 +1,6 @@
 /**
  * Owns documents: texts of an account, tagged by keys and linked to workers. A call script is a document that is tagged
- * `inbound_call_script` or `outbound_call_script`; it is in use while it is active and completed. mcp-server.md, Document.
+ * `inbound_call_script` or `outbound_call_script`; it is in use while it is active and completed. docs/contract/rest.md "Documents".
  */
 import type { Direction } from '../model/call.ts'
 import {
@@ -121,7 +121,7 @@ const scriptOf = (rows: readonly { readonly content: string }[]): string | null 
 /** As one document is told; lists leave the text out. */
 export type DocumentWithText = DocumentFacts & { readonly content: string }
 
-/** Types whose text is what somebody wrote; of any other it is made from a file. mcp-server.md, update_document. */
+/** Types whose text is what somebody wrote; of any other it is made from a file. docs/contract/mcp.md "Document". */
 const writtenTypes = ['txt', 'mdoc']
 
 /**

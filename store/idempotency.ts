@@ -1,6 +1,6 @@
 /**
  * Owns the answers to requests that carried an Idempotency-Key: written with what the request made, in one transaction, so that either
- * both are there or neither. decisions.md, Phone calls.
+ * both are there or neither. docs/contract/rest.md "Idempotency".
  */
 import { idempotencyLifetime, type Once } from '../model/idempotency.ts'
 import type { AccountId } from '../model/ids.ts'

@@ -1,4 +1,4 @@
-/** Owns the rows of persons: leads and customers, and the contacts of workers. mcp-server.md, Person. */
+/** Owns the rows of persons: leads and customers, and the contacts of workers. docs/contract/rest.md "Persons". */
 import { toId, type AccountId, type NewId, type PersonId, type WorkerId } from '../model/ids.ts'
 import { cursorOf } from '../model/paging.ts'
 import { Person, type PersonChange, type PersonFacts, type PersonQuery, type PersonRequest } from '../model/person.ts'

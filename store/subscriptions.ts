@@ -1,4 +1,4 @@
-/** Owns webhook subscriptions in the database. Secrets are sealed at rest. rest-api-and-webhooks.md, Webhook subscription; decisions.md, Webhooks. */
+/** Owns webhook subscriptions in the database. Secrets are sealed at rest. docs/contract/webhooks.md "Subscriptions". */
 import { randomBytes } from 'node:crypto'
 import { toIso } from '../model/clock.ts'
 import { deliveryModeOf, type EventType, type SubscribedType } from '../model/events.ts'

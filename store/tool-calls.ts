@@ -1,4 +1,4 @@
-/** Owns calls as the tools of their worker see them, and the outbox copy of a tool call. rest-api-and-webhooks.md, call.tool_call. */
+/** Owns calls as the tools of their worker see them, and the outbox copy of a tool call. docs/contract/webhooks.md "call.tool_call". */
 import type { Direction, Transport } from '../model/call.ts'
 import type { Customer } from '../model/customer.ts'
 import type { ToolCallData } from '../model/events.ts'

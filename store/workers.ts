@@ -1,4 +1,4 @@
-/** Owns the rows of workers (the specification's voice agents). */
+/** Owns the rows of workers, the configured voice agents. */
 import { toId, type AccountId, type NewId, type WorkerId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import type { WorkerChange, WorkerFacts, WorkerType } from '../model/worker-resource.ts'

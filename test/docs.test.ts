@@ -15,13 +15,17 @@ type Page = { readonly file: string; readonly text: string }
 const maxReadmeLines = 150
 /** Pages that are cited by heading, because nobody reads all of them for one sentence. */
 const citedByHeading = /^docs\/(?:contract\/|design\/|decisions\.md)/
+/** It was applied, and a migration is known by its bytes: what it cites stays as it was. */
+const unchangeable = 'store/migrations/0003_rest_api.sql'
 const codeFile = /\.(?:[cm]?[jt]s|sql|css|html|xml)$/
 
 function complaintsOf(files: Files): string[] {
   const texts = [...files].flatMap(([file, text]) => (text === null ? [] : [{ file, text }]))
   const pages = texts.filter(({ file }) => file.endsWith('.md'))
   return [
-    ...texts.filter(({ file }) => codeFile.test(file)).flatMap((code) => citationComplaints(code, files)),
+    ...texts
+      .filter(({ file }) => codeFile.test(file) && file !== unchangeable)
+      .flatMap((code) => citationComplaints(code, files)),
     ...pages.flatMap((page) => linkComplaints(page, files)),
     ...pages.flatMap((page) => nameComplaints(page, files)),
     ...orphanComplaints(pages),

@@ -1,4 +1,4 @@
-/** The lifecycle of a call, stated as the specification states it, on the pure machine: no database, no clock. */
+/** The lifecycle of a call as docs/contract/rest.md "States of a call" has it, on the pure machine: no database, no clock. */
 import { test } from 'tap'
 import type { CallBirth, CallFact, Effect } from '../../actors/call/call-event.ts'
 import { callMachine } from '../../actors/call/machine/machine.ts'

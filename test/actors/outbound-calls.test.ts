@@ -74,7 +74,7 @@ const refusal = (work: Promise<unknown>) =>
     (error: unknown) => error as { type: string; message: string; issues: unknown },
   )
 
-test('creation is refused for the first reason in the order of the specification, whatever else is wrong', async (t) => {
+test('creation is refused for the first reason in the order of the contract, whatever else is wrong', async (t) => {
   const stage = await open(t)
   const { sql, iso, node } = stage
   const stranger = await createTenant(sql, { slug: newId() })

@@ -1,4 +1,4 @@
-/** decisions.md, Errors: whatever is wrong with a request is a 400 that names the place. Generated from the OpenAPI document. */
+/** docs/contract/rest.md "Errors": whatever is wrong with a request is a 400 that names the place. Generated from the OpenAPI document. */
 import { test } from 'tap'
 import type { Issue } from '../../model/problem.ts'
 import { sampleOf, type Operation } from '../scenes/api-operations.ts'

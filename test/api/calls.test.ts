@@ -1,4 +1,4 @@
-/** rest-api-and-webhooks.md, Phone calls and Tool dispatch; decisions.md, Phone calls: placing, listing and ending calls over REST. */
+/** docs/contract/rest.md "Phone calls" and "Cancel and hang up": placing, listing and ending calls over REST. */
 import { test } from 'tap'
 import { createPerson } from '../../store/persons.ts'
 import { createAsk, insertCall, newId, start } from '../scenes/seeded-api.ts'

@@ -1,4 +1,4 @@
-/** rest-api-and-webhooks.md, Resources and their fields, Endpoints: the OpenAPI document holds every table, name by name, in both directions. */
+/** The OpenAPI document holds every table of the contract, name by name, in both directions: specified-fields.ts. */
 import { test } from 'tap'
 import { follow, typesOf, type Document, type Schema } from '../scenes/api-operations.ts'
 import {

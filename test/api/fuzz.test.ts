@@ -1,6 +1,6 @@
 /**
  * Whatever is sent, nothing breaks: ten thousand requests made from the OpenAPI document and a fixed seed, most of them a little wrong and
- * some of them very. No answer is a 5xx, every error has the shape of decisions.md, and nothing is logged as a bug.
+ * some of them very. No answer is a 5xx, every error has the shape of docs/contract/rest.md "Errors", and nothing is logged as a bug.
  */
 import { test } from 'tap'
 import { createRandom, type Random } from '../fake/random.ts'

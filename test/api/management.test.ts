@@ -1,4 +1,4 @@
-/** decisions.md, "management REST for resources the documents only read": workers, keys, trunks and the calls they refused, persons, documents. */
+/** docs/contract/rest.md "Management": workers, keys, trunks and the calls they refused, persons, documents. */
 import { test } from 'tap'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { createAsk, insertCall, newId, openSeededApi, start } from '../scenes/seeded-api.ts'

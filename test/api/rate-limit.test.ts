@@ -1,4 +1,4 @@
-/** decisions.md, Errors: 429 RATE_LIMITED, and the RateLimit headers on every answer (draft-ietf-httpapi-ratelimit-headers). */
+/** docs/contract/rest.md "Rate limits": 429 RATE_LIMITED, and the RateLimit headers on every answer (draft-ietf-httpapi-ratelimit-headers). */
 import { test } from 'tap'
 import { createRequestLimit } from '../../api/rate-limit.ts'
 import { renderTooLarge } from '../../api/render.ts'

@@ -1,4 +1,4 @@
-/** decisions.md, Recordings; RFC 9110 sections 13.1.5 and 14: downloading a recording with a signed link. */
+/** docs/contract/rest.md "Recordings"; RFC 9110 sections 13.1.5 and 14: downloading a recording with a signed link. */
 import { test } from 'tap'
 import { createApi } from '../../api/api.ts'
 import { byteRangeOf } from '../../api/byte-range.ts'

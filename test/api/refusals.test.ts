@@ -1,4 +1,4 @@
-/** decisions.md, Errors and Identity; rest-api-and-webhooks.md, Authentication: what is refused, and how the refusal reads. */
+/** docs/contract/rest.md "Errors" and "Keys and accounts": what is refused, and how the refusal reads. */
 import { test } from 'tap'
 import { renderTooLarge } from '../../api/render.ts'
 import { toId } from '../../model/ids.ts'

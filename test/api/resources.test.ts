@@ -1,4 +1,4 @@
-/** rest-api-and-webhooks.md, Resources and their fields, Endpoints: what each endpoint answers. */
+/** docs/contract/rest.md "Phone calls", "Workers" and "Lists": what each endpoint answers. */
 import { test, type Test } from 'tap'
 import { Problem } from '../../model/problem.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
@@ -7,7 +7,7 @@ import { createWorker } from '../../store/workers.ts'
 import { createAsk, insertCall, insertTurns, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
 type Kind = 'string' | 'number' | 'boolean' | 'object' | 'array' | 'string or null' | 'number or null' | 'any'
-/** As the specification's tables; `!` marks what is always present. */
+/** As the tables of the contract; `!` marks what is always present. */
 type Table = Record<string, Kind | `${Kind}!`>
 
 const tables = {
@@ -59,7 +59,7 @@ const tables = {
     customer: 'object',
     workerId: 'string',
     scheduledAt: 'string',
-    // Additive: decisions.md, Phone calls.
+    // Additive: docs/contract/rest.md "Phone calls".
     outcome: 'string',
     failedReason: 'string',
     providerStatus: 'string',
@@ -108,7 +108,7 @@ function hasFieldsOf(t: Test, table: Table, answer: Record<string, unknown>, nam
     return kind !== 'any' && !kind?.split(' or ').includes(kindOf(value))
   })
   const missing = Object.entries(table).filter(([field, kind]) => kind.endsWith('!') && !(field in answer))
-  t.same({ wrong, missing }, { wrong: [], missing: [] }, `${name} has the fields of the specification`)
+  t.same({ wrong, missing }, { wrong: [], missing: [] }, `${name} has the fields of the contract`)
 }
 
 const everyConfig: WorkerConfig = {

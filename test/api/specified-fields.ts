@@ -1,5 +1,5 @@
 /**
- * Owns the field tables of rest-api-and-webhooks.md, written out by hand: what the contract says, whatever the code says. `additive` is what
+ * Owns the field tables of the contract, written out by hand: what the contract says, whatever the code says. `additive` is what
  * this service tells besides; a client that knows only the contract never needs it.
  */
 
@@ -347,7 +347,7 @@ export const specifiedQueries: Readonly<Record<string, readonly string[]>> = {
   [`get ${worker}/mcp/tools`]: ['phoneCallId', 'customerPhone'],
 }
 
-/** What decisions.md adds to the endpoints of the contract. */
+/** What this service adds to the endpoints of the contract. */
 export const additiveEndpoints: readonly string[] = [
   'get /health',
   'get /v1/recordings/{accountId}/{callId}.wav',

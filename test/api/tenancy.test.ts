@@ -1,4 +1,7 @@
-/** decisions.md, Identity: what belongs to another account answers exactly like what does not exist. Every operation of the OpenAPI document. */
+/**
+ * docs/contract/rest.md "Keys and accounts": what belongs to another account answers exactly like what does not exist. Every operation of the
+ * OpenAPI document.
+ */
 import { test } from 'tap'
 import { sampleOf } from '../scenes/api-operations.ts'
 import { newId } from '../scenes/seeded-api.ts'

@@ -1,6 +1,6 @@
 /**
  * What becomes of calls whose provider fails: it cannot be had, it dies, it talks garbage, its model calls tools wrongly, tools do not answer. On the
- * whole service, by telephone; the reasons are those of decisions.md, and nothing is left behind.
+ * whole service, by telephone; the reasons are those of docs/contract/webhooks.md "failedReason", and nothing is left behind.
  */
 import { test, type Test } from 'tap'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'

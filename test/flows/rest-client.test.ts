@@ -1,5 +1,5 @@
 /**
- * An integrator who has read rest-api-and-webhooks.md and decisions.md and nothing else: the service is a program that was started, everything
+ * An integrator who has read the pages of docs/contract/ and nothing else: the service is a program that was started, everything
  * goes over HTTP, and each answer and each event is compared with the document field by field.
  */
 import { spawn } from 'node:child_process'

@@ -1,4 +1,7 @@
-/** decisions.md, Web calls and the signaling socket: the socket as clients see it, over a real listener, bus and WebRTC peer. */
+/**
+ * docs/contract/signaling.md "Joining", "Resuming" and "Limits of the socket": the socket as clients see it, over a real listener, bus and
+ * WebRTC peer.
+ */
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'tap'

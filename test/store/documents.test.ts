@@ -1,4 +1,4 @@
-/** mcp-server.md, Document: rows of documents, their tags and links, and what their change means for scripts. */
+/** docs/contract/rest.md "Documents": rows of documents, their tags and links, and what their change means for scripts. */
 import { test } from 'tap'
 import { fileNameOf, type DocumentRequest } from '../../model/document.ts'
 import {

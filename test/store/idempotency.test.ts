@@ -1,4 +1,4 @@
-/** Idempotency keys on a real database: the same key with the same request gives the same answer, once done. decisions.md, Phone calls. */
+/** Idempotency keys on a real database: the same key with the same request gives the same answer, once done. docs/contract/rest.md "Idempotency". */
 import { createHash } from 'node:crypto'
 import t, { test, type Test } from 'tap'
 import { createPhoneCallCreator } from '../../actors/call/birth/create-phone-call.ts'

@@ -1,4 +1,4 @@
-/** Lookups that share a query: who is told what, and that nobody is told anything old. decisions.md, Identity, accounts, keys. */
+/** Lookups that share a query: who is told what, and that nobody is told anything old. docs/contract/rest.md "Keys and accounts". */
 import { test } from 'tap'
 import type { CallId } from '../../model/ids.ts'
 import { createApiKey, createKeyLookup, revokeApiKey } from '../../store/api-keys.ts'

@@ -1,4 +1,4 @@
-/** mcp-server.md, Person: rows of persons, who is found by a number, who is a worker's contact. */
+/** docs/contract/rest.md "Persons": rows of persons, who is found by a number, who is a worker's contact. */
 import { test } from 'tap'
 import { toId, type PersonId } from '../../model/ids.ts'
 import { cursorOf, Paging } from '../../model/paging.ts'

@@ -123,7 +123,7 @@ test('the doctor finds the receiver of webhook listen sound, in every check', as
     t.ok(types.has(`call.${type}`), type)
 })
 
-test('a receiver that does only what the specification says passes, with a warning about old deliveries', async (t) => {
+test('a receiver that does only what the contract asks passes, with a warning about old deliveries', async (t) => {
   const examination = await diagnose(await openReceiver(t, goodAnswer))
   t.strictSame(named(examination, 'failed'), [])
   t.strictSame(named(examination, 'warned'), ['stale-timestamp'])

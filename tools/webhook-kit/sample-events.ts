@@ -1,4 +1,4 @@
-/** Owns one example of every event, of one call that never was, in the shapes of the product. rest-api-and-webhooks.md, Events. */
+/** Owns one example of every event, of one call that never was, in the shapes of the product. docs/contract/webhooks.md "Delivery modes". */
 import { toIso } from '../../model/clock.ts'
 import {
   EndedData,

@@ -11,7 +11,7 @@ export type Finding = {
   readonly mend: string | null
 }
 
-/** Slower than this is worth a warning. rest-api-and-webhooks.md, "Sync rules": under one second. */
+/** Slower than this is worth a warning. The caller of a sync hook waits on the line. */
 export const slowAfter = 1_000
 
 const mends = {
