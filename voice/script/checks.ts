@@ -1,10 +1,9 @@
 /** Owns what must hold between the lines of a call script: keys that are asked before, intents that lead somewhere, words that can be recognised. */
-import { maxPhrases, wordsOf } from '../engines/embedded/grammar.ts'
 import { phrasesOf, type Choice } from './phrases.ts'
-import type { Pronounce } from '../engines/embedded/pronunciations.ts'
 import { ownRequests, type Aside } from './asides.ts'
 import { yesNo } from './questions.ts'
 import type { Ask, Condition, Options, Script, ScriptError, Step } from './steps.ts'
+import type { Vocabulary } from './vocabulary.ts'
 
 export type Complain = (message: string) => void
 
@@ -26,12 +25,12 @@ export function checkBlocks(script: Script, asides: readonly Aside[], options: O
   const beside = asides.flatMap(({ steps }) => steps)
   const earlier = keysOf(beside)
   for (const step of script.steps) {
-    checkStep(step, earlier, options.pronounce, at(step.line))
+    checkStep(step, earlier, options.vocabulary, at(step.line))
     noteKeys(step, earlier)
   }
-  for (const step of beside) checkStep(step, earlier, options.pronounce, at(step.line))
-  checkWays(script, beside, at)
-  checkIntents(script, asides, options.pronounce, at)
+  for (const step of beside) checkStep(step, earlier, options.vocabulary, at(step.line))
+  checkWays(script, beside, options.vocabulary, at)
+  checkIntents(script, asides, options.vocabulary, at)
   return errors
 }
 
@@ -53,9 +52,9 @@ function noteKeys(step: Step, keys: Keys): void {
   keys.isOpen ||= step.tool === null
 }
 
-function checkStep(step: Step, earlier: Keys, pronounce: Pronounce, complain: Complain): void {
+function checkStep(step: Step, earlier: Keys, vocabulary: Vocabulary, complain: Complain): void {
   if (step.when !== null) checkCondition(step.when, earlier, complain)
-  if (step.kind === 'ask' && step.slot.kind === 'choices') checkChoices(step.slot.choices, pronounce, complain)
+  if (step.kind === 'ask' && step.slot.kind === 'choices') checkChoices(step.slot.choices, vocabulary, complain)
 }
 
 function checkCondition(when: Condition, { asks, results, isOpen }: Keys, complain: Complain): void {
@@ -86,7 +85,12 @@ function isAnswer({ slot }: Ask, value: string): boolean {
 }
 
 /** What is too much is not listened for. */
-function checkWays({ steps, intents }: Script, beside: readonly Step[], at: (line: number) => Complain): void {
+function checkWays(
+  { steps, intents }: Script,
+  beside: readonly Step[],
+  { maxPhrases }: Vocabulary,
+  at: (line: number) => Complain,
+): void {
   const waysOf = (choices: readonly Choice[]): number => choices.reduce((sum, { phrases }) => sum + phrases.length, 0)
   const tooMany = waysOf(intents) - maxIntentWays
   const last = intents.at(-1)
@@ -102,7 +106,7 @@ function checkWays({ steps, intents }: Script, beside: readonly Step[], at: (lin
 function checkIntents(
   { intents, asides: happening }: Script,
   asides: readonly Aside[],
-  pronounce: Pronounce,
+  vocabulary: Vocabulary,
   at: (line: number) => Complain,
 ): void {
   const seen = new Set<string>()
@@ -111,28 +115,28 @@ function checkIntents(
     if (index === maxIntents) complain(`more than ${maxIntents} intents`)
     if (intents.findIndex((intent) => intent.name === name) < index) complain(`the intent "${name}" is there twice`)
     if (!happening.has(name)) complain(`nothing happens on "${name}": write on ${name}: say …`)
-    checkPhrases(phrases, seen, pronounce, complain)
+    checkPhrases(phrases, seen, vocabulary, complain)
   }
   for (const { name, line } of asides)
     if (!ownRequests.includes(name) && !intents.some((intent) => intent.name === name))
       at(line)(`there is no intent "${name}"`)
 }
 
-function checkChoices(choices: readonly Choice[], pronounce: Pronounce, complain: Complain): void {
+function checkChoices(choices: readonly Choice[], vocabulary: Vocabulary, complain: Complain): void {
   if (choices === yesNo) return
   const phrases = choices.flatMap((choice) => choice.phrases)
-  checkPhrases(phrases, new Set(), pronounce, complain)
+  checkPhrases(phrases, new Set(), vocabulary, complain)
 }
 
-function checkPhrases(phrases: readonly string[], seen: Set<string>, pronounce: Pronounce, complain: Complain): void {
+function checkPhrases(phrases: readonly string[], seen: Set<string>, vocabulary: Vocabulary, complain: Complain): void {
   for (const phrase of phrases) {
-    const words = wordsOf(phrase)
+    const words = vocabulary.wordsOf(phrase)
     const spoken = words.join(' ')
     if (phrase !== '' && spoken === '') complain(`"${phrase}" has no words to recognise`)
     if (spoken !== '' && seen.has(spoken)) complain(`"${phrase}" stands for two answers`)
     seen.add(spoken)
     if (words.length > maxWords) complain(`more than ${maxWords} words in one way to say something`)
-    for (const word of new Set(words)) if (pronounce(word).length === 0) complain(unknownWord(word))
+    for (const word of new Set(words)) if (!vocabulary.has(word)) complain(unknownWord(word))
   }
 }
 

@@ -1,6 +1,4 @@
 /** Owns what a caller can say in any turn, and the answers of a question: phrases in English with their meanings. */
-import type { Phrase } from '../engines/embedded/grammar.ts'
-
 /** One answer to a question. `value` is what is noted, `name` is how it is read out and written in conditions. */
 export type Choice = {
   readonly value: string | boolean
@@ -16,6 +14,9 @@ export type Meaning =
   /** `spoken` is what is read back. */
   | { readonly kind: 'value'; readonly value: string | number; readonly spoken: string }
   | { readonly kind: 'free'; readonly text: string }
+
+/** One way to say something, and what it means. */
+export type Phrase<Meaning> = { readonly text: string; readonly meaning: Meaning }
 
 export const affirmative: readonly string[] = [
   'yes',

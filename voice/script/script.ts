@@ -1,7 +1,7 @@
 /**
  * Owns the language of call scripts: a document becomes steps, or errors with line numbers. Plain prose works: each paragraph and each list
  * item is something to say, a paragraph that ends with a question waits for an answer. A line that begins with one of the words of
- * script-lines.ts is a statement; docs/call-scripts.md explains them.
+ * lines.ts is a statement; docs/call-scripts.md explains them.
  */
 import { addAside, asidesOf, type Aside } from './asides.ts'
 import { checkBlocks, type Complain } from './checks.ts'

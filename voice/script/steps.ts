@@ -2,7 +2,7 @@
 import type { EngineTool } from '../../model/voice-engine.ts'
 import type { Slot } from './expected.ts'
 import type { Choice } from './phrases.ts'
-import type { Pronounce } from '../engines/embedded/pronunciations.ts'
+import type { Vocabulary } from './vocabulary.ts'
 
 /** `key` may be a path into the result of a tool, the customer or the context. `is` in lower case. */
 export type Condition = { readonly key: string; readonly is: string; readonly negated: boolean }
@@ -65,7 +65,8 @@ export type Script = {
 export type ScriptError = { readonly line: number; readonly message: string }
 
 export type Options = {
-  readonly pronounce: Pronounce
+  /** Of the recogniser that will listen to the callers. */
+  readonly vocabulary: Vocabulary
   /** What the call has; without them it has none. */
   readonly tools?: readonly EngineTool[]
   /** Keys of the worker's next actions; without them any key goes. */

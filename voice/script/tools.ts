@@ -1,11 +1,10 @@
 /** Owns how a call script calls the call's tools: which tool a name means, its arguments, and the questions for those that are missing. */
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { EngineTool } from '../../model/voice-engine.ts'
-import { wordsOf } from '../engines/embedded/grammar.ts'
-import type { Pronounce } from '../engines/embedded/pronunciations.ts'
 import { maxDigits, maxNumber, usualOf, yesNo } from './questions.ts'
 import type { ArgumentValue, Ask, AskedSlot, Options, Placed, Step, ToolArgument, ToolStep } from './steps.ts'
 import { plain } from './text.ts'
+import type { Vocabulary } from './vocabulary.ts'
 
 type Complain = (message: string) => void
 type Reading = { readonly options: Options; readonly complain: Complain; readonly warn: Complain }
@@ -136,7 +135,7 @@ function argumentsOf(
     if (tool !== null && schema === null) warn(`the tool "${tool.name}" has no argument "${name}"`)
     const isRequired = required.includes(name)
     const type = typeOf(schema ?? {})
-    const ask = isRequired ? askFor(name, schema ?? {}, line, options.pronounce) : null
+    const ask = isRequired ? askFor(name, schema ?? {}, line, options.vocabulary) : null
     if (isRequired && ask === null && !given.has(name))
       warn(`"${name}" of the tool "${tool?.name}" cannot be asked for: write ${name}: {{key}} or ${name}: "text"`)
     return { name, type, value: given.get(name) ?? null, isRequired, ask }
@@ -144,17 +143,17 @@ function argumentsOf(
 }
 
 /** Null for what cannot be asked in one question: lists, objects and things of any type. */
-function askFor(name: string, schema: JsonObject, line: number, pronounce: Pronounce): Ask | null {
-  const slot = slotOfSchema(schema, pronounce)
+function askFor(name: string, schema: JsonObject, line: number, vocabulary: Vocabulary): Ask | null {
+  const slot = slotOfSchema(schema, vocabulary)
   if (slot === null || !/^[A-Za-z_][\w-]{0,63}$/.test(name)) return null
   return { kind: 'ask', line, when: null, key: name, text: questionOf(name, schema), slot, ...usualOf(slot) }
 }
 
-function slotOfSchema(schema: JsonObject, pronounce: Pronounce): AskedSlot | null {
+function slotOfSchema(schema: JsonObject, vocabulary: Vocabulary): AskedSlot | null {
   const type = typeOf(schema)
   if (type === 'boolean') return { kind: 'choices', choices: yesNo }
   if (type === 'integer' || type === 'number') return numberOfSchema(schema)
-  const choices = enumOf(schema['enum'], pronounce)
+  const choices = enumOf(schema['enum'], vocabulary)
   return choices ?? (type === 'string' ? stringSlotOf(schema) : null)
 }
 
@@ -185,15 +184,15 @@ function stringSlotOf({ format, pattern }: JsonObject): AskedSlot {
 }
 
 /** The values, said as they are written; null when there is one that nobody can recognise. */
-function enumOf(values: Json | undefined, pronounce: Pronounce): AskedSlot | null {
+function enumOf(values: Json | undefined, vocabulary: Vocabulary): AskedSlot | null {
   if (!Array.isArray(values) || values.length === 0 || values.length > maxEnum) return null
   const choices = (values as readonly Json[]).map((value) => {
     const name = typeof value === 'string' ? value.replace(/[_-]+/g, ' ').trim() : ''
     return { value: typeof value === 'string' ? value : '', name, phrases: [name] }
   })
   const isSpeakable = choices.every(({ name }) => {
-    const words = wordsOf(name)
-    return words.length > 0 && words.every((word) => pronounce(word).length > 0)
+    const words = vocabulary.wordsOf(name)
+    return words.length > 0 && words.every((word) => vocabulary.has(word))
   })
   return isSpeakable ? { kind: 'choices', choices } : null
 }

@@ -22,6 +22,7 @@ import { closingScript, parseScript, type Script } from '../../script/script.ts'
 import { sentencesOf } from '../../english/sentences.ts'
 import { createSession } from './session.ts'
 import { createSynthesiser, defaultVoice, voiceOf } from './synthesiser.ts'
+import { vocabularyOf } from './vocabulary.ts'
 import { createUnderstandings, type Understandings } from './understanding.ts'
 import { createVoiceDetectors, type VoiceDetector } from '../../../media/vad/voice-detector.ts'
 
@@ -167,7 +168,7 @@ function scriptOf(config: EngineConfig, { pronounce, tellOnce, log }: Reading): 
   if (config.script === null || config.script.trim() === '')
     return closingScript(config.instructions === null ? noScript : promptOnly)
   const nextActions = config.worker.nextActions?.map((action) => action.key)
-  const options = { pronounce, tools: config.tools, ...(nextActions && { nextActions }) }
+  const options = { vocabulary: vocabularyOf(pronounce), tools: config.tools, ...(nextActions && { nextActions }) }
   const { script, errors, warnings } = parseScript(config.script, options)
   const [told, warned] = [errors, warnings].map((problems) =>
     problems.slice(0, maxErrorsTold).map(({ line, message }) => `line ${line}: ${message}`),

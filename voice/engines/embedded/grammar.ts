@@ -3,7 +3,9 @@
  * around them and a loop of all English phones beside them that wins when nothing of it was said.
  */
 import { walk, type WordGraph } from '../../english/grammar-pattern.ts'
+import type { Phrase } from '../../script/phrases.ts'
 import type { Pronounce } from './pronunciations.ts'
+import { maxPhrases, wordsOf } from './vocabulary.ts'
 
 export type Transition = { readonly from: number; readonly to: number; readonly logp: number; readonly word: string }
 
@@ -17,8 +19,6 @@ export type Grammar = {
   readonly words: readonly (readonly [word: string, phones: string])[]
   readonly transitions: readonly Transition[]
 }
-
-export type Phrase<Meaning> = { readonly text: string; readonly meaning: Meaning }
 
 /** How long the silence is after which the caller has said all: shorter after a whole answer, longer in the middle of one. */
 export type Pause = 'short' | 'usual' | 'long'
@@ -63,8 +63,6 @@ type Options<Meaning> = {
   kept?(key: string, make: () => Grammar): Grammar
 }
 
-export const maxPhrases = 400
-
 const before = [
   'um',
   'uh',
@@ -93,18 +91,6 @@ const garbagePhone = 1e-3
 const spottedPhrase = 1e-10
 const carrier = 0.02
 const logBase = Math.log(1.0001)
-
-/** Words of a phrase as the dictionary has them, without accents. Words of other alphabets stay words: nobody must take them for others. */
-export const wordsOf = (text: string): readonly string[] =>
-  text
-    .normalize('NFKD')
-    .replace(/(?<=[a-z])\p{M}+/giu, '')
-    .normalize('NFC')
-    .toLowerCase()
-    .replaceAll('’', "'")
-    .split(/[^\p{L}\p{N}'.]+/u)
-    .map((word) => word.replace(/\.+$/, ''))
-    .filter((word) => word !== '')
 
 /** Throws for a word that the dictionary does not have: scripts are checked before a call. An earlier phrase wins over a later one of the same words. */
 export function understandingOf<Meaning>(

@@ -2,8 +2,15 @@
 import type { Json } from '../../../model/json.ts'
 import type { EngineEvent, Said } from '../../../model/voice-engine.ts'
 import type { AgentSpeech } from './agent-speech.ts'
-import { advance, expectedOf, questionOf, stateAfter, stateOf } from './dialogue.ts'
-import type { DialogueAction, DialogueEvent, DialogueState, Setting } from './dialogue.ts'
+import { advance } from '../../script/dialogue/dialogue.ts'
+import {
+  expectedOf,
+  questionOf,
+  stateAfter,
+  stateOf,
+  type DialogueState,
+} from '../../script/dialogue/dialogue-state.ts'
+import type { DialogueAction, DialogueEvent, Setting } from '../../script/dialogue/dialogue-turn.ts'
 import type { Expected } from '../../script/expected.ts'
 
 export type ScriptRun = {

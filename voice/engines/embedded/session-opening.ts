@@ -1,7 +1,7 @@
 /** Owns how a call with the embedded engine begins: an announcement where there is one, then whoever speaks first. */
 import type { EngineEvent } from '../../../model/voice-engine.ts'
 import type { AgentSpeech } from './agent-speech.ts'
-import { initialState } from './dialogue.ts'
+import { initialState } from '../../script/dialogue/dialogue-state.ts'
 
 type Announced = {
   /** Null: nothing is announced. */

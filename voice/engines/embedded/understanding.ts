@@ -3,17 +3,10 @@
  * are caught in the middle of other speech as well. Grammars are kept, for calls ask the same questions.
  */
 import type { Expected, Slot } from '../../script/expected.ts'
-import {
-  understandingOf,
-  wordsOf,
-  type Grammar,
-  type Phrase,
-  type Spotting,
-  type Understanding,
-  type Values,
-} from './grammar.ts'
-import { phrasesOf, type Choice, type Meaning } from '../../script/phrases.ts'
+import { understandingOf, type Grammar, type Spotting, type Understanding, type Values } from './grammar.ts'
+import { phrasesOf, type Choice, type Meaning, type Phrase } from '../../script/phrases.ts'
 import type { Pronounce } from './pronunciations.ts'
+import { wordsOf } from './vocabulary.ts'
 import { spokenValuesOf, type SpokenValues, type ValueSlot } from '../../script/spoken-values.ts'
 
 export type Understandings = {

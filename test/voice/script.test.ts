@@ -1,34 +1,54 @@
-/** What a call script can say, and how the conversation that follows it goes: the pure part of the embedded engine. */
+/** What a call script can say, and how the conversation that follows it goes. All of it is pure. */
 import { isDeepStrictEqual } from 'node:util'
 import { test, type Test } from 'tap'
+import { advance } from '../../voice/script/dialogue/dialogue.ts'
 import {
-  advance,
   expectedOf,
   initialState,
   stateAfter,
   stateOf,
-  type DialogueEvent,
   type DialogueState,
-  type Setting,
-} from '../../voice/engines/embedded/dialogue.ts'
+} from '../../voice/script/dialogue/dialogue-state.ts'
+import type { DialogueEvent, Setting } from '../../voice/script/dialogue/dialogue-turn.ts'
 import { contextOf, fillIn } from '../../voice/script/fill-in.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import type { EngineTool } from '../../model/voice-engine.ts'
 import type { Meaning, Request } from '../../voice/script/phrases.ts'
 import { checkScript, parseScript, type Script } from '../../voice/script/script.ts'
+import { vocabularyOf } from '../../voice/engines/embedded/vocabulary.ts'
 import { sentencesOf } from '../../voice/english/sentences.ts'
 import { voicemailMessageOf } from '../../voice/script/voicemail-message.ts'
+import type { Vocabulary } from '../../voice/script/vocabulary.ts'
 import { createRandom } from '../fake/random.ts'
 import { callConfig } from '../scenes/spoken-call.ts'
 
 const dictionary = new Set('tea black coffee fruit juice inside outside yes no maybe my money back refund'.split(' '))
-const pronounce = (word: string): readonly string[] => (dictionary.has(word) ? ['T'] : [])
+const vocabulary = vocabularyOf((word) => (dictionary.has(word) ? ['T'] : []))
 const parse = (text: string, nextActions?: string[], tools: readonly EngineTool[] = []) =>
-  parseScript(text, { pronounce, tools, ...(nextActions && { nextActions }) })
+  parseScript(text, { vocabulary, tools, ...(nextActions && { nextActions }) })
 const outline = (script: Script): string[] =>
   script.steps.map((step) => `${step.line} ${step.kind} ${step.when ? `(${step.when.key}) ` : ''}${step.text}`)
 const faults = (text: string, nextActions?: string[]): string[] =>
   parse(text, nextActions).errors.map(({ line, message }) => `${line}: ${message}`)
+
+test('a script is checked by the words of whichever recogniser is to listen', async (t) => {
+  const german: Vocabulary = {
+    wordsOf: (phrase) =>
+      phrase
+        .toLowerCase()
+        .split(/[^a-zäöüß]+/)
+        .filter(Boolean),
+    has: (word) => ['süßer', 'tee', 'kaffee'].includes(word),
+    maxPhrases: 60,
+  }
+  const told = (choices: string) => parseScript(`ask drink (${choices}): Was?`, { vocabulary: german }).errors
+  t.same(told('süßer Tee | Kaffee'), [])
+  t.match(told('Tee | Milch'), [{ line: 1, message: /^the word "milch" is not in the pronouncing dictionary/ }])
+  const ways = Array.from({ length: 12 }, () => 'Tee').join(' / ')
+  t.match(told(`${ways} | Kaffee`).at(-1), {
+    message: /^the choices and the intents have \d+ ways to say them too many/,
+  })
+})
 
 test('plain prose is said paragraph by paragraph and item by item', async (t) => {
   const { script, errors } = parse(`# Welcome
@@ -183,7 +203,7 @@ test('words with accents are found without them, and those of other alphabets ar
 })
 
 test('what is too much to be listened for at once is an error', async (t) => {
-  const everything = (word: string): readonly string[] => [word]
+  const everything = vocabularyOf(() => ['T'])
   const ways = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, at) => `${prefix}x${at}`)
   const choices = (count: number): string =>
     ways('a', count)
@@ -193,7 +213,7 @@ test('what is too much to be listened for at once is an error', async (t) => {
     ways('i', count)
       .map((name) => `intent ${name}: ${ways(name, 20).join(' / ')}\non ${name}: say Good.\n`)
       .join('')
-  const told = (text: string) => parseScript(text, { pronounce: everything }).errors
+  const told = (text: string) => parseScript(text, { vocabulary: everything }).errors
   t.same(told(`${intents(5)}ask a (${choices(20)}): What?`), [])
   t.match(told(`${intents(5)}ask a (${choices(26)}): What?`), [
     { line: 11, message: /^the choices and the intents have \d+ ways to say them too many/ },
@@ -519,7 +539,7 @@ const tools = [find, transfer, search]
 test('whoever saves a script is told what is wrong with it, its tools included', async (t) => {
   const text = 'tool find_order (nmber: 1)\ntool fly: Up.\ntransfer Front desk: Wait.\nend (x): Bye.'
   const told = (options: object) =>
-    checkScript(text, { pronounce, ...options }).map(({ line, message }) => `${line}: ${message}`)
+    checkScript(text, { vocabulary, ...options }).map(({ line, message }) => `${line}: ${message}`)
   t.same(told({}), [], 'without tools nothing is said about them')
   t.same(told({ tools: [find], nextActions: ['y'] }), [
     '1: the tool "external__find_order" has no argument "nmber"',
@@ -736,7 +756,7 @@ test('tools that are all missing are regretted once', async (t) => {
 
 test('what a tool needs and cannot be asked for is told to whoever saves the script', async (t) => {
   const tool = { name: 'x', description: '', inputSchema: schema({ items: { type: 'array' } }) }
-  const check = (text: string) => checkScript(text, { pronounce, tools: [tool] })
+  const check = (text: string) => checkScript(text, { vocabulary, tools: [tool] })
   t.same(check('tool x: Wait.'), [
     { line: 1, message: '"items" of the tool "x" cannot be asked for: write items: {{key}} or items: "text"' },
   ])

@@ -2,8 +2,8 @@
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { ToolResult } from '../../../model/tool.ts'
 import type { DialogueState, World } from './dialogue-state.ts'
-import type { Meaning } from '../../script/phrases.ts'
-import type { Script } from '../../script/steps.ts'
+import type { Meaning } from '../phrases.ts'
+import type { Script } from '../steps.ts'
 
 export type DialogueEvent =
   /** `isOwed` false: it goes on after a line that the caller has heard. */

@@ -1,5 +1,5 @@
 /** Owns the sentences that a dialogue says by itself. */
-import type { Ask, AskedSlot } from '../../script/steps.ts'
+import type { Ask, AskedSlot } from '../steps.ts'
 
 export const noPerson = 'I am an automated voice, and I cannot put you through to a person.'
 export const gaveUp = 'I am sorry, I could not understand you. Let us go on.'

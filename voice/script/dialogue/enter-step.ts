@@ -1,10 +1,10 @@
 /** Owns going from line to line: which step comes next, what is said on it, which tool is called with what. */
 import type { Json, JsonObject } from '../../../model/json.ts'
-import { toolMissing } from './dialogue-lines.ts'
+import { toolMissing } from './own-lines.ts'
 import { holds, knownTo, sayable, stepOf, type DialogueState, type PendingCall } from './dialogue-state.ts'
 import { end, goodbye, joined, speak, type Advanced, type DialogueAction, type Setting } from './dialogue-turn.ts'
-import { fillIn, spoken, valueAt } from '../../script/fill-in.ts'
-import type { Step, ToolArgument, ToolStep } from '../../script/steps.ts'
+import { fillIn, spoken, valueAt } from '../fill-in.ts'
+import type { Step, ToolArgument, ToolStep } from '../steps.ts'
 
 /** Nothing of the question that was asked last. */
 const fresh = { misunderstood: 0, unanswered: 0, argument: null, confirming: null, keys: '' } as const

@@ -5,11 +5,11 @@
 import { z } from 'zod'
 import { Json } from '../../../model/json.ts'
 import type { Said } from '../../../model/voice-engine.ts'
-import type { Expected } from '../../script/expected.ts'
-import { fillIn, spoken, valueAt, type Values } from '../../script/fill-in.ts'
+import type { Expected } from '../expected.ts'
+import { fillIn, spoken, valueAt, type Values } from '../fill-in.ts'
 import { spokenDate } from '../../english/spoken-dates.ts'
-import type { Ask, Condition, Script, Step } from '../../script/steps.ts'
-import { yesNo } from '../../script/questions.ts'
+import type { Ask, Condition, Script, Step } from '../steps.ts'
+import { yesNo } from '../questions.ts'
 
 const Answer = z.union([z.string(), z.boolean(), z.number()])
 export type Answer = z.infer<typeof Answer>

@@ -2,18 +2,14 @@
  * Owns the conversation of a script as a pure function: (state, event) → (state, actions). No clock, no randomness, no sound. The state is
  * JSON and is what the engine remembers: a session that is opened with it goes on from there.
  */
-import { answerTo, lineOf, misunderstood, pressed, unanswered } from './dialogue-answers.ts'
-import { hintOf, noPerson, stillWorking, stopped, toolDropped } from './dialogue-lines.ts'
-import { cancelOf, drop, fillerOver, left, lookUp, resulted, spokenOver, tookTooLong } from './dialogue-results.ts'
+import { answerTo, lineOf, misunderstood, pressed, unanswered } from './answers.ts'
+import { hintOf, noPerson, stillWorking, stopped, toolDropped } from './own-lines.ts'
+import { cancelOf, drop, fillerOver, left, lookUp, resulted, spokenOver, tookTooLong } from './tool-results.ts'
 import { questionOf, stepOf, type DialogueState } from './dialogue-state.ts'
-import { enter, goOn, resumable, textOf } from './dialogue-steps.ts'
+import { enter, goOn, resumable, textOf } from './enter-step.ts'
 import { after, end, goodbye, joined, speak, stay } from './dialogue-turn.ts'
 import type { Advanced, DialogueEvent, Setting } from './dialogue-turn.ts'
-import type { Meaning, Request } from '../../script/phrases.ts'
-
-export { expectedOf, initialState, questionOf, stateAfter, stateOf } from './dialogue-state.ts'
-export type { DialogueState } from './dialogue-state.ts'
-export type { Advanced, DialogueAction, DialogueEvent, Setting } from './dialogue-turn.ts'
+import type { Meaning, Request } from '../phrases.ts'
 
 export function advance(setting: Setting, state: DialogueState, event: DialogueEvent): Advanced {
   if (state.phase === 'ended') return event.type === 'opened' ? end(state, '', state.nextAction) : stay(state)

@@ -1,10 +1,10 @@
 /** Owns what becomes of an answer: it is noted, read back, or asked for again. */
-import { againOf, gaveUp, hintOf, readBackOf, stillThereOf } from './dialogue-lines.ts'
+import { againOf, gaveUp, hintOf, readBackOf, stillThereOf } from './own-lines.ts'
 import { stepOf, type Answer, type DialogueState } from './dialogue-state.ts'
-import { failed, goOn, enter, textOf } from './dialogue-steps.ts'
+import { failed, goOn, enter, textOf } from './enter-step.ts'
 import { after, end, goodbye, joined, speak, stay, type Advanced, type Setting } from './dialogue-turn.ts'
-import type { Meaning } from '../../script/phrases.ts'
-import type { Ask, AskedSlot } from '../../script/steps.ts'
+import type { Meaning } from '../phrases.ts'
+import type { Ask, AskedSlot } from '../steps.ts'
 
 /** A date or a number that was understood less surely is read back. */
 const sure = 0.7

@@ -1,17 +1,10 @@
 /** Owns what becomes of the tools that a dialogue called: results, failures, what takes too long, and callers who speak meanwhile. */
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { ToolResult } from '../../../model/tool.ts'
-import { bestSentenceOf } from './dialogue-knowledge.ts'
-import {
-  lookingUp,
-  toolDropped,
-  toolFailed,
-  transferFailed,
-  transferUnanswered,
-  unknownAnswer,
-} from './dialogue-lines.ts'
+import { bestSentenceOf } from './best-sentence.ts'
+import { lookingUp, toolDropped, toolFailed, transferFailed, transferUnanswered, unknownAnswer } from './own-lines.ts'
 import type { DialogueState, PendingCall } from './dialogue-state.ts'
-import { call, enter, failed, resumable } from './dialogue-steps.ts'
+import { call, enter, failed, resumable } from './enter-step.ts'
 import { after, stay, type Advanced, type Setting } from './dialogue-turn.ts'
 
 const maxQuery = 500
