@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../model/clock.ts'
 import type { AccountId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
+import { addressGroupOf } from '../net/addresses.ts'
 import { createRecent } from './recent.ts'
 
 const minute = 60_000
@@ -131,15 +132,3 @@ function createProvenKeys() {
 }
 
 const digestOf = (key: string): string => hash('sha256', key, 'base64')
-
-/** IPv4 as it is, also when IPv6 carries it; of IPv6 the first 64 bits, because whoever has one address has all of its network. */
-function addressGroupOf(address: string): string {
-  if (!address.includes(':')) return address
-  if (address.includes('.')) return address.slice(address.lastIndexOf(':') + 1)
-  const [head = '', tail] = address.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  if (tail === undefined || groups.length >= 4) return groups.slice(0, 4).join(':')
-  const last = tail === '' ? [] : tail.split(':')
-  const zeros = Array<string>(Math.max(0, 8 - groups.length - last.length)).fill('0')
-  return [...groups, ...zeros, ...last].slice(0, 4).join(':')
-}

@@ -4,7 +4,8 @@ import { Problem } from '../model/problem.ts'
 import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/web-call.ts'
 import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { isLoopbackAddress, isLoopbackHost } from './loopback.ts'
+import { isLoopback } from '../net/addresses.ts'
+import { isLoopbackHost } from './loopback.ts'
 import { OnceHeaders, onceOf } from './once.ts'
 import { answerOf, bodyOf, conflict, named, security } from './openapi.ts'
 import { publicUrlOf, signalingUrlOf } from './public-url.ts'
@@ -66,7 +67,7 @@ export function addDemoRoute(app: Api, { createWebCall, iceServers, demo }: ApiD
     const origin = c.req.header('origin')
     const own = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
     const forwarded = proxyHeaders.some((name) => c.req.header(name) !== undefined)
-    if (forwarded || !isLoopbackAddress(c.env.info.remoteAddress) || !isLoopbackHost(host) || !own)
+    if (forwarded || !isLoopback(c.env.info.remoteAddress) || !isLoopbackHost(host) || !own)
       throw new Problem('ORIGIN_NOT_ALLOWED', 'The demo answers its own page on this machine only.')
     const allowedOrigins = origin === undefined ? {} : { allowedOrigins: [origin] }
     const created = await createWebCall(demo.accountId, { workerId: demo.workerId, ...allowedOrigins })

@@ -1,9 +1,10 @@
 /** Owns the settings: every one comes from the environment, here and nowhere else, and a wrong one is named before anything starts. */
 import { existsSync, readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
 import path from 'node:path'
 import { z } from 'zod'
-import { isNetwork } from '../model/network.ts'
+import { isLoopback, plainAddressOf } from '../net/addresses.ts'
+import { isNetwork } from '../net/networks.ts'
+import { privateUse } from '../net/special-networks.ts'
 
 const text = z.string().trim()
 const portRule = 'must be a whole number from 0 to 65535'
@@ -24,7 +25,9 @@ const List = text.transform((list) =>
     .map((entry) => entry.trim())
     .filter((entry) => entry !== ''),
 )
-const IpAddress = text.refine((address) => isIP(address) !== 0, 'must be an IP address')
+const IpAddress = text
+  .refine((address) => plainAddressOf(address) !== null, 'must be an IP address')
+  .transform((address) => plainAddressOf(address) ?? address)
 const url = (protocol: RegExp, schemes: string) =>
   z.url({ protocol, error: `must be a URL that begins with ${schemes}` })
 
@@ -133,7 +136,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 }
 
 function toConfig(settings: z.infer<typeof Settings>) {
-  const loopback = isLoopback(settings.HOST)
+  const loopback = settings.HOST === 'localhost' || isLoopback(settings.HOST)
   // A PUBLIC_URL says that a proxy stands before us: then a loopback peer may be anybody.
   const local = settings.DATABASE_URL === null && loopback && settings.PUBLIC_URL === null
   const dataDir = path.resolve(settings.DATA_DIR)
@@ -151,7 +154,7 @@ function toConfig(settings: z.infer<typeof Settings>) {
     natsUrl: settings.NATS_URL,
     appSecret: settings.APP_SECRET,
     media: {
-      address: settings.MEDIA_ADDRESS ?? (isIP(settings.HOST) ? settings.HOST : '127.0.0.1'),
+      address: settings.MEDIA_ADDRESS ?? plainAddressOf(settings.HOST) ?? '127.0.0.1',
       publicAddress: settings.MEDIA_PUBLIC_ADDRESS,
       ports: settings.MEDIA_PORTS,
     },
@@ -182,14 +185,14 @@ function pemsOf(certFile: Readonly<Record<string, string | null>>, keyFile: Read
   return { cert: readPem(certName, cert), key: readPem(keyName, key) }
 }
 
-/** This machine and private networks: RFC 1918, RFC 4193. Not link-local ones, where clouds keep their metadata. */
-const nearby = ['127.0.0.0/8', '::1', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']
+/** This machine and private networks. Not link-local ones, where clouds keep their metadata. */
+const nearby = ['127.0.0.0/8', '::1', ...privateUse]
 
 /** Null: no telephone edge in this process. */
 function sipOf(settings: z.infer<typeof Settings>, local: boolean) {
   if (settings.SIP === 'off') return null
   const { SIP_TLS_CERT, SIP_TLS_KEY, SIP_TLS_CA } = settings
-  const address = settings.SIP_ADDRESS ?? (isIP(settings.HOST) ? settings.HOST : '127.0.0.1')
+  const address = settings.SIP_ADDRESS ?? plainAddressOf(settings.HOST) ?? '127.0.0.1'
   return {
     address,
     publicAddress: settings.SIP_PUBLIC_ADDRESS ?? settings.MEDIA_PUBLIC_ADDRESS,
@@ -315,5 +318,3 @@ function readPem(name: string, file: string): string {
     throw new WrongSettings(`${name}: the file ${file} cannot be read`, { cause: error })
   }
 }
-
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')

@@ -1,5 +1,5 @@
 /** Owns the wiring of everything that faces outward: media, signaling socket, page and API behind one listener. */
-import { includes, networksOf } from '../net/address-rules.ts'
+import { networksOf } from '../net/networks.ts'
 import { createApi } from '../api/api.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
@@ -65,8 +65,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   closing.defer(() => signaling.close())
 
   const limit = createRequestLimit(config.rateLimits, clock)
-  const proxies = networksOf(config.trustedProxies)
-  const clientAddress = createClientAddress((address) => includes(proxies, address))
+  const clientAddress = createClientAddress(networksOf(config.trustedProxies).includes)
   const clientOf = (request: Request, { remoteAddress }: RequestInfo): RequestInfo => ({
     remoteAddress: clientAddress(request, remoteAddress),
   })

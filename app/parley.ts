@@ -1,6 +1,7 @@
 /** Owns one running service: its parts opened in order, closed in reverse, and the orderly end of its calls before that. */
 import type { Engines } from '../actors/call/engine-choice.ts'
 import type { Listener } from '../model/listener.ts'
+import { isWildcard } from '../net/addresses.ts'
 import type { SecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import type { Lateness } from '../media/ticker/lateness.ts'
@@ -73,7 +74,6 @@ export async function startParley(
 }
 
 function urlOf(config: Config, { port }: Listener): string {
-  const wildcard = config.host === '0.0.0.0' || config.host === '::'
-  const host = wildcard ? '127.0.0.1' : config.host
+  const host = isWildcard(config.host) ? '127.0.0.1' : config.host
   return `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -1,6 +1,6 @@
 /** Owns the wiring of the telephone edge: a SIP server, embedded or a drachtio-server, the app on it, and the ports of its sound. */
-import { isIPv6 } from 'node:net'
 import type { Log } from '../model/log.ts'
+import { familyOf } from '../net/addresses.ts'
 import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
 import { createSipServer, type SipServer } from '../sip/server/sip-server.ts'
 import { createSipEdge, type SipHealth } from '../sip/sip-edge.ts'
@@ -58,7 +58,7 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
 
 export function openSipServer({ clock, log }: Pick<Core, 'clock' | 'log'>, sip: SipConfig): Promise<SipServer> {
   const { address, publicAddress } = sip
-  const isSix = publicAddress !== null && isIPv6(publicAddress)
+  const isSix = publicAddress !== null && familyOf(publicAddress) === 6
   const externalAddress = { ipv4: isSix ? null : publicAddress, ipv6: isSix ? publicAddress : null }
   const plain = (['udp', 'tcp'] as const).map((protocol) => ({ protocol, address, port: sip.port }))
   const secure = sip.tls ? [{ protocol: 'tls', address, port: sip.tlsPort, tls: sip.tls } as const] : []

@@ -1,6 +1,6 @@
 /** Owns where the service may be made to speak SIP: tenants name the gateways of their trunks, and the network behind the service is the operator's. */
-import { createAddressRules } from '../net/address-rules.ts'
-import { createAllowList } from '../actors/webhooks/allow-list.ts'
+import { createAllowList } from '../net/allow-list.ts'
+import { isPublic } from '../net/special-networks.ts'
 import type { MayReach } from '../sip/server/transport/reachable-targets.ts'
 
 /** Of names in the list; the oldest is forgotten first. */
@@ -9,7 +9,6 @@ const maxKnown = 1_000
 /** Whatever a name of the list leads to is good: the operator wrote it. Throws for an entry that is no name, address or network. */
 export function createSipReach(allowHosts: readonly string[]): MayReach {
   const allowed = createAllowList(allowHosts)
-  const rules = createAddressRules()
   /** The answer to a challenge goes to the address that challenged, and does not say the name any more. */
   const known = new Set<string>()
 
@@ -21,7 +20,7 @@ export function createSipReach(allowHosts: readonly string[]): MayReach {
   }
 
   return (address, host) => {
-    if (rules.isPublic(address) || allowed.address(address)) return true
+    if (isPublic(address) || allowed.address(address)) return true
     return allowed.name(host) ? learn(address) : known.has(address)
   }
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, TrunkId, WorkerId } from './ids.ts'
-import { isNetwork } from './network.ts'
+import { Network } from './network.ts'
 import { oneLine } from './one-line.ts'
 import type { Issue } from './problem.ts'
 import { CustomHeaders } from './webhook.ts'
@@ -13,7 +13,6 @@ const HostName = z
     /^(?=.{1,253}$)(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/,
     'must be a host name or an IP address',
   )
-const Network = z.string().refine(isNetwork, 'must be an IP address or a network like 203.0.113.0/24')
 const Direction = z.enum(['inbound', 'outbound', 'both'])
 /** Written into the headers of SIP. */
 const OptionalText = z.string().min(1).max(200).refine(oneLine, 'must be one line').nullable().optional()

@@ -1,67 +1,66 @@
-/** Owns what an IP address tells of where it is. RFC 1918, RFC 4193, RFC 6598. */
-import { BlockList, isIP } from 'node:net'
-
-export type Family = 4 | 6
-
-export const familyOf = (address: string): Family => (address.includes(':') ? 6 : 4)
-
-/** `::ffff:192.0.2.1` is the IPv4 address it carries. */
-export const plainAddress = (address: string): string =>
-  address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
-
-export const isLoopback = (address: string): boolean => address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address)
-
-export const isWildcard = (address: string): boolean => address === '0.0.0.0' || address === '::'
-
-export const loopbackOf = (family: Family): string => (family === 6 ? '::1' : '127.0.0.1')
-
-const privateNetworks = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7', 'fe80::/10']
+/**
+ * Owns networks in CIDR notation, and sets of them (RFC 4632, RFC 4291 §2.3). An address is judged by the host it leads to, in whichever
+ * spelling it comes. Pure.
+ */
+import { textOf, wordsOf, type AddressWords } from './address-words.ts'
+import { reachedBy, reachedWordsOf } from './addresses.ts'
 
 export type Networks = {
-  /** Of a network such as `192.0.2.7/24`: is the address in it? False for what is no network. */
-  isWithin(address: string, network: string): boolean
-  /** Both in one of the private networks: no NAT is expected between them. */
-  inSamePrivateNetwork(one: string, other: string): boolean
+  /** False for what is no address. */
+  includes(address: string): boolean
+  /** The first of the networks it lies in, in its plain form. Null: in none. */
+  holding(address: string): string | null
 }
 
-/** Networks that are kept ready to be compared with. */
-const maxReady = 200
-
-export function createNetworks(): Networks {
-  const ready = new Map<string, BlockList>()
-
-  function readyOf(network: string): BlockList {
-    const known = ready.get(network)
-    if (known) return known
-    const [start = '', prefix = ''] = network.split('/')
-    const list = new BlockList()
-    if (isIP(start) !== 0) list.addSubnet(start, Number(prefix), typeOf(start))
-    if (ready.size >= maxReady) ready.clear()
-    ready.set(network, list)
-    return list
+/** Throws for text that is neither a network nor an address. */
+export function networksOf(texts: readonly string[]): Networks {
+  const networks = texts.map((text) => {
+    const network = readNetwork(text)
+    if (network === null) throw new Error(`${text} is no network in CIDR notation`)
+    return network
+  })
+  const find = (address: string): Network | undefined => {
+    const words = networks.length === 0 ? null : reachedWordsOf(address)
+    return words === null ? undefined : networks.find((network) => contains(network, words))
   }
-
-  function isWithin(address: string, network: string): boolean {
-    const plain = address.replace(/%.*$/, '')
-    return isIP(plain) !== 0 && readyOf(network).check(plain, typeOf(plain))
-  }
-
   return {
-    isWithin,
-    inSamePrivateNetwork: (one, other) =>
-      privateNetworks.some((network) => isWithin(one, network) && isWithin(other, network)),
+    includes: (address) => find(address) !== undefined,
+    holding: (address) => find(address)?.text ?? null,
   }
 }
 
-const typeOf = (address: string): 'ipv4' | 'ipv6' => (familyOf(address) === 6 ? 'ipv6' : 'ipv4')
+export const isNetwork = (text: string): boolean => readNetwork(text) !== null
 
-/** Whom limits count: of IPv6 the first 64 bits, because whoever has one address has all of its network. */
-export function addressGroupOf(address: string): string {
-  const plain = plainAddress(address)
-  if (familyOf(plain) === 4) return plain
-  const [head = '', tail] = plain.replace(/%.*$/, '').split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const last = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = Array<string>(Math.max(0, 8 - groups.length - last.length)).fill('0')
-  return [...groups, ...zeros, ...last].slice(0, 4).join(':')
+/** The one spelling, as the database takes it: `198.51.100.0/24`. Null: it is none. */
+export const plainNetworkOf = (text: string): string | null => readNetwork(text)?.text ?? null
+
+/** `prefix` in bits of its own family: a network of IPv4 that is written as IPv6 is one of IPv4, and one of IPv6 holds no IPv4. */
+type Network = { readonly words: AddressWords; readonly prefix: number; readonly text: string }
+
+function readNetwork(text: string): Network | null {
+  const [, address = '', given] = /^([^/]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? []
+  const words = wordsOf(address)
+  if (words === null) return null
+  const bits = 16 * words.length
+  const prefix = given === undefined ? bits : Number(given)
+  if (prefix > bits) return null
+  const reached = reachedBy(words)
+  const carrier = bits - 16 * reached.length
+  return prefix < carrier ? toNetwork(words, prefix) : toNetwork(reached, prefix - carrier)
+}
+
+function toNetwork(address: AddressWords, prefix: number): Network {
+  const words = address.map((word, index) => word & maskOf(prefix - 16 * index))
+  return { words, prefix, text: `${textOf(words)}/${prefix}` }
+}
+
+/** Of a word of which so many bits count. */
+const maskOf = (bits: number): number => (0xffff << (16 - Math.min(16, Math.max(0, bits)))) & 0xffff
+
+function contains({ words, prefix }: Network, address: AddressWords): boolean {
+  if (words.length !== address.length) return false
+  const whole = prefix >> 4
+  for (let index = 0; index < whole; index += 1) if (words[index] !== address[index]) return false
+  const rest = prefix & 15
+  return rest === 0 || (words[whole]! ^ address[whole]!) >> (16 - rest) === 0
 }

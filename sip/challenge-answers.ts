@@ -8,7 +8,8 @@ import { digestResponseOf, readChallenge, writeCredentials, type DigestChallenge
 import { hostPortText } from './server/message/header-text.ts'
 import { cseqOf } from './server/message/numbered-fields.ts'
 import { readSipUri } from './server/message/uri.ts'
-import { createNetworks, isLoopback } from '../net/networks.ts'
+import { isLoopback } from '../net/addresses.ts'
+import { inSamePrivateNetwork } from '../net/special-networks.ts'
 import { isIP } from 'node:net'
 import type { AuthChooser, MessageIn, Password, ResponseIn } from './stack-types.ts'
 
@@ -84,7 +85,7 @@ function nextHopOf({ uri, proxy, sent, response }: Challenged): string | null {
   const asked = readSipUri(proxy ?? uri)
   const { source_address: address, source_port: port, protocol } = response
   if (!asked || isIP(asked.host) !== 0 || address === undefined || isIP(address) === 0) return null
-  if (isLoopback(address) || createNetworks().inSamePrivateNetwork(address, address)) return null
+  if (isLoopback(address) || inSamePrivateNetwork(address, address)) return null
   // Some gateways answer from another port than the one they listen on.
   const sentTo = sent as Partial<ResponseIn>
   const known = sentTo.source_address === address ? Number(sentTo.source_port) : Number(port)

@@ -1,7 +1,8 @@
 /** Owns where the calls of trunks come from: allowed networks, and gateways that are addresses. Found by address, whosever the trunk is. */
-import { isIP } from 'node:net'
 import type { AccountId, TrunkId } from '../model/ids.ts'
 import type { TrunkSettings } from '../model/trunk.ts'
+import { withoutBrackets } from '../net/addresses.ts'
+import { plainNetworkOf } from '../net/networks.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type KnownSource = {
@@ -34,15 +35,8 @@ export function listKnownSources(sql: Sql, address: string): Promise<KnownSource
     order by trunks.created_at, trunks.id limit ${maxSources}`
 }
 
-/** A gateway by name is none: what it resolves to is not known here. */
+/** Each once, in one spelling. A gateway by name is none: what it resolves to is not known here. */
 export function sourcesOf({ allowedAddresses = [], gateways = [] }: TrunkSettings): string[] {
-  const hosts = gateways.map(({ host }) => host.replace(/^\[|\]$/g, '')).filter((host) => isIP(host) !== 0)
-  return [...new Set([...allowedAddresses, ...hosts].map(plainNetwork))]
-}
-
-/** IPv4 as IPv6 writes it (RFC 4291 section 2.5.5.2) is the IPv4 it is. */
-function plainNetwork(network: string): string {
-  const [, address, prefix] = /^::ffff:(\d+\.\d+\.\d+\.\d+)(?:\/(\d+))?$/i.exec(network) ?? []
-  if (address === undefined || (prefix !== undefined && Number(prefix) < 96)) return network
-  return prefix === undefined ? address : `${address}/${Number(prefix) - 96}`
+  const sources = [...allowedAddresses, ...gateways.map(({ host }) => withoutBrackets(host))]
+  return [...new Set(sources.flatMap((source) => plainNetworkOf(source) ?? []))]
 }

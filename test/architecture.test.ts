@@ -24,7 +24,7 @@ const mayImport: Readonly<Record<string, readonly string[] | 'everything'>> = {
   model: [],
   net: ['model'],
   media: ['model', 'net'],
-  store: ['model'],
+  store: ['model', 'net'],
   'voice/english': ['model'],
   'voice/script': ['model', 'voice/english'],
   'voice/engines': ['model', 'media', 'voice/script', 'voice/english'],

@@ -11,7 +11,7 @@ import {
 } from '../../store/inbound-routes.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listKnownSources, type KnownSource } from '../../store/trunk-addresses.ts'
-import { plainAddressOf } from '../../net/address-rules.ts'
+import { reachedAddressOf } from '../../net/addresses.ts'
 import { accessOf, type TrunkAccessDeps } from './trunk-access.ts'
 
 export type RouteDeps = TrunkAccessDeps & { readonly sql: Sql }
@@ -19,8 +19,7 @@ export type RouteDeps = TrunkAccessDeps & { readonly sql: Sql }
 const maxCalled = 10
 
 export async function findRoute(deps: RouteDeps, arrival: Arrival): Promise<InboundRoute | RefusedArrival> {
-  // The zone of a link-local address is this machine's business (RFC 4007 section 11).
-  const address = plainAddressOf(arrival.address.replace(/%.*$/, ''))
+  const address = reachedAddressOf(arrival.address)
   const called = arrival.called.slice(0, maxCalled)
   if (address === null) return nobody({ address: arrival.address, called }, [])
   const candidates = await listInboundCandidates(deps.sql, called, address)

@@ -6,8 +6,9 @@
 import { lookup as systemLookup, Resolver } from 'node:dns/promises'
 import { isIP, Socket, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
-import { createAddressRules } from '../../net/address-rules.ts'
-import { createAllowList, withoutBrackets } from './allow-list.ts'
+import { withoutBrackets } from '../../net/addresses.ts'
+import { createAllowList } from '../../net/allow-list.ts'
+import { isPublic } from '../../net/special-networks.ts'
 
 /** All addresses of a name; throws when there are none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>
@@ -33,14 +34,13 @@ const dnsTimeout = 2_000
  */
 export function createEgressGuard(deps: { allowHosts: readonly string[]; resolve?: Resolve }): EgressGuard {
   const allowed = createAllowList(deps.allowHosts)
-  const rules = createAddressRules()
   const dns = createResolver()
   const resolve = deps.resolve ?? dns.resolve
   const dialling = new Set<Socket>()
 
   function judge(address: string, secure: boolean): string | null {
     if (allowed.address(address)) return null
-    if (!rules.isPublic(address)) return 'the target is not a public address'
+    if (!isPublic(address)) return 'the target is not a public address'
     return secure ? null : 'the target must be https'
   }
   async function vet(hostname: string, secure: boolean): Promise<readonly string[]> {
@@ -72,6 +72,7 @@ export function createEgressGuard(deps: { allowHosts: readonly string[]; resolve
   return {
     connect,
     refusalOf(url) {
+      // `URL` has normalised decimal, octal, hexadecimal and full-width hosts to dotted ones by now.
       const hostname = withoutBrackets(url.hostname)
       if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'the target must be https'
       if (url.username !== '' || url.password !== '') return 'the target must not carry credentials'

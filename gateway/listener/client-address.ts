@@ -2,7 +2,7 @@
  * Owns whose request it is when proxies stand before the service: the last address in X-Forwarded-For that is no proxy of ours. What stands
  * before that one was written by somebody nobody here knows.
  */
-import { isIP } from 'node:net'
+import { plainAddressOf } from '../../net/addresses.ts'
 
 /** `isProxy` tells of an address whether it is one of our own proxies. */
 export function createClientAddress(isProxy: (address: string) => boolean): (request: Request, peer: string) => string {
@@ -11,8 +11,8 @@ export function createClientAddress(isProxy: (address: string) => boolean): (req
     const named = request.headers.get('x-forwarded-for')?.split(',') ?? []
     let client = peer
     for (let index = named.length - 1; index >= 0 && isProxy(client); index -= 1) {
-      const next = named[index]?.trim() ?? ''
-      if (isIP(next) === 0) return client
+      const next = plainAddressOf(named[index]?.trim() ?? '')
+      if (next === null) return client
       client = next
     }
     return client

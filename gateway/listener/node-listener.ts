@@ -5,13 +5,14 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { deadline, goOn } from '../../model/deadline.ts'
 import type { Listener, ListenerOptions, RequestInfo } from '../../model/listener.ts'
+import { peerAddressOf } from '../../net/addresses.ts'
 import { lingerTimeout, type Limits } from './limits.ts'
 import { createNodeUpgrades } from './node-upgrades.ts'
 import { nodeWire } from './node-wire.ts'
 import { readBody } from './read-body.ts'
 import { createRunningRequests } from './running-requests.ts'
 import { sendResponse } from './send-response.ts'
-import { isHandshake, pathOf, plainAddress, toRequest } from './to-request.ts'
+import { isHandshake, pathOf, toRequest } from './to-request.ts'
 import type { RequestHead } from './to-request.ts'
 
 /** Longer than a proxy in front keeps its connections, so that it is the proxy who lets go. */
@@ -127,7 +128,7 @@ function headOf(incoming: http.IncomingMessage, { tls }: ListenerOptions): Reque
 }
 
 const infoOf = (incoming: http.IncomingMessage): RequestInfo => ({
-  remoteAddress: plainAddress(incoming.socket.remoteAddress ?? ''),
+  remoteAddress: peerAddressOf(incoming.socket.remoteAddress ?? ''),
 })
 
 const declaredLength = (incoming: http.IncomingMessage): number => Number(incoming.headers['content-length'] ?? 0)

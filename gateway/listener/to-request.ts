@@ -49,10 +49,6 @@ function hostOf({ headers }: RequestHead): string {
   return hosts.length === 1 ? (hosts[0]?.[1] ?? '') : ''
 }
 
-/** A peer of a dual-stack socket reads as the IPv4 address it is. */
-export const plainAddress = (address: string): string =>
-  address.startsWith(':') ? address.replace(/^::ffff:(?=\d+\.)/i, '') : address
-
 /** RFC 6455 §4.2.1: what makes a request a WebSocket handshake that can be answered with 101. */
 export function isHandshake(head: RequestHead): boolean {
   const upgrade = headerOf(head, 'upgrade')?.toLowerCase() === 'websocket'

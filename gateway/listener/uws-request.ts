@@ -1,7 +1,7 @@
 /** Owns what the uWebSockets.js driver reads of a request. The library's objects are gone when the handler returns: everything is copied. */
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import type { ListenerOptions, RequestInfo } from '../../model/listener.ts'
-import { plainAddress } from './to-request.ts'
+import { plainAddressOf } from '../../net/addresses.ts'
 import type { RequestHead } from './to-request.ts'
 
 export function headOf(req: HttpRequest, { tls }: ListenerOptions): RequestHead {
@@ -31,6 +31,7 @@ export function announcedOf({ headers }: RequestHead): Announced | null {
   return { declared: declared ?? 0, chunked }
 }
 
+/** The library writes IPv6 in full: `0000:0000:0000:0000:0000:ffff:7f00:0001`. */
 export const infoOf = (res: HttpResponse): RequestInfo => ({
-  remoteAddress: plainAddress(Buffer.from(res.getRemoteAddressAsText()).toString()),
+  remoteAddress: plainAddressOf(Buffer.from(res.getRemoteAddressAsText()).toString()) ?? '',
 })

@@ -3,7 +3,6 @@
  * werift's; candidates of the client are checked for form and not needed, because its own checks show where it is.
  */
 import { randomInt } from 'node:crypto'
-import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
@@ -20,6 +19,7 @@ import { writeAnswer } from '../write-sdp.ts'
 import { callYourself } from './caller.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
 import { openMediaSocket, type Credentials, type MediaSocket } from './media-socket.ts'
+import { familyOf, isLinkLocal, isWildcard, loopbackOf, type Family } from '../../net/addresses.ts'
 import { createRateLimit } from '../../net/token-bucket.ts'
 import { createSecureChannel } from './secure-channel.ts'
 
@@ -211,21 +211,18 @@ async function addCandidate(candidate: IceCandidate | null): Promise<void> {
 
 /** The addresses to offer, the public one first. Loopback is offered when nothing else is asked for, so that a browser on this host gets through. */
 function hostsOf({ bindAddress, publicAddress }: WeriftPeersOptions): string[] {
-  const isWildcard = bindAddress === '0.0.0.0' || bindAddress === '::'
-  const local = isWildcard ? interfaceAddresses(isIP(bindAddress)) : [bindAddress]
+  const local = isWildcard(bindAddress) ? interfaceAddresses(familyOf(bindAddress)) : [bindAddress]
   return [...new Set(publicAddress === undefined ? local : [publicAddress, ...local])]
 }
 
 /** Where this host reaches itself without a packet leaving it. */
-function selfAddressOf(bindAddress: string): string {
-  if (bindAddress === '0.0.0.0') return '127.0.0.1'
-  return bindAddress === '::' ? '::1' : bindAddress
-}
+const selfAddressOf = (bindAddress: string): string =>
+  isWildcard(bindAddress) ? loopbackOf(familyOf(bindAddress)) : bindAddress
 
-const interfaceAddresses = (family: number): string[] =>
+const interfaceAddresses = (family: Family): string[] =>
   Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     // Link-local addresses need a scope that a candidate cannot carry.
-    .filter((found) => found.family === `IPv${family}` && !found.address.startsWith('fe80:'))
+    .filter((found) => familyOf(found.address) === family && !isLinkLocal(found.address))
     .sort((a, b) => Number(a.internal) - Number(b.internal))
     .map((found) => found.address)

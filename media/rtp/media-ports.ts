@@ -1,10 +1,10 @@
 /** Owns the UDP ports of phone calls on this node: each call takes a pair and gives it back. */
-import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Log } from '../../model/log.ts'
+import { familyOf, isLinkLocal, isWildcard, loopbackOf, plainAddressOf } from '../../net/addresses.ts'
 import { createPortRange } from './port-range.ts'
 import { createRtpEndpoint, type RtpEndpoint, type RtpEndpointHandlers } from './rtp-endpoint.ts'
-import { freeEvenPort, openSocketPair, plainAddressOf, type SocketPair } from './socket-pair.ts'
+import { freeEvenPort, openSocketPair, type SocketPair } from './socket-pair.ts'
 
 export type MediaPortsOptions = {
   /** Of this host, IPv4 or IPv6; a wildcard listens on all. */
@@ -122,12 +122,12 @@ async function unlessTaken(opening: Promise<SocketPair>): Promise<SocketPair | n
 
 /** A wildcard is nowhere to send to: then it is the first address of this host that others see. */
 function reachableAddressOf(bindAddress: string): string {
-  if (bindAddress !== '0.0.0.0' && bindAddress !== '::') return plainAddressOf(bindAddress) ?? bindAddress
-  const family = `IPv${isIP(bindAddress)}`
+  const plain = plainAddressOf(bindAddress) ?? bindAddress
+  if (!isWildcard(plain)) return plain
+  const family = familyOf(plain)
   const [found] = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     // Link-local addresses need a scope that SDP cannot carry.
-    .filter((one) => one.family === family && !one.internal && !one.address.startsWith('fe80:'))
-  if (found) return found.address
-  return bindAddress === '::' ? '::1' : '127.0.0.1'
+    .filter((one) => familyOf(one.address) === family && !one.internal && !isLinkLocal(one.address))
+  return found?.address ?? loopbackOf(family)
 }

@@ -5,6 +5,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import type { Log } from '../../model/log.ts'
 import type { RtpPacket, RtpTransport, TransportStats } from '../../model/rtp-transport.ts'
+import { plainAddressOf } from '../../net/addresses.ts'
 import { isRtcp } from './rtp-wire.ts'
 import type { MediaSession } from './media-session.ts'
 import { createIncomingRtp } from './incoming-rtp.ts'
@@ -13,7 +14,7 @@ import { createPeerSource } from './peer-source.ts'
 import { createRtcpLink } from './rtcp/rtcp-link.ts'
 import { createRtcpSession } from './rtcp/rtcp-session.ts'
 import { createSecurity } from './srtp/security.ts'
-import { plainAddressOf, type SocketPair } from './socket-pair.ts'
+import type { SocketPair } from './socket-pair.ts'
 
 export type RtpEndpointHandlers = {
   packet(packet: RtpPacket): void

@@ -3,7 +3,7 @@
  * socket for both families reads as IPv4.
  */
 import type { RemoteInfo, Socket } from 'node:dgram'
-import { isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { peerAddressOf } from '../../net/addresses.ts'
 import { bindUdp, closeUdp } from './udp-socket.ts'
 import type { Address } from './peer-source.ts'
 
@@ -51,14 +51,6 @@ export async function freeEvenPort(bindAddress: string): Promise<number> {
   return port - (port % 2)
 }
 
-/** As addresses of received datagrams read, so that they can be compared. Null: no address. */
-export function plainAddressOf(address: string): string | null {
-  if (isIPv4(address)) return address
-  if (!isIPv6(address)) return null
-  const canonical = new SocketAddress({ address, family: 'ipv6' }).address
-  return withoutMapping(canonical)
-}
-
 function udpPortOf(socket: Socket, isOpen: () => boolean): UdpPort {
   const isV6 = socket.address().family === 'IPv6'
   return {
@@ -70,12 +62,9 @@ function udpPortOf(socket: Socket, isOpen: () => boolean): UdpPort {
     },
     onDatagram(listener) {
       socket.on('message', (datagram: Buffer, { address, port }: RemoteInfo) => {
-        if (isOpen()) listener(datagram, { address: isV6 ? withoutMapping(address) : address, port })
+        if (isOpen()) listener(datagram, { address: isV6 ? peerAddressOf(address) : address, port })
       })
     },
     onError: (listener) => void socket.on('error', listener),
   }
 }
-
-const withoutMapping = (address: string): string =>
-  address.startsWith('::ffff:') && isIPv4(address.slice(7)) ? address.slice(7) : address

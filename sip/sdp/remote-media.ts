@@ -1,8 +1,8 @@
 /** Owns reading one audio section of the other side: can it be used, and with what. RFC 3264, RFC 3605, RFC 5761. */
-import { isIP } from 'node:net'
+import { isWildcard, plainAddressOf } from '../../net/addresses.ts'
+import { networksOf } from '../../net/networks.ts'
 import { attributesNamed, directionIn, otherDirection, type SdpSection, type SdpText } from '../../net/sdp.ts'
 import type { LocalMedia, MediaDirection, MediaSession } from '../../media/rtp/media-session.ts'
-import { plainAddressOf } from '../../media/rtp/socket-pair.ts'
 import { namesOf, negotiateAudio } from './audio-formats.ts'
 import { readCrypto, type CryptoLine } from './crypto-lines.ts'
 
@@ -97,14 +97,15 @@ type RemoteAddress = { readonly kind: 'literal'; readonly text: string } | { rea
 function addressIn(connection: string, ours: string): RemoteAddress | undefined {
   const [, text = ''] = /^IN\s+IP[46]\s+([A-Za-z0-9.:_-]{1,255})(?:\/\d+)*$/i.exec(connection) ?? []
   if (text === '') return undefined
-  // In one spelling: `0:0:0:0:0:ffff:7f00:1` is 127.0.0.1.
   const plain = plainAddressOf(text)
   if (plain === null) return { kind: 'name' }
-  if (/^[0.:]+$/.test(plain)) return { kind: 'hold' }
-  const isToMany = isIP(plain) === 4 ? Number.parseInt(plain, 10) >= 224 : /^ff/i.test(plain)
-  const isNowhere = isToMany || (isOfThisMachine(plain) && !isOfThisMachine(ours))
+  if (isWildcard(plain)) return { kind: 'hold' }
+  const isNowhere = toMany.includes(plain) || (ofThisMachine.includes(plain) && !ofThisMachine.includes(ours))
   return isNowhere ? { kind: 'name' } : { kind: 'literal', text: plain }
 }
 
+/** Multicast, and what is reserved above it. */
+const toMany = networksOf(['224.0.0.0/3', 'ff00::/8'])
+
 /** Loopback and link-local; RFC 1122 §3.2.1.3, RFC 3927, RFC 4291 §2.5.3, §2.5.6. */
-const isOfThisMachine = (address: string): boolean => /^(?:0|127|169\.254)\.|^::1$|^fe[89ab]/i.test(address)
+const ofThisMachine = networksOf(['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '::1', 'fe80::/10'])

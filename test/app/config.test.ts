@@ -13,12 +13,22 @@ test('without any setting everything is embedded, on loopback, with demo and sel
 })
 
 test('demo, self-test and webhooks to this machine end where the service is not for this machine alone', async (t) => {
-  for (const environment of [{ HOST: '0.0.0.0' }, { DATABASE_URL: 'postgres://db.example.com/parley' }]) {
+  const others = ['0.0.0.0', '::', '127.example.com', '192.0.2.1'].map((HOST) => ({ HOST }))
+  for (const environment of [...others, { DATABASE_URL: 'postgres://db.example.com/parley' }]) {
     const config = readConfig(environment)
     t.match(config, { demo: false, selfTest: false })
     t.same(config.webhookAllowHosts, [])
     t.same(config.sip?.allowHosts, [])
   }
+})
+
+test('an address may be set in any spelling', async (t) => {
+  const spelled = { HOST: '0:0:0:0:0:0:0:1', MEDIA_PUBLIC_ADDRESS: '2001:DB8:0::7', SIP_ADDRESS: '::ffff:127.0.0.1' }
+  t.match(readConfig(spelled), {
+    demo: true,
+    media: { address: '::1', publicAddress: '2001:db8::7' },
+    sip: { address: '127.0.0.1', publicAddress: '2001:db8::7' },
+  })
 })
 
 test('a wrong setting is refused with its name', async (t) => {

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { inspect } from 'node:util'
 import { test } from 'tap'
 import type { Test } from 'tap'
@@ -163,6 +164,20 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
       word: 'two words',
       remoteAddress: '127.0.0.1',
     })
+  },
+
+  'on all addresses of the machine a peer has one address, IPv4 or IPv6, as limits and logs know it': async (
+    t,
+    driver,
+  ) => {
+    const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+    if (!own.some(({ address }) => address === '::1')) return void t.pass('IPv6', { skip: 'this machine has none' })
+    const served = await serve(t, driver, { host: '::', fetch: async (_request, info) => json(info) })
+    for (const [host, remoteAddress] of [
+      ['127.0.0.1', '127.0.0.1'],
+      ['[::1]', '::1'],
+    ])
+      t.same(await (await get(`http://${host}:${served.port}/`)).json(), { remoteAddress })
   },
 
   'a target that looks like another host stays a path, and a Host that is none is answered 400': async (t, driver) => {

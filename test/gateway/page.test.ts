@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test, type Test } from 'tap'
 import type { Page } from 'playwright-core'
-import { includes, networksOf } from '../../net/address-rules.ts'
+import { networksOf } from '../../net/networks.ts'
 import { createClientAddress } from '../../gateway/listener/client-address.ts'
 import { createPage } from '../../gateway/page.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
@@ -15,7 +15,7 @@ const get = (pathname: string, init?: RequestInit) =>
 
 test('behind proxies of ours the client is the last address that is none of them; nobody else is believed', async (t) => {
   const proxies = networksOf(['10.0.0.0/8', '2001:db8::1'])
-  const clientOf = createClientAddress((address) => includes(proxies, address))
+  const clientOf = createClientAddress(proxies.includes)
   const cases: [peer: string, forwarded: string | null, client: string][] = [
     ['10.1.2.3', '192.0.2.7', '192.0.2.7'],
     ['10.1.2.3', '203.0.113.9, 192.0.2.7', '192.0.2.7'],

@@ -181,11 +181,15 @@ test('sound is sent to no service of a machine, to nobody’s loopback, to no li
     '::ffff:127.0.0.1',
     '0:0:0:0:0:ffff:7f00:1',
     '::ffff:a9fe:a9fe',
+    '64:ff9b::a9fe:a9fe',
+    '64:ff9b::127.0.0.1',
     'fe80::1',
     'ff02::1',
   ])
     t.equal(read(address), null, address)
   for (const address of ['203.0.113.4', '10.0.0.9', '2001:db8::1']) t.match(read(address), { address, port: 4000 })
+  const throughNat64 = { address: '64:ff9b::cb00:7104', port: 4000 }
+  t.match(read('64:ff9b::203.0.113.4'), throughNat64, 'sound goes by the address a machine without IPv4 can send to')
   t.match(read('127.0.0.1', { ours: '127.0.0.1' }), { address: '127.0.0.1' }, 'on one machine all is loopback')
   for (const port of [1, 53, 123, 1023]) t.match(read('203.0.113.4', { port }), /where no telephone listens/)
   t.match(read('203.0.113.4', { more: 'a=rtcp:53\r\n' }), { rtcpPort: 4001 })

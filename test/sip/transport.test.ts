@@ -13,6 +13,7 @@ import { readSipUri } from '../../sip/server/message/uri.ts'
 import { topViaOf } from '../../sip/server/message/via.ts'
 import { writeMessage } from '../../sip/server/message/write-message.ts'
 import { createArrivalLimit } from '../../sip/server/transport/arrival-limit.ts'
+import { networksOf } from '../../net/networks.ts'
 import { createDnsResolver } from '../../sip/server/transport/dns-resolver.ts'
 import { createPlaces } from '../../sip/server/transport/places.ts'
 import { destinationOf, resolveTargets, type ResolveOptions } from '../../sip/server/transport/resolve-targets.ts'
@@ -564,9 +565,9 @@ test('when one address cannot be listened on nothing is left open', async (t) =>
 
 test('peers outside see the external address; loopback and those in our own network the bound one', (t) => {
   const ownAddresses = () => [
-    { address: '127.0.0.1', cidr: '127.0.0.1/8', internal: true },
-    { address: '10.1.0.5', cidr: '10.1.0.5/16', internal: false },
-    { address: '198.51.100.5', cidr: '198.51.100.5/24', internal: false },
+    { address: '127.0.0.1', network: networksOf(['127.0.0.1/8']), internal: true },
+    { address: '10.1.0.5', network: networksOf(['10.1.0.5/16']), internal: false },
+    { address: '198.51.100.5', network: networksOf(['198.51.100.5/24']), internal: false },
   ]
   const places = (address: string, external: string | null) =>
     createPlaces({

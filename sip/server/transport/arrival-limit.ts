@@ -2,7 +2,7 @@
  * Owns how many messages one address may send: a token bucket each, in a table of bounded size. It is asked before anything of a message is
  * read, so a flood costs little more than the packets themselves.
  */
-import { addressGroupOf, isLoopback } from '../../../net/networks.ts'
+import { addressGroupOf, isLoopback } from '../../../net/addresses.ts'
 
 export type ArrivalLimits = {
   /** 0: as many as come. */

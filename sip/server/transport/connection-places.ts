@@ -1,6 +1,6 @@
 /** Owns how many connections there may be: in all, and taken from one address. */
 import type { Socket } from 'node:net'
-import { addressGroupOf, plainAddress } from '../../../net/networks.ts'
+import { addressGroupOf } from '../../../net/addresses.ts'
 
 export type PlaceLimits = {
   /** Opened and taken together. */
@@ -31,7 +31,7 @@ export function createConnectionPlaces({ maxConnections, maxConnectionsPerAddres
 
   return {
     admits(socket) {
-      const group = addressGroupOf(plainAddress(socket.remoteAddress ?? ''))
+      const group = addressGroupOf(socket.remoteAddress ?? '')
       const ofAddress = byAddress.get(group) ?? 0
       // Without an address it is gone already.
       if (!socket.remoteAddress || held >= maxConnections || ofAddress >= maxConnectionsPerAddress) {

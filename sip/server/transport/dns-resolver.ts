@@ -1,7 +1,7 @@
 /** Owns asking the DNS, as far as SIP needs it. */
 import { lookup, Resolver as NodeResolver } from 'node:dns/promises'
 import { NODATA, NOTFOUND } from 'node:dns'
-import type { Family } from '../../../net/networks.ts'
+import type { Family } from '../../../net/addresses.ts'
 import type { SrvRecord } from './srv-order.ts'
 
 export type NaptrRecord = {

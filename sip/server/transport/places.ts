@@ -1,10 +1,16 @@
 /** Owns which of our addresses a peer sees: the listener that serves a way, and the external address where one is set. */
-import type { NetworkInterfaceInfo } from 'node:os'
-import { type Family, familyOf, isLoopback, isWildcard, createNetworks, loopbackOf } from '../../../net/networks.ts'
+import { type Family, familyOf, isLinkLocal, isLoopback, isWildcard, loopbackOf } from '../../../net/addresses.ts'
+import type { Networks } from '../../../net/networks.ts'
+import { inSamePrivateNetwork } from '../../../net/special-networks.ts'
 import type { Endpoint, Protocol } from './transport.ts'
 
 /** One address this machine has. */
-export type OwnAddress = Pick<NetworkInterfaceInfo, 'address' | 'cidr' | 'internal'>
+export type OwnAddress = {
+  readonly address: string
+  /** Loopback. */
+  readonly internal: boolean
+  readonly network: Networks
+}
 
 export type Bound = { readonly protocol: Protocol; readonly local: Endpoint }
 
@@ -31,7 +37,6 @@ export type Places = {
 }
 
 export function createPlaces({ bound, externalAddress, ownAddresses }: PlacesOptions): Places {
-  const networks = createNetworks()
   const externalFor = (family: Family): string | null => (family === 4 ? externalAddress.ipv4 : externalAddress.ipv6)
 
   function listenerFor(protocol: Protocol, remote: string): Bound | null {
@@ -47,17 +52,15 @@ export function createPlaces({ bound, externalAddress, ownAddresses }: PlacesOpt
     const family = familyOf(address)
     if (isLoopback(remote)) return loopbackOf(family)
     const own = ownAddresses().filter((one) => familyOf(one.address) === family && !one.internal)
-    const near = own.find(({ cidr }) => cidr !== null && networks.isWithin(remote, cidr))
+    const near = own.find(({ network }) => network.includes(remote))
     // A link-local address is of use on its own link only.
-    const global = own.find((one) => !one.address.startsWith('fe80'))
+    const global = own.find((one) => !isLinkLocal(one.address))
     return (near ?? global ?? own[0])?.address ?? loopbackOf(family)
   }
 
   function isNear(local: string, remote: string): boolean {
-    if (isLoopback(remote) || networks.inSamePrivateNetwork(local, remote)) return true
-    return ownAddresses().some(
-      ({ address, cidr }) => address === local && cidr !== null && networks.isWithin(remote, cidr),
-    )
+    if (isLoopback(remote) || inSamePrivateNetwork(local, remote)) return true
+    return ownAddresses().some(({ address, network }) => address === local && network.includes(remote))
   }
 
   function externalOf(protocol: Protocol, remote: string): Endpoint {

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import type { Clock } from '../../../model/clock.ts'
 import type { SipUri } from '../message/uri.ts'
 import type { Resolver } from './dns-resolver.ts'
-import { type Family, familyOf, loopbackOf } from '../../../net/networks.ts'
+import { type Family, familyOf, loopbackOf, withoutBrackets } from '../../../net/addresses.ts'
 import { type SrvRecord, srvOrder } from './srv-order.ts'
 import { type Protocol, type Target, TransportError } from './transport.ts'
 import { defaultPortOf } from './via-of-way.ts'
@@ -21,7 +21,7 @@ export type Destination = {
 
 /** RFC 3263 §4: `maddr` stands for the host. */
 export const destinationOf = ({ scheme, host, port, params }: SipUri): Destination => ({
-  host: (params.get('maddr') ?? host).replace(/^\[|\]$/g, ''),
+  host: withoutBrackets(params.get('maddr') ?? host),
   port,
   transport: params.get('transport') ?? null,
   isSecure: scheme === 'sips',

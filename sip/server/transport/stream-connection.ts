@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net'
 import type { MessageFault } from '../message/message.ts'
 import { createDeadlines, type DeadlineLimits } from './connection-deadlines.ts'
-import { plainAddress } from '../../../net/networks.ts'
+import { peerAddressOf } from '../../../net/addresses.ts'
 import { createStreamFramer, type Framed } from './stream-framer.ts'
 import { type Flow, type Protocol, TransportError } from './transport.ts'
 
@@ -129,7 +129,7 @@ function flowOf({ socket, protocol, connection }: ConnectionOptions): Flow {
   return {
     protocol,
     connection,
-    remote: { address: plainAddress(remoteAddress), port: remotePort },
-    local: { address: plainAddress(localAddress), port: localPort },
+    remote: { address: peerAddressOf(remoteAddress), port: remotePort },
+    local: { address: peerAddressOf(localAddress), port: localPort },
   }
 }

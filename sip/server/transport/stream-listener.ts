@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
 import type { Log } from '../../../model/log.ts'
-import { familyOf } from '../../../net/networks.ts'
+import { familyOf } from '../../../net/addresses.ts'
 import type { Endpoint, Protocol } from './transport.ts'
 
 /** Of what is to be listened on; `tls`: PEM. */

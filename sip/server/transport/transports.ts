@@ -7,7 +7,8 @@ import { type ArrivalLimits, createArrivalLimit } from './arrival-limit.ts'
 import { createIntake, type IntakeHandlers } from './intake.ts'
 import { createSending } from './sending.ts'
 import { openStreamListener, type StreamListener } from './stream-listener.ts'
-import { isWildcard, plainAddress } from '../../../net/networks.ts'
+import { isWildcard, peerAddressOf } from '../../../net/addresses.ts'
+import { networksOf } from '../../../net/networks.ts'
 import type { TlsClient } from './open-socket.ts'
 import { type Bound, createPlaces, type ExternalAddress, type OwnAddress, type Places } from './places.ts'
 import { type ConnectionsLimits, createStreamConnections, type StreamConnections } from './stream-connections.ts'
@@ -69,8 +70,6 @@ export type TransportsOptions = {
   readonly limits?: Partial<TransportLimits>
   readonly clock: Clock
   readonly log: Log
-  /** Addresses of the machine; left out: as the system says. */
-  ownAddresses?(): readonly OwnAddress[]
 }
 
 export type TransportHandlers = IntakeHandlers & {
@@ -85,8 +84,7 @@ export async function createTransports(options: TransportsOptions, handlers: Tra
   const { clock, log, tlsClient, externalAddress } = options
   const limits = { ...defaultTransportLimits, ...options.limits }
   const listeners: Listeners = { sockets: [], streams: [], bound: [] }
-  const ownAddresses = options.ownAddresses ?? createOwnAddresses(clock)
-  const places = createPlaces({ bound: listeners.bound, externalAddress, ownAddresses })
+  const places = createPlaces({ bound: listeners.bound, externalAddress, ownAddresses: createOwnAddresses(clock) })
   const admits = createArrivalLimit(limits, clock.now)
   const { connectionsPerSecond: messagesPerSecond, connectionBurst: messageBurst } = limits
   const mayConnect = createArrivalLimit({ ...limits, messagesPerSecond, messageBurst }, clock.now)
@@ -110,7 +108,7 @@ export async function createTransports(options: TransportsOptions, handlers: Tra
     const { protocol } = wanted
     if (protocol !== 'udp') {
       const stream = await openStreamListener(wanted, log, (socket) =>
-        isReady && mayConnect(plainAddress(socket.remoteAddress ?? ''))
+        isReady && mayConnect(peerAddressOf(socket.remoteAddress ?? ''))
           ? connections.take(socket, protocol)
           : socket.destroy(),
       )
@@ -156,7 +154,12 @@ function createOwnAddresses(clock: Clock): () => readonly OwnAddress[] {
   let known: { readonly at: number; readonly addresses: readonly OwnAddress[] } | null = null
   return () => {
     if (known && Math.abs(clock.now() - known.at) < ownAddressesAge) return known.addresses
-    const addresses = Object.values(networkInterfaces()).flatMap((found) => found ?? [])
+    const found = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+    const addresses = found.map(({ address, internal, cidr }) => ({
+      address,
+      internal,
+      network: networksOf(cidr === null ? [] : [cidr]),
+    }))
     known = { at: clock.now(), addresses }
     return addresses
   }

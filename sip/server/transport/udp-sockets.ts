@@ -2,7 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import type { Log } from '../../../model/log.ts'
-import { familyOf, isWildcard } from '../../../net/networks.ts'
+import { familyOf, isWildcard } from '../../../net/addresses.ts'
 import { type Endpoint, TransportError } from './transport.ts'
 
 export type UdpSocket = {

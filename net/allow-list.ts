@@ -1,6 +1,7 @@
 /** Owns the lists of hosts by which an operator opens what is closed to tenants: names, addresses and networks (WEBHOOK_ALLOW_HOSTS, SIP_ALLOW_HOSTS). */
 import { isIP } from 'node:net'
-import { includes, networksOf, plainAddressOf } from '../../net/address-rules.ts'
+import { withoutBrackets } from './addresses.ts'
+import { networksOf } from './networks.ts'
 
 export type AllowList = {
   readonly hasNetworks: boolean
@@ -19,12 +20,6 @@ export function createAllowList(entries: readonly string[]): AllowList {
   return {
     hasNetworks: numeric.length > 0,
     name: (hostname) => names.has(hostname.toLowerCase()),
-    address(address) {
-      const plain = plainAddressOf(address)
-      return plain !== null && includes(networks, plain)
-    },
+    address: networks.includes,
   }
 }
-
-/** `URL` has normalised decimal, octal, hexadecimal and full-width hosts to dotted ones by now. */
-export const withoutBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
