@@ -67,14 +67,14 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
   const createWebCall = createWebCallCreator(creating)
   const createPhoneCall = createPhoneCallCreator(creating)
-  const admission = createAdmission({ ...core, switchboard })
-  const telephony = createTelephony({ ...core, switchboard, refusalOf, wakeDeliveries })
+  const admission = createAdmission({ ...core, router: switchboard })
+  const telephony = createTelephony({ ...core, router: switchboard, refusalOf, wakeDeliveries })
   closing.defer(() => telephony.close())
 
   return {
     createWebCall: unlessEnding(createWebCall),
     createPhoneCall: unlessEnding(createPhoneCall),
-    endCall: createEndCall({ ...core, switchboard }),
+    endCall: createEndCall({ ...core, router: switchboard }),
     tools,
     subscriptions,
     telephony: { ...telephony, receive: async (call) => (ending ? closedTo(call) : telephony.receive(call)) },
@@ -137,15 +137,15 @@ function openActing(
     wakeDispatcher,
     refusalOf,
   })
-  const toolbox = createToolbox({ ...core, sender, switchboard, email, wakeDeliveries, refusalOf })
+  const toolbox = createToolbox({ ...core, sender, router: switchboard, email, wakeDeliveries, refusalOf })
   closing.defer(() => switchboard.close(0))
   const scheduler = createScheduler({
     ...core,
     work: {
-      expire_token: expireTokenWork({ ...core, switchboard }),
-      dial_time: deps.unlessEnding(dialTimeWork({ ...core, switchboard, wakeDispatcher })),
-      dial: deps.unlessEnding(dialWork({ ...core, switchboard })),
-      post_process: createPostProcessing({ ...core, switchboard }),
+      expire_token: expireTokenWork({ ...core, router: switchboard }),
+      dial_time: deps.unlessEnding(dialTimeWork({ ...core, router: switchboard, wakeDispatcher })),
+      dial: deps.unlessEnding(dialWork({ ...core, router: switchboard })),
+      post_process: createPostProcessing({ ...core, router: switchboard }),
     },
   })
   closing.defer(() => scheduler.close())

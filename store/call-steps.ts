@@ -51,12 +51,21 @@ export async function insertCall(tx: Transaction, call: CallBirthRow, first: Log
 export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId): Promise<Claim | null> {
   const [claim] = await sql<Claim[]>`
     update calls set owner = ${nodeId}, epoch = epoch + 1
-    where id = ${callId} and not finished and (
-      owner is null or owner = ${nodeId} or not exists (
-        select from nodes where nodes.id = calls.owner and lease_until > clock_timestamp()))
+    where id = ${callId} and not finished and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql)})
     returning account_id, epoch, version, snapshot`
   return claim ?? null
 }
+
+/** Of a call that is not over. Null for `owner`: nobody that is alive has it. */
+export async function findOwner(sql: Sql, callId: CallId): Promise<{ readonly owner: NodeId | null } | null> {
+  const [row] = await sql<{ owner: NodeId | null }[]>`
+    select case when ${ownerIsAlive(sql)} then owner end as owner from calls where id = ${callId} and not finished`
+  return row ?? null
+}
+
+/** By the clock of the database, which measures the leases. */
+const ownerIsAlive = (sql: Sql) =>
+  sql`exists (select from nodes where nodes.id = calls.owner and lease_until > clock_timestamp())`
 
 /** Calls in the middle of something without an actor: left behind by a dead node, or lost by `nodeId` itself (`passedOver` are the ones it has, or cannot run). */
 export async function findOrphans(
@@ -66,7 +75,7 @@ export async function findOrphans(
   const rows = await sql<{ id: CallId }[]>`
     select id from calls where not finished and owner is not null
       and id <> all(${[...passedOver]}::text[])
-      and (owner = ${nodeId} or not exists (select from nodes where nodes.id = calls.owner and lease_until > clock_timestamp()))
+      and (owner = ${nodeId} or not ${ownerIsAlive(sql)})
     limit ${limit}`
   return rows.map((row) => row.id)
 }

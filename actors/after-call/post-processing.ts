@@ -13,14 +13,14 @@ import { recordingKeyOf } from '../call/record-effects.ts'
 import { stateOf } from '../call/machine/step.ts'
 import { wavHeaderBytes, wavLengthOf } from '../../media/recording/wav.ts'
 import { retryDelays, type Work } from '../rounds/scheduler.ts'
-import type { Switchboard } from '../node/switchboard.ts'
+import type { CallRouter } from '../node/call-router.ts'
 
 /** Tried once and three times more; then the call's end is announced without it. */
 const maxAttempts = retryDelays.length + 1
 
 export function createPostProcessing(deps: {
   readonly sql: Sql
-  readonly switchboard: Switchboard
+  readonly router: CallRouter
   readonly recordings: RecordingStore
 }): Work {
   return async (job) => {
@@ -30,7 +30,7 @@ export function createPostProcessing(deps: {
       if (job.attempts < maxAttempts) throw error
       return { type: 'post_processing_failed', details: error instanceof Error ? error.message : String(error) }
     })
-    const taken = await deps.switchboard.deliver(job.callId, fact)
+    const taken = await deps.router.route(job.callId, fact)
     if (!taken && !(await isOver(deps.sql, job))) throw new Error('nobody answers for the call')
   }
 }

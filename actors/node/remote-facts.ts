@@ -16,10 +16,14 @@ export function listenForFacts(bus: Bus, callId: CallId, actor: CallActor): Subs
   })
 }
 
-/** What became of a fact: `left`, nobody has the call any more, or the actor left it; `silent`, somebody has it and does not answer. */
-export type Reached = 'taken' | 'left' | 'silent'
+/**
+ * What became of a fact: `left`, nobody has the call any more, or its actor left it; `silent`, somebody has it and does not answer; `over`, the
+ * call needs no facts any more.
+ */
+export type Reached = 'taken' | 'left' | 'silent' | 'over'
 
-export async function deliverElsewhere(bus: Bus, callId: CallId, fact: CallFact): Promise<Reached> {
+/** To whoever has the call. */
+export async function sendFact(bus: Bus, callId: CallId, fact: CallFact): Promise<Reached> {
   try {
     const answer = fromBytes(await bus.request(subjectOf(callId), toBytes(fact), { timeout: answerTimeout }))
     return (answer as { taken?: unknown } | null)?.taken === true ? 'taken' : 'left'

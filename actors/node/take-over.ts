@@ -3,30 +3,28 @@ import type { CallId, NodeId } from '../../model/ids.ts'
 import { findOrphans } from '../../store/call-steps.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { forgetDeadNodes, listDeadNodes, releaseClaims } from '../../store/nodes.ts'
-import type { CallActor, CallActorDeps } from '../call/life/call-actor.ts'
+import type { CallActorDeps } from '../call/life/call-actor.ts'
+import type { OwnedCalls } from './owned-calls.ts'
 
 const atOnce = 50
 const maxBroken = 1_000
 const deadNodesKept = 24 * 3_600_000
 
-export type Calls = {
-  /** That have an actor here. */
-  running(): readonly CallId[]
-  open(callId: CallId): Promise<CallActor | null>
-}
-
 /** One look; true: there may be more, and this one got all that it found. */
-export function createTakeover(deps: CallActorDeps, calls: Calls): () => Promise<boolean> {
+export function createTakeover(
+  deps: CallActorDeps,
+  owned: Pick<OwnedCalls, 'ids' | 'find' | 'adopt'>,
+): () => Promise<boolean> {
   const { sql, nodeId, log } = deps
   /** Calls whose state this program cannot read; they wait for one that can, and do not stand in the way of others. */
   const broken = new Set<CallId>()
 
   /** True when the call is this node's now. */
   const takeOver = async (callId: CallId): Promise<boolean> => {
-    if (calls.running().includes(callId)) return false
+    if (owned.find(callId)) return false
     log.warn('taking over a call', { callId })
     try {
-      return (await calls.open(callId)) !== null
+      return (await owned.adopt(callId)) !== null
     } catch (error) {
       log.error('a call cannot be taken over', { callId, error })
       if (!databaseUnreachable(error) && broken.size < maxBroken) broken.add(callId)
@@ -43,7 +41,7 @@ export function createTakeover(deps: CallActorDeps, calls: Calls): () => Promise
   }
   return async () => {
     await releaseDead()
-    const passedOver = [...calls.running(), ...broken]
+    const passedOver = [...owned.ids(), ...broken]
     const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce })
     let taken = 0
     for (const callId of orphans) if (await takeOver(callId)) taken++

@@ -7,7 +7,7 @@ import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listOutboundTrunks, noteCarrier, takeDial } from '../../store/telephony.ts'
 import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trunk-states.ts'
-import type { Switchboard } from '../node/switchboard.ts'
+import type { CallRouter } from '../node/call-router.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
 import { findRoute } from './find-route.ts'
 import { receiveCall } from './receive-call.ts'
@@ -21,7 +21,7 @@ export type TelephonyDeps = {
   readonly box: SecretBox
   readonly newId: NewId
   readonly nodeId: NodeId
-  readonly switchboard: Pick<Switchboard, 'deliver'>
+  readonly router: CallRouter
   readonly refusalOf: DestinationPolicy
   readonly wakeDeliveries: () => void
 }
@@ -55,7 +55,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
   return {
     route: (arrival) => findRoute(deps, arrival),
     receive: (call) => receiveCall(deps, call),
-    begin: (callId) => deps.switchboard.deliver(callId, { type: 'client_connected' }),
+    begin: (callId) => deps.router.route(callId, { type: 'client_connected' }),
     waysOut: (accountId, workerId, callId) => findWaysOut(deps, { accountId, workerId, callId }),
     refusalOf: deps.refusalOf,
     mayDial: (callId, epoch) => takeDial(sql, { callId, epoch, now: clock.now() }),

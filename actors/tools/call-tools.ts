@@ -10,7 +10,7 @@ import type { Sql } from '../../store/sql.ts'
 import { findWayOut } from '../../store/telephony.ts'
 import type { CallAtHand } from '../../store/tool-calls.ts'
 import { reachLeg } from '../node/leg-link.ts'
-import type { Switchboard } from '../node/switchboard.ts'
+import type { CallRouter } from '../node/call-router.ts'
 import { matchContact, namesOf } from './contacts.ts'
 import {
   callNotActive,
@@ -25,7 +25,7 @@ import {
 export type CallToolDeps = {
   readonly sql: Sql
   readonly bus: Bus
-  readonly switchboard: Pick<Switchboard, 'deliver'>
+  readonly router: CallRouter
   /** May callers of the account be passed on to this number? */
   readonly refusalOf: Telephony['refusalOf']
 }
@@ -45,7 +45,7 @@ export const callTools = (deps: Deps): WorkerTool[] => [
     refusal: always,
     async run({ call }) {
       if (!isActive(call)) return callNotActive()
-      const told = await deps.switchboard.deliver(call.id, { type: 'hang_up_requested' })
+      const told = await deps.router.route(call.id, { type: 'hang_up_requested' })
       return told ? success({}) : callNotActive()
     },
   }),

@@ -74,7 +74,7 @@ async function ring(stage: Stage, { fromNumber = '+4930555' as string | null, re
   const birth = { route, fromNumber, nodeId: node.nodeId, now: clock.now(), newId }
   const callId = await sql.begin((tx) => createInboundCall(tx, birth))
   const phone = createScriptedPhone(bus, callId, replies)
-  return { callId, phone, trunkId, begin: () => node.switchboard.deliver(callId, { type: 'client_connected' }) }
+  return { callId, phone, trunkId, begin: () => node.switchboard.route(callId, { type: 'client_connected' }) }
 }
 
 const ended = async ({ sql, tenant }: Stage, callId: CallId) => findCall(sql, tenant.accountId, callId)

@@ -3,14 +3,19 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'tap'
 import { hashToken } from '../../actors/call/birth/create-web-call.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
+import { createCallRouter } from '../../actors/node/call-router.ts'
+import { BusNoResponders, type Bus } from '../../model/bus.ts'
+import type { CallId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import type { WebCallRequest } from '../../model/web-call.ts'
 import { findCall } from '../../store/calls.ts'
-import { listCallEvents } from '../../store/call-steps.ts'
+import { claimCall, listCallEvents } from '../../store/call-steps.ts'
+import { renewLease } from '../../store/nodes.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { insertJob } from '../../store/jobs.ts'
 import { takeToken } from '../../store/web-sessions.ts'
 import { listTurns } from '../../store/transcripts.ts'
+import { blockedQueries } from '../scenes/blocked-queries.ts'
 import { box, listen, openCallNode, openShared, status, type CallNode, type Shared } from '../scenes/call-node.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
@@ -216,7 +221,7 @@ test('a node that died loses its calls to another, which goes on with the conver
   )
 
   dying.engine.emit({ type: 'user_text', text: 'from the grave', isFinal: true, confidence: 1, from: 0, to: 500 })
-  await dying.switchboard.deliver(call.callId, { type: 'noted', key: 'a', value: 1 }).catch(() => false)
+  await dying.switchboard.route(call.callId, { type: 'noted', key: 'a', value: 1 }).catch(() => false)
   const turns = await listTurns(shared.sql, call.accountId, call.callId)
   t.same(
     turns.map((turn) => turn.text),
@@ -255,12 +260,109 @@ test('a call of a live node gets its facts over the bus from any other node', as
   })
   const call = await beginCall(shared, one)
   await one.admission.admit(call.token, null)
-  t.ok(await two.switchboard.deliver(call.callId, { type: 'hang_up_requested' }))
+  t.ok(await two.switchboard.route(call.callId, { type: 'hang_up_requested' }))
   await call.browser.until(status('canceled'))
-  t.notOk(
-    await two.switchboard.deliver(newId<'call'>(), { type: 'hang_up_requested' }),
-    'an unknown call takes nothing',
-  )
+  t.notOk(await two.switchboard.route(newId<'call'>(), { type: 'hang_up_requested' }), 'an unknown call takes nothing')
+})
+
+const ownership = async ({ sql }: Shared, callId: CallId) =>
+  (await sql<{ owner: string | null; epoch: number }[]>`select owner, epoch from calls where id = ${callId}`)[0]
+
+const factsOf = async ({ sql }: Shared, callId: CallId) =>
+  (await listCallEvents(sql, callId)).map(({ event }) => (event as { type: string }).type)
+
+/** Of a process that runs no actors: it has none, and nothing to make one of. */
+const openRouter = ({ sql, bus }: Shared) =>
+  createCallRouter({ sql, bus, nodeId: newId<'node'>(), owned: { find: () => null, own: async () => null } })
+
+test('a process that runs no actors hands facts over, and never owns a call', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const { route } = openRouter(shared)
+  const call = await beginCall(shared, node)
+  t.notOk(await route(call.callId, { type: 'hang_up_requested' }), 'nobody has it')
+  t.match(await ownership(shared, call.callId), { owner: null, epoch: 0 })
+  await node.admission.admit(call.token, null)
+  t.ok(await route(call.callId, { type: 'hang_up_requested' }))
+  await call.browser.until(status('canceled'))
+  t.equal((await ownership(shared, call.callId))?.epoch, 1)
+})
+
+test('of two nodes that route to a call which nobody has one owns it, and both facts are taken', async (t) => {
+  const shared = await openShared(t)
+  const [one, two] = [await openCallNode(shared), await openCallNode(shared)]
+  t.teardown(async () => {
+    await one.close()
+    await two.close()
+  })
+  const call = await beginCall(shared, one)
+  const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = shared.sql.begin(async (tx) => {
+    await tx`select from calls where id = ${call.callId} for update`
+    held.resolve()
+    await release.promise
+  })
+  await held.promise
+  const routed = [
+    one.switchboard.route(call.callId, { type: 'client_connected' }),
+    two.switchboard.route(call.callId, { type: 'client_connected' }),
+  ]
+  await blockedQueries(shared.sql, 2)
+  release.resolve()
+  await holding
+  t.same(await Promise.all(routed), [true, true])
+  t.equal((await ownership(shared, call.callId))?.epoch, 1)
+  t.equal(one.switchboard.running() + two.switchboard.running(), 1)
+  t.same(await factsOf(shared, call.callId), ['created', 'client_connected', 'client_connected'])
+})
+
+test('a fact whose owner dies before it is handed over is taken by who routes it, and the dead owner is fenced', async (t) => {
+  const shared = await openShared(t)
+  const dying = await openCallNode(shared)
+  const call = await beginCall(shared, dying)
+  await dying.admission.admit(call.token, null)
+  const bus: Bus = {
+    ...shared.bus,
+    async request(...given) {
+      if (!given[0].endsWith('.fact')) return shared.bus.request(...given)
+      await expireLease(shared, dying)
+      throw new BusNoResponders('nobody listens')
+    },
+  }
+  const heir = await openCallNode({ ...shared, bus })
+  t.teardown(() => heir.close())
+  t.ok(await heir.switchboard.route(call.callId, { type: 'hang_up_requested' }))
+  await call.browser.until(status('canceled'))
+  t.equal((await ownership(shared, call.callId))?.epoch, 2)
+  const facts = await factsOf(shared, call.callId)
+  t.ok(facts.indexOf('taken_over') < facts.indexOf('hang_up_requested'))
+  await dying.die()
+})
+
+test('an owner that is alive and does not listen keeps its call, and the fact is refused', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const call = await beginCall(shared, node)
+  const other = newId<'node'>()
+  await renewLease(shared.sql, other, 60_000)
+  await claimCall(shared.sql, call.callId, other)
+  t.notOk(await node.switchboard.route(call.callId, { type: 'hang_up_requested' }))
+  t.match(await ownership(shared, call.callId), { owner: other, epoch: 1 })
+})
+
+test('a call that is over is taken by nobody', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const call = await beginCall(shared, node)
+  shared.clock.advance(125_001)
+  await node.scheduler.idle()
+  const before = await ownership(shared, call.callId)
+  t.notOk(await node.switchboard.route(call.callId, { type: 'hang_up_requested' }))
+  t.match(before, { owner: null })
+  t.same(await ownership(shared, call.callId), before)
 })
 
 test('deliveries are written in the transaction of the step that causes them, call.ended once and last', async (t) => {

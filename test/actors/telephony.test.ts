@@ -34,7 +34,7 @@ function createNode(sql: Sql, clock: HandClock = createHandClock()) {
     box: clearBox,
     newId,
     nodeId: newId<'node'>(),
-    switchboard: { deliver: async (callId) => (begun.push(callId), true) },
+    router: { route: async (callId) => (begun.push(callId), true) },
     refusalOf: createDestinationPolicy({ sql, clock }),
     wakeDeliveries: () => void (woken += 1),
   })
@@ -306,7 +306,7 @@ test('a password that does not open leaves its trunk out and nothing else', asyn
         return clearBox.open(sealed)
       },
     },
-    switchboard: { deliver: async () => true },
+    router: { route: async () => true },
     refusalOf: async () => null,
   })
   await addTrunk(sql, tenant, { name: 'bad', password: 'bad' })

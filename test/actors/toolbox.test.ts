@@ -491,10 +491,10 @@ test('hanging up ends the running call, wherever its actor is', async (t) => {
   const until = async (status: string) => {
     while (!statuses.includes(status)) await new Promise<void>((resolve) => (notice = resolve))
   }
-  await createAdmission({ sql, clock, switchboard }).admit(token, null)
+  await createAdmission({ sql, clock, router: switchboard }).admit(token, null)
   leg.event({ type: 'connected', providerStatus: 'connected' })
   await until('in_progress')
-  const { toolbox } = openToolbox(t, sql, { switchboard })
+  const { toolbox } = openToolbox(t, sql, { router: switchboard })
   const hangUp = () =>
     toolbox.call(account.accountId, account.workerId, {
       provider: 'call',

@@ -90,17 +90,17 @@ export async function openCallNode(
     call: (...given) => toolbox.call(...given),
   }
   const switchboard = createSwitchboard({ ...deps, tools })
-  const toolbox = createToolbox({ ...deps, sender, switchboard, email: null })
+  const toolbox = createToolbox({ ...deps, sender, router: switchboard, email: null })
   const scheduler = createScheduler({
     sql,
     clock,
     nodeId,
     log,
     work: {
-      expire_token: expireTokenWork({ sql, clock, switchboard }),
-      post_process: createPostProcessing({ sql, switchboard, recordings }),
-      dial_time: dialTimeWork({ ...deps, switchboard }),
-      dial: dialWork({ sql, switchboard }),
+      expire_token: expireTokenWork({ sql, clock, router: switchboard }),
+      post_process: createPostProcessing({ sql, router: switchboard, recordings }),
+      dial_time: dialTimeWork({ ...deps, router: switchboard }),
+      dial: dialWork({ sql, router: switchboard }),
     },
   })
   const dispatcher = createDispatcher(deps)
@@ -115,8 +115,8 @@ export async function openCallNode(
     dispatcher,
     createWebCall: createWebCallCreator(deps),
     createPhoneCall: createPhoneCallCreator(deps),
-    endCall: createEndCall({ sql, switchboard }),
-    admission: createAdmission({ sql, clock, switchboard }),
+    endCall: createEndCall({ sql, router: switchboard }),
+    admission: createAdmission({ sql, clock, router: switchboard }),
     bus,
     /** Dies without a word: calls stay as they are. */
     async die() {

@@ -31,12 +31,12 @@ export function openToolbox(t: Teardown, sql: Sql, options: { smtpUrl?: string }
   const email: Email | null = smtpUrl === undefined ? null : createEmail({ smtpUrl, from: 'agent@parley.test', log })
   if (email) t.teardown(() => email.close())
   const woken: number[] = []
-  const switchboard = { deliver: () => Promise.reject(new Error('no call of this test has an actor')) }
+  const router = { route: () => Promise.reject(new Error('no call of this test has an actor')) }
   const wakeDeliveries = () => void woken.push(clock.now())
   const bus = createLocalBus({ log, clock })
   t.teardown(() => bus.close())
   const refusalOf = async () => null
-  const deps = { sql, bus, box, sender, clock, newId, log, switchboard, email, wakeDeliveries, refusalOf, ...over }
+  const deps = { sql, bus, box, sender, clock, newId, log, router, email, wakeDeliveries, refusalOf, ...over }
   return { toolbox: createToolbox(deps), bus: deps.bus, clock, log, woken, sender, email }
 }
 

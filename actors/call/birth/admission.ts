@@ -11,7 +11,7 @@ import {
   takeToken,
   type WebSession,
 } from '../../../store/web-sessions.ts'
-import type { Switchboard } from '../../node/switchboard.ts'
+import type { CallRouter } from '../../node/call-router.ts'
 import { hashToken } from './create-web-call.ts'
 
 /** One answer for unknown, used and expired: it tells nothing to who guesses. */
@@ -20,9 +20,9 @@ const refused = () => new Problem('UNAUTHORIZED', 'the token is unknown, used or
 export function createAdmission(deps: {
   readonly sql: Sql
   readonly clock: Clock
-  readonly switchboard: Switchboard
+  readonly router: CallRouter
 }): Admission {
-  const { sql, clock, switchboard } = deps
+  const { sql, clock, router } = deps
   return {
     async admit(token, origin) {
       const session = await findByToken(sql, hashToken(token), clock.now())
@@ -30,7 +30,7 @@ export function createAdmission(deps: {
       if (!session || problem) return problem ?? refused()
       const resumeToken = newToken()
       if (!(await takeToken(sql, hashToken(token), hashToken(resumeToken), clock.now()))) return refused()
-      const taken = await switchboard.deliver(session.callId, { type: 'client_connected' })
+      const taken = await router.route(session.callId, { type: 'client_connected' })
       if (!taken) return new Problem('SERVICE_UNAVAILABLE', 'the call cannot be joined now')
       return admitted(session, resumeToken)
     },

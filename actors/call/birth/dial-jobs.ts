@@ -1,15 +1,15 @@
 /** Owns the two durable waits of an outbound call: for its dial time, and from its slot to its actor. Both may run more than once. */
 import type { Sql } from '../../../store/sql.ts'
 import type { Work } from '../../rounds/scheduler.ts'
-import type { Switchboard } from '../../node/switchboard.ts'
-import { deliverWhile } from '../life/deliver-while.ts'
+import type { CallRouter } from '../../node/call-router.ts'
+import { routeWhile } from '../life/route-while.ts'
 
-type Deps = { readonly sql: Sql; readonly switchboard: Switchboard }
+type Deps = { readonly sql: Sql; readonly router: CallRouter }
 
 /** A scheduled call takes its place in the queue. */
 export function dialTimeWork(deps: Deps & { readonly wakeDispatcher: () => void }): Work {
   return async ({ callId }) => {
-    await deliverWhile(deps, callId, 'scheduled', { type: 'dial_time_reached' })
+    await routeWhile(deps, callId, 'scheduled', { type: 'dial_time_reached' })
     deps.wakeDispatcher()
   }
 }
@@ -18,7 +18,7 @@ export function dialTimeWork(deps: Deps & { readonly wakeDispatcher: () => void 
 export function dialWork(deps: Deps): Work {
   return async ({ callId }) => {
     // One that was overdue may have its place before it was told its time.
-    await deliverWhile(deps, callId, 'scheduled', { type: 'dial_time_reached' })
-    await deliverWhile(deps, callId, 'queued', { type: 'slot_granted' })
+    await routeWhile(deps, callId, 'scheduled', { type: 'dial_time_reached' })
+    await routeWhile(deps, callId, 'queued', { type: 'slot_granted' })
   }
 }

@@ -3,17 +3,13 @@ import type { Clock } from '../../../model/clock.ts'
 import type { Sql } from '../../../store/sql.ts'
 import { expireToken } from '../../../store/web-sessions.ts'
 import type { Work } from '../../rounds/scheduler.ts'
-import type { Switchboard } from '../../node/switchboard.ts'
-import { deliverWhile } from '../life/deliver-while.ts'
+import type { CallRouter } from '../../node/call-router.ts'
+import { routeWhile } from '../life/route-while.ts'
 
-export function expireTokenWork(deps: {
-  readonly sql: Sql
-  readonly clock: Clock
-  readonly switchboard: Switchboard
-}): Work {
+export function expireTokenWork(deps: { readonly sql: Sql; readonly clock: Clock; readonly router: CallRouter }): Work {
   return async ({ callId }) => {
     await expireToken(deps.sql, callId, deps.clock.now())
     // The call decides, not the token: one that was taken by a client whose arrival got lost must end all the same.
-    await deliverWhile(deps, callId, 'waitingForClient', { type: 'token_expired' })
+    await routeWhile(deps, callId, 'waitingForClient', { type: 'token_expired' })
   }
 }

@@ -9,10 +9,10 @@ import { Problem } from '../../../model/problem.ts'
 import { findSnapshot } from '../../../store/call-steps.ts'
 import { findCall, type CallRow } from '../../../store/calls.ts'
 import type { Sql } from '../../../store/sql.ts'
-import type { Switchboard } from '../../node/switchboard.ts'
+import type { CallRouter } from '../../node/call-router.ts'
 import { stateOf } from '../machine/step.ts'
 
-type Deps = { readonly sql: Sql; readonly switchboard: Switchboard }
+type Deps = { readonly sql: Sql; readonly router: CallRouter }
 
 const isOver = () => new Problem('CONFLICT', 'The call is over.')
 const isRunning = () => new Problem('CONFLICT', 'The call is already running; hang it up instead.')
@@ -20,11 +20,11 @@ const isWaiting = () => new Problem('CONFLICT', 'The call is not running yet; ca
 const isOutOfReach = () => new Problem('SERVICE_UNAVAILABLE', 'The call cannot be reached now; try again in a moment.')
 
 export function createEndCall(deps: Deps): EndCall {
-  const { sql, switchboard } = deps
+  const { sql, router } = deps
   return {
     async cancel(accountId, callId) {
       if (!(await isStillWaiting(deps, accountId, callId))) throw isRunning()
-      const taken = await switchboard.deliver(callId, { type: 'cancel_requested' })
+      const taken = await router.route(callId, { type: 'cancel_requested' })
       const call = await readCall(sql, accountId, callId)
       if (wasCanceled(call)) return toPhoneCall(call)
       if (hasEnded(call)) throw isOver()
@@ -32,7 +32,7 @@ export function createEndCall(deps: Deps): EndCall {
     },
     async hangUp(accountId, callId) {
       if (await isStillWaiting(deps, accountId, callId)) throw isWaiting()
-      const taken = await switchboard.deliver(callId, { type: 'hang_up_requested' })
+      const taken = await router.route(callId, { type: 'hang_up_requested' })
       const call = await readCall(sql, accountId, callId)
       if (!taken) throw hasEnded(call) ? isOver() : isOutOfReach()
       return toPhoneCall(call)

@@ -1,0 +1,51 @@
+/**
+ * Owns the way of a fact to its call: the owner is found, here or on another node, and the fact handed over. Who routes does not own; a call
+ * that nobody has is taken where actors are run.
+ */
+import type { Bus } from '../../model/bus.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
+import { findOwner } from '../../store/call-steps.ts'
+import type { Sql } from '../../store/sql.ts'
+import type { CallFact } from '../call/call-event.ts'
+import type { CallActor } from '../call/life/call-actor.ts'
+import type { OwnedCalls } from './owned-calls.ts'
+import { sendFact, type Reached } from './remote-facts.ts'
+
+export type CallRouter = {
+  /** True when the fact has been committed. False when there is no such call, it is over, or nobody answers for it. */
+  route(callId: CallId, fact: CallFact): Promise<boolean>
+}
+
+/** An owner may leave (its call went dormant, its node died) just when a fact comes: the next one takes it. */
+const attempts = 3
+
+export function createCallRouter(deps: {
+  readonly sql: Sql
+  readonly bus: Bus
+  readonly nodeId: NodeId
+  readonly owned: Pick<OwnedCalls, 'find' | 'own'>
+}): CallRouter {
+  const { sql, bus, nodeId, owned } = deps
+
+  const handOver = async (callId: CallId, fact: CallFact): Promise<Reached> => {
+    const here = await owned.find(callId)
+    if (here) return taken(here, fact)
+    const found = await findOwner(sql, callId)
+    if (found === null) return 'over'
+    if (found.owner !== null && found.owner !== nodeId) return sendFact(bus, callId, fact)
+    const actor = await owned.own(callId)
+    return actor ? taken(actor, fact) : 'left'
+  }
+  return {
+    async route(callId, fact) {
+      for (let attempt = 0; attempt < attempts; attempt++) {
+        const reached = await handOver(callId, fact)
+        if (reached !== 'left') return reached === 'taken'
+      }
+      return false
+    },
+  }
+}
+
+const taken = async (actor: CallActor, fact: CallFact): Promise<Reached> =>
+  (await actor.deliver(fact)) ? 'taken' : 'left'
