@@ -91,7 +91,7 @@ function errorsOf(path: string, { parameters = [], requestBody, security = [] }:
 const times = /^(at|ts)$|(At|Since)$/
 const links = new Set(['url', 'deliveryUrl', 'signalingUrl'])
 
-/** By name, because answers are made by this service and their schemas do not check what it makes. */
+/** Formats are added by name: schemas of answers are not used for validation and carry none. */
 function addFormats(schema: unknown): void {
   if (typeof schema !== 'object' || schema === null) return
   const { properties = {} } = schema as { properties?: Record<string, { type?: unknown; format?: string }> }

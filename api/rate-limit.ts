@@ -30,7 +30,7 @@ export type RequestLimit = {
   beforeKey(request: Charged, key: string | undefined): void
   /** When the key proved good: its account is charged instead. */
   goodKey(request: Charged, key: string, accountId: AccountId): void
-  /** When it proved to be nobody's (any more). */
+  /** When no account has the key, or not any more. */
   wrongKey(request: Charged, key: string | undefined): void
 }
 
@@ -66,7 +66,7 @@ export function createRequestLimit(limits: RateLimits, { now }: Pick<Clock, 'now
   }
 }
 
-/** The answer's headers; nothing when its request was charged to nobody. */
+/** The answer's headers; nothing when no budget was charged. */
 export function setRateLimitHeaders({ headers, status }: Response, charged: Budget | null): void {
   if (charged === null) return
   const left = wholeOf(charged.tokens)

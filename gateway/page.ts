@@ -12,7 +12,7 @@ const files = [
   { path: '/parley-sound.js', file: 'parley-sound.js', type: 'text/javascript; charset=utf-8' },
 ] as const
 
-/** Reads the files once. Null for any other path or method: then somebody else answers. */
+/** Reads the files once. Null for any other path or method, which the API answers. */
 export function createPage(): (request: Request) => Response | null {
   const pages = new Map(files.map(({ path, file, type }) => [path as string, readPage(file, type)]))
   return (request) => {

@@ -106,7 +106,7 @@ const isAudio = (block: Block): boolean =>
   // RTP and RTCP share one port here; every browser offers it. RFC 8834 §4.5.
   block.attributes.some(([name]) => name === 'rtcp-mux')
 
-/** A pause in packets is none in the call, and nobody asks for another length than 20 ms. */
+/** Browsers do not take a pause in packets for a lost call, and packets of 20 ms suit them all. */
 const asBrowsersWantIt = { comfortNoisePayloadType: null, packetMs: 20, silence: 'sparse' } as const
 
 /** Opus before PCMU before PCMA: it is the only one that hides loss. */

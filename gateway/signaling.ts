@@ -31,7 +31,7 @@ export type SignalingDeps = {
 export type Signaling = {
   readonly route: SocketRoute
   sessions(): number
-  /** Admits nobody any more, closes what media is left, then the sockets. Idempotent. */
+  /** Refuses new clients, closes the media that is left, then the sockets. Idempotent. */
   close(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Owns which numbers an account may call: the beginnings it was allowed, and those that nobody means to call without saying so. They are where
- * stolen keys and talkative callers are made to call, because the call itself earns somebody money.
+ * Owns which numbers an account may call: the prefixes that it was allowed, and the costly ones, which must be named. Toll fraud calls costly
+ * numbers with stolen keys, because the call itself earns money.
  */
 import { z } from 'zod'
 import { PhoneNumber } from './phone-number.ts'

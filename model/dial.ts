@@ -15,7 +15,7 @@ export const DialRequest = z.object({
   workerId: z.uuid(),
   fromNumber: PhoneNumber,
   toNumber: PhoneNumber,
-  /** Ms of ringing, over all gateways together, before it is nobody. */
+  /** Ms of ringing, over all gateways together; then the outcome is `no_answer`. */
   ringTimeout: z.number().positive(),
 })
 export type DialRequest = z.infer<typeof DialRequest>

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
-/** Not z.json(): its unions look at every value up to six times, which takes seconds for a mebibyte that somebody made for it. */
+/** Not z.json(): its unions look at every value up to six times, which takes seconds for a hostile mebibyte. */
 export const Json: z.ZodType<Json> = z.unknown().refine(isJson, 'must be JSON') as unknown as z.ZodType<Json>
 export const JsonObject = z.record(z.string(), Json)
 export type JsonObject = z.infer<typeof JsonObject>

@@ -16,7 +16,7 @@ export const Paging = z.object({
 })
 export type Paging = z.infer<typeof Paging>
 
-/** What a list is filtered by. It comes from a query, where nobody has looked at its characters yet. */
+/** What a list is filtered by. It comes from a query string, whose characters were not checked yet. */
 export const FilterText = z
   .string()
   .max(500)

@@ -73,7 +73,7 @@ export const TrunkSettings = z.strictObject({
 })
 export type TrunkSettings = z.infer<typeof TrunkSettings>
 
-/** What the settings must say together: who is to prove or be somebody needs a name, and REGISTER a place to go to. */
+/** What settings need of each other: authentication and caller ID a username, REGISTER a username and a gateway. */
 export function trunkIssuesOf(settings: TrunkSettings, passwordSet: boolean): Issue[] {
   const { register, username, gateways = [], callerId, authenticateInbound } = settings
   const issues: Issue[] = []

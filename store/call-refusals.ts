@@ -16,7 +16,7 @@ export type CountedRefusal = Refusal & {
 
 type Row = Omit<CountedRefusal, 'accountId'>
 
-/** Of each account, and of nobody's. */
+/** Of each account, and of refusals without a known account. */
 const keptOfAccount = 1_000
 
 /** All or nothing, so that what failed may be written again. */
@@ -78,7 +78,7 @@ export async function listRefusals(
 
 export type ToldRefusal = Row & { readonly accountId: AccountId | null }
 
-/** For the operator of the deployment: of one account, or of all and of nobody. Newest first. */
+/** For the operator of the deployment: of one account, or of all and those without a known account. Newest first. */
 export function listAllRefusals(
   sql: Sql,
   { accountId, limit }: { readonly accountId: AccountId | null; readonly limit: number },

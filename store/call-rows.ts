@@ -38,7 +38,7 @@ export type CallBirthRow = {
   readonly snapshot: Json
   /** Of an inbound phone call. */
   readonly trunkId?: TrunkId | null
-  /** Who runs the call from its birth on; nobody unless named. */
+  /** The node that runs the call from its creation on; none unless named. */
   readonly owner?: NodeId
 }
 

@@ -13,7 +13,7 @@ export type Grant = {
   readonly granted: number
   /** There may be more to give at once. */
   readonly more: boolean
-  /** Ms since the epoch: somebody may have a turn then that had none now for the sake of the pace. */
+  /** Ms since the epoch: when the limit of calls a second lets the next waiting call begin. */
   readonly nextAt: number | null
 }
 

@@ -85,8 +85,8 @@ export async function listOutboundTrunks(
 }
 
 /**
- * The one leave to call somebody for an outbound call. An actor that takes the call over raises the epoch before it looks for a leg: whoever
- * gets the leave has a leg that is found, and whoever asks later gets none.
+ * The one permission to dial for an outbound call. An actor that takes the call over raises the epoch before it looks for a leg: the edge
+ * that got the permission has a leg that is found, and an edge that asks later gets none.
  */
 export async function takeDial(
   sql: Sql,

@@ -1,6 +1,6 @@
 /**
  * Owns whose request it is when proxies stand before the service: the last address in X-Forwarded-For that is no proxy of ours. What stands
- * before that one was written by somebody nobody here knows.
+ * before that one is the word of an unknown client.
  */
 import { plainAddressOf } from '../../net/addresses.ts'
 

@@ -42,7 +42,7 @@ const law = lawOfEncoding('pcmu')
 export async function openVoicePhone(ticker: Ticker): Promise<VoicePhone> {
   const socket = await bindUdp('127.0.0.1', 0)
   const agent = createAgentHeard()
-  const mouth = createMouth()
+  const outgoing = createOutgoing()
   const waits = createWaits()
   const write = createPacketWriter()
   let packets = 0
@@ -56,7 +56,7 @@ export async function openVoicePhone(ticker: Ticker): Promise<VoicePhone> {
 
   async function close(): Promise<void> {
     leave()
-    mouth.stop()
+    outgoing.stop()
     waits.end()
     await closeUdp(socket)
   }
@@ -65,15 +65,15 @@ export async function openVoicePhone(ticker: Ticker): Promise<VoicePhone> {
     agent,
     begin({ address, port }) {
       leave = ticker.join(() => {
-        const payload = mouth.next()
+        const payload = outgoing.next()
         // The callback takes what the network says of a socket that is gone.
         socket.send(write(packets++, payload), port, address, ignore)
         const now = performance.now()
-        mouth.sent(now)
+        outgoing.sent(now)
         waits.look(now)
       })
     },
-    say: mouth.say,
+    say: outgoing.say,
     until: waits.until,
     isClosed: () => closing !== null,
     close: () => (closing ??= close()),
@@ -104,7 +104,7 @@ function createAgentHeard() {
 }
 
 /** Silence, unless something is said. */
-function createMouth() {
+function createOutgoing() {
   let saying: { readonly utterance: Utterance; readonly end: (said: SaidAt | null) => void } | null = null
   let sent = 0
   let onsetAt = 0

@@ -125,7 +125,7 @@ function refusalText(refusal: ToldRefusal): string {
   return `${plain(head)}\n    ${plain(details)}`
 }
 
-/** What strangers wrote must not write on the terminal of an operator. */
+/** Text from the network must not control the terminal of an operator. */
 const plain = (text: string): string => text.replace(/\p{Cc}/gu, '?')
 
 async function settingsOf(options: Options) {

@@ -37,11 +37,11 @@ const endFrames = 3
 const maxQueued = 100
 
 export async function openRtpCaller({ ports, ticker, now }: Deps): Promise<RtpCaller> {
-  const ears = createEars()
-  const endpoint = await ports.open({ packet: ears.hear, alive: () => undefined, learned: () => undefined })
-  const mouth = createMouth(endpoint, now)
+  const incoming = createIncoming()
+  const endpoint = await ports.open({ packet: incoming.hear, alive: () => undefined, learned: () => undefined })
+  const outgoing = createOutgoing(endpoint, now)
   const leave = ticker.join((at) => {
-    mouth.tick()
+    outgoing.tick()
     endpoint.tick(at)
   })
   return {
@@ -51,13 +51,13 @@ export async function openRtpCaller({ ports, ticker, now }: Deps): Promise<RtpCa
       if (codec !== 'pcmu' && codec !== 'pcma') throw new Error(`this caller has no ${codec}`)
       const line: Line = { audio: session.audio, law: lawOfEncoding(codec) }
       endpoint.use(session)
-      ears.use(line)
-      mouth.use(line)
+      incoming.use(line)
+      outgoing.use(line)
     },
-    say: mouth.say,
-    press: mouth.press,
-    onSound: ears.onSound,
-    onPacket: ears.onPacket,
+    say: outgoing.say,
+    press: outgoing.press,
+    onSound: incoming.onSound,
+    onPacket: incoming.onPacket,
     stats: () => endpoint.stats(),
     async close() {
       leave()
@@ -68,7 +68,7 @@ export async function openRtpCaller({ ports, ticker, now }: Deps): Promise<RtpCa
 
 type Line = { readonly audio: NegotiatedAudio; readonly law: Law }
 
-function createEars() {
+function createIncoming() {
   let line: Line | null = null
   let onSound: (samples: Int16Array, packet: RtpPacket) => void = () => undefined
   let onPacket: (packet: RtpPacket) => void = () => undefined
@@ -89,7 +89,7 @@ function createEars() {
 /** What is said or pressed next; a step is one frame. */
 type Part = { step: number; readonly steps: number; play(step: number, line: Line): void }
 
-function createMouth(endpoint: RtpEndpoint, now: () => number) {
+function createOutgoing(endpoint: RtpEndpoint, now: () => number) {
   const parts: Part[] = []
   const silence = new Int16Array(frameSamples)
   let line: Line | null = null

@@ -37,28 +37,28 @@ export function createSyntheticCaller(deps: {
   readonly now: () => number
 }): SyntheticCaller {
   const { caller, ticker, now } = deps
-  const ears = createEars(deps)
-  const mouth = createMouth(deps)
+  const incoming = createIncoming(deps)
+  const outgoing = createOutgoing(deps)
   const leave = ticker.join(() => {
-    mouth.tick()
-    ears.tick()
+    outgoing.tick()
+    incoming.tick()
   })
   return {
-    say: (speech) => mouth.say(speech),
-    heard: () => ears.heard(),
-    silence: (ms) => ears.until(() => now() - (ears.heard().lastLoudAt ?? Number.NEGATIVE_INFINITY) > ms),
-    sound: () => ears.until(() => now() - (ears.heard().lastLoudAt ?? Number.NEGATIVE_INFINITY) < 2 * frameMs),
+    say: (speech) => outgoing.say(speech),
+    heard: () => incoming.heard(),
+    silence: (ms) => incoming.until(() => now() - (incoming.heard().lastLoudAt ?? Number.NEGATIVE_INFINITY) > ms),
+    sound: () => incoming.until(() => now() - (incoming.heard().lastLoudAt ?? Number.NEGATIVE_INFINITY) < 2 * frameMs),
     close() {
       leave()
       caller.onPacket(() => undefined)
-      ears.close()
-      mouth.close()
+      incoming.close()
+      outgoing.close()
     },
   }
 }
 
 /** One packet per tick, speech or silence, as a browser with an open microphone sends. */
-function createMouth({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
+function createOutgoing({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
   // A caller's voice is coded like an agent's: the other way round is only its place in a call.
   const sound = createAgentSound({ audio, speaks: format, opus, tap: null })
   const rtpStep = (audio.clockRateHz * frameMs) / 1000
@@ -94,7 +94,7 @@ function createMouth({ caller, audio, opus, now }: Parameters<typeof createSynth
   }
 }
 
-function createEars({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
+function createIncoming({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
   const sound = createCallerSound({ audio, hears: format, opus, tap: null })
   const waiting = new Set<{ met: () => boolean; resolve: () => void }>()
   let firstLoudAt: number | null = null

@@ -36,7 +36,7 @@ export type ExamineOptions = {
 
 const asyncTimeout = 10_000
 
-/** Runs first whatever is asked for: behind it nothing makes sense when nobody answers. */
+/** Runs first whatever is asked for: without an answer no other check means anything. */
 const reachable: Check = {
   name: 'reachable',
   group: 'deliveries',

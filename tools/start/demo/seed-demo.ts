@@ -17,7 +17,7 @@ import { newId, type Core } from '../../../app/core.ts'
 export type SeededDemo = {
   readonly accountId: AccountId
   readonly workerId: WorkerId
-  /** Only at the very first start: afterwards nobody can tell it any more. */
+  /** Only at the very first start: afterwards only its hash is stored. */
   readonly apiKey: string | null
 }
 
@@ -25,7 +25,7 @@ export type SeededAccount = { readonly accountId: AccountId; readonly workerId: 
 
 type SeedDeps = Pick<Core, 'sql' | 'box' | 'clock'>
 
-/** Of a range that is nobody's (NANP 555-01XX). */
+/** Of a range that is reserved for examples (NANP 555-01XX). */
 export const demoNumbers = { inbound: '+12025550100', outbound: '+12025550101' } as const
 export const selfTestNumbers = { inbound: '+12025550198', outbound: '+12025550199' } as const
 /** Where a phone on this machine waits for calls of the demo worker. */

@@ -37,7 +37,7 @@ export type PhoneTestReport = {
   readonly passed: boolean
 }
 
-/** Of nobody: the phone answers whatever number is called. */
+/** Reserved for examples: the phone answers whatever number is called. */
 const phoneNumber = '+12025550150'
 /** What the phone says when it is called, and to what the demo's outbound script asks. */
 const greeting = 'hello'
