@@ -13,9 +13,10 @@ import type { Toolbox } from '../model/tool.ts'
 import type { Trunks } from '../model/trunk.ts'
 import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
+import type { TokenBucket } from '../net/token-bucket.ts'
 import type { CallRow } from '../store/calls.ts'
 import type { Sql } from '../store/sql.ts'
-import type { Budget, RateLimits } from './rate-limit.ts'
+import type { RateLimits } from './rate-limit.ts'
 
 export type ApiDeps = {
   readonly sql: Sql
@@ -47,7 +48,7 @@ export type ApiEnv = {
     readonly info: RequestInfo
     readonly requestId: string
     /** Whom this request was charged to so far: what the answer tells of. */
-    charged: Budget | null
+    charged: TokenBucket | null
   }
   /** Of the key; set for everything that asks for one. */
   Variables: {

@@ -7,20 +7,25 @@ import type { Clock } from '../model/clock.ts'
 import type { AccountId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import { addressGroupOf } from '../net/addresses.ts'
-import { createRecent } from './recent.ts'
+import { createRecent } from '../net/recent.ts'
+import {
+  createTokenBuckets,
+  giveBack,
+  msToMore,
+  perMinute,
+  takeToken,
+  tokensLeft,
+  type TokenBucket,
+} from '../net/token-bucket.ts'
 
-const minute = 60_000
 /** What is remembered at most, of each kind; what was not used lately is forgotten, and begins anew. */
 const maxRemembered = 20_000
 
 /** Requests per minute; 0: as many as come. */
 export type RateLimits = { readonly perAccount: number; readonly perAddress: number }
 
-/** What is left to one account or address after a request. */
-export type Budget = { readonly limit: number; tokens: number; at: number }
-
 /** What a request tells of itself, and where it is noted whom it was charged to. */
-type Charged = { readonly info: { readonly remoteAddress: string }; charged: Budget | null }
+type Charged = { readonly info: { readonly remoteAddress: string }; charged: TokenBucket | null }
 
 /** Every method throws Problem RATE_LIMITED when nothing is left. */
 export type RequestLimit = {
@@ -35,16 +40,15 @@ export type RequestLimit = {
 }
 
 export function createRequestLimit(limits: RateLimits, { now }: Pick<Clock, 'now'>): RequestLimit {
-  const accounts = createBuckets(limits.perAccount, now)
-  const addresses = createBuckets(limits.perAddress, now)
+  const accounts = createTokenBuckets(perMinute(limits.perAccount), maxRemembered)
+  const addresses = createTokenBuckets(perMinute(limits.perAddress), maxRemembered)
   const provenKeys = createProvenKeys()
-  const charge = (request: Charged, budget: Budget | null): void => {
-    request.charged = budget
-    if (budget && !take(budget)) throw refusal()
+  const charge = (request: Charged, bucket: TokenBucket): void => {
+    request.charged = bucket
+    if (!takeToken(bucket, now())) throw refusal()
   }
   const chargeAddress = (request: Charged, purpose = ''): void => {
-    if (limits.perAddress === 0) return charge(request, null)
-    charge(request, addresses.find(purpose + addressGroupOf(request.info.remoteAddress)))
+    if (limits.perAddress !== 0) charge(request, addresses(purpose + addressGroupOf(request.info.remoteAddress), now()))
   }
   return {
     chargeAddress,
@@ -53,10 +57,11 @@ export function createRequestLimit(limits: RateLimits, { now }: Pick<Clock, 'now
     },
     goodKey(request, key, accountId) {
       if (request.charged) {
-        request.charged.tokens += 1
+        giveBack(request.charged)
+        request.charged = null
         provenKeys.add(key)
       }
-      charge(request, limits.perAccount === 0 ? null : accounts.find(accountId))
+      if (limits.perAccount !== 0) charge(request, accounts(accountId, now()))
     },
     wrongKey(request, key) {
       if (request.charged) return
@@ -67,56 +72,22 @@ export function createRequestLimit(limits: RateLimits, { now }: Pick<Clock, 'now
 }
 
 /** The answer's headers; nothing when no budget was charged. */
-export function setRateLimitHeaders({ headers, status }: Response, charged: Budget | null): void {
+export function setRateLimitHeaders({ headers, status }: Response, charged: TokenBucket | null): void {
   if (charged === null) return
-  const left = wholeOf(charged.tokens)
   const wait = secondsToMore(charged)
-  headers.set('ratelimit-policy', `"default";q=${charged.limit};w=60`)
-  headers.set('ratelimit', `"default";r=${left};t=${wait}`)
+  headers.set('ratelimit-policy', `"default";q=${charged.rate.capacity};w=60`)
+  headers.set('ratelimit', `"default";r=${tokensLeft(charged)};t=${wait}`)
   if (status === 429) headers.set('retry-after', String(wait))
+}
+
+/** Until one more request is free; 0 when nothing is missing. What the division adds is no second more. */
+function secondsToMore(charged: TokenBucket): number {
+  const ms = msToMore(charged)
+  return ms === 0 ? 0 : Math.max(1, Math.ceil(ms / 1000 - 1e-9))
 }
 
 const refusal = (): Problem =>
   new Problem('RATE_LIMITED', 'Too many requests. Try again after the time in Retry-After.')
-
-/** Ten tenths, added one by one, are a little less than one. */
-const tiny = 1e-9
-const wholeOf = (tokens: number): number => Math.floor(tokens + tiny)
-
-function take(budget: Budget): boolean {
-  if (wholeOf(budget.tokens) < 1) return false
-  budget.tokens -= 1
-  return true
-}
-
-/** Seconds until one more request is free; 0 when nothing is missing. */
-function secondsToMore({ tokens, limit }: Budget): number {
-  if (tokens >= limit) return 0
-  return Math.max(1, Math.ceil(((wholeOf(tokens) + 1 - tokens) * 60) / limit - tiny))
-}
-
-function createBuckets(limit: number, now: () => number) {
-  const buckets = createRecent<Budget>(maxRemembered)
-  const make = (owner: string): Budget => {
-    const bucket = { limit, tokens: limit, at: now() }
-    buckets.set(owner, bucket)
-    return bucket
-  }
-  return {
-    find(owner: string): Budget {
-      const bucket = buckets.get(owner) ?? make(owner)
-      refill(bucket, now())
-      return bucket
-    },
-  }
-}
-
-/** A clock that was set back takes nothing away. */
-function refill(bucket: Budget, now: number): void {
-  const earned = Math.max(0, now - bucket.at) * (bucket.limit / minute)
-  bucket.tokens = Math.min(bucket.limit, bucket.tokens + earned)
-  bucket.at = now
-}
 
 /**
  * Keys that were good once: a flood of wrong keys from one address (a proxy's, for instance) must not shut out who has a right one. They

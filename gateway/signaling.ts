@@ -11,6 +11,7 @@ import { issuesOf, Problem, type ErrorBody } from '../model/problem.ts'
 import type { CreateWebPeer } from '../model/rtp-transport.ts'
 import { ClientMessage, maxSignalingFrameBytes } from '../model/signaling.ts'
 import type { Admission, Admitted } from '../model/web-call.ts'
+import { createRateLimit, perSecond } from '../net/token-bucket.ts'
 import { createWebMedia, type CreateWebLeg, type WebMedia } from './web-media.ts'
 import { createWebSession, type WebSession } from './web-session.ts'
 
@@ -117,17 +118,11 @@ const acceptAs = (session: WebSession, admitted: Admitted, received: number | nu
 
 /** One socket's messages, in order, until it offends too often. The call itself goes on without it. */
 function handlersOf(session: WebSession, connection: SocketConnection, clock: Clock): SocketHandlers {
-  const second = { startedAt: clock.now(), messages: 0 }
+  const maySay = createRateLimit(perSecond(maxMessagesPerSecond))
   let badMessages = 0
 
-  function isTooFast(): boolean {
-    if (clock.now() - second.startedAt >= 1000) Object.assign(second, { startedAt: clock.now(), messages: 0 })
-    second.messages += 1
-    return second.messages > maxMessagesPerSecond
-  }
-
   function message(text: string): void {
-    if (isTooFast()) return connection.close(policyViolation, 'too many messages')
+    if (!maySay(clock.now())) return connection.close(policyViolation, 'too many messages')
     try {
       session.receive(toClientMessage(text))
     } catch (error) {

@@ -20,7 +20,7 @@ import { callYourself } from './caller.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
 import { openMediaSocket, type Credentials, type MediaSocket } from './media-socket.ts'
 import { familyOf, isLinkLocal, isWildcard, loopbackOf, type Family } from '../../net/addresses.ts'
-import { createRateLimit } from '../../net/token-bucket.ts'
+import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
 import { createSecureChannel } from './secure-channel.ts'
 
 export type WeriftPeersOptions = {
@@ -166,7 +166,7 @@ const packetsPerSecond = 250
 /** The path over the shared socket and the secure channel on it. */
 function openLink({ ground, log, credentials, ssrc, offer, handlers }: LinkOptions): Link {
   const { payloadType, telephoneEventPayloadType } = offer.audio
-  const mayPass = createRateLimit(packetsPerSecond)
+  const mayPass = createRateLimit(perSecond(packetsPerSecond))
   let dropped = 0
   const path = ground.socket.open(credentials, (datagram) => {
     if (mayPass(performance.now())) channel.receive(datagram)

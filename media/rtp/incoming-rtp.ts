@@ -6,7 +6,7 @@ import type { RtpPacket } from '../../model/rtp-transport.ts'
 import { readRtp } from './rtp-wire.ts'
 import type { MediaSession } from './media-session.ts'
 import { maxDatagramBytes } from './srtp/counter-mode.ts'
-import { createRateLimit } from '../../net/token-bucket.ts'
+import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
 import type { Address, PeerSource } from './peer-source.ts'
 import type { RtcpSession } from './rtcp/rtcp-session.ts'
 import type { Security } from './srtp/security.ts'
@@ -36,8 +36,8 @@ const othersPerSecond = 100
 
 export function createIncomingRtp({ source, security, rtcp, now, ...tell }: IncomingRtpDeps): IncomingRtp {
   const counts = { packets: 0, bytes: 0, strangers: 0, flood: 0, unusable: 0 }
-  const mayPeer = createRateLimit(peerPerSecond)
-  const mayOthers = createRateLimit(othersPerSecond)
+  const mayPeer = createRateLimit(perSecond(peerPerSecond))
+  const mayOthers = createRateLimit(perSecond(othersPerSecond))
   const splice = createStreamSplice()
   const others = createOtherTypes()
   let session: MediaSession | null = null

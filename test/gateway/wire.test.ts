@@ -5,7 +5,6 @@ import { test, type Test } from 'tap'
 import { CipherContext, HashAlgorithm, NamedCurveAlgorithm, RTCCertificate, SignatureAlgorithm } from 'werift'
 import { openMediaSocket } from '../../gateway/werift/media-socket.ts'
 import { createFreshPackets, readRtp } from '../../media/rtp/rtp-wire.ts'
-import { createRateLimit } from '../../net/token-bucket.ts'
 import { createSecureChannel, type SecureChannel } from '../../gateway/werift/secure-channel.ts'
 import { checkedUserOf, makeCheck } from '../../gateway/werift/stun.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
@@ -164,16 +163,6 @@ test('whose check it is, is read from the heads of attributes and from nothing t
     const user = checkedUserOf(mutated.subarray(0, 20 + random.below(mutated.length - 19)))
     if (user !== null && typeof user !== 'string') t.fail('neither a name nor nothing')
   }
-  t.end()
-})
-
-test('a link takes a second of packets at once and then no more than its rate', (t) => {
-  const mayPass = createRateLimit(250)
-  const passed = (now: number, tries: number) =>
-    Array.from({ length: tries }, () => mayPass(now)).filter(Boolean).length
-  t.equal(passed(1000, 1000), 250)
-  t.equal(passed(1100, 1000), 25)
-  t.equal(passed(900, 1000), 0, 'a clock that stands still gives nothing')
   t.end()
 })
 

@@ -1,7 +1,7 @@
 /** Owns RTCP on the wire of one call: whose reports are believed, and where ours go – a port of its own, or that of RTP (RFC 5761). */
 import type { MediaSession } from '../media-session.ts'
 import { maxDatagramBytes } from '../srtp/counter-mode.ts'
-import { createRateLimit } from '../../../net/token-bucket.ts'
+import { createRateLimit, perSecond } from '../../../net/token-bucket.ts'
 import type { Address, PeerSource } from '../peer-source.ts'
 import type { RtcpSession } from './rtcp-session.ts'
 import { readRtcp } from './rtcp-wire.ts'
@@ -28,10 +28,10 @@ export type RtcpLinkDeps = {
 }
 
 /** A peer sends one every few seconds. */
-const perSecond = 20
+const reportsPerSecond = 20
 
 export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLinkDeps): RtcpLink {
-  const mayWork = createRateLimit(perSecond)
+  const mayWork = createRateLimit(perSecond(reportsPerSecond))
   let session: MediaSession | null = null
   /** The last one that SDP told: on hold there may be none. */
   let remote: MediaSession['remote'] = null

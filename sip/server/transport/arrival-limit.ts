@@ -3,6 +3,7 @@
  * read, so a flood costs little more than the packets themselves.
  */
 import { addressGroupOf, isLoopback } from '../../../net/addresses.ts'
+import { createTokenBuckets, perSecond, takeToken } from '../../../net/token-bucket.ts'
 
 export type ArrivalLimits = {
   /** 0: as many as come. */
@@ -14,39 +15,15 @@ export type ArrivalLimits = {
   readonly exemptsLoopback: boolean
 }
 
-type Bucket = { tokens: number; at: number }
-
 /** False: it is to be dropped without a word. */
 export type ArrivalLimit = (address: string) => boolean
 
 export function createArrivalLimit(limits: ArrivalLimits, now: () => number): ArrivalLimit {
   const { messagesPerSecond, messageBurst, maxAddresses, exemptsLoopback } = limits
-  let young = new Map<string, Bucket>()
-  let old = new Map<string, Bucket>()
-
-  /** Two generations, of which the older is dropped when the younger is full: half to all of `maxAddresses` are remembered. */
-  function bucketOf(group: string): Bucket {
-    const known = young.get(group)
-    if (known) return known
-    const bucket = old.get(group) ?? { tokens: messageBurst, at: now() }
-    if (young.size >= maxAddresses / 2) {
-      old = young
-      young = new Map()
-    }
-    young.set(group, bucket)
-    return bucket
-  }
-
+  const bucketOf = createTokenBuckets(perSecond(messagesPerSecond, messageBurst), maxAddresses)
   return (address) => {
     if (messagesPerSecond === 0 || (exemptsLoopback && isLoopback(address))) return true
-    const bucket = bucketOf(addressGroupOf(address))
     const at = now()
-    // A clock that was set back takes nothing away.
-    const earned = (Math.max(0, at - bucket.at) * messagesPerSecond) / 1000
-    bucket.tokens = Math.min(messageBurst, bucket.tokens + earned)
-    bucket.at = at
-    if (bucket.tokens < 1) return false
-    bucket.tokens -= 1
-    return true
+    return takeToken(bucketOf(addressGroupOf(address), at), at)
   }
 }
