@@ -43,12 +43,6 @@ export async function createApiKey(
 
 export type KeyOwner = { readonly accountId: AccountId; readonly keyId: ApiKeyId }
 
-/** Null for a key that is none, is unknown, expired or revoked. */
-export async function findAccountByKey(sql: Sql, key: string, now: number): Promise<KeyOwner | null> {
-  const hash = hashOfKey(key)
-  return hash === null ? null : ((await findOwners(sql, [hash], now)).get(hash) ?? null)
-}
-
 /** The same for many requests: keys asked for in one turn share a query. Every request asks, so that a revoked key is good for none. */
 export function createKeyLookup(sql: Sql, now: () => number): Lookup<string, KeyOwner> {
   const lookup = createOneQuery<string, KeyOwner>({

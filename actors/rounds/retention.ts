@@ -19,7 +19,6 @@ export type Retention = {
 }
 
 export const retentionEvery = 600_000
-export const defaultKeep = { deliveries: 30 * 24 * 3_600_000 } as const
 /** Ms. decisions.md, refused calls. */
 const refusalsKept = 30 * 24 * 3_600_000
 const batchSize = 1_000

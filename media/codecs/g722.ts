@@ -28,9 +28,6 @@ export type G722Decoder = {
   readonly decode: (bytes: Uint8Array, out: Int16Array) => void
 }
 
-/** The filter that parts and joins the bands delays by 22 samples in all. */
-export const g722DelaySamples = 22
-
 export function createG722Encoder(): G722Encoder {
   const [lower, higher] = createBands()
   const line = createFilterLine()

@@ -9,6 +9,7 @@ import { listen, openCallNode, openShared, status } from '../scenes/call-node.ts
 import { createScriptedEngine, type ScriptedEngine } from '../fake/scripted-engine.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
+import { until } from '../scenes/in-time.ts'
 
 const down: VoiceEngine = {
   ...createScriptedEngine(),
@@ -36,9 +37,7 @@ async function callWith(t: Test, provider: VoiceEngine, embeddedFallback: boolea
       return row
     },
     replayed: async () => replay(await listCallEvents(shared.sql, callId)).differences,
-    opened: async (engine: ScriptedEngine, sessions: number) => {
-      while (engine.configs.length < sessions) await new Promise((resolve) => setTimeout(resolve, 5))
-    },
+    opened: (engine: ScriptedEngine, sessions: number) => until(() => engine.configs.length >= sessions),
   }
 }
 

@@ -2,7 +2,7 @@
 import t, { test } from 'tap'
 import { createDestinationPolicy } from '../../actors/telephony/destination-policy.ts'
 import { createTelephony } from '../../actors/telephony/telephony.ts'
-import { createRetention, defaultKeep } from '../../actors/rounds/retention.ts'
+import { createRetention } from '../../actors/rounds/retention.ts'
 import { costlyDestinations, destinationRefusalOf } from '../../model/destination.ts'
 import type { AccountId, CallId, TrunkId } from '../../model/ids.ts'
 import { CallRefusalQuery, type Refusal } from '../../model/telephony.ts'
@@ -18,6 +18,8 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { addTrunk, clearBox } from '../scenes/telephony.ts'
 import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
+
+const keep = { deliveries: 30 * 24 * 3_600_000 }
 
 const opened = openTestDatabase(t)
 const minute = 60_000
@@ -481,7 +483,7 @@ test('refused calls: a scanner fills neither memory nor table, and what is broke
   t.equal(log.lines.filter(({ level }) => level === 'error').length, 0)
   t.ok(log.lines.some(({ fields }) => fields['dropped'] === 5_000 - 998))
 
-  const retention = createRetention({ sql, clock, log, keep: defaultKeep })
+  const retention = createRetention({ sql, clock, log, keep })
   await retention.idle()
   t.equal((await listAllRefusals(sql, { accountId: null, limit: 10 })).length, 10)
   clock.advance(31 * 24 * 60 * minute)

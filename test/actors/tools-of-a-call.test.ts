@@ -7,6 +7,7 @@ import { listen, openCallNode, openShared, status } from '../scenes/call-node.ts
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+import { until } from '../scenes/in-time.ts'
 
 const schema = { type: 'object' as const, properties: { colour: { type: 'string' } }, required: ['colour'] }
 
@@ -39,20 +40,12 @@ async function talk(t: Test) {
     callTool: (id: string, name: string, given: JsonObject) =>
       engine.emit({ type: 'tool_call', id, name, arguments: given }),
     /** Of the session, the first that begins so. */
-    async told(prefix: string): Promise<string> {
-      for (;;) {
-        const found = engine.told.find((line) => line.startsWith(prefix))
-        if (found !== undefined) return found
-        await new Promise((resolve) => setTimeout(resolve, 5))
-      }
-    },
-    async fact(type: string, count = 1) {
-      for (;;) {
+    told: (prefix: string): Promise<string> => until(() => engine.told.find((line) => line.startsWith(prefix))),
+    fact: (type: string, count = 1) =>
+      until(async () => {
         const found = (await facts()).filter((fact) => fact.type === type)
-        if (found.length >= count) return found
-        await new Promise((resolve) => setTimeout(resolve, 5))
-      }
-    },
+        return found.length >= count && found
+      }),
     replayed: async () => replay(await listCallEvents(shared.sql, callId)).differences,
   }
 }

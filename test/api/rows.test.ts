@@ -3,12 +3,13 @@ import { createHash } from 'node:crypto'
 import { test } from 'tap'
 import { Problem } from '../../model/problem.ts'
 import { createAccount, findAccount } from '../../store/accounts.ts'
-import { createApiKey, findAccountByKey, listApiKeys } from '../../store/api-keys.ts'
+import { createApiKey, listApiKeys } from '../../store/api-keys.ts'
 import { findCall } from '../../store/calls.ts'
 import { createDocument, findCallScript, listOutboundCallScripts } from '../../store/documents.ts'
 import { listTurns } from '../../store/transcripts.ts'
 import { createWorker, findWorker, listWorkers } from '../../store/workers.ts'
 import { insertTurns, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
+import { findAccountByKey } from '../scenes/find-key.ts'
 
 test('API keys', async (t) => {
   const { sql, own, other } = await openSeededApi(t)

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { z } from 'zod'
 import { bytesOf } from '../../model/frame.ts'
-import { parseWav } from '../../media/recording/wav.ts'
+import { parseWav } from '../scenes/parse-wav.ts'
 import { createRandom } from './random.ts'
 
 export type Stage = 'models' | 'transcription' | 'chat' | 'speech'

@@ -2,6 +2,7 @@
 import { samplesOf } from '../../model/frame.ts'
 import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 import { idleSession } from './idle-session.ts'
+import { until } from '../scenes/in-time.ts'
 
 export type HearingSession = {
   readonly config: EngineConfig
@@ -35,13 +36,8 @@ export function createHearingEngine({ tone, seconds = 6 }: { tone: number | null
     hears: [format],
     speaks: [format],
     sessions,
-    async of(text) {
-      for (;;) {
-        const found = sessions.findLast((session) => isOfCall(session) && session.config.script?.includes(text))
-        if (found) return found
-        await new Promise((resolve) => setTimeout(resolve, 10))
-      }
-    },
+    of: (text) =>
+      until(() => sessions.findLast((session) => isOfCall(session) && session.config.script?.includes(text))),
     hold(text) {
       const { promise, resolve } = Promise.withResolvers<void>()
       held.set(text, promise)

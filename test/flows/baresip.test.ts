@@ -7,6 +7,7 @@ import { createFolder } from '../scenes/folder.ts'
 import { createHearingEngine, engineRateHz, type HearingSession } from '../fake/hearing-engine.ts'
 import { openPhoneStage } from '../scenes/phone-stage.ts'
 import { fakeTls } from '../scenes/tls.ts'
+import { until } from '../scenes/in-time.ts'
 
 const skip = withoutBaresip()
 const tones = { phone: 440, service: 880 } as const
@@ -93,7 +94,3 @@ async function bothHeard(t: Asserting, name: string, { phone, session }: Ends): 
 
 const hearsFor = (session: HearingSession, seconds: number) =>
   until(() => session.heard().length >= seconds * engineRateHz)
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 20))
-}

@@ -154,7 +154,7 @@ async function cutAlways(t: Test, calls: FailingCalls): Promise<void> {
     // It has been opened when it hears the caller.
     const session = () => sessions[before + life - 1]
     const isHearing = () => session()?.received.some(({ type }) => type === 'input_audio_buffer.append') ?? false
-    await until(`session ${life}`, isHearing)
+    await until(isHearing, () => `session ${life}`)
     session()?.die()
   }
   t.match(await ended(line), unavailable)

@@ -5,6 +5,7 @@ import { createHearingEngine } from '../fake/hearing-engine.ts'
 import { openPhoneStage, outcomesOf, type PhoneStage } from '../scenes/phone-stage.ts'
 import { createRtpPeer } from '../fake/rtp-peer.ts'
 import { startSipp, withoutSipp } from '../peers/sipp.ts'
+import { until } from '../scenes/in-time.ts'
 
 const skip = withoutSipp()
 
@@ -158,13 +159,8 @@ test('a carrier calls over sipp', { skip, timeout: 100_000 }, async (t) => {
   })
 })
 
-async function refusalOf({ service }: PhoneStage, called: string) {
-  for (;;) {
+const refusalOf = ({ service }: PhoneStage, called: string) =>
+  until(async () => {
     const found = await listAllRefusals(service.sql, { accountId: null, limit: 1_000 })
-    const refusal = found.find((one) => one.called?.includes(called.replace('+', '')))
-    if (refusal) return refusal
-    await pause(50)
-  }
-}
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+    return found.find((one) => one.called?.includes(called.replace('+', '')))
+  })

@@ -7,6 +7,7 @@ import { createHearingEngine } from '../fake/hearing-engine.ts'
 import { freePorts } from '../peers/peer-program.ts'
 import { openPhoneStage } from '../scenes/phone-stage.ts'
 import { startSipp, withoutSipp } from '../peers/sipp.ts'
+import { until } from '../scenes/in-time.ts'
 
 const skip = withoutSipp()
 const callee = '+4930111222'
@@ -193,13 +194,12 @@ test('the service calls over sipp', { skip, timeout: 100_000 }, async (t) => {
 
   await t.test('a trunk registers with its password', async (t) => {
     const trunks = createTrunks({ ...service, clock: systemClock, newId })
-    const stateOf = () => trunks.stateOf(accountId, registering.trunkId)
-    let state = await stateOf()
-    while (state?.registration !== 'registered') {
-      await Promise.race([registrar.done, new Promise((resolve) => setTimeout(resolve, 50))])
-      state = await stateOf()
-    }
-    t.match(state, { registration: 'registered', registrationDetails: '200 OK' })
+    await registrar.seen('SIP/2.0 200')
+    const registered = await until(async () => {
+      const state = await trunks.stateOf(accountId, registering.trunkId)
+      return state?.registration === 'registered' && state
+    })
+    t.match(registered, { registrationDetails: '200 OK' })
   })
 
   await t.test('and takes its registration back when the service ends', async () => {

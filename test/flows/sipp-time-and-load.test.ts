@@ -15,6 +15,7 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { startSipp, withoutSipp } from '../peers/sipp.ts'
 import { addTrunk } from '../scenes/telephony.ts'
 import { createTenant } from '../scenes/tenant.ts'
+import { until } from '../scenes/in-time.ts'
 
 const skip = withoutSipp()
 
@@ -70,14 +71,11 @@ async function openTimedService(t: Test) {
   const tenant = await createTenant(sql, { script: 'Say nothing.' })
   await sql`update workers set inbound_phone_number = ${number} where id = ${tenant.workerId}`
   await addTrunk(sql, tenant, { gateways: [], allowedAddresses: ['127.0.0.1'], qualify: false })
-  const talking = async (count: number) => {
-    for (;;) {
-      const [row] = await sql`
-        select count(*)::int as count from calls where progress = 'in_progress' and outcome is null`
-      if (row?.['count'] === count && phones.health().calls === count) return
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-  }
+  const talking = (count: number) =>
+    until(async () => {
+      const rows = await sql`select from calls where progress = 'in_progress' and outcome is null`
+      return rows.count === count && phones.health().calls === count
+    })
   return { to, number, talking, clock, workerId: tenant.workerId, sql }
 }
 

@@ -16,6 +16,7 @@ import { createCallingTenant } from '../scenes/telephony.ts'
 import { newId } from '../scenes/tenant.ts'
 import { needsTool } from '../peers/tools.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+import { until } from '../scenes/in-time.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 type Answer = { readonly status: number; readonly body: Fields }
@@ -123,11 +124,6 @@ const callOf = ({ data }: { readonly data: unknown }): string => String((data as
 const runningCalls = (sql: Sql, { accountId }: Account) => sql<{ id: string; owner: string | null }[]>`
   select id, owner from calls
   where account_id = ${accountId} and slot_granted_at is not null and outcome is null order by id`
-
-/** Asks again until it is so; the time of the test is the limit. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await pause(5)
-}
 
 const nothingPending = (sql: Sql, { accountId }: Account) =>
   until(async () => {

@@ -8,7 +8,7 @@ import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import { createG722Decoder, createG722Encoder } from '../../media/codecs/g722.ts'
 import type { LegDeps } from '../../media/leg/leg.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
-import { parseWav } from '../../media/recording/wav.ts'
+import { parseWav } from '../scenes/parse-wav.ts'
 import { levelOf, openLegScene, pitchOf } from '../scenes/leg-scene.ts'
 import {
   createScriptedTransport,

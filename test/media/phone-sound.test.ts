@@ -10,13 +10,16 @@ import { createConcealment } from '../../media/pcm/concealment.ts'
 import { createDtmfReceiver } from '../../media/rtp/dtmf-receiver.ts'
 import { createDtmfSender, type DtmfPacket } from '../../media/rtp/dtmf-sender.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
-import { createG722Decoder, createG722Encoder, g722DelaySamples } from '../../media/codecs/g722.ts'
+import { createG722Decoder, createG722Encoder } from '../../media/codecs/g722.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { createPacketizer } from '../../media/leg/packetizer.ts'
 import { createResampler } from '../../media/pcm/resample.ts'
 import { createFlite, type FliteVoice } from '../../voice/engines/embedded/flite.ts'
 import { createRandom } from '../fake/random.ts'
 import { negotiatedG722, negotiatedPhone } from '../fake/scripted-transport.ts'
+
+/** The filter of G.722 that parts and joins the bands delays by 22 samples in all. */
+const g722DelaySamples = 22
 
 const flite = await createFlite()
 const greeting =

@@ -3,7 +3,7 @@ import { test } from 'tap'
 import type { RecordingMode } from '../../model/leg.ts'
 import type { RecordingWriter } from '../../model/recording-store.ts'
 import { createRecording, type Recording } from '../../media/recording/recording.ts'
-import { parseWav } from '../../media/recording/wav.ts'
+import { parseWav } from '../scenes/parse-wav.ts'
 import { createRandom } from '../fake/random.ts'
 
 /** A file as it would lie on the disk if everything so far were written. */

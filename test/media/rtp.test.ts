@@ -10,7 +10,6 @@ import { createReception } from '../../media/rtp/rtcp/reception.ts'
 import { createRtcpLink } from '../../media/rtp/rtcp/rtcp-link.ts'
 import { createRtcpSession } from '../../media/rtp/rtcp/rtcp-session.ts'
 import { readRtcp, writeRtcp } from '../../media/rtp/rtcp/rtcp-wire.ts'
-import { openRtpCaller } from '../../tools/callers/rtp-caller.ts'
 import type { RtpEndpoint } from '../../media/rtp/rtp-endpoint.ts'
 import { createSecurity } from '../../media/rtp/srtp/security.ts'
 import { freeEvenPort } from '../../media/rtp/socket-pair.ts'
@@ -18,9 +17,7 @@ import { createSrtpKey } from '../../media/rtp/srtp/srtp-keys.ts'
 import { createStreamSplice } from '../../media/rtp/stream-splice.ts'
 import type { CryptoSuite, MediaSession } from '../../media/rtp/media-session.ts'
 import { createJitterBuffer } from '../../media/rtp/jitter-buffer.ts'
-import { createTicker } from '../../media/ticker/ticker.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
-import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { createRtpPeer, rtpOf, type RtpPeer } from '../fake/rtp-peer.ts'
@@ -809,54 +806,3 @@ function fuzz(t: Test, suite: CryptoSuite | null): void {
   const { roundTripMs, jitterMs, packetsLost } = rtcp.quality()
   t.ok((roundTripMs ?? 0) < 60_000 && jitterMs >= 0 && packetsLost >= 0)
 }
-
-test('two telephones of software hear each other’s sound and keys', async (t) => {
-  const clock = createHandClock(5000)
-  const { ports } = createPorts(t, { now: clock.now })
-  const ticker = createTicker(clock)
-  t.teardown(ticker.close)
-  const [a, b] = [
-    await openRtpCaller({ ports, ticker, now: clock.now }),
-    await openRtpCaller({ ports, ticker, now: clock.now }),
-  ]
-  const packets: RtpPacket[] = []
-  let wake: () => void = () => undefined
-  let loudest = 0
-  b.onPacket((packet) => {
-    packets.push(packet)
-    wake()
-  })
-  b.onSound((samples) => (loudest = Math.max(loudest, ...samples)))
-  t.throws(() => a.use(sessionWith(b.local, { audio: { ...audio, codec: 'g722', payloadType: 9 } })), /g722/)
-  a.use(sessionWith(b.local))
-  b.use(sessionWith(a.local))
-  const began = a.say(new Int16Array(400).fill(12_000))
-  a.press('5')
-  for (let tick = 1; tick <= 20; tick += 1) {
-    clock.advance(20)
-    while (packets.length < tick) await new Promise<void>((resolve) => (wake = resolve))
-  }
-  t.ok((await began) >= 5000)
-  t.ok(loudest > 11_000 && loudest < 13_000)
-  const keys = packets.filter(({ payloadType }) => payloadType === 101)
-  t.same(
-    keys.map(({ payload }) => [payload[0], (payload[1] ?? 0) >> 7, payload[3]! + payload[2]! * 256]),
-    [
-      ...[160, 320, 480, 640, 800, 960].map((duration) => [5, 0, duration]),
-      ...[960, 960, 960].map((duration) => [5, 1, duration]),
-    ],
-  )
-  t.equal(new Set(keys.map(({ timestamp }) => timestamp)).size, 1)
-  t.same(
-    keys.map(({ marker }) => marker),
-    [true, ...Array.from({ length: 8 }, () => false)],
-  )
-  t.ok(
-    packets.every(
-      ({ sequenceNumber }, at) => at === 0 || sequenceNumber === ((packets[at - 1]!.sequenceNumber + 1) & 0xffff),
-    ),
-  )
-  t.equal(b.stats().packetsReceived, 20)
-  await Promise.all([a.close(), b.close()])
-  t.equal(ports.inUse(), 0)
-})

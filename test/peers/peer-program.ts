@@ -4,6 +4,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { until } from '../scenes/in-time.ts'
 
 /** False: leave the test out, with the reason. With CI=true a missing program is a failure, so this throws. */
 export function hasProgram(file: string): boolean {
@@ -77,10 +78,10 @@ export function startProgram(program: string, given: readonly string[], cwd: str
     ended,
     output: () => output,
     async listening(protocol, port) {
-      while (!(await isBound(protocol, port))) {
+      await until(async () => {
         if (isOver) throw new Error(`${program} ended before it listened: ${output}`)
-        await new Promise((resolve) => setTimeout(resolve, 10))
-      }
+        return isBound(protocol, port)
+      })
     },
     async close() {
       child.kill('SIGKILL')

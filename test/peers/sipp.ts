@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { createFolder } from '../scenes/folder.ts'
 import { freePorts, hasProgram, startProgram } from './peer-program.ts'
+import { until } from '../scenes/in-time.ts'
 
 const program = '/usr/bin/sipp'
 const scenarios = path.join(import.meta.dirname, '../flows/sipp')
@@ -63,18 +64,19 @@ export async function startSipp(t: Teardown, scenario: string, options: SippOpti
     const seen = (await read('messages.log')).slice(0, 20_000)
     throw new Error(`sipp ${scenario} ended with ${code}\n${await read('errors.log')}\n${seen}`)
   })
+  let failure: unknown = null
   // Whoever waits for it hears of it; a test that fails elsewhere does not.
-  done.catch(() => undefined)
+  done.catch((error: unknown) => (failure = error))
   if (options.to === undefined) await child.listening(transport, port)
   return {
     port,
     done,
     async seen(beginning, times = 1) {
-      for (;;) {
-        const count = (await readFile(messages, 'latin1').catch(() => '')).split(`\n${beginning}`).length - 1
-        if (count >= times) return
-        await Promise.race([done, new Promise((resolve) => setTimeout(resolve, 20))])
-      }
+      const count = async () => (await readFile(messages, 'latin1').catch(() => '')).split(`\n${beginning}`).length - 1
+      await until(async () => {
+        if (failure !== null) throw failure
+        return (await count()) >= times
+      })
     },
   }
 }

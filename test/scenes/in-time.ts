@@ -1,26 +1,40 @@
-/** Owns how long a test waits for one thing: who waits in vain is told what for, and what was there instead. */
+/** Owns how a test waits: for what tells it, and for what must be looked at again. Who waits in vain is told what for, and what was there instead. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { systemClock } from '../../app/clock.ts'
 
-const limit = 60_000
+const longest = 60_000
+const lookEvery = 10
+
+const inVain = (what: string, seen: () => unknown): Error =>
+  new Error(`waited in vain for ${what}; ${JSON.stringify(seen())}`)
 
 /** Rejects after a minute. `seen` is asked then. */
 export function inTime<Value>(what: string, work: Promise<Value>, seen: () => unknown = () => ''): Promise<Value> {
   const late = Promise.withResolvers<never>()
-  const cancel = systemClock.after(limit, () =>
-    late.reject(new Error(`waited in vain for ${what}; ${JSON.stringify(seen())}`)),
-  )
+  const cancel = systemClock.after(longest, () => late.reject(inVain(what, seen)))
   return Promise.race([work, late.promise]).finally(cancel)
 }
 
-const lookEvery = 10
+type Nothing = false | null | undefined
 
-/** For what tells no one: looks again and again. */
-export async function until(what: string, isSo: () => boolean): Promise<void> {
+/**
+ * Looks until there is something, and gives what that is: for what tells nobody when it comes. Rejects after a minute of real time, with `look`
+ * as it is written and what `seen` says then.
+ */
+export async function until<Value>(
+  look: () => Value | Nothing | Promise<Value | Nothing>,
+  seen: () => unknown = () => '',
+): Promise<Value> {
   let isLate = false
-  const cancel = systemClock.after(limit, () => (isLate = true))
-  while (!isSo()) {
-    if (isLate) throw new Error(`waited in vain for ${what}`)
-    await new Promise<void>((resolve) => void systemClock.after(lookEvery, resolve))
+  const cancel = systemClock.after(longest, () => (isLate = true))
+  try {
+    for (;;) {
+      const found = await look()
+      if (found !== false && found !== null && found !== undefined) return found
+      if (isLate) throw inVain(String(look), seen)
+      await pause(lookEvery)
+    }
+  } finally {
+    cancel()
   }
-  cancel()
 }

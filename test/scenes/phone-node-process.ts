@@ -51,5 +51,10 @@ const service = await startParley({
   engines: new Map([['embedded', engine]] as const),
   seed: async () => null,
 })
-process.on('message', () => void service.close().then(() => process.disconnect()))
+process.on('message', () => {
+  const closed = service.close()
+  // From here on it takes no new calls.
+  process.send?.('closing')
+  void closed.then(() => process.disconnect())
+})
 process.send?.({ url: service.url })

@@ -23,6 +23,7 @@ import { freePorts } from '../peers/peer-program.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
 import { restOf, type Rest } from './rest-of.ts'
 import { openFakeWebhookReceiver, type FakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+import { until } from './in-time.ts'
 
 type Json = Record<string, unknown>
 
@@ -210,11 +211,10 @@ async function subscribe(
 
 /** How many calls of a worker ended how, once all have. */
 export async function outcomesOf(sql: Sql, workerId: WorkerId): Promise<Record<string, number>> {
-  for (;;) {
+  const outcomes = await until(async () => {
     const rows = await sql<{ outcome: string | null; count: number }[]>`
       select outcome, count(*)::int as count from calls where worker_id = ${workerId} group by outcome`
-    if (rows.every(({ outcome }) => outcome !== null))
-      return Object.fromEntries(rows.map(({ outcome, count }) => [String(outcome), count]))
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
+    return rows.every(({ outcome }) => outcome !== null) && rows
+  })
+  return Object.fromEntries(outcomes.map(({ outcome, count }) => [String(outcome), count]))
 }

@@ -18,6 +18,7 @@ import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
 import { openSipPeer, type SipPeer } from '../fake/sip-peer.ts'
 import { createTelephonyPort, type TelephonyPort } from '../fake/telephony-port.ts'
+import { until } from './in-time.ts'
 import { newId } from './tenant.ts'
 
 export type EdgeScene = {
@@ -127,7 +128,7 @@ export async function openEdgeScene(
       const answer = await bus.request(dialSubject, toBytes(asked), { timeout: 10_000 })
       return { callId: asked.callId as CallId, reply: DialReply.parse(fromBytes(answer)) }
     },
-    begun: () => poll(() => telephony.begun.at(-1)),
+    begun: () => until(() => telephony.begun.at(-1)),
   }
 }
 
@@ -135,21 +136,11 @@ export async function openEdgeScene(
 async function passing(clock: HandClock, work: Promise<void>): Promise<void> {
   let isDone = false
   void work.finally(() => void (isDone = true))
-  await poll(() => {
+  await until(() => {
     clock.advance(100)
     return isDone
   })
   return work
-}
-
-/** Asked again and again until it is there; ten seconds of real time are for ever. */
-export async function poll<Value>(look: () => Value | undefined | null | false): Promise<Value> {
-  for (const until = performance.now() + 10_000; performance.now() < until;) {
-    const found = look()
-    if (found !== undefined && found !== null && found !== false) return found
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-  throw new Error(`it did not come: ${look.toString()}`)
 }
 
 /** Events of all legs, kept until they are asked for. */
@@ -159,5 +150,5 @@ function createEvents(bus: Bus) {
     const callId = subject.split('.')[1] ?? ''
     arrived.set(callId, [...(arrived.get(callId) ?? []), LegEvent.parse(fromBytes(payload))])
   })
-  return { next: (callId: CallId) => poll(() => arrived.get(callId)?.shift()) }
+  return { next: (callId: CallId) => until(() => arrived.get(callId)?.shift()) }
 }

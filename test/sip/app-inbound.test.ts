@@ -7,9 +7,11 @@ import type { SipResponse } from '../../sip/server/message/message.ts'
 import { createRtpPeer } from '../fake/rtp-peer.ts'
 import type { PeerCall } from '../fake/sip-peer.ts'
 import { digestResponseOf, readChallenge, writeCredentials } from '../../sip/server/message/digest.ts'
-import { bodyText, headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
-import { openEdgeScene, poll, type EdgeScene } from '../scenes/sip-edge-scene.ts'
+import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
+import { until } from '../scenes/in-time.ts'
+import { openEdgeScene, type EdgeScene } from '../scenes/sip-edge-scene.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
+import { bodyText } from '../scenes/body-text.ts'
 
 const sdp = (port = 40_000, { version = 1, direction = 'sendrecv', codec = '0' } = {}): string =>
   [
@@ -109,7 +111,7 @@ test('an INVITE without an offer gets ours, and the call is connected by the ans
 
   const mute = peer.invite()
   await mute.answered()
-  const muteId = await poll(() => (telephony.begun.length > 1 ? telephony.begun[1] : null))
+  const muteId = await until(() => (telephony.begun.length > 1 ? telephony.begun[1] : null))
   await command(muteId, { type: 'answer' })
   await mute.answered()
   mute.ack()
@@ -136,7 +138,7 @@ test('an actor that ends an unanswered call says by its status what the caller h
   for (const [index, [reason, status]] of Object.entries(rows).entries()) {
     const call = peer.invite({ body: sdp() })
     await call.answered()
-    const callId = await poll(() => telephony.begun[index])
+    const callId = await until(() => telephony.begun[index])
     await command(callId, { type: 'close', reason })
     t.equal(await statusOf(call.answered()), status, reason)
   }

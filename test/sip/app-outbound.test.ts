@@ -5,13 +5,15 @@ import { test, type Test } from 'tap'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import { outcomeOf, speaksOfGateway } from '../../sip/call/outcome-of-answer.ts'
 import { readCredentials, provesPassword } from '../../sip/server/message/digest.ts'
-import { bodyText, headerOf } from '../../sip/server/message/header-fields.ts'
+import { headerOf } from '../../sip/server/message/header-fields.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
-import { openEdgeScene, poll } from '../scenes/sip-edge-scene.ts'
+import { until } from '../scenes/in-time.ts'
+import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
 import { openSipWire } from '../fake/sip-wire.ts'
 import type { SipServer } from '../../sip/server/sip-server.ts'
 import { openSipPeer, type SipPeer } from '../fake/sip-peer.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
+import { bodyText } from '../scenes/body-text.ts'
 
 const sdp = (codec = '0'): string =>
   `v=0\r\no=- 7 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 40000 RTP/AVP ${codec}\r\n`
@@ -243,7 +245,7 @@ test('when the SIP server is lost its calls fail, and calls are refused until it
   await server.close()
   t.match(await event(talking.callId), { type: 'disconnected', cause: 'failed' })
   t.match(await event(ringing.callId), { type: 'dial_failed', outcome: { reason: 'sip_call_failed' } })
-  await poll(() => !edge.health().connected)
+  await until(() => !edge.health().connected)
   t.match((await dial()).reply, { type: 'refused', details: /not connected/ })
 })
 
@@ -288,7 +290,7 @@ test('a server that keeps the calls of a lost connection is told to hang them up
   const bye = await peer.request('BYE')
   t.match(headerOf(bye, 'Reason'), /connection lost/)
   peer.answer(bye, 200)
-  await poll(() => edge.health().connected)
+  await until(() => edge.health().connected)
   const again = await dial()
   peer.answer(await peer.request('INVITE'), 486)
   t.match(await event(again.callId), { outcome: { status: 'busy' } }, 'and calls are placed again')

@@ -10,7 +10,8 @@ import { createTrunkKeeper } from '../../sip/trunk/trunk-keeper.ts'
 import type { Answered } from '../../sip/stack.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { openEdgeScene, poll } from '../scenes/sip-edge-scene.ts'
+import { until } from '../scenes/in-time.ts'
+import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
 import { createTelephonyPort, trunkOf } from '../fake/telephony-port.ts'
 
 async function keepTrunk(t: Test, settings: TrunkSettings, password: string | null = null) {
@@ -20,7 +21,7 @@ async function keepTrunk(t: Test, settings: TrunkSettings, password: string | nu
   telephony.trunks = [trunk]
   // Whose turn it is is asked again after half of the turn.
   clock.advance(31_000)
-  await poll(() => edge.health().trunks === 1)
+  await until(() => edge.health().trunks === 1)
   clock.advance(1_000)
   const state = () => telephony.reports.get(trunk.id)
   return { ...scene, trunk, state }
@@ -45,7 +46,7 @@ test('a trunk is registered with its password, refreshed in time and taken back 
     reason: 'OK',
     headers: [`Contact: <sip:other@192.0.2.1>;expires=9, ${contact};expires=120`],
   })
-  await poll(() => state()?.registration === 'registered')
+  await until(() => state()?.registration === 'registered')
   t.match(state(), { registrationDetails: '200 OK', registeredUntil: new Date(clock.now() + 120_000).toISOString() })
 
   clock.advance(93_000)
@@ -56,7 +57,7 @@ test('a trunk is registered with its password, refreshed in time and taken back 
   const longer = await peer.request('REGISTER')
   t.equal(headerOf(longer, 'Expires'), '1800')
   peer.answer(longer, 200, { headers: ['Expires: 1800'] })
-  await poll(() => state()?.registeredUntil === new Date(clock.now() + 1_800_000).toISOString())
+  await until(() => state()?.registeredUntil === new Date(clock.now() + 1_800_000).toISOString())
 
   const closed = edge.close(0)
   const farewell = await peer.request('REGISTER')
@@ -70,8 +71,8 @@ test('a registration that is refused is tried again after a growing pause, and r
   const { peer, state, clock, log } = await keepTrunk(t, settings, 'wrong')
   for (const [index, pause] of [30_000, 60_000].entries()) {
     peer.answer(await peer.request('REGISTER'), 403, { reason: 'Forbidden' })
-    await poll(() => log.lines.some(({ fields }) => fields['failures'] === index + 1))
-    await poll(() => state()?.registration === 'failed')
+    await until(() => log.lines.some(({ fields }) => fields['failures'] === index + 1))
+    await until(() => state()?.registration === 'failed')
     t.equal(state()?.registrationDetails, '403 Forbidden')
     clock.advance(pause)
   }
@@ -82,7 +83,7 @@ test('a trunk that is no longer kept is let go of, another password registers it
   const settings = { register: true, qualify: false, username: 'line7' }
   const { peer, telephony, clock, state, trunk, edge } = await keepTrunk(t, settings, 'one')
   peer.answer(await peer.request('REGISTER'), 200)
-  await poll(() => state()?.registration === 'registered')
+  await until(() => state()?.registration === 'registered')
   telephony.trunks = [{ ...trunk, password: 'two' }]
   clock.advance(31_000)
   const farewell = await peer.request('REGISTER')
@@ -90,17 +91,17 @@ test('a trunk that is no longer kept is let go of, another password registers it
   peer.answer(farewell, 200)
   let anew: SipRequest | null = null
   void peer.request('REGISTER').then((request) => (anew = request))
-  const registered = await poll<SipRequest>(() => {
+  const registered = await until<SipRequest>(() => {
     clock.advance(100)
     return anew
   })
   t.not(headerOf(registered, 'Call-ID'), headerOf(farewell, 'Call-ID'))
   peer.answer(registered, 200)
-  await poll(() => state()?.registration === 'registered')
+  await until(() => state()?.registration === 'registered')
   telephony.trunks = []
   clock.advance(31_000)
   peer.answer(await peer.request('REGISTER'), 200)
-  await poll(() => edge.health().trunks === 0)
+  await until(() => edge.health().trunks === 0)
 })
 
 test('gateways are asked whether they answer, and one that does not is tried last', async (t) => {
@@ -109,24 +110,24 @@ test('gateways are asked whether they answer, and one that does not is tried las
   t.match(state(), { registration: 'none', gateways: [{ port: peer.port, reachable: null }] })
   clock.advance(3_000)
   peer.answer(await peer.request('OPTIONS'), 404, { reason: 'Not Found' })
-  await poll(() => state()?.gateways[0]?.reachable)
+  await until(() => state()?.gateways[0]?.reachable)
   t.match(state(), { gateways: [{ details: '404 Not Found', checkedAt: new Date(clock.now()).toISOString() }] })
   clock.advance(45_000)
   peer.answer(await peer.request('OPTIONS'), 503, { reason: 'Service Unavailable' })
-  await poll(() => state()?.gateways[0]?.reachable === false)
+  await until(() => state()?.gateways[0]?.reachable === false)
   clock.advance(45_000)
   peer.answer(await peer.request('OPTIONS'), 200)
-  await poll(() => state()?.gateways[0]?.reachable)
+  await until(() => state()?.gateways[0]?.reachable)
 
   telephony.trunks = [{ ...trunk, settings: { gateways: [down, ...(trunk.settings.gateways ?? [])] } }]
   clock.advance(31_000)
   await new Promise((resolve) => setImmediate(resolve))
   clock.advance(5_000)
   peer.answer(await peer.request('OPTIONS'), 200)
-  await poll(() => state()?.gateways[1]?.reachable)
+  await until(() => state()?.gateways[1]?.reachable)
   // Nobody answers at the other: the server says so in its place, or time is over.
   clock.advance(10_000)
-  await poll(() => state()?.gateways[0]?.reachable === false)
+  await until(() => state()?.gateways[0]?.reachable === false)
   await dial()
   peer.answer(await peer.request('INVITE'), 486)
 })
@@ -159,9 +160,9 @@ test('a thousand trunks are looked after with fifty requests at once, and a shar
   telephony.keep = async () => ({ trunks: telephony.trunks, until: clock.now() + 60_000 })
   const keeper = createTrunkKeeper({ telephony, stack, clock, log: createQuietLog(), random: () => 0.5 })
   keeper.start()
-  await poll(() => keeper.kept() === 1_000)
+  await until(() => keeper.kept() === 1_000)
   clock.advance(5_000)
-  await poll(() => stack.asked.length === 50)
+  await until(() => stack.asked.length === 50)
   let done = 0
   while (done < stack.asked.length) {
     stack.asked[done++]?.settle()

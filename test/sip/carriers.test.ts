@@ -11,17 +11,19 @@ import { answerOffer } from '../../sip/sdp/answer-offer.ts'
 import { createOtherTypes } from '../../media/rtp/other-types.ts'
 import { tagOf } from '../../sip/server/message/address.ts'
 import { provesPassword, readCredentials } from '../../sip/server/message/digest.ts'
-import { bodyText, headerOf, valuesOf } from '../../sip/server/message/header-fields.ts'
+import { headerOf, valuesOf } from '../../sip/server/message/header-fields.ts'
 import type { SipMessage, SipRequest } from '../../sip/server/message/message.ts'
 import { createDnsResolver } from '../../sip/server/transport/dns-resolver.ts'
 import { grantedSeconds } from '../../sip/trunk/registration-plan.ts'
 import { startDnsServer, type Zone } from '../fake/dns-server.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createRtpPeer } from '../fake/rtp-peer.ts'
-import { openEdgeScene, poll, type EdgeScene } from '../scenes/sip-edge-scene.ts'
+import { until } from '../scenes/in-time.ts'
+import { openEdgeScene, type EdgeScene } from '../scenes/sip-edge-scene.ts'
 import { openSipWire, sdp, type SipWire } from '../fake/sip-wire.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
 import { carrierTls } from '../scenes/tls.ts'
+import { bodyText } from '../scenes/body-text.ts'
 
 /** A DNS of the test's own, closed with it. */
 async function resolverOf(t: Test, zone: Zone) {
@@ -405,7 +407,7 @@ test('a call of an hour is kept by the refreshes of either side, and every timer
   }
   await command(callId, { type: 'close', reason: 'completed' })
   wire.answer(await wire.request('BYE'), 200)
-  await poll(() => scene.server.sizes().dialogs === 0)
+  await until(() => scene.server.sizes().dialogs === 0)
   time.advance(600_000)
   t.equal(scene.server.sizes().transactions, 0)
 })
@@ -420,7 +422,7 @@ test('both sides hang up at once', async (t) => {
   const { status } = await wire.response('2 BYE')
   t.ok(status === 200 || status === 481, String(status))
   wire.answer(ours, 481)
-  await poll(() => server.sizes().dialogs === 0)
+  await until(() => server.sizes().dialogs === 0)
 })
 
 test('a gateway by TCP that closes its connection between calls is called by another one', async (t) => {
@@ -434,7 +436,7 @@ test('a gateway by TCP that closes its connection between calls is called by ano
     wire.answer(await wire.request('INVITE'), status, 'c')
     t.match(await event(callId), { outcome: { status: 'busy' } })
     wire.cut()
-    await poll(() => server.sizes().connections === 1)
+    await until(() => server.sizes().connections === 1)
   }
 })
 
@@ -494,7 +496,7 @@ test('a connection over which nothing comes back is given up, and the next call 
   time.advance(32_000)
   t.match(await event(lost.callId), { outcome: { reason: 'sip_call_failed' } })
   time.advance(2_000)
-  await poll(() => server.sizes().connections === 0)
+  await until(() => server.sizes().connections === 0)
   const { callId } = await dial()
   wire.answer(await wire.request('INVITE'), 486, 'c')
   t.match(await event(callId), { outcome: { status: 'busy' } })
@@ -547,10 +549,10 @@ test('a PBX that calls by TLS is hung up by the connection it came by, whatever 
   say('INVITE', '', sdp())
   const id = await begun()
   await command(id, { type: 'answer' })
-  say('ACK', await poll(() => /SIP\/2.0 200[^]*?To:[^\r]*(;tag=[^\r;]+)/.exec(heard)?.[1]), '')
+  say('ACK', await until(() => /SIP\/2.0 200[^]*?To:[^\r]*(;tag=[^\r;]+)/.exec(heard)?.[1]), '')
   t.match(await event(id), { type: 'connected' })
   await command(id, { type: 'close', reason: 'completed' })
-  t.ok(await poll(() => /^BYE sip:127\.0\.0\.1:1;transport=tls /m.test(heard)))
+  t.ok(await until(() => /^BYE sip:127\.0\.0\.1:1;transport=tls /m.test(heard)))
 })
 
 test('descriptions are read with LF alone, unknown lines, without s= and with one c= for all', (t) => {

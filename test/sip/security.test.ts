@@ -24,7 +24,8 @@ import { keyIn } from '../../sip/call/key-requests.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { openSipApp, type Loose, type SipApp } from '../fake/sip-app.ts'
-import { openEdgeScene, poll } from '../scenes/sip-edge-scene.ts'
+import { until } from '../scenes/in-time.ts'
+import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
 import { openSipWire, sdp } from '../fake/sip-wire.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
 
@@ -374,7 +375,7 @@ test('over UDP a stranger’s INVITE brings whomever he names five refusals, not
   }
   const via = `SIP/2.0/UDP 127.0.0.1:${socket.address().port};branch=z9hG4bKm;maddr=${victim.address().address};received=127.0.0.3`
   socket.send(headOf({ Via: via }), port, '127.0.0.1')
-  await poll(() => (heard.length > 0 && server.sizes().transactions === 0 ? heard : undefined))
+  await until(() => (heard.length > 0 && server.sizes().transactions === 0 ? heard : undefined))
   t.match(heard[0], /received=127\.0\.0\.1/)
   t.equal(heard.filter((text) => text.startsWith('SIP/2.0 403')).length, 5)
   t.equal(hit.length, 0)
@@ -525,7 +526,7 @@ test('strangers who never say ACK do not keep callers out', async (t) => {
   for (let count = 0; count < 150; count += 1) {
     const via = `SIP/2.0/UDP 127.0.0.1:${socket.address().port};rport;branch=z9hG4bKs${count}`
     socket.send(headOf({ Via: via, 'Call-ID': `s${count}` }), server.listening[0]!.local.port, '127.0.0.1')
-    await poll(() => refused.has(`s${count}`))
+    await until(() => refused.has(`s${count}`))
   }
   t.ok(server.sizes().transactions <= 50)
   wire.ask('INVITE', { callId: 'usual', fromTag: 'f', cseq: 1 })

@@ -8,7 +8,7 @@ import { cseqOf, rackOf, reasonsOf, sessionExpiresOf } from '../../sip/server/me
 import { parseMessage, type ParsedMessage } from '../../sip/server/message/parse-message.ts'
 import { maxHeaderFields } from '../../sip/server/message/read-head.ts'
 import { responseTo } from '../../sip/server/message/response-to.ts'
-import { isSameUri, readSipUri, subscriberOf } from '../../sip/server/message/uri.ts'
+import { readSipUri, subscriberOf } from '../../sip/server/message/uri.ts'
 import { validateRequest, type UnderstoodRequests } from '../../sip/server/message/validate-request.ts'
 import { topViaOf } from '../../sip/server/message/via.ts'
 import { writeMessage } from '../../sip/server/message/write-message.ts'
@@ -78,7 +78,6 @@ function readAll(message: SipMessage): void {
   for (const name of ['From', 'To', 'Contact', 'Route', 'Record-Route', 'Refer-To', 'P-Asserted-Identity'])
     for (const { uri } of addressesOf(message, name)) {
       const parts = readSipUri(uri)
-      if (parts) isSameUri(parts, parts)
       if (parts) subscriberOf(parts)
     }
   valuesOf(message, 'Supported')

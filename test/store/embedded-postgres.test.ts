@@ -18,7 +18,6 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import type { Log } from '../../model/log.ts'
@@ -27,6 +26,7 @@ import { startEmbeddedPostgres } from '../../store/embedded-postgres.ts'
 import { hydrateLinks } from '../../store/postgres-binaries.ts'
 import { clusterPathsOf } from '../../store/postgres-cluster.ts'
 import { connect, type DatabaseServer } from '../../store/sql.ts'
+import { until } from '../scenes/in-time.ts'
 
 const patience = 30_000
 const log: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => log }
@@ -57,14 +57,6 @@ async function ask(server: DatabaseServer): Promise<unknown> {
     return (await sql`select 1 as one`)[0]?.['one']
   } finally {
     await sql.end({ timeout: 1 })
-  }
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + patience
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`in vain: ${what}`)
-    await pause(20)
   }
 }
 
@@ -160,7 +152,7 @@ await t.test('kill -9 of the process that started it leaves no server behind', a
   t.not((await processesOn(cluster)).length, 0)
   child.kill('SIGKILL')
   await once(child, 'exit')
-  await until('every process of the server ends', async () => (await processesOn(cluster)).length === 0)
+  await until(async () => (await processesOn(cluster)).length === 0)
   await t.rejects(access(path.join(cluster, 'postmaster.pid')), 'it was shut down in order')
 })
 

@@ -2,11 +2,12 @@
 import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import type { Log } from '../../model/log.ts'
 import { createRecordingFolder } from '../../store/recording-folder.ts'
 import { createRecordingWriter } from '../../store/recording-writer.ts'
+import { until } from '../scenes/in-time.ts'
 
 const folder = await mkdtemp(path.join(tmpdir(), 'parley-recordings-'))
 t.teardown(() => rm(folder, { recursive: true }))
@@ -70,7 +71,7 @@ await t.test('writes land in order, and the beginning may be written again in be
       }
       bytes.fill(0xff)
       if (random(20) === 0) clock.turn()
-      if (random(20) === 0) await pause(0)
+      if (random(20) === 0) await turn()
     }
     await Promise.all([writer.close(), writer.close()])
     t.ok(expected.equals(await readFile(fileOf(key))), `round ${round}`)
@@ -85,7 +86,7 @@ await t.test('what is a moment old is in the file while the call still runs', as
   writer.append(Buffer.from('header'))
   writer.append(Buffer.from(' and sound'))
   clock.turn()
-  while ((await stat(fileOf(key)).catch(() => null))?.size !== 16) await pause(5)
+  await until(async () => (await stat(fileOf(key)).catch(() => null))?.size === 16)
   t.equal(await readFile(fileOf(key), 'utf8'), 'header and sound')
   t.equal((await stat(fileOf(key))).mode & 0o777, 0o600)
   await writer.close()

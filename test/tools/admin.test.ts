@@ -12,13 +12,14 @@ import type { AdminDatabase } from '../../tools/admin/command.ts'
 import { parseMessage } from '../../sip/server/message/parse-message.ts'
 import { responseTo } from '../../sip/server/message/response-to.ts'
 import { writeMessage } from '../../sip/server/message/write-message.ts'
-import { findAccountByKey, listApiKeys } from '../../store/api-keys.ts'
+import { listApiKeys } from '../../store/api-keys.ts'
 import { findCallScript } from '../../store/documents.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
+import { findAccountByKey } from '../scenes/find-key.ts'
 
 const program = path.join(import.meta.dirname, '../../tools/admin/admin.ts')
 

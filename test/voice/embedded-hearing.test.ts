@@ -14,7 +14,7 @@ import { createRecognition, type Recognition } from '../../voice/engines/embedde
 import { createBandwidthExtension } from '../../voice/engines/embedded/bandwidth-extension.ts'
 import { phrasesOf, type Choice, type Meaning } from '../../voice/script/phrases.ts'
 import { pronunciationsOf, readPronunciations } from '../../voice/engines/embedded/pronunciations.ts'
-import { yesNo } from '../../voice/script/script.ts'
+import { yesNo } from '../../voice/script/questions.ts'
 import { createSoundCache } from '../../voice/engines/embedded/sound-cache.ts'
 import { dateOf, spokenDate } from '../../voice/english/spoken-dates.ts'
 import { digitsOf } from '../../voice/english/spoken-digits.ts'

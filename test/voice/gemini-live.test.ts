@@ -1,5 +1,4 @@
 /** The engine over Gemini Live against a server that speaks its protocol: the setup, turns, what is refused, what is lost, and what goes on. */
-import { setTimeout as pause } from 'node:timers/promises'
 import { test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import type { Clock } from '../../model/clock.ts'
@@ -19,6 +18,7 @@ import { openGeminiServer, type GeminiServer } from '../fake/gemini-live-server.
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { callConfig, openSpokenCall } from '../scenes/spoken-call.ts'
+import { until } from '../scenes/in-time.ts'
 
 const synthesiser = await createSynthesiser({ log: createQuietLog(), clock: systemClock })
 const speech = await synthesiser.speak('Yes, please.', 'rms')
@@ -323,13 +323,8 @@ async function openServer(t: Test, options: Partial<GeminiOptions> = {}): Promis
   return server
 }
 
-/** The server has read what was sent to it, or the client what was sent back: looked at until it is so. */
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await pause(2)
-}
-
 /** All of the line has been heard by the server. */
-const heardBy = (server: GeminiServer, frames: number): Promise<void> =>
+const heardBy = (server: GeminiServer, frames: number): Promise<true> =>
   until(() => server.received('realtimeInput').filter(({ audio }) => audio).length >= frames)
 
 const framesOf = (samples: Int16Array): number => Math.ceil(samples.length / 320)

@@ -13,14 +13,7 @@ import { createLanes, lanesInAll, lanesOfQuick, lanesOfSlow, lanesOfUnknown } fr
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import type { SubscribedType } from '../../model/events.ts'
 import type { CallId, NodeId, SubscriptionId } from '../../model/ids.ts'
-import {
-  claimDue,
-  countPending,
-  enqueueDeliveries,
-  giveUpStale,
-  type Claim,
-  type OutboxEvent,
-} from '../../store/deliveries.ts'
+import { claimDue, enqueueDeliveries, giveUpStale, type Claim, type OutboxEvent } from '../../store/deliveries.ts'
 import { recordAttempts, type AttemptRecord } from '../../store/delivery-verdicts.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { connect } from '../../store/sql.ts'
@@ -31,6 +24,7 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+import { countPending } from '../scenes/count-pending.ts'
 
 const ts = '2026-03-01T12:00:00.000Z'
 const statusUpdate = (callId: CallId, status: 'queued' | 'ringing' | 'in_progress' | 'completed'): OutboxEvent => ({

@@ -3,7 +3,7 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import t, { test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { toIso } from '../../model/clock.ts'
-import { createRetention, defaultKeep, retentionEvery } from '../../actors/rounds/retention.ts'
+import { createRetention, retentionEvery } from '../../actors/rounds/retention.ts'
 import { createDeliveryLoop, pollEvery } from '../../actors/webhooks/delivery-loop.ts'
 import { failingLimit } from '../../actors/webhooks/record-attempts.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
@@ -18,13 +18,16 @@ import {
 import { toId, type CallId, type DeliveryId, type SubscriptionId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import { Delivery, DeliveryPage, DeliveryQuery, type SubscriptionRequest } from '../../model/webhook.ts'
-import { countPending, enqueueDeliveries, type OutboxEvent } from '../../store/deliveries.ts'
+import { enqueueDeliveries, type OutboxEvent } from '../../store/deliveries.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+import { countPending } from '../scenes/count-pending.ts'
+
+const keep = { deliveries: 30 * 24 * 3_600_000 }
 
 const database = openTestDatabase(t)
 const box = createSecretBox(createSecretKey(randomBytes(32)))
@@ -438,10 +441,10 @@ test('finished deliveries and their log are forgotten after 30 days, in batches;
     insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, created_at, status)
     select id || n, account_id, subscription_id, call_id, 'call.transcript', body, event_at, created_at, 'exhausted'
     from deliveries, generate_series(1, 2500) n where call_id = ${old}`
-  clock.advance(defaultKeep.deliveries)
+  clock.advance(keep.deliveries)
   const young = await callWith(ended)
   await sql`update deliveries set status = 'exhausted' where call_id = ${young}`
-  const retention = createRetention({ sql, clock, log, keep: defaultKeep })
+  const retention = createRetention({ sql, clock, log, keep })
   t.teardown(() => retention.close())
   const count = async () => (await sql`select from deliveries`).count
   await retention.idle()

@@ -11,7 +11,6 @@ import { intentOf, proseOf, statementOf } from './statements.ts'
 import type { Options, Script, ScriptError, Step } from './steps.ts'
 import { knowledgeToolOf, withHandledErrors } from './tools.ts'
 
-export { yesNo } from './questions.ts'
 export type { Script } from './steps.ts'
 
 export type Parsed = {

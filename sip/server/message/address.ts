@@ -1,6 +1,6 @@
 /** Owns name-addr and addr-spec: From, To, Contact, Route, Refer-To, P-Asserted-Identity … RFC 3261 §20.10, §25.1. */
 import { headerOf, valuesOf } from './header-fields.ts'
-import { endOfQuote, quoted, readParams, unquoted, writeParams, type Params } from './header-text.ts'
+import { endOfQuote, readParams, unquoted, type Params } from './header-text.ts'
 import type { HeaderField } from './message.ts'
 
 export type Address = {
@@ -42,9 +42,6 @@ function readBareAddress(text: string): Address | null {
 }
 
 const isUriText = (uri: string): boolean => /^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>"]+$/.test(uri)
-
-export const writeAddress = ({ displayName, uri, params }: Address): string =>
-  `${displayName === null ? '' : `${quoted(displayName)} `}<${uri}>${writeParams(params)}`
 
 /** The addresses of a header that is a list; what cannot be read is left out. */
 export const addressesOf = (message: Fields, name: string): Address[] =>

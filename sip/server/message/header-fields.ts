@@ -1,6 +1,6 @@
 /** Owns looking up and replacing the header fields of a message. Names are given in their long form (message.ts). */
 import { splitAt } from './header-text.ts'
-import type { HeaderField, SipMessage } from './message.ts'
+import type { HeaderField } from './message.ts'
 
 type Fields = { readonly headers: readonly HeaderField[] }
 
@@ -38,6 +38,3 @@ export const withFirst = <Message extends Fields>(message: Message, ...fields: H
 /** Is one of the option tags of Supported, Require … there? They are compared without case. RFC 3261 §7.3.1. */
 export const hasTag = (message: Fields, name: 'Supported' | 'Require' | 'Allow', tag: string): boolean =>
   valuesOf(message, name).some((value) => value.toLowerCase() === tag.toLowerCase())
-
-/** Of UTF-8, as SDP is. */
-export const bodyText = (message: SipMessage): string => Buffer.from(message.body).toString('utf8')

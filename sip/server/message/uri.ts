@@ -109,28 +109,3 @@ const writeUriParams = (params: Params): string =>
   [...params]
     .map(([name, value]) => `;${escaped(name, inParam)}${value === null ? '' : `=${escaped(value, inParam)}`}`)
     .join('')
-
-/** Parameters that count even if only one of the two URIs has them. §19.1.4. */
-const telling = ['user', 'ttl', 'method', 'maddr', 'transport']
-
-/** Do both name the same resource? An absent port is not the default port. §19.1.4. */
-export function isSameUri(one: SipUri, other: SipUri): boolean {
-  const sameAddress =
-    one.scheme === other.scheme &&
-    one.user === other.user &&
-    one.password === other.password &&
-    one.host.toLowerCase() === other.host.toLowerCase() &&
-    one.port === other.port
-  return sameAddress && areSameParams(one.params, other.params) && headerSet(one) === headerSet(other)
-}
-
-function areSameParams(one: Params, other: Params): boolean {
-  const names = new Set([...one.keys(), ...other.keys()])
-  return [...names].every((name) => {
-    const isInBoth = one.has(name) && other.has(name)
-    return isInBoth ? one.get(name)?.toLowerCase() === other.get(name)?.toLowerCase() : !telling.includes(name)
-  })
-}
-
-const headerSet = ({ headers }: SipUri): string =>
-  (headers ?? '').split('&').map(unescaped).toSorted().join('&').toLowerCase()

@@ -60,7 +60,7 @@ function shapeOf(head: Buffer, contentType: string, rateHz: number): Shape | nul
   return checked({ rateHz: declared, channels, from: 0, bytes: Infinity })
 }
 
-/** As `parseWav` reads a whole file, but of one whose end has not come; who streams cannot know the size. */
+/** Of a file whose end has not come; who streams cannot know the size. */
 function wavShapeOf(head: Buffer): Shape | null {
   let format: Buffer | null = null
   for (let at = 12; at + 8 <= head.length;) {
