@@ -13,13 +13,8 @@ import { test, type Test } from 'tap'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
-<<<<<<< HEAD
 import { createTicker } from '../../media/ticker/ticker.ts'
-import { parseWav } from '../../media/recording/wav.ts'
-=======
-import { createTicker } from '../../media/leg/ticker.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
->>>>>>> ef9ffb6 (test: Keep what only tests use with the tests, and hold it; wait by one function, bounded)
 import { createSyntheticCaller } from '../../tools/callers/synthetic-caller.ts'
 import { createFolder } from '../scenes/folder.ts'
 

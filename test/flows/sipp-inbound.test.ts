@@ -136,9 +136,13 @@ test('a carrier calls over sipp', { skip, timeout: 100_000 }, async (t) => {
     t.teardown(() => peer.close())
     const words = { listener: peer.local.port }
     const sipp = await startSipp(t, 'caller-packets-of-40', { to: port, number: line.number, words, pause: 500 })
-    const [, first, second] = [await peer.next(), await peer.next(), await peer.next()].map(({ bytes }) => bytes)
-    t.equal(first?.length, 12 + 320, '40 ms at 8 kHz')
-    t.equal(second!.readUInt32BE(4) - first!.readUInt32BE(4), 320, 'and the clock counts them')
+    const packets: Buffer[] = []
+    while (packets.length < 6) packets.push((await peer.next()).bytes)
+    const sizes = packets.map(({ length }) => length - 12)
+    const steps = packets.slice(1).map((next, at) => next.readUInt32BE(4) - packets[at]!.readUInt32BE(4))
+    // What waited for the rest of its packet when the agent began goes out shorter.
+    t.ok(sizes.filter((size) => size === 320).length >= 5, `40 ms at 8 kHz: ${sizes.join(' ')}`)
+    t.same(steps, sizes.slice(0, -1), 'and the clock counts them')
     await sipp.done
     t.match((await line.ended()).row, { outcome: 'completed' })
   })

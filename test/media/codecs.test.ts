@@ -3,13 +3,8 @@ import { joined } from '../../media/pcm/joined.ts'
 import { test, type Test } from 'tap'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import { createOpusLibrary, type OpusLibrary, type OpusRate } from '../../media/codecs/opus.ts'
-<<<<<<< HEAD
 import { createResampler } from '../../media/pcm/resample.ts'
-import { parseWav, wavHeaderOf } from '../../media/recording/wav.ts'
-=======
-import { createResampler } from '../../media/codecs/resample.ts'
 import { wavHeaderOf } from '../../media/recording/wav.ts'
->>>>>>> ef9ffb6 (test: Keep what only tests use with the tests, and hold it; wait by one function, bounded)
 import { createRandom } from '../fake/random.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
 
