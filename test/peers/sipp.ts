@@ -64,9 +64,9 @@ export async function startSipp(t: Teardown, scenario: string, options: SippOpti
     const seen = (await read('messages.log')).slice(0, 20_000)
     throw new Error(`sipp ${scenario} ended with ${code}\n${await read('errors.log')}\n${seen}`)
   })
-  let failure: unknown = null
+  let failure: Error | null = null
   // Whoever waits for it hears of it; a test that fails elsewhere does not.
-  done.catch((error: unknown) => (failure = error))
+  done.catch((error: Error) => (failure = error))
   if (options.to === undefined) await child.listening(transport, port)
   return {
     port,
