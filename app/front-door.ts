@@ -19,7 +19,7 @@ import type { CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createIceServers } from './ice-servers.ts'
-import type { MediaSide } from './media-side.ts'
+import { now, type MediaSide } from './media-side.ts'
 import { openScriptCheck } from './script-check.ts'
 
 const maxBodyBytes = 1024 * 1024
@@ -46,6 +46,8 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     bindAddress: address,
     publicAddress: publicAddress ?? undefined,
     portRange: ports,
+    ticker: media.ticker,
+    now,
     log,
   })
   closing.defer(() => peers.close())

@@ -10,6 +10,8 @@ export type LocalDescription = {
   readonly fingerprint: Fingerprint
   readonly candidates: readonly CandidateAddress[]
   readonly ssrc: number
+  /** As our RTCP says it, so that a browser knows whose reports they are. RFC 5576 §6.1. */
+  readonly cname: string
 }
 
 /** ICE-lite, DTLS server, all candidates inside: a client may connect at once and nothing trickles from this side. */
@@ -61,7 +63,7 @@ function audioLines(
     ...codecs.flatMap(codecLines),
     'a=ptime:20',
     'a=msid:parley audio',
-    `a=ssrc:${local.ssrc} cname:parley`,
+    `a=ssrc:${local.ssrc} cname:${local.cname}`,
     ...local.candidates.map(candidateLine),
     'a=end-of-candidates',
   ]

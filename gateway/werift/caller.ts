@@ -1,17 +1,17 @@
 /** Owns a WebRTC caller for the self-test, tests and load tests: what a browser does with one audio track, without the browser. */
-import { randomInt } from 'node:crypto'
 import type {
   CreateWebPeer,
   IceCandidate,
   NegotiatedAudio,
   RtpPacket,
   RtpTransportHandlers,
+  TransportStats,
 } from '../../model/rtp-transport.ts'
 import { candidateAddressOf, readSdp } from '../read-sdp.ts'
 import { writeOffer } from '../write-sdp.ts'
 import { createControllingPath } from './controlling-path.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
-import { createSecureChannel, type SecureChannel } from './secure-channel.ts'
+import { createWebStream, type Beat } from './web-stream.ts'
 
 /** The WebRTC end of a caller. */
 export type WebCaller = {
@@ -23,6 +23,7 @@ export type WebCaller = {
   onPacket(listener: (packet: RtpPacket) => void): void
   /** Dropped before `connected` and after the end. */
   send(packet: RtpPacket): void
+  stats(): TransportStats
   /** Rejects when the call ended before or the time was over; nobody has to handle that. */
   readonly connected: Promise<NegotiatedAudio>
   /** What ended it, from either side. */
@@ -42,6 +43,8 @@ export type WeriftCallerOptions = {
   readonly connectTimeout?: number
 }
 
+const reportCheckEvery = 250
+
 const asBrowsersDo = { comfortNoisePayloadType: null, packetMs: 20, silence: 'sparse' } as const
 const offered = {
   opus: { ...asBrowsersDo, codec: 'opus', payloadType: 111, clockRateHz: 48000, telephoneEventPayloadType: 110 },
@@ -50,37 +53,40 @@ const offered = {
 
 export function createWeriftCaller(options: WeriftCallerOptions = {}): WebCaller {
   const credentials = newCredentials()
-  const ssrc = randomInt(1, 2 ** 32)
   const outcome = createOutcome(options.connectTimeout ?? 10_000)
   const path = createControllingPath({
     bindAddress: options.bindAddress ?? '127.0.0.1',
     remoteAddress: options.remoteAddress,
     localUser: credentials.usernameFragment,
-    receive: (datagram) => channel?.receive(datagram),
-    found: () => channel?.start(),
+    receive: (datagram) => stream.receive(datagram),
+    found: () => stream.start(),
+  })
+  const stream = createWebStream({
+    beat: ownBeat,
+    now: () => performance.now(),
+    send: (datagram) => path.send(datagram),
+    packet: (packet) => listener(packet),
   })
   let listener: (packet: RtpPacket) => void = () => undefined
   let identity: Identity | null = null
-  let channel: SecureChannel | null = null
 
   async function offer(): Promise<string> {
     identity = await loadIdentity()
     const candidates = [await path.open()]
     const codecs = (options.codecs ?? ['opus', 'pcmu']).map((codec) => offered[codec])
-    return writeOffer({ ...credentials, fingerprint: identity.fingerprint, candidates, ssrc }, codecs)
+    const { ssrc, cname } = stream
+    return writeOffer({ ...credentials, fingerprint: identity.fingerprint, candidates, ssrc, cname }, codecs)
   }
 
   async function accept(sdp: string): Promise<void> {
     if (!identity) throw new Error('there is no offer to answer')
     const answer = readSdp(sdp, ['passive'])
-    channel = createSecureChannel({
+    stream.agree({
       role: 'client',
       certificate: identity.certificate,
       fingerprints: answer.fingerprints,
-      ssrc,
-      send: (datagram) => path.send(datagram),
+      audio: answer.audio,
       connected: () => outcome.succeed(answer.audio),
-      packet: (packet) => listener(packet),
       ended: (cause, details) => outcome.finish(`${cause}: ${details}`),
     })
     for (const candidate of answer.candidates) path.add(candidate)
@@ -92,20 +98,22 @@ export function createWeriftCaller(options: WeriftCallerOptions = {}): WebCaller
     if (address) path.add(address)
   }
 
-  function send(packet: RtpPacket): void {
-    const datagram = channel?.protect(packet)
-    if (datagram) path.send(datagram)
-  }
-
   async function close(): Promise<void> {
-    channel?.close()
+    stream.close()
     outcome.finish('closed')
     await path.close()
   }
 
   const onPacket = (next: typeof listener): void => void (listener = next)
+  const { send, stats } = stream
   const { connected, ended } = outcome
-  return { offer, accept, addCandidate, onPacket, send, connected, ended, close }
+  return { offer, accept, addCandidate, onPacket, send, stats, connected, ended, close }
+}
+
+/** Of one caller, for its reports: nothing else here waits for a time. */
+const ownBeat: Beat = (onTick) => {
+  const timer = setInterval(() => onTick(performance.now()), reportCheckEvery).unref()
+  return () => clearInterval(timer)
 }
 
 /** How the call went, as promises; the first of success, end and deadline counts for `connected`. */

@@ -1,27 +1,19 @@
 /**
- * Owns the browser's media end: one offer answered as ICE-lite and DTLS server, then RTP both ways. DTLS, SRTP and STUN messages are
+ * Owns the browser's media end: one offer answered as ICE-lite and DTLS server, then RTP both ways and RTCP. DTLS and STUN messages are
  * werift's; candidates of the client are checked for form and not needed, because its own checks show where it is.
  */
-import { randomInt } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
+import type { Ticker } from '../../media/ticker/ticker.ts'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import type {
-  CreateWebPeer,
-  IceCandidate,
-  RtpPacket,
-  RtpTransportHandlers,
-  TransportStats,
-  WebPeer,
-} from '../../model/rtp-transport.ts'
+import type { CreateWebPeer, IceCandidate, RtpTransportHandlers, WebPeer } from '../../model/rtp-transport.ts'
 import { isCandidate, readSdp, type RemoteDescription } from '../read-sdp.ts'
 import { writeAnswer } from '../write-sdp.ts'
 import { callYourself } from './caller.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
-import { openMediaSocket, type Credentials, type MediaSocket } from './media-socket.ts'
+import { openMediaSocket, type MediaPath, type MediaSocket } from './media-socket.ts'
 import { familyOf, isLinkLocal, isWildcard, loopbackOf, type Family } from '../../net/addresses.ts'
-import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
-import { createSecureChannel } from './secure-channel.ts'
+import { createWebStream } from './web-stream.ts'
 
 export type WeriftPeersOptions = {
   /** An IP address; a wildcard (0.0.0.0, ::) offers the addresses of all interfaces. */
@@ -30,6 +22,9 @@ export type WeriftPeersOptions = {
   readonly publicAddress?: string | undefined
   /** UDP; one port of it is used, the first that is free. */
   readonly portRange: readonly [number, number]
+  readonly ticker: Ticker
+  /** The ticker's own time. */
+  readonly now: () => number
   readonly log: Log
 }
 
@@ -56,7 +51,7 @@ export function createWeriftPeers(options: WeriftPeersOptions): WeriftPeers {
 
   function createPeer(handlers: RtpTransportHandlers): WebPeer {
     const hosts = () => hostsOf(options)
-    const peer = createWeriftPeer({ handlers, hosts, prepare, log: options.log, closed: () => peers.delete(peer) })
+    const peer = createWeriftPeer({ ...options, handlers, hosts, prepare, closed: () => peers.delete(peer) })
     peers.add(peer)
     return peer
   }
@@ -83,19 +78,23 @@ async function openGround(options: WeriftPeersOptions): Promise<Ground> {
   return { identity, socket: await openMediaSocket(options) }
 }
 
-type PeerOptions = {
-  readonly log: Log
+type PeerOptions = Pick<WeriftPeersOptions, 'ticker' | 'now' | 'log'> & {
   readonly handlers: RtpTransportHandlers
   hosts(): readonly string[]
   prepare(): Promise<Ground>
   closed(): void
 }
 
-function createWeriftPeer(options: PeerOptions): WebPeer {
-  const counts = { packetsReceived: 0, packetsSent: 0, bytesReceived: 0, bytesSent: 0 }
+function createWeriftPeer({ handlers, ticker, now, log, ...options }: PeerOptions): WebPeer {
+  const stream = createWebStream({
+    beat: ticker.join,
+    now,
+    send: (datagram) => path?.send(datagram),
+    packet: (packet) => handlers.packet(packet),
+  })
+  let path: MediaPath | null = null
   let isAccepted = false
   let isOver = false
-  let link: Link | null = null
 
   async function accept(sdp: string): Promise<string> {
     if (isAccepted || isOver) throw new Problem('CONFLICT', 'An offer has been answered already.')
@@ -107,99 +106,43 @@ function createWeriftPeer(options: PeerOptions): WebPeer {
     return answer(offer, ground)
   }
 
-  function answer(offer: RemoteDescription, ground: Ground): string {
+  function answer(offer: RemoteDescription, { socket, identity }: Ground): string {
     const credentials = newCredentials()
-    const ssrc = randomInt(1, 2 ** 32)
-    const handlers = { ...options.handlers, packet, disconnected }
-    link = openLink({ ground, log: options.log, credentials, ssrc, offer, handlers })
-    options.handlers.negotiated(offer.audio)
-    const candidates = options.hosts().map((address) => ({ address, port: ground.socket.port }))
-    return writeAnswer(offer, { ...credentials, fingerprint: ground.identity.fingerprint, candidates, ssrc })
-  }
-
-  function packet(received: RtpPacket): void {
-    counts.packetsReceived += 1
-    counts.bytesReceived += received.payload.length
-    options.handlers.packet(received)
+    path = socket.open(credentials, stream.receive)
+    stream.agree({
+      role: 'server',
+      certificate: identity.certificate,
+      fingerprints: offer.fingerprints,
+      audio: offer.audio,
+      connected: () => handlers.connected('connected'),
+      ended: disconnected,
+    })
+    handlers.negotiated(offer.audio)
+    const candidates = options.hosts().map((address) => ({ address, port: socket.port }))
+    const { ssrc, cname } = stream
+    return writeAnswer(offer, { ...credentials, fingerprint: identity.fingerprint, candidates, ssrc, cname })
   }
 
   function disconnected(cause: 'hung_up' | 'failed', details: string): void {
     if (isOver) return
     release()
-    options.handlers.disconnected(cause, details)
-  }
-
-  function send(sent: RtpPacket): void {
-    if (!link?.send(sent)) return
-    counts.packetsSent += 1
-    counts.bytesSent += sent.payload.length
+    handlers.disconnected(cause, details)
   }
 
   function release(): void {
     isOver = true
     try {
-      link?.close()
+      stream.close()
     } finally {
+      path?.close()
       options.closed()
+      const { flood } = stream.stats().dropped
+      if (flood > 0) log.warn('RTP was dropped', { flood })
     }
   }
 
-  const stats = (): TransportStats => ({ ...counts })
   const close = async (): Promise<void> => void (isOver || release())
-  return { accept, addCandidate, send, stats, close }
-}
-
-type Link = { send(packet: RtpPacket): boolean; close(): void }
-
-type LinkOptions = {
-  readonly log: Log
-  readonly ground: Ground
-  readonly credentials: Credentials
-  readonly ssrc: number
-  readonly offer: RemoteDescription
-  readonly handlers: Omit<RtpTransportHandlers, 'negotiated'>
-}
-
-/** Audio has 50 to 100 packets a second; what a caller sends beyond this would cost the others their sound. */
-const packetsPerSecond = 250
-
-/** The path over the shared socket and the secure channel on it. */
-function openLink({ ground, log, credentials, ssrc, offer, handlers }: LinkOptions): Link {
-  const { payloadType, telephoneEventPayloadType } = offer.audio
-  const mayPass = createRateLimit(perSecond(packetsPerSecond))
-  let dropped = 0
-  const path = ground.socket.open(credentials, (datagram) => {
-    if (mayPass(performance.now())) channel.receive(datagram)
-    else dropped += 1
-  })
-  const channel = createSecureChannel({
-    role: 'server',
-    certificate: ground.identity.certificate,
-    fingerprints: offer.fingerprints,
-    ssrc,
-    send: (datagram) => path.send(datagram),
-    connected: () => handlers.connected('connected'),
-    packet(packet) {
-      if (packet.payloadType === payloadType || packet.payloadType === telephoneEventPayloadType)
-        handlers.packet(packet)
-    },
-    ended: (cause, details) => handlers.disconnected(cause, details),
-  })
-  return {
-    send(packet) {
-      const datagram = channel.protect(packet)
-      if (datagram) path.send(datagram)
-      return datagram !== null
-    },
-    close() {
-      try {
-        channel.close()
-      } finally {
-        path.close()
-        if (dropped > 0) log.warn('datagrams above the rate were dropped', { dropped })
-      }
-    },
-  }
+  return { accept, addCandidate, send: stream.send, stats: stream.stats, close }
 }
 
 async function addCandidate(candidate: IceCandidate | null): Promise<void> {

@@ -1,10 +1,8 @@
 /**
- * Owns one DTLS-SRTP association over any datagram path: handshake by werift, proof of the peer, SRTP both ways, close_notify.
+ * Owns one DTLS association over any datagram path: handshake by werift, proof of the peer, keys for its media, close_notify.
  * RFC 5763, RFC 5764. States: handshaking → connected → ended; every state can end, and `ended` comes at most once.
  */
-import type { AddressInfo } from 'node:net'
 import { DtlsClient, DtlsServer, type RTCCertificate } from 'werift'
-import type { RtpPacket } from '../../model/rtp-transport.ts'
 import type { Fingerprint } from '../read-sdp.ts'
 import {
   announcesAtMost,
@@ -15,28 +13,24 @@ import {
   recordsOf,
   type DtlsRecord,
 } from './dtls-record.ts'
+import { srtpKeysOf, srtpProfiles, type SrtpKeys } from './dtls-keys.ts'
 import { proveCertificate, proveClient } from './prove-peer.ts'
-import { createSrtp, srtpProfiles, type Srtp } from './srtp.ts'
 
 export type SecureChannelOptions = {
   readonly role: 'server' | 'client'
   readonly certificate: RTCCertificate
   /** Of the peer, as signaling told. */
   readonly fingerprints: readonly Fingerprint[]
-  readonly ssrc: number
   send(datagram: Buffer): void
-  connected(): void
-  packet(packet: RtpPacket): void
+  connected(srtp: SrtpKeys): void
   ended(cause: 'hung_up' | 'failed', details: string): void
 }
 
 export type SecureChannel = {
   /** The client end says hello; a server end waits for it. */
   start(): void
-  /** DTLS, SRTP or SRTCP, as it came from an address that proved itself. Anything malformed or not authentic is dropped. */
+  /** DTLS, as it came from an address that proved itself. Anything malformed or not authentic is dropped. */
   receive(datagram: Buffer): void
-  /** The SRTP packet; null before the channel is connected and after it ended. */
-  protect(packet: RtpPacket): Buffer | null
   /** Tells the peer, once. */
   close(): void
 }
@@ -55,12 +49,11 @@ export function createSecureChannel(options: SecureChannelOptions): SecureChanne
   const carrier = carrierOf((datagram) => options.send(datagram))
   const dtls = createDtls(options, carrier)
   const mayPass = createHandshakeGate(dtls)
-  let srtp: Srtp | null = null
+  let isConnected = false
   let isOver = false
 
   function stop(): void {
     isOver = true
-    srtp = null
     dtls.dtls.flight = noMoreFlights
   }
 
@@ -71,36 +64,38 @@ export function createSecureChannel(options: SecureChannelOptions): SecureChanne
   }
 
   function handshakeDone(): void {
-    if (isOver || srtp) return
+    const srtp = isOver || isConnected ? null : keysOfProvenPeer()
+    if (srtp === null) return
+    isConnected = true
+    options.connected(srtp)
+  }
+
+  function keysOfProvenPeer(): SrtpKeys | null {
     try {
       const certificate = proveCertificate(dtls, options.fingerprints)
       if (options.role === 'server') proveClient(dtls, certificate)
-      srtp = createSrtp(dtls, options.ssrc)
+      return srtpKeysOf(dtls)
     } catch (error) {
-      return end('failed', reasonOf(error))
+      end('failed', reasonOf(error))
+      return null
     }
-    options.connected()
   }
 
   function receiveAlert(record: DtlsRecord): void {
-    if (srtp && record.epoch === 0) return
+    if (isConnected && record.epoch === 0) return
     const alert = readAlert(dtls, record)
-    if (alert?.description === 0) return end(srtp ? 'hung_up' : 'failed', 'DTLS close_notify')
+    if (alert?.description === 0) return end(isConnected ? 'hung_up' : 'failed', 'DTLS close_notify')
     if (alert?.fatal) end('failed', `DTLS alert ${alert.description}`)
   }
 
   function receiveRecord(record: DtlsRecord): void {
     if (record.type === contentType.alert) return receiveAlert(record)
-    if (record.type !== contentType.handshake || mayPass(record, srtp !== null)) carrier.onData(record.bytes)
+    if (record.type !== contentType.handshake || mayPass(record, isConnected)) carrier.onData(record.bytes)
   }
 
   function receive(datagram: Buffer): void {
-    const first = datagram[0] ?? 0
     try {
-      if (isOver) return
-      if (first >= 20 && first <= 63) return recordsOf(datagram).forEach(receiveRecord)
-      const packet = first >= 128 && first <= 191 && srtp?.unprotect(datagram)
-      if (packet) options.packet(packet)
+      if (!isOver) recordsOf(datagram).forEach(receiveRecord)
     } catch {
       // Malformed or not authentic. Anybody can send that at any rate, so it is neither logged nor answered.
     }
@@ -108,17 +103,16 @@ export function createSecureChannel(options: SecureChannelOptions): SecureChanne
 
   function close(): void {
     if (isOver) return
-    const wasConnected = srtp !== null
     stop()
-    if (wasConnected) sayGoodbye(dtls, options.send)
+    if (isConnected) sayGoodbye(dtls, options.send)
   }
 
   dtls.onConnect.subscribe(handshakeDone)
-  dtls.onError.subscribe((error) => srtp ?? end('failed', reasonOf(error)))
+  dtls.onError.subscribe((error) => isConnected || end('failed', reasonOf(error)))
   const start = (): void => {
     if (dtls instanceof DtlsClient) dtls.connect().catch((error: unknown) => end('failed', reasonOf(error)))
   }
-  return { start, receive, protect: (packet) => srtp && srtp.protect(packet), close }
+  return { start, receive, close }
 }
 
 /**
@@ -163,7 +157,7 @@ type Carrier = ReturnType<typeof carrierOf>
 function carrierOf(send: (datagram: Buffer) => void) {
   return {
     type: 'udp',
-    address: {} as AddressInfo,
+    address: { address: '', family: '', port: 0 },
     closed: false,
     onData: (_datagram: Buffer): void => undefined,
     send: async (datagram: Buffer): Promise<void> => send(datagram),

@@ -90,6 +90,18 @@ export function createPeerSource(): PeerSource {
   }
 }
 
+/** Where another protocol proves who the peer is and finds its address (ICE): what comes is the peer's, and what is sent goes to it. */
+export const provenSource: PeerSource = {
+  expect: () => undefined,
+  target: () => pathEnd,
+  learned: () => null,
+  judge: () => 'peer',
+  proved: () => 'peer',
+}
+
+/** The address of that peer, which only the path knows. */
+export const pathEnd: Address = { address: '', port: 0 }
+
 const isSame = (one: Address, other: Address | null): boolean =>
   other !== null && one.port === other.port && one.address === other.address
 

@@ -2,18 +2,12 @@
  * Owns the media of one phone call on its pair of sockets: RTP to and from the peer in the direction that was agreed on, SRTP, RTCP. It
  * knows no codec and no leg; who made it calls `tick`. RFC 3550, RFC 3264 §5–§8.
  */
-import { randomBytes, randomInt } from 'node:crypto'
 import type { Log } from '../../model/log.ts'
-import type { RtpPacket, RtpTransport, TransportStats } from '../../model/rtp-transport.ts'
+import type { RtpPacket, RtpTransport } from '../../model/rtp-transport.ts'
 import { plainAddressOf } from '../../net/addresses.ts'
-import { isRtcp } from './rtp-wire.ts'
 import type { MediaSession } from './media-session.ts'
-import { createIncomingRtp } from './incoming-rtp.ts'
-import { createOutgoingRtp } from './outgoing-rtp.ts'
 import { createPeerSource } from './peer-source.ts'
-import { createRtcpLink } from './rtcp/rtcp-link.ts'
-import { createRtcpSession } from './rtcp/rtcp-session.ts'
-import { createSecurity } from './srtp/security.ts'
+import { createRtpStream } from './rtp-stream.ts'
 import type { SocketPair } from './socket-pair.ts'
 
 export type RtpEndpointHandlers = {
@@ -45,83 +39,52 @@ export type RtpEndpointDeps = {
 }
 
 export function createRtpEndpoint(deps: RtpEndpointDeps): RtpEndpoint {
-  const { pair } = deps
-  const parts = createParts(deps)
-  const { incoming, outgoing, link, rtcp } = parts
+  const { pair, handlers } = deps
+  const source = createPeerSource()
+  const stream = createRtpStream({
+    source,
+    now: deps.now,
+    packet: (packet) => handlers.packet(packet),
+    alive: () => handlers.alive(),
+    learned() {
+      const found = source.learned()
+      if (found) handlers.learned(found)
+    },
+    sendRtp: pair.rtp.send,
+    sendRtcp: (datagram, to, onRtp) => (onRtp ? pair.rtp : pair.rtcp).send(datagram, to),
+  })
   let closing: Promise<void> | null = null
 
   async function close(): Promise<void> {
-    link.goodbye()
+    stream.goodbye()
     await pair.close()
     deps.closed()
-    const { strangers, flood } = incoming.counts
+    const { strangers, flood } = stream.stats().dropped
     if (strangers > 0 || flood > 0) deps.log.warn('RTP was dropped', { port: pair.port, strangers, flood })
   }
 
-  pair.rtp.onDatagram((datagram, from) => {
-    if (isRtcp(datagram)) link.receive(datagram, from, true)
-    else incoming.receive(datagram, from)
-  })
-  pair.rtcp.onDatagram((datagram, from) => link.receive(datagram, from, false))
+  pair.rtp.onDatagram(stream.receive)
+  pair.rtcp.onDatagram(stream.receiveRtcp)
   for (const port of [pair.rtp, pair.rtcp])
     port.onError((error) => deps.log.error('media socket failed', { port: pair.port, error }))
 
   return {
     local: { address: deps.address, port: pair.port, rtcpPort: pair.port + 1 },
     use(session) {
-      if (!closing) parts.use(withPlainAddress(session))
+      if (!closing) stream.use(withPlainAddress(session))
     },
     send(packet) {
-      if (!closing) outgoing.send(packet)
+      if (!closing) stream.send(packet)
     },
     tick(at) {
-      if (!closing) link.tick(at)
+      if (!closing) stream.tick(at)
     },
-    stats: () => statsOf(incoming.counts, outgoing.counts, rtcp.quality()),
+    stats: stream.stats,
     async close() {
       closing ??= close()
       await closing
     },
   }
-}
-
-function createParts({ pair, handlers, now }: RtpEndpointDeps) {
-  const ssrc = randomInt(1, 2 ** 32)
-  const source = createPeerSource()
-  const security = createSecurity()
-  // RFC 7022 §4.2: a name for this call only, which tells nobody anything.
-  const cname = randomBytes(12).toString('base64')
-  const rtcp = createRtcpSession({ ssrc, cname, random: Math.random })
-  const incoming = createIncomingRtp({
-    source,
-    security,
-    rtcp,
-    now,
-    packet: (packet) => handlers.packet(packet),
-    learned() {
-      const found = source.learned()
-      if (found) handlers.learned(found)
-    },
-  })
-  const outgoing = createOutgoingRtp({ ssrc, source, security, rtcp, now, send: pair.rtp.send })
-  const link = createRtcpLink({
-    source,
-    security,
-    rtcp,
-    now,
-    send: (datagram, to, onRtp) => (onRtp ? pair.rtp : pair.rtcp).send(datagram, to),
-    alive: () => handlers.alive(),
-  })
-
-  function use(session: MediaSession): void {
-    security.use(session.srtp)
-    source.expect(session.remote)
-    rtcp.use(session.audio.clockRateHz, now())
-    incoming.use(session)
-    outgoing.use(session)
-    link.use(session)
-  }
-  return { incoming, outgoing, link, rtcp, use }
 }
 
 /** An address that cannot be reached is none: nothing is sent. */
@@ -134,19 +97,3 @@ function withPlainAddress(session: MediaSession): MediaSession {
 
 const unspecified: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 const isPort = (port: number | undefined): boolean => port !== undefined && port > 0 && port <= 0xffff
-
-function statsOf(
-  received: ReturnType<typeof createIncomingRtp>['counts'],
-  sent: ReturnType<typeof createOutgoingRtp>['counts'],
-  quality: NonNullable<TransportStats['quality']>,
-): TransportStats {
-  const { packets, bytes, strangers, flood, unusable } = received
-  return {
-    packetsReceived: packets,
-    bytesReceived: bytes,
-    packetsSent: sent.packets,
-    bytesSent: sent.bytes,
-    quality,
-    dropped: { strangers, flood, unusable },
-  }
-}

@@ -12,6 +12,7 @@ import type { SocketConnection, SocketRoute } from '../../model/listener.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
 import type { RtpTransport } from '../../model/rtp-transport.ts'
 import type { Admission, Admitted } from '../../model/web-call.ts'
+import { createTicker } from '../../media/ticker/ticker.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 
@@ -73,7 +74,9 @@ export async function setUpStage(t: Test, { maxSessions = 10, fetch }: StageOpti
   const clock = createHandClock()
   const bus = createLocalBus({ log, clock })
   const admission = createAdmission()
-  const peers = createWeriftPeers({ bindAddress: '127.0.0.1', portRange: [0, 0], log })
+  const now = (): number => performance.now()
+  const ticker = createTicker({ now, after: (ms, action) => systemClock.after(ms, action) })
+  const peers = createWeriftPeers({ bindAddress: '127.0.0.1', portRange: [0, 0], ticker, now, log })
   const legs: ReturnType<typeof createEchoLeg>[] = []
   const connections: SocketConnection[] = []
   let requests = 0
@@ -108,6 +111,7 @@ export async function setUpStage(t: Test, { maxSessions = 10, fetch }: StageOpti
   t.teardown(async () => {
     await signaling.close()
     await peers.close()
+    ticker.close()
     await listener.close(0)
     await bus.close()
   })

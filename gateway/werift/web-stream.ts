@@ -1,0 +1,110 @@
+/**
+ * Owns the media of one web call over a path that ICE proved: the DTLS association and, under its keys, RTP and RTCP, all on one port
+ * (RFC 7983). A browser's end and that of our own caller differ in the role of DTLS only. RFC 5764, RFC 8834.
+ */
+import type { NegotiatedAudio, RtpPacket, TransportStats } from '../../model/rtp-transport.ts'
+import { pathEnd, provenSource } from '../../media/rtp/peer-source.ts'
+import { createRtpStream } from '../../media/rtp/rtp-stream.ts'
+import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
+import { createSecureChannel, type SecureChannel, type SecureChannelOptions } from './secure-channel.ts'
+
+/** Calls back every now and then with the time, from its first call until the result is called. */
+export type Beat = (onTick: (at: number) => void) => () => void
+
+export type WebStreamDeps = {
+  readonly beat: Beat
+  /** The beat's own time: milliseconds that never jump. */
+  readonly now: () => number
+  send(datagram: Buffer): void
+  packet(packet: RtpPacket): void
+}
+
+export type Agreed = Pick<SecureChannelOptions, 'role' | 'certificate' | 'fingerprints' | 'ended'> & {
+  readonly audio: NegotiatedAudio
+  connected(): void
+}
+
+export type WebStream = {
+  /** For our description. */
+  readonly ssrc: number
+  readonly cname: string
+  /** Once, when offer and answer are known. */
+  agree(agreed: Agreed): void
+  /** The client end says hello; a server end waits for it. */
+  start(): void
+  /** From an address that proved itself. */
+  receive(datagram: Buffer): void
+  /** Dropped before the association is there and after it ended. */
+  send(packet: RtpPacket): void
+  stats(): Required<TransportStats>
+  /** Tells the peer. Idempotent. */
+  close(): void
+}
+
+/** A handshake has some twenty datagrams; records that come faster would cost the others their sound. */
+const dtlsPerSecond = 100
+
+export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStream {
+  const mayShakeHands = createRateLimit(perSecond(dtlsPerSecond))
+  const stream = createRtpStream({
+    source: provenSource,
+    now,
+    packet: (packet) => deps.packet(packet),
+    alive: () => undefined,
+    learned: () => undefined,
+    sendRtp: (datagram) => deps.send(datagram),
+    sendRtcp: (datagram) => deps.send(datagram),
+  })
+  let channel: SecureChannel | null = null
+  let leave: (() => void) | null = null
+
+  /** False: there was nothing to fall silent. */
+  function fallSilent(): boolean {
+    const wasLive = leave !== null
+    leave?.()
+    leave = null
+    return wasLive
+  }
+
+  function agree({ audio, connected, ended, ...association }: Agreed): void {
+    channel = createSecureChannel({
+      ...association,
+      send: (datagram) => deps.send(datagram),
+      connected(srtp) {
+        stream.use({ remote: null, audio, direction: 'sendrecv', srtp, rtcpMux: true })
+        leave = beat(stream.tick)
+        connected()
+      },
+      ended(cause, details) {
+        fallSilent()
+        ended(cause, details)
+      },
+    })
+  }
+
+  function receiveDtls(datagram: Buffer): void {
+    if (mayShakeHands(now())) channel?.receive(datagram)
+  }
+
+  return {
+    ssrc: stream.ssrc,
+    cname: stream.cname,
+    agree,
+    start: () => channel?.start(),
+    receive(datagram) {
+      if (isDtls(datagram)) receiveDtls(datagram)
+      else if (leave !== null) stream.receive(datagram, pathEnd)
+    },
+    send(packet) {
+      if (leave !== null) stream.send(packet)
+    },
+    stats: stream.stats,
+    close() {
+      if (fallSilent()) stream.goodbye()
+      channel?.close()
+    },
+  }
+}
+
+/** RFC 7983 §7. */
+const isDtls = ({ 0: first = 0 }: Buffer): boolean => first >= 20 && first <= 63
