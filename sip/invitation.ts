@@ -190,7 +190,7 @@ function causeOf(response: ResponseIn | undefined): number | null {
   return reasons.find(({ protocol }) => protocol.toUpperCase() === 'Q.850')?.cause ?? null
 }
 
-/** As the server names dialogs; the library relies on it as well (sip.md §3). */
+/** As the server names dialogs; the library relies on it as well (docs/design/sip.md "Control protocol"). */
 function dialogIdOf(sent: RequestOut): string {
   const value = sent.get('from') ?? ''
   return `${sent.get('call-id') ?? ''};from-tag=${tagIn(value) ?? ''}`

@@ -1,7 +1,8 @@
 /**
  * Owns the connection to the SIP server, over drachtio-srf: what is sent, what comes, and what becomes of it all when the connection goes.
  * The library never answers what was under way on a lost connection, so everything that waits here is settled by us; and a real
- * drachtio-server keeps the dialogs of a lost connection without telling anybody, so they get a BYE when it is back (sip.md §2.3).
+ * drachtio-server keeps the dialogs of a lost connection without telling anybody, so they get a BYE when it is back
+ * (docs/design/sip.md "Differences from drachtio-server").
  */
 import { isIP } from 'node:net'
 import Srf from 'drachtio-srf'

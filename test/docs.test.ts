@@ -281,7 +281,7 @@ for (const [name, { good, bad }] of Object.entries(examples)) {
   })
 }
 
-test('everything that the repository cites exists', { todo: 'pages are being written' }, (t) => {
+test('everything that the repository cites exists', (t) => {
   const files = repository()
   t.ok(files.size > 500, `${files.size} files were found`)
   t.same(complaintsOf(files), [])

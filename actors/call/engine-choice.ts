@@ -1,4 +1,4 @@
-/** Owns which engine a call gets and what it is told. decisions.md, Voice providers and transports. */
+/** Owns which engine a call gets and what it is told. docs/voice-engines.md explains the order. */
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import type { Json } from '../../model/json.ts'
 import type { EngineConfig, VoiceEngine } from '../../model/voice-engine.ts'
@@ -17,7 +17,7 @@ export const configOf = (call: Configured): EffectiveConfig =>
 /** Null when the provider that was asked for is not set up here. */
 export function chooseEngine(engines: Engines, call: Configured): VoiceEngine | null {
   if (configOf(call).testModeEnabled) return engines.get('embedded') ?? null
-  // The creator's choice of provider stands even against the hook's: decisions.md names the request first.
+  // The creator's choice of provider stands even against the hook's. docs/decisions.md "Creating a call".
   const asked = call.request.config?.llmProvider ?? configOf(call).llmProvider
   const [preferred] = engines.values()
   return (asked ? engines.get(asked) : preferred) ?? null

@@ -125,7 +125,7 @@ function transcriptOf(call: CallFactsRow, effect: Extract<Effect, { type: 'store
   return { type: 'call.transcript', data: { ...data, ...metadataOf(call) } }
 }
 
-/** rest-api-and-webhooks.md, call.ended: what a call that never connected has not got is left out. */
+/** What a call that never connected has not got is left out. docs/contract/webhooks.md "call.ended". */
 function endedOf(call: CallFactsRow, turns: readonly TurnRow[]): CallEvent {
   const { status, failedReason } = { status: call.outcome ?? 'completed', failedReason: call.failedReason }
   const answered = call.startedAt !== null

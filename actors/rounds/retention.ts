@@ -19,7 +19,7 @@ export type Retention = {
 }
 
 export const retentionEvery = 600_000
-/** Ms. decisions.md, refused calls. */
+/** Ms. docs/contract/rest.md "Call refusals". */
 const refusalsKept = 30 * 24 * 3_600_000
 const batchSize = 1_000
 /** A service that is never quiet keeps its disk busy with other things than this. */

@@ -1,4 +1,4 @@
-/** Owns `call`: what a worker does with the call it is in. decisions.md, Tools of a worker. */
+/** Owns `call`: what a worker does with the call it is in. docs/contract/tools.md "The set". */
 import { z } from 'zod'
 import type { Bus } from '../../model/bus.ts'
 import { PhoneNumber } from '../../model/phone-number.ts'

@@ -1,4 +1,4 @@
-/** Owns how a worker names one of its contacts: by name, id or address. mcp-server.md, Person (`phone_contact`). */
+/** Owns how a worker names one of its contacts: by name, id or address. docs/contract/rest.md "Persons" (`phone_contact`). */
 import type { PersonFacts } from '../../model/person.ts'
 
 export type Match =

@@ -1,6 +1,6 @@
 /**
  * Owns `email`: a worker writes to one of its contacts or to its caller, and to nobody else, so that no caller can talk it into sending
- * mail to the world. decisions.md, Tools of a worker.
+ * mail to the world. docs/contract/tools.md "The set".
  */
 import { z } from 'zod'
 import { oneLine } from '../../model/one-line.ts'

@@ -1,6 +1,6 @@
 /**
  * Owns `external`: tools that were bound to a call and live at somebody else's address. Each call of one is asked there once, signed with
- * the tool's own secret, and told to subscribers by a copy. rest-api-and-webhooks.md, call.tool_call; decisions.md, Webhooks.
+ * the tool's own secret, and told to subscribers by a copy. docs/contract/tools.md "External tools".
  */
 import type { Clock } from '../../model/clock.ts'
 import { ToolCallAnswer, type ToolCallData } from '../../model/events.ts'

@@ -1,4 +1,4 @@
-/** Owns `knowledge_base`: a worker looks things up in its documents. decisions.md, Tools of a worker. */
+/** Owns `knowledge_base`: a worker looks things up in its documents. docs/contract/tools.md "The set". */
 import { z } from 'zod'
 import { hasKnowledge, searchKnowledge } from '../../store/knowledge.ts'
 import type { Sql } from '../../store/sql.ts'

@@ -1,4 +1,4 @@
-/** Owns `person`: what a worker knows of its caller, and notes about them. Both need caller identity. decisions.md, Tools of a worker. */
+/** Owns `person`: what a worker knows of its caller, and notes about them. Both need caller identity. docs/contract/tools.md "Caller identity". */
 import { z } from 'zod'
 import type { Clock } from '../../model/clock.ts'
 import type { Json } from '../../model/json.ts'

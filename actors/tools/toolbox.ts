@@ -1,6 +1,6 @@
 /**
  * Owns the tools of a worker as one set: what is offered for whom, and one call of one tool, checked, bounded in time and number, answered
- * whatever happens inside. rest-api-and-webhooks.md, Tool dispatch for a worker; decisions.md, Tools of a worker.
+ * whatever happens inside. docs/contract/tools.md "Tool dispatch" and "Results".
  */
 import { deadline } from '../../model/deadline.ts'
 import type { CallId } from '../../model/ids.ts'

@@ -1,6 +1,6 @@
 /**
  * Owns asking a sync hook: one signed request, one attempt, everything bounded; the answer is JSON that can be stored, or what was wrong.
- * What the JSON must look like is for the asker to say. rest-api-and-webhooks.md, "Sync rules"; decisions.md, Webhooks.
+ * What the JSON must look like is for the asker to say. docs/contract/webhooks.md "Sync rules".
  */
 import type { NewId } from '../../model/ids.ts'
 import { flawOf, storableText, type Json } from '../../model/json.ts'

@@ -1,7 +1,7 @@
 /**
  * Owns the decision where webhooks may go: the URL's scheme, and every address at the moment of dialling. A name is resolved
  * here, all of its addresses are judged, and the socket connects to one of the judged ones, so that a second resolution
- * (DNS rebinding) never happens. decisions.md, Webhooks, "Targets".
+ * (DNS rebinding) never happens. docs/contract/webhooks.md "Targets".
  */
 import { lookup as systemLookup, Resolver } from 'node:dns/promises'
 import { isIP, Socket, type LookupFunction } from 'node:net'

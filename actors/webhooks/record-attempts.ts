@@ -25,7 +25,7 @@ export type AttemptRecorder = {
   record(attempted: Attempted, signal: AbortSignal): Promise<void>
 }
 
-/** Without one success for so long, a subscription is switched off. decisions.md, Webhooks. */
+/** Without one success for so long, a subscription is switched off. docs/contract/webhooks.md "Retries". */
 export const failingLimit = 3 * 24 * 3_600_000
 const batchSize = 256
 const recordTries = 20

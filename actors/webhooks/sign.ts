@@ -1,6 +1,6 @@
 /**
  * Owns the signature and the headers of a delivery, and their check on the receiving side. Secrets are used to the letter
- * (UTF-8, `whsec_` included), for both signatures. rest-api-and-webhooks.md, Delivery headers; decisions.md, Webhooks;
+ * (UTF-8, `whsec_` included), for both signatures. docs/contract/webhooks.md "Delivery headers" and "Signatures";
  * standardwebhooks.com for the `webhook-*` trio (its libraries verify with the secret format `raw`).
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
  * Owns what can be done with webhook subscriptions: their secrets are sealed here, their targets judged, test events sent.
- * rest-api-and-webhooks.md, Webhook subscriptions; decisions.md, Webhooks.
+ * docs/contract/webhooks.md "Subscriptions" and "Targets".
  */
 import type { Clock } from '../../model/clock.ts'
 import { deliveryModeOf } from '../../model/events.ts'

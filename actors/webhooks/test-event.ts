@@ -1,6 +1,6 @@
 /**
  * Owns the test of a subscription: one synthetic event of its type, signed and sent at once, outside of the outbox. Its ids are made up,
- * its metadata says `test`. `*` is tested with a call.status_update. rest-api-and-webhooks.md, Test delivery.
+ * its metadata says `test`. `*` is tested with a call.status_update. docs/contract/webhooks.md "Test delivery".
  */
 import { toIso } from '../../model/clock.ts'
 import type { EndedData, EventType, StatusUpdateData, TranscriptData, WorkerRequestData } from '../../model/events.ts'

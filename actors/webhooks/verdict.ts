@@ -1,4 +1,7 @@
-/** Owns what an attempt means for its delivery: done, when to try again, given up, or the subscription is over. Pure. decisions.md, Webhooks. */
+/**
+ * Owns what an attempt means for its delivery: done, when to try again, given up, or the subscription is over. Pure. docs/contract/webhooks.md
+ * "Retries".
+ */
 import type { EventType } from '../../model/events.ts'
 import { jittered } from '../../model/retry.ts'
 import type { SendResult } from './sender.ts'

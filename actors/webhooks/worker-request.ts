@@ -1,6 +1,6 @@
 /**
  * Owns asking call.worker_request: the first matching subscription, once, before the voice session starts.
- * rest-api-and-webhooks.md, call.worker_request and "Sync rules"; decisions.md, Webhooks.
+ * docs/contract/webhooks.md "call.worker_request" and "Sync rules".
  */
 import { parseWorkerRequestAnswer, type WorkerRequestAnswer, type WorkerRequestData } from '../../model/events.ts'
 import type { AccountId, NewId, WorkerId } from '../../model/ids.ts'

@@ -42,7 +42,7 @@ export const dialed = (number: string, prefix = ''): string =>
 
 /**
  * With a domain of the trunk the Request-URI names it and the gateway is the next hop only: carriers look an account up by that name
- * (best practices of Twilio, sip.md §5.12).
+ * (docs/design/sip.md "Caller ID").
  */
 export function addressCall(
   { fromNumber, toNumber }: { readonly fromNumber: string; readonly toNumber: string },

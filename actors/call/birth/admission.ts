@@ -1,4 +1,7 @@
-/** Owns who may join a web call: tokens, origins, and telling the call that its client is here. decisions.md, Web calls and the signaling socket. */
+/**
+ * Owns who may join a web call: tokens, origins, and telling the call that its client is here. docs/contract/signaling.md "Joining" and
+ * "Resuming".
+ */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../../model/clock.ts'
 import { Problem } from '../../../model/problem.ts'

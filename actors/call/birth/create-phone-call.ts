@@ -1,6 +1,6 @@
 /**
  * Owns the birth of an outbound phone call: what it may be refused for, in one fixed order, and its row, its dial time and its first step, in
- * one transaction. rest-api-and-webhooks.md, "400 body on phone-call creation"; decisions.md, Voice providers and transports.
+ * one transaction. docs/contract/rest.md "Refusals at creation".
  */
 import type { Clock } from '../../../model/clock.ts'
 import type { AccountId, CallId, DocumentId, NewId } from '../../../model/ids.ts'

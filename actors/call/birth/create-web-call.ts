@@ -1,4 +1,4 @@
-/** Owns the birth of a web call: its row, its way in and its first step, in one transaction. rest-api-and-webhooks.md, Web calls. */
+/** Owns the birth of a web call: its row, its way in and its first step, in one transaction. docs/contract/rest.md "Web calls". */
 import { createHash, randomBytes } from 'node:crypto'
 import { toIso, type Clock } from '../../../model/clock.ts'
 import type { AccountId, CallId, NewId } from '../../../model/ids.ts'

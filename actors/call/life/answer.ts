@@ -1,5 +1,5 @@
 /**
- * Owns how an inbound phone call is taken, and where its caller goes when nobody here can talk. decisions.md, Worker configuration
+ * Owns how an inbound phone call is taken, and where its caller goes when nobody here can talk. docs/contract/rest.md "Worker configuration"
  * (serviceDownRedirect). Both ask the leg first, so that an actor that took over repeats nothing.
  */
 import { PhoneNumber } from '../../../model/phone-number.ts'

@@ -1,6 +1,6 @@
 /**
  * Owns how an outbound call is placed: an edge is asked, once, whoever runs the call. The leg that an edge made tells the rest.
- * rest-api-and-webhooks.md, failedReason.
+ * docs/contract/webhooks.md "failedReason".
  */
 import { BusNoResponders, BusTimeout, type Bus } from '../../../model/bus.ts'
 import { fromBytes, toBytes } from '../../../model/bus-json.ts'

@@ -1,6 +1,6 @@
 /**
  * Owns how a call is ended from outside: canceled while it waits, hung up while it runs. Which of the two it is, the call itself decides
- * when the request reaches it; the row tells the answer. decisions.md, "canceling, hanging up".
+ * when the request reaches it; the row tells the answer. docs/contract/rest.md "Cancel and hang up".
  */
 import { callStatusOf } from '../../../model/call.ts'
 import type { AccountId, CallId } from '../../../model/ids.ts'

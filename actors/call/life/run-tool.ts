@@ -1,6 +1,6 @@
 /**
  * Owns the tools of a call that goes on: what its engine is offered, and one call of one of them, begun by the machine once and never again.
- * decisions.md, Tools of a worker.
+ * docs/contract/tools.md "During a call".
  */
 import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'

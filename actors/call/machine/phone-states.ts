@@ -103,7 +103,7 @@ export const phoneStates = {
     },
   }),
 
-  // Nobody here can talk to the caller: to the number for that, where there is one. decisions.md, serviceDownRedirect.
+  // Nobody here can talk to the caller: to the number for that, where there is one. docs/contract/rest.md "Worker configuration".
   redirecting: createStateConfig({
     entry: ['redirect', wait('redirect', redirectTimeout)],
     exit: stopWaiting('redirect'),

@@ -154,7 +154,7 @@ function chosenVoice({ worker }: EngineConfig, log: Log): FliteVoice {
   return voice ?? defaultVoice
 }
 
-/** decisions.md, Worker configuration: on answer of an inbound call. */
+/** Said on answer of an inbound call. docs/contract/rest.md "Worker configuration". */
 function announcementOf({ direction, worker }: EngineConfig): string | null {
   const { inboundStaticMessageEnabled, inboundStaticMessageText } = worker
   return direction === 'inbound' && inboundStaticMessageEnabled ? (inboundStaticMessageText ?? null) : null

@@ -1,4 +1,4 @@
-/** Owns a session with OpenAI Realtime (the GA protocol) as a wire of a hosted talk. voice.md, "OpenAI Realtime". */
+/** Owns a session with OpenAI Realtime (the GA protocol) as a wire of a hosted talk. docs/design/voice.md "Hosted engines". */
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { JsonObject } from '../../../model/json.ts'
 import type { Log } from '../../../model/log.ts'
