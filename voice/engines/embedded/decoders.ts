@@ -26,8 +26,6 @@ type Deps = {
   onFull(decoders: Decoders): void
 }
 
-/** Address space of one thread's recognisers; only what they touch is really used. */
-const heapBytes = 256 * 1024 * 1024
 /** The recogniser cannot forget a grammar, and each takes about 700 kB: three times as many would fit, for those that come while the next thread starts. */
 const maxGrammars = 100
 
@@ -49,7 +47,7 @@ export function openDecoders({ clock, entry, size, onReady, onLost, onFull }: De
   }
   const thread = startThread<RecognitionRequest, RecognitionReply>({
     entry,
-    settings: { heapBytes, decoders: size },
+    settings: { decoders: size },
     clock,
     onReply,
     onLost(cause) {

