@@ -4,11 +4,11 @@
  */
 import { Problem } from '../model/problem.ts'
 import type { NegotiatedAudio } from '../model/rtp-transport.ts'
+import { encodings, eventsAt, formatsOf, payloadTypeOf } from '../net/sdp-formats.ts'
 import {
   attributesNamed,
   directionIn,
   readSdpText,
-  toPayloadType,
   type SdpAttributes,
   type SdpDirection,
   type SdpSection as SectionText,
@@ -110,29 +110,19 @@ const isAudio = (block: Block): boolean =>
 const asBrowsersWantIt = { comfortNoisePayloadType: null, packetMs: 20, silence: 'sparse' } as const
 
 /** Opus before PCMU before PCMA: it is the only one that hides loss. */
+const usableCodecs = [
+  { codec: 'opus', clockRateHz: 48000 },
+  { codec: 'pcmu', clockRateHz: 8000 },
+  { codec: 'pcma', clockRateHz: 8000 },
+] as const
+
 function audioOf(block: Block): NegotiatedAudio | null {
-  const maps = attributesNamed(block.attributes, 'rtpmap').map((value) => value.toLowerCase().split(' '))
-  const payloadTypeOf = (encoding: string): number | null => {
-    const payloadType = maps.find(([, name]) => name === encoding)?.[0]
-    return payloadType !== undefined && block.formats.includes(payloadType) ? toPayloadType(payloadType) : null
+  const formats = formatsOf(block)
+  for (const { codec, clockRateHz } of usableCodecs) {
+    const payloadType = payloadTypeOf(formats, encodings[codec])
+    const telephoneEventPayloadType = payloadTypeOf(formats, eventsAt(clockRateHz))
+    if (payloadType !== null) return { ...asBrowsersWantIt, codec, payloadType, clockRateHz, telephoneEventPayloadType }
   }
-  const events = (clockRateHz: number) => payloadTypeOf(`telephone-event/${clockRateHz}`)
-  const opus = payloadTypeOf('opus/48000/2')
-  if (opus !== null)
-    return {
-      ...asBrowsersWantIt,
-      codec: 'opus',
-      payloadType: opus,
-      clockRateHz: 48000,
-      telephoneEventPayloadType: events(48000),
-    }
-  for (const [codec, payloadType] of [
-    ['pcmu', 0],
-    ['pcma', 8],
-  ] as const)
-    // Static payload types need no rtpmap. RFC 3551 §6.
-    if (block.formats.includes(String(payloadType)))
-      return { ...asBrowsersWantIt, codec, payloadType, clockRateHz: 8000, telephoneEventPayloadType: events(8000) }
   return null
 }
 

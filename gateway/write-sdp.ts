@@ -1,7 +1,7 @@
 /** Owns writing session descriptions: the answer of the front door and the offer of our own caller. Pure. RFC 8829, RFC 8839, RFC 8843. */
-import { isIPv6 } from 'node:net'
 import type { NegotiatedAudio } from '../model/rtp-transport.ts'
-import { otherDirection, type SdpDirection } from '../net/sdp.ts'
+import { encodings, eventsAt, formatLines } from '../net/sdp-formats.ts'
+import { connectionAt, otherDirection, refusedMedia, type SdpDirection } from '../net/sdp.ts'
 import type { CandidateAddress, Fingerprint, RemoteDescription, SdpSection } from './read-sdp.ts'
 
 export type LocalDescription = {
@@ -38,7 +38,7 @@ export function writeOffer(local: LocalDescription, codecs: readonly NegotiatedA
 const toText = (lines: readonly string[]): string => `${lines.join('\r\n')}\r\n`
 
 function sessionLines(local: LocalDescription): string[] {
-  return ['v=0', `o=- ${local.ssrc} 2 ${netOf('127.0.0.1')}`, 's=-', 't=0 0']
+  return ['v=0', `o=- ${local.ssrc} 2 ${connectionAt('127.0.0.1')}`, 's=-', 't=0 0']
 }
 
 function audioLines(
@@ -52,7 +52,7 @@ function audioLines(
   const payloadTypes = codecs.flatMap((audio) => [audio.payloadType, audio.telephoneEventPayloadType ?? []]).flat()
   return [
     `m=audio ${first.port} ${protocol} ${payloadTypes.join(' ')}`,
-    `c=${netOf(first.address)}`,
+    `c=${connectionAt(first.address)}`,
     ...(mid === null ? [] : [`a=mid:${mid}`]),
     `a=${role.direction}`,
     'a=rtcp-mux',
@@ -69,21 +69,23 @@ function audioLines(
   ]
 }
 
-const codecNames = { opus: 'opus/48000/2', pcmu: 'PCMU/8000', pcma: 'PCMA/8000', g722: 'G722/8000' } as const
+const codecLines = ({
+  codec,
+  payloadType,
+  clockRateHz,
+  telephoneEventPayloadType: events,
+}: NegotiatedAudio): string[] =>
+  formatLines(
+    [
+      { payloadType, encoding: encodings[codec] },
+      ...(events === null ? [] : [{ payloadType: events, encoding: eventsAt(clockRateHz) }]),
+    ],
+    'minptime=10;useinbandfec=1',
+  )
 
-function codecLines(audio: NegotiatedAudio): string[] {
-  const events = audio.telephoneEventPayloadType
-  return [
-    `a=rtpmap:${audio.payloadType} ${codecNames[audio.codec]}`,
-    ...(audio.codec === 'opus' ? [`a=fmtp:${audio.payloadType} minptime=10;useinbandfec=1`] : []),
-    ...(events === null ? [] : [`a=rtpmap:${events} telephone-event/${audio.clockRateHz}`, `a=fmtp:${events} 0-16`]),
-  ]
-}
-
-/** Port 0 refuses a section; its formats are repeated because the grammar wants one. RFC 3264 §6. */
 const refusedLines = (section: SdpSection): string[] => [
-  `m=${section.kind} 0 ${section.protocol} ${section.formats.join(' ')}`,
-  `c=${netOf('0.0.0.0')}`,
+  refusedMedia(section),
+  `c=${connectionAt('0.0.0.0')}`,
   ...(section.mid === null ? [] : [`a=mid:${section.mid}`]),
   'a=inactive',
 ]
@@ -93,5 +95,3 @@ function candidateLine({ address, port }: CandidateAddress, index: number): stri
   const priority = 126 * 2 ** 24 + (65535 - index) * 2 ** 8 + 255
   return `a=candidate:${index + 1} 1 udp ${priority} ${address} ${port} typ host`
 }
-
-const netOf = (address: string): string => `IN ${isIPv6(address) ? 'IP6' : 'IP4'} ${address}`

@@ -2,6 +2,7 @@
  * Owns the line grammar of session descriptions that browsers and trunks share: sections, attributes, directions. What they mean is read
  * by each edge. Pure; bounded for hostile text. RFC 8866.
  */
+import { familyOf } from './addresses.ts'
 
 export type SdpAttributes = readonly (readonly [name: string, value: string])[]
 
@@ -99,3 +100,10 @@ export function toPayloadType(text: string): number | null {
   const payloadType = Number(text)
   return /^\d{1,3}$/.test(text) && payloadType < 128 && (payloadType < 64 || payloadType > 95) ? payloadType : null
 }
+
+/** Of `o=` and `c=`. */
+export const connectionAt = (address: string): string => `IN IP${familyOf(address)} ${address}`
+
+/** Port 0 refuses a section; its formats are repeated because the grammar wants one. RFC 3264 §6. */
+export const refusedMedia = ({ kind, protocol, formats }: Pick<SdpSection, 'kind' | 'protocol' | 'formats'>): string =>
+  `m=${kind} 0 ${protocol} ${formats.join(' ')}`

@@ -1,8 +1,9 @@
 /** Owns what offer and answer agreed on for the sound of one phone call: between the SDP of it (`sip/sdp`) and its sockets. RFC 3264. */
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
+import type { SdpDirection } from '../../net/sdp.ts'
 
 /** From our side: `sendonly` means that we send. RFC 3264 §6.1. */
-export type MediaDirection = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive'
+export type MediaDirection = SdpDirection
 
 /** Payload types of telephone events in our offers, by clock rate; an answer takes the peer's numbers. RFC 4733. */
 export const offeredEvents = { 8000: 101, 48000: 110 } as const

@@ -1,10 +1,10 @@
 /** Owns our answer to an offer of the other side. RFC 3264 §6. */
-import { readSdpText, type SdpSection, type SdpText } from '../../net/sdp.ts'
+import { readSdpText, refusedMedia, type SdpSection, type SdpText } from '../../net/sdp.ts'
 import type { LocalMedia, MediaSession } from '../../media/rtp/media-session.ts'
 import { agreedFormats } from './audio-formats.ts'
 import { writeCrypto } from './crypto-lines.ts'
 import { readAudio, type UsableAudio } from './remote-media.ts'
-import { writeAudio, writeDescription, writeRefused } from './write-description.ts'
+import { writeAudio, writeDescription } from './write-description.ts'
 
 export type AnsweredOffer =
   { readonly kind: 'answered'; readonly answer: string; readonly session: MediaSession } | RefusedDescription
@@ -21,7 +21,7 @@ export function answerOffer(offer: string, local: LocalMedia): AnsweredOffer {
   const usable = attempts[at]
   if (!usable || typeof usable === 'string') return { kind: 'refused', reason: reasonOf(attempts) }
   const sections = text.sections.flatMap((section, index) =>
-    index === at ? answerLines(section, usable, local) : writeRefused(section),
+    index === at ? answerLines(section, usable, local) : refusedMedia(section),
   )
   return { kind: 'answered', answer: writeDescription(local, sections, timingOf(text)), session: usable.session }
 }

@@ -1,6 +1,5 @@
 /** Owns writing a session description: its lines in the order of RFC 8866 §5. */
-import { isIPv6 } from 'node:net'
-import type { SdpSection } from '../../net/sdp.ts'
+import { connectionAt } from '../../net/sdp.ts'
 import type { LocalMedia, MediaDirection } from '../../media/rtp/media-session.ts'
 
 export type AudioSection = {
@@ -18,9 +17,9 @@ export type AudioSection = {
 export const writeDescription = (local: LocalMedia, sections: readonly string[], timing = '0 0'): string =>
   [
     'v=0',
-    `o=- ${local.sessionId} ${local.version} ${netOf(local.address)}`,
+    `o=- ${local.sessionId} ${local.version} ${connectionAt(local.address)}`,
     's=-',
-    `c=${netOf(local.address)}`,
+    `c=${connectionAt(local.address)}`,
     `t=${timing}`,
     ...sections,
     '',
@@ -36,10 +35,3 @@ export const writeAudio = (local: LocalMedia, audio: AudioSection): string[] => 
   ...(audio.rtcpMux ? ['a=rtcp-mux'] : []),
   ...(local.rtcpPort === local.port + 1 ? [] : [`a=rtcp:${local.rtcpPort}`]),
 ]
-
-/** Port 0 refuses; the formats are repeated because the grammar wants one. RFC 3264 §6. */
-export const writeRefused = ({ kind, protocol, formats }: SdpSection): string[] => [
-  `m=${kind} 0 ${protocol} ${formats.join(' ')}`,
-]
-
-const netOf = (address: string): string => `IN ${isIPv6(address) ? 'IP6' : 'IP4'} ${address}`
