@@ -5,7 +5,7 @@
 import { toId, type CallId, type Id } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import { createKeyLookup, type KeyOwner } from '../store/api-keys.ts'
-import type { CallRow } from '../store/calls.ts'
+import type { CallRow } from '../store/call-rows.ts'
 import { createKeyAndCallLookup } from '../store/key-and-call.ts'
 import type { ApiDeps, Middleware } from './deps.ts'
 import type { RequestLimit } from './rate-limit.ts'

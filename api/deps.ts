@@ -14,7 +14,7 @@ import type { Trunks } from '../model/trunk.ts'
 import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
 import type { TokenBucket } from '../net/token-bucket.ts'
-import type { CallRow } from '../store/calls.ts'
+import type { CallRow } from '../store/call-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import type { RateLimits } from './rate-limit.ts'
 

@@ -1,10 +1,11 @@
-/** Owns the shapes of a call's row as its actor reads and writes it. Times are ms since the epoch. */
+/** Owns the shapes of a call's row, and which columns are read into them. Times are ms since the epoch. */
 import type { Direction, ProgressStatus, Transport } from '../model/call.ts'
 import type { Customer } from '../model/customer.ts'
 import type { AccountId, CallId, DocumentId, NodeId, PersonId, TrunkId, WorkerId } from '../model/ids.ts'
 import type { Json, JsonObject } from '../model/json.ts'
 import type { PhoneCallFacts } from '../model/phone-call.ts'
 import type { WorkerConfig } from '../model/worker.ts'
+import { columnsOf, type Sql, type Transaction } from './sql.ts'
 
 /** What is asked for one call alone, on top of its worker: by who created it, or by call.worker_request. */
 export type CallOverrides = {
@@ -42,18 +43,51 @@ export type CallBirthRow = {
   readonly owner?: NodeId
 }
 
-type Told = Omit<PhoneCallFacts, 'postProcessingStatus' | 'dimensions' | 'nextAction' | 'trunkId'>
+/** What answers tell of a call. */
+export type CallRow = PhoneCallFacts & {
+  /** Null until the recording is complete, and for ever when there is none. */
+  readonly recordingKey: string | null
+  readonly recordedMs: number | null
+  readonly nextAction: { readonly key: string; readonly name: string; readonly data?: JsonObject } | null
+}
 
-/** What answers tell of a call, and what its actor needs besides. */
-export type CallFactsRow = Told & {
+/** A field that is not read here does not compile. */
+const callFields: Readonly<Record<keyof CallRow, true>> = {
+  id: true,
+  accountId: true,
+  workerId: true,
+  direction: true,
+  transport: true,
+  progress: true,
+  outcome: true,
+  failedReason: true,
+  providerStatus: true,
+  postProcessingStatus: true,
+  fromNumber: true,
+  toNumber: true,
+  personId: true,
+  customer: true,
+  nextAction: true,
+  dimensions: true,
+  scheduledAt: true,
+  startedAt: true,
+  endedAt: true,
+  trunkId: true,
+  recordingKey: true,
+  recordedMs: true,
+}
+const callColumnList = columnsOf('calls', Object.keys(callFields))
+
+/** What makes a CallRow, of `calls`. */
+export const callColumns = (sql: Sql | Transaction) => sql.unsafe(callColumnList)
+
+/** The same, and what the actor of the call needs besides. */
+export type CallFactsRow = CallRow & {
   readonly context: string | null
   readonly metadata: JsonObject | null
   readonly request: CallOverrides
   readonly hookAnswer: CallOverrides
   readonly scriptIds: readonly DocumentId[]
-  readonly recordedMs: number | null
-  readonly recordingKey: string | null
-  readonly nextAction: { readonly key: string; readonly name: string; readonly data?: JsonObject } | null
   /** Of the worker. */
   readonly language: string
   readonly workerConfig: WorkerConfig

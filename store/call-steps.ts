@@ -2,7 +2,7 @@
  * Owns how a call's life is written: born once, then step by step, each step in one transaction with its log and everything it announces.
  * Fencing: a step of an actor that no longer owns the call, or that worked on a stale snapshot, changes nothing.
  */
-import type { CallBirthRow, CallFactsRow } from './call-rows.ts'
+import { callColumns, type CallBirthRow, type CallFactsRow } from './call-rows.ts'
 import type { Json } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
 import type { Sql, Transaction } from './sql.ts'
@@ -112,9 +112,8 @@ export function commitStep(
 
 export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Promise<CallFactsRow | null> {
   const [row] = await sql<CallFactsRow[]>`
-    select calls.id, calls.account_id, calls.worker_id, direction, transport, progress, outcome, failed_reason, provider_status,
-      from_number, to_number, person_id, customer, context, metadata, request, hook_answer, script_ids, recorded_ms,
-      recording_key, next_action, scheduled_at, started_at, ended_at, workers.language, workers.config as worker_config
+    select ${callColumns(sql)}, context, metadata, request, hook_answer, script_ids, workers.language,
+      workers.config as worker_config
     from calls join workers on workers.id = calls.worker_id where calls.id = ${callId}`
   return row ?? null
 }

@@ -3,20 +3,9 @@ import { callStatusOf, ProgressStatus } from '../model/call.ts'
 import { toId, type AccountId, type CallId } from '../model/ids.ts'
 import { msOf } from '../model/instant.ts'
 import { cursorOf } from '../model/paging.ts'
-import type { PhoneCallFacts, PhoneCallQuery } from '../model/phone-call.ts'
+import type { PhoneCallQuery } from '../model/phone-call.ts'
+import { callColumns, type CallRow } from './call-rows.ts'
 import type { Sql, Transaction } from './sql.ts'
-
-export type CallRow = PhoneCallFacts & {
-  /** Null until the recording is complete, and for ever when there is none. */
-  readonly recordingKey: string | null
-  readonly recordedMs: number | null
-}
-
-/** What makes a CallRow, of the table `calls`. */
-const callColumns = (sql: Sql | Transaction) => sql`
-  id, account_id, worker_id, direction, transport, progress, outcome, failed_reason, provider_status, post_processing_status,
-  from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at, trunk_id,
-  recording_key, recorded_ms`
 
 export async function findCall(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<CallRow | null> {
   const [row] = await sql<CallRow[]>`
@@ -51,7 +40,7 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
   // A page of each, and of those one: all at once, the planner would rather read every call of the account.
   return sql<CallRow[]>`
     select ${callColumns(sql)} from unnest(${progress}::text[]) as wanted (state)
-    cross join lateral (${page(sql`and progress = wanted.state`)}) found
+    cross join lateral (${page(sql`and progress = wanted.state`)}) calls
     order by created_at desc, id desc limit ${limit + 1}`
 }
 

@@ -1,7 +1,7 @@
 /** Owns the lookup of the most frequent request of all: whose key it is, and one call of that account, in one query. */
 import type { CallId } from '../model/ids.ts'
 import { hashOfKey, noteUse, type KeyOwner, type UsedKey } from './api-keys.ts'
-import type { CallRow } from './calls.ts'
+import { callColumns, type CallRow } from './call-rows.ts'
 import { createOneQuery } from './one-query.ts'
 import type { Sql } from './sql.ts'
 
@@ -31,10 +31,9 @@ async function findAll(
   const callIds = questions.map(({ callId }) => callId)
   // The inner selects hide how long the lists are, so that the plan is made once and not again for every length.
   const rows = await sql<Row[]>`
-    select asked.hash, asked.call_id as asked_id, api_keys.id as key_id, api_keys.account_id, last_used_at,
-      calls.id, worker_id, direction, transport, progress, outcome, failed_reason, provider_status, post_processing_status,
-      from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at, trunk_id,
-      recording_key, recorded_ms
+    select asked.hash, asked.call_id as asked_id, ${callColumns(sql)},
+      -- After the account of the call, which is null without one.
+      api_keys.account_id, api_keys.id as key_id, last_used_at
     from unnest((select ${hashes}::text[]), (select ${callIds}::text[])) as asked (hash, call_id)
       join api_keys on api_keys.hash = decode(asked.hash, 'hex')
       left join calls on calls.account_id = api_keys.account_id and calls.id = asked.call_id

@@ -62,6 +62,10 @@ const driverOptions = {
   onnotice: () => {},
 }
 
+/** The columns of these fields, for a `select`. */
+export const columnsOf = (table: string, fields: readonly string[]): string =>
+  fields.map((field) => `${table}.${postgres.fromCamel(field)}`).join(', ')
+
 function timestampOf(value: unknown): string {
   if (value === Infinity) return 'infinity'
   if (value === -Infinity) return '-infinity'

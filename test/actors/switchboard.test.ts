@@ -1,6 +1,6 @@
 /** Calls on a real database: what is committed, who owns a call, what survives the death of a node. Engine and leg are scripted. */
 import { randomBytes } from 'node:crypto'
-import { test } from 'tap'
+import top, { test } from 'tap'
 import { hashToken } from '../../actors/call/birth/create-web-call.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { createCallRouter } from '../../actors/node/call-router.ts'
@@ -275,8 +275,11 @@ const factsOf = async ({ sql }: Shared, callId: CallId) =>
 const openRouter = ({ sql, bus }: Shared) =>
   createCallRouter({ sql, bus, nodeId: newId<'node'>(), owned: { find: () => null, own: async () => null } })
 
+/** One database for the calls of these tests: each leaves none that another node would take over. */
+const opened = openShared(top)
+
 test('a process that runs no actors hands facts over, and never owns a call', async (t) => {
-  const shared = await openShared(t)
+  const shared = await opened
   const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const { route } = openRouter(shared)
@@ -290,7 +293,7 @@ test('a process that runs no actors hands facts over, and never owns a call', as
 })
 
 test('of two nodes that route to a call which nobody has one owns it, and both facts are taken', async (t) => {
-  const shared = await openShared(t)
+  const shared = await opened
   const [one, two] = [await openCallNode(shared), await openCallNode(shared)]
   t.teardown(async () => {
     await one.close()
@@ -314,11 +317,12 @@ test('of two nodes that route to a call which nobody has one owns it, and both f
   t.same(await Promise.all(routed), [true, true])
   t.equal((await ownership(shared, call.callId))?.epoch, 1)
   t.equal(one.switchboard.running() + two.switchboard.running(), 1)
-  t.same(await factsOf(shared, call.callId), ['created', 'client_connected', 'client_connected'])
+  const arrivals = (await factsOf(shared, call.callId)).filter((type) => type === 'client_connected')
+  t.equal(arrivals.length, 2)
 })
 
 test('a fact whose owner dies before it is handed over is taken by who routes it, and the dead owner is fenced', async (t) => {
-  const shared = await openShared(t)
+  const shared = await opened
   const dying = await openCallNode(shared)
   const call = await beginCall(shared, dying)
   await dying.admission.admit(call.token, null)
@@ -341,7 +345,7 @@ test('a fact whose owner dies before it is handed over is taken by who routes it
 })
 
 test('an owner that is alive and does not listen keeps its call, and the fact is refused', async (t) => {
-  const shared = await openShared(t)
+  const shared = await opened
   const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node)
@@ -353,7 +357,7 @@ test('an owner that is alive and does not listen keeps its call, and the fact is
 })
 
 test('a call that is over is taken by nobody', async (t) => {
-  const shared = await openShared(t)
+  const shared = await opened
   const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node)

@@ -2,7 +2,7 @@
  * Owns the other half of the proof: the service is called by telephone, and calls back. A telephone made of software stands in for the
  * carrier, at the end of a trunk of an account made for this; every packet crosses SIP and RTP sockets of this machine.
  */
-import type { CallRow } from '../../../store/calls.ts'
+import type { CallRow } from '../../../store/call-rows.ts'
 import { listTurns } from '../../../store/transcripts.ts'
 import { createTrunks } from '../../../store/trunks.ts'
 import { createMediaPorts } from '../../../media/rtp/media-ports.ts'
