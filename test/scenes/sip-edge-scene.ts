@@ -133,7 +133,7 @@ export async function openEdgeScene(
 }
 
 /** Lets time pass until it is done: whoever waits for a peer that is gone waits in vain. */
-async function passing(clock: HandClock, work: Promise<void>): Promise<void> {
+export async function passing(clock: HandClock, work: Promise<void>): Promise<void> {
   let isDone = false
   void work.finally(() => void (isDone = true))
   await until(() => {
