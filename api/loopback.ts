@@ -1,4 +1,4 @@
-/** Owns which hosts name this very machine. */
+/** Owns which names mean this very host. */
 import { isLoopback, withoutBrackets } from '../net/addresses.ts'
 
 /** A Host header, with or without port. Names are loopback only when nobody but this machine can resolve them (RFC 6761 section 6.3). */

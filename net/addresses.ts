@@ -47,7 +47,7 @@ export function reachedWordsOf(text: string): AddressWords | null {
 }
 
 /**
- * `64:ff9b::/96` is how a machine without IPv4 reaches each IPv4 host (NAT64, RFC 6052). Addresses that carry IPv4 in any other way (6to4,
+ * `64:ff9b::/96` is how a host without IPv4 reaches each IPv4 host (NAT64, RFC 6052). Addresses that carry IPv4 in any other way (6to4,
  * Teredo, IPv4-compatible) are IPv6 addresses of their own.
  */
 export const reachedBy = (words: AddressWords): AddressWords =>

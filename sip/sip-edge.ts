@@ -13,7 +13,7 @@ import { createAdmission } from './call/admit-arrival.ts'
 import { createArrivals } from './call/arriving-call.ts'
 import { placeCall } from './call/placed-call.ts'
 import { createDigestVerifier } from './digest-verifier.ts'
-import { createLines, type CallDeps, type CreatePhoneLeg } from './lines.ts'
+import { createLiveCalls, type CallDeps, type CreatePhoneLeg } from './live-calls.ts'
 import type { MediaPorts } from '../media/rtp/media-ports.ts'
 import { answersOutsideCalls } from './other-requests.ts'
 import type { Reply, RequestIn } from './stack-types.ts'
@@ -73,7 +73,7 @@ const queue = 'sip-edges'
 export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
   const { telephony, bus, clock, log, options = {} } = deps
   const { random = Math.random } = options
-  const lines = createLines()
+  const liveCalls = createLiveCalls()
   let isStopping = false
   const stopping = () => isStopping
   const routes = {
@@ -85,7 +85,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
   const ready = Promise.withResolvers<{ arrivals: ReturnType<typeof createArrivals> }>()
   const { connectWithin = 10_000, mayReach } = options
   const stack = await connectStack({ ...deps, routes, connectWithin, ...(mayReach && { mayReach }) })
-  const calls = callDepsOf(deps, { stack, lines })
+  const calls = callDepsOf(deps, { stack, liveCalls })
   const verifier = createDigestVerifier({ now: clock.now })
   const admission = createAdmission({ telephony, verifier })
   const { answerWithin = 90_000, maxPending = 500 } = options
@@ -106,8 +106,8 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
   }
   const end = async (grace: number) => {
     stop()
-    await lines.drained(clock, grace)
-    await lines.close(clock)
+    await liveCalls.drained(clock, grace)
+    await liveCalls.close(clock)
     await keeper.close()
     await stack.close()
   }
@@ -116,18 +116,18 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     health: () => ({
       connected: stack.isConnected(),
       listening: stack.listening(),
-      calls: lines.size(),
+      calls: liveCalls.size(),
       trunks: keeper.kept(),
     }),
     stop,
-    drained: (ms) => lines.drained(clock, ms),
+    drained: (ms) => liveCalls.drained(clock, ms),
     close: (grace) => (closing ??= end(grace)),
   }
 }
 
-function callDepsOf(deps: SipEdgeDeps, { stack, lines }: Pick<CallDeps, 'stack' | 'lines'>): CallDeps {
+function callDepsOf(deps: SipEdgeDeps, { stack, liveCalls }: Pick<CallDeps, 'stack' | 'liveCalls'>): CallDeps {
   const { telephony, bus, createLeg, ticker, clock, log } = deps
-  return { stack, telephony, bus, media: { ports: deps.media, ticker, log }, createLeg, lines, clock, log }
+  return { stack, telephony, bus, media: { ports: deps.media, ticker, log }, createLeg, liveCalls, clock, log }
 }
 
 /** Always answers. */

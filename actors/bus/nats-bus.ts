@@ -30,7 +30,7 @@ type Deps = {
   readonly telemetry?: Telemetry
 }
 
-/** Throws when no server answers: the first connection is a matter of configuration, later ones of patience. */
+/** Throws when no server answers: a first connection that fails is a wrong setting, a later one is made again. */
 export async function createNatsBus({ url, log, clock, name, telemetry = noTelemetry }: Deps): Promise<Bus> {
   const connection = await connectTo(url, name)
   const gate = createGate(connection, log, telemetry)

@@ -48,7 +48,7 @@ export type CallFact =
   /** The caller has been passed on. */
   | { readonly type: 'transferred'; readonly providerStatus: string | null }
   | { readonly type: 'transfer_failed'; readonly providerStatus: string | null }
-  /** No person answered. `signs`: what told so, two at least. `leavesMessage`: the agent has something to say to a machine. */
+  /** No person answered. `signs`: what told so, two at least. `leavesMessage`: the agent has something to say to an answering machine. */
   | { readonly type: 'voicemail_detected'; readonly signs: readonly string[]; readonly leavesMessage?: true }
   | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory: Json }
   /** The engine wants a tool run; `id` is never used again in the call. */

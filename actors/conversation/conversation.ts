@@ -144,14 +144,14 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     isQuiet: () => reactions.isQuiet() && !turnLog.awaitsText() && !leaving.isUnderWay(),
     take(event) {
       if (!leaving.admits(event)) return
-      machine?.engineEvent(event)
+      voicemailWatch?.engineEvent(event)
       reactions.engineEvent(event)
       session.quiet()
     },
     opened(behind) {
       reactions.reset()
       lineBegan = clock.now() - behind
-      // Another session knows nothing of the machine.
+      // Another session knows nothing of the answering machine.
       if (leaving.isUnderWay()) reactions.engineEvent({ type: 'finished', nextAction: null })
     },
     lost: (details) =>
@@ -164,7 +164,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     begun: () => reactions.goOn(),
     done: finished,
   })
-  const machine = watchForMachine(deps, start, { hears: formats.hears, session, leaving })
+  const voicemailWatch = watchForVoicemail(deps, start, { hears: formats.hears, session, leaving })
   const sinceAnswer = (at: number): number => Math.max(0, Math.round(lineBegan - start.answeredAt + at))
   const reactions = createReactions({ ...deps, voice, turnLog, timing, session, sinceAnswer })
   const silence = silenceOf(formats.hears)
@@ -173,7 +173,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     if (frame?.epoch !== epoch) return
     if (leaving.hear(frame.payload)) return session.hear(silence)
     session.hear(frame.payload)
-    machine?.hear(frame.payload)
+    voicemailWatch?.hear(frame.payload)
   })
   const { played, toolResult } = reactions
   return { voice, session, turnLog, timing, hearing, played, toolResult, leaveMessage: leaving.begin }
@@ -198,7 +198,7 @@ async function startLeg({ bus, callId }: ConversationDeps, command: LegCommand, 
 }
 
 /** In the background of an outbound call: did an answering machine take it? */
-function watchForMachine(
+function watchForVoicemail(
   { clock, post }: ConversationDeps,
   { config, answeredAt }: ConversationStart,
   {

@@ -1,20 +1,20 @@
-/** Owns taking letters one by one, in the order in which they came. */
+/** Owns taking messages one by one, in the order in which they came. */
 
-export type Mailbox<Letter> = {
-  /** What became of the letter; false when the box is full and it was not even kept. Rejects when taking it failed; the next one is taken all the same. */
-  post(letter: Letter): Promise<boolean>
-  /** Resolves when every letter has been taken. */
+export type Mailbox<Message> = {
+  /** What became of the message; false when the box is full and it was not even kept. Rejects when taking it failed; the next one is taken all the same. */
+  post(message: Message): Promise<boolean>
+  /** Resolves when every message has been taken. */
   empty(): Promise<void>
 }
 
-export function createMailbox<Letter>(limit: number, take: (letter: Letter) => Promise<boolean>): Mailbox<Letter> {
+export function createMailbox<Message>(limit: number, take: (message: Message) => Promise<boolean>): Mailbox<Message> {
   let waiting = 0
   let last: Promise<boolean> = Promise.resolve(true)
   return {
-    post(letter) {
+    post(message) {
       if (waiting >= limit) return Promise.resolve(false)
       waiting++
-      last = last.catch(() => false).then(() => take(letter))
+      last = last.catch(() => false).then(() => take(message))
       void last.catch(() => {}).finally(() => waiting--)
       return last
     },

@@ -30,7 +30,7 @@ const dnsTimeout = 2_000
 
 /**
  * `allowHosts` holds host names, addresses and CIDR networks; what it names may be private and may be plain http. Throws for
- * an entry that is none of these. A name in the list is resolved as the machine does (hosts file included), all others by DNS.
+ * an entry that is none of these. A name in the list is resolved as the host does (hosts file included), all others by DNS.
  */
 export function createEgressGuard(deps: { allowHosts: readonly string[]; resolve?: Resolve }): EgressGuard {
   const allowed = createAllowList(deps.allowHosts)

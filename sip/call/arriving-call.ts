@@ -5,7 +5,7 @@
 import type { CallId } from '../../model/ids.ts'
 import type { InboundRoute, RefusedArrival } from '../../model/telephony.ts'
 import { answerWith, mediaWarning } from '../answer-with.ts'
-import type { CallDeps, Line } from '../lines.ts'
+import type { CallDeps, LiveCall } from '../live-calls.ts'
 import { callerOf } from '../numbers.ts'
 import type { Reply, RequestIn, SipDialog } from '../stack-types.ts'
 import type { Admission, Arrived } from './admit-arrival.ts'
@@ -142,16 +142,16 @@ type Ringing = Arrived & {
 
 /** From here on the call is stored, so it ends in order whatever happens: its leg says so. */
 function ring(deps: ArrivalDeps, call: Ringing): void {
-  const { lines, log } = deps
+  const { liveCalls, log } = deps
   const { callId, media, reply, route } = call
   const phase = createPhase()
-  const line = lines.open(deps, {
+  const live = liveCalls.open(deps, {
     callId,
     media,
     connectWithin: deps.answerWithin,
     signaling: {
-      answer: () => phase.answer(() => answer(deps, call, { line, phase })),
-      transfer: (to) => phase.talk()?.transfer(to) ?? Promise.resolve(redirect(call, { line, phase, to })),
+      answer: () => phase.answer(() => answer(deps, call, { live, phase })),
+      transfer: (to) => phase.talk()?.transfer(to) ?? Promise.resolve(redirect(call, { live, phase, to })),
       sendDtmf: (digits) => phase.talk()?.sendDtmf(digits) ?? false,
     },
     hangUp(reason) {
@@ -169,16 +169,16 @@ function ring(deps: ArrivalDeps, call: Ringing): void {
   answerWith180(reply)
   call.cancel.whenCanceled(() => {
     phase.end()
-    line.leg.handlers.disconnected('hung_up', 'the caller hung up before the answer')
+    live.leg.handlers.disconnected('hung_up', 'the caller hung up before the answer')
   })
-  begin(deps, line).catch((error: unknown) => {
+  begin(deps, live).catch((error: unknown) => {
     // It is stored all the same: whoever finds it without an owner ends it.
     log.error('an inbound call did not begin', { callId, error })
-    void line.leg.close('failed')
+    void live.leg.close('failed')
   })
 }
 
-async function begin({ bus, telephony }: ArrivalDeps, { leg, callId }: Line): Promise<void> {
+async function begin({ bus, telephony }: ArrivalDeps, { leg, callId }: LiveCall): Promise<void> {
   // The actor speaks to the leg at once, perhaps from another process.
   await bus.flush()
   if (!(await telephony.begin(callId))) await leg.close('failed')
@@ -218,12 +218,12 @@ function createPhase() {
   }
 }
 
-type Answering = { readonly line: Line; readonly phase: Phase }
+type Answering = { readonly live: LiveCall; readonly phase: Phase }
 
 /** 200 with our answer, or with our offer where the INVITE had none; connected when the ACK is there. RFC 3261 §13.3.1.4. */
-function answer(deps: ArrivalDeps, call: Ringing, { line, phase }: Answering): void {
+function answer(deps: ArrivalDeps, call: Ringing, { live, phase }: Answering): void {
   const { media, agreed } = call
-  const { handlers } = line.leg
+  const { handlers } = live.leg
   if (agreed) media.use(agreed.session)
   deps.stack.accept(call.invite, call.reply, agreed?.sdp ?? media.offer(), (accepted) => {
     if ('details' in accepted) return handlers.disconnected('failed', accepted.details)
@@ -232,34 +232,34 @@ function answer(deps: ArrivalDeps, call: Ringing, { line, phase }: Answering): v
     accepted.dialog.on('destroy', (bye) => {
       if (agreed && !isAcknowledged && !phase.isOver() && bye?.source === 'network') handlers.connected('200 OK')
     })
-    const talk = startTalk(deps, call, { line, dialog: accepted.dialog })
+    const talk = startTalk(deps, call, { live, dialog: accepted.dialog })
     phase.talking(talk)
     if (phase.isOver()) return talk.hangUp('canceled')
     accepted.dialog.once('ack', (ack) => {
       isAcknowledged = true
-      acknowledged(line, agreed, sdpIn(ack))
+      acknowledged(live, agreed, sdpIn(ack))
     })
   })
 }
 
-function startTalk(deps: ArrivalDeps, call: Ringing, { line, dialog }: { line: Line; dialog: SipDialog }): Talk {
+function startTalk(deps: ArrivalDeps, call: Ringing, { live, dialog }: { live: LiveCall; dialog: SipDialog }): Talk {
   const { route, invite } = call
   return createTalk({
     ...deps,
-    line,
+    live,
     dialog,
     trunk: route.trunk,
     host: hostOf(call),
     number: route.toNumber,
     first: invite,
-    log: deps.log.with({ callId: line.callId }),
+    log: deps.log.with({ callId: live.callId }),
   })
 }
 
 const hostOf = ({ route, invite }: Ringing): string =>
   route.trunk.settings.domain ?? route.trunk.settings.gateways?.[0]?.host ?? invite.source_address
 
-function acknowledged({ leg, media }: Line, agreed: Agreed | null, body: string | null): void {
+function acknowledged({ leg, media }: LiveCall, agreed: Agreed | null, body: string | null): void {
   if (agreed) return leg.handlers.connected('200 OK')
   const read = media.readAnswer(body ?? '')
   if ('refused' in read) return leg.handlers.disconnected('failed', `no answer in the ACK: ${read.refused}`)
@@ -270,11 +270,11 @@ function acknowledged({ leg, media }: Line, agreed: Agreed | null, body: string 
 type Redirect = Answering & { readonly to: string }
 
 /** Before the answer a caller is passed on by 302; who follows it is the caller's trunk. RFC 3261 §8.3. */
-function redirect(call: Ringing, { line, phase, to }: Redirect) {
+function redirect(call: Ringing, { live, phase, to }: Redirect) {
   if (phase.end() !== 'ringing') return { accepted: false, details: 'the call is being answered' } as const
   const target = referTarget(to, call.route.trunk.settings, hostOf(call))
   const diversion = `<${identityUri(call.route.toNumber, hostOf(call))}>;reason=unconditional`
   answerWith(call.reply, 302, { headers: { Contact: `<${target}>`, Diversion: diversion } })
-  line.leg.handlers.transferred('302 Moved Temporarily')
+  live.leg.handlers.transferred('302 Moved Temporarily')
   return { accepted: true } as const
 }

@@ -2,7 +2,7 @@
 import type { DialRequest } from '../../model/dial.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import type { Invitation, InvitationResult } from '../invitation.ts'
-import type { CallDeps } from '../lines.ts'
+import type { CallDeps } from '../live-calls.ts'
 import type { Password } from '../stack-types.ts'
 import { addressCall } from './caller-id.ts'
 import { wishesOf, type PhoneMedia } from './phone-media.ts'
@@ -25,8 +25,8 @@ export type Attempt = {
   abandon(): void
 }
 
-/** `patience`: ms without any word until the gateway is given up; null: for ever. */
-export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience: number | null): Attempt {
+/** `silenceLimit`: ms without any word until the gateway is given up; null: for ever. */
+export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, silenceLimit: number | null): Attempt {
   const { stack, clock, media } = deps
   const { promise: result, resolve } = Promise.withResolvers<AttemptResult>()
   let rang = false
@@ -38,7 +38,7 @@ export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience:
     invitation.abandon()
     end({ kind: 'unreachable', details: `${gateway.host} did not answer` })
   }
-  const stopWaiting = patience === null ? () => undefined : clock.after(patience, giveUp)
+  const stopWaiting = silenceLimit === null ? () => undefined : clock.after(silenceLimit, giveUp)
   const invitation: Invitation = stack.invite(...inviteOf(deps, { trunk, gateway }), {
     provisional(status, reason) {
       stopWaiting()

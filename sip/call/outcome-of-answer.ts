@@ -22,7 +22,7 @@ export const unreachable = sipFailed
 
 /**
  * A person who declines (603, 607) has been reached and did not answer: `no_answer`. `busy` would make callers' systems try again within
- * the minute. 608, and 603 with "Network Blocked", come from a machine on the way that blocked the call: nothing ever rang.
+ * the minute. 608, and 603 with "Network Blocked", come from a system on the way that blocked the call: nothing ever rang.
  */
 const byStatus: Readonly<Record<number, Outcome>> = {
   401: sipFailed,

@@ -7,7 +7,7 @@ import type { DialReply, DialRequest } from '../../model/dial.ts'
 import type { AccountId, CallId, WorkerId } from '../../model/ids.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { RefusedArrival } from '../../model/telephony.ts'
-import type { CallDeps, Line } from '../lines.ts'
+import type { CallDeps, LiveCall } from '../live-calls.ts'
 import type { SipDialog } from '../stack-types.ts'
 import type { GatewayHealth } from '../trunk/gateway-health.ts'
 import { attempt, type Attempt, type AttemptResult } from './attempt.ts'
@@ -29,16 +29,16 @@ const margin = 15_000
 
 /** Resolves when the leg is there; how it goes is told by the leg. */
 export async function placeCall(deps: PlacingDeps, request: DialRequest): Promise<DialReply> {
-  const { lines, stack, log } = deps
+  const { liveCalls, stack, log } = deps
   const callId = request.callId as CallId
-  if (lines.has(callId)) return { type: 'dialing' }
+  if (liveCalls.has(callId)) return { type: 'dialing' }
   if (deps.isStopping()) return { type: 'refused', details: 'the service is stopping' }
   if (!stack.isConnected()) return { type: 'refused', details: 'the SIP server is not connected' }
   const media = await openPhoneMedia(deps.media, { codecs: ['PCMU'], encryption: 'none' })
   // Asked twice at the same moment: the first has made the leg meanwhile.
-  if (lines.has(callId)) return (await media.close(), { type: 'dialing' })
+  if (liveCalls.has(callId)) return (await media.close(), { type: 'dialing' })
   const call = createPlacedCall(request)
-  const line = lines.open(deps, {
+  const live = liveCalls.open(deps, {
     callId,
     media,
     connectWithin: request.ringTimeout + cancelWithin + margin,
@@ -55,9 +55,9 @@ export async function placeCall(deps: PlacingDeps, request: DialRequest): Promis
       leg.handlers.dialFailed(unreachable, call.lastLine())
     },
   })
-  dial(deps, { line, call, request }).catch((error: unknown) => {
+  dial(deps, { live, call, request }).catch((error: unknown) => {
     log.error('an outbound call failed', { callId, error })
-    line.leg.handlers.dialFailed(unreachable, null)
+    live.leg.handlers.dialFailed(unreachable, null)
   })
   return { type: 'dialing' }
 }
@@ -110,10 +110,10 @@ function createPlacedCall({ ringTimeout }: DialRequest) {
   }
 }
 
-type Dialing = { readonly line: Line; readonly call: PlacedCall; readonly request: DialRequest }
+type Dialing = { readonly live: LiveCall; readonly call: PlacedCall; readonly request: DialRequest }
 
 async function dial(deps: PlacingDeps, dialing: Dialing): Promise<void> {
-  const { line, call, request } = dialing
+  const { live, call, request } = dialing
   const { clock } = deps
   call.hold(clock.after(call.ringTimeout, () => call.ringOut()))
   // A gateway that does not answer our CANCEL keeps nobody waiting.
@@ -121,11 +121,11 @@ async function dial(deps: PlacingDeps, dialing: Dialing): Promise<void> {
   const ways = await findWays(deps, request)
   if ('sipStatus' in ways) return refuse(deps, dialing, ways)
   if (!(await mayDial(deps, dialing))) return
-  deps.log.info('a call is dialed', { callId: line.callId, ways: ways.length })
+  deps.log.info('a call is dialed', { callId: live.callId, ways: ways.length })
   let outcome: Outcome = unreachable
   for (const [index, way] of ways.entries()) {
     if (call.isDone()) break
-    if (way.trunk !== ways[index - 1]?.trunk) await deps.telephony.carriedBy(line.callId, way.trunk.id)
+    if (way.trunk !== ways[index - 1]?.trunk) await deps.telephony.carriedBy(live.callId, way.trunk.id)
     if (call.isDone()) break
     const result = await tryWay(deps, dialing, { way, isLast: index === ways.length - 1 })
     if (result.kind === 'answered') return answered(deps, dialing, { way, ...result })
@@ -151,16 +151,16 @@ async function findWays(
 
 /** A request may come late, or twice, and then its call is over, or has a leg at another edge: nobody is called for it. */
 async function mayDial({ bus, telephony, log }: PlacingDeps, dialing: Dialing): Promise<boolean> {
-  const { line, call, request } = dialing
+  const { live, call, request } = dialing
   // An actor that takes the call over from here on finds this leg.
   await bus.flush()
   if (call.isOver()) return false
-  const leave = await telephony.mayDial(line.callId, request.epoch)
+  const leave = await telephony.mayDial(live.callId, request.epoch)
   if (leave === 'may') return true
-  log.warn('nobody was called for a request to dial', { callId: line.callId, epoch: request.epoch, leave })
+  log.warn('nobody was called for a request to dial', { callId: live.callId, epoch: request.epoch, leave })
   if (leave === 'was_dialed') fail(dialing, unreachable)
   // In silence: who has the call now must not hear of it.
-  else await line.leg.close('canceled')
+  else await live.leg.close('canceled')
   return false
 }
 
@@ -173,29 +173,29 @@ function refuse({ telephony }: PlacingDeps, dialing: Dialing, refused: RefusedAr
   fail(dialing, unreachable)
 }
 
-function fail({ line, call }: Dialing, outcome: Outcome): void {
+function fail({ live, call }: Dialing, outcome: Outcome): void {
   call.settle()
-  if (!call.isOver()) line.leg.handlers.dialFailed(outcome, call.lastLine())
+  if (!call.isOver()) live.leg.handlers.dialFailed(outcome, call.lastLine())
 }
 
 async function tryWay(
   deps: PlacingDeps,
-  { line, call, request }: Dialing,
+  { live, call, request }: Dialing,
   { way, isLast }: { readonly way: WayOut; readonly isLast: boolean },
 ): Promise<AttemptResult> {
   const progress = (status: number, reason: string) => {
     call.heard(`${status} ${reason}`)
     call.rings()
-    if (!call.isDone()) line.leg.handlers.ringing(`${status} ${reason}`)
+    if (!call.isDone()) live.leg.handlers.ringing(`${status} ${reason}`)
   }
-  const patience = isLast ? null : patienceWith(deps.health.hasAnswered(way.gateway))
-  const attempted = attempt({ ...deps, media: line.media, request, progress }, way, patience)
+  const silenceLimit = isLast ? null : silenceLimitOf(deps.health.hasAnswered(way.gateway))
+  const attempted = attempt({ ...deps, media: live.media, request, progress }, way, silenceLimit)
   call.trying(attempted)
   const result = await attempted.result
   if (result.kind === 'refused') call.heard(`${result.status} ${result.reason}`.trim())
   if (result.kind === 'unreachable')
     deps.log.warn('a gateway did not take a call', {
-      callId: line.callId,
+      callId: live.callId,
       host: way.gateway.host,
       details: result.details,
     })
@@ -203,10 +203,10 @@ async function tryWay(
 }
 
 /**
- * Ms that a gateway may be silent while there is another one: the 32 s of Timer B are longer than a caller's patience. One that answers
+ * Ms that a gateway may be silent while there is another one: the 32 s of Timer B are longer than a caller waits. One that answers
  * OPTIONS is at work on the call: some countries take long to ring.
  */
-const patienceWith = (hasAnswered: boolean): number => (hasAnswered ? 20_000 : 8_000)
+const silenceLimitOf = (hasAnswered: boolean): number => (hasAnswered ? 20_000 : 8_000)
 
 const outcomeAfter = (call: PlacedCall, result: Exclude<AttemptResult, { kind: 'answered' }>): Outcome => {
   if (result.kind === 'unreachable') return unreachable
@@ -218,26 +218,26 @@ const outcomeAfter = (call: PlacedCall, result: Exclude<AttemptResult, { kind: '
 type Answer = { readonly way: WayOut; readonly dialog: SipDialog; readonly sdp: string; readonly line: string }
 
 function answered(deps: PlacingDeps, dialing: Dialing, { way, dialog, sdp, line: sipLine }: Answer): void {
-  const { line, call, request } = dialing
-  const { handlers } = line.leg
+  const { live, call, request } = dialing
+  const { handlers } = live.leg
   call.settle()
   call.heard(sipLine)
   const { trunk, gateway } = way
   const host = realmHost(trunk.settings, gateway)
-  const log = deps.log.with({ callId: line.callId })
-  const talk = createTalk({ ...deps, line, dialog, trunk, host, number: request.fromNumber, first: dialog.res, log })
+  const log = deps.log.with({ callId: live.callId })
+  const talk = createTalk({ ...deps, live, dialog, trunk, host, number: request.fromNumber, first: dialog.res, log })
   call.talking(talk)
   // The leg was closed, or the ringing was over, while the answer was on its way. RFC 3261 §9.1.
   if (call.isDone()) {
     talk.hangUp('canceled')
     return call.isOver() ? undefined : handlers.dialFailed({ status: 'no_answer' }, call.lastLine())
   }
-  const read = line.media.readAnswer(sdp)
+  const read = live.media.readAnswer(sdp)
   if ('refused' in read) {
     log.warn('an answer could not be used', { details: read.refused })
     talk.hangUp('failed')
     return handlers.dialFailed({ status: 'failed', reason: 'sip_call_failed' }, sipLine)
   }
-  line.media.use(read.session)
+  live.media.use(read.session)
   handlers.connected(sipLine)
 }

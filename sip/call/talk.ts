@@ -5,7 +5,7 @@
 import type { LegSignaling } from '../../model/rtp-transport.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { answerWith, capabilities, mediaWarning } from '../answer-with.ts'
-import type { CallDeps, Line } from '../lines.ts'
+import type { CallDeps, LiveCall } from '../live-calls.ts'
 import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
 import { identityUri, referTarget } from './caller-id.ts'
 import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
@@ -13,7 +13,7 @@ import { createReferral } from './referral.ts'
 import { sdpIn } from './sdp-in.ts'
 
 export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack'> & {
-  readonly line: Line
+  readonly live: LiveCall
   readonly dialog: SipDialog
   readonly trunk: TrunkAccess
   /** The name or address of the trunk, for URIs that we write. */
@@ -32,8 +32,8 @@ export type Talk = Pick<LegSignaling, 'transfer' | 'sendDtmf'> & {
 }
 
 export function createTalk(deps: TalkDeps): Talk {
-  const { line, dialog, clock, stack, trunk, host, number } = deps
-  const { handlers } = line.leg
+  const { live, dialog, clock, stack, trunk, host, number } = deps
+  const { handlers } = live.leg
   let isOver = false
   const pressByInfo = takesInfo(deps.first) ? createKeysByInfo((options, done) => dialog.request(options, done)) : null
   const referral = createReferral({
@@ -85,7 +85,7 @@ type Heard = {
 }
 
 function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
-  const { dialog, line } = deps
+  const { dialog, live } = deps
   dialog.on('destroy', (request, reason) => bye(request, reason ?? 'ended by the SIP server'))
   dialog.on('modify', (request, reply) => renegotiate(deps, request, reply))
   dialog.on('update', (request, reply) => {
@@ -96,7 +96,7 @@ function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
   dialog.on('info', (request, reply) => {
     answerWith(reply, 200)
     const key = keyIn(request)
-    if (key !== null && !line.media.hearsKeys()) line.leg.dtmf(key)
+    if (key !== null && !live.media.hearsKeys()) live.leg.dtmf(key)
   })
   dialog.on('notify', (request, reply) => answerWith(reply, notified(request) ? 200 : 481))
   dialog.on('options', (_request, reply) => answerWith(reply, 200, { headers: capabilities }))
@@ -106,8 +106,8 @@ function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
 }
 
 /** re-INVITE, or UPDATE with an offer. What cannot be agreed on leaves everything as it was. RFC 3261 §14.2. */
-function renegotiate({ line, dialog, log }: TalkDeps, request: RequestIn, reply: Reply): void {
-  const { media, leg } = line
+function renegotiate({ live, dialog, log }: TalkDeps, request: RequestIn, reply: Reply): void {
+  const { media, leg } = live
   const offer = sdpIn(request)
   const content = { headers: { 'Content-Type': 'application/sdp' } }
   if (offer === null) return answerWith(reply, 415, { headers: { Accept: capabilities.Accept } })
@@ -121,14 +121,14 @@ function renegotiate({ line, dialog, log }: TalkDeps, request: RequestIn, reply:
   dialog.once('ack', (ack) => {
     const agreed = media.readAnswer(sdpIn(ack) ?? '')
     if ('session' in agreed) return media.use(agreed.session)
-    log.warn('a re-INVITE was not answered in its ACK', { callId: line.callId, details: agreed.refused })
+    log.warn('a re-INVITE was not answered in its ACK', { callId: live.callId, details: agreed.refused })
     leg.handlers.disconnected('failed', agreed.refused)
   })
   answerWith(reply, 200, { ...content, body: media.offer() })
 }
 
 /** It asks us to call somebody at our cost; and an agent's call has no second leg that could do it. */
-function refuseReferral({ telephony, line, trunk }: TalkDeps, request: RequestIn, reply: Reply): void {
+function refuseReferral({ telephony, live, trunk }: TalkDeps, request: RequestIn, reply: Reply): void {
   answerWith(reply, 603)
   telephony.refused({
     direction: 'outbound',
@@ -137,7 +137,7 @@ function refuseReferral({ telephony, line, trunk }: TalkDeps, request: RequestIn
     sipStatus: 603,
     accountId: trunk.accountId,
     trunkId: trunk.id,
-    callId: line.callId,
+    callId: live.callId,
     address: `${request.source_address}:${request.source_port}`,
     calling: null,
     called: (request.get('refer-to') ?? '').slice(0, 100) || null,

@@ -213,7 +213,7 @@ test('an answering machine that the script has a message for is left it, however
   t.ok(last(inbound, [here, nothingAsked, connected, machine]).ignored)
 })
 
-test('tools that an actor left under way are no burden to its heir', async (t) => {
+test('tools that an actor left under way are no burden to the next actor', async (t) => {
   const call = (id: string): CallFact => ({ type: 'tool_called', id, name: 'look', arguments: {} })
   const many = Array.from({ length: 16 }, (_, index) => call(`t${index}`))
   const talk: CallFact[] = [here, nothingAsked, connected, ...many]

@@ -309,7 +309,7 @@ test('a session that dies while a tool is at work does not ask for it again: the
   t.match(stage.engine.configs[1], { owesReply: false })
 })
 
-test('whoever has the floor when a session dies, somebody speaks in the next one, however many die before it does', async (t) => {
+test('whoever speaks when a session dies, somebody speaks in the next one, however many die before it does', async (t) => {
   const stage = await open(t)
   stage.engine.say('a', 'What is your name?', 5)
   await playAll(stage, 5)

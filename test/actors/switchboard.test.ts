@@ -115,15 +115,15 @@ test('a call that the former actor left before it heard of the media is found co
   const call = await beginCall(shared, dying)
   await dying.admission.admit(call.token, null)
   await expireLease(shared, dying)
-  const heir = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
-  t.teardown(() => heir.close())
+  const successor = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
+  t.teardown(() => successor.close())
   await call.browser.until(status('in_progress'))
-  while (heir.engine.configs.length === 0) await shared.bus.flush()
+  while (successor.engine.configs.length === 0) await shared.bus.flush()
   t.match(
     call.leg.commands.map(({ type }) => type),
     ['ping', 'start'],
   )
-  t.same(heir.asked, [], 'the worker request had its answer and is not asked twice')
+  t.same(successor.asked, [], 'the worker request had its answer and is not asked twice')
   await dying.die()
 })
 
@@ -208,10 +208,10 @@ test('a node that died loses its calls to another, which goes on with the conver
   // The node hangs for longer than its lease.
   const elsewhere = createHandClock(shared.clock.now() + 60_000)
   await expireLease(shared, dying)
-  const heir = await openCallNode({ ...shared, clock: elsewhere })
-  t.teardown(() => heir.close())
-  while (heir.engine.configs.length === 0) await shared.bus.flush()
-  t.match(heir.engine.configs, [{ memory: { step: 4 } }])
+  const successor = await openCallNode({ ...shared, clock: elsewhere })
+  t.teardown(() => successor.close())
+  while (successor.engine.configs.length === 0) await shared.bus.flush()
+  t.match(successor.engine.configs, [{ memory: { step: 4 } }])
   t.match(
     call.leg.commands.map((command) => [command.type, command.epoch]),
     [
@@ -240,10 +240,10 @@ test('a call whose leg went down with its process ends when it is taken over', a
   await call.browser.until(status('in_progress'))
   call.leg.close()
   await expireLease(shared, dying)
-  const heir = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
-  t.teardown(() => heir.close())
+  const successor = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
+  t.teardown(() => successor.close())
   await call.browser.until(status('completed'))
-  await heir.scheduler.idle()
+  await successor.scheduler.idle()
   t.match(await findCall(shared.sql, call.accountId, call.callId), {
     outcome: 'completed',
     postProcessingStatus: 'completed',
@@ -334,9 +334,9 @@ test('a fact whose owner dies before it is handed over is taken by who routes it
       throw new BusNoResponders('nobody listens')
     },
   }
-  const heir = await openCallNode({ ...shared, bus })
-  t.teardown(() => heir.close())
-  t.ok(await heir.switchboard.route(call.callId, { type: 'hang_up_requested' }))
+  const successor = await openCallNode({ ...shared, bus })
+  t.teardown(() => successor.close())
+  t.ok(await successor.switchboard.route(call.callId, { type: 'hang_up_requested' }))
   await call.browser.until(status('canceled'))
   t.equal((await ownership(shared, call.callId))?.epoch, 2)
   const facts = await factsOf(shared, call.callId)

@@ -66,7 +66,7 @@ test('a telephone call outlives whoever runs it', { timeout: 170_000 }, async (t
   await flow('killed while the caller is passed on: the passing on is heard of', killsInTransfer)
   await flow('an edge that is stopped hangs up the calls of other nodes, after its grace, and they end', stopsEdge)
   await flow(
-    'an edge that is killed ends its calls within half a minute, and its heir knows nothing of them',
+    'an edge that is killed ends its calls within half a minute, and its successor knows nothing of them',
     killsEdge,
   )
 })
@@ -436,7 +436,7 @@ async function killsEdge(scene: Scene): Promise<void> {
   ringing.ring()
   await until(async () => (await sql`select from calls where id = ${rung} and progress = 'ringing'`).count === 1)
   await edge.kill()
-  const heir = await start(true)
+  const successor = await start(true)
   t.equal((await talk.request('BYE')).status, 481)
   t.equal((await talk.reinvite({ body: sdp })).status, 481)
   await until(async () => (await sql`select from calls where not finished`).count === 0)
@@ -444,6 +444,6 @@ async function killsEdge(scene: Scene): Promise<void> {
   t.match(ends, [{ outcome: 'completed' }, { outcome: 'failed' }])
   t.ok(telephone.rings() <= before + 1, 'nobody is called again')
   ringing.refuse(486)
-  await heir.kill()
+  await successor.kill()
   await other.kill()
 }

@@ -472,11 +472,11 @@ test('a name whose first server is dead costs one request its time, and then cal
   const [dead, good] = [await wireOf(t, scene.serverPort), await wireOf(t, scene.serverPort)]
   zone['_sip._udp.carrier.test'] = { SRV: [`1 0 ${dead.port} one.test`, `2 0 ${good.port} one.test`] }
   telephony.trunks = [trunkOf({ gateways: [{ host: 'carrier.test' }], qualify: false })]
-  for (const patience of [32_000, 6_000]) {
+  for (const timeout of [32_000, 6_000]) {
     dead.clear()
     const { callId } = await dial({ ringTimeout: 60_000 })
     await dead.request('INVITE')
-    time.advance(patience - 1)
+    time.advance(timeout - 1)
     t.equal(good.waiting(isInvite), 0)
     time.advance(1)
     good.answer(await good.request('INVITE'), 486, 'c')

@@ -438,7 +438,7 @@ test('a session that goes on when all has been heard is silent until the caller 
 
 const house = 'say We are open until nine. We have tea, coffee and juice. We are closed on Monday.\nend Goodbye then.'
 
-test('a nod over a line is no interruption: the agent goes on with the sentence that was cut', async (t) => {
+test('a backchannel over the agent is no interruption: the agent goes on with the sentence that was cut', async (t) => {
   const okay = await engine.speak('Okay.', 'rms')
   const murmur = (await engine.speak('Oh the weather.', 'rms')).subarray(0, 16 * 400)
   for (const [nod, text] of [
@@ -531,7 +531,7 @@ test('the speech goes on with the sentence that was cut, unless that was answere
   t.equal(early.speech.goOn(), false, 'nor when word of the cut comes later')
 })
 
-test('a nod after the end of a line lets the next one come', async (t) => {
+test('a backchannel after the end of a sentence lets the next one come', async (t) => {
   const call = await openSpokenCall(engine, callConfig({ script: house }))
   const { itemId } = await call.agent()
   const said = call.say(await engine.speak('Okay.', 'rms'))

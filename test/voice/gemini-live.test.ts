@@ -421,7 +421,7 @@ test('a result that cannot be sent is told in writing, and answered', async (t) 
   t.same(said(), ['It says seven.'])
 })
 
-test('a result that the session took to its grave is told to the next one, and answered once', async (t) => {
+test('a result that was lost with its session is told to the next one, and answered once', async (t) => {
   const server: GeminiServer = await openServer(t, {
     model({ kind, text }) {
       if (kind === 'tool') server.sessions[0]!.die()

@@ -60,8 +60,8 @@ function createJudgement(): (found: Found, state: CallState) => CallFact | null 
   return (found, state) => {
     if (found === 'none') {
       missed += 1
-      const patience = state.leg === 'held' || state.progress === 'ringing' || wasSeen ? gone : unmade
-      return missed < patience ? null : lost('the leg of the call is gone')
+      const limit = state.leg === 'held' || state.progress === 'ringing' || wasSeen ? gone : unmade
+      return missed < limit ? null : lost('the leg of the call is gone')
     }
     if (found === 'silent') {
       waited += 1

@@ -1,6 +1,6 @@
 /**
  * Owns the judgement whether an answering machine took an outbound call. It takes two signs that do not depend on each other: a person who
- * talks long, a beep alone, music or silence is never a machine, because hanging up on a person is worse than talking to a machine. Pure: time
+ * talks long, a beep alone, music or silence never is one, because hanging up on a person is worse than talking to an answering machine. Pure: time
  * is counted in frames.
  */
 import { frameMs } from '../../../model/frame.ts'
@@ -26,7 +26,7 @@ const longGreeting = 5_000
 const latestGreeting = 8_000
 /** A greeting that a beep belongs to is over for less than this, its own beep included. */
 const beepAfterGreeting = 4_500
-/** Of a machine that beeped nothing is heard; a person says something, at the latest when the agent has had its say. */
+/** After its beep an answering machine is silent; a person says something, at the latest when the agent has spoken. */
 const silenceAfterBeep = { told: 1_500, otherwise: 6_000 } as const
 /** Less than this after a beep is an echo, or the end of the beep. */
 const negligible = 200
@@ -48,7 +48,7 @@ export function createVoicemailJudge(deps: {
     const isFirst = deps.answeredFor + from <= latestGreeting && from <= (agentSpokeAt ?? window) + frameMs
     return isFirst && to - from >= longGreeting && runs.isSpeech()
   }
-  /** Somebody said something short and waited: a person, unless the machine says so in words. */
+  /** Somebody said something short and waited: a person, unless the words are those of an answering machine. */
   const tookItShortly = (): boolean => greeting === null && (runs.count() > 1 || !runs.goesOn()) && runs.count() > 0
 
   const verdict = (): readonly VoicemailSign[] | null => {

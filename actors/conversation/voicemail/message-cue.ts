@@ -17,7 +17,7 @@ const silentFor = 3_000
 /** A greeting that is longer is spoken into. */
 const longest = 40_000
 
-/** `signs` are those by which the machine was known. */
+/** `signs` are those by which the answering machine was known. */
 export function createMessageCue(format: AudioFormat, signs: readonly VoicemailSign[]): MessageCue {
   const toSamples = samplesReaderOf(format)
   const beeps = createBeepDetector(format.rateHz)

@@ -8,11 +8,11 @@ import { createMessageCue, type MessageCue } from './message-cue.ts'
 
 export type MessageLeaving = {
   begin(): Promise<void>
-  /** Of the machine that was found. */
+  /** Of the answering machine that was found. */
   found(signs: readonly VoicemailSign[]): void
   /** What the caller's line brings: true when it is for nobody else. */
   hear(payload: Uint8Array): boolean
-  /** What the engine says until the tone is not said to a machine. */
+  /** What the engine says until the tone is not said to an answering machine. */
   admits(event: EngineEvent): boolean
   isUnderWay(): boolean
 }
@@ -21,7 +21,7 @@ type Deps = {
   readonly hears: AudioFormat
   readonly voice: Pick<AgentVoice, 'speaking' | 'cut'>
   readonly session: Pick<SessionKeeper, 'voicemail' | 'sayLast' | 'interrupt'>
-  /** What was to end the call is the end of the talk with the machine, and no more. */
+  /** What was to end the call is the end of the talk with the answering machine, and no more. */
   begun(): void
   /** Nothing can be said. */
   done(): void

@@ -180,13 +180,13 @@ const deaf: ClientHandlers = { response: () => undefined, failed: () => undefine
 type Doing = { perform(deed: Deed, told: Told | null): void; ended(): void }
 
 /** Times T1: RFC 3261 §17.1.1.2, §17.1.2.2; and of a peer that was silent lately, where nobody is in a call with it. */
-const [usualPatience, shortPatience] = [64, 12]
+const [usualTimeout, shortTimeout] = [64, 12]
 
 function runOf(request: SipRequest, deps: Deps, flow: Flow, doing: Doing): Run<ClientEvent, Told> {
   const { clock, guarded, timing, silent } = deps
   const { method } = request
-  const patience = tagOf(request, 'To') === null && silent.isSilent(flow) ? shortPatience : usualPatience
-  const way: Way = { ...timing, reliable: flow.protocol !== 'udp', patience }
+  const timeoutT1 = tagOf(request, 'To') === null && silent.isSilent(flow) ? shortTimeout : usualTimeout
+  const way: Way = { ...timing, reliable: flow.protocol !== 'udp', timeoutT1 }
   const shared = { clock, guarded, ...doing }
   if (method === 'INVITE')
     return createRun({

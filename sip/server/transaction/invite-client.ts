@@ -37,9 +37,9 @@ const accepted: InviteClientState = { name: 'accepted' }
 const timerD = 32_000
 
 /** The request has just been sent. */
-export function startInviteClient({ t1, reliable, patience }: Way): Step<InviteClientState> {
+export function startInviteClient({ t1, reliable, timeoutT1 }: Way): Step<InviteClientState> {
   const state: InviteClientState = { name: 'calling', retransmitAfter: t1, canceled: false }
-  return reliable ? to(state, start('B', patience * t1)) : to(state, start('A', t1), start('B', patience * t1))
+  return reliable ? to(state, start('B', timeoutT1 * t1)) : to(state, start('A', t1), start('B', timeoutT1 * t1))
 }
 
 export function stepInviteClient(

@@ -42,7 +42,7 @@ export type Way = Timing & {
   /** TCP and TLS: no retransmissions, and nothing to wait for at the end. */
   readonly reliable: boolean
   /** Of a client, in units of T1: what Timers B and F are. */
-  readonly patience: number
+  readonly timeoutT1: number
 }
 
 export type Action = Deed | TimerAction<Timer>

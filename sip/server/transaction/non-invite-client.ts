@@ -17,9 +17,9 @@ const completed: NonInviteClientState = { name: 'completed' }
 const terminated: NonInviteClientState = { name: 'terminated' }
 
 /** The request has just been sent. */
-export function startNonInviteClient({ t1, reliable, patience }: Way): Step<NonInviteClientState> {
+export function startNonInviteClient({ t1, reliable, timeoutT1 }: Way): Step<NonInviteClientState> {
   const state: NonInviteClientState = { name: 'trying', retransmitAfter: t1 }
-  return reliable ? to(state, start('F', patience * t1)) : to(state, start('E', t1), start('F', patience * t1))
+  return reliable ? to(state, start('F', timeoutT1 * t1)) : to(state, start('E', t1), start('F', timeoutT1 * t1))
 }
 
 export function stepNonInviteClient(

@@ -184,7 +184,7 @@ type Doing = { perform(deed: Deed, subject: SipRequest | SipResponse | null): vo
 
 function runOf(method: string, deps: ServerDeps, { protocol }: Flow, doing: Doing): Server['run'] {
   const { clock, guarded, timing } = deps
-  const way: Way = { ...timing, reliable: protocol !== 'udp', patience: 64 }
+  const way: Way = { ...timing, reliable: protocol !== 'udp', timeoutT1: 64 }
   const shared = { clock, guarded, ...doing }
   if (method === 'INVITE')
     return createRun({

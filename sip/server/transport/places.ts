@@ -19,14 +19,14 @@ export type ExternalAddress = { readonly ipv4: string | null; readonly ipv6: str
 export type PlacesOptions = {
   readonly bound: readonly Bound[]
   readonly externalAddress: ExternalAddress
-  /** What the machine has; asked now and then, because it changes. */
+  /** What the host has; asked now and then, because it changes. */
   ownAddresses(): readonly OwnAddress[]
 }
 
 export type Places = {
   /** Who sends to this peer: of the protocol and family. Null: nobody listens there. */
   listenerFor(protocol: Protocol, remote: string): Bound | null
-  /** The address of the machine the peer's packets go to. */
+  /** The address of the host the peer's packets go to. */
   localOf(bound: Bound, remote: string): Endpoint
   /** As Transports.externalOf. */
   externalOf(protocol: Protocol, remote: string): Endpoint

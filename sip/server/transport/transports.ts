@@ -17,7 +17,7 @@ import { openUdpSocket, type UdpSocket } from './udp-sockets.ts'
 
 export type Listen = {
   readonly protocol: Protocol
-  /** `0.0.0.0` and `::`: every address of the machine of that family. */
+  /** `0.0.0.0` and `::`: every address of the host of that family. */
   readonly address: string
   /** 0: any free one. */
   readonly port: number
@@ -147,7 +147,7 @@ async function closeAll({ sockets, streams }: Listeners, connections: StreamConn
   await Promise.all([...sockets, ...streams].map((listener) => listener.close()))
 }
 
-/** Ms for which the addresses of the machine are believed. */
+/** Ms for which the addresses of the host are believed. */
 const ownAddressesAge = 10_000
 
 function createOwnAddresses(clock: Clock): () => readonly OwnAddress[] {

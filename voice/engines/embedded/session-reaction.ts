@@ -1,4 +1,4 @@
-/** Owns what the caller's words do in a call: an answer goes to the script; what was no more than a nod lets the agent go on. */
+/** Owns what the caller's words do in a call: an answer goes to the script; a mere backchannel lets the agent go on. */
 import type { EngineEvent } from '../../../model/voice-engine.ts'
 import type { AgentSpeech } from './agent-speech.ts'
 import type { Heard } from './caller-utterances.ts'
@@ -6,7 +6,7 @@ import type { ScriptRun } from './script-run.ts'
 
 /** Stands in a transcript for speech that was not understood. */
 const unclear = '[unclear]'
-/** Shorter speech that is not understood is a nod while nothing is asked, ms. */
+/** Shorter speech that is not understood is a backchannel while nothing is asked, ms. */
 const shortest = 700
 
 /** Empty for what was no speech after all. */

@@ -1,4 +1,4 @@
-/** Owns the calls of this edge: one line each, from the moment its leg exists until nothing of it is left. */
+/** Owns the calls of this edge, each from the moment that its leg exists until nothing of it is left. */
 import type { Bus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
 import { deadline, goOn } from '../model/deadline.ts'
@@ -28,18 +28,18 @@ export type CallDeps = {
   readonly bus: Bus
   readonly media: MediaDeps
   readonly createLeg: CreatePhoneLeg
-  readonly lines: Lines
+  readonly liveCalls: LiveCalls
   readonly clock: Clock
   readonly log: Log
 }
 
-export type Line = {
+export type LiveCall = {
   readonly callId: CallId
   readonly leg: PhoneLeg
   readonly media: PhoneMedia
 }
 
-type LineParts = {
+type LiveCallParts = {
   readonly callId: CallId
   readonly media: PhoneMedia
   readonly signaling: LegSignaling
@@ -47,12 +47,12 @@ type LineParts = {
   /** The leg is done with the call: by `reason` (RtpTransport.close). Idempotent. */
   readonly hangUp: (reason: string | undefined) => void
   /** The SIP server is gone, and the call with it. */
-  readonly lost: (line: Line) => void
+  readonly lost: (live: LiveCall) => void
 }
 
-export type Lines = {
+export type LiveCalls = {
   /** The leg of a call, on the bus when it returns. */
-  open(deps: Pick<CallDeps, 'createLeg' | 'stack'>, parts: LineParts): Line
+  open(deps: Pick<CallDeps, 'createLeg' | 'stack'>, parts: LiveCallParts): LiveCall
   has(callId: CallId): boolean
   size(): number
   /** Resolves when there are none, or after `ms`. */
@@ -64,20 +64,20 @@ export type Lines = {
 /** Ms for actors to close the legs of calls that are hung up because the service stops. */
 const farewellWithin = 1_500
 
-export function createLines(): Lines {
-  const lines = new Map<CallId, Line>()
+export function createLiveCalls(): LiveCalls {
+  const liveCalls = new Map<CallId, LiveCall>()
   const waiting = new Set<() => void>()
 
   const drained = async (clock: Clock, ms: number): Promise<void> => {
-    if (lines.size === 0 || ms <= 0) return
+    if (liveCalls.size === 0 || ms <= 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     waiting.add(resolve)
     await deadline(clock, ms, promise, goOn)
     waiting.delete(resolve)
   }
   const gone = (callId: CallId) => {
-    lines.delete(callId)
-    if (lines.size === 0) for (const resolve of waiting) resolve()
+    liveCalls.delete(callId)
+    if (liveCalls.size === 0) for (const resolve of waiting) resolve()
   }
 
   return {
@@ -87,9 +87,9 @@ export function createLines(): Lines {
         gone(callId)
       }
       const leg = createLeg({ callId, signaling, connectWithin, onClosed })
-      const line: Line = { callId, leg, media }
-      const forget = stack.onLost(() => lost(line))
-      lines.set(callId, line)
+      const live: LiveCall = { callId, leg, media }
+      const forget = stack.onLost(() => lost(live))
+      liveCalls.set(callId, live)
       media.tell(leg.handlers)
       leg.attach({
         send: media.transport.send,
@@ -99,15 +99,15 @@ export function createLines(): Lines {
           return media.close(reason)
         },
       })
-      return line
+      return live
     },
-    has: (callId) => lines.has(callId),
-    size: () => lines.size,
+    has: (callId) => liveCalls.has(callId),
+    size: () => liveCalls.size,
     drained,
     async close(clock) {
-      for (const { leg } of lines.values()) leg.handlers.disconnected('failed', 'the service is stopping')
+      for (const { leg } of liveCalls.values()) leg.handlers.disconnected('failed', 'the service is stopping')
       await drained(clock, farewellWithin)
-      await Promise.all([...lines.values()].map(({ leg }) => leg.close('service_stopping')))
+      await Promise.all([...liveCalls.values()].map(({ leg }) => leg.close('service_stopping')))
     },
   }
 }
