@@ -4,7 +4,7 @@
  */
 import type { Log } from '../../model/log.ts'
 import type { RtpPacket, RtpTransport } from '../../model/rtp-transport.ts'
-import { plainAddressOf } from '../../net/addresses.ts'
+import { isWildcard, plainAddressOf } from '../../net/addresses.ts'
 import type { MediaSession } from './media-session.ts'
 import { createPeerSource } from './peer-source.ts'
 import { createRtpStream } from './rtp-stream.ts'
@@ -91,9 +91,8 @@ export function createRtpEndpoint(deps: RtpEndpointDeps): RtpEndpoint {
 function withPlainAddress(session: MediaSession): MediaSession {
   const { remote } = session
   const address = remote && plainAddressOf(remote.address)
-  const isReachable = address !== null && !unspecified.has(address) && isPort(remote?.port)
+  const isReachable = address !== null && !isWildcard(address) && isPort(remote?.port)
   return { ...session, remote: remote && isReachable ? { ...remote, address } : null }
 }
 
-const unspecified: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 const isPort = (port: number | undefined): boolean => port !== undefined && port > 0 && port <= 0xffff

@@ -1,14 +1,14 @@
 /** Owns opening and closing a UDP socket that never asks a resolver. */
 import { createSocket, type Socket, type SocketOptions } from 'node:dgram'
 import { once } from 'node:events'
-import { isIPv6 } from 'node:net'
+import { familyOf } from '../../net/addresses.ts'
 
 /** Rejects with EADDRINUSE and its like. Port 0 takes a free one. */
 export async function bindUdp(address: string, port: number): Promise<Socket> {
   // Targets are addresses, never names. Answering at once also sends each packet in the turn of the event loop it was given in, so that
   // a last word before `close` is not lost.
-  const lookup: SocketOptions['lookup'] = (host, _options, callback) => callback(null, host, isIPv6(host) ? 6 : 4)
-  const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', lookup })
+  const lookup: SocketOptions['lookup'] = (host, _options, callback) => callback(null, host, familyOf(host))
+  const socket = createSocket({ type: familyOf(address) === 6 ? 'udp6' : 'udp4', lookup })
   // Asked first: with this lookup, binding is done before `bind` returns.
   const listening = once(socket, 'listening')
   try {

@@ -3,6 +3,7 @@
  * §19.1; RFC 3325.
  */
 import type { TrunkSettings } from '../../model/trunk.ts'
+import { withoutBrackets } from '../../net/addresses.ts'
 import { noParams, withParam } from '../server/message/header-text.ts'
 import { writeUri } from '../server/message/uri.ts'
 
@@ -21,7 +22,7 @@ type Place = { readonly host: string; readonly port?: number | undefined; readon
 /** `sip:user@host:5061;transport=tls`. UDP is what a URI without transport means (RFC 3263 §4.1). */
 export function placeUri(user: string | null, { host, port, transport }: Place): string {
   const params = transport === undefined || transport === 'udp' ? noParams : withParam(noParams, 'transport', transport)
-  const bare = host.replace(/^\[(.*)\]$/, '$1')
+  const bare = withoutBrackets(host)
   return writeUri({ scheme: 'sip', user, password: null, host: bare, port: port ?? null, params, headers: null })
 }
 

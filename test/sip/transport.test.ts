@@ -642,6 +642,8 @@ test('an address, and localhost, need no DNS', async (t) => {
   t.same(await resolve('sips:bob@192.0.2.1'), ['tls 192.0.2.1 5061'])
   t.same(await resolve('sip:bob@192.0.2.1;transport=tls'), ['tls 192.0.2.1 5061'])
   t.same(await resolve('sip:[2001:db8::1]', { families: [4, 6] }), ['udp 2001:db8::1 5060'])
+  t.same(await resolve('sip:[2001:DB8:0::1]', { families: [4, 6] }), ['udp 2001:db8::1 5060'], 'in one spelling')
+  t.same(await resolve('sip:[::ffff:c000:201]'), ['udp 192.0.2.1 5060'], 'IPv4 as IPv6 writes it')
   t.same(await resolve('sip:localhost:5070', { families: [4, 6] }), ['udp 127.0.0.1 5070', 'udp ::1 5070'])
   t.same(await resolve('sip:bob@full.example;maddr=192.0.2.3'), ['udp 192.0.2.3 5060'])
   await t.rejects(resolve('sips:192.0.2.1;transport=udp'), { name: 'TransportError' })

@@ -6,6 +6,7 @@ import { frameMs } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { EngineConfig, EngineEvent, EngineSession, VoiceEngine } from '../../model/voice-engine.ts'
 import { effectiveConfigOf } from '../../model/worker.ts'
+import { withoutBrackets } from '../../net/addresses.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 import type { CheckReport } from '../check-lines.ts'
 
@@ -42,7 +43,7 @@ async function reach(address: string, { clock, settings }: EngineExamination): P
   const check = { name: `${hostname} port ${number} is reached`, expected: 'a TCP connection' }
   const began = clock.now()
   const { promise, resolve } = Promise.withResolvers<string | null>()
-  const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: number }, () => resolve(null))
+  const socket = connect({ host: withoutBrackets(hostname), port: number }, () => resolve(null))
   socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
   const failure = await deadline(clock, reachWithin, promise, () => 'no answer within 5 s')
   socket.destroy()

@@ -1,9 +1,8 @@
 /** Owns where a request goes: from the host of a URI to addresses in the order they are tried. RFC 3263 §4. */
-import { isIP } from 'node:net'
 import type { Clock } from '../../../model/clock.ts'
 import type { SipUri } from '../message/uri.ts'
 import type { Resolver } from './dns-resolver.ts'
-import { type Family, familyOf, loopbackOf, withoutBrackets } from '../../../net/addresses.ts'
+import { type Family, familyOf, loopbackOf, plainAddressOf, withoutBrackets } from '../../../net/addresses.ts'
 import { type SrvRecord, srvOrder } from './srv-order.ts'
 import { type Protocol, type Target, TransportError } from './transport.ts'
 import { defaultPortOf } from './via-of-way.ts'
@@ -84,7 +83,8 @@ async function targetsOf(destination: Destination, options: Settled): Promise<Ta
   const asked = askedProtocol(destination, options)
   const protocol = asked ?? (destination.isSecure ? 'tls' : 'udp')
   const at = (address: string): Target => toTarget(destination, protocol, address, port ?? defaultPortOf(protocol))
-  if (isIP(host) !== 0) return options.families.includes(familyOf(host)) ? [at(host)] : []
+  const literal = plainAddressOf(host)
+  if (literal !== null) return options.families.includes(familyOf(literal)) ? [at(literal)] : []
   if (/^localhost\.?$/i.test(host)) return options.families.map((family) => at(loopbackOf(family)))
   // §4.2: a port that is named leaves nothing for SRV to say.
   if (port !== null) return byAddress(destination, protocol, host, port, options)
@@ -161,7 +161,8 @@ async function byAddress(
   port: number,
   { resolver, families }: Settled,
 ): Promise<Target[]> {
-  if (isIP(name) !== 0) return [toTarget(destination, protocol, name, port)]
+  const literal = plainAddressOf(name)
+  if (literal !== null) return [toTarget(destination, protocol, literal, port)]
   const lookups = await Promise.allSettled(families.map((family) => resolver.addresses(name, family)))
   const addresses = lookups.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
   const refused = lookups.find((one) => one.status === 'rejected')
