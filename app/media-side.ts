@@ -23,7 +23,7 @@ export function openMediaSide(core: Core, closing: AsyncDisposableStack): MediaS
   const { bus, recordings, log, clock, telemetry } = core
   const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action), telemetry })
   closing.defer(() => ticker.close())
-  const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, now }
+  const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, telemetry, now }
   const legs = new Map<CallId, Leg>()
   const legSweep = createLegSweep(core, {
     all: () => [...legs.keys()],

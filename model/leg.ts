@@ -3,6 +3,7 @@
  * timing, and no business rule; it outlives the actor. Commands carry the actor's epoch; a leg refuses an older one (fencing).
  */
 import { z } from 'zod'
+import { LegQuality } from './call-quality.ts'
 import { FailedReason, type Outcome } from './outcome.ts'
 
 const Format = z.object({
@@ -44,7 +45,12 @@ export const LegReply = z.discriminatedUnion('type', [
   z.object({ type: z.literal('started'), hears: Format, speaks: Format }),
   /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
   z.object({ type: z.literal('flushed'), lastPlayedSeq: z.number().int() }),
-  z.object({ type: z.literal('closed'), recordedMs: z.number().nullable() }),
+  /** `quality`: absent when no sound could flow. One that cannot be read is none, and costs nobody the recording. */
+  z.object({
+    type: z.literal('closed'),
+    recordedMs: z.number().nullable(),
+    quality: LegQuality.optional().catch(undefined),
+  }),
   /** `ended`: what the leg told last, when it is over. */
   z.object({
     type: z.literal('here'),
@@ -59,6 +65,9 @@ export const LegReply = z.discriminatedUnion('type', [
   z.object({ type: z.literal('refused'), details: z.string() }),
 ])
 export type LegReply = z.infer<typeof LegReply>
+
+/** What is left of a leg that is closed. */
+export type ClosedLeg = Omit<Extract<LegReply, { readonly type: 'closed' }>, 'type'>
 
 /** An ending as it crosses the bus; see outcome.ts. */
 const EndOfDialing: z.ZodType<Outcome> = z.union([

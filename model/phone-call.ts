@@ -3,6 +3,7 @@
  * docs/contract/rest.md "Phone calls".
  */
 import { z } from 'zod'
+import { CallQuality, toCallQuality, type LegQuality } from './call-quality.ts'
 import {
   CallStatus,
   callStatusOf,
@@ -64,12 +65,13 @@ export const PhoneCall = z.object({
   customer: Customer.optional(),
   workerId: z.string(),
   scheduledAt: z.string().optional(),
-  /** Additive, like the three below: how a call that reads `completed` really ended. */
+  /** Additive, like the four below: how a call that reads `completed` really ended. */
   outcome: TerminalStatus.optional(),
   failedReason: FailedReason.optional(),
   providerStatus: z.string().optional(),
   /** The trunk that carries a phone call, once one was chosen. */
   trunkId: z.string().optional(),
+  quality: CallQuality.optional(),
 })
 export type PhoneCall = z.infer<typeof PhoneCall>
 
@@ -125,6 +127,7 @@ export type PhoneCallFacts = {
   readonly endedAt: number | null
   /** Null for web calls too. */
   readonly trunkId: TrunkId | null
+  readonly quality: LegQuality | null
 }
 
 export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
@@ -148,6 +151,7 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
       failedReason,
       providerStatus,
       trunkId: call.trunkId,
+      quality: call.quality && toCallQuality(call.quality),
     }),
   }
 }

@@ -7,6 +7,7 @@
  * - Telling returns at once and never throws. What happens many times a second (frames, packets, slots of the ticker, messages) is counted
  *   by its owner in plain numbers and told at intervals or at the end.
  */
+import { LegQuality } from './call-quality.ts'
 import { TurnLatency } from './call.ts'
 import { EventType } from './events.ts'
 import type { LogFields } from './log.ts'
@@ -15,12 +16,14 @@ import { LlmProvider } from './worker.ts'
 type Instrument = {
   /** For people. */
   readonly description: string
-  readonly unit: 'ms' | 'attempts' | 'messages' | 'slots'
+  readonly unit: 'ms' | 'fraction' | 'score' | 'attempts' | 'frames' | 'messages' | 'slots'
   /** Every label with all of its values. */
   readonly labels: Readonly<Record<string, readonly string[]>>
 }
 
 const event = EventType.options
+const line = ['web', 'phone'] as const
+const direction = ['received', 'sent'] as const
 /** What stands for a value that is none of a label's own. */
 const other = 'other'
 
@@ -30,6 +33,11 @@ export const counters = {
     description: 'Attempts at webhook deliveries, by what they led to',
     unit: 'attempts',
     labels: { event, verdict: ['delivered', 'retry', 'exhausted'] },
+  },
+  'leg.late_frames': {
+    description: 'Frames of the agent that were sent more than 10 ms late, told at the end of a leg',
+    unit: 'frames',
+    labels: { line },
   },
   'ticker.skipped': {
     description: 'Slots of the media ticker that were left out because the thread was too far behind',
@@ -49,6 +57,27 @@ export const histograms = {
     description: 'From the end of the speech of a caller to a stage of the answer to it',
     unit: 'ms',
     labels: { stage: TurnLatency.keyof().options, engine: [...LlmProvider.options, other] },
+  },
+  'leg.loss': {
+    description: 'Part of the packets of a leg that got lost, 0 to 1',
+    unit: 'fraction',
+    labels: { line, direction },
+  },
+  'leg.jitter': {
+    description: 'Interarrival jitter (RFC 3550) at the end of a leg',
+    unit: 'ms',
+    labels: { line, direction },
+  },
+  'leg.round_trip': { description: 'Round trip of RTCP at the end of a leg', unit: 'ms', labels: { line } },
+  'leg.concealed': {
+    description: 'Sound of a leg that was guessed in place of lost packets',
+    unit: 'ms',
+    labels: { line },
+  },
+  'leg.mos': {
+    description: 'Estimated mean opinion score of a leg (ITU-T G.107), 1 to 4.5',
+    unit: 'score',
+    labels: { line, codec: LegQuality.shape.codec.options },
   },
   'delivery.latency': {
     description: 'From the event of a call to the first attempt to deliver it',

@@ -1,4 +1,5 @@
 /** Owns what a step writes besides its log: status, turns, outcome and analysis of a call. Called inside the step's transaction. */
+import type { LegQuality } from '../model/call-quality.ts'
 import type { ProgressStatus, Turn } from '../model/call.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { JsonObject } from '../model/json.ts'
@@ -51,11 +52,12 @@ export async function insertTurn(
 export async function storeOutcome(
   tx: Transaction,
   callId: CallId,
-  ended: { outcome: Outcome; answeredAt: number | null; endedAt: number },
+  ended: { outcome: Outcome; answeredAt: number | null; endedAt: number; quality?: LegQuality },
 ): Promise<void> {
   await tx`
     update calls set outcome = ${ended.outcome.status}, failed_reason = ${failedReasonOf(ended.outcome)},
-      started_at = ${ended.answeredAt}, ended_at = ${ended.endedAt}
+      started_at = ${ended.answeredAt}, ended_at = ${ended.endedAt},
+      quality = ${ended.quality ? tx.json(ended.quality) : null}
     where id = ${callId}`
 }
 

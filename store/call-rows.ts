@@ -75,6 +75,7 @@ const callFields: Readonly<Record<keyof CallRow, true>> = {
   trunkId: true,
   recordingKey: true,
   recordedMs: true,
+  quality: true,
 }
 const callColumnList = columnsOf('calls', Object.keys(callFields))
 

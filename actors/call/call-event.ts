@@ -1,4 +1,5 @@
 /** Owns what happens to a call (past facts, fed to the machine) and what the machine asks for (effects). Both are JSON, both are logged. */
+import type { LegQuality } from '../../model/call-quality.ts'
 import type { Direction, ProgressStatus, Transport, Turn } from '../../model/call.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { Outcome, TerminalStatus } from '../../model/outcome.ts'
@@ -36,8 +37,8 @@ export type CallFact =
   /** Media flows both ways: answered. */
   | { readonly type: 'leg_connected'; readonly providerStatus: string | null }
   | { readonly type: 'leg_disconnected'; readonly cause: 'hung_up' | 'media_lost' | 'failed'; readonly details: string }
-  /** `recordedMs`: null when the leg did not tell. */
-  | { readonly type: 'leg_closed'; readonly recordedMs: number | null }
+  /** `recordedMs`: null when the leg did not tell; `quality` absent when it did not, as in logs of before it was told. */
+  | { readonly type: 'leg_closed'; readonly recordedMs: number | null; readonly quality?: LegQuality }
   /** `hasSpoken`: the agent was heard before. `fallsBack`: the embedded engine may take its place. */
   | {
       readonly type: 'engine_failed'
@@ -98,6 +99,7 @@ export type Effect =
       readonly outcome: Outcome
       readonly answeredAt: number | null
       readonly endedAt: number
+      readonly quality?: LegQuality
     }
   | { readonly type: 'schedule_post_processing' }
   | {

@@ -1,7 +1,7 @@
 /** Owns how a leg answers its actor: commands are checked, those of an actor that was taken over are refused. Never throws, always answers. */
 import type { BusMessage } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
-import { LegCommand, type LegEvent, type LegReply } from '../../model/leg.ts'
+import { LegCommand, type ClosedLeg, type LegEvent, type LegReply } from '../../model/leg.ts'
 import type { LineFormats } from '../../model/frame.ts'
 import type { StartCommand } from './leg-media.ts'
 import type { LegTelephone } from './leg-telephone.ts'
@@ -21,8 +21,8 @@ export type LegActions = {
   readonly telephone: LegTelephone
   /** Something of the leg threw: it is over. */
   readonly failed: (error: unknown) => void
-  /** Resolves with the recorded milliseconds; never rejects. */
-  readonly close: (reason: string) => Promise<number | null>
+  /** Never rejects. */
+  readonly close: (reason: string) => Promise<ClosedLeg>
 }
 
 export type LegCommands = {
@@ -68,7 +68,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
         // What was played is counted per actor: one that has not started has played nothing.
         return { type: 'flushed', lastPlayedSeq: started?.command.epoch === command.epoch ? actions.flush() : -1 }
       case 'close':
-        return { type: 'closed', recordedMs: await actions.close(command.reason) }
+        return { type: 'closed', ...(await actions.close(command.reason)) }
       case 'answer':
         return consent(telephone.answer())
       case 'send_dtmf':

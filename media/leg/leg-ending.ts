@@ -2,7 +2,7 @@
  * Owns how a leg ends: once, told once. When the media is gone the leg stays for a while, so that its actor can still close it and learn
  * what was recorded; when nobody does, it goes by itself.
  */
-import type { LegEvent } from '../../model/leg.ts'
+import type { ClosedLeg, LegEvent } from '../../model/leg.ts'
 
 /** The last word of a leg. */
 export type LegEnd = Extract<LegEvent, { readonly type: 'disconnected' | 'dial_failed' | 'transferred' }>
@@ -10,8 +10,8 @@ export type LegEnd = Extract<LegEvent, { readonly type: 'disconnected' | 'dial_f
 export type LegEndingDeps = {
   readonly now: () => number
   readonly tell: (event: LegEvent) => void
-  /** Closes the media; resolves with the recorded milliseconds and never rejects. */
-  readonly finish: (reason: string) => Promise<number | null>
+  /** Closes the media; never rejects. */
+  readonly finish: (reason: string) => Promise<ClosedLeg>
   /** Lets go of what is left. */
   readonly release: () => void
 }
@@ -22,8 +22,8 @@ export type LegEnding = {
   readonly told: () => LegEnd | null
   /** The media is gone: tells so, resolves when it is closed. */
   readonly end: (event: LegEnd) => Promise<void>
-  /** Tells nothing: it was asked for. Resolves with the recorded milliseconds. */
-  readonly close: (reason: string) => Promise<number | null>
+  /** Tells nothing: it was asked for. */
+  readonly close: (reason: string) => Promise<ClosedLeg>
   readonly tick: () => void
 }
 
@@ -32,15 +32,15 @@ const lingerMs = 30_000
 export function createLegEnding({ now, tell, finish, release }: LegEndingDeps): LegEnding {
   let overSince: number | null = null
   let told: LegEnd | null = null
-  let finishing: Promise<number | null> | null = null
-  let closing: Promise<number | null> | null = null
+  let finishing: Promise<ClosedLeg> | null = null
+  let closing: Promise<ClosedLeg> | null = null
 
   const finished = (reason: string) => (finishing ??= finish(reason))
   const closeAll = async (reason: string) => {
     overSince ??= now()
-    const recordedMs = await finished(reason)
+    const closed = await finished(reason)
     release()
-    return recordedMs
+    return closed
   }
   const close = (reason: string) => (closing ??= closeAll(reason))
 

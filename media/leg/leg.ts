@@ -4,15 +4,18 @@
  */
 import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { toBytes } from '../../model/bus-json.ts'
+import { toCallQuality } from '../../model/call-quality.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
-import type { LegEvent } from '../../model/leg.ts'
+import type { ClosedLeg, LegEvent } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
-import type { LegHandlers, LegSignaling, RtpTransport, TransportStats } from '../../model/rtp-transport.ts'
+import type { LegHandlers, LegSignaling, NegotiatedAudio, RtpTransport } from '../../model/rtp-transport.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { createLegCommands } from './leg-commands.ts'
 import { createLegEnding, type LegEnding } from './leg-ending.ts'
-import { createLegMedia, type LegMedia, type MediaStats } from './leg-media.ts'
+import { createLegMedia, type LegMedia } from './leg-media.ts'
+import { qualityOf, tellQuality, type LegStats } from './leg-quality.ts'
 import { createLegTelephone } from './leg-telephone.ts'
 import { createLegWire, type LegWire } from './leg-wire.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
@@ -25,6 +28,7 @@ export type LegDeps = {
   readonly opus: OpusLibrary
   readonly recordings: RecordingStore
   readonly log: Log
+  readonly telemetry?: Telemetry
   /** The ticker's own time: milliseconds that never jump. */
   readonly now: () => number
   /** Null where there is none: a browser. */
@@ -49,16 +53,13 @@ export type Leg = {
   readonly close: (reason?: string) => Promise<void>
 }
 
-type LegStats = MediaStats & {
-  readonly transport: TransportStats | null
-}
-
 /** Ms from the connection to an actor that talks. It may still ask its worker request, which takes 30 s at most. */
 const startWithin = 60_000
 
 export function createLeg(deps: LegDeps): Leg {
   const { bus, log, now } = deps
   const subjects = subjectsOf(deps.callId)
+  let audio: NegotiatedAudio | null = null
 
   const tell = (event: LegEvent) => bus.publish(subjects.legEvent, toBytes(event))
   const tellDtmf = (digit: string) => tell({ type: 'dtmf', digit })
@@ -89,7 +90,7 @@ export function createLeg(deps: LegDeps): Leg {
   const wire = createLegWire({
     now,
     connectWithin: deps.connectWithin,
-    negotiated: (audio) => guarded(() => media.negotiated(audio)),
+    negotiated: (agreed) => guarded(() => media.negotiated((audio = agreed))),
     connected: (providerStatus) => guarded(() => connected(providerStatus)),
     packet: (packet) => guarded(() => media.packet(packet)),
     held: (isHeld) => guarded(() => media.hold(isHeld)),
@@ -99,7 +100,12 @@ export function createLeg(deps: LegDeps): Leg {
     for (const leave of leaving) leave()
     deps.onClosed()
   }
-  const finish = (reason: string) => finished(media, wire, { reason, log })
+  const stats = (): LegStats => ({ ...media.stats(), transport: wire.transport()?.stats() ?? null })
+  const finish = async (reason: string): Promise<ClosedLeg> => {
+    const quality = audio && wire.isConnected() ? qualityOf(audio, stats()) : null
+    const recordedMs = await finished(media, wire, { reason, log })
+    return told(deps, reason, { recordedMs, ...(quality && { quality }) })
+  }
   const ending = createLegEnding({ now, tell, finish, release })
   const telephone = telephoneEvents({ tell, wire, ending, guarded })
   const leaving = joined(deps, { media, wire, ending, guarded, failed, ringing: telephone.ringing })
@@ -109,7 +115,7 @@ export function createLeg(deps: LegDeps): Leg {
     attach: wire.attach,
     dtmf: (digit) => guarded(() => tellDtmf(digit)),
     hangUp: (details) => ending.end({ type: 'disconnected', cause: 'hung_up', details }),
-    stats: () => ({ ...media.stats(), transport: wire.transport()?.stats() ?? null }),
+    stats,
     close: async (reason = 'closed') => void (await ending.close(reason)),
   }
 }
@@ -192,4 +198,16 @@ async function finished(media: LegMedia, wire: LegWire, { reason, log }: Finish)
   if (recorded.status === 'fulfilled') return recorded.value
   log.error('recording was not completed', { error: recorded.reason })
   return null
+}
+
+/** One line of the log, and what those who watch the service want to know. */
+function told(
+  { callId, signaling, log, telemetry = noTelemetry }: LegDeps,
+  reason: string,
+  closed: ClosedLeg,
+): ClosedLeg {
+  const { recordedMs, quality } = closed
+  log.info('a leg ended', { callId, reason, recordedMs, quality: quality ? toCallQuality(quality) : null })
+  if (quality) tellQuality(telemetry, quality, signaling ? 'phone' : 'web')
+  return closed
 }

@@ -4,6 +4,7 @@ import type { CallBirth, CallFact, Effect } from '../../actors/call/call-event.t
 import { callMachine } from '../../actors/call/machine/machine.ts'
 import { replay, type LoggedFact } from '../../actors/call/machine/replay.ts'
 import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/machine/step.ts'
+import type { LegQuality } from '../../model/call-quality.ts'
 import type { Json } from '../../model/json.ts'
 import { createRandom } from '../fake/random.ts'
 
@@ -403,6 +404,26 @@ test('whatever comes, in whatever order: nothing crashes, a call ends once, and 
     if (replayed.differences.length > 0) t.fail('a replay differs', { round, differences: replayed.differences })
   }
   t.pass('400 random lives')
+})
+
+test('how well sound got through is stored with the outcome, and a leg that tells nothing changes no effect', async (t) => {
+  const quality: LegQuality = {
+    codec: 'pcma',
+    packetMs: 20,
+    received: { packets: 100, lost: 3, jitterMs: 1.5 },
+    sent: null,
+    roundTripMs: null,
+    concealedMs: 60,
+    lateFrames: 0,
+  }
+  const talk: CallFact[] = [here, connected, nothingAsked, { type: 'hang_up_requested' }]
+  const stored = (closed: CallFact) =>
+    effectsOf(run(web, [...talk, closed])).find((effect) => effect.type === 'store_outcome')
+  const plain = stored(legClosed)
+  t.same(stored({ ...legClosed, quality } as CallFact), { ...plain, quality })
+  t.notOk(plain && 'quality' in plain)
+  const inTime = stored({ type: 'deadline_passed', deadline: 'close' })
+  t.notOk(inTime && 'quality' in inTime, 'a leg that never answers tells nothing')
 })
 
 test('replay tells a log that the machine would not write', async (t) => {

@@ -5,6 +5,7 @@ import { hashToken } from '../../actors/call/birth/create-web-call.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { createCallRouter } from '../../actors/node/call-router.ts'
 import { BusNoResponders, type Bus } from '../../model/bus.ts'
+import type { LegQuality } from '../../model/call-quality.ts'
 import type { CallId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import type { WebCallRequest } from '../../model/web-call.ts'
@@ -18,7 +19,7 @@ import { listTurns } from '../../store/transcripts.ts'
 import { blockedQueries } from '../scenes/blocked-queries.ts'
 import { box, listen, openCallNode, openShared, status, type CallNode, type Shared } from '../scenes/call-node.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
-import { createScriptedLeg } from '../fake/scripted-leg.ts'
+import { createScriptedLeg, type ScriptedLeg } from '../fake/scripted-leg.ts'
 import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 
 async function beginCall(shared: Shared, node: CallNode, request: Partial<WebCallRequest> = {}) {
@@ -65,6 +66,42 @@ test('a web call lives in the database from its creation to its end, and its log
   t.same(replay(events).differences, [])
   t.equal(node.switchboard.running(), 0, 'no actor is left in memory')
   t.equal(shared.clock.pending(), 4, 'heartbeat, takeover, scheduler and dispatcher wait, no deadline of the call does')
+})
+
+test('how well sound got through is stored with the call as its leg tells it; a leg that died tells nothing, and the call ends all the same', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const quality: LegQuality = {
+    codec: 'opus',
+    packetMs: 20,
+    received: { packets: 1_000, lost: 12, jitterMs: 1.0625 },
+    sent: null,
+    roundTripMs: null,
+    concealedMs: 140,
+    lateFrames: 3,
+  }
+  const endOf = async (endLeg: (leg: ScriptedLeg) => void) => {
+    const call = await beginCall(shared, node)
+    const request = { eventType: 'call.ended', url: 'https://example.com/hook' } as const
+    await createSubscription(shared.sql, box, { accountId: call.accountId, request, newId, now: shared.clock.now() })
+    await node.admission.admit(call.token, null)
+    call.leg.event({ type: 'connected', providerStatus: 'connected' })
+    await call.browser.until(status('in_progress'))
+    endLeg(call.leg)
+    call.leg.event({ type: 'disconnected', cause: 'hung_up', details: 'bye' })
+    await call.browser.until(status('completed'))
+    await node.scheduler.idle()
+    t.same(replay(await listCallEvents(shared.sql, call.callId)).differences, [])
+    const ended = await shared.sql<{ body: string }[]>`select body from deliveries where call_id = ${call.callId}`
+    t.equal(ended.length, 1)
+    t.notOk(ended[0]?.body.includes('quality'), 'call.ended is as the contract has it')
+    return findCall(shared.sql, call.accountId, call.callId)
+  }
+  const told = await endOf((leg) => leg.answer('close', { type: 'closed', recordedMs: null, quality }))
+  t.match(told, { outcome: 'completed', quality })
+  const untold = await endOf((leg) => leg.close())
+  t.match(untold, { outcome: 'completed', quality: null })
 })
 
 test('a token works once, for the allowed origin, and until it expires', async (t) => {

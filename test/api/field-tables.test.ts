@@ -37,6 +37,25 @@ const sorted = (names: Iterable<string>): string[] => [...names].toSorted()
 test('the field tables', async (t) => {
   const { document, operations } = await openWholeApi(t)
 
+  await t.test('how well sound got through is described field by field, with its unit', (t) => {
+    const described = (schema: Schema): string => (schema as { description?: string }).description ?? ''
+    const quality = partOf(document, { schema: 'PhoneCall', part: ['quality'], fields: {} })
+    t.match(described(quality), /Not there before/)
+    const { mos, received, sent, ...others } = quality.properties as Record<string, Schema>
+    t.match(described(mos as Schema), /1 \(bad\) to 4\.5/)
+    for (const way of [received as Schema, sent as Schema]) {
+      t.match(described(way), /other side/)
+      const found = (way.properties ?? {}) as { loss: Schema; jitterMs: Schema }
+      t.match(described(found.loss), /0 to 1/)
+      t.match(described(found.jitterMs), /milliseconds/)
+    }
+    for (const [field, schema] of Object.entries(others)) {
+      t.ok(described(schema), `${field} is described`)
+      if (field.endsWith('Ms')) t.match(described(schema), /milliseconds/)
+    }
+    t.end()
+  })
+
   for (const [name, table] of Object.entries(specifiedFields))
     await t.test(`${name} has the fields of its table and only the named additions`, (t) => {
       const { properties = {}, required = [] } = partOf(document, table)

@@ -63,6 +63,7 @@ const tables = {
     outcome: 'string',
     failedReason: 'string',
     providerStatus: 'string',
+    quality: 'object',
   },
   segment: {
     timestamps: 'object!',
@@ -269,6 +270,40 @@ test('phone calls', async (t) => {
       providerStatus: '200 OK',
     })
   })
+
+  await t.test(
+    'a call whose media has ended tells how well sound got through, in the list too; parts not known are null',
+    async (t) => {
+      const told = {
+        codec: 'pcmu',
+        packetMs: 20,
+        received: { packets: 3_000, lost: 30, jitterMs: 2.345 },
+        sent: { packets: 3_000, lost: 0, jitterMs: 0.25 },
+        roundTripMs: 40.04,
+        concealedMs: 580.5,
+        lateFrames: 2,
+      } as const
+      const silent = { ...told, codec: 'opus', received: null, sent: null, roundTripMs: null, concealedMs: 0 } as const
+      const [known, unknown] = [
+        await insertCall(sql, own.id, own.worker.id, {}, { quality: told }),
+        await insertCall(sql, own.id, own.worker.id, {}, { quality: silent }),
+      ]
+      const answer = (await ask(`${calls}/${known}`)).json
+      t.same(answer.quality, {
+        mos: 4.3,
+        codec: 'pcmu',
+        received: { loss: 0.01, jitterMs: 2.3 },
+        sent: { loss: 0, jitterMs: 0.3 },
+        roundTripMs: 40,
+        concealedMs: 581,
+        lateFrames: 2,
+      })
+      const quality = { mos: null, codec: 'opus', received: null, sent: null, roundTripMs: null, concealedMs: 0 }
+      t.same((await ask(`${calls}/${unknown}`)).json.quality, { ...quality, lateFrames: 2 })
+      const page = (await ask(`${calls}?limit=100`)).json.data as { id: string; quality?: unknown }[]
+      t.same(page.find(({ id }) => id === known)?.quality, answer.quality)
+    },
+  )
 
   await t.test('what is not known has no field: no nulls, no numbers of a web call', async (t) => {
     const id = await insertCall(sql, own.id, own.worker.id, { fromNumber: '+15550102', toNumber: '+15550199' })

@@ -106,7 +106,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       duration: may('number'),
       customer: may('object'),
     },
-    additive: ['outcome', 'failedReason', 'providerStatus', 'trunkId'],
+    additive: ['outcome', 'failedReason', 'providerStatus', 'trunkId', 'quality'],
   },
   'Transcript segment': {
     schema: 'TranscriptSegment',

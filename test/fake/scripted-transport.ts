@@ -1,5 +1,11 @@
 /** Owns a wire without a wire: the caller's packets come when the test says so, and what the leg sends is kept. */
-import type { NegotiatedAudio, RtpPacket, RtpTransport, RtpTransportHandlers } from '../../model/rtp-transport.ts'
+import type {
+  NegotiatedAudio,
+  RtpPacket,
+  RtpTransport,
+  RtpTransportHandlers,
+  TransportQuality,
+} from '../../model/rtp-transport.ts'
 
 export type ScriptedTransport = RtpTransport & {
   readonly sent: RtpPacket[]
@@ -20,6 +26,8 @@ export type ScriptedTransport = RtpTransport & {
   quieten(decibels: number): void
   /** Agrees on something else in the middle of the call. */
   renegotiate(audio: NegotiatedAudio): void
+  /** What RTCP says from here on; until then the wire speaks none. */
+  report(quality: TransportQuality): void
   /** The stream goes on with other numbers, as that of another source does. */
   jump(sequenceNumber: number, timestamp: number): void
   disconnect(cause: 'hung_up' | 'media_lost' | 'failed', details: string): void
@@ -61,6 +69,7 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, first: N
   let timestamp = 0xffff_f000
   let closeReason: string | null = null
   let received = 0
+  let reported: TransportQuality | null = null
 
   const pass = (ms: number) => void (timestamp = (timestamp + (ms * audio.clockRateHz) / 1000) >>> 0)
   const receive = (payloadType: number, marker: boolean, payload: Uint8Array) => {
@@ -95,6 +104,9 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, first: N
       audio = agreed
       handlers.negotiated(agreed)
     },
+    report(quality) {
+      reported = quality
+    },
     jump(toSequenceNumber, toTimestamp) {
       sequenceNumber = toSequenceNumber
       timestamp = toTimestamp
@@ -103,7 +115,13 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, first: N
     send(packet) {
       if (closeReason === null) sent.push(packet)
     },
-    stats: () => ({ packetsReceived: received, packetsSent: sent.length, bytesReceived: 0, bytesSent: 0 }),
+    stats: () => ({
+      packetsReceived: received,
+      packetsSent: sent.length,
+      bytesReceived: 0,
+      bytesSent: 0,
+      ...(reported && { quality: reported }),
+    }),
     close: async (reason = '') => void (closeReason ??= reason),
   }
 }

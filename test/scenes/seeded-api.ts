@@ -172,7 +172,7 @@ export async function insertCall(
   accountId: AccountId,
   workerId: WorkerId,
   columns: CallColumns = {},
-  documents: { customer?: Json; nextAction?: Json; dimensions?: Json } = {},
+  documents: { customer?: Json; nextAction?: Json; dimensions?: Json; quality?: Json } = {},
 ): Promise<CallId> {
   const id = newId<'call'>()
   const row = {

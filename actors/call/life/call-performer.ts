@@ -7,7 +7,7 @@ import { toBytes } from '../../../model/bus-json.ts'
 import { toIso } from '../../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
 import { storableText, type JsonObject } from '../../../model/json.ts'
-import type { LegEvent } from '../../../model/leg.ts'
+import type { ClosedLeg, LegEvent } from '../../../model/leg.ts'
 import type { Log } from '../../../model/log.ts'
 import { PhoneNumber } from '../../../model/phone-number.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
@@ -165,7 +165,7 @@ async function leaveMessage(end: CallEnd, conversation: Conversation | null): Pr
 async function windUp(bus: Bus, end: CallEnd, conversation: Conversation | null, reason: string): Promise<void> {
   await conversation?.stop()
   const reply = await commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
-  end.post({ type: 'leg_closed', recordedMs: reply?.type === 'closed' ? reply.recordedMs : null })
+  end.post(reply?.type === 'closed' ? legClosed(reply) : legGone())
 }
 
 async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
@@ -182,6 +182,11 @@ const transferFailed = (): CallFact => ({ type: 'transfer_failed', providerStatu
 /** What went wrong is in the log, and not for the world. */
 const dialFailed = (): CallFact => sipCallFailed('internal error')
 const legGone = (): CallFact => ({ type: 'leg_closed', recordedMs: null })
+const legClosed = ({ recordedMs, quality }: ClosedLeg): CallFact => ({
+  type: 'leg_closed',
+  recordedMs,
+  ...(quality && { quality }),
+})
 
 /** What a browser that looks on is told of an effect. */
 function messageOf(effect: Effect, now: number): ServerMessage | null {

@@ -3,6 +3,7 @@
  * Effects have no code of their own: a step returns their names and parameters.
  */
 import { assign, setup } from 'xstate'
+import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { Outcome } from '../../../model/outcome.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
@@ -21,6 +22,7 @@ export type CallContext = CallBirth & {
   readonly nextAction: string | null
   /** As the leg told when it closed. */
   readonly recordedMs: number | null
+  readonly quality?: LegQuality
   /** It has taken the place of the call's own. */
   readonly engine?: 'embedded'
   /** The engine's own memory, newest. */
@@ -73,7 +75,10 @@ export const machineActions = setup({
         (event as Of<'ringing' | 'dial_failed' | 'transferred' | 'transfer_failed'>).providerStatus ??
         context.providerStatus,
     })),
-    noteRecording: assign(({ event }) => ({ recordedMs: (event as Of<'leg_closed'>).recordedMs })),
+    noteLegClosed: assign(({ event }) => {
+      const { recordedMs, quality } = event as Of<'leg_closed'>
+      return { recordedMs, ...(quality && { quality }) }
+    }),
     countTurn: assign(({ context, event }) => ({
       turns: context.turns + 1,
       memory: (event as Of<'turn_committed'>).memory,

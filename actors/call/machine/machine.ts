@@ -185,7 +185,7 @@ export const callMachine = machineActions.createMachine({
       on: {
         turn_committed: turnCommitted,
         noted: { actions: 'note' },
-        leg_closed: { target: 'over', actions: 'noteRecording' },
+        leg_closed: { target: 'over', actions: 'noteLegClosed' },
         deadline_passed: { guard: { type: 'passed', params: 'close' }, target: 'over' },
         taken_over: { actions: windUp },
       },
@@ -198,6 +198,8 @@ export const callMachine = machineActions.createMachine({
           outcome: context.outcome ?? { status: 'completed' },
           answeredAt: context.answeredAt,
           endedAt: context.now,
+          // Legs that tell none, and logs of before they did, must give the same effect as ever.
+          ...(context.quality && { quality: context.quality }),
         }),
       },
       always: [{ guard: 'answered', target: 'processing' }, { target: 'ended' }],
