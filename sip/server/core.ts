@@ -1,11 +1,10 @@
 /** Owns what the parts of the server's core share. */
 import type { App } from './control/app.ts'
-import type { Dialog } from './dialog/dialog.ts'
-import type { DialogDeps } from './dialog/dialog-deps.ts'
+import type { Dialog, DialogDeps } from './dialog/dialog.ts'
 import type { Dialogs } from './dialog/dialogs.ts'
 import type { SipRequest, SipResponse } from './message/message.ts'
 import type { ServerTransaction } from './transaction/transaction.ts'
-import type { Flow } from './transport/transport.ts'
+import type { Endpoint, Flow, Protocol } from './transport/transport.ts'
 
 export type Limits = {
   /** Dialogs, early and confirmed. */
@@ -17,6 +16,8 @@ export type Limits = {
 }
 
 export type Core = Omit<DialogDeps, 'ask' | 'refuse' | 'ended'> & {
+  /** The address by which a peer reaches us. */
+  readonly externalOf: (protocol: Protocol, remote: Endpoint) => Endpoint
   readonly dialogs: Dialogs
   readonly limits: Limits
   readonly newTag: () => string

@@ -10,8 +10,8 @@ import { rackOf, rseqOf } from './message/numbered-fields.ts'
 export type InviteBranches = {
   /** The dialog of an answer, made by its first. Null: it has no tag, or there are too many. */
   dialogOf(placed: Placed): Dialog | null
-  /** False: a provisional response that must not be told: a repetition, or out of order. */
-  isNews(response: SipResponse): boolean
+  /** False: a provisional response of this dialog that must not be told: a repetition, or out of order. */
+  isNews(dialog: Dialog | null, response: SipResponse): boolean
   /** Whose provisional response this PRACK is for. */
   acknowledgedBy(prack: SipRequest): Dialog | null
   /** Those that are not answered are over. */
@@ -22,40 +22,36 @@ const maxBranches = 16
 
 export function createInviteBranches(core: Core, app: App, dialogId: string): InviteBranches {
   const dialogs = new Map<string, Dialog>()
-  /** RSeq of the last reliable response of each branch. */
-  const numbers = new Map<string, number>()
 
   return {
     dialogOf(placed) {
+      const isFinal = placed.response.status >= 200
       // A peer of RFC 2543 answers without a tag; its 2xx makes a dialog all the same.
-      const tag = tagOf(placed.response, 'To') ?? (placed.response.status < 200 ? null : '')
-      const known = tag === null ? null : dialogs.get(tag)
-      if (tag === null || known || dialogs.size >= maxBranches) return known ?? null
+      const tag = tagOf(placed.response, 'To') ?? (isFinal ? '' : null)
+      const known = tag === null ? undefined : dialogs.get(tag)
+      // A 2xx wants its ACK and a BYE, also where nobody waits for it any more.
+      if (known && !(isFinal && known.isForgotten())) return known
+      if (tag === null || (!known && dialogs.size >= maxBranches)) return null
       const dialog = core.placedDialog(app, dialogId, placed)
       dialogs.set(tag, dialog)
       if (dialogs.size === 1) core.dialogs.name(dialog)
       return dialog
     },
 
-    isNews(response) {
+    isNews(dialog, response) {
       if (!hasTag(response, 'Require', '100rel')) return true
-      const tag = tagOf(response, 'To')
-      const number = rseqOf(response)
-      if (tag === null || number === null) return false
-      const last = numbers.get(tag)
-      if (last !== undefined ? number !== last + 1 : numbers.size >= maxBranches) return false
-      numbers.set(tag, number)
-      return true
+      const rseq = rseqOf(response)
+      return dialog !== null && rseq !== null && dialog.heardReliably(rseq)
     },
 
     acknowledgedBy(prack) {
-      const number = rackOf(prack)?.rseq
-      for (const [tag, last] of numbers) if (last === number) return dialogs.get(tag) ?? null
+      const rseq = rackOf(prack)?.rseq
+      for (const dialog of dialogs.values()) if (dialog.remoteRSeq() === rseq) return dialog
       return null
     },
 
     forgetEarly() {
-      for (const dialog of dialogs.values()) if (dialog.cell.phase === 'early') dialog.forget()
+      for (const dialog of dialogs.values()) if (dialog.isEarly()) dialog.forget()
     },
   }
 }

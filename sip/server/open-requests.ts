@@ -1,7 +1,7 @@
 /** Owns the requests of peers that an app has to answer, and that each is answered by somebody. */
 import type { Clock } from '../../model/clock.ts'
 import type { App } from './control/app.ts'
-import type { DialogCell } from './dialog/dialog-deps.ts'
+import type { Dialog } from './dialog/dialog.ts'
 import type { HeaderField } from './message/message.ts'
 import { responseTo } from './message/response-to.ts'
 import { phraseOf } from './reason-phrases.ts'
@@ -12,7 +12,7 @@ export type OpenRequest = {
   readonly transaction: ServerTransaction
   readonly app: App
   /** Of a request within a dialog. */
-  readonly cell: DialogCell | null
+  readonly dialog: Dialog | null
   /** Of the INVITE of a new call: it waits by itself. */
   readonly invite: ReceivedInvite | null
 }
@@ -21,8 +21,6 @@ export type OpenRequests = {
   /** Waits for the answer from now on. */
   add(entry: OpenRequest): void
   of(transactionId: string): OpenRequest | null
-  /** The INVITE that made this dialog and is not answered yet. */
-  inviteOf(cell: DialogCell): ReceivedInvite | null
   /** Answered, one way or another. */
   forget(transactionId: string): void
   /** By us; also what is not in here. An app that has it is not asked any more. */
@@ -53,7 +51,7 @@ export function createOpenRequests({ clock, newTag }: Deps): OpenRequests {
     if (!entry) return
     open.delete(transactionId)
     entry.stopWaiting()
-    if (entry.cell?.asked === entry.transaction) entry.cell.asked = null
+    entry.dialog?.answered(transactionId)
   }
 
   function waitFor({ transaction, invite }: OpenRequest): () => void {
@@ -65,11 +63,6 @@ export function createOpenRequests({ clock, newTag }: Deps): OpenRequests {
   return {
     add: (entry) => void open.set(entry.transaction.id, { ...entry, stopWaiting: waitFor(entry) }),
     of: (transactionId) => open.get(transactionId) ?? null,
-    inviteOf(cell) {
-      if (cell.phase !== 'early') return null
-      for (const { invite } of open.values()) if (invite?.dialog()?.cell === cell) return invite
-      return null
-    },
     forget,
     refuse,
     all: () => [...open.values()],

@@ -153,14 +153,13 @@ function createTaking({ core, standing, branches, dialogId, tell, lengthen }: Ta
   function takeProvisional(response: SipResponse, flow: Flow): void {
     if (standing.isAnswered) return
     const dialog = dialogOf(response, flow)
-    if (branches.isNews(response)) tell(response, flow, dialog ? dialogId : '')
+    if (branches.isNews(dialog, response)) tell(response, flow, dialog ? dialogId : '')
   }
 
   function takeSuccess(response: SipResponse, flow: Flow): void {
     const dialog = dialogOf(response, flow)
     // Too many branches: its 2xx comes until it is tired.
-    if (!dialog || !dialog.confirm(response)) return
-    dialog.cell.flow = flow
+    if (!dialog || !dialog.succeeded(response, flow)) return
     const { isAnswered, isGivenUp } = standing
     // Without a Contact nothing could be sent within the call.
     if (!isAnswered && !isGivenUp && addressOf(response, 'Contact')) return takeCall(dialog, response, flow)

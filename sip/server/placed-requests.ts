@@ -4,7 +4,7 @@ import type { SipCommand } from './control/command.ts'
 import type { Core } from './core.ts'
 import { completeRequest, wantsContact, type Numbers } from './complete-request.ts'
 import { headersInDialog, lacksContentType } from './dialog/draft-headers.ts'
-import { gone } from './dialog/dialog-requests.ts'
+import { noDialog, nothingToAcknowledge } from './dialog/machine.ts'
 import type { SipRequest, SipResponse } from './message/message.ts'
 import { createPlacedInvite, type PlacedInvite } from './placed-invite.ts'
 import type { Flow } from './transport/transport.ts'
@@ -29,7 +29,7 @@ export function createPlacedRequests(core: Core, numbers: Numbers): PlacedReques
     if (lacksContentType(draft)) return refused('missing content-type')
     if (draft.method === 'CANCEL') return invites.cancel(transactionId, draft)
     if (dialogId !== '') return within(dialogId, draft)
-    if (draft.method === 'ACK' || draft.method === 'PRACK') return refused('nothing to acknowledge')
+    if (draft.method === 'ACK' || draft.method === 'PRACK') return nothingToAcknowledge
     if (transactionId !== '') return refused('only CANCEL belongs to a transaction')
     if (invites.size() + others >= core.limits.placedRequests) return refused('too many requests under way')
     const request = completeRequest(draft, numbers)
@@ -39,7 +39,7 @@ export function createPlacedRequests(core: Core, numbers: Numbers): PlacedReques
   function within(dialogId: string, draft: SipRequest): Promise<Reply> | Reply {
     const forked = draft.method === 'PRACK' ? invites.dialogFor(dialogId, draft) : null
     const dialog = forked ?? core.dialogs.named(dialogId)
-    if (!dialog) return gone
+    if (!dialog) return noDialog
     return draft.method === 'ACK' ? dialog.acknowledge(draft) : dialog.request(draft)
   }
 

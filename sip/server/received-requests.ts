@@ -2,7 +2,8 @@
 import type { App, Reply } from './control/app.ts'
 import { completeResponse, exitOf, tagWanted } from './complete-response.ts'
 import type { Core } from './core.ts'
-import type { DialogCell } from './dialog/dialog-deps.ts'
+import type { Dialog } from './dialog/dialog.ts'
+import { alreadyAnswered } from './dialog/machine.ts'
 import { allowedMethods, lacksContentType, supportedOptions } from './dialog/draft-headers.ts'
 import { isTooShort, minSessionSeconds } from './dialog/session-timer.ts'
 import { tagOf } from './message/address.ts'
@@ -10,7 +11,7 @@ import type { HeaderField, SipRequest, SipResponse } from './message/message.ts'
 import { responseTo } from './message/response-to.ts'
 import { validateRequest } from './message/validate-request.ts'
 import { createOpenRequests, type OpenRequest, type OpenRequests } from './open-requests.ts'
-import { alreadyAnswered, createReceivedInvite } from './received-invite.ts'
+import { createReceivedInvite } from './received-invite.ts'
 import type { ServerTransaction } from './transaction/transaction.ts'
 
 export type ReceivedRequests = Pick<OpenRequests, 'refuse' | 'size'> & {
@@ -20,7 +21,7 @@ export type ReceivedRequests = Pick<OpenRequests, 'refuse' | 'size'> & {
   /** An app's answer. */
   respond(transactionId: string, draft: SipResponse): Promise<Reply>
   /** Of a dialog: for its app. */
-  ask(transaction: ServerTransaction, cell: DialogCell): void
+  ask(transaction: ServerTransaction, dialog: Dialog): void
   /** Whatever it had to answer is answered. */
   appGone(app: App): void
   close(): void
@@ -62,7 +63,7 @@ export function createReceivedRequests(core: Core): ReceivedRequests {
     const { id, request, flow } = transaction
     const isInvite = request.method === 'INVITE'
     const invite = isInvite ? createReceivedInvite(core, transaction, app, () => open.forget(id)) : null
-    open.add({ transaction, app, cell: null, invite })
+    open.add({ transaction, app, dialog: null, invite })
     app.tell(request, { source: 'network', flow, transactionId: id, dialogId: '', isNew: true })
   }
 
@@ -71,8 +72,9 @@ export function createReceivedRequests(core: Core): ReceivedRequests {
     if (!entry) return alreadyAnswered
     if (lacksContentType(draft)) return { kind: 'refused', reason: 'missing content-type' }
     if (entry.invite) return entry.invite.respond(draft)
+    const reply = answer(core, entry, draft)
     if (draft.status >= 200) open.forget(transactionId)
-    return answer(core, entry, draft)
+    return reply
   }
 
   function cancel(transaction: ServerTransaction, message: SipRequest): void {
@@ -80,7 +82,7 @@ export function createReceivedRequests(core: Core): ReceivedRequests {
     if (entry?.invite) return entry.invite.giveUp(487, message)
     refuse(transaction, 487)
     const passage = { source: 'network', flow: transaction.flow, transactionId: transaction.id, isNew: false } as const
-    if (entry?.app.isOpen()) entry.app.tell(message, { ...passage, dialogId: entry.cell?.id ?? '' })
+    if (entry?.app.isOpen()) entry.app.tell(message, { ...passage, dialogId: entry.dialog?.id ?? '' })
   }
 
   const refuseAll = (entries: readonly OpenRequest[]): void =>
@@ -90,7 +92,7 @@ export function createReceivedRequests(core: Core): ReceivedRequests {
     receive,
     cancel,
     respond,
-    ask: (transaction, cell) => ask(open, transaction, cell),
+    ask: (transaction, dialog) => ask(open, transaction, dialog),
     refuse,
     size: open.size,
     failed({ id }) {
@@ -104,18 +106,12 @@ export function createReceivedRequests(core: Core): ReceivedRequests {
 }
 
 /** Within a dialog there is one app to ask. */
-function ask(open: OpenRequests, transaction: ServerTransaction, cell: DialogCell): void {
+function ask(open: OpenRequests, transaction: ServerTransaction, dialog: Dialog): void {
   const { id, request, flow } = transaction
-  const pending = open.inviteOf(cell)
-  if (request.method === 'PRACK' && !pending?.prack(request)) return open.refuse(transaction, 481)
-  if (request.method === 'BYE' && pending) {
-    // §15: before the answer it is as good as a CANCEL.
-    open.refuse(transaction, 200)
-    return pending.giveUp(487, null)
-  }
-  if (!cell.app.isOpen()) return open.refuse(transaction, statusWithoutApp(transaction))
-  open.add({ transaction, app: cell.app, cell, invite: null })
-  cell.app.tell(request, { source: 'network', flow, transactionId: id, dialogId: cell.id, isNew: false })
+  const { app } = dialog
+  open.add({ transaction, app, dialog, invite: null })
+  if (!app.isOpen()) return open.refuse(transaction, statusWithoutApp(transaction))
+  app.tell(request, { source: 'network', flow, transactionId: id, dialogId: dialog.id, isNew: false })
 }
 
 type Refusal = { readonly status: number; readonly headers: readonly HeaderField[] }
@@ -137,13 +133,10 @@ function refusalOfUnwanted({ wanted }: Core, { method }: SipRequest): Refusal {
 
 const statusWithoutApp = ({ request }: ServerTransaction): number => (request.method === 'BYE' ? 200 : 503)
 
-function answer(core: Core, { transaction, cell }: OpenRequest, draft: SipResponse): Reply {
+async function answer(core: Core, { transaction, dialog }: OpenRequest, draft: SipResponse): Promise<Reply> {
   const { request, flow, id } = transaction
-  const response = completeResponse(request, draft, tagWanted(draft) ?? core.newTag(), exitOf(core, transaction))
-  const dialog = cell && core.dialogs.named(cell.id)
-  // A BYE takes the dialog away before it is answered.
-  const isWithin = dialog !== null && dialog.cell === cell
-  if (!isWithin) transaction.respond(response)
-  const message = isWithin ? dialog.respond(transaction, response) : response
-  return { kind: 'sent', message, flow, transactionId: id, dialogId: cell?.id ?? '' }
+  const message = completeResponse(request, draft, tagWanted(draft) ?? core.newTag(), exitOf(core, transaction))
+  if (dialog) return dialog.answer(transaction, message)
+  transaction.respond(message)
+  return { kind: 'sent', message, flow, transactionId: id, dialogId: '' }
 }

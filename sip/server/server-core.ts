@@ -5,10 +5,8 @@ import type { App, Reply } from './control/app.ts'
 import type { SipCommand } from './control/command.ts'
 import type { Numbers } from './complete-request.ts'
 import type { Core, Limits } from './core.ts'
-import type { Timing } from './dialog/accepted-invite.ts'
-import { createDialog, type Dialog, type DialogSeed } from './dialog/dialog.ts'
+import { createDialog, type Dialog, type DialogDeps, type DialogSeed } from './dialog/dialog.ts'
 import { nextHopOf, stateOfPlaced, stateOfReceived } from './dialog/dialog-state.ts'
-import type { DialogDeps } from './dialog/dialog-deps.ts'
 import { createDialogs, type Dialogs } from './dialog/dialogs.ts'
 import { createSender, type SendDeps } from './send-request.ts'
 import { tagOf } from './message/address.ts'
@@ -29,7 +27,7 @@ export type CoreOptions = {
   readonly newTag: () => string
   readonly newCallId: () => string
   readonly random: () => number
-  readonly timing: Timing
+  readonly timing: DialogDeps['timing']
   readonly limits: Limits
   readonly sessionSeconds: number | null
   readonly appFor: Core['appFor']
@@ -54,7 +52,7 @@ export function createServerCore(options: CoreOptions): ServerCore {
   const shared = sharedOf(options)
   const dialogDeps: DialogDeps = {
     ...shared,
-    ask: (transaction, cell) => received.ask(transaction, cell),
+    ask: (transaction, dialog) => received.ask(transaction, dialog),
     refuse: (transaction, status, headers) => received.refuse(transaction, status, headers),
     ended: dialogs.remove,
   }
@@ -68,7 +66,7 @@ export function createServerCore(options: CoreOptions): ServerCore {
     request: received.receive,
     ack: (request, flow) => dialogs.ofRequest(request)?.acknowledged(request, flow),
     cancel: received.cancel,
-    strayResponse: (response) => void dialogs.ofResponse(response)?.answeredInvite(response),
+    strayResponse: (response, flow) => void dialogs.ofResponse(response)?.succeeded(response, flow),
     serverFailed: (transaction, details) => {
       log.debug('a SIP request was not answered to its end', { details })
       received.failed(transaction)
@@ -84,7 +82,7 @@ export function createServerCore(options: CoreOptions): ServerCore {
     appGone(app) {
       received.appGone(app)
       placed.appGone(app)
-      for (const dialog of dialogs.all()) if (dialog.cell.app === app) dialog.end('the app is gone', false)
+      for (const dialog of dialogs.all()) if (dialog.app === app) dialog.end('the app is gone', false)
     },
     sizes: () => ({ dialogs: dialogs.size(), open: received.size(), placed: placed.size() }),
     hangUp() {
@@ -97,7 +95,7 @@ export function createServerCore(options: CoreOptions): ServerCore {
   }
 }
 
-type Shared = Omit<DialogDeps, 'ask' | 'refuse' | 'ended'>
+type Shared = Omit<DialogDeps, 'ask' | 'refuse' | 'ended'> & Pick<Core, 'externalOf'>
 
 function sharedOf(options: CoreOptions): Shared {
   const { clock, log, newId, newTag, random, timing, externalOf, resolve, transactions } = options
@@ -144,15 +142,16 @@ function createDialogMakers(
 
   return {
     dialogIdOf: plainIdOf,
-    receivedDialog(app, { request, flow }, response) {
-      const state = stateOfReceived(request, response)
+    receivedDialog(app, { id: transactionId, request: invite, flow }, response) {
+      const firstRSeq = 1 + Math.floor(deps.random() * 2 ** 30)
+      const state = stateOfReceived({ transactionId, invite, response, flow, firstRSeq })
       if (!state) return null
-      const dialog = add({ id: receivedIdOf(request), app, role: 'uas', state, flow, invite: request })
+      const dialog = add({ id: receivedIdOf(invite), app, state })
       dialogs.name(dialog)
       return dialog
     },
     placedDialog: (app, id, { invite, response, flow }) =>
-      add({ id, app, role: 'uac', state: stateOfPlaced(invite, response), flow, invite }),
+      add({ id, app, state: stateOfPlaced(invite, response, flow) }),
   }
 }
 

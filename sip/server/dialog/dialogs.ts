@@ -6,7 +6,7 @@ import { tagOf } from '../message/address.ts'
 import { headerOf } from '../message/header-fields.ts'
 import type { SipRequest, SipResponse } from '../message/message.ts'
 import type { Dialog } from './dialog.ts'
-import { keyOf, type DialogCell } from './dialog-deps.ts'
+import { keyOf } from './dialog-state.ts'
 
 export type Dialogs = {
   add(dialog: Dialog): void
@@ -21,7 +21,7 @@ export type Dialogs = {
   ofRequest(request: SipRequest): Dialog | null
   /** Within which dialog an answer to a request of ours came. */
   ofResponse(response: SipResponse): Dialog | null
-  remove(cell: DialogCell): void
+  remove(dialog: Dialog): void
   all(): Dialog[]
   readonly size: () => number
 }
@@ -32,12 +32,11 @@ export function createDialogs(): Dialogs {
   /** By how many: one that answers a challenge has the name of the one before. */
   const reserved = new Map<string, number>()
 
-  const keyOfCell = ({ state }: DialogCell): string => keyOf(state.callId, state.localTag, state.remoteTag)
   const callIdOf = (message: SipRequest | SipResponse): string => headerOf(message, 'Call-ID') ?? ''
 
   return {
-    add: (dialog) => void byKey.set(keyOfCell(dialog.cell), dialog),
-    name: (dialog) => void byName.set(dialog.cell.id, dialog),
+    add: (dialog) => void byKey.set(dialog.key, dialog),
+    name: (dialog) => void byName.set(dialog.id, dialog),
     named: (id) => byName.get(id) ?? null,
     reserve(id) {
       reserved.set(id, (reserved.get(id) ?? 0) + 1)
@@ -52,9 +51,9 @@ export function createDialogs(): Dialogs {
       byKey.get(keyOf(callIdOf(request), tagOf(request, 'To') ?? '', tagOf(request, 'From') ?? '')) ?? null,
     ofResponse: (response) =>
       byKey.get(keyOf(callIdOf(response), tagOf(response, 'From') ?? '', tagOf(response, 'To') ?? '')) ?? null,
-    remove(cell) {
-      if (byKey.get(keyOfCell(cell))?.cell === cell) byKey.delete(keyOfCell(cell))
-      if (byName.get(cell.id)?.cell === cell) byName.delete(cell.id)
+    remove(dialog) {
+      if (byKey.get(dialog.key) === dialog) byKey.delete(dialog.key)
+      if (byName.get(dialog.id) === dialog) byName.delete(dialog.id)
     },
     all: () => [...byKey.values()],
     size: () => byKey.size,

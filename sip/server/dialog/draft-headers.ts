@@ -36,9 +36,9 @@ function withContentType(draft: Draft, headers: HeaderField[]): HeaderField[] {
 const isDescription = (body: Uint8Array): boolean => body[0] === 0x76 && body[1] === 0x3d && body[2] === 0x30
 
 /** The session description of a message; null: it has none. */
-export function descriptionIn(message: SipMessage): Uint8Array | null {
+export function descriptionIn(message: SipMessage): string | null {
   const type = headerOf(message, 'Content-Type')?.toLowerCase() ?? ''
-  return message.body.length > 0 && type.startsWith('application/sdp') ? message.body : null
+  return message.body.length > 0 && type.startsWith('application/sdp') ? Buffer.from(message.body).toString() : null
 }
 
 /** What we understand, in requests and in the answers to them. RFC 3261 §20.5, §20.37. */

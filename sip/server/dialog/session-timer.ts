@@ -1,5 +1,4 @@
 /** Owns session timers: who refreshes a call how often, and what becomes of one that nobody refreshes. RFC 4028. */
-import type { Cancel, Clock } from '../../../model/clock.ts'
 import { hasTag } from '../message/header-fields.ts'
 import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts'
 import { secondsOf, sessionExpiresOf } from '../message/numbered-fields.ts'
@@ -10,6 +9,12 @@ export const minSessionSeconds = 90
 const maxSessionSeconds = 24 * 60 * 60
 
 export type SessionTimer = { readonly seconds: number; readonly weRefresh: boolean }
+
+/** §10: half of the interval is over, and the end; the BYE comes a little before the peer's. Ms. */
+export const timesOf = ({ seconds }: SessionTimer): { readonly refresh: number; readonly expiry: number } => ({
+  refresh: seconds * 500,
+  expiry: (seconds - Math.min(32, seconds / 3)) * 1000,
+})
 
 /** §9: of an INVITE or UPDATE that came. */
 export const isTooShort = (request: SipRequest): boolean =>
@@ -55,42 +60,4 @@ export function agreedSession(response: SipResponse): SessionTimer | null {
 export function wantedInterval(response: SipResponse, offered: number): number | null {
   const wanted = secondsOf(response, 'Min-SE')
   return wanted !== null && wanted > offered && wanted <= maxSessionSeconds ? wanted : null
-}
-
-export type RunningSession = {
-  /** From now on; null: the call needs no refreshing. */
-  set(timer: SessionTimer | null): void
-  readonly current: () => SessionTimer | null
-  stop(): void
-}
-
-type Deps = {
-  readonly clock: Clock
-  /** Half of the interval is over, and it is our turn. */
-  readonly refresh: () => void
-  /** Nobody refreshed. */
-  readonly expired: () => void
-}
-
-export function createSessionTimer({ clock, refresh, expired }: Deps): RunningSession {
-  let current: SessionTimer | null = null
-  let cancels: Cancel[] = []
-
-  function stop(): void {
-    cancels.forEach((cancel) => cancel())
-    cancels = []
-  }
-
-  function set(timer: SessionTimer | null): void {
-    stop()
-    current = timer
-    if (!timer) return
-    const { seconds, weRefresh } = timer
-    // §10: the BYE comes a little before the peer's end.
-    const expiresIn = seconds - Math.min(32, seconds / 3)
-    cancels = [clock.after(expiresIn * 1000, expired)]
-    if (weRefresh) cancels.push(clock.after(seconds * 500, refresh))
-  }
-
-  return { set, current: () => current, stop }
 }
