@@ -1,7 +1,7 @@
 /**
- * Owns the sound of one leg: codecs, the lines of both directions and the recording. They are made when it is known what was
- * negotiated, what the actor hears and speaks, and that the caller is there; and made anew when one of these changes. What is queued,
- * counted, listened to and recorded goes on when only the codec changes.
+ * Owns the sound of one leg: the stages of both directions and the recording. They are made when it is known what was negotiated, what the
+ * actor hears and speaks, and that the caller is there; and made anew when one of these changes. What is queued, counted, listened to and
+ * recorded goes on when only the codec changes.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { AudioFormat, Frame, LineFormats } from '../../model/frame.ts'
@@ -9,15 +9,13 @@ import type { LegCommand } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
-import { createAgentSound } from './agent-sound.ts'
-import { createCallerSound } from './caller-sound.ts'
-import type { JitterBufferStats } from '../rtp/jitter-buffer.ts'
-import { createListening, type Listening } from './listening.ts'
+import { frameBytesOf } from '../codecs/frame-bytes.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
-import type { AgentLine } from './outgoing-stream.ts'
-import { createPlayout, type Playout } from './playout.ts'
 import { createRecording, type Recording } from '../recording/recording.ts'
-import { frameBytesOf } from './up-line.ts'
+import type { JitterBufferStats } from '../rtp/jitter-buffer.ts'
+import { createPacer, type AgentLine, type Pacer } from './pacer.ts'
+import { createReceiver, type Receiver } from './receiver.ts'
+import { downStages, upStages } from './stages.ts'
 
 export type StartCommand = Extract<LegCommand, { readonly type: 'start' }>
 
@@ -69,26 +67,32 @@ export type LegMediaDeps = {
 }
 
 export function createLegMedia(deps: LegMediaDeps): LegMedia {
-  const playout = createPlayout(deps)
-  const listening = createListening(deps)
+  const { opus } = deps
+  const pacer = createPacer(deps)
+  const { isWaiting } = pacer
+  const receiver = createReceiver(deps)
   let audio: NegotiatedAudio | null = null
   let session: (LineFormats & Omit<StartCommand, keyof LineFormats>) | null = null
   let recording: Recording | null = null
   let isLive = false
   let finished = false
 
+  const agentLine = (negotiated: NegotiatedAudio, speaks: AudioFormat): AgentLine => ({
+    audio: negotiated,
+    stages: downStages({ audio: negotiated, opus, recording, speaks, isWaiting }),
+  })
+
   const open = () => {
     if (audio === null || !isLive || finished) return
-    if (session === null) return playout.use(quietLineOf(audio, deps.opus))
+    // Nobody speaks yet: a peer that wants packets all the time gets them from its connection on.
+    if (session === null) return pacer.use(audio.silence === 'sparse' ? null : agentLine(audio, quiet))
     recording ??= recordingOf(deps, audio, session)
-    const codecs = { audio, opus: deps.opus }
-    const { hears, speaks } = session
-    listening.use(createCallerSound({ ...codecs, hears, tap: recording?.caller ?? null }), session)
-    playout.use({ audio, sound: createAgentSound({ ...codecs, speaks, tap: recording?.agent ?? null }) })
+    receiver.use(upStages({ audio, opus, recording, hears: session.hears }), session)
+    pacer.use(agentLine(audio, session.speaks))
   }
 
   const begin = (agreed: NegotiatedAudio) => {
-    listening.begin(agreed)
+    receiver.begin(agreed)
     recording?.restartCaller(agreed.clockRateHz)
   }
 
@@ -106,44 +110,44 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     start(command) {
       const formats = formatsOf(command, audio)
       session = { ...command, ...formats }
-      playout.restart(frameBytesOf(formats.speaks))
+      pacer.restart(frameBytesOf(formats.speaks))
       open()
       return formats
     },
-    packet: listening.packet,
-    push: (frame) => pushed(playout, frame, deps.log),
-    flush: playout.flush,
-    press: (digits) => (isWithKeys(audio) ? playout.press(digits) : null),
+    packet: receiver.packet,
+    push: (frame) => pushed(pacer, frame, deps.log),
+    flush: pacer.flush,
+    press: (digits) => (isWithKeys(audio) ? pacer.press(digits) : null),
     hold(isHeld) {
-      playout.hold(isHeld)
+      pacer.hold(isHeld)
       // Who comes back from hold goes on where nobody knows.
       if (audio !== null && !isHeld) begin(audio)
     },
     tick(at, lateMs) {
-      listening.tick()
-      playout.tick(at, lateMs)
+      receiver.tick()
+      pacer.tick(at, lateMs)
       recording?.tick(at)
     },
-    stats: () => statsOf(listening, playout),
+    stats: () => statsOf(receiver, pacer),
     finish: async () => {
       finished = true
-      listening.close()
-      playout.use(null)
+      receiver.close()
+      pacer.use(null)
       return recording?.finish(deps.now()) ?? null
     },
   }
 }
 
-function pushed(playout: Playout, frame: Frame, log: Log): void {
-  if (!playout.push(frame) && playout.dropped() === 1) log.warn('frames of the agent are dropped', { seq: frame.seq })
+function pushed(pacer: Pacer, frame: Frame, log: Log): void {
+  if (!pacer.push(frame) && pacer.dropped() === 1) log.warn('frames of the agent are dropped', { seq: frame.seq })
 }
 
-const statsOf = (listening: Listening, playout: Playout): MediaStats => ({
-  received: listening.stats(),
-  callerFramesDropped: listening.dropped(),
-  concealedMs: listening.concealedMs(),
-  agentFramesDropped: playout.dropped(),
-  agentFramesLate: playout.late(),
+const statsOf = (receiver: Receiver, pacer: Pacer): MediaStats => ({
+  received: receiver.stats(),
+  callerFramesDropped: receiver.dropped(),
+  concealedMs: receiver.concealedMs(),
+  agentFramesDropped: pacer.dropped(),
+  agentFramesLate: pacer.late(),
 })
 
 const isWithKeys = (audio: NegotiatedAudio | null): boolean => (audio?.telephoneEventPayloadType ?? null) !== null
@@ -157,12 +161,6 @@ const formatsOf = ({ hears, speaks }: StartCommand, audio: NegotiatedAudio | nul
 function chosenOf([first, ...rest]: readonly AudioFormat[], audio: NegotiatedAudio | null): AudioFormat {
   if (first === undefined) throw new Error('a list of formats is empty')
   return [first, ...rest].find(({ encoding }) => encoding === audio?.codec) ?? first
-}
-
-/** Nobody speaks yet: a peer that wants packets all the time gets them from its connection on. */
-function quietLineOf(audio: NegotiatedAudio, opus: OpusLibrary): AgentLine | null {
-  if (audio.silence === 'sparse') return null
-  return { audio, sound: createAgentSound({ audio, speaks: quiet, opus, tap: null }) }
 }
 
 /** For a line on which no actor speaks yet. */

@@ -1,89 +1,68 @@
 /**
- * Owns the RTP stream to the peer: its numbering and what is sent while nothing is said. Sequence numbers count packets, timestamps go on
- * with time through silence, keys, hold and a change of codec; the first packet after a pause carries the marker (RFC 3550 §5.1, RFC 3551
- * §4.1).
+ * Owns the RTP stream to the peer: its packets and their numbers. Sequence numbers count packets, timestamps go on with time through
+ * silence, keys, hold and a change of codec; the first packet after a pause carries the marker (RFC 3550 §5.1, RFC 3551 §4.1).
  */
 import { randomInt } from 'node:crypto'
 import { frameMs } from '../../model/frame.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
-import type { AgentSound } from './agent-sound.ts'
 import type { DtmfSender } from '../rtp/dtmf-sender.ts'
 import { createPacketizer, type Packetizer } from './packetizer.ts'
-
-export type AgentLine = { readonly sound: AgentSound; readonly audio: NegotiatedAudio }
+import type { Sink } from './stages/stage.ts'
 
 export type OutgoingStream = {
-  /** What follows is encoded by this, and the one before it is closed; null sends nothing. */
-  readonly use: (line: AgentLine | null) => void
-  readonly audio: () => NegotiatedAudio | null
-  /** The time of what is sent next. Ticks that were left out have passed all the same. */
-  readonly passTo: (at: number) => void
-  /** One frame of the agent, played at `at`. */
-  readonly say: (frame: Uint8Array, at: number) => void
-  /** 20 ms in which nothing is said. */
-  readonly rest: () => void
+  /** What follows is coded like this. */
+  readonly use: (audio: NegotiatedAudio) => void
+  /** The timestamp of what is sent next, at the time `at`. Ticks that were left out have passed all the same. */
+  readonly passTo: (at: number) => number
+  /** 20 ms of sound, or of a pause that is sent all the same. */
+  readonly take: Sink
   /** 20 ms of the keys that are pressed. */
   readonly press: (keys: DtmfSender, payloadType: number) => void
   /** Nothing is sent for a while. */
   readonly pause: () => void
+  /** Some sound waits for the rest of its packet. */
+  readonly isWaiting: () => boolean
 }
 
-/** Silence that is sent before the line is quiet (200 ms), and then every so often (400 ms), in ticks. */
-const tailTicks = 10
-const keepAliveTicks = 20
-
-type Line = AgentLine & { readonly packets: Packetizer | null }
+type Coding = { readonly audio: NegotiatedAudio; readonly packets: Packetizer | null }
 
 export function createOutgoingStream(send: (packet: RtpPacket) => void): OutgoingStream {
   const numbering = createRtpNumbering()
-  let line: Line | null = null
+  let coding: Coding | null = null
   /** The next packet of sound comes after a pause. */
   let begins = true
-  let silentTicks = 0
 
   const transmit = (payloadType: number, payload: Uint8Array, timestamp: number, marker: boolean) =>
     send({ payloadType, marker, sequenceNumber: numbering.next(), timestamp, payload })
 
-  const add = ({ audio, packets }: Line, payload: Uint8Array, marker: boolean) => {
-    if (packets) packets.add(payload, numbering.timestamp(), marker)
-    else transmit(audio.payloadType, payload, numbering.timestamp(), marker)
-  }
-
   const pause = () => {
-    line?.packets?.flush()
+    coding?.packets?.flush()
     begins = true
   }
 
   return {
-    use(newLine) {
-      line?.sound.close()
+    use(audio) {
       // What waits for the rest of its packet is of no use to a peer that wants another codec.
-      if (line?.audio.payloadType === newLine?.audio.payloadType) line?.packets?.flush()
+      if (coding?.audio.payloadType === audio.payloadType) coding.packets?.flush()
       else begins = true
-      line = newLine && { ...newLine, packets: packetsOf(newLine.audio, transmit) }
+      coding = { audio, packets: packetsOf(audio, transmit) }
+      numbering.use(audio.clockRateHz)
     },
-    audio: () => line?.audio ?? null,
-    passTo: (at) => line && numbering.passTo(at, line.audio),
-    say(frame, at) {
-      if (line) add(line, line.sound.encode(frame, at), begins)
-      begins = false
-      silentTicks = 0
-    },
-    rest() {
-      if (!line) return
-      // For a peer that wants packets all the time this is sound like any other; else it is none, and what is said next begins after it.
-      const isSound = line.audio.silence === 'continuous'
-      silentTicks++
-      const isDue = silentTicks <= tailTicks || (silentTicks - tailTicks) % keepAliveTicks === 0
-      if (isSound || isDue || line.packets?.isWaiting()) add(line, line.sound.silence(), isSound && begins)
-      begins = !isSound
+    passTo: numbering.passTo,
+    take({ kind, payload, timestamp }) {
+      if (!coding) return
+      const marker = kind === 'sound' && begins
+      if (coding.packets) coding.packets.add(payload, timestamp, marker)
+      else transmit(coding.audio.payloadType, payload, timestamp, marker)
+      begins = kind === 'pause'
     },
     press(keys, payloadType) {
       pause()
-      const packet = line && keys.next(numbering.timestamp(), line.audio.clockRateHz)
+      const packet = coding && keys.next(numbering.timestamp(), coding.audio.clockRateHz)
       if (packet) transmit(payloadType, packet.payload, packet.timestamp, packet.marker)
     },
     pause,
+    isWaiting: () => coding?.packets?.isWaiting() ?? false,
   }
 }
 
@@ -101,14 +80,17 @@ function packetsOf({ codec, payloadType, packetMs }: NegotiatedAudio, transmit: 
 function createRtpNumbering() {
   let sequenceNumber = randomInt(0x1_0000)
   let timestamp = randomInt(0x1_0000_0000)
+  let clockRateHz = 8000
   let passedTo: number | null = null
   return {
     next: () => (sequenceNumber = (sequenceNumber + 1) & 0xffff),
     timestamp: () => timestamp,
-    passTo(at: number, { clockRateHz }: NegotiatedAudio) {
+    use: (rateHz: number) => void (clockRateHz = rateHz),
+    passTo(at: number): number {
       const ticks = passedTo === null ? 1 : Math.max(1, Math.round((at - passedTo) / frameMs))
       passedTo = at
       timestamp = (timestamp + (ticks * clockRateHz * frameMs) / 1000) >>> 0
+      return timestamp
     },
   }
 }

@@ -4,7 +4,9 @@
  * listens hears continuous sound and a pause is a pause.
  */
 import { frameMs, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
-import { lawOfEncoding } from '../codecs/g711.ts'
+import { frameBytesOf, writerOf } from '../codecs/frame-bytes.ts'
+import { silenceOf } from '../codecs/silence.ts'
+import { createNoise } from '../pcm/comfort-noise.ts'
 
 /** `payload` is one frame, valid during the call only; `seq` counts from 0. */
 export type UpSink = (payload: Uint8Array, seq: number) => void
@@ -14,8 +16,8 @@ export type UpLine = {
   readonly sound: (payload: Uint8Array, now: number) => void
   /** What stands for a lost packet: used only as far as the line is behind. */
   readonly filler: (payload: Uint8Array, now: number) => void
-  /** `noise` is what silence sounds like: one frame at each call, valid until the next. */
-  readonly tick: (now: number, noise?: () => Uint8Array) => void
+  /** `noiseLevel` as in comfort-noise.ts: what the caller's line sounds like while nobody speaks. Null: silence. */
+  readonly tick: (now: number, noiseLevel?: number | null) => void
   /** The caller says that nothing comes for a while: no stall, so what follows need not be waited for. */
   readonly rest: () => void
   /** Frames left out because a burst was more than a second ahead of time. */
@@ -33,18 +35,13 @@ const maxFillMs = 1000
 /** Per tick: 500 parts in a million, more than two sound cards' clocks differ. */
 const driftPerTick = frameMs * 0.0005
 
-const bytesPerSample = (format: AudioFormat): number => (format.encoding === 'pcm16' ? 2 : 1)
-
-export const frameBytesOf = (format: AudioFormat): number => samplesPerFrame(format) * bytesPerSample(format)
-
-export const silenceByteOf = (format: AudioFormat): number =>
-  format.encoding === 'pcm16' ? 0 : lawOfEncoding(format.encoding).silence
-
 /** The line begins at `startedAt`; it is ahead of time as long as more was said than time has passed since. */
 export function createUpLine(format: AudioFormat, startedAt: number, sink: UpSink): UpLine {
   const frameBytes = frameBytesOf(format)
   const bytesPerMs = frameBytes / frameMs
-  const silence = new Uint8Array(frameBytes).fill(silenceByteOf(format))
+  const silence = silenceOf(format)
+  const noise = createNoise()
+  const write = writerOf(format)
   const rest = new Uint8Array(frameBytes)
   let restBytes = 0
   let seq = 0
@@ -55,6 +52,7 @@ export function createUpLine(format: AudioFormat, startedAt: number, sink: UpSin
 
   const aheadMs = (now: number) => seq * frameMs + restBytes / bytesPerMs - (now - origin)
   const emit = (frame: Uint8Array) => sink(frame, seq++)
+  const noiseOf = (level: number) => write(noise.make(samplesPerFrame(format), level))
 
   const append = (payload: Uint8Array) => {
     let at = 0
@@ -86,11 +84,11 @@ export function createUpLine(format: AudioFormat, startedAt: number, sink: UpSin
       append(payload)
     },
     rest: () => void (soundAt = -Infinity),
-    tick(now, noise) {
+    tick(now, noiseLevel = null) {
       if (now - soundAt < stallMs) return followDrift(now)
       const behind = -aheadMs(now)
       if (behind > maxFillMs) origin += behind - maxFillMs
-      while (aheadMs(now) < 0) emit(noise?.() ?? silence)
+      while (aheadMs(now) < 0) emit(noiseLevel === null ? silence : noiseOf(noiseLevel))
     },
     dropped: () => dropped,
     filledMs: () => filledMs,

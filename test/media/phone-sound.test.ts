@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto'
 import { test } from 'tap'
 import type { AudioFormat } from '../../model/frame.ts'
-import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
+import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
 import { createBeepDetector } from '../../media/vad/beep-detector.ts'
-import { createCallerSound } from '../../media/leg/caller-sound.ts'
+import { upStages } from '../../media/leg/stages.ts'
+import { chain, createSound, noBytes, renew, type Sound } from '../../media/leg/stages/stage.ts'
 import { comfortLevel, createNoise, levelOfComfortNoise, levelOfDbm0 } from '../../media/pcm/comfort-noise.ts'
 import { createConcealment } from '../../media/pcm/concealment.ts'
 import { createDtmfReceiver } from '../../media/rtp/dtmf-receiver.ts'
@@ -245,28 +246,34 @@ test('64 keys wait at most, and what is too much is not pressed in part', async 
   t.ok(sender.press('3'))
 })
 
-const packetOf = (payload: Uint8Array, index: number): RtpPacket => ({
-  payloadType: 0,
-  marker: false,
-  sequenceNumber: index,
-  timestamp: index * payload.length,
-  payload,
-})
 const pcm = (rateHz: AudioFormat['rateHz']): AudioFormat => ({ encoding: 'pcm16', rateHz })
 
 const opusLibrary = createOpusLibrary()
-const soundOf = (audio: NegotiatedAudio, hears: AudioFormat) =>
-  createCallerSound({ audio, hears, opus: opusLibrary, tap: null })
+type Heard = Pick<Sound, 'kind' | 'payload'> | null
+
+/** What is heard of a payload that came, or of one that is lost. */
+function hearingOf(audio: NegotiatedAudio, hears: AudioFormat) {
+  const sound = createSound()
+  const stages = upStages({ audio, hears, opus: opusLibrary, recording: null })
+  let heard: Heard = null
+  const take = chain(stages.list, ({ kind, payload }) => void (heard = { kind, payload }))
+  const next = (kind: 'sound' | 'lost', payload: Uint8Array): Heard => {
+    heard = null
+    take(renew(sound, kind, payload))
+    return heard
+  }
+  return { hear: (payload: Uint8Array) => next('sound', payload), miss: () => next('lost', noBytes) }
+}
 
 test('packets of 10 to 120 ms are sound of that length, longer ones and empty ones are none', async (t) => {
   for (const audio of [negotiatedPhone, negotiatedG722])
     for (const ms of [10, 20, 30, 40, 60, 120]) {
-      const heard = soundOf(audio, pcm(16_000)).hear(packetOf(new Uint8Array(ms * 8).fill(0x55), 0), 0)
-      t.equal(heard?.length, ms * 32, `${audio.codec}, ${ms} ms`)
+      const heard = hearingOf(audio, pcm(16_000)).hear(new Uint8Array(ms * 8).fill(0x55))
+      t.match(heard, { kind: 'sound', payload: { length: ms * 32 } }, `${audio.codec}, ${ms} ms`)
     }
   for (const hears of [pcm(16_000), { encoding: 'pcma', rateHz: 8000 } as const])
     for (const length of [0, 961])
-      t.equal(soundOf(negotiatedPhone, hears).hear(packetOf(new Uint8Array(length), 0), 0), null)
+      t.match(hearingOf(negotiatedPhone, hears).hear(new Uint8Array(length)), { kind: 'guess' }, 'counts as lost')
 })
 
 /** How unlike the spectra of the pieces around losses are, in dB, on average. */
@@ -372,23 +379,23 @@ test('a guess goes on where the sound was, fades within 60 ms, and then there is
 
 test('µ-law that nobody decodes is guessed at all the same when it is lost', async (t) => {
   const hears = { encoding: 'pcmu', rateHz: 8000 } as const
-  const sound = soundOf({ ...negotiatedPhone, codec: 'pcmu', payloadType: 0 }, hears)
+  const { hear, miss } = hearingOf({ ...negotiatedPhone, codec: 'pcmu', payloadType: 0 }, hears)
   const law = lawOfEncoding('pcmu')
   const codes = new Uint8Array(160 * 10)
   law.encode(toneOf(200, 8000, 200), codes)
   for (let i = 0; i < 10; i++) {
     const payload = codes.slice(i * 160, i * 160 + 160)
-    t.equal(sound.hear(packetOf(payload, i), i * 20), payload, 'the very bytes')
+    t.equal(hear(payload)?.payload, payload, 'the very bytes')
   }
   const levels = [1, 2, 3].map(() => {
-    const missed = sound.miss(null, 200)!
-    t.notOk(missed.real)
+    const missed = miss()!
+    t.equal(missed.kind, 'guess')
     const samples = new Int16Array(160)
     law.decode(missed.payload, samples)
     return levelOf(samples)
   })
   t.ok(levels[0]! > 4000 && levels[0]! > levels[1]! && levels[1]! > levels[2]!, levels.join(' > '))
-  t.equal(sound.miss(null, 260), null)
+  t.equal(miss(), null)
 })
 
 test('comfort noise has the level that was named, and ours is soft and never digital silence', async (t) => {

@@ -1,9 +1,9 @@
 /** Owns a caller made of software: it speaks with a synthetic voice over a real line, WebRTC or SIP, and hears when the agent speaks. */
 import { bytesOf, frameMs, samplesOf, samplesPerFrame } from '../../model/frame.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
-import { createAgentSound } from '../../media/leg/agent-sound.ts'
-import { createCallerSound } from '../../media/leg/caller-sound.ts'
 import type { OpusLibrary } from '../../media/codecs/opus.ts'
+import { downStages, upStages } from '../../media/leg/stages.ts'
+import { chain, createSound, renew } from '../../media/leg/stages/stage.ts'
 import type { Ticker } from '../../media/ticker/ticker.ts'
 
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
@@ -60,11 +60,21 @@ export function createSyntheticCaller(deps: {
 /** One packet per tick, speech or silence, as a browser with an open microphone sends. */
 function createOutgoing({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
   // A caller's voice is coded like an agent's: the other way round is only its place in a call.
-  const sound = createAgentSound({ audio, speaks: format, opus, tap: null })
+  const stages = downStages({ audio, opus, speaks: format, recording: null, isWaiting: () => false })
+  const sound = createSound()
   const rtpStep = (audio.clockRateHz * frameMs) / 1000
   const queue: { speech: Int16Array; at: number; began: (at: number) => void }[] = []
   const silence = new Int16Array(frameSamples)
   let sequenceNumber = 0
+  const send = chain(stages.list, ({ payload, timestamp }) =>
+    caller.send({
+      payloadType: audio.payloadType,
+      marker: sequenceNumber === 0,
+      sequenceNumber: sequenceNumber & 0xffff,
+      timestamp,
+      payload,
+    }),
+  )
   const nextFrame = (): Int16Array => {
     const [first] = queue
     if (!first) return silence
@@ -78,33 +88,27 @@ function createOutgoing({ caller, audio, opus, now }: Parameters<typeof createSy
   return {
     say: (speech: Int16Array) => new Promise<number>((began) => void queue.push({ speech, at: 0, began })),
     tick(): void {
-      const payload = sound.encode(bytesOf(nextFrame()), now())
-      const timestamp = (sequenceNumber * rtpStep) >>> 0
-      const marker = sequenceNumber === 0
-      caller.send({
-        payloadType: audio.payloadType,
-        marker,
-        sequenceNumber: sequenceNumber & 0xffff,
-        timestamp,
-        payload,
-      })
+      sound.timestamp = (sequenceNumber * rtpStep) >>> 0
+      send(renew(sound, 'sound', bytesOf(nextFrame())))
       sequenceNumber++
     },
-    close: () => sound.close(),
+    close: stages.close,
   }
 }
 
 function createIncoming({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
-  const sound = createCallerSound({ audio, hears: format, opus, tap: null })
+  const stages = upStages({ audio, opus, hears: format, recording: null })
+  const sound = createSound()
   const waiting = new Set<{ met: () => boolean; resolve: () => void }>()
   let firstLoudAt: number | null = null
   let lastLoudAt: number | null = null
-  caller.onPacket((packet) => {
-    if (packet.payloadType !== audio.payloadType) return
-    const heard = sound.hear(packet, now())
-    if (!heard || loudnessOf(samplesOf(heard)) < loud) return
+  const hear = chain(stages.list, ({ kind, payload }) => {
+    if (kind !== 'sound' || loudnessOf(samplesOf(payload)) < loud) return
     lastLoudAt = now()
     firstLoudAt ??= lastLoudAt
+  })
+  caller.onPacket(({ payloadType, payload }) => {
+    if (payloadType === audio.payloadType) hear(renew(sound, 'sound', payload))
   })
   return {
     heard: () => ({ firstLoudAt, lastLoudAt }),
@@ -116,7 +120,7 @@ function createIncoming({ caller, audio, opus, now }: Parameters<typeof createSy
         wait.resolve()
       }
     },
-    close: () => sound.close(),
+    close: stages.close,
   }
 }
 

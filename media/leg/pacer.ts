@@ -1,16 +1,17 @@
 /**
- * Owns what is played to the caller: a bounded queue of the agent's frames, one of which is sent at every tick, and the keys that are
- * pressed instead.
+ * Owns what is played to the caller and when: at every tick one frame of a bounded queue, or the keys that are pressed instead, or a pause.
+ * It goes through the stages of the line and out as RTP.
  */
 import { frameMs, type Frame } from '../../model/frame.ts'
-import type { RtpPacket } from '../../model/rtp-transport.ts'
+import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import { createDtmfSender } from '../rtp/dtmf-sender.ts'
 import { toleratedMs } from '../ticker/lateness.ts'
 import { createFrameQueue } from './frame-queue.ts'
-import { createOutgoingStream, type AgentLine } from './outgoing-stream.ts'
+import { createOutgoingStream } from './outgoing-stream.ts'
+import { chain, createSound, noBytes, renew, type Sink, type Stages } from './stages/stage.ts'
 
-export type Playout = {
-  /** Frames are encoded by this from here on, and the one before it is closed; null plays nothing. Queue and numbering go on. */
+export type Pacer = {
+  /** What is played goes through these from here on, and those before are closed; null plays nothing. Queue and numbering go on. */
   readonly use: (line: AgentLine | null) => void
   /** Forgets queue and count: what follows is another actor's line, in frames of this size. */
   readonly restart: (frameBytes: number) => void
@@ -27,13 +28,18 @@ export type Playout = {
   readonly hold: (isHeld: boolean) => void
   /** As the ticker tells it. */
   readonly tick: (at: number, lateMs: number) => void
+  /** Some sound waits for the rest of its packet. */
+  readonly isWaiting: () => boolean
   /** Frames that `push` refused. */
   readonly dropped: () => number
   /** Frames that were sent late. */
   readonly late: () => number
 }
 
-export type PlayoutDeps = {
+/** What is negotiated, and what leads to it. */
+export type AgentLine = { readonly audio: NegotiatedAudio; readonly stages: Stages }
+
+export type PacerDeps = {
   readonly send: (packet: RtpPacket) => void
   /** The first frame after a pause was sent. */
   readonly sounding: (seq: number) => void
@@ -44,35 +50,46 @@ export type PlayoutDeps = {
 /** Less than 200 ms without a frame is no pause of the agent. */
 const pauseTicks = 200 / frameMs
 
-export function createPlayout({ send, sounding, drained }: PlayoutDeps): Playout {
+export function createPacer({ send, sounding, drained }: PacerDeps): Pacer {
   const queue = createFrameQueue()
   const keys = createDtmfSender()
   const stream = createOutgoingStream(send)
+  const sound = createSound()
+  let line: (AgentLine & { readonly take: Sink }) | null = null
   let isHeld = false
   let lastPlayed = -1
-  let silentTicks = pauseTicks
+  let hasPlayed = false
+  let silentTicks = 0
   let late = 0
   let tickedAt = Infinity
 
-  const play = (at: number, isLate: boolean) => {
-    const frame = queue.shift()
-    if (!frame) {
-      silentTicks++
-      return stream.rest()
-    }
-    stream.say(frame.payload, at)
+  const played = (seq: number, isLate: boolean) => {
+    lastPlayed = seq
     if (isLate) late++
-    lastPlayed = frame.seq
-    if (silentTicks >= pauseTicks) sounding(lastPlayed)
+    if (!hasPlayed || silentTicks >= pauseTicks) sounding(seq)
+    hasPlayed = true
     silentTicks = 0
-    if (queue.size() === 0) drained(lastPlayed)
+    if (queue.size() === 0) drained(seq)
+  }
+
+  const play = (take: Sink, isLate: boolean) => {
+    const frame = queue.shift()
+    if (frame !== undefined) {
+      take(renew(sound, 'sound', frame.payload))
+      return played(frame.seq, isLate)
+    }
+    sound.silentTicks = ++silentTicks
+    take(renew(sound, 'pause', noBytes))
   }
 
   return {
-    use(line) {
-      stream.use(line)
+    use(newLine) {
+      line?.stages.close()
+      line = newLine && { ...newLine, take: chain(newLine.stages.list, stream.take) }
+      if (newLine === null) return
+      stream.use(newLine.audio)
       // Keys that the other side no longer takes would wait for ever.
-      if (line?.audio.telephoneEventPayloadType === null) keys.clear()
+      if (newLine.audio.telephoneEventPayloadType === null) keys.clear()
     },
     restart(frameBytes) {
       queue.restart(frameBytes)
@@ -81,6 +98,7 @@ export function createPlayout({ send, sounding, drained }: PlayoutDeps): Playout
     push: queue.push,
     dropped: queue.dropped,
     late: () => late,
+    isWaiting: stream.isWaiting,
     press: keys.press,
     hold(holds) {
       if (holds) stream.pause()
@@ -94,13 +112,13 @@ export function createPlayout({ send, sounding, drained }: PlayoutDeps): Playout
       // The thread stood still for so long that ticks were left out: what is sent now was due at the first of them.
       const isLate = lateMs > toleratedMs || at - tickedAt > frameMs
       tickedAt = at
-      const audio = stream.audio()
-      if (audio === null) return
-      stream.passTo(at)
+      if (line === null) return
+      sound.at = at
+      sound.timestamp = stream.passTo(at)
       if (isHeld) return
-      const events = audio.telephoneEventPayloadType
+      const events = line.audio.telephoneEventPayloadType
       if (events !== null && keys.isBusy()) stream.press(keys, events)
-      else play(at, isLate)
+      else play(line.take, isLate)
     },
   }
 }

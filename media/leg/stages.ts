@@ -1,0 +1,80 @@
+/**
+ * Owns what is done to the sound of a leg, as two lists:
+ *
+ *   up    wire → receiver (jitter buffer, key presses) → `upStages` → up-line (frames of 20 ms in real time) → bus
+ *   down  bus → pacer (queue, keys, hold: one piece per tick) → `downStages` → outgoing stream (packets, numbering) → wire
+ *
+ * A new stage is one line in its list. One that works on samples stands in `onSamples`: where there is none, and the engine hears and speaks
+ * the law of the wire, G.711 goes through untouched and nothing is decoded. The lists are made anew when the codec or the actor changes.
+ */
+import type { AudioFormat } from '../../model/frame.ts'
+import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
+import { createDecoder } from '../codecs/decoder.ts'
+import { createEncoder } from '../codecs/encoder.ts'
+import { readerOf, writerOf } from '../codecs/frame-bytes.ts'
+import type { OpusLibrary } from '../codecs/opus.ts'
+import type { Recording } from '../recording/recording.ts'
+import { recordingRateHz } from '../recording/timeline.ts'
+import { conceal, concealUntouched } from './stages/conceal.ts'
+import { decode } from './stages/decode.ts'
+import { encode } from './stages/encode.ts'
+import { resample } from './stages/resample.ts'
+import { silence } from './stages/silence.ts'
+import type { Stage, Stages } from './stages/stage.ts'
+import { tap } from './stages/tap.ts'
+
+type Stream = {
+  readonly audio: NegotiatedAudio
+  readonly opus: OpusLibrary
+  /** Null: nobody records. */
+  readonly recording: Pick<Recording, 'caller' | 'agent'> | null
+}
+
+/** What the caller says, from payloads and losses in order to bytes in the format `hears`. */
+export function upStages({ audio, opus, recording, hears }: Stream & { readonly hears: AudioFormat }): Stages {
+  const codec = createDecoder(audio, hears, opus)
+  const law = hears.encoding === audio.codec ? hears.encoding : null
+  const onSamples = listed([
+    recording &&
+      tap(codec.rateHz, recordingRateHz, (samples, { timestamp, at }) => recording.caller(samples, timestamp, at)),
+  ])
+  const isPassed = law !== null && onSamples.length === 0
+  return {
+    list: listed([
+      isPassed ? null : decode(codec.decode),
+      isPassed ? concealUntouched(law) : conceal(codec, audio.clockRateHz),
+      ...onSamples,
+      resample(codec.rateHz, hears.rateHz),
+      encode({ write: writerOf(hears), isUntouched: law !== null }),
+    ]),
+    close: codec.close,
+  }
+}
+
+type Down = Stream & {
+  readonly speaks: AudioFormat
+  /** Some sound waits for the rest of its packet. */
+  readonly isWaiting: () => boolean
+}
+
+/** What the agent says, from frames in the format `speaks` and pauses to payloads of the codec. */
+export function downStages({ audio, opus, recording, speaks, isWaiting }: Down): Stages {
+  const codec = createEncoder(audio, speaks, opus)
+  const isUntouched = speaks.encoding === audio.codec
+  const onSamples = listed([
+    recording && tap(speaks.rateHz, recordingRateHz, (samples, { at }) => recording.agent(samples, at)),
+  ])
+  const isPassed = isUntouched && onSamples.length === 0
+  return {
+    list: listed([
+      isPassed ? null : decode(readerOf(speaks)),
+      ...onSamples,
+      silence({ audio, speaks, rateHz: codec.rateHz, isWaiting }),
+      resample(speaks.rateHz, codec.rateHz),
+      encode({ write: codec.encode, isUntouched }),
+    ]),
+    close: codec.close,
+  }
+}
+
+const listed = (stages: readonly (Stage | null)[]): readonly Stage[] => stages.filter((stage) => stage !== null)
