@@ -1,6 +1,6 @@
 /** Owns a customer's endpoint for tests: a real receiver on loopback whose answers are scripted and whose deliveries are awaited. */
 import type { ServerResponse } from 'node:http'
-import { openWebhookReceiver, type ReceivedDelivery } from '../../actors/webhooks/receiver.ts'
+import { openWebhookReceiver, type ReceivedDelivery } from '../../tools/callers/webhook-receiver.ts'
 
 /** `held` answers when `release` is called. `stall` sends a status and never the end of the body. */
 export type ScriptedAnswer =

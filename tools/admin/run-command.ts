@@ -1,7 +1,7 @@
 /** Owns the commands of `npm run admin`: which there are, how a command line is read, and how a failure is explained. */
 import { parseArgs } from 'node:util'
 import { Problem } from '../../model/problem.ts'
-import { WrongSettings } from '../../app/config.ts'
+import { WrongSettings } from '../../app/config/setting.ts'
 import { accountCommands } from './account.ts'
 import { callCommands } from './call.ts'
 import type { AdminDatabase, Command, Commands } from './command.ts'

@@ -1,6 +1,6 @@
 /** Owns `npm run admin -- webhook …`: what helps who builds a receiver. Needs no database and no running service. */
 import process from 'node:process'
-import type { WebhookReceiver } from '../../actors/webhooks/receiver.ts'
+import type { WebhookReceiver } from '../callers/webhook-receiver.ts'
 import { JsonObject } from '../../model/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { CustomHeaders, maxHookTimeout } from '../../model/webhook.ts'

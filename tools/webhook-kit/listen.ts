@@ -10,7 +10,7 @@ import {
   type IncomingDelivery,
   type ReceivedDelivery,
   type WebhookReceiver,
-} from '../../actors/webhooks/receiver.ts'
+} from '../callers/webhook-receiver.ts'
 import { toSigningKey } from '../../actors/webhooks/sign.ts'
 import { toIso } from '../../model/clock.ts'
 import type { Json } from '../../model/json.ts'

@@ -1,5 +1,5 @@
 /** Owns the self-test's own webhook receiver: every event of one account, verified, and waits for those that have not come yet. */
-import { openWebhookReceiver } from '../../../actors/webhooks/receiver.ts'
+import { openWebhookReceiver } from '../../callers/webhook-receiver.ts'
 import { toId, type AccountId } from '../../../model/ids.ts'
 import { createSubscription, deleteSubscription } from '../../../store/subscriptions.ts'
 import { newId } from '../../../app/core.ts'

@@ -5,7 +5,7 @@
 import { timingSafeEqual, type KeyObject } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { standardSignatureOf, toSigningKey, verifySignature } from './sign.ts'
+import { standardSignatureOf, toSigningKey, verifySignature } from '../../actors/webhooks/sign.ts'
 
 /** A request whose body is here and not yet trusted. */
 export type IncomingDelivery = {

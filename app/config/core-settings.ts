@@ -1,0 +1,33 @@
+/** Owns the settings of the process as a whole: where its data is, and how it begins and ends. */
+import path from 'node:path'
+import { z } from 'zod'
+import { text, optional, url } from './setting.ts'
+
+export const coreSettings = z.object({
+  DATA_DIR: text.min(1).default('.data'),
+  DATABASE_URL: optional(url(/^postgres(ql)?$/, 'postgres://')),
+  NATS_URL: optional(url(/^(nats|tls)$/, 'nats:// or tls://')),
+  APP_SECRET: optional(text.min(32, 'must be at least 32 characters')),
+  SELF_TEST: z.enum(['on', 'off']).default('on'),
+  SHUTDOWN_GRACE_SECONDS: z.coerce.number().min(0).max(3600).default(5),
+  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('warn'),
+})
+
+type Settings = z.infer<typeof coreSettings>
+
+/** `isLocal`: everything on this machine, for this machine. */
+export const coreOf = (settings: Settings, isLocal: boolean) => {
+  const dataDir = path.resolve(settings.DATA_DIR)
+  return {
+    dataDir,
+    recordingsDir: path.join(dataDir, 'recordings'),
+    databaseUrl: settings.DATABASE_URL,
+    natsUrl: settings.NATS_URL,
+    appSecret: settings.APP_SECRET,
+    /** The demo page may open calls without a key, the self-test may run. */
+    demo: isLocal,
+    selfTest: settings.SELF_TEST === 'on' && isLocal,
+    shutdownGrace: settings.SHUTDOWN_GRACE_SECONDS * 1000,
+    logLevel: settings.LOG_LEVEL,
+  }
+}

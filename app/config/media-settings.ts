@@ -1,0 +1,29 @@
+/** Owns the settings of the sound of web calls. */
+import { z } from 'zod'
+import { plainAddressOf } from '../../net/addresses.ts'
+import { text, optional, PortRange, List, IpAddress, pairOf } from './setting.ts'
+
+export const mediaSettings = z.object({
+  MEDIA_ADDRESS: optional(IpAddress),
+  MEDIA_PUBLIC_ADDRESS: optional(IpAddress),
+  MEDIA_PORTS: PortRange.default([40_000, 49_999]),
+  TURN_URLS: List.default([]),
+  TURN_SECRET: optional(text.min(8, 'must be at least 8 characters')),
+})
+
+type Settings = z.infer<typeof mediaSettings>
+
+/** `host` is that of the listener. */
+export const mediaOf = (settings: Settings, host: string) => ({
+  media: {
+    address: settings.MEDIA_ADDRESS ?? plainAddressOf(host) ?? '127.0.0.1',
+    publicAddress: settings.MEDIA_PUBLIC_ADDRESS,
+    ports: settings.MEDIA_PORTS,
+  },
+  turn: turnOf(settings),
+})
+
+function turnOf({ TURN_URLS, TURN_SECRET }: Settings) {
+  const pair = pairOf({ TURN_URLS: TURN_URLS.length === 0 ? null : TURN_URLS }, { TURN_SECRET })
+  return pair && { urls: pair[0], secret: pair[1] }
+}

@@ -1,0 +1,24 @@
+/** Owns the settings of what the service sends by itself: webhooks and e-mail. */
+import { z } from 'zod'
+import { optional, List, url, pairOf } from './setting.ts'
+
+export const outgoingSettings = z.object({
+  WEBHOOK_ALLOW_HOSTS: optional(List),
+  DELIVERY_RETENTION_DAYS: z.coerce.number().min(1).max(3650).default(30),
+  SMTP_URL: optional(url(/^smtps?$/, 'smtp:// or smtps://')),
+  EMAIL_FROM: optional(z.email('must be an e-mail address')),
+})
+
+type Settings = z.infer<typeof outgoingSettings>
+
+export const outgoingOf = (settings: Settings, isLocal: boolean) => ({
+  /** On embedded defaults a receiver on this machine is what a first try has. */
+  webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS ?? (isLocal ? ['127.0.0.1', 'localhost', '::1'] : []),
+  deliveryRetention: settings.DELIVERY_RETENTION_DAYS * 24 * 3_600_000,
+  email: emailOf(settings),
+})
+
+function emailOf({ SMTP_URL, EMAIL_FROM }: Settings) {
+  const pair = pairOf({ SMTP_URL }, { EMAIL_FROM })
+  return pair && { smtpUrl: pair[0], from: pair[1] }
+}

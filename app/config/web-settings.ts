@@ -1,0 +1,42 @@
+/** Owns the settings of the listener for browsers and REST. */
+import { z } from 'zod'
+import { isLoopback } from '../../net/addresses.ts'
+import { isNetwork } from '../../net/networks.ts'
+import { text, optional, Port, List, url, pemsOf } from './setting.ts'
+
+const PerMinute = z.coerce.number().int('must be a whole number').min(0).max(100_000_000)
+
+export const webSettings = z.object({
+  HOST: text.min(1).default('127.0.0.1'),
+  PORT: Port.default(8080),
+  PUBLIC_URL: optional(url(/^https?$/, 'http:// or https://')),
+  TRUSTED_PROXIES: List.default([]).refine(
+    (list) => list.every(isNetwork),
+    'must be addresses or networks like 10.0.0.0/8',
+  ),
+  HTTP_DRIVER: z.enum(['auto', 'uws', 'node']).default('auto'),
+  TLS_CERT: optional(text),
+  TLS_KEY: optional(text),
+  RATE_LIMIT_PER_ACCOUNT: PerMinute.default(6000),
+  RATE_LIMIT_PER_ADDRESS: PerMinute.default(600),
+})
+
+type Settings = z.infer<typeof webSettings>
+
+export const webOf = (settings: Settings) => ({
+  host: settings.HOST,
+  port: settings.PORT,
+  publicUrl: settings.PUBLIC_URL,
+  trustedProxies: settings.TRUSTED_PROXIES,
+  // Many proxies speak HTTP/1.0 or pipeline, which the other one refuses.
+  httpDriver:
+    settings.HTTP_DRIVER === 'auto' && settings.PUBLIC_URL !== null ? ('node' as const) : settings.HTTP_DRIVER,
+  tls: tlsOf(settings),
+  rateLimits: { perAccount: settings.RATE_LIMIT_PER_ACCOUNT, perAddress: settings.RATE_LIMIT_PER_ADDRESS },
+})
+
+export const tlsOf = ({ TLS_CERT, TLS_KEY }: Settings) => pemsOf({ TLS_CERT }, { TLS_KEY })
+
+/** The listener takes what comes from this machine only. A PUBLIC_URL says that a proxy stands before it: then that may be anybody. */
+export const isForThisMachine = ({ HOST, PUBLIC_URL }: Settings): boolean =>
+  PUBLIC_URL === null && (HOST === 'localhost' || isLoopback(HOST))
