@@ -24,7 +24,7 @@ export function createPostProcessing(deps: {
   readonly recordings: RecordingStore
 }): Work {
   return async (job) => {
-    // Done before, by somebody who could not say so any more.
+    // An earlier run finished the work and died before its job was deleted.
     if (await isOver(deps.sql, job)) return
     const fact = await analyse(deps, job).catch((error: unknown): CallFact => {
       if (job.attempts < maxAttempts) throw error
@@ -58,13 +58,13 @@ async function analyse(
   }
 }
 
-/** From the file itself, for a leg that could not tell: its process was killed. Null when there is no sound in it. */
+/** Read from the file itself, for a leg whose process was killed before it told. Null when there is no sound in it. */
 async function lengthOf(recording: RecordingReader): Promise<number | null> {
   const head = await new Response(recording.stream(0, wavHeaderBytes - 1)).arrayBuffer()
   return wavLengthOf(new Uint8Array(head), recording.size)
 }
 
-/** Values that fit the type of their dimension; what was noted and does not fit is left out rather than told wrongly. */
+/** Values that fit the type of their dimension; a noted value that does not fit is left out. */
 export function dimensionsOf(dimensions: readonly Dimension[], notes: JsonObject): JsonObject {
   const fitting = dimensions.flatMap((dimension) => {
     const value = valueOf(dimension, notes[dimension.key] ?? null)

@@ -130,7 +130,7 @@ function createTurns(log: Log, telemetry: Telemetry) {
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 function ignoreAnswer(): void {
-  // A message that was published has nobody who waits for an answer.
+  // Only requests have an answer.
 }
 
 /** Not `slice`: of a Buffer that would be a view. */

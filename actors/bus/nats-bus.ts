@@ -58,7 +58,7 @@ export async function createNatsBus({ url, log, clock, name, telemetry = noTelem
     assertPayload(payload)
     if (closing) throw new BusNoResponders('the bus is closed')
     const copy = copyOf(payload)
-    // The client would keep it, and send it when nobody waits for the answer any more: a call that is over would be dialed.
+    // The client would keep it and send it after its timeout: a call that is over would be dialed.
     if (!gate.isConnected() && !(await isBack(clock, connection, gate, timeout)))
       throw new BusTimeout(`the bus was away for ${timeout} ms`)
     try {

@@ -6,9 +6,9 @@ import { LegEvent, LegReply, type LegCommand } from '../../model/leg.ts'
 
 const replyTimeout = 2_000
 
-/** Nobody is there to answer: the leg is gone, or was never made. */
+/** No subscriber answers: the leg is gone, or was never made. */
 export type NoLeg = { readonly type: 'gone' }
-/** Somebody is there and does not answer. */
+/** The leg is subscribed and does not answer in time. */
 export type SilentLeg = { readonly type: 'silent' }
 
 export async function reachLeg(

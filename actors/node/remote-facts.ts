@@ -22,7 +22,7 @@ export function listenForFacts(bus: Bus, callId: CallId, actor: CallActor): Subs
  */
 export type Reached = 'taken' | 'left' | 'silent' | 'over'
 
-/** To whoever has the call. */
+/** To the owner of the call. */
 export async function sendFact(bus: Bus, callId: CallId, fact: CallFact): Promise<Reached> {
   try {
     const answer = fromBytes(await bus.request(subjectOf(callId), toBytes(fact), { timeout: answerTimeout }))

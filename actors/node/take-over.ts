@@ -1,4 +1,4 @@
-/** Owns the search for what nobody does any more: calls left behind by a node that died, or lost by this one, and what a dead node had claimed. */
+/** Owns the search for orphans: calls of a node that died, calls that this node lost, and work that a dead node had claimed. */
 import type { CallId, NodeId } from '../../model/ids.ts'
 import { findOrphans } from '../../store/call-steps.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
@@ -36,7 +36,7 @@ export function createTakeover(
     const dead = await listDeadNodes(sql)
     const news = dead.filter((id) => !released.has(id))
     if (news.length > 0) await releaseClaims(sql, news)
-    // One that came back and dies again is news again.
+    // A node that came back and dies again is looked at again.
     released = new Set(dead)
   }
   return async () => {

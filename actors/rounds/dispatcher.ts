@@ -1,6 +1,7 @@
 /**
  * Owns whose turn it is: gives the free places of accounts, workers and trunks to the outbound calls that wait longest, no more of them in a
- * second than account and trunk may begin. Looks when woken, when the next turn is due, and once a second, so that a place that another process freed, or a call of before a restart, is found too. Several may run on one database.
+ * second than account and trunk may begin. Looks when woken, when the next turn is due, and once a second, so that a place that another
+ * process freed, or a call of before a restart, is found too. Several may run on one database.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { AccountId, NewId } from '../../model/ids.ts'
@@ -28,7 +29,7 @@ export function createDispatcher(deps: {
 }): Dispatcher {
   const { sql, clock, log, newId } = deps
 
-  /** For the next turn of somebody who waits for the pace of an account or a trunk, when that is before the next look. */
+  /** Looks again when the limit of calls a second lets the next call begin, where that is before the next round. */
   let cancelTurn: Cancel = () => {}
   let nextAt = Infinity
 
@@ -39,7 +40,7 @@ export function createDispatcher(deps: {
     nextAt = Math.min(nextAt, given.nextAt ?? Infinity)
     return given.more
   }
-  /** What goes wrong in one account is not another's trouble. */
+  /** A failure in one account does not stop the others. */
   const grantSafely = (accountId: AccountId): Promise<boolean> =>
     grant(accountId).catch((error: unknown) => {
       log.error('the places of an account could not be given away', { accountId, error })

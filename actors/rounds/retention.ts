@@ -22,7 +22,7 @@ export const retentionEvery = 600_000
 /** Ms. docs/contract/rest.md "Call refusals". */
 const refusalsKept = 30 * 24 * 3_600_000
 const batchSize = 1_000
-/** A service that is never quiet keeps its disk busy with other things than this. */
+/** Bounds what one round deletes, so that a busy disk serves calls first. */
 const batchesPerRound = 100
 
 /** The first round begins at once. `keep` is how long, ms since their creation. */

@@ -28,7 +28,7 @@ export async function findRoute(deps: RouteDeps, arrival: Arrival): Promise<Inbo
   return explain(deps.sql, { address, called, candidates })
 }
 
-/** Whoever comes from a named address proves nothing more, unless the trunk wants it. */
+/** A caller from an allowed address needs no password, unless the trunk asks for it. */
 function routeOf(deps: RouteDeps, { trunk, workerId, toNumber, rule }: InboundCandidate): InboundRoute {
   const mustAuthenticate = rule === 'password' || trunk.config.authenticateInbound === true
   return { trunk: accessOf(deps, trunk), workerId, toNumber, mustAuthenticate }
@@ -56,7 +56,7 @@ async function explain(sql: Sql, refused: Refused): Promise<RefusedArrival> {
 
 type From = { readonly address: string; readonly sources: readonly KnownSource[] }
 
-/** What the other side is told: whoever delivers calls for anybody may know that this number is none. */
+/** A carrier that may deliver calls is told that the number is unknown. */
 const statusFor = (sources: readonly KnownSource[]): number => (sources.length > 0 ? 404 : 403)
 
 const inactive = ({ trunk, workerName }: InboundCandidate): RefusedArrival => ({
@@ -78,7 +78,7 @@ function notAllowed({ trunk, workerName, rule }: InboundCandidate, { address, so
   }
 }
 
-/** The number is there, the way to it is not. */
+/** The worker has the number, and no active trunk of it takes calls in. */
 function withoutTrunk({ accountId, workerName, toNumber }: NumberedWorker, from: From): RefusedArrival {
   const source = from.sources.find((known) => known.accountId === accountId)
   const mend = source
@@ -109,7 +109,7 @@ function nobody({ address, called }: Omit<Refused, 'candidates'>, sources: reado
     reason: 'unknown_number',
     details: `No worker has the number (${numbers}); set it as inboundPhoneNumber of a worker of the trunk, as the carrier sends it in E.164.`,
     sipStatus: statusFor(sources),
-    // Accounts may share a carrier: then nobody knows whose call this was.
+    // Accounts may share a carrier: then it is unknown whose call this was.
     accountId: isSole ? (source?.accountId ?? null) : null,
     trunkId: isSole ? (source?.trunkId ?? null) : null,
   }

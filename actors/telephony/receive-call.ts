@@ -30,7 +30,7 @@ export async function receiveCall(deps: ReceiveDeps, call: InboundCall): Promise
   return received
 }
 
-/** Between route and now the caller proved a password, and anything may have changed. */
+/** The caller proved a password since the route was found, and settings may have changed meanwhile. */
 async function refusalOf(tx: Transaction, { route }: InboundCall, now: number): Promise<RefusedArrival | null> {
   const { accountId, id: trunkId, name } = route.trunk
   const refused = (reason: RefusedArrival['reason'], sipStatus: number, details: string): RefusedArrival => ({

@@ -7,7 +7,7 @@ import type { CountedRefusal } from '../../store/call-refusals.ts'
 const together = 60_000
 /** Of one minute. */
 const maxKinds = 1_000
-/** Numbers come as a stranger wrote them. */
+/** Numbers are text from unknown senders. */
 const maxText = 100
 const maxDetails = 500
 

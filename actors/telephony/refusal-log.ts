@@ -1,6 +1,6 @@
 /**
- * Owns the account of refused calls: a log line for each kind, and rows for the API, written a batch at a time, because whoever scans for open
- * doors must not fill the table, the log or the memory. Never throws, never waits.
+ * Owns the account of refused calls: a log line for each kind, and rows for the API, written a batch at a time, because a scanner must
+ * not fill the table, the log or the memory. Never throws, never waits.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { NewId } from '../../model/ids.ts'

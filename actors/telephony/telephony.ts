@@ -34,7 +34,7 @@ export type TelephonySide = Telephony & {
 }
 
 const turnLength = 60_000
-/** Whoever asks in the last moment of a turn must not be late: his clock and the way to the database count. */
+/** A node asks again early enough: its clock may differ, and the way to the database takes time. */
 const turnMargin = 5_000
 /** Of one node; what is more is for other nodes. */
 const maxKept = 1_000

@@ -1,5 +1,5 @@
 /**
- * Owns checking arguments against the JSON Schema of an external tool. The schema is a stranger's: it is interpreted, never compiled, and
+ * Owns checking arguments against the JSON Schema of an external tool. The schema is untrusted: it is interpreted, never compiled, and
  * before that reduced to keywords whose cost is bounded. What is reduced away may only let more through; the tool's receiver has the last word.
  *
  * Reduced away: `pattern` and `patternProperties`, because a hostile expression blocks the process for hours; formats but a few, whose

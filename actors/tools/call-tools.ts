@@ -100,7 +100,7 @@ async function commandLeg(bus: Bus, { id, epoch }: CallAtHand, wish: LegWish): P
 
 const notOverWebRtc = (): ToolResult => failure('NOT_AVAILABLE', 'A call over WebRTC cannot be passed on.')
 
-/** Numbers that are stored or allowed, so that no caller can have the account pay for a call to anywhere. */
+/** Only stored and allowed numbers, so that a caller cannot have the account pay for calls to any number. */
 async function transferTarget(
   { sql, refusalOf }: Deps,
   context: ToolContext,

@@ -1,6 +1,6 @@
 /**
- * Owns the way out for email: one plain-text message to one address over SMTP, everything bounded, the result a value. One attempt: whether
- * a message whose answer was lost has arrived, nobody knows, and twice is worse than a worker that says it failed.
+ * Owns the way out for email: one plain-text message to one address over SMTP, everything bounded, the result a value. One attempt: a
+ * message whose answer was lost may have arrived, and sending it twice is worse than a worker that says it failed.
  */
 import { createTransport } from 'nodemailer'
 import type { Log } from '../../model/log.ts'

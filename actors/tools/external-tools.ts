@@ -1,5 +1,5 @@
 /**
- * Owns `external`: tools that were bound to a call and live at somebody else's address. Each call of one is asked there once, signed with
+ * Owns `external`: tools that were bound to a call and are reached at an address of the integrator. Each call of one is asked there once, signed with
  * the tool's own secret, and told to subscribers by a copy. docs/contract/tools.md "External tools".
  */
 import type { Clock } from '../../model/clock.ts'

@@ -18,7 +18,7 @@ import { failure, type Run, type ToolContext, type WorkerTool } from './worker-t
 
 export type ToolboxDeps = ExternalDeps &
   CallToolDeps & {
-    /** Null where no SMTP server is configured: then nobody has the tool. */
+    /** Null where no SMTP server is configured: then no worker has the tool. */
     readonly email: Email | null
   }
 

@@ -11,7 +11,7 @@ export function createTurns(limit: number): TakeTurn {
 
   function leave(accountId: AccountId, line: Line): void {
     const [next] = line.waiting
-    // The place goes to who waited longest, and is never free between them.
+    // The place goes straight to who waited longest.
     if (next) return next()
     line.running -= 1
     if (line.running === 0) lines.delete(accountId)

@@ -42,7 +42,7 @@ type Deps = {
 export const claimLease = 60_000
 export const pollEvery = 1_000
 export const closeGrace = 5_000
-/** Longer than a restart of the service, which news survive; shorter than a queue that hurts. */
+/** Longer than a restart of the service, so that events survive it; shorter than a queue that delays call.ended. */
 export const staleAfter = 300_000
 const sweepEvery = 30_000
 

@@ -17,7 +17,7 @@ import {
 import type { CallRouter } from '../../node/call-router.ts'
 import { hashToken } from './create-web-call.ts'
 
-/** One answer for unknown, used and expired: it tells nothing to who guesses. */
+/** Unknown, used and expired tokens get one answer, so that guessing tells nothing. */
 const refused = () => new Problem('UNAUTHORIZED', 'the token is unknown, used or expired')
 
 export function createAdmission(deps: {

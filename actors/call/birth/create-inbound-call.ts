@@ -1,6 +1,6 @@
 /**
- * Owns the birth of an inbound phone call: its row and its first step, in the transaction of whoever let it in. It belongs to the node from its
- * first moment, so that one that dies before the call begins leaves an orphan that is found, and ended.
+ * Owns the birth of an inbound phone call: its row and its first step, in the transaction of whoever let it in. The node owns it from the
+ * first moment, so that the call of a node that dies before it begins is found as an orphan and ended.
  */
 import type { CallId, NewId, NodeId } from '../../../model/ids.ts'
 import type { InboundCall } from '../../../model/telephony.ts'

@@ -34,7 +34,7 @@ export type PhoneCallDeps = {
   readonly wakeDispatcher: () => void
 }
 
-/** A leap year and nothing more: a time further away is a mistake. */
+/** A time that is further away than a leap year is a mistake. */
 const maxAhead = 366 * 24 * 3_600_000
 
 export function createPhoneCallCreator(deps: PhoneCallDeps): CreatePhoneCall {

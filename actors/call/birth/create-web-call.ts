@@ -83,7 +83,7 @@ async function insertWebCall(
   return { callId, sessionId, token, expiresAt: toIso(expiresAt) }
 }
 
-/** The browser waits at the line: it gets its place now or not at all. */
+/** A browser does not queue: it gets its place now, or the request is refused. */
 async function requirePlace(tx: Transaction, { accountId, id, maxConcurrentCalls }: Worker): Promise<void> {
   const { limit, running, runningOfWorker } = await countRunningCalls(tx, accountId, id)
   const full = (whose: string, count: number) =>
@@ -92,7 +92,7 @@ async function requirePlace(tx: Transaction, { accountId, id, maxConcurrentCalls
   if (runningOfWorker >= (maxConcurrentCalls ?? Infinity)) throw full('worker', runningOfWorker)
 }
 
-/** Tokens are random, 256 bits: a plain hash keeps them as well as a slow one would. */
+/** A plain hash is enough, because tokens are 256 random bits and cannot be guessed. */
 export const hashToken = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 function overridesOf(request: WebCallRequest): CallOverrides {

@@ -17,7 +17,7 @@ export function dialTimeWork(deps: Deps & { readonly wakeDispatcher: () => void 
 /** The dispatcher gave a place to the call: it runs from here on. */
 export function dialWork(deps: Deps): Work {
   return async ({ callId }) => {
-    // One that was overdue may have its place before it was told its time.
+    // An overdue call may get its place before its dial time was told.
     await routeWhile(deps, callId, 'scheduled', { type: 'dial_time_reached' })
     await routeWhile(deps, callId, 'queued', { type: 'slot_granted' })
   }

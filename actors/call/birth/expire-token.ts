@@ -9,7 +9,7 @@ import { routeWhile } from '../life/route-while.ts'
 export function expireTokenWork(deps: { readonly sql: Sql; readonly clock: Clock; readonly router: CallRouter }): Work {
   return async ({ callId }) => {
     await expireToken(deps.sql, callId, deps.clock.now())
-    // The call decides, not the token: one that was taken by a client whose arrival got lost must end all the same.
+    // The call decides, not the token: a call whose client took the token and was lost must end as well.
     await routeWhile(deps, callId, 'waitingForClient', { type: 'token_expired' })
   }
 }

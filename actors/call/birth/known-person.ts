@@ -19,6 +19,6 @@ export async function findKnownPerson(
   return person ? { personId: person.id, customer: customerOf(person) } : nobody
 }
 
-/** Contacts are no customers. */
+/** Contacts are not customers. */
 const customerOf = (person: PersonFacts): CustomerInput | null =>
   CustomerInput.strip().safeParse(withoutNulls(person)).data ?? null

@@ -1,5 +1,5 @@
 /**
- * Owns how an inbound phone call is taken, and where its caller goes when nobody here can talk. docs/contract/rest.md "Worker configuration"
+ * Owns how an inbound phone call is taken, and where its caller goes when no voice session can be had. docs/contract/rest.md "Worker configuration"
  * (serviceDownRedirect). Both ask the leg first, so that an actor that took over repeats nothing.
  */
 import { PhoneNumber } from '../../../model/phone-number.ts'
@@ -12,7 +12,7 @@ import { configOf } from '../engine-choice.ts'
 import { engineOf } from '../fallback.ts'
 import { readCall } from './read-call.ts'
 
-/** The edge has sent nothing yet when it says that it will. */
+/** The edge replies before it sends anything. */
 const answerTimeout = 5_000
 /** The other side has 32 s to say whether it will try (RFC 3261, timer F), and the leg gives it up after 35. */
 const transferTimeout = 38_000

@@ -32,7 +32,7 @@ export type CallActor = {
   readonly gone: Promise<void>
 }
 
-/** A call posts a few facts a second; more than this waiting is a database that has been gone for long. */
+/** A call posts a few facts a second; more waiting facts than this mean that the database has been away for long. */
 const maxMailbox = 1_000
 const commitRetryDelays = [50, 200, 500, 1_000, 2_000, 4_000, 8_000]
 
@@ -150,8 +150,8 @@ function subscribeToLeg(deps: CallActorDeps, callId: CallId, take: (event: LegEv
 }
 
 /**
- * A database that is gone for a moment costs a pause, not the call. What it refuses for good (a value it cannot store) is dropped with the
- * fact that carried it: trying again would fail again.
+ * A database that is away for a moment delays the call and does not end it. A fact that the database refuses for good (a value it cannot
+ * store) is dropped, because a retry would fail as well.
  */
 async function commitWithRetry(
   commit: () => Promise<boolean>,

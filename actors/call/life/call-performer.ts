@@ -131,7 +131,7 @@ function performOne(parts: Parts, effect: Effect): void {
   }
 }
 
-/** What was written with the step is for somebody to take up. */
+/** Wakes those who work on the rows that the step wrote. */
 function wakeFor(deps: PerformerDeps, { type }: Effect): void {
   if (type === 'announce_status' || type === 'store_turn' || type === 'announce_ended') deps.wakeDeliveries()
   if (type === 'schedule_post_processing') deps.wakeJobs()
@@ -142,7 +142,7 @@ function wakeFor(deps: PerformerDeps, { type }: Effect): void {
 function createRuns(log: Log, end: CallEnd) {
   const underWay = new Set<Promise<void>>()
   return {
-    /** An effect that fails is a fact too: the call must not wait for what will never come. */
+    /** An effect that fails is a fact too: without it the call would wait for ever. */
     run(work: Promise<void>, failure: (details: string) => CallFact | null): void {
       const guarded = work
         .catch((error: unknown) => {
@@ -179,7 +179,7 @@ const hookFailed = (details: string): CallFact => ({ type: 'worker_request_faile
 const engineFailed = (details: string): CallFact => ({ type: 'engine_failed', details: storableText(details, 300) })
 const legLost = (details: string): CallFact => ({ type: 'leg_disconnected', cause: 'failed', details })
 const transferFailed = (): CallFact => ({ type: 'transfer_failed', providerStatus: null })
-/** What went wrong is in the log, and not for the world. */
+/** The reason is in the log only. */
 const dialFailed = (): CallFact => sipCallFailed('internal error')
 const legGone = (): CallFact => ({ type: 'leg_closed', recordedMs: null })
 const legClosed = ({ recordedMs, quality }: ClosedLeg): CallFact => ({
@@ -188,7 +188,7 @@ const legClosed = ({ recordedMs, quality }: ClosedLeg): CallFact => ({
   ...(quality && { quality }),
 })
 
-/** What a browser that looks on is told of an effect. */
+/** What the browser of a web call is told of an effect. */
 function messageOf(effect: Effect, now: number): ServerMessage | null {
   const ts = toIso(now)
   if (effect.type === 'announce_status') return { type: 'status', status: effect.status, ts }

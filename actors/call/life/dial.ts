@@ -17,11 +17,11 @@ import { fallbackOf } from '../fallback.ts'
 import { factOf } from './leg-facts.ts'
 import { readCall, readScript } from './read-call.ts'
 
-/** A refusal that may pass is tried again: nobody is waiting yet. */
+/** A retryable refusal is tried again, because no callee waits yet. */
 const trialDelays = [500, 2_000]
 /** The edge answers when it has made the leg, before anything goes over the network. */
 const dialTimeout = 5_000
-/** A leg that is there and does not answer is asked this often: as long as it may ring, nobody else is dialed. */
+/** A leg that is there and does not answer is asked this often: while it may ring, no other edge dials. */
 const pings = 3
 
 const dialFailed = (reason: FailedReason, providerStatus: string | null = null): CallFact => ({
@@ -45,13 +45,13 @@ export async function dial(deps: PerformerDeps, end: CallEnd): Promise<void> {
   if (fact) end.post(fact)
 }
 
-/** Null: somebody dials. */
+/** Null: an edge dials. */
 async function place(deps: PerformerDeps, end: CallEnd, call: CallFactsRow): Promise<CallFact | null> {
   if (await canTalk(deps, call)) return askEdge(deps.bus, end, requestOf(call, end))
   return dialFailed('voice_session_unavailable')
 }
 
-/** Nobody is called by a voice that cannot talk: a session is opened, and closed before it says anything. */
+/** A call is dialed only when a voice session can be had: one is opened, and closed before it says anything. */
 async function canTalk(deps: PerformerDeps, call: CallFactsRow): Promise<boolean> {
   const engine = chooseEngine(deps.engines, call)
   if (engine && (await opens(deps, call, engine))) return true

@@ -3,7 +3,7 @@ import { storableText } from '../../../model/json.ts'
 import type { LegEvent } from '../../../model/leg.ts'
 import type { CallFact } from '../call-event.ts'
 
-/** Of what the other side of a call may write; a NUL in it would be a fact that cannot be stored, and a call that does not end. */
+/** Bounds text from the other side. A NUL in it would make a fact that cannot be stored, and the call would not end. */
 const maxWords = 300
 const wordsOf = (text: string): string => storableText(text.replace(/\p{Cc}+/gu, ' '), maxWords)
 

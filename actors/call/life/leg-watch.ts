@@ -17,10 +17,10 @@ export type LegWatch = {
 }
 
 const askEvery = 5_000
-/** So often in a row nobody is there, or does not answer: the bus of a leg may break for a moment, and be back. */
+/** So many times in a row without a leg, or without its answer: the bus of a leg may break for a moment. */
 const gone = 3
 const silent = 5
-/** So often for a leg that nobody has seen: the voice is tried, and an edge asked, before it is made. */
+/** So often for a leg that has not been seen yet: a voice session is tried and an edge asked before it is made. */
 const unmade = 12
 
 type Found = Awaited<ReturnType<typeof legFactOf>>
@@ -32,7 +32,7 @@ export function createLegWatch(deps: { readonly bus: Bus; readonly clock: Clock 
   const judge = createJudgement()
 
   const ask = async (): Promise<void> => {
-    const found = await legFactOf(deps.bus, end).catch(() => 'silent' as const) // What is no answer is none.
+    const found = await legFactOf(deps.bus, end).catch(() => 'silent' as const) // An unreadable answer counts as none.
     cancel = null
     if (isClosed || !current?.leg) return
     const fact = judge(found, current)

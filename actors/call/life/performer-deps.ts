@@ -25,7 +25,7 @@ export type PerformerDeps = {
   readonly telemetry?: Telemetry
   readonly box: SecretBox
   readonly engines: Engines
-  /** Of the workers: what their engines may have done. */
+  /** The tools of workers, which engines may call. */
   readonly tools: Toolbox
   readonly askWorkerRequest: (question: WorkerRequestData) => Promise<WorkerRequestResult>
   /** Deliveries have been committed: send them. */

@@ -12,7 +12,7 @@ import type { Said } from '../../../model/voice-engine.ts'
 
 const readRetryDelays = [20, 100, 500, 2_000]
 
-/** A connection that was lost fails a query or two; the caller on the line can wait that long. */
+/** A lost connection fails a query or two; a retry is quick enough for the caller. */
 const reads = (clock: Clock) => ({ clock, wait: waitsOf(readRetryDelays, databaseUnreachable) })
 
 /** Turns that an engine which goes on is told of. */

@@ -20,7 +20,7 @@ type RunTool = Extract<Effect, { type: 'run_tool' }>
 const notOffered: readonly string[] = ['call.hang_up']
 const maxName = 64
 
-/** Of a service that cannot say now: none, and the talk goes on without. */
+/** When the tools cannot be listed now, the talk goes on without any. */
 export async function offeredTools(
   { tools, log }: { readonly tools: Toolbox; readonly log: Log },
   { id, accountId, workerId }: CallFactsRow,
@@ -125,6 +125,6 @@ async function runTool(
 
 const failed = (message: string): ToolResult => ({ status: 'error', error: { code: 'TOOL_FAILED', message } })
 
-/** For a model, which can mend its arguments. */
+/** Told to the model, which can correct its arguments. */
 const wordsOf = ({ message, issues }: Problem): string =>
   [message, ...(issues ?? []).map((issue) => `${issue.path}: ${issue.message}`)].join(' ')

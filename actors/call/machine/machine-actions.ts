@@ -91,7 +91,7 @@ export const machineActions = setup({
     })),
     /** Another engine's memory means nothing to it. */
     takeEmbedded: assign({ engine: 'embedded', memory: null }),
-    /** Those of an actor that is no more are not answered. */
+    /** Tools of a former actor are not answered. */
     forgetTools: assign({ tools: [] }),
     note: assign(({ context, event }) => {
       const { key, value } = event as Of<'noted'>
@@ -137,7 +137,7 @@ export const canceledByAdmin = {
   params: { status: 'canceled', reason: 'cancelled_by_account_admin' },
 } as const
 
-/** Hanging up on somebody who was never answered cancels the call. */
+/** A hang-up before the answer cancels the call. */
 export const hungUp = {
   type: 'end',
   params: ({ context }: { context: CallContext }): Outcome =>

@@ -45,7 +45,7 @@ export const callMachine = machineActions.createMachine({
     deadlines: {},
   }),
   initial: 'unborn',
-  // A wait that no state asks for any more is over, whoever forgot it.
+  // A deadline that its state did not clear is cleared here.
   on: { deadline_passed: { actions: { type: 'stopWaiting', params: ({ event }) => event.deadline } } },
   states: {
     unborn: {
@@ -144,7 +144,7 @@ export const callMachine = machineActions.createMachine({
         leg_disconnected: { target: 'windingUp', actions: completed },
         hang_up_requested: { target: 'windingUp', actions: completed },
         deadline_passed: { guard: { type: 'passed', params: 'duration' }, target: 'windingUp', actions: completed },
-        // The caller has been passed on by a tool; one that could not be is still here.
+        // A tool passed the caller on, or could not: then the talk goes on.
         transferred: { target: 'windingUp', actions: [noteProviderStatus, completed] },
         transfer_failed: { actions: noteProviderStatus },
         voicemail_detected: [
@@ -161,7 +161,7 @@ export const callMachine = machineActions.createMachine({
       },
     },
 
-    // An answering machine: it is told what the script has for it, and no more.
+    // An answering machine gets the message of the script, and no more.
     leavingMessage: {
       entry: ['leave_message', wait('message', messageTimeout)],
       exit: stopWaiting('message'),
@@ -173,7 +173,7 @@ export const callMachine = machineActions.createMachine({
         hang_up_requested: { target: 'windingUp', actions: voicemail },
         engine_failed: { target: 'windingUp', actions: voicemail },
         deadline_passed: { guard: { type: 'passed', params: 'message' }, target: 'windingUp', actions: voicemail },
-        // How much of it was said the one before knew.
+        // Only the former actor knew how much of the message was said.
         taken_over: { target: 'windingUp', actions: voicemail },
       },
     },

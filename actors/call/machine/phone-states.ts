@@ -1,6 +1,6 @@
 /**
- * Owns the states of a call that only a telephone has: it arrives and is answered, or is dialed and rings, or is passed on because nobody here
- * can talk. Each asks again for what was under way when another actor takes over, and each ends by its deadline at the latest.
+ * Owns the states of a call that only a telephone has: it arrives and is answered, or is dialed and rings, or is passed on because no voice
+ * session can be had. Each asks again for what was under way when another actor takes over, and each ends by its deadline at the latest.
  */
 import {
   canceled,
@@ -56,7 +56,7 @@ export const phoneStates = {
     },
   }),
 
-  // Known how to talk: one way in, two ways on.
+  // The worker request is settled: an inbound call is answered, an outbound one dialed.
   reaching: createStateConfig({ always: [{ guard: 'inbound', target: 'answering' }, { target: 'dialing' }] }),
 
   // Outbound: the other side is to ring.
@@ -103,7 +103,7 @@ export const phoneStates = {
     },
   }),
 
-  // Nobody here can talk to the caller: to the number for that, where there is one. docs/contract/rest.md "Worker configuration".
+  // No voice session can be had: the caller goes to the redirect number, where there is one. docs/contract/rest.md "Worker configuration".
   redirecting: createStateConfig({
     entry: ['redirect', wait('redirect', redirectTimeout)],
     exit: stopWaiting('redirect'),
