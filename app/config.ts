@@ -29,6 +29,11 @@ export function readEnvironment(): Readonly<Record<string, string | undefined>> 
   return process.env
 }
 
+/** For libraries that have settings there only. What the operator set stays. */
+export function presetVariable(name: string, value: string): void {
+  process.env[name] ??= value
+}
+
 /** Throws WrongSettings. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>) {
   const named = Object.fromEntries(

@@ -16,7 +16,7 @@ import { databaseUnreachable } from '../store/database-unreachable.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
 import { createTrunks } from '../store/trunks.ts'
 import type { CallSide } from './call-side.ts'
-import type { Config } from './config.ts'
+import { presetVariable, type Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createIceServers } from './ice-servers.ts'
 import { now, type MediaSide } from './media-side.ts'
@@ -77,6 +77,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     port: config.port,
     tls: config.tls,
     driver: config.httpDriver,
+    presetVariable,
     maxBodyBytes,
     requestTimeout,
     clock,

@@ -8,7 +8,13 @@ import { test } from 'tap'
 import { maskedOf } from './masked-source.ts'
 
 type Sources = ReadonlyMap<string, string>
-type Import = { readonly from: string; readonly specifier: string; readonly target: string | null }
+type Import = {
+  readonly from: string
+  readonly specifier: string
+  readonly target: string | null
+  /** Of an import statement what stands in front of the specifier. */
+  readonly clause: string
+}
 
 const maxLines = 350
 const bannedWords = ['manager', 'service', 'helper', 'util', 'utils', 'common', 'base', 'data', 'info', 'index']
@@ -60,6 +66,7 @@ function violationsOf(sources: Sources): string[] {
   return [
     ...imports.flatMap(unitViolations),
     ...imports.flatMap(packageViolations),
+    ...imports.flatMap(environmentViolations),
     ...cyclesOf(imports),
     ...files.flatMap(({ file, source, code }) => [
       ...nameViolations(file),
@@ -93,6 +100,17 @@ function packageViolations({ from, specifier, target }: Import): string[] {
   return [`${from}: ${name} is imported by ${owners.join(' and ')} only`]
 }
 
+const environmentRule = 'process.env is read in app/config.ts only'
+
+const mayReadEnvironment = (file: string): boolean => file === 'app/config.ts' || unitOf(file) === 'test'
+
+/** What is taken from the module must be seen to be something else: `process` by its own name, or members that are not `env`. */
+function environmentViolations({ from, specifier, clause }: Import): string[] {
+  if (!/^(?:node:)?process$/.test(specifier) || mayReadEnvironment(from)) return []
+  const isHarmless = /\bimport\s+(?:process|\{(?![^}]*\b(?:env|default)\b)[^}]*\})\s+from\s*$/.test(clause)
+  return isHarmless ? [] : [`${from}: ${environmentRule}`]
+}
+
 function nameViolations(file: string): string[] {
   const words = path.posix.basename(file).toLowerCase().split(/[-_.]/)
   const banned = words.filter((word) => bannedWords.includes(word))
@@ -114,8 +132,12 @@ function codeViolations(file: string, code: string): string[] {
   if (!file.endsWith('.d.ts') && !file.startsWith('test/lint/'))
     says('no default exports', /\bexport\s+default\b|\bas\s+default\b\s*[,}]/)
   if (unit === 'test') return found
-  if (file !== 'app/config.ts') says('process.env is read in app/config.ts only', /\bprocess\s*(\?\.|\.)\s*env\b/)
-  if (file !== 'app/config.ts') says('process.env is read in app/config.ts only', /\benv\b[^;]*\}\s*=\s*process\b/)
+  // As a member, by a computed name, taken apart, and hidden behind another name.
+  if (!mayReadEnvironment(file))
+    says(
+      environmentRule,
+      /\bprocess\s*(?:\?\.|\.)\s*env\b|\bprocess\s*(?:\?\.)?\s*\[|\benv\b[^;]*\}\s*=\s*process\b|(?:(?<!\}\s*)=|[(,])\s*process\s*(?=[;,)\n]|$)/,
+    )
   if (unit !== 'tools' && unit !== 'console') says('no console outside tools', /\bconsole\s*(\?\.|\.)/)
   says('what is imported must be readable: no computed import', /\bimport\s*\((?!\s*['"])/)
   return found
@@ -142,13 +164,14 @@ const calls = /\b(?:import|require|require\.resolve|import\.meta\.resolve)\s*\(\
 
 /** `code` is `source` with comments and the contents of strings masked, so what looks like an import is one. */
 function importsOf(from: string, source: string, code: string): Import[] {
-  const ends = [statements, sideEffects, calls].flatMap((shape) =>
-    [...code.matchAll(shape)].map((match) => match.index + match[0].length),
+  const clauses = [statements, sideEffects, calls].flatMap((shape) =>
+    [...code.matchAll(shape)].map((match) => [match.index + match[0].length, match[0]] as const),
   )
-  return [...new Set(ends)].map((start) => {
+  return [...new Map(clauses)].map(([start, clause]) => {
     const specifier = source.slice(start + 1, code.indexOf(code.charAt(start), start + 1))
     const isRelative = specifier.startsWith('.')
-    return { from, specifier, target: isRelative ? path.posix.join(path.posix.dirname(from), specifier) : null }
+    const target = isRelative ? path.posix.join(path.posix.dirname(from), specifier) : null
+    return { from, specifier, target, clause }
   })
 }
 
@@ -258,6 +281,28 @@ const examples: Readonly<
   'process.env is not taken apart either': {
     good: { 'api/a.ts': 'const { pid } = process' },
     bad: { 'api/a.ts': 'const { env } = process' },
+  },
+  'process.env is not imported either': {
+    good: {
+      'api/a.ts': "import process from 'node:process'\nimport { argv, stdin } from 'node:process'\nprocess.exit(0)",
+    },
+    bad: { 'gateway/listener/a.ts': "import { env } from 'node:process'\nenv['SIZE'] ??= String(16)" },
+  },
+  'process.env is not imported by another name': {
+    good: { 'app/config.ts': "import { env as variables } from 'node:process'" },
+    bad: { 'api/a.ts': "import * as host from 'process'\nhost.env" },
+  },
+  'process.env is not imported by a call': {
+    good: { 'test/a.ts': "const { env } = await import('node:process')" },
+    bad: { 'api/a.ts': "const { env } = await import('node:process')" },
+  },
+  'process.env is not read by a computed name': {
+    good: { 'api/a.ts': "const names = ['process', 'env']\nconst processes = [1]\nprocesses[0]" },
+    bad: { 'api/a.ts': "process['env']" },
+  },
+  'process has no other name': {
+    good: { 'api/a.ts': 'const used = process.memoryUsage()\nlisten(process.pid, process.stdout)' },
+    bad: { 'api/a.ts': 'const host = process\nhost.env' },
   },
   'console is for tools and tests': {
     good: { 'tools/start/start.ts': "console.log('listening')", 'store/a.ts': 'const re = /console.log/' },

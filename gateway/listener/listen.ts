@@ -2,19 +2,21 @@
 import type { Listener, ListenerOptions } from '../../model/listener.ts'
 import { defaultLimits, type Limits } from './limits.ts'
 import { listenOnNode } from './node-listener.ts'
-import { listenOnUws, loadUws } from './uws-listener.ts'
+import { listenOnUws, loadUws, type PresetVariable } from './uws-listener.ts'
 
 export type ListenOptions = ListenerOptions &
   Partial<Limits> & {
     /** `uws` fails where the binary does not load; `auto`, the default, falls back to node. */
     readonly driver?: 'uws' | 'node' | 'auto'
+    /** uWebSockets.js has settings that it reads from there only. */
+    readonly presetVariable: PresetVariable
   }
 
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { driver = 'auto' } = options
   const limits = { ...defaultLimits, ...options }
   if (driver === 'node') return listenOnNode(options, limits)
-  const uws = await loadUws().catch((error: unknown) => {
+  const uws = await loadUws(options.presetVariable).catch((error: unknown) => {
     if (driver === 'uws') throw error
     return null
   })

@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { env } from 'node:process'
 import type { HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import type { Listener, ListenerOptions, RequestInfo } from '../../model/listener.ts'
 import type { Limits } from './limits.ts'
@@ -21,10 +20,13 @@ const maxHeaderSize = 16 * 1024
 
 export type Uws = typeof import('uWebSockets.js')
 
+/** Sets a variable of the process, unless somebody has. */
+export type PresetVariable = (name: string, value: string) => void
+
 /** Throws where the package or its binary for this machine is missing. */
-export function loadUws(): Promise<Uws> {
+export function loadUws(presetVariable: PresetVariable): Promise<Uws> {
   // The library looks at it when it is loaded. By itself it takes a quarter of what node takes.
-  env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= String(maxHeaderSize)
+  presetVariable('UWS_HTTP_MAX_HEADERS_SIZE', String(maxHeaderSize))
   return import('uWebSockets.js')
 }
 

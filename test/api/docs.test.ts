@@ -3,6 +3,7 @@ import { test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { createApi } from '../../api/api.ts'
 import { renderTooLarge } from '../../api/render.ts'
+import { presetVariable } from '../../app/config.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import { hasChromium, openChromium } from '../peers/chromium.ts'
 import { operationsOf, type Document } from '../scenes/api-operations.ts'
@@ -59,6 +60,7 @@ async function openPage(t: Test) {
     port: 0,
     tls: null,
     driver: 'node',
+    presetVariable,
     maxBodyBytes: 1_048_576,
     requestTimeout: 30_000,
     clock: systemClock,

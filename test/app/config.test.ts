@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
 import { version } from 'uuid'
-import { readConfig, settingNames } from '../../app/config.ts'
+import { presetVariable, readConfig, settingNames } from '../../app/config.ts'
 import { createNewId } from '../../app/new-id.ts'
 
 test('without any setting everything is embedded, on loopback, with demo and self-test', async (t) => {
@@ -29,6 +29,15 @@ test('an address may be set in any spelling', async (t) => {
     media: { address: '::1', publicAddress: '2001:db8::7' },
     sip: { address: '127.0.0.1', publicAddress: '2001:db8::7' },
   })
+})
+
+test('a variable for a library is set where the operator has not', async (t) => {
+  const name = 'A_LIBRARY_LOOKS_AT_THIS'
+  t.teardown(() => void delete process.env[name])
+  presetVariable(name, 'ours')
+  t.equal(process.env[name], 'ours')
+  presetVariable(name, 'again')
+  t.equal(process.env[name], 'ours', 'what is set stays')
 })
 
 test('a wrong setting is refused with its name', async (t) => {

@@ -12,6 +12,7 @@ import { test } from 'tap'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import { systemClock } from '../../app/clock.ts'
+import { presetVariable } from '../../app/config.ts'
 import { createLightRequest } from '../../net/http/light-request.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import type { ListenOptions } from '../../gateway/listener/listen.ts'
@@ -45,6 +46,7 @@ async function serve(t: Test, driver: Driver, options: Partial<ListenOptions>): 
     tooLarge: () => json({ type: 'PAYLOAD_TOO_LARGE' }, 413),
     sockets: {},
     driver,
+    presetVariable,
     ...options,
   })
   t.teardown(() => listener.close(0))
@@ -164,6 +166,14 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
       word: 'two words',
       remoteAddress: '127.0.0.1',
     })
+  },
+
+  'a head of 12 KiB is taken, and one of 20 KiB is not': async (t, driver) => {
+    const served = await serve(t, driver, { fetch: async ({ headers }) => json(headers.get('x-long')?.length) })
+    const long = (length: number): string =>
+      `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Long: ${'a'.repeat(length)}\r\n\r\n`
+    t.match(await raw(served.port, long(12 * 1024)), /^HTTP\/1\.1 200 .*\r\n\r\n12288/s)
+    t.notMatch(await raw(served.port, long(20 * 1024)), /^HTTP\/1\.1 2/)
   },
 
   'on all addresses of the machine a peer has one address, IPv4 or IPv6, as limits and logs know it': async (
@@ -926,6 +936,7 @@ test('auto takes uws where it loads and node elsewhere', async (t) => {
     fetch: notFound,
     tooLarge: () => json({}, 413),
     sockets: {},
+    presetVariable,
   })
   t.equal(listener.driver, (await loads('uws')) ? 'uws' : 'node')
   await listener.close(0)
@@ -1046,7 +1057,7 @@ test('a ready response is a Response in everything that can be asked of it', asy
 })
 
 const loads = (name: Driver): Promise<boolean> =>
-  name === 'node' ? Promise.resolve(true) : loadUws().then(Boolean, () => false)
+  name === 'node' ? Promise.resolve(true) : loadUws(presetVariable).then(Boolean, () => false)
 
 const wanted = process.env['LISTENER_DRIVER']
 for (const driver of ['node', 'uws'] as const) {

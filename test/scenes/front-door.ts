@@ -2,6 +2,7 @@
 import type { Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import { presetVariable } from '../../app/config.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import { createSignaling } from '../../gateway/signaling.ts'
 import type { WebLeg } from '../../gateway/web-media.ts'
@@ -98,6 +99,7 @@ export async function setUpStage(t: Test, { maxSessions = 10, fetch }: StageOpti
   })
   const listener = await listen({
     driver: 'node',
+    presetVariable,
     host: '127.0.0.1',
     port: 0,
     tls: null,
