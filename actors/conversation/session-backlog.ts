@@ -1,0 +1,52 @@
+/** Owns what a session that begins is given: what the caller said and pressed while there was none, and results that nobody has spoken about. */
+import { frameMs } from '../../model/frame.ts'
+import type { EngineSession } from '../../model/voice-engine.ts'
+
+type Result = Parameters<EngineSession['toolResult']>
+
+export type SessionBacklog = {
+  frame(payload: Uint8Array): void
+  key(digit: string): void
+  /** Of a tool. A session that dies before it has spoken about it leaves it to the next. */
+  result(...result: Result): void
+  hasResults(): boolean
+  /** The agent speaks: about the results there are, too. */
+  spoken(): void
+  /** Ms of the caller's voice. */
+  behind(): number
+  /** `hear` gives it one frame. */
+  giveTo(session: EngineSession, hear: (session: EngineSession, payload: Uint8Array) => void): void
+}
+
+/** 5 s of the caller's voice. */
+const maxFrames = 5_000 / frameMs
+const maxResults = 16
+const maxKeys = 32
+
+export function createSessionBacklog(): SessionBacklog {
+  const frames: Uint8Array[] = []
+  const keys: string[] = []
+  let results: Result[] = []
+  return {
+    frame(payload) {
+      frames.push(payload.slice())
+      if (frames.length > maxFrames) frames.shift()
+    },
+    key(digit) {
+      if (keys.length < maxKeys) keys.push(digit)
+    },
+    result(...result) {
+      if (results.length < maxResults) results.push(result)
+    },
+    hasResults: () => results.length > 0,
+    spoken() {
+      results = []
+    },
+    behind: () => frames.length * frameMs,
+    giveTo(session, hear) {
+      for (const payload of frames.splice(0)) hear(session, payload)
+      for (const result of results) session.toolResult(...result)
+      for (const digit of keys.splice(0)) session.dtmf(digit)
+    },
+  }
+}
