@@ -29,6 +29,8 @@ export type RemoteDescription = {
   readonly password: string
   readonly fingerprints: readonly Fingerprint[]
   readonly setup: string
+  /** RTCP without a report in front is taken. RFC 5506. */
+  readonly reducedSizeRtcp: boolean
   readonly audio: NegotiatedAudio
   /** IPv4 and IPv6 UDP candidates that came within the description. */
   readonly candidates: readonly CandidateAddress[]
@@ -63,6 +65,7 @@ export function readSdp(sdp: string, usable: readonly string[]): RemoteDescripti
     password: credentialOf(both, 'ice-pwd', 22),
     fingerprints,
     setup,
+    reducedSizeRtcp: block.attributes.some(([name]) => name === 'rtcp-rsize'),
     audio,
     candidates: attributesNamed(block.attributes, 'candidate').flatMap((value) => candidateAddressOf(value) ?? []),
   }

@@ -22,6 +22,8 @@ export function writeAnswer(offer: RemoteDescription, local: LocalDescription): 
       ? audioLines(local, section.mid, section.protocol, [offer.audio], {
           setup: 'passive',
           direction: otherDirection[offer.direction],
+          // RFC 5506 §5.1: an answer has it only when the offer had.
+          reducedSizeRtcp: offer.reducedSizeRtcp,
         })
       : refusedLines(section),
   )
@@ -31,7 +33,11 @@ export function writeAnswer(offer: RemoteDescription, local: LocalDescription): 
 
 /** As a browser offers: DTLS either way, one bundled audio section. */
 export function writeOffer(local: LocalDescription, codecs: readonly NegotiatedAudio[]): string {
-  const section = audioLines(local, '0', 'UDP/TLS/RTP/SAVPF', codecs, { setup: 'actpass', direction: 'sendrecv' })
+  const section = audioLines(local, '0', 'UDP/TLS/RTP/SAVPF', codecs, {
+    setup: 'actpass',
+    direction: 'sendrecv',
+    reducedSizeRtcp: true,
+  })
   return toText([...sessionLines(local), 'a=group:BUNDLE 0', ...section])
 }
 
@@ -46,7 +52,7 @@ function audioLines(
   mid: string | null,
   protocol: string,
   codecs: readonly NegotiatedAudio[],
-  role: { readonly setup: string; readonly direction: SdpDirection },
+  role: { readonly setup: string; readonly direction: SdpDirection; readonly reducedSizeRtcp: boolean },
 ): string[] {
   const first = local.candidates[0] ?? { address: '0.0.0.0', port: 9 }
   const payloadTypes = codecs.flatMap((audio) => [audio.payloadType, audio.telephoneEventPayloadType ?? []]).flat()
@@ -56,6 +62,7 @@ function audioLines(
     ...(mid === null ? [] : [`a=mid:${mid}`]),
     `a=${role.direction}`,
     'a=rtcp-mux',
+    ...(role.reducedSizeRtcp ? ['a=rtcp-rsize'] : []),
     `a=ice-ufrag:${local.usernameFragment}`,
     `a=ice-pwd:${local.password}`,
     `a=fingerprint:${local.fingerprint.algorithm} ${local.fingerprint.value}`,

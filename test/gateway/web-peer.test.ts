@@ -1,10 +1,7 @@
 /** The WebPeer port: every implementation passes this suite, with a caller of our own and with a real browser. */
 import dgram from 'node:dgram'
 import dns from 'node:dns'
-import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
@@ -12,9 +9,10 @@ import { createWeriftPeers } from '../../gateway/werift/peer.ts'
 import { Problem } from '../../model/problem.ts'
 import type { CreateWebPeer, RtpPacket, RtpTransportHandlers } from '../../model/rtp-transport.ts'
 import { createTicker } from '../../media/ticker/ticker.ts'
-import { hasChromium, openChromium } from '../peers/chromium.ts'
+import { browsers } from '../peers/browsers.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
+import { callFromBarePage } from '../scenes/page-call.ts'
 import { chromeOffer } from './chrome-offer.ts'
 
 type Implementation = {
@@ -99,6 +97,7 @@ function conformsAsWebPeer({ name, open }: Implementation): void {
       'a=group:BUNDLE 0',
       'a=setup:passive',
       'a=rtcp-mux',
+      'a=rtcp-rsize',
       'a=sendrecv',
       'a=mid:0',
       'a=rtpmap:111 opus/48000/2',
@@ -267,67 +266,31 @@ function conformsAsWebPeer({ name, open }: Implementation): void {
     while (sockets() > 1) await new Promise((resolve) => setImmediate(resolve))
   })
 
-  const skip = hasChromium() ? false : 'there is no Chromium'
-  test(`${name}: Chromium talks and hears, presses a key and hangs up`, { skip, timeout: 90_000 }, async (t) => {
-    const createPeer = await setUp(t)
-    const site = createServer((_request, response) =>
-      response.setHeader('content-type', 'text/html').end('<title>call</title>'),
-    )
-    await once(site.listen(0, '127.0.0.1'), 'listening')
-    const browser = await openChromium()
-    t.teardown(async () => {
-      await browser.close()
-      site.close()
-    })
-    const page = await browser.context.newPage()
-    await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`)
-    const notes = createNotes()
-    const peer = createPeer(notes.handlers)
-    const pressed = new Promise<number | undefined>((resolve) => {
-      notes.listen((packet) => (packet.payloadType === 111 ? peer.send(packet) : resolve(packet.payload[0])))
-    })
-    const offer = await page.evaluate<string>(inBrowser.offer)
-    const answer = await peer.accept(offer)
-    await page.evaluate(`${inBrowser.accept}(${JSON.stringify(answer)})`)
-    await notes.connected
-    t.ok(await page.evaluate<boolean>(inBrowser.hears), 'the beeps of the fake microphone come back')
-    await page.evaluate(inBrowser.press)
-    t.equal(await pressed, 5)
-    const stats = await page.evaluate<{ received: number; lost: number }>(inBrowser.stats)
-    t.ok(stats.received > 20 && stats.lost <= 2, JSON.stringify(stats))
-    await page.evaluate('peer.close()')
-    t.equal(await notes.disconnected, 'hung_up')
-    t.same(notes.events, ['negotiated opus 111 110', 'connected connected', 'disconnected hung_up'])
-  })
-}
-
-/** Expressions for the page. Sound counts as heard when its energy grows. */
-const inBrowser = {
-  offer: `(async () => {
-    globalThis.peer = new RTCPeerConnection({ bundlePolicy: 'max-bundle' })
-    globalThis.player = new Audio()
-    peer.ontrack = ({ track }) => { player.srcObject = new MediaStream([track]); void player.play() }
-    const microphone = await navigator.mediaDevices.getUserMedia({ audio: { echoCancellation: false, noiseSuppression: false } })
-    peer.addTrack(microphone.getAudioTracks()[0], microphone)
-    peer.addTransceiver('video')
-    peer.createDataChannel('unwanted')
-    await peer.setLocalDescription()
-    return peer.localDescription.sdp
-  })()`,
-  accept: `((sdp) => peer.setRemoteDescription({ type: 'answer', sdp }))`,
-  hears: `(async () => {
-    for (let tries = 0; tries < 200; tries += 1) {
-      for (const report of (await peer.getStats()).values())
-        if (report.type === 'inbound-rtp' && report.totalAudioEnergy > 0.0005) return true
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-    return false
-  })()`,
-  press: `peer.getSenders()[0].dtmf.insertDTMF('5')`,
-  stats: `(async () => {
-    for (const report of (await peer.getStats()).values())
-      if (report.type === 'inbound-rtp') return { received: report.packetsReceived, lost: report.packetsLost }
-  })()`,
+  const [chromium] = browsers()
+  test(
+    `${name}: Chromium talks and hears, presses a key and hangs up`,
+    { skip: chromium.skip, timeout: 90_000 },
+    async (t) => {
+      const createPeer = await setUp(t)
+      const notes = createNotes()
+      const peer = createPeer(notes.handlers)
+      const pressed = new Promise<number | undefined>((resolve) => {
+        notes.listen((packet) => (packet.payloadType === 111 ? peer.send(packet) : resolve(packet.payload[0])))
+      })
+      const call = await callFromBarePage(t, chromium)
+      await call.accept(await peer.accept(call.offer))
+      await notes.connected
+      await call.hears()
+      t.pass('the beeps of the fake microphone come back')
+      await call.press('5')
+      t.equal(await pressed, 5)
+      const { 'inbound-rtp': heard } = await call.stats()
+      t.ok(heard.packetsReceived > 20 && heard.packetsLost <= 2, JSON.stringify(heard))
+      await call.hangUp()
+      t.equal(await notes.disconnected, 'hung_up')
+      t.same(notes.events, ['negotiated opus 111 110', 'connected connected', 'disconnected hung_up'])
+    },
+  )
 }
 
 /** One to four changes: a line lost, doubled, moved, cut, or characters replaced. */

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { test, type Test } from 'tap'
 import { CipherContext, HashAlgorithm, NamedCurveAlgorithm, RTCCertificate, SignatureAlgorithm } from 'werift'
 import { openMediaSocket } from '../../gateway/werift/media-socket.ts'
-import { readRtp } from '../../media/rtp/rtp-wire.ts'
+import { isRtcp, readRtp } from '../../media/rtp/rtp-wire.ts'
 import { checkedUserOf, makeCheck } from '../../gateway/werift/stun.ts'
-import { createWebStream, type WebStream } from '../../gateway/werift/web-stream.ts'
+import { createWebStream, type Beat, type WebStream } from '../../gateway/werift/web-stream.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
@@ -50,7 +50,12 @@ function createPair({ server, client, announced = client, network = (datagram) =
   const packets: RtpPacket[] = []
   let onPacket: (packet: RtpPacket) => void = () => undefined
   let time = 0
-  const shared = { beat: () => () => undefined, now: () => (time += 20) }
+  const ticks = new Set<(at: number) => void>()
+  const beat: Beat = (onTick) => {
+    ticks.add(onTick)
+    return () => ticks.delete(onTick)
+  }
+  const shared = { beat, now: () => (time += 20) }
   const serverEnd: WebStream = createWebStream({
     ...shared,
     send: (datagram) => void setImmediate(() => clientEnd.receive(datagram)),
@@ -97,6 +102,13 @@ function createPair({ server, client, announced = client, network = (datagram) =
       }),
     packets,
     ended,
+    /** Time passes, and both ends say what is due then. */
+    async pass(ms: number) {
+      time += ms
+      for (const tick of ticks) tick(time)
+      // Whatever was sent has arrived.
+      for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    },
   }
 }
 
@@ -179,6 +191,83 @@ test('sound goes on after an outage that hid the wrap of the sequence numbers', 
   await last
   t.equal(packets.length, 3 + 101 + 20)
   clientEnd.close()
+})
+
+test('both ends tell each other by SRTCP what they hear, and the last word is a goodbye before that of DTLS', async (t) => {
+  const [server, client] = [await newCertificate(), await newCertificate()]
+  const fromClient: Buffer[] = []
+  const network = (datagram: Buffer): Buffer[] => {
+    fromClient.push(Buffer.from(datagram))
+    const isLost = isRtp(datagram) && !isRtcp(datagram) && datagram.readUInt16BE(2) === 4
+    return isLost ? [] : [datagram]
+  }
+  const { serverEnd, clientEnd, connected, heard, pass, ended } = createPair({ server, client, network })
+  t.equal(await connected, 'connected')
+  fromClient.length = 0
+  const talk = async (from: number, to: number): Promise<void> => {
+    const last = heard(to)
+    for (let sequence = from; sequence <= to; sequence += 1) {
+      clientEnd.send(soundOf(sequence))
+      serverEnd.send(soundOf(sequence))
+    }
+    await last
+  }
+  await talk(1, 9)
+  await pass(1000)
+  await talk(10, 12)
+  // Each answers the first report of the other.
+  await pass(8000)
+  const [atServer, atClient] = [serverEnd.stats().quality, clientEnd.stats().quality]
+  t.match(atServer, { packetsLost: 1, peer: { packetsLost: 0, fractionLost: 0 } })
+  t.match(atClient, { packetsLost: 0, peer: { packetsLost: 1 } })
+  for (const { roundTripMs } of [atServer, atClient])
+    t.ok(roundTripMs !== null && roundTripMs >= 0 && roundTripMs < 1000)
+  const reports = fromClient.filter(isRtcp)
+  t.equal(reports.length, 2)
+  t.notOk(
+    reports.some((report) => report.includes(clientEnd.cname)),
+    'nobody reads them on the way',
+  )
+  clientEnd.close()
+  const [goodbye, farewell] = fromClient.slice(-2)
+  t.ok(goodbye && isRtcp(goodbye))
+  t.equal(farewell?.[0], 21)
+  await pass(0)
+  t.same(ended, ['hung_up'])
+})
+
+test('reports that are forged or come again are none', async (t) => {
+  const [server, client] = [await newCertificate(), await newCertificate()]
+  const reports: Buffer[] = []
+  const network = (datagram: Buffer): Buffer[] => {
+    if (!isRtp(datagram) || !isRtcp(datagram)) return [datagram]
+    reports.push(Buffer.from(datagram))
+    return []
+  }
+  const { serverEnd, clientEnd, connected, heard, pass } = createPair({ server, client, network })
+  t.equal(await connected, 'connected')
+  const last = heard(2)
+  for (const sequence of [1, 2]) {
+    serverEnd.send(soundOf(sequence))
+    clientEnd.send(soundOf(sequence))
+  }
+  await last
+  await pass(10_000)
+  const [report] = reports
+  if (!report) throw new Error('no report')
+  const told = () => serverEnd.stats().quality.peer
+  for (let at = 0; at < report.length; at += 1) {
+    const forged = Buffer.from(report)
+    forged[at]! ^= 1
+    await pass(100)
+    serverEnd.receive(forged)
+  }
+  t.equal(told(), null, 'forged')
+  serverEnd.receive(Buffer.from(report))
+  const known = told()
+  t.match(known, { packetsLost: 0 })
+  serverEnd.receive(Buffer.from(report))
+  t.equal(told(), known, 'the same one again')
 })
 
 test('whose check it is, is read from the heads of attributes and from nothing that is made to cost', (t) => {

@@ -669,6 +669,38 @@ test('reports keep their form, and what is no report is none', (t) => {
   t.end()
 })
 
+test('of several reports in one datagram all count, and reduced-size RTCP is taken where something else proves it', (t) => {
+  const block = { fractionLost: 1, packetsLost: 2, highestSequence: 3, jitter: 4, lastReport: 5, sinceLastReport: 6 }
+  const sender = { ntpSeconds: 1, ntpFraction: 0, timestamp: 1, packets: 2, octets: 3 }
+  const reportOf = (ssrc: number, about: number, isSender: boolean): Buffer =>
+    writeRtcp({ ssrc, sender: isSender ? sender : null, block: { ssrc: about, ...block }, cname: 'p', isLast: false })
+  const compound = Buffer.concat([reportOf(7, 1, false), reportOf(8, 2, true), reportOf(7, 3, true)])
+  t.match(readRtcp(compound), { ssrc: 7, senderReport: 0x1_0000, blocks: [{ ssrc: 1 }, { ssrc: 2 }, { ssrc: 3 }] })
+  t.equal(readRtcp(Buffer.concat([reportOf(7, 1, false), reportOf(8, 2, true)]))?.senderReport, null, 'of another')
+  const feedback = Buffer.from('81cd00020000000700000001', 'hex')
+  t.equal(readRtcp(feedback), null)
+  t.same(readRtcp(feedback, true), { ssrc: 7, senderReport: null, blocks: [], saysGoodbye: false })
+  const goodbye = Buffer.from('81cb000100000007', 'hex')
+  t.match(readRtcp(goodbye, true), { ssrc: 7, saysGoodbye: true })
+  t.equal(readRtcp(Buffer.from('80cb0000', 'hex'), true), null, 'of nobody')
+  const cutBlock = Buffer.from('81c9000100000007', 'hex')
+  t.equal(readRtcp(Buffer.concat([feedback, cutBlock]), true), null, 'a report without the block it counts')
+  t.end()
+})
+
+test('the first report comes soon after the first packet, and the next ones no sooner than ever', (t) => {
+  const session = createRtcpSession({ ssrc: 5, cname: 'x', random: () => 0.5 })
+  session.use(8000, 0)
+  session.sent(0, 160, 1000)
+  session.sent(160, 160, 1020)
+  t.equal(session.due(1499), null)
+  t.match(readRtcp(session.due(1500) ?? Buffer.alloc(0)), { senderReport: 1.5 * 65_536 })
+  session.sent(320, 160, 1520)
+  t.equal(session.due(6499), null)
+  t.ok(session.due(6500))
+  t.end()
+})
+
 test('reports of strangers are not believed, and the last one says goodbye', async (t) => {
   const { ports, time } = createPorts(t)
   const [peer, stranger] = [await openPeer(t), await openPeer(t, '127.0.0.2')]

@@ -22,6 +22,8 @@ export type RtcpSession = {
 }
 
 const interval = 5000
+/** Between two ends the first one need not wait (§6.2); once there is something of ours to report on, it should not. */
+const firstInterval = 500
 /** Reports of ours that a peer may still answer to. */
 const answerable = 4
 /** About a millisecond, in 1/65536 s: on a short way the two clocks' rounding may exceed the trip. */
@@ -40,6 +42,7 @@ export function createRtcpSession(own: {
   let roundTripMs: number | null = null
   let clockRateHz = 0
   let dueAt = Number.POSITIVE_INFINITY
+  let hasReported = false
 
   function write(at: number, isLast: boolean): Buffer {
     const { ssrc, cname } = own
@@ -64,7 +67,10 @@ export function createRtcpSession(own: {
       sending.use(rateHz)
       receiving.use(rateHz)
     },
-    sent: sending.add,
+    sent(timestamp, octets, at) {
+      if (!hasReported && !sending.hasSent()) dueAt = Math.min(dueAt, at + firstInterval * (0.5 + own.random()))
+      sending.add(timestamp, octets, at)
+    },
     heard: receiving.add,
     received({ ssrc, senderReport, blocks }, at) {
       if (senderReport !== null) receiving.reported(ssrc, senderReport, at)
@@ -73,6 +79,7 @@ export function createRtcpSession(own: {
     },
     due(at) {
       if (at < dueAt) return null
+      hasReported = true
       dueAt = at + interval * (0.5 + own.random())
       return write(at, false)
     },

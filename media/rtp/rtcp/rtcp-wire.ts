@@ -1,4 +1,4 @@
-/** Owns RTCP as bytes: the compound packets that are sent, and what is taken from received ones. RFC 3550 §6.4–§6.6, §A.2. */
+/** Owns RTCP as bytes: the compound packets that are sent, and what is taken from received ones. RFC 3550 §6.4–§6.6, §A.2, RFC 5506. */
 
 export type ReportBlock = {
   /** Whose packets are reported on. */
@@ -55,23 +55,30 @@ export function writeRtcp({ ssrc, sender, block, cname, isLast }: RtcpReport): B
   return Buffer.concat([report, descriptionOf(ssrc, cname), ...(isLast ? [goodbyeOf(ssrc)] : [])])
 }
 
-/** Null for what is no compound packet of sound form; it must begin with a report. Unknown parts are passed over. */
-export function readRtcp(bytes: Buffer): ReceivedRtcp | null {
+/**
+ * Null for what is no RTCP of sound form. Of several reports in one datagram all blocks count, and the first sender's time. Unknown parts are
+ * passed over. `isReduced`: it need not begin with a report (RFC 5506), which else is what tells RTCP from chance.
+ */
+export function readRtcp(bytes: Buffer, isReduced = false): ReceivedRtcp | null {
   const parts = partsOf(bytes)
-  const [report] = parts ?? []
-  if (!parts || !report) return null
-  const { type, count } = report
-  const isSender = type === packetType.senderReport
-  const blocksAt = isSender ? 8 + senderBytes : 8
-  if (!isSender && type !== packetType.receiverReport) return null
-  if (report.bytes.length < blocksAt + count * blockBytes) return null
+  const [first] = parts ?? []
+  if (!parts || !first || first.bytes.length < 8 || !(isReduced || isReport(first))) return null
+  const reports = parts.filter(isReport)
+  if (reports.some((report) => report.bytes.length < blocksAt(report) + report.count * blockBytes)) return null
+  const ssrc = first.bytes.readUInt32BE(4)
+  const sender = reports.find((part) => part.type === packetType.senderReport && part.bytes.readUInt32BE(4) === ssrc)
   return {
-    ssrc: report.bytes.readUInt32BE(4),
-    senderReport: isSender ? report.bytes.readUInt32BE(10) : null,
-    blocks: Array.from({ length: count }, (_, at) => readBlock(report.bytes, blocksAt + at * blockBytes)),
+    ssrc,
+    senderReport: sender ? sender.bytes.readUInt32BE(10) : null,
+    blocks: reports.flatMap((report) =>
+      Array.from({ length: report.count }, (_, at) => readBlock(report.bytes, blocksAt(report) + at * blockBytes)),
+    ),
     saysGoodbye: parts.some((part) => part.type === packetType.goodbye),
   }
 }
+
+const isReport = ({ type }: Part): boolean => type === packetType.senderReport || type === packetType.receiverReport
+const blocksAt = ({ type }: Part): number => (type === packetType.senderReport ? 8 + senderBytes : 8)
 
 type Part = { readonly type: number; readonly count: number; readonly bytes: Buffer }
 
