@@ -25,7 +25,13 @@ export type SocketEvents = {
 
 export type Accepted = Extract<SocketDecision, { accept: true }>
 
-type OpenSocket = { beat(): void; close(code: number, reason: string): void }
+type OpenSocket = {
+  readonly events: SocketEvents
+  /** Once, at first: the application may send and close at once. */
+  begin(accepted: Accepted): void
+  beat(): void
+  close(code: number, reason: string): void
+}
 
 export type SocketHub = ReturnType<typeof createSocketHub>
 
@@ -37,7 +43,10 @@ export function createSocketHub(pingInterval: number) {
   heart.unref()
 
   function adopt(raw: RawSocket, route: SocketRoute, accepted: Accepted): SocketEvents {
-    return createSocket(raw, route, accepted, open)
+    const socket = createSocket(raw, route, () => open.delete(socket))
+    open.add(socket)
+    socket.begin(accepted)
+    return socket.events
   }
 
   return {
@@ -55,7 +64,8 @@ export function adoptGone(accepted: Accepted): void {
   queueMicrotask(() => handlers.closed(1006))
 }
 
-function createSocket(raw: RawSocket, route: SocketRoute, accepted: Accepted, open: Set<OpenSocket>): SocketEvents {
+function createSocket(raw: RawSocket, route: SocketRoute, ended: () => void): OpenSocket {
+  let handlers: SocketHandlers | null = null
   let isOver = false
   let alive = true
 
@@ -63,8 +73,8 @@ function createSocket(raw: RawSocket, route: SocketRoute, accepted: Accepted, op
   function finish(code: number): void {
     if (isOver) return
     isOver = true
-    open.delete(entry)
-    queueMicrotask(() => handlers.closed(code))
+    ended()
+    queueMicrotask(() => handlers?.closed(code))
   }
 
   function close(code: number, reason: string): void {
@@ -95,19 +105,16 @@ function createSocket(raw: RawSocket, route: SocketRoute, accepted: Accepted, op
 
   function text(message: string): void {
     alive = true
-    if (!isOver) handlers.message(message)
+    if (!isOver) handlers?.message(message)
   }
 
-  const entry: OpenSocket = { beat, close }
-  open.add(entry)
   const connection: SocketConnection = { send, close }
-  const handlers: SocketHandlers = accepted.open(connection)
-  const pong = (): void => void (alive = true)
-  return {
+  const events: SocketEvents = {
     text,
     binary: () => close(1003, 'text frames only'),
     oversized: () => close(1009, 'too long'),
-    pong,
+    pong: () => void (alive = true),
     gone: finish,
   }
+  return { events, begin: (accepted) => void (handlers = accepted.open(connection)), beat, close }
 }
