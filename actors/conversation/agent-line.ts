@@ -2,7 +2,8 @@
  * Owns the agent's side of the sound: cuts what the engine says into frames, and knows which utterance each frame belongs to, so that what was
  * really heard can be told from what was said. Pure: time is an argument.
  */
-import { frameMs, samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
+import { frameMs, type AudioFormat } from '../../model/frame.ts'
+import { frameBytesOf } from '../../media/codecs/frame-bytes.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 
 /** One utterance as the caller heard it. Times are ms since the epoch. */
@@ -107,7 +108,7 @@ function heardOf(item: Item, lastPlayedSeq: number): Heard {
 
 /** Cuts sound of any length into whole frames. */
 function createChopper(format: AudioFormat) {
-  const frameBytes = samplesPerFrame(format) * (format.encoding === 'pcm16' ? 2 : 1)
+  const frameBytes = frameBytesOf(format)
   let left = new Uint8Array(0)
   return {
     push(payload: Uint8Array): Uint8Array[] {

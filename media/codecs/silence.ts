@@ -1,10 +1,10 @@
 /** Owns the silence of each format. */
-import { samplesPerFrame, type AudioFormat } from '../../model/frame.ts'
+import type { AudioFormat } from '../../model/frame.ts'
+import { frameBytesOf } from './frame-bytes.ts'
 import { lawOfEncoding } from './g711.ts'
 
 /** 20 ms of it. */
 export function silenceOf(format: AudioFormat): Uint8Array<ArrayBuffer> {
-  const samples = samplesPerFrame(format)
-  if (format.encoding === 'pcm16') return new Uint8Array(samples * 2)
-  return new Uint8Array(samples).fill(lawOfEncoding(format.encoding).silence)
+  const silent = format.encoding === 'pcm16' ? 0 : lawOfEncoding(format.encoding).silence
+  return new Uint8Array(frameBytesOf(format)).fill(silent)
 }

@@ -3,7 +3,7 @@ import { frameMs, type AudioFormat } from '../../../model/frame.ts'
 import { createBeepDetector } from '../../../media/vad/beep-detector.ts'
 import type { VoicemailSign } from './judge.ts'
 import { createSpeechRuns } from './speech-runs.ts'
-import { samplesReaderOf } from './voicemail-watch.ts'
+import { readerOf } from '../../../media/codecs/frame-bytes.ts'
 
 export type MessageCue = {
   /** 20 ms in the format. True when the message is to be said now. */
@@ -19,7 +19,7 @@ const longest = 40_000
 
 /** `signs` are those by which the answering machine was known. */
 export function createMessageCue(format: AudioFormat, signs: readonly VoicemailSign[]): MessageCue {
-  const toSamples = samplesReaderOf(format)
+  const toSamples = readerOf(format)
   const beeps = createBeepDetector(format.rateHz)
   const runs = createSpeechRuns()
   let silent = 0
