@@ -1,4 +1,7 @@
-/** Owns how well sound got through in a call: what its leg counted up to its end, and what answers tell of it. decisions.md, quality. */
+/**
+ * Owns how well sound got through in a call: what its leg counted up to its end, and what answers tell of it. docs/contract/rest.md
+ * "Phone calls".
+ */
 import { z } from 'zod'
 import { mosOf } from './mos.ts'
 

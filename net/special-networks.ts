@@ -5,7 +5,7 @@
 import { reachedAddressOf } from './addresses.ts'
 import { networksOf } from './networks.ts'
 
-/** Whose addresses anybody may use for himself: RFC 1918, RFC 4193. */
+/** Private networks, free for anyone to use: RFC 1918, RFC 4193. */
 export const privateUse = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']
 
 const notPublic = networksOf([

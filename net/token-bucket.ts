@@ -37,7 +37,7 @@ export function takeToken(bucket: TokenBucket, now: number): boolean {
   return true
 }
 
-/** What was taken turned out to be somebody else's. */
+/** Gives back what was taken from the wrong bucket. */
 export function giveBack(bucket: TokenBucket): void {
   bucket.tokens = Math.min(bucket.rate.capacity, bucket.tokens + 1)
 }

@@ -65,7 +65,7 @@ export function invite(
     const proved = isOver || !sent ? null : withProof(answers, { uri, asked, sent, error })
     if (proved && isCanceled) return end(terminated)
     if (proved) return send(proved)
-    // The library could not read a 200 that it has acknowledged: the call is there, and nobody has it.
+    // The library could not read a 200 that it has acknowledged: the call exists without an owner.
     if (result.kind === 'unreachable' && sent) orphaned(dialogIdOf(sent))
     end(result)
   }

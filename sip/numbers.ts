@@ -9,12 +9,12 @@ import { readUri, subscriberOf } from './server/message/uri.ts'
 import type { MessageIn, RequestIn } from './stack-types.ts'
 
 const maxCandidates = 8
-/** Text that is a number of nobody; it stands in logs and tables, so it is cut. */
+/** Text that is no number; it goes into logs and tables, so it is cut. */
 const maxLength = 64
 
 /**
  * E.164, or null. Bare digits are taken for an international number from ten on: shorter ones are extensions or national numbers, which
- * nobody can tell from a foreign country's.
+ * cannot be told from a foreign country's.
  */
 export function e164Of(text: string): string | null {
   const dialed = text.replace(/[-.() ]/g, '')
@@ -72,7 +72,7 @@ export function callerOf(invite: MessageIn, trustsIdentity: boolean): string | n
   return null
 }
 
-/** RFC 3323 §4.2, RFC 3325 §9.3: a caller who asks for privacy is nobody, even where the trunk knows better. */
+/** RFC 3323 §4.2, RFC 3325 §9.3: a caller who asks for privacy has no number here, even where the trunk tells one. */
 function isWithheld(invite: MessageIn): boolean {
   const asked = (invite.get('privacy') ?? '').toLowerCase().split(/[;,\s]+/)
   return asked.some((value) => value === 'id' || value === 'user' || value === 'header')

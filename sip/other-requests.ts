@@ -15,7 +15,7 @@ export function answersOutsideCalls(isStopping: () => boolean): Answers {
       isStopping()
         ? answerWith(reply, 503, { headers: { 'Retry-After': '30' } })
         : answerWith(reply, 200, { headers: capabilities }),
-    // This is no registrar.
+    // We are not a registrar.
     register: notAllowed,
     subscribe: notAllowed,
     message: notAllowed,

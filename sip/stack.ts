@@ -47,7 +47,7 @@ export type SipStack = {
     sdp: string,
     done: (answer: { dialog: SipDialog } | { details: string }) => void,
   ): void
-  /** Ends a dialog. Answered or not, nobody is told. */
+  /** Ends a dialog. No event follows, answered or not. */
   hangUp(dialog: SipDialog, reason: string | undefined): void
   /** Told of when the connection is lost, until it is let go of. */
   onLost(action: () => void): () => void
@@ -64,7 +64,7 @@ export type StackDeps = {
   readonly log: Log
   /** Ms until the first connection must be there. */
   readonly connectWithin: number
-  /** Of hosts that are addresses: a drachtio-server looks names up by itself, and tells nobody what it found. */
+  /** Of hosts that are addresses: a drachtio-server looks names up by itself, and does not tell what it found. */
   readonly mayReach?: MayReach
 }
 

@@ -95,7 +95,7 @@ async function answer(
   await sendResponse(response, wire, head.method === 'HEAD')
 }
 
-/** Without a word: the application could not be asked, or broke its promise never to throw. */
+/** Without a body: the application could not be asked, or threw against its contract. */
 function refuse(outgoing: http.ServerResponse, status: number): void {
   outgoing.shouldKeepAlive = false
   outgoing.writeHead(status, { 'content-length': 0 }).end()

@@ -6,7 +6,7 @@ export type ResponseHead = {
   readonly status: number
   /** Several `set-cookie` stay several. Content-Length is not among them, see `length`. */
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** Of the body in bytes; null when nobody knows. */
+  /** Of the body in bytes; null when it is not known. */
   readonly length: number | null
 }
 
@@ -47,7 +47,7 @@ async function sendBody(head: ResponseHead, reader: Reader, wire: ResponseWire):
   const stop = (): void => void reader.cancel().catch(ignore)
   wire.closed.addEventListener('abort', stop, { once: true })
   try {
-    // A client that left while the application was thinking is not told of again.
+    // A client that left while the application was asked is not reported again.
     if (!wire.closed.aborted) await sendPieces(head, reader, wire)
   } finally {
     wire.closed.removeEventListener('abort', stop)
@@ -91,5 +91,5 @@ const connectionHeaders = new Set(['connection', 'keep-alive', 'transfer-encodin
 const nextTurn = (): Promise<null> => new Promise((resolve) => setImmediate(() => resolve(null)))
 
 function ignore(): void {
-  // A body that fails while it is thrown away is nobody's concern.
+  // The failure of a body that is thrown away has no effect.
 }

@@ -16,7 +16,7 @@ export function headOf(req: HttpRequest, { tls }: ListenerOptions): RequestHead 
 export type Announced = { readonly declared: number; readonly chunked: boolean }
 
 /**
- * Null when it says so more than once, which the library lets pass: then nobody can tell where this request ends and the next one begins
+ * Null when it says so more than once, which the library lets pass: then it is not known where this request ends and the next one begins
  * (RFC 9112 §6.3).
  */
 export function announcedOf({ headers }: RequestHead): Announced | null {

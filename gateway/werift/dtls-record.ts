@@ -82,7 +82,7 @@ function decrypted(dtls: DtlsSocket, record: DtlsRecord): Buffer | null {
   try {
     return dtls.cipher.cipher.decrypt(dtls.sessionType, fragment, { type, version, epoch, sequenceNumber })
   } catch {
-    // Not encrypted with our keys: somebody else's datagram.
+    // Not encrypted with our keys: a datagram of another sender.
     return null
   }
 }

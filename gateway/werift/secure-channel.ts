@@ -135,7 +135,7 @@ function sayGoodbye(dtls: DtlsServer | DtlsClient, send: (datagram: Buffer) => v
     const farewell = closeNotifyOf(dtls)
     if (farewell) send(farewell)
   } catch {
-    // A courtesy: whatever state werift's cipher is in, closing must free everything. The peer then notices the silence.
+    // Sent where werift's cipher allows it; closing must free everything in any case. Without it the peer notices the silence.
   }
 }
 

@@ -60,7 +60,7 @@ export function createLegWire(deps: LegWireDeps): LegWire {
       packet(packet) {
         hasSent = true
         waitsSince = now()
-        // What comes on hold is the music of somebody's exchange and not the caller.
+        // What comes on hold is the exchange's music and not the caller.
         if (!isHeld) deps.packet(packet)
       },
       alive() {

@@ -1,5 +1,5 @@
 /**
- * Owns the answer to "is this the peer, and where is it?": symmetric RTP (RFC 4961) without letting a stranger in. What is sent goes where
+ * Owns the answer to "is this the peer, and where is it?": symmetric RTP (RFC 4961) without letting an unknown sender in. What is sent goes where
  * SDP says until the peer's packets are seen to come from elsewhere (NAT); from then on it goes there. Pure: packets and time are arguments.
  *
  * Who is believed: the address of the SDP at once, and its host on another port, as NAT does it; any other only after a few packets

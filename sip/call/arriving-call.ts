@@ -172,7 +172,7 @@ function ring(deps: ArrivalDeps, call: Ringing): void {
     live.leg.handlers.disconnected('hung_up', 'the caller hung up before the answer')
   })
   begin(deps, live).catch((error: unknown) => {
-    // It is stored all the same: whoever finds it without an owner ends it.
+    // It is stored all the same: the search for orphans ends it.
     log.error('an inbound call did not begin', { callId, error })
     void live.leg.close('failed')
   })

@@ -5,7 +5,7 @@
 import type { MessageIn, ResponseIn } from '../stack-types.ts'
 
 const pressMs = 160
-/** A key takes some 30 characters; whoever writes thousands of line ends wants us to look at them. */
+/** A key takes some 30 characters; a body of thousands of line ends is hostile. */
 const maxBodyLength = 500
 const maxWaiting = 64
 

@@ -22,7 +22,7 @@ export const unreachable = sipFailed
 
 /**
  * A person who declines (603, 607) has been reached and did not answer: `no_answer`. `busy` would make callers' systems try again within
- * the minute. 608, and 603 with "Network Blocked", come from a system on the way that blocked the call: nothing ever rang.
+ * the minute. 608, and 603 with "Network Blocked", come from a system on the way that blocked the call before it rang.
  */
 const byStatus: Readonly<Record<number, Outcome>> = {
   401: sipFailed,
@@ -68,7 +68,7 @@ export function outcomeOf({ status, reason, cause }: FinalAnswer): Outcome {
   const told = vague.has(status) && cause !== null ? byCause[cause] : undefined
   const known = told ?? byStatus[status]
   if (known) return known
-  // The rest of 4xx speaks of our request, 3xx and 5xx of the way to the callee, 6xx of nobody wanting it.
+  // The rest of 4xx blames our request, 3xx and 5xx the way to the callee, 6xx says that the callee takes no call.
   return status >= 400 && status < 500 && !pathTrouble.has(status) ? sipFailed : carrierFailed
 }
 
@@ -85,6 +85,6 @@ export const speaksOfGateway = ({ status, cause }: FinalAnswer, rang: boolean): 
 export function answerTo(reason: string | undefined): { readonly status: number; readonly reason: string } {
   if (reason === 'busy') return { status: 486, reason: 'Busy Here' }
   if (reason === 'failed' || reason === 'service_stopping') return { status: 503, reason: 'Service Unavailable' }
-  // canceled, no_answer, completed, a leg that gave up: nobody is there to take it.
+  // canceled, no_answer, completed, a leg that gave up: the call is not available.
   return { status: 480, reason: 'Temporarily Unavailable' }
 }

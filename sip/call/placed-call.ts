@@ -66,7 +66,7 @@ const notAnswered = { accepted: false, details: 'nobody has answered yet' } as c
 
 type PlacedCall = ReturnType<typeof createPlacedCall>
 
-/** What is under way, and that nobody wants it any more. */
+/** What is under way, and whether it is still wanted. */
 function createPlacedCall({ ringTimeout }: DialRequest) {
   let current: Attempt | null = null
   let talk: Talk | null = null
@@ -82,7 +82,7 @@ function createPlacedCall({ ringTimeout }: DialRequest) {
     talk: () => talk,
     isOver: () => isOver,
     hasRungOut: () => hasRungOut,
-    /** Who never said a word did not let anybody's telephone ring. */
+    /** A gateway that never answered did not ring the callee. */
     outcomeOfRingOut: (): Outcome => (hasRung ? { status: 'no_answer' } : unreachable),
     rings: () => void (hasRung = true),
     /** Nothing new is tried. */
@@ -116,7 +116,7 @@ async function dial(deps: PlacingDeps, dialing: Dialing): Promise<void> {
   const { live, call, request } = dialing
   const { clock } = deps
   call.hold(clock.after(call.ringTimeout, () => call.ringOut()))
-  // A gateway that does not answer our CANCEL keeps nobody waiting.
+  // A gateway that does not answer our CANCEL is not waited for.
   call.hold(clock.after(call.ringTimeout + cancelWithin, () => fail(dialing, call.outcomeOfRingOut())))
   const ways = await findWays(deps, request)
   if ('sipStatus' in ways) return refuse(deps, dialing, ways)
@@ -149,7 +149,7 @@ async function findWays(
   return { reason: 'no_trunk', details, accountId, trunkId: null, sipStatus: 503 }
 }
 
-/** A request may come late, or twice, and then its call is over, or has a leg at another edge: nobody is called for it. */
+/** A request may come late or twice, when its call is over or has a leg at another edge: then nothing is dialed. */
 async function mayDial({ bus, telephony, log }: PlacingDeps, dialing: Dialing): Promise<boolean> {
   const { live, call, request } = dialing
   // An actor that takes the call over from here on finds this leg.
@@ -159,7 +159,7 @@ async function mayDial({ bus, telephony, log }: PlacingDeps, dialing: Dialing): 
   if (leave === 'may') return true
   log.warn('nobody was called for a request to dial', { callId: live.callId, epoch: request.epoch, leave })
   if (leave === 'was_dialed') fail(dialing, unreachable)
-  // In silence: who has the call now must not hear of it.
+  // Without an event: the present actor of the call must not hear of it.
   else await live.leg.close('canceled')
   return false
 }
@@ -210,7 +210,7 @@ const silenceLimitOf = (hasAnswered: boolean): number => (hasAnswered ? 20_000 :
 
 const outcomeAfter = (call: PlacedCall, result: Exclude<AttemptResult, { kind: 'answered' }>): Outcome => {
   if (result.kind === 'unreachable') return unreachable
-  // A gateway that never said a word did not ring anybody.
+  // A gateway that never answered did not ring the callee.
   if (result.status === 408 && !result.rang && !call.hasRungOut()) return unreachable
   return outcomeOf(result)
 }

@@ -8,7 +8,7 @@ import { readCrypto, type CryptoLine } from './crypto-lines.ts'
 
 export type UsableAudio = { readonly session: MediaSession; readonly crypto: CryptoLine | null }
 
-/** Below it are the services of hosts (RFC 6335 §6): whoever calls must not have the sound of his call sent to a name server. */
+/** Below it are the services of hosts (RFC 6335 §6): a caller must not have sound sent to a name server. */
 const lowestPort = 1024
 
 const plainProfiles = ['RTP/AVP', 'RTP/AVPF']

@@ -29,7 +29,7 @@ export function createInviteBranches(core: Core, app: App, dialogId: string): In
       // A peer of RFC 2543 answers without a tag; its 2xx makes a dialog all the same.
       const tag = tagOf(placed.response, 'To') ?? (isFinal ? '' : null)
       const known = tag === null ? undefined : dialogs.get(tag)
-      // A 2xx wants its ACK and a BYE, also where nobody waits for it any more.
+      // A 2xx needs its ACK and a BYE, also when the app does not wait for it any more.
       if (known && !(isFinal && known.isForgotten())) return known
       if (tag === null || (!known && dialogs.size >= maxBranches)) return null
       const dialog = core.placedDialog(app, dialogId, placed)

@@ -24,7 +24,7 @@ export type PlacedInvite = {
   cancel(headers: readonly HeaderField[]): Reply
   /** The early dialog whose provisional response this PRACK is for. */
   dialogFor(prack: SipRequest): Dialog | null
-  /** Nobody wants it any more. True: a CANCEL says so. */
+  /** The app does not want it any more. True: a CANCEL says so. */
   abandon(): boolean
 }
 

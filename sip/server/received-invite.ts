@@ -98,7 +98,7 @@ function createOurSide(core: Core, transaction: ServerTransaction, app: App) {
   let dialog: Dialog | null = null
   return {
     tag: () => tag,
-    /** The app may choose the tag as long as nobody has seen one. */
+    /** The app may choose the tag until one has been sent. */
     tagFor: (draft: SipResponse): string => (dialog ? tag : (tag = tagWanted(draft) ?? tag)),
     dialog: () => dialog,
     dialogBy: (response: SipResponse): Dialog | null => (dialog ??= core.receivedDialog(app, transaction, response)),

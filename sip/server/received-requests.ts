@@ -116,7 +116,7 @@ function ask(open: OpenRequests, transaction: ServerTransaction, dialog: Dialog)
 
 type Refusal = { readonly status: number; readonly headers: readonly HeaderField[] }
 
-/** Whoever answers: what cannot be had. */
+/** The answer, whoever gives it, for what cannot be had. */
 function refusalOfNew({ dialogs, limits }: Core, request: SipRequest): Refusal | null {
   if (inDialogOnly.includes(request.method)) return { status: 481, headers: [] }
   if (request.method !== 'INVITE') return null

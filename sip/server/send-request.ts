@@ -34,7 +34,7 @@ export type Outgoing = {
 export type SendDeps = {
   readonly transactions: () => Transactions
   readonly externalOf: (protocol: Protocol, remote: Endpoint) => Endpoint
-  /** RFC 3263; rejects or is empty where there is nobody. `peer`: of a request within a dialog. */
+  /** RFC 3263; rejects or is empty where no target is found. `peer`: of a request within a dialog. */
   readonly resolve: (uri: string, peer: Flow | null) => Promise<readonly Target[]>
   readonly newTag: () => string
 }
@@ -95,7 +95,7 @@ function createOutgoing(deps: SendDeps, order: Order, { targets, fault }: Found)
     return { flow: first?.flow ?? nowhere, sent: first?.request ?? withoutTarget(order), cancel }
   }
 
-  /** Null: nobody is left, and that was told. */
+  /** Null: no target is left, and that was told. */
   async function tryNext(failure: Failure): Promise<ClientTransaction | null> {
     for (let target = rest.shift(); target && !canceling; target = rest.shift()) {
       const begun = await attempt(deps, order, target, gate, { mayGoOn, goOn, tell, giveUp })
@@ -108,7 +108,7 @@ function createOutgoing(deps: SendDeps, order: Order, { targets, fault }: Found)
     return null
   }
 
-  /** Whatever is wrong with the next one, somebody waits for an answer. */
+  /** Whatever is wrong with the next one, the app waits for an answer. */
   const goOn = (failure: Failure): void => void tryNext(failure).catch(() => giveUp(failure))
 
   function tell(response: SipResponse, flow: Flow): void {

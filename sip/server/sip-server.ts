@@ -223,7 +223,7 @@ function openTransports(
   })
 }
 
-/** Many an exchange names itself in its Contact as its own network does: nobody elsewhere knows that name. */
+/** Many an exchange names itself in its Contact by a name that only its own network resolves. */
 function nowhere(error: unknown): readonly Target[] {
   if (error instanceof TransportError) return []
   throw error

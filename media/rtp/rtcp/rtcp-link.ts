@@ -13,7 +13,7 @@ export type RtcpLink = {
   /** `onRtp`: it came on the port of RTP. */
   receive(datagram: Buffer, from: Address, onRtp: boolean): void
   tick(at: number): void
-  /** The last word; nothing when there is nobody to hear it. */
+  /** The last report; nothing when the peer has gone. */
   goodbye(): void
 }
 

@@ -1,6 +1,6 @@
 /**
  * Owns the socket that apps connect to: loopback only. A connection must prove the secret before anything else is read of it, and within a
- * time; whoever speaks something else, or does not read, is cut.
+ * time; a client that speaks something else, or does not read, is cut.
  */
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'

@@ -4,7 +4,7 @@ export type Routes<Owner> = {
   remove(verb: string, owner: Owner): void
   /** Of all verbs. */
   leave(owner: Owner): void
-  /** Whose turn it is. Null: nobody wants it. */
+  /** The app whose turn it is. Null: no app wants the method. */
   next(verb: string): Owner | null
   /** In upper case, as Allow lists them. */
   methods(): string[]

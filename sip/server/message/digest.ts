@@ -1,6 +1,6 @@
 /**
  * Owns the words of digest authentication: challenges, credentials and the response that proves a password. RFC 3261 §22, RFC 7616,
- * RFC 8760. Only what is safe to use: MD5 and SHA-256, `qop=auth` or none. Nonces and who may come in are others' affair.
+ * RFC 8760. Only what is safe to use: MD5 and SHA-256, `qop=auth` or none. Nonces and admission are decided elsewhere.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { endOfQuote, quoted, unquoted } from './header-text.ts'
@@ -32,7 +32,7 @@ export type DigestCredentials = {
   readonly cnonce: string | null
 }
 
-/** A header of more parameters than this is no honest one. */
+/** A header of more parameters than this is hostile. */
 const maxParams = 32
 
 /** Of one WWW-Authenticate or Proxy-Authenticate field. Null: no digest, or one that cannot be answered. */
@@ -108,7 +108,7 @@ export function provesPassword(credentials: DigestCredentials, method: string, p
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-/** Absent is MD5. RFC 7616 §3.3. `-sess` variants and SHA-512-256 are not taken: nobody needs them. */
+/** Absent is MD5. RFC 7616 §3.3. `-sess` variants and SHA-512-256 are not taken, because no peer needs them. */
 function algorithmOf(text: string | undefined): DigestAlgorithm | null {
   const upper = text?.toUpperCase() ?? 'MD5'
   return upper === 'MD5' || upper === 'SHA-256' ? upper : null

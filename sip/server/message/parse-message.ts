@@ -60,7 +60,7 @@ function parsed(head: Head, rest: Uint8Array, given: MessageFault | string | nul
   const request: SipRequest = { kind: 'request', method, uri, headers: head.headers, body: bytesOf(body) }
   const worst = start.fault ?? fault ?? mandatoryFault(request, method)
   if (!worst) return { kind: 'message', message: request }
-  // An ACK is never answered (§17), and without a Via nobody knows where to (§18.2.2).
+  // An ACK is never answered (§17), and without a Via there is no way back (§18.2.2).
   if (method === 'ACK' || !topViaOf(request)) return garbage
   return { kind: 'fault', fault: worst, request }
 }

@@ -16,7 +16,7 @@ export type Head = {
   readonly fault: string | null
 }
 
-/** Space in a row. Nobody writes as much, and the parser of the library that apps use takes the square of it in time. */
+/** Space in a row. No peer writes as much, and the parser of the library that apps use takes quadratic time for it. */
 const maxBlank = 100
 const blank = /\s{100}/
 

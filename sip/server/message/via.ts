@@ -4,7 +4,7 @@ import { hostPortText, readHostPort, readParams, splitAt, writeParams, type Para
 import type { HeaderField } from './message.ts'
 
 export type Via = {
-  /** Upper case: `UDP`, `TCP`, `TLS`, also ones nobody knows. */
+  /** Upper case: `UDP`, `TCP`, `TLS`, also unknown ones. */
   readonly transport: string
   /** sent-by. An IPv6 address has no brackets here. */
   readonly host: string

@@ -1,6 +1,6 @@
 /**
  * Owns the words the four transaction machines share. A machine is a pure function: state and event in, state and what is to be done out.
- * Timers are the lettered ones of RFC 3261 §17 (table 4) and RFC 6026; who runs them is none of the machine's business.
+ * Timers are the lettered ones of RFC 3261 §17 (table 4) and RFC 6026; the caller runs them.
  */
 import type { TimerAction } from '../run-machine.ts'
 
@@ -26,7 +26,7 @@ export type Timer =
   | 'C'
   /** After a CANCEL: RFC 3261 §9.1. */
   | 'canceled'
-  /** A non-INVITE request nobody answered in the time its sender waits for. */
+  /** A non-INVITE request that was not answered while its sender waits. */
   | 'unanswered'
 
 /** Ms. RFC 3261 §17.1.1.1, §17.1.2.2. */

@@ -28,7 +28,7 @@ const proceeding: NonInviteServerState = { name: 'proceeding' }
 const completed: NonInviteServerState = { name: 'completed' }
 const terminated: NonInviteServerState = { name: 'terminated' }
 
-/** After 64*T1 whoever asked has given up (timer F): an answer would be nobody's. RFC 4320 §4.2. */
+/** After 64*T1 the sender has given up (timer F), and an answer would match no transaction. RFC 4320 §4.2. */
 export const startNonInviteServer = ({ t1 }: Way): Step<NonInviteServerState> =>
   to(trying, start('unanswered', 64 * t1))
 

@@ -62,7 +62,7 @@ function createTable(deps: ServerDeps) {
       servers.set(key, server)
       return server
     },
-    /** Strangers who never say ACK would else keep everybody out for the 32 s that each of them is waited for. */
+    /** Senders that never send ACK would else take all places, for 32 s each. */
     makeRoom(): boolean {
       const [oldest] = refused
       oldest?.run.stop()

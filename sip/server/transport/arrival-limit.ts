@@ -15,7 +15,7 @@ export type ArrivalLimits = {
   readonly exemptsLoopback: boolean
 }
 
-/** False: it is to be dropped without a word. */
+/** False: it is to be dropped without an answer. */
 export type ArrivalLimit = (address: string) => boolean
 
 export function createArrivalLimit(limits: ArrivalLimits, now: () => number): ArrivalLimit {

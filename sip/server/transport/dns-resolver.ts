@@ -20,7 +20,7 @@ export type Resolver = {
 }
 
 export type DnsResolver = Resolver & {
-  /** Whoever waits is refused. Idempotent. */
+  /** Waiting look-ups are rejected. Idempotent. */
   close(): void
 }
 
@@ -61,7 +61,7 @@ const isNothing = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === NODATA || error.code === NOTFOUND)
 
 async function ofSystem(name: string, family: Family): Promise<string[]> {
-  // A name nobody knows is no address; why is of no interest after the DNS said the same.
+  // A name that does not resolve has no address; the reason is of no interest.
   const found = await lookup(name, { family, all: true }).catch(() => [])
   return found.map(({ address }) => address)
 }

@@ -24,7 +24,7 @@ export type PlacesOptions = {
 }
 
 export type Places = {
-  /** Who sends to this peer: of the protocol and family. Null: nobody listens there. */
+  /** Who sends to this peer: of the protocol and family. Null: no listener is there. */
   listenerFor(protocol: Protocol, remote: string): Bound | null
   /** The address of the host the peer's packets go to. */
   localOf(bound: Bound, remote: string): Endpoint
@@ -64,7 +64,7 @@ export function createPlaces({ bound, externalAddress, ownAddresses }: PlacesOpt
   }
 
   function externalOf(protocol: Protocol, remote: string): Endpoint {
-    // A protocol nobody listens for is used for connections of our own only: what comes back comes by them.
+    // A protocol without a listener is used for connections of our own only: what comes back comes by them.
     const listener =
       listenerFor(protocol, remote) ?? bound.find(({ local }) => reaches(local.address, remote)) ?? bound[0]
     if (!listener) return { address: loopbackOf(familyOf(remote)), port: 5060 }

@@ -7,7 +7,7 @@ export type Framed =
   | { readonly kind: 'message'; readonly bytes: Uint8Array }
   /** CRLF CRLF between messages: answered with CRLF. */
   | { readonly kind: 'ping' }
-  /** Nobody knows where the next message begins: `bytes` is the head, as far as it came. Nothing follows. */
+  /** Where the next message begins cannot be known: `bytes` is the head, as far as it came. Nothing follows. */
   | { readonly kind: 'broken'; readonly bytes: Uint8Array; readonly fault: MessageFault }
 
 export type StreamFramer = {

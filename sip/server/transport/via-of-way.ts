@@ -17,7 +17,7 @@ export function withOurVia(request: SipRequest, protocol: Protocol, sentBy: Endp
   return withFirst(request, { name: 'Via', value: writeVia(via) })
 }
 
-/** §18.2.1: where it really came from, unless Via says the same. What the peer wrote there himself is overwritten. */
+/** §18.2.1: where it really came from, unless Via says the same. What the peer wrote there is overwritten. */
 export function withReceived(request: SipRequest, { remote }: Flow): SipRequest {
   const via = topViaOf(request)
   if (!via) return request
@@ -35,7 +35,7 @@ const withoutZone = (address: string): string => address.replace(/%.*$/, '')
 
 /**
  * §18.2.2, RFC 3581 §4: where an answer goes that cannot take a connection back. `maddr` is not followed: it was meant for multicast, and
- * would let any stranger have answers, each of them several times, sent to whomever he names.
+ * would let any sender have answers sent, each several times, to an address of its choice.
  */
 export function answerPlaceOf(response: SipResponse, { protocol, remote }: Flow): Endpoint {
   const via = topViaOf(response)

@@ -10,7 +10,7 @@ import type { Transcript } from './transcription.ts'
 
 /** Times are ms on the caller's line. */
 export type Utterance = {
-  /** Null: nobody can say what it was. */
+  /** Null: it was not understood. */
   readonly transcript: Transcript | null
   readonly from: number
   readonly to: number
@@ -45,7 +45,7 @@ const preRollFrames = 300 / frameMs
 /** The pre-roll and the frames that it takes to be sure of speech. */
 const recentFrames = preRollFrames + 10
 const maxFrames = 30_000 / frameMs
-/** Somebody who says more meanwhile is not understood. */
+/** Utterances whose text is awaited; further ones are not transcribed. */
 const maxUntold = 4
 
 export function createCallerUtterances(deps: Deps): CallerUtterances {

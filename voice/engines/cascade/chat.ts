@@ -160,7 +160,7 @@ async function readEvents(
   }
 }
 
-/** Bounded as the body itself is. Whatever happens to it happens to nobody. */
+/** Bounded as the body itself is; its failure has no effect. */
 async function drain(body: EndpointAnswer['body']): Promise<void> {
   try {
     for await (const _ of body);

@@ -1,6 +1,6 @@
 /**
  * Owns what a session that goes on is told besides what was said: calls of tools and their results, news, and where in the talk they stood. Pure and
- * bounded: it is stored with every turn. What somebody else wrote there is forgotten.
+ * bounded: it is stored with every turn. Memory of another form is ignored.
  */
 import { z } from 'zod'
 import { JsonObject, storableText, type Json } from '../../../model/json.ts'

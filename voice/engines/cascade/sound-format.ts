@@ -85,7 +85,7 @@ function formatOf(format: Buffer | null): Pick<Shape, 'rateHz' | 'channels'> {
   return { rateHz: format.readUInt32LE(4), channels }
 }
 
-/** Rates beyond these are nobody's. */
+/** Rates beyond these do not occur. */
 function checked(shape: Shape): Shape {
   if (shape.rateHz >= 8_000 && shape.rateHz <= 96_000 && shape.rateHz % 25 === 0) return shape
   throw new EndpointError(`it speaks at ${shape.rateHz} Hz`, { status: 200 })

@@ -5,7 +5,7 @@ import type { DictationReply, DictationRequest } from './dictation.ts'
 import { createPreparation, summaryOf } from './recognition-sound.ts'
 import { createDictation } from './pocketsphinx.ts'
 
-/** Milliseconds of work at a time would do harm to nobody; a second of it gives way to whoever hears and speaks. Of this thread only. */
+/** This thread works for a second at a time, so it gets less priority than those that recognise and synthesise. */
 const niceness = 10
 /** 200 ms. */
 const pieceSamples = 3200

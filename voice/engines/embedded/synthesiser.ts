@@ -12,7 +12,7 @@ import type { SynthesisReply, SynthesisRequest } from './synthesis-messages.ts'
 import { startThread, type Thread } from './thread.ts'
 
 export type Synthesiser = {
-  /** 16-bit sound at 16 kHz in whole frames of 20 ms; nobody writes into it. Rejects when speech has broken down. */
+  /** 16-bit sound at 16 kHz in whole frames of 20 ms; it is read-only. Rejects when speech has broken down. */
   sentence(text: string, voice: FliteVoice): Promise<Int16Array>
   /** All of a text. An unknown voice speaks as the default one. */
   speak(text: string, voice?: string): Promise<Int16Array>

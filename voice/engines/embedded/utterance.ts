@@ -10,7 +10,7 @@ export type Utterance = {
   feed(samples: Int16Array<ArrayBuffer>): void
   /** No more sound. Null when nothing can be said about it. Never rejects. */
   end(): Promise<HeardWords | null>
-  /** Nobody wants to know any more. Idempotent. */
+  /** The result is not wanted any more. Idempotent. */
   drop(): void
 }
 

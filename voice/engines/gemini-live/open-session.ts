@@ -99,7 +99,7 @@ async function openSession(
   return session.wire
 }
 
-/** Without a session nobody would close its socket. */
+/** Without a session its socket must be closed here. */
 function beginSession(deps: Parameters<typeof createLiveSession>[0]): ReturnType<typeof createLiveSession> {
   try {
     return createLiveSession(deps)

@@ -1,5 +1,5 @@
 /**
- * Owns how a hosted talk ends: by the model's word, by a caller who does not answer any more, or with last words that nobody answers. Each time all
+ * Owns how a hosted talk ends: by the model, by a caller who does not answer any more, or with last words. Each time all
  * that is under way is said to its end first. Counts frames of the caller's line.
  */
 import { frameMs } from '../../../model/frame.ts'

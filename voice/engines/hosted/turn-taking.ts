@@ -28,9 +28,9 @@ export type TurnTaking = {
 
 /** A reply that was asked for and does not begin is awaited no longer. */
 const awaitedFrames = 15_000 / frameMs
-/** A caller whose end of speech nobody told has stopped all the same. */
+/** The caller has stopped although no end of speech was told. */
 const speakingFrames = 60_000 / frameMs
-/** Sound whose end nobody told has been played all the same. */
+/** Sound has been played although its end was not told. */
 const unplayedFrames = 300_000 / frameMs
 
 export function createTurnTaking(): TurnTaking {

@@ -93,7 +93,7 @@ function failureOf({ purpose }: PendingCall): string {
   return purpose === 'transfer' ? transferFailed : toolFailed
 }
 
-/** A tool of somebody else answers with `result` and nothing beside it. */
+/** An external tool answers with `result` and nothing beside it. */
 const dataOf = (told: JsonObject): Json =>
   Object.keys(told).length === 1 && Object.hasOwn(told, 'result') ? (told['result'] ?? null) : told
 
