@@ -4,7 +4,7 @@ import { encodeFrame, frameMs, type AudioFormat } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
 import { commandLeg } from '../node/leg-link.ts'
-import { createAgentLine, type Heard } from './agent-line.ts'
+import { createUtterances, type Heard } from './utterances.ts'
 import type { TurnLog } from './turn-log.ts'
 import type { TurnTiming } from './turn-timing.ts'
 
@@ -18,7 +18,7 @@ export type AgentVoice = {
   /** Silences the leg and commits what was heard; the last utterance of it, or null when nothing was. */
   cut(): Promise<{ readonly itemId: string; readonly playedMs: number } | null>
   speaking(): boolean
-  /** Texts of what is on the line and was not heard out yet. */
+  /** Texts of what was sent and is not heard out yet. */
   onItsWay(): string[]
   /** Something was sent to the caller. */
   hasSpoken(): boolean
@@ -39,7 +39,7 @@ type Deps = {
 export function createAgentVoice(deps: Deps): AgentVoice {
   const { callId, epoch, bus, turnLog, timing } = deps
   const { down } = subjectsOf(callId)
-  const line = createAgentLine(deps.speaks)
+  const utterances = createUtterances(deps.speaks)
   let played = -1
   let hasSpoken = false
 
@@ -51,26 +51,26 @@ export function createAgentVoice(deps: Deps): AgentVoice {
   const commit = commitOf(deps)
 
   return {
-    audio: (itemId, payload, now) => send(line.audio(itemId, payload, now)),
+    audio: (itemId, payload, now) => send(utterances.audio(itemId, payload, now)),
     text(itemId, text, now) {
-      line.text(itemId, text)
+      utterances.text(itemId, text)
       turnLog.showAgent(itemId, text, now)
     },
     finish(itemId, now) {
-      const rest = line.finish(itemId, now)
+      const rest = utterances.finish(itemId, now)
       if (rest) send(rest)
       else turnLog.forget(itemId)
     },
     playedUpTo(lastPlayedSeq) {
       played = Math.max(played, lastPlayedSeq)
-      const heard = line.playedUpTo(played)
+      const heard = utterances.playedUpTo(played)
       heard.forEach(commit)
       return heard.map((item) => item.itemId)
     },
     async cut() {
       const reply = await commandLeg(bus, callId, { type: 'flush', epoch })
       if (reply?.type === 'flushed') played = Math.max(played, reply.lastPlayedSeq)
-      const { heard, unheard } = line.cut(played)
+      const { heard, unheard } = utterances.cut(played)
       heard.forEach(commit)
       for (const itemId of unheard) {
         turnLog.forget(itemId)
@@ -79,8 +79,8 @@ export function createAgentVoice(deps: Deps): AgentVoice {
       const last = heard.at(-1)
       return last ? { itemId: last.itemId, playedMs: last.playedMs } : null
     },
-    speaking: () => line.busy(),
-    onItsWay: () => line.texts(),
+    speaking: () => utterances.busy(),
+    onItsWay: () => utterances.texts(),
     hasSpoken: () => hasSpoken,
   }
 }

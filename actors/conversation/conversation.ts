@@ -134,7 +134,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
   const voice = createAgentVoice({ ...deps, speaks: formats.speaks, answeredAt: start.answeredAt, turnLog, timing })
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })
-  let lineBegan = start.answeredAt
+  let sessionBegan = start.answeredAt
   const session: SessionKeeper = createSessionKeeper({
     engine,
     clock,
@@ -150,7 +150,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     },
     opened(behind) {
       reactions.reset()
-      lineBegan = clock.now() - behind
+      sessionBegan = clock.now() - behind
       // Another session knows nothing of the answering machine.
       if (leaving.isUnderWay()) reactions.engineEvent({ type: 'finished', nextAction: null })
     },
@@ -165,7 +165,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     done: finished,
   })
   const voicemailWatch = watchForVoicemail(deps, start, { hears: formats.hears, session, leaving })
-  const sinceAnswer = (at: number): number => Math.max(0, Math.round(lineBegan - start.answeredAt + at))
+  const sinceAnswer = (at: number): number => Math.max(0, Math.round(sessionBegan - start.answeredAt + at))
   const reactions = createReactions({ ...deps, voice, turnLog, timing, session, sinceAnswer })
   const silence = silenceOf(formats.hears)
   const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {

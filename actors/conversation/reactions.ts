@@ -25,7 +25,7 @@ type ReactionDeps = {
   readonly turnLog: TurnLog
   readonly timing: TurnTiming
   readonly session: SessionKeeper
-  /** Of a time on the session's line, ms. */
+  /** Of a time in the session, ms of the caller's voice that it heard. */
   sinceAnswer(at: number): number
 }
 

@@ -4,34 +4,34 @@ import type { AccountId } from '../../model/ids.ts'
 /** Runs `work` when the account has a place, first come first served. Rejects with the reason of `signal` when that ends the waiting. */
 type TakeTurn = <Result>(accountId: AccountId, signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>
 
-type Line = { running: number; readonly waiting: Set<() => void> }
+type Queue = { running: number; readonly waiting: Set<() => void> }
 
 export function createTurns(limit: number): TakeTurn {
-  const lines = new Map<AccountId, Line>()
+  const queues = new Map<AccountId, Queue>()
 
-  function leave(accountId: AccountId, line: Line): void {
-    const [next] = line.waiting
+  function leave(accountId: AccountId, queue: Queue): void {
+    const [next] = queue.waiting
     // The place goes straight to who waited longest.
     if (next) return next()
-    line.running -= 1
-    if (line.running === 0) lines.delete(accountId)
+    queue.running -= 1
+    if (queue.running === 0) queues.delete(accountId)
   }
   return async (accountId, signal, work) => {
     signal.throwIfAborted()
-    const line = lines.get(accountId) ?? { running: 0, waiting: new Set() }
-    lines.set(accountId, line)
-    if (line.running < limit) line.running += 1
-    else await placeOf(line, signal)
+    const queue = queues.get(accountId) ?? { running: 0, waiting: new Set() }
+    queues.set(accountId, queue)
+    if (queue.running < limit) queue.running += 1
+    else await placeOf(queue, signal)
     try {
       return await work()
     } finally {
-      leave(accountId, line)
+      leave(accountId, queue)
     }
   }
 }
 
 /** Resolves when somebody has left: his place is taken. */
-function placeOf({ waiting }: Line, signal: AbortSignal): Promise<void> {
+function placeOf({ waiting }: Queue, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const go = (): void => {
       waiting.delete(go)

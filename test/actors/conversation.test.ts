@@ -2,7 +2,7 @@
 import { test, type Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
-import { createAgentLine, heardText } from '../../actors/conversation/agent-line.ts'
+import { createUtterances, heardText } from '../../actors/conversation/utterances.ts'
 import { createConversation } from '../../actors/conversation/conversation.ts'
 import { createSessionKeeper } from '../../actors/conversation/session-keeper.ts'
 import type { CallId } from '../../model/ids.ts'
@@ -559,15 +559,15 @@ test('an answer that comes before we have found the end of the turn has its late
 test('sound of any length is cut into whole frames and nothing of it is lost', async (t) => {
   const random = createRandom(7)
   for (let round = 0; round < 50; round++) {
-    const line = createAgentLine(pcm16)
+    const utterances = createUtterances(pcm16)
     const sound = Uint8Array.from({ length: 2 * (1 + random.below(5000)) }, () => random.below(256))
     const sent: Uint8Array[] = []
     for (let at = 0; at < sound.length;) {
       const until = Math.min(sound.length, at + 2 * (1 + random.below(900)))
-      sent.push(...line.audio('a', sound.subarray(at, until), 0).map((frame) => frame.payload))
+      sent.push(...utterances.audio('a', sound.subarray(at, until), 0).map((frame) => frame.payload))
       at = until
     }
-    sent.push(...(line.finish('a', 0) ?? []).map((frame) => frame.payload))
+    sent.push(...(utterances.finish('a', 0) ?? []).map((frame) => frame.payload))
     const joined = Buffer.concat(sent)
     if (!joined.subarray(0, sound.length).equals(sound)) t.fail('sound was changed', { round })
     if (joined.length % 640 !== 0 || joined.length - sound.length >= 640) t.fail('frames are not whole', { round })

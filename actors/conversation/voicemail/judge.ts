@@ -19,7 +19,7 @@ export type VoicemailJudge = {
   agentSpoke(): void
 }
 
-/** Machines greet at once; after this nothing is judged any more. */
+/** Answering machines greet at once; after this nothing is judged any more. */
 const window = 40_000
 /** Talking this long at a stretch is rare for who takes a telephone, and so is taking it with a pause like that. */
 const longGreeting = 5_000

@@ -10,7 +10,7 @@ export type MessageCue = {
   hear(payload: Uint8Array): boolean
 }
 
-/** Machines begin to record a moment after their tone. */
+/** Answering machines begin to record a moment after their tone. */
 const afterTone = 400
 /** Some have no tone. */
 const silentFor = 3_000

@@ -1,6 +1,6 @@
 /**
- * Owns the agent's side of the sound: cuts what the engine says into frames, and knows which utterance each frame belongs to, so that what was
- * really heard can be told from what was said. Pure: time is an argument.
+ * Owns the agent's utterances that the caller has not heard out: cuts what the engine says into frames, and knows which utterance each frame
+ * belongs to, so that what was really heard can be told from what was said. Pure: time is an argument.
  */
 import { frameMs, type AudioFormat } from '../../model/frame.ts'
 import { frameBytesOf } from '../../media/codecs/frame-bytes.ts'
@@ -24,7 +24,7 @@ type Item = {
   done: boolean
 }
 
-export type AgentLine = {
+export type Utterances = {
   /** Whole frames that are ready to be sent; a rest waits for more sound or for `finish`. */
   audio(itemId: string, payload: Uint8Array, now: number): { readonly seq: number; readonly payload: Uint8Array }[]
   text(itemId: string, text: string): void
@@ -32,17 +32,17 @@ export type AgentLine = {
   finish(itemId: string, now: number): { readonly seq: number; readonly payload: Uint8Array }[] | null
   /** Utterances that have been heard completely by now; they are forgotten. */
   playedUpTo(lastPlayedSeq: number): Heard[]
-  /** The same for all that is on the line, complete or not; the line is empty afterwards. Of `unheard` utterances nothing was played. */
+  /** The same for all that there are, complete or not; none is left afterwards. Of `unheard` utterances nothing was played. */
   cut(lastPlayedSeq: number): { readonly heard: Heard[]; readonly unheard: string[] }
   busy(): boolean
-  /** Of all that is on the line. */
+  /** Of all that there are. */
   texts(): string[]
 }
 
 /** Texts that wait for their sound; more than this many are an engine gone wrong. */
 const maxEarlyTexts = 64
 
-export function createAgentLine(format: AudioFormat): AgentLine {
+export function createUtterances(format: AudioFormat): Utterances {
   const chopper = createChopper(format)
   const items: Item[] = []
   const earlyTexts = new Map<string, string>()
