@@ -1,30 +1,19 @@
 /** What both ends of a browser's call tell each other of the wire by RTCP: the browser's own statistics and ours agree that it is good. */
 import { test } from 'tap'
-import { systemClock } from '../../app/clock.ts'
-import { createWeriftPeers } from '../../gateway/werift/peer.ts'
-import { createTicker } from '../../media/ticker/ticker.ts'
 import type { WebPeer } from '../../model/rtp-transport.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { browsers } from '../peers/browsers.ts'
 import { inTime, until } from '../scenes/in-time.ts'
 import { callFromBarePage } from '../scenes/page-call.ts'
-
-const now = (): number => performance.now()
+import { openWebPeers } from '../scenes/web-peers.ts'
 
 for (const browser of browsers())
   test(
     `${browser.name} and we know round trip, loss and jitter of both directions`,
     { skip: browser.skip, timeout: 120_000 },
     async (t) => {
-      const ticker = createTicker({ now, after: (ms, action) => systemClock.after(ms, action) })
-      const peers = createWeriftPeers({
-        bindAddress: '127.0.0.1',
-        portRange: [0, 0],
-        ticker,
-        now,
-        log: createQuietLog(),
-      })
-      t.teardown(() => peers.close().finally(ticker.close))
+      const peers = openWebPeers(createQuietLog())
+      t.teardown(() => peers.close())
       const disconnected = Promise.withResolvers<string>()
       const peer: WebPeer = peers.createPeer({
         negotiated: () => undefined,

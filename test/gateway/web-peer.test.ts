@@ -3,16 +3,14 @@ import dgram from 'node:dgram'
 import dns from 'node:dns'
 import { readdirSync } from 'node:fs'
 import { test, type Test } from 'tap'
-import { systemClock } from '../../app/clock.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
-import { createWeriftPeers } from '../../gateway/werift/peer.ts'
 import { Problem } from '../../model/problem.ts'
 import type { CreateWebPeer, RtpPacket, RtpTransportHandlers } from '../../model/rtp-transport.ts'
-import { createTicker } from '../../media/ticker/ticker.ts'
 import { browsers } from '../peers/browsers.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { callFromBarePage } from '../scenes/page-call.ts'
+import { openWebPeers } from '../scenes/web-peers.ts'
 import { chromeOffer } from './chrome-offer.ts'
 
 type Implementation = {
@@ -24,13 +22,9 @@ const implementations: readonly Implementation[] = [
   {
     name: 'werift',
     async open() {
-      const log = createQuietLog()
-      const now = (): number => performance.now()
-      const ticker = createTicker({ now, after: (ms, action) => systemClock.after(ms, action) })
-      const peers = createWeriftPeers({ bindAddress: '127.0.0.1', portRange: [0, 0], ticker, now, log })
+      const peers = openWebPeers(createQuietLog())
       await peers.warmUp()
-      const close = (): Promise<void> => peers.close().finally(ticker.close)
-      return { createPeer: peers.createPeer, close }
+      return peers
     },
   },
 ]

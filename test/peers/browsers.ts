@@ -1,7 +1,8 @@
 /** Owns the browsers that tests call from, each with one page and a fake microphone that beeps. */
 import type { BrowserPage } from './browser-page.ts'
 import { chromiumPath, hasChromium, openChromium } from './chromium.ts'
-import { firefoxPath, hasFirefox, openFirefox } from './firefox.ts'
+import { firefoxPath, openFirefox } from './firefox.ts'
+import { hasProgram } from './peer-program.ts'
 
 export type Browser = {
   readonly name: string
@@ -12,7 +13,7 @@ export type Browser = {
 
 export const browsers = (): readonly [chromium: Browser, firefox: Browser] => [
   { name: 'Chromium', skip: hasChromium() ? false : `no ${chromiumPath}`, open: openChromiumPage },
-  { name: 'Firefox', skip: hasFirefox() ? false : `no ${firefoxPath}`, open: openFirefox },
+  { name: 'Firefox', skip: hasProgram(firefoxPath) ? false : `no ${firefoxPath}`, open: openFirefox },
 ]
 
 async function openChromiumPage(): Promise<BrowserPage> {

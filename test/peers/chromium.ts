@@ -1,9 +1,9 @@
 /** Owns a headless Chromium with a fake microphone, for tests that need a real browser. */
-import { accessSync, constants } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { chromium, type BrowserContext } from 'playwright-core'
+import { hasProgram } from './peer-program.ts'
 
 export const chromiumPath = '/usr/bin/chromium'
 
@@ -19,16 +19,8 @@ const flags = [
   '--autoplay-policy=no-user-gesture-required',
 ]
 
-/** False: leave the test out, with the reason. With CI=true a missing browser is a failure, so this throws. */
-export function hasChromium(): boolean {
-  try {
-    accessSync(chromiumPath, constants.X_OK)
-    return true
-  } catch (error) {
-    if (process.env['CI'] === 'true') throw error
-    return false
-  }
-}
+/** See `hasProgram`. */
+export const hasChromium = (): boolean => hasProgram(chromiumPath)
 
 export type OpenBrowser = {
   readonly context: BrowserContext

@@ -4,7 +4,6 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -14,17 +13,6 @@ import { WebSocket } from 'ws'
 import type { BrowserPage } from './browser-page.ts'
 
 export const firefoxPath = '/usr/bin/firefox-esr'
-
-/** False: leave the test out, with the reason. With CI=true a missing browser is a failure, so this throws. */
-export function hasFirefox(): boolean {
-  try {
-    accessSync(firefoxPath, constants.X_OK)
-    return true
-  } catch (error) {
-    if (process.env['CI'] === 'true') throw error
-    return false
-  }
-}
 
 /** Nothing but loopback is asked for: what is not a call of the test goes to a proxy that is not there. */
 const deadPort = 9

@@ -6,16 +6,15 @@ import { presetVariable } from '../../app/config.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import { createSignaling } from '../../gateway/signaling.ts'
 import type { WebLeg } from '../../gateway/web-media.ts'
-import { createWeriftPeers } from '../../gateway/werift/peer.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import { toId, type CallId } from '../../model/ids.ts'
 import type { SocketConnection, SocketRoute } from '../../model/listener.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
 import type { RtpTransport } from '../../model/rtp-transport.ts'
 import type { Admission, Admitted } from '../../model/web-call.ts'
-import { createTicker } from '../../media/ticker/ticker.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { openWebPeers } from './web-peers.ts'
 
 export const callId = toId<'call'>('01900000-0000-7000-8000-000000000001') as CallId
 
@@ -75,9 +74,7 @@ export async function setUpStage(t: Test, { maxSessions = 10, fetch }: StageOpti
   const clock = createHandClock()
   const bus = createLocalBus({ log, clock })
   const admission = createAdmission()
-  const now = (): number => performance.now()
-  const ticker = createTicker({ now, after: (ms, action) => systemClock.after(ms, action) })
-  const peers = createWeriftPeers({ bindAddress: '127.0.0.1', portRange: [0, 0], ticker, now, log })
+  const peers = openWebPeers(log)
   const legs: ReturnType<typeof createEchoLeg>[] = []
   const connections: SocketConnection[] = []
   let requests = 0
@@ -113,7 +110,6 @@ export async function setUpStage(t: Test, { maxSessions = 10, fetch }: StageOpti
   t.teardown(async () => {
     await signaling.close()
     await peers.close()
-    ticker.close()
     await listener.close(0)
     await bus.close()
   })
