@@ -91,6 +91,11 @@ export async function connectStack(deps: StackDeps): Promise<SipStack> {
   await connection.first
   const farewells = createFarewells(log)
 
+  let closing: Promise<void> | null = null
+  const end = async () => {
+    await farewells.over(clock, farewellWithin)
+    await connection.close()
+  }
   const onLost = (action: () => void) => {
     lostActions.add(action)
     return () => void lostActions.delete(action)
@@ -115,10 +120,7 @@ export async function connectStack(deps: StackDeps): Promise<SipStack> {
     hangUp: farewells.hangUp,
     onLost,
     orphaned,
-    async close() {
-      await farewells.over(clock, farewellWithin)
-      await connection.close()
-    },
+    close: () => (closing ??= end()),
   }
 }
 

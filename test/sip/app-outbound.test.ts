@@ -1,6 +1,4 @@
 /** Outbound calls over trunks, as the carrier sees them on the wire and the actor on the bus; and what a SIP answer means. */
-import { once } from 'node:events'
-import net from 'node:net'
 import { test, type Test } from 'tap'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import { outcomeOf, speaksOfGateway } from '../../sip/call/outcome-of-answer.ts'
@@ -9,6 +7,7 @@ import { headerOf } from '../../sip/server/message/header-fields.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
 import { until } from '../scenes/in-time.ts'
 import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
+import { openControlRelay } from '../fake/control-relay.ts'
 import { openSipWire } from '../fake/sip-wire.ts'
 import type { SipServer } from '../../sip/server/sip-server.ts'
 import { openSipPeer, type SipPeer } from '../fake/sip-peer.ts'
@@ -249,35 +248,14 @@ test('when the SIP server is lost its calls fail, and calls are refused until it
   t.match((await dial()).reply, { type: 'refused', details: /not connected/ })
 })
 
-/** Cuts the side of the edge and leaves the server in the belief that its app is there, as a drachtio-server behaves in effect. */
-async function openCuttable(t: Test, control: { host: string; port: number; secret: string }) {
-  const pairs: { near: net.Socket; far: net.Socket }[] = []
-  const relay = net.createServer((near) => {
-    const far = net.connect(control.port, control.host)
-    pairs.push({ near, far })
-    near.on('data', (bytes) => far.write(bytes))
-    far.on('data', (bytes) => near.write(bytes))
-    far.on('close', () => near.destroy())
-    near.on('error', () => near.destroy())
-    far.on('error', () => far.destroy())
-  })
-  relay.listen(0, '127.0.0.1')
-  await once(relay, 'listening')
-  t.teardown(() => {
-    for (const { near, far } of pairs) [near, far].forEach((socket) => socket.destroy())
-    relay.close()
-  })
-  const { port } = relay.address() as net.AddressInfo
-  return { control: { ...control, port }, cut: () => pairs.forEach(({ near }) => near.destroy()) }
-}
-
 test('a server that keeps the calls of a lost connection is told to hang them up when it is back', async (t) => {
   let cut = () => undefined as void
   const scene = await openEdgeScene(t, {
     via: async (control) => {
-      const cuttable = await openCuttable(t, control)
-      cut = cuttable.cut
-      return cuttable.control
+      const relay = await openControlRelay(control)
+      t.teardown(() => relay.close())
+      cut = relay.cut
+      return relay.control
     },
   })
   const { telephony, peer, dial, event, edge } = scene
