@@ -163,12 +163,12 @@ function sendCancel(sent: RequestOut | null, log: Log): void {
   }
 }
 
-/** The library throws when there is no connection. */
+/** The library throws when there is no connection. Who invites has the invitation before it hears of its end. */
 function begin(send: () => void, end: (result: InvitationResult) => void): void {
   try {
     send()
   } catch (error) {
-    end(resultOf(error))
+    queueMicrotask(() => end(resultOf(error)))
   }
 }
 

@@ -26,33 +26,40 @@ export function createReceivedInvite(
   over: () => void,
 ): ReceivedInvite {
   const { request, flow, id: transactionId } = transaction
-  const { clock } = core
-  const ours = createOurSide(core, transaction, app)
-  const silent = (): void => giveUp(503, null)
-  const timers = createRingTimers({ clock, invite: request, silent, tooLong: () => giveUp(487, null) })
+  const timers = createRingTimers({
+    clock: core.clock,
+    invite: request,
+    silent: () => giveUp(503, null),
+    tooLong: () => giveUp(487, null),
+  })
   let isOver = false
+  let tag = core.newTag()
+  /** Made by the first answer that names our side. §12.1.1. */
+  let dialog: Dialog | null = null
 
   async function respond(draft: SipResponse): Promise<Reply> {
     if (isOver) return alreadyAnswered
     timers.heard()
-    const response = completeResponse(request, draft, ours.tagFor(draft), exitOf(core, transaction))
+    // The app may choose the tag until one has been sent.
+    if (!dialog) tag = tagWanted(draft) ?? tag
+    const response = completeResponse(request, draft, tag, exitOf(core, transaction))
     if (draft.status === 100) return sent(response)
     if (draft.status >= 300) return refuse(response)
-    const dialog = ours.dialogBy(response)
+    dialog ??= core.receivedDialog(app, transaction, response)
     if (!dialog) return noDialog
     return draft.status < 200 ? ring(dialog, response) : accept(dialog, response)
   }
 
   /** RFC 3262 §3: reliably where the peer requires it always, where the app does if the peer knows it. */
-  function ring(dialog: Dialog, response: SipResponse): Promise<Reply> {
-    if (isReliable(request, response)) return dialog.answer(transaction, withHeader(response, 'Require', '100rel'))
+  function ring(within: Dialog, response: SipResponse): Promise<Reply> {
+    if (isReliable(request, response)) return within.answer(transaction, withHeader(response, 'Require', '100rel'))
     const plain = withoutReliability(response)
     timers.ring(() => void transaction.respond(plain))
-    return dialog.answer(transaction, plain)
+    return within.answer(transaction, plain)
   }
 
-  async function accept(dialog: Dialog, response: SipResponse): Promise<Reply> {
-    const reply = await dialog.answer(transaction, response)
+  async function accept(within: Dialog, response: SipResponse): Promise<Reply> {
+    const reply = await within.answer(transaction, response)
     if (reply.kind === 'sent') end()
     return reply
   }
@@ -61,20 +68,20 @@ export function createReceivedInvite(
     // A 2xx may have been faster.
     if (!transaction.respond(response)) return alreadyAnswered
     end()
-    ours.dialog()?.forget()
+    dialog?.forget()
     return sent(response)
   }
 
   function giveUp(status: number, cancel: SipRequest | null, headers: readonly HeaderField[] = []): void {
     if (isOver) return
-    const parts = { status, reason: phraseOf(status), toTag: ours.tag(), headers }
+    const parts = { status, reason: phraseOf(status), toTag: tag, headers }
     transaction.respond(responseTo(request, parts))
     const passage: Passage = { source: 'network', flow, transactionId, dialogId: dialogId(), isNew: false }
     if (app.isOpen()) app.tell(cancel ?? cancelOf(request), passage)
     forget()
   }
 
-  const dialogId = (): string => ours.dialog()?.id ?? ''
+  const dialogId = (): string => dialog?.id ?? ''
   const sent = (message: SipResponse): Reply => ({ kind: 'sent', message, flow, transactionId, dialogId: dialogId() })
 
   function end(): void {
@@ -86,23 +93,10 @@ export function createReceivedInvite(
 
   function forget(): void {
     end()
-    if (ours.dialog()?.isEarly()) ours.dialog()?.forget()
+    if (dialog?.isEarly()) dialog.forget()
   }
 
   return { respond, giveUp, forget }
-}
-
-/** Our tag, and the dialog that it makes. §12.1.1. */
-function createOurSide(core: Core, transaction: ServerTransaction, app: App) {
-  let tag = core.newTag()
-  let dialog: Dialog | null = null
-  return {
-    tag: () => tag,
-    /** The app may choose the tag until one has been sent. */
-    tagFor: (draft: SipResponse): string => (dialog ? tag : (tag = tagWanted(draft) ?? tag)),
-    dialog: () => dialog,
-    dialogBy: (response: SipResponse): Dialog | null => (dialog ??= core.receivedDialog(app, transaction, response)),
-  }
 }
 
 const noDialog: Reply = { kind: 'refused', reason: 'no dialog can be made of this INVITE' }

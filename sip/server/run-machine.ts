@@ -11,7 +11,8 @@ type Step<State, Deed, Timer> = { readonly state: State; readonly actions: reado
 
 export type RunOptions<State, Event, Deed, Timer, Subject> = {
   readonly clock: Clock
-  readonly first: Step<State, Deed, Timer>
+  /** Nobody is told of anything while the run is being made. */
+  readonly first: Step<State, never, Timer>
   step(state: State, event: Event | { readonly type: 'timer'; readonly timer: Timer }): Step<State, Deed, Timer>
   /** `subject`: the message the event is about; null for a timer. */
   perform(deed: Deed, subject: Subject | null): void
@@ -74,7 +75,7 @@ export function createRun<State extends Named, Event, Deed extends { readonly do
     }
   }
 
-  take(options.first, null)
+  for (const action of options.first.actions) act(action, null)
   return {
     state: () => state,
     feed(event, subject) {

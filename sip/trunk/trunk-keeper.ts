@@ -35,7 +35,8 @@ export type TrunkKeeper = {
 type Kept = {
   /** What it was made of: another password or gateway makes it anew. */
   readonly fingerprint: string
-  report(): void
+  /** Tells how it does, at once and from then on. */
+  start(): void
   close(): Promise<void>
 }
 
@@ -72,7 +73,9 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
       const kept = trunks.get(trunk.id)
       if (kept?.fingerprint === fingerprint) continue
       const after = kept ? drop(trunk.id, kept) : Promise.resolve()
-      trunks.set(trunk.id, keepTrunk({ ...deps, gate, health, after }, trunk, fingerprint))
+      const fresh = keepTrunk({ ...deps, gate, health, after }, trunk, fingerprint)
+      trunks.set(trunk.id, fresh)
+      fresh.start()
     }
   }
   const ask = async () => {
@@ -120,14 +123,13 @@ function keepTrunk(deps: KeepDeps, trunk: TrunkAccess, fingerprint: string): Kep
       : null
   const watched = settings.qualify === false ? [] : gateways.map((gateway) => health.watch(gateway, report))
   let cancel: Cancel = () => undefined
-  const reportAgain = () => {
+  const start = () => {
     report()
-    cancel = clock.after(reportEvery, reportAgain)
+    cancel = clock.after(reportEvery, start)
   }
-  reportAgain()
   return {
     fingerprint,
-    report,
+    start,
     async close() {
       cancel()
       for (const leave of watched) leave()

@@ -1,15 +1,19 @@
 /** Outbound calls over trunks, as the carrier sees them on the wire and the actor on the bus; and what a SIP answer means. */
 import { test, type Test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import { outcomeOf, speaksOfGateway } from '../../sip/call/outcome-of-answer.ts'
 import { readCredentials, provesPassword } from '../../sip/server/message/digest.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
+import type { InvitationResult } from '../../sip/invitation.ts'
+import { connectStack } from '../../sip/stack.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
 import { until } from '../scenes/in-time.ts'
 import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
 import { openControlRelay } from '../fake/control-relay.ts'
 import { openSipWire } from '../fake/sip-wire.ts'
-import type { SipServer } from '../../sip/server/sip-server.ts'
+import { createSipServer, type SipServer } from '../../sip/server/sip-server.ts'
 import { openSipPeer, type SipPeer } from '../fake/sip-peer.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
 import { bodyText } from '../scenes/body-text.ts'
@@ -348,4 +352,31 @@ test('another gateway helps against trouble of this one, not against what the ca
   t.notOk(helps(503, false, 17), 'the callee is busy')
   t.ok(helps(503, false, 34), 'no circuit of this gateway is free')
   t.end()
+})
+
+test('who calls when the connection to the SIP server is gone has the invitation before it hears of its end', async (t) => {
+  const log = createQuietLog()
+  const listen = [{ protocol: 'udp', address: '127.0.0.1', port: 0 }] as const
+  const server = await createSipServer({ listen, clock: systemClock, log })
+  const stack = await connectStack({
+    control: server.control,
+    routes: {},
+    clock: systemClock,
+    log,
+    connectWithin: 5_000,
+  })
+  t.teardown(() => stack.close())
+  const lost = new Promise<void>((resolve) => stack.onLost(resolve))
+  await server.close()
+  await lost
+  const heard: string[] = []
+  const { promise: over, resolve } = Promise.withResolvers<void>()
+  const ended = ({ kind }: InvitationResult): void => {
+    heard.push(kind)
+    resolve()
+  }
+  stack.invite('sip:1@127.0.0.1:9', { headers: {}, localSdp: sdp() }, { provisional: () => undefined, ended })
+  heard.push('invited')
+  await over
+  t.same(heard, ['invited', 'unreachable'])
 })

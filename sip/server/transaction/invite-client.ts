@@ -1,6 +1,8 @@
 /** Owns the transitions of an INVITE we sent. RFC 3261 §17.1.1 (figure 5), RFC 6026 §7.2 (Accepted), CANCEL by §9.1. */
 import {
   acknowledge,
+  begin,
+  type Begin,
   type Class,
   fail,
   pass,
@@ -37,9 +39,9 @@ const accepted: InviteClientState = { name: 'accepted' }
 const timerD = 32_000
 
 /** The request has just been sent. */
-export function startInviteClient({ t1, reliable, timeoutT1 }: Way): Step<InviteClientState> {
+export function startInviteClient({ t1, reliable, timeoutT1 }: Way): Begin<InviteClientState> {
   const state: InviteClientState = { name: 'calling', retransmitAfter: t1, canceled: false }
-  return reliable ? to(state, start('B', timeoutT1 * t1)) : to(state, start('A', t1), start('B', timeoutT1 * t1))
+  return reliable ? begin(state, start('B', timeoutT1 * t1)) : begin(state, start('A', t1), start('B', timeoutT1 * t1))
 }
 
 export function stepInviteClient(

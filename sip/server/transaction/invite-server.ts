@@ -1,5 +1,7 @@
 /** Owns the transitions of an INVITE that came in. RFC 3261 §17.2.1 (figure 7), RFC 6026 §7.1 (Accepted). */
 import {
+  begin,
+  type Begin,
   type Class,
   fail,
   pass,
@@ -37,7 +39,7 @@ const accepted: InviteServerState = { name: 'accepted' }
 const terminated: InviteServerState = { name: 'terminated' }
 
 /** The 100 has just been sent. */
-export const startInviteServer = ({ ringing }: Way): Step<InviteServerState> => to(proceeding, start('C', ringing))
+export const startInviteServer = ({ ringing }: Way): Begin<InviteServerState> => begin(proceeding, start('C', ringing))
 
 export function stepInviteServer(
   state: InviteServerState,

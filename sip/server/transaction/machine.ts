@@ -64,16 +64,23 @@ export type Deed =
 /** State `terminated` is the last of every machine: all timers are stopped and the transaction is forgotten. */
 export type Step<State> = { readonly state: State; readonly actions: readonly Action[] }
 
+export type Begin<State> = { readonly state: State; readonly actions: readonly TimerAction<Timer>[] }
+
 export const sendAgain: Action = { do: 'sendAgain' }
 export const sendResponse: Action = { do: 'sendResponse' }
 export const pass: Action = { do: 'pass' }
 export const acknowledge: Action = { do: 'acknowledge' }
 export const sendCancel: Action = { do: 'sendCancel' }
-export const start = (timer: Timer, ms: number): Action => ({ do: 'start', timer, ms })
-export const stop = (timer: Timer): Action => ({ do: 'stop', timer })
+export const start = (timer: Timer, ms: number): TimerAction<Timer> => ({ do: 'start', timer, ms })
+export const stop = (timer: Timer): TimerAction<Timer> => ({ do: 'stop', timer })
 export const fail = (cause: 'timeout' | 'transport', details: string): Action => ({ do: 'fail', cause, details })
 const nothing: readonly Action[] = []
 
+/** The first state, and the timers it begins with. */
+export const begin = <State>(state: State, ...actions: readonly TimerAction<Timer>[]): Begin<State> => ({
+  state,
+  actions,
+})
 export const to = <State>(state: State, ...actions: readonly Action[]): Step<State> => ({ state, actions })
 export const stay = <State>(state: State): Step<State> => ({ state, actions: nothing })
 

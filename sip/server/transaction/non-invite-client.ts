@@ -1,5 +1,19 @@
 /** Owns the transitions of a request we sent that is no INVITE. RFC 3261 §17.1.2 (figure 6). */
-import { type Class, fail, pass, sendAgain, start, stay, type Step, stop, type Timer, to, type Way } from './machine.ts'
+import {
+  begin,
+  type Begin,
+  type Class,
+  fail,
+  pass,
+  sendAgain,
+  start,
+  stay,
+  type Step,
+  stop,
+  type Timer,
+  to,
+  type Way,
+} from './machine.ts'
 
 export type NonInviteClientState =
   | { readonly name: 'trying'; readonly retransmitAfter: number }
@@ -17,9 +31,9 @@ const completed: NonInviteClientState = { name: 'completed' }
 const terminated: NonInviteClientState = { name: 'terminated' }
 
 /** The request has just been sent. */
-export function startNonInviteClient({ t1, reliable, timeoutT1 }: Way): Step<NonInviteClientState> {
+export function startNonInviteClient({ t1, reliable, timeoutT1 }: Way): Begin<NonInviteClientState> {
   const state: NonInviteClientState = { name: 'trying', retransmitAfter: t1 }
-  return reliable ? to(state, start('F', timeoutT1 * t1)) : to(state, start('E', t1), start('F', timeoutT1 * t1))
+  return reliable ? begin(state, start('F', timeoutT1 * t1)) : begin(state, start('E', t1), start('F', timeoutT1 * t1))
 }
 
 export function stepNonInviteClient(

@@ -1,5 +1,7 @@
 /** Owns the transitions of a request that came in and is no INVITE. RFC 3261 §17.2.2 (figure 8). */
 import {
+  begin,
+  type Begin,
   type Class,
   fail,
   sendAgain,
@@ -29,8 +31,8 @@ const completed: NonInviteServerState = { name: 'completed' }
 const terminated: NonInviteServerState = { name: 'terminated' }
 
 /** After 64*T1 the sender has given up (timer F), and an answer would match no transaction. RFC 4320 §4.2. */
-export const startNonInviteServer = ({ t1 }: Way): Step<NonInviteServerState> =>
-  to(trying, start('unanswered', 64 * t1))
+export const startNonInviteServer = ({ t1 }: Way): Begin<NonInviteServerState> =>
+  begin(trying, start('unanswered', 64 * t1))
 
 export function stepNonInviteServer(
   state: NonInviteServerState,
