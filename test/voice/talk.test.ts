@@ -2,10 +2,13 @@
 import { test } from 'tap'
 import type { EngineConfig, EngineEvent, EngineTool } from '../../model/voice-engine.ts'
 import { effectiveConfigOf, type WorkerConfig } from '../../model/worker.ts'
+import { advance } from '../../voice/engines/hosted/talk-machine.ts'
+import { initialTalk, type TalkEvent, type TalkSetting, type TalkState } from '../../voice/engines/hosted/talk-state.ts'
 import { openTalk } from '../../voice/engines/hosted/talk.ts'
 import type { WireEvent } from '../../voice/engines/hosted/wire.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom } from '../fake/random.ts'
 
 const format = { encoding: 'pcmu', rateHz: 8000 } as const
 const frame = new Uint8Array(160).fill(0x55)
@@ -463,4 +466,52 @@ test('a static message that does not come is waited for, not for ever', async (t
   t.same(taken(), [])
   wait(2_000)
   t.same(taken(), ['reply'])
+})
+
+test('the rules of a talk change no state but make the next one, which may be written down and read back', async (t) => {
+  const setting: TalkSetting = {
+    worker: effectiveConfigOf({}),
+    opening: { announcement: 'Calls are recorded.', begins: 'anew', isInbound: true, firstSpeech: 200 },
+    filler: 'One moment, please.',
+  }
+  const wire = (event: WireEvent): TalkEvent => ({ type: 'wire', event })
+  const events: readonly TalkEvent[] = [
+    { type: 'begun' },
+    ...Array.from({ length: 20 }, (): TalkEvent => ({ type: 'frame' })),
+    { type: 'interrupted', heard: null },
+    { type: 'played', itemId: 'a1' },
+    { type: 'dtmf', digit: '1' },
+    { type: 'say', text: 'Hello.' },
+    { type: 'tool_result', id: 't1', name: 'look_up', result: { status: 'success', data: {} } as never },
+    wire(begun),
+    wire({ type: 'audio', itemId: 'a1', payload: frame }),
+    wire({ type: 'agent_text', itemId: 'a1', text: 'Calls are recorded' }),
+    wire({ type: 'reply_done' }),
+    wire({ type: 'user_speech_started', at: 0 }),
+    wire({ type: 'user_speech_stopped', at: 0 }),
+    wire({ type: 'user_text', text: 'Yes.', isFinal: true, confidence: null, from: 0, to: 0 }),
+    wire({ type: 'tool_call', id: 't1', name: 'look_up', arguments: {} }),
+    wire({ type: 'tool_canceled', id: 't1' }),
+    wire({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} }),
+    { type: 'say_last', text: 'Goodbye.' },
+  ]
+  const frozen = (state: TalkState): TalkState => {
+    for (const part of Object.values(state)) Object.freeze(part)
+    return Object.freeze(state)
+  }
+  const random = createRandom(11)
+  const phases = new Set<TalkState['phase']>()
+  for (let call = 0; call < 40; call++) {
+    let state = frozen(initialTalk)
+    for (let step = 0; step < 300; step++) {
+      const event = events[Math.floor(random.next() * events.length)] ?? { type: 'frame' }
+      const advanced = advance(setting, state, event)
+      const again = advance(setting, JSON.parse(JSON.stringify(state)) as TalkState, event)
+      if (JSON.stringify(again) !== JSON.stringify(advanced)) return t.same(again, advanced, `after ${event.type}`)
+      state = frozen(advanced.state)
+      phases.add(state.phase)
+    }
+    t.same(advance(setting, state, { type: 'closed' }).actions, [{ type: 'close' }])
+  }
+  t.same([...phases].toSorted(), ['finished', 'talking'])
 })

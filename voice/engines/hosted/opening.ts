@@ -1,107 +1,116 @@
 /**
  * Owns how a hosted talk begins: the static message of an inbound call, which is heard to its end (nobody is listened to meanwhile); then the
  * agent's first words, on an outbound call after the callee's or when those do not come. A talk that goes on begins with nothing, or with the
- * reply that is due. docs/contract/rest.md "Worker configuration".
+ * reply that is due. Pure. decisions.md, Worker configuration.
  */
 import { frameMs } from '../../../model/frame.ts'
 import type { EngineConfig } from '../../../model/voice-engine.ts'
-import { silenceOf } from '../../../media/codecs/silence.ts'
-import type { TurnTaking } from './turn-taking.ts'
-import type { TalkDeps } from './talk-deps.ts'
-import type { Wire } from './wire.ts'
+import { quietFrames, type TurnTaking } from './turn-taking.ts'
 
-export type Opening = {
-  begin(): void
-  /** What the provider hears of this frame: silence as long as nobody is to be listened to. */
-  admit(payload: Uint8Array): Uint8Array
-  frame(): void
-  callerSpoke(): void
-  /** What the caller said in the end; empty for no speech. */
-  heard(text: string): void
-  replyStarted(): void
-  /** Text of the agent so far. */
-  said(text: string): void
-  /** The caller has heard, or has lost, all that the agent has said. */
-  playedAll(): void
-  /** The agent's first words have been asked for, or the caller has spoken. */
-  isOver(): boolean
+export type OpeningSetting = {
+  /** Null: there is none. */
+  readonly announcement: string | null
+  readonly begins: 'anew' | 'going on' | 'going on, reply due'
+  readonly isInbound: boolean
+  /** Frames that the callee has for the first words. */
+  readonly firstSpeech: number
 }
 
 /** `listening`: the caller speaks, or has spoken, and it is not known yet whether that was speech. */
 type Phase = 'unbegun' | 'announcing' | 'waiting' | 'listening' | 'over'
+
+export type Opening = {
+  readonly phase: Phase
+  /** The frame at which the wait for the caller's first words began; 0 before. */
+  readonly since: number
+  /** What the provider says instead of the static message, or of it, so far. */
+  readonly announced: string
+}
+
+/** `asks`: what the model is to do now. */
+export type Opened = {
+  readonly opening: Opening
+  readonly asks:
+    { readonly type: 'reply'; readonly hint: null } | { readonly type: 'say'; readonly text: string } | null
+  /** The static message has been said in other words. */
+  readonly isMisread: boolean
+}
+
+export const initialOpening: Opening = { phase: 'unbegun', since: 0, announced: '' }
 
 /** A static message of 2,000 characters takes about as long. */
 const announcedWithin = 180_000 / frameMs
 /** A provider that has not said it by then will not. */
 const unsaidFrames = 5_000 / frameMs
 
-type Deps = Pick<TalkDeps, 'config' | 'log'> & { readonly wire: Wire; readonly turns: TurnTaking }
-
-export function createOpening({ config, wire, turns, log }: Deps): Opening {
-  const announcement = announcementOf(config)
-  // Of a provider's session alone nobody has heard anything: what was said is in the history.
-  const goesOn = config.history.length > 0
-  let phase: Phase = 'unbegun'
-  let frames = 0
-  const silence = silenceOf(config.formats.hears)
-  let announced = ''
-
-  const reply = (): void => {
-    phase = 'over'
-    turns.expectReply()
-    wire.reply(null)
-  }
-  const listen = (): void => {
-    frames = 0
-    phase = 'waiting'
-    if (config.direction === 'inbound') reply()
-  }
-  const endAnnouncement = (): void => {
-    if (announcement !== null && lettersOf(announced) !== lettersOf(announcement))
-      log.warn('the provider did not say the static message word for word', { callId: config.callId })
-    listen()
-  }
-  return {
-    begin() {
-      if (goesOn) phase = 'over'
-      if (goesOn && config.owesReply) return reply()
-      if (goesOn) return
-      if (announcement === null) return listen()
-      phase = 'announcing'
-      turns.expectReply()
-      wire.say(announcement)
-    },
-    admit: (payload) => (phase === 'announcing' ? silence : payload),
-    frame() {
-      frames++
-      const isDue = frames >= announcedWithin || turns.quietFrames() >= unsaidFrames
-      if (phase === 'announcing' && isDue) endAnnouncement()
-      if (phase === 'waiting' && frames * frameMs >= config.worker.firstSpeechTimeout * 1000) reply()
-    },
-    callerSpoke() {
-      if (phase === 'waiting') phase = 'listening'
-    },
-    heard(text) {
-      // A noise at pick-up is no greeting.
-      if (phase === 'listening') phase = text.trim() === '' ? 'waiting' : 'over'
-    },
-    replyStarted() {
-      if (phase === 'waiting' || phase === 'listening') phase = 'over'
-    },
-    said(text) {
-      if (phase === 'announcing') announced = text
-    },
-    playedAll() {
-      if (phase === 'announcing') endAnnouncement()
-    },
-    isOver: () => phase === 'over' || phase === 'listening',
-  }
-}
-
-function announcementOf({ direction, worker }: EngineConfig): string | null {
-  const { inboundStaticMessageEnabled, inboundStaticMessageText = '' } = worker
+export function openingSettingOf({ direction, worker, history, owesReply }: EngineConfig): OpeningSetting {
+  const { inboundStaticMessageEnabled, inboundStaticMessageText = '', firstSpeechTimeout } = worker
   const text = inboundStaticMessageText.trim()
-  return direction === 'inbound' && inboundStaticMessageEnabled && text !== '' ? text : null
+  const isInbound = direction === 'inbound'
+  const goesOn = owesReply ? 'going on, reply due' : 'going on'
+  return {
+    announcement: isInbound && inboundStaticMessageEnabled && text !== '' ? text : null,
+    // Of a provider's session alone nobody has heard anything: what was said is in the history.
+    begins: history.length > 0 ? goesOn : 'anew',
+    isInbound,
+    firstSpeech: (firstSpeechTimeout * 1000) / frameMs,
+  }
 }
+
+const stays = (opening: Opening): Opened => ({ opening, asks: null, isMisread: false })
+
+const replies = (opening: Opening): Opened => ({
+  opening: { ...opening, phase: 'over' },
+  asks: { type: 'reply', hint: null },
+  isMisread: false,
+})
+
+export function openingBegun(setting: OpeningSetting, opening: Opening, now: number): Opened {
+  if (setting.begins === 'going on, reply due') return replies(opening)
+  if (setting.begins === 'going on') return stays({ ...opening, phase: 'over' })
+  if (setting.announcement === null) return afterAnnouncement(setting, opening, now)
+  return { ...stays({ ...opening, phase: 'announcing' }), asks: { type: 'say', text: setting.announcement } }
+}
+
+function afterAnnouncement({ isInbound }: OpeningSetting, opening: Opening, now: number): Opened {
+  const waiting: Opening = { ...opening, phase: 'waiting', since: now }
+  return isInbound ? replies(waiting) : stays(waiting)
+}
+
+/** The caller has heard, or has lost, all that the agent has said. */
+export function openingPlayed(setting: OpeningSetting, opening: Opening, now: number): Opened {
+  if (opening.phase !== 'announcing') return stays(opening)
+  const isMisread = setting.announcement !== null && lettersOf(opening.announced) !== lettersOf(setting.announcement)
+  return { ...afterAnnouncement(setting, opening, now), isMisread }
+}
+
+/** Frame `now` has passed. */
+export function openingAfterFrame(setting: OpeningSetting, opening: Opening, turns: TurnTaking, now: number): Opened {
+  const frames = now - opening.since
+  const isLate = frames >= announcedWithin || quietFrames(turns, now) >= unsaidFrames
+  if (opening.phase === 'announcing' && isLate) return openingPlayed(setting, opening, now)
+  return opening.phase === 'waiting' && frames >= setting.firstSpeech ? replies(opening) : stays(opening)
+}
+
+export const greetingBegun = (opening: Opening): Opening =>
+  opening.phase === 'waiting' ? { ...opening, phase: 'listening' } : opening
+
+/** What the caller said in the end; empty for no speech. A noise at pick-up is no greeting. */
+export const greetingHeard = (opening: Opening, text: string): Opening =>
+  opening.phase === 'listening' ? { ...opening, phase: text.trim() === '' ? 'waiting' : 'over' } : opening
+
+/** The model speaks, asked or not. */
+export const openingReplied = (opening: Opening): Opening =>
+  opening.phase === 'waiting' || opening.phase === 'listening' ? { ...opening, phase: 'over' } : opening
+
+/** `text` of the agent so far. */
+export const announcedAs = (opening: Opening, text: string): Opening =>
+  opening.phase === 'announcing' ? { ...opening, announced: text } : opening
+
+/** The agent's first words have been asked for, or the caller has spoken. */
+export const isOpen = ({ phase }: Opening): boolean => phase === 'over' || phase === 'listening'
+
+/** Nobody is listened to. */
+export const isAnnouncing = ({ phase }: Opening): boolean => phase === 'announcing'
 
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '')

@@ -1,31 +1,33 @@
 /**
- * Owns one call of a hosted engine, whoever the provider is: who speaks first, what is heard to its end, silence, keys, the engine's own tools, and
- * the end. The words are the model's. Everything that waits counts frames of the caller's line, not a clock.
+ * Owns one call of a hosted engine, whoever the provider is: what comes from the session and from the wire goes into the talk's machine
+ * (talk-machine.ts), and what that wants is asked of the wire and told. The words are the model's.
  */
-import type { JsonObject } from '../../../model/json.ts'
-import { frameMs } from '../../../model/frame.ts'
-import type { EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
+import type { Clock } from '../../../model/clock.ts'
+import type { Log } from '../../../model/log.ts'
+import type { EngineConfig, EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
 import { silenceOf } from '../../../media/codecs/silence.ts'
 import { todayOf } from '../../script/today.ts'
 import { voicemailMessageOf } from '../../script/voicemail-message.ts'
-import { createEnding, type Ending } from './ending.ts'
-import { createTurnTaking, type TurnTaking } from './turn-taking.ts'
-import { createKeys, type Keys } from './keys.ts'
-import { createOpening, type Opening } from './opening.ts'
-import { ownToolsOf, useOwnTool } from './own-tools.ts'
-import { createIdlePrompts, type IdlePrompts } from './idle-prompts.ts'
+import { fillerWordsOf } from './filler-words.ts'
+import { openingSettingOf } from './opening.ts'
+import { ownToolsOf } from './own-tools.ts'
 import { promptOf } from './prompt.ts'
-import { createResumption, type Resumption } from './resumption.ts'
-import type { TalkDeps } from './talk-deps.ts'
-import { createToolWork, overForTools, type ToolWork } from './tool-work.ts'
-import type { Wire, WireEvent } from './wire.ts'
+import { admittedBy, advance } from './talk-machine.ts'
+import { initialTalk, type TalkAction, type TalkEvent, type TalkSetting } from './talk-state.ts'
+import type { OpenWire, Wire, WireEvent } from './wire.ts'
+
+export type TalkDeps = {
+  readonly config: EngineConfig
+  readonly openWire: OpenWire
+  /** The provider says words while it waits for a tool: then a filler is asked for. */
+  readonly speaksWhileToolsRun: boolean
+  readonly log: Log
+  readonly clock: Clock
+  emit(event: EngineEvent): void
+}
 
 /** What the wire may say before the session is in the hands of who opened it. */
 const maxEarly = 1_000
-const stillThere = 'The caller has said nothing for a while. Ask in a few words whether they are still there.'
-const goOn =
-  'That was a noise, not the caller. Go on with what you were saying where the caller last heard you; do not begin it anew.'
-const goodbye = 'The caller does not answer any more. Say a short goodbye.'
 
 /** Rejects with EngineRefusal. */
 export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
@@ -48,222 +50,66 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   return talk.session
 }
 
-/** What the parts of a talk share. */
-type Talk = {
-  readonly deps: TalkDeps
-  readonly wire: Wire
-  readonly turns: TurnTaking
-  readonly opening: Opening
-  readonly work: ToolWork
-  readonly keys: Keys
-  readonly idle: IdlePrompts
-  readonly resumption: Resumption
-  readonly ending: Ending
-  /** `finished`: what the caller said is still told, and no more. */
-  phase: 'talking' | 'finished' | 'closed'
-}
-
-function createTalk(deps: TalkDeps, wire: Wire) {
-  let frames = 0
-  const turns = createTurnTaking()
-  const work = createToolWork({ ...deps, wire, turns })
-  const keys = createKeys((text) => {
-    const at = frames * frameMs
-    emit(talk, { type: 'user_speech_stopped', at })
-    emit(talk, { type: 'user_text', text, isFinal: true, confidence: null, from: at, to: at })
-    wire.tell(text)
-    wire.reply(null)
-  })
-  const talk: Talk = {
-    deps,
-    wire,
-    turns,
-    opening: createOpening({ ...deps, wire, turns }),
-    work,
-    keys,
-    idle: createIdlePrompts(),
-    resumption: createResumption(),
-    ending: createEnding({ turns, work, finish: (nextAction) => finish(talk, nextAction) }),
-    phase: 'talking',
+function createTalk({ config, speaksWhileToolsRun, log, emit }: TalkDeps, wire: Wire) {
+  const setting: TalkSetting = {
+    worker: config.worker,
+    opening: openingSettingOf(config),
+    filler: speaksWhileToolsRun ? fillerWordsOf(config.language) : null,
   }
-  return {
-    session: sessionOf(talk, () => frames++ * frameMs),
-    begin(): void {
-      if (talk.phase === 'talking') talk.opening.begin()
-    },
-    take(event: WireEvent): void {
-      if (talk.phase === 'talking') takeEvent(talk, event)
-      else if (event.type === 'user_speech_stopped' || event.type === 'user_text') emit(talk, event)
-      if (event.type === 'failed') close(talk)
-    },
-  }
-}
+  const silence = silenceOf(config.formats.hears)
+  let state = initialTalk
+  let isClosed = false
 
-/** `tick` counts the frames of the line. */
-function sessionOf(talk: Talk, tick: () => number): EngineSession {
-  const { wire, turns, opening, work, keys, idle, resumption, ending } = talk
-  const isOver = (): boolean => talk.phase !== 'talking'
-  const silence = silenceOf(talk.deps.config.formats.hears)
-  let at = 0
-  return {
+  const perform = (action: TalkAction): void => {
+    // Whoever was told of an event before this action may have closed the talk.
+    if (isClosed) return
+    switch (action.type) {
+      case 'emit':
+        return emit(action.event)
+      case 'reply':
+        return wire.reply(action.hint)
+      case 'say':
+        return wire.say(action.text)
+      case 'tell':
+        return wire.tell(action.text)
+      case 'answer_tool':
+        return wire.answerTool(action.id, action.name, action.output, action.wantsReply)
+      case 'interrupt':
+        return wire.interrupt(action.heard)
+      case 'instruct':
+        return wire.instruct(action.instructions)
+      case 'warn':
+        return log.warn(action.message, { callId: config.callId })
+      case 'close':
+        isClosed = true
+        return wire.close()
+    }
+  }
+  const dispatch = (event: TalkEvent): void => {
+    const { state: next, actions } = advance(setting, state, event)
+    state = next
+    actions.forEach(perform)
+  }
+  const session: EngineSession = {
     hear(payload) {
-      // What the provider still owes may wait for frames of the line.
-      if (talk.phase === 'finished') wire.hear(silence)
-      if (isOver()) return
-      at = tick()
-      wire.hear(ending.isDeaf() ? silence : opening.admit(payload))
-      countFrame(talk)
+      const admitted = admittedBy(state)
+      if (admitted === null) return
+      wire.hear(admitted === 'voice' ? payload : silence)
+      dispatch({ type: 'frame' })
     },
-    interrupt(heard) {
-      if (isOver()) return
-      turns.cut()
-      resumption.cut()
-      opening.playedAll()
-      wire.interrupt(heard)
-    },
-    played(itemId) {
-      turns.played(itemId)
-      if (!isOver() && turns.isSilent()) opening.playedAll()
-    },
-    dtmf(digit) {
-      if (isOver() || ending.isDeaf() || !opening.isOver()) return
-      if (!keys.waiting()) emit(talk, { type: 'user_speech_started', at })
-      idle.renew()
-      ending.callerSpoke()
-      keys.press(digit)
-    },
-    say(text) {
-      if (isOver()) return
-      turns.expectReply()
-      wire.say(text)
-    },
-    voicemail: voicemailMessageOf(talk.deps.config),
-    sayLast(text) {
-      if (talk.phase === 'closed') return
-      talk.phase = 'talking'
-      ending.withWords()
-      work.giveUp()
-      turns.expectReply()
-      wire.say(text)
-    },
-    toolResult(id, name, result) {
-      if (!isOver()) work.result(id, name, result)
-    },
-    instruct(instructions) {
-      if (!isOver()) wire.instruct(instructions)
-    },
-    close: () => close(talk),
+    interrupt: (heard) => dispatch({ type: 'interrupted', heard }),
+    played: (itemId) => dispatch({ type: 'played', itemId }),
+    dtmf: (digit) => dispatch({ type: 'dtmf', digit }),
+    say: (text) => dispatch({ type: 'say', text }),
+    voicemail: voicemailMessageOf(config),
+    sayLast: (text) => dispatch({ type: 'say_last', text }),
+    toolResult: (id, name, result) => dispatch({ type: 'tool_result', id, name, result }),
+    instruct: (instructions) => dispatch({ type: 'instruct', instructions }),
+    close: () => dispatch({ type: 'closed' }),
   }
-}
-
-function emit({ phase, deps }: Talk, event: EngineEvent): void {
-  if (phase !== 'closed') deps.emit(event)
-}
-
-function close(talk: Talk): void {
-  talk.phase = 'closed'
-  talk.wire.close()
-}
-
-/** 20 ms of the caller's line have passed. */
-function countFrame(talk: Talk): void {
-  const { turns, opening, work, keys, idle, resumption, ending } = talk
-  turns.frame()
-  ending.frame()
-  if (talk.phase !== 'talking' || ending.isDeaf()) return
-  for (const part of [opening, work, keys]) part.frame()
-  if (ending.isDue()) return
-  const isQuiet = opening.isOver() && !keys.waiting() && !work.isBusy() && turns.isQuiet()
-  if (resumption.frame(isQuiet)) return ask(talk, goOn)
-  const step = idle.frame(isQuiet)
-  if (step === null) return
-  if (step === 'give up') ending.bySilence()
-  ask(talk, step === 'give up' ? goodbye : stillThere)
-}
-
-function ask({ turns, wire }: Talk, hint: string): void {
-  turns.expectReply()
-  wire.reply(hint)
-}
-
-const isWords = ({ type }: WireEvent): boolean =>
-  type === 'audio' || type === 'agent_text' || type === 'item_done' || type === 'tool_call'
-
-/** A model that waits for the answer of a tool says nothing else before it has it. */
-function muted({ wire }: Talk, event: WireEvent): void {
-  if (event.type === 'tool_call') wire.answerTool(event.id, event.name, overForTools, false)
-}
-
-function takeEvent(talk: Talk, event: WireEvent): void {
-  const { turns, opening, work, idle, resumption, ending } = talk
-  if (ending.isMute() && isWords(event)) return muted(talk, event)
-  switch (event.type) {
-    case 'reply_started':
-      resumption.replyStarted()
-      opening.replyStarted()
-      ending.replyStarted(event.says)
-      return turns.replyStarted()
-    case 'reply_done':
-      turns.replyDone()
-      if (turns.hasSpoken() && turns.isSilent()) opening.playedAll()
-      return ending.replyDone()
-    case 'tool_call':
-      return takeToolCall(talk, event)
-    case 'tool_canceled':
-      if (work.canceled(event.id)) emit(talk, event)
-      return
-    case 'audio':
-      turns.sound(event.itemId)
-      return emit(talk, event)
-    case 'agent_text':
-      opening.said(event.text)
-      return emit(talk, event)
-    case 'user_speech_started':
-      idle.renew()
-      opening.callerSpoke()
-      ending.callerSpoke()
-      turns.callerSpeaks(true)
-      return emit(talk, event)
-    case 'user_speech_stopped':
-      turns.callerSpeaks(false)
-      return emit(talk, event)
-    case 'user_text':
-      if (event.isFinal) {
-        resumption.heard(event.text)
-        ending.heard(event.text)
-        opening.heard(event.text)
-      }
-      return emit(talk, event)
-    case 'item_done':
-    case 'memory':
-    case 'expiring':
-    case 'failed':
-      return emit(talk, event)
+  return {
+    session,
+    begin: () => dispatch({ type: 'begun' }),
+    take: (event: WireEvent) => dispatch({ type: 'wire', event }),
   }
-}
-
-function takeToolCall(talk: Talk, { id, name, arguments: given }: Extract<WireEvent, { type: 'tool_call' }>): void {
-  const { wire, work, deps, turns } = talk
-  if (given === null) return wire.answerTool(id, name, { error: 'The arguments must be a JSON object.' }, true)
-  const use = useOwnTool(deps.config.worker, name, given)
-  if (use === null) {
-    work.begin(id, name)
-    return emit(talk, { type: 'tool_call', id, name, arguments: given })
-  }
-  // A model that has spoken in this turn has said what it wanted with it.
-  const isAgain = use.kind === 'end' && talk.ending.isDue()
-  const wantsReply = !turns.hasSpoken() && !isAgain
-  if (wantsReply) turns.expectReply()
-  if (use.kind === 'wrong') return wire.answerTool(id, name, { error: use.message }, true)
-  if (use.kind === 'note') emit(talk, { type: 'noted', key: use.key, value: use.value })
-  if (use.kind === 'end') talk.ending.byModel(use.nextAction, wantsReply)
-  wire.answerTool(id, name, use.kind === 'end' && wantsReply ? sayGoodbye : { ok: true }, wantsReply)
-}
-
-const sayGoodbye: JsonObject = { ok: true, next: 'Say a short goodbye now, and nothing after it.' }
-
-/** What the caller said last may still be on its way as text: the session stays open until who hangs up closes it. */
-function finish(talk: Talk, nextAction: string | null): void {
-  talk.phase = 'finished'
-  emit(talk, { type: 'finished', nextAction })
 }

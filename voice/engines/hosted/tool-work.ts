@@ -1,86 +1,66 @@
-/** Owns the worker's tools that a model has called and waits for: results go back once, canceled ones nowhere, and a caller who waits long hears a few words. */
+/**
+ * Owns the worker's tools that a model has called and waits for: results go back once, canceled ones nowhere, and a caller who waits long hears a few
+ * words. Pure.
+ */
 import { frameMs } from '../../../model/frame.ts'
 import type { JsonObject } from '../../../model/json.ts'
 import type { ToolResult } from '../../../model/tool.ts'
-import type { TurnTaking } from './turn-taking.ts'
-import type { TalkDeps } from './talk-deps.ts'
-import { fillerWordsOf } from './filler-words.ts'
-import type { Wire } from './wire.ts'
+import { callerSpeaks, isSilent, type TurnTaking } from './turn-taking.ts'
 
 export type ToolWork = {
-  begin(id: string, name: string): void
-  /** False: nobody waited for it. */
-  canceled(id: string): boolean
-  result(id: string, name: string, result: ToolResult): void
-  frame(): void
-  isBusy(): boolean
-  /** Nobody is told of their results any more; the model has its answers. */
-  giveUp(): void
+  readonly pending: readonly { readonly id: string; readonly name: string }[]
+  /** Calls of the past whose results may still come and go nowhere, oldest first. */
+  readonly forgotten: readonly string[]
+  /** The frame at which the first of those that are pending was called. */
+  readonly since: number
+  /** Nothing more is said while they run. */
+  readonly isFilled: boolean
 }
+
+export const initialToolWork: ToolWork = { pending: [], forgotten: [], since: 0, isFilled: true }
+
+const fillAfter = 1_500 / frameMs
+const maxForgotten = 256
 
 /** What a model is told of tools that it calls when nothing else is to be said. */
 export const overForTools: JsonObject = { error: 'The call is over.' }
 
-const fillAfter = 1_500 / frameMs
-/** Of past calls, whose results may still come. */
-const maxForgotten = 256
+export const isBusy = ({ pending }: ToolWork): boolean => pending.length > 0
 
-export function createToolWork({
-  config,
-  speaksWhileToolsRun,
-  wire,
-  turns,
-}: Pick<TalkDeps, 'config' | 'speaksWhileToolsRun'> & { readonly wire: Wire; readonly turns: TurnTaking }): ToolWork {
-  const pending = new Map<string, string>()
-  const forgotten = new Set<string>()
-  const filler = speaksWhileToolsRun ? fillerWordsOf(config.language) : null
-  const forget = (id: string): void => {
-    forgotten.add(id)
-    if (forgotten.size > maxForgotten) forgotten.delete([...forgotten][0]!)
-  }
-  let frames = 0
-  let filled = true
+/** `hasSpoken`: the model has said something before it. */
+export const toolCalled = (tools: ToolWork, id: string, name: string, hasSpoken: boolean, now: number): ToolWork => ({
+  ...tools,
+  ...(isBusy(tools) ? {} : { since: now, isFilled: hasSpoken }),
+  pending: [...without(tools, id), { id, name }],
+})
 
-  return {
-    begin(id, name) {
-      if (pending.size === 0) {
-        frames = 0
-        filled = turns.hasSpoken()
-      }
-      pending.set(id, name)
-    },
-    canceled(id) {
-      forget(id)
-      return pending.delete(id)
-    },
-    result(id, name, result) {
-      pending.delete(id)
-      if (forgotten.delete(id)) return
-      turns.expectReply()
-      wire.answerTool(id, name, outputOf(result), true)
-    },
-    frame() {
-      frames++
-      if (pending.size === 0 || filled || frames < fillAfter) return
-      if (!turns.isSilent() || turns.callerIsSpeaking()) return
-      filled = true
-      if (filler === null) return
-      turns.expectReply()
-      wire.say(filler)
-    },
-    isBusy: () => pending.size > 0,
-    giveUp() {
-      for (const [id, name] of pending) {
-        wire.answerTool(id, name, overForTools, false)
-        forget(id)
-      }
-      pending.clear()
-    },
-  }
-}
+export const isPending = ({ pending }: ToolWork, id: string): boolean => pending.some((call) => call.id === id)
+
+/** Nobody waits for its result any more. */
+export const toolForgotten = (tools: ToolWork, id: string): ToolWork => ({
+  ...tools,
+  pending: without(tools, id),
+  forgotten: [...tools.forgotten.filter((other) => other !== id), id].slice(-maxForgotten),
+})
+
+export const isForgotten = ({ forgotten }: ToolWork, id: string): boolean => forgotten.includes(id)
+
+export const toolAnswered = (tools: ToolWork, id: string): ToolWork => ({
+  ...tools,
+  pending: without(tools, id),
+  forgotten: tools.forgotten.filter((other) => other !== id),
+})
+
+const without = ({ pending }: ToolWork, id: string) => pending.filter((call) => call.id !== id)
+
+/** Frame `now` has passed: true when the caller has waited long, and nobody speaks. */
+export const isFillerDue = (tools: ToolWork, turns: TurnTaking, now: number): boolean =>
+  isBusy(tools) && !tools.isFilled && now - tools.since >= fillAfter && isSilent(turns) && !callerSpeaks(turns, now)
+
+export const toolsFilled = (tools: ToolWork): ToolWork => ({ ...tools, isFilled: true })
 
 /** What the model is told of a result. */
-const outputOf = ({ status, data, error }: ToolResult): JsonObject =>
+export const outputOf = ({ status, data, error }: ToolResult): JsonObject =>
   status === 'success'
     ? { ...data }
     : { error: error?.message ?? 'The tool failed.', code: error?.code ?? 'TOOL_FAILED' }

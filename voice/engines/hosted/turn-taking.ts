@@ -1,29 +1,32 @@
-/** Owns the turn-taking of a hosted talk: what the model is saying, what the caller has not heard yet, and whether the caller speaks. Counts frames of the caller's line. */
+/**
+ * Owns the turn-taking of a hosted talk: what the model is saying, what the caller has not heard yet, and whether the caller speaks. Pure. Times are
+ * frames of the caller's line; what nobody tells the end of ends by itself.
+ */
 import { frameMs } from '../../../model/frame.ts'
 
 export type TurnTaking = {
-  /** A reply has been asked for. */
-  expectReply(): void
-  replyStarted(): void
-  replyDone(): void
-  sound(itemId: string): void
-  played(itemId: string): void
-  /** What was not heard is not heard any more. */
-  cut(): void
-  callerSpeaks(speaks: boolean): void
-  callerIsSpeaking(): boolean
-  /** A reply has been asked for that has not begun. */
-  isAwaiting(): boolean
-  /** 20 ms have passed. */
-  frame(): void
+  /** A reply of the model is under way. */
+  readonly isReplying: boolean
   /** The model has said something in the reply that is under way, or in the last one. */
-  hasSpoken(): boolean
-  /** Nothing of the agent is under way to the caller. */
-  isSilent(): boolean
-  /** Nobody speaks, and no reply is awaited. */
-  isQuiet(): boolean
-  /** For how many frames that has been so. */
-  quietFrames(): number
+  readonly hasSpoken: boolean
+  /** Items that the caller has not heard to their end. */
+  readonly unplayed: readonly string[]
+  readonly unplayedUntil: number
+  /** A reply has been asked for that has not begun. */
+  readonly awaitedUntil: number
+  readonly callerSpeaksUntil: number
+  /** The last frame in which somebody spoke or was awaited. */
+  readonly quietSince: number
+}
+
+export const initialTurns: TurnTaking = {
+  isReplying: false,
+  hasSpoken: false,
+  unplayed: [],
+  unplayedUntil: 0,
+  awaitedUntil: 0,
+  callerSpeaksUntil: 0,
+  quietSince: 0,
 }
 
 /** A reply that was asked for and does not begin is awaited no longer. */
@@ -33,51 +36,56 @@ const speakingFrames = 60_000 / frameMs
 /** Sound has been played although its end was not told. */
 const unplayedFrames = 300_000 / frameMs
 
-export function createTurnTaking(): TurnTaking {
-  const unplayed = new Set<string>()
-  let replying = false
-  let awaited = 0
-  let speaking = 0
-  let sounding = 0
-  let spoken = false
-  let quiet = 0
+export const replyExpected = (turns: TurnTaking, now: number): TurnTaking => ({
+  ...turns,
+  awaitedUntil: now + awaitedFrames,
+})
 
-  const isSilent = (): boolean => !replying && unplayed.size === 0
-  const isQuiet = (): boolean => isSilent() && awaited === 0 && speaking === 0
-  return {
-    expectReply() {
-      awaited = awaitedFrames
-    },
-    replyStarted() {
-      replying = true
-      spoken = false
-      awaited = 0
-    },
-    replyDone() {
-      replying = false
-    },
-    sound(itemId) {
-      unplayed.add(itemId)
-      spoken = true
-      sounding = unplayedFrames
-    },
-    played: (itemId) => void unplayed.delete(itemId),
-    cut: () => unplayed.clear(),
-    callerSpeaks(speaks) {
-      speaking = speaks ? speakingFrames : 0
-    },
-    callerIsSpeaking: () => speaking > 0,
-    isAwaiting: () => awaited > 0,
-    frame() {
-      awaited = Math.max(0, awaited - 1)
-      speaking = Math.max(0, speaking - 1)
-      sounding = Math.max(0, sounding - 1)
-      if (sounding === 0) unplayed.clear()
-      quiet = isQuiet() ? quiet + 1 : 0
-    },
-    hasSpoken: () => spoken,
-    isSilent,
-    isQuiet,
-    quietFrames: () => quiet,
-  }
+export const replyBegun = (turns: TurnTaking): TurnTaking => ({
+  ...turns,
+  isReplying: true,
+  hasSpoken: false,
+  awaitedUntil: 0,
+})
+
+export const replyEnded = (turns: TurnTaking): TurnTaking => ({ ...turns, isReplying: false })
+
+export const agentSounded = (turns: TurnTaking, itemId: string, now: number): TurnTaking => ({
+  ...turns,
+  hasSpoken: true,
+  unplayed: turns.unplayed.includes(itemId) ? turns.unplayed : [...turns.unplayed, itemId],
+  unplayedUntil: now + unplayedFrames,
+})
+
+export const itemPlayed = (turns: TurnTaking, itemId: string): TurnTaking => ({
+  ...turns,
+  unplayed: turns.unplayed.filter((unplayed) => unplayed !== itemId),
+})
+
+/** What was not heard will not be heard any more. */
+export const agentCutOff = (turns: TurnTaking): TurnTaking => ({ ...turns, unplayed: [] })
+
+export const callerSpeech = (turns: TurnTaking, speaks: boolean, now: number): TurnTaking => ({
+  ...turns,
+  callerSpeaksUntil: speaks ? now + speakingFrames : 0,
+})
+
+/** Frame `now` has passed. */
+export function turnsAfterFrame(turns: TurnTaking, now: number): TurnTaking {
+  const known = turns.unplayed.length > 0 && now >= turns.unplayedUntil ? agentCutOff(turns) : turns
+  return isQuiet(known, now) ? known : { ...known, quietSince: now }
 }
+
+export const isAwaiting = ({ awaitedUntil }: TurnTaking, now: number): boolean => now < awaitedUntil
+
+export const callerSpeaks = ({ callerSpeaksUntil }: TurnTaking, now: number): boolean => now < callerSpeaksUntil
+
+/** Nothing of the agent is under way to the caller. */
+export const isSilent = ({ isReplying, unplayed }: TurnTaking): boolean => !isReplying && unplayed.length === 0
+
+/** Nobody speaks, and no reply is awaited. */
+export const isQuiet = (turns: TurnTaking, now: number): boolean =>
+  isSilent(turns) && !isAwaiting(turns, now) && !callerSpeaks(turns, now)
+
+/** For how many frames nobody has spoken or been awaited, up to the last frame. */
+export const quietFrames = ({ quietSince }: TurnTaking, now: number): number => now - quietSince
