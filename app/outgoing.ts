@@ -32,6 +32,9 @@ export function openOutgoing(core: Core, config: Config, closing: AsyncDisposabl
   closing.defer(() => retention.close())
   const wakeDeliveries = (): void => deliveries.wake()
   const subscriptions = createSubscriptions({ ...core, sender, wakeDeliveries })
-  const start = (): void => deliveries.start()
+  const start = (): void => {
+    deliveries.start()
+    retention.wake()
+  }
   return { sender, subscriptions, email, wakeDeliveries, start, drained: () => deliveries.idle() }
 }

@@ -1,4 +1,4 @@
-/** Owns the bound on a wait for work that may never end. */
+/** Owns the bounds on a wait for work that may never end: a time, and a signal. */
 import type { Clock } from './clock.ts'
 
 /**
@@ -14,6 +14,19 @@ export async function deadline<Value, Late>(
   const { promise, resolve } = Promise.withResolvers<Late>()
   const cancel = clock.after(ms, () => resolve(Promise.try(late)))
   return Promise.race([work, promise]).finally(cancel)
+}
+
+/** The work, or once the signal is aborted the error that `ended` makes. No listener is left: with one, a composed signal lives as long as its sources. */
+export async function unlessAborted<Value>(
+  work: Promise<Value>,
+  signal: AbortSignal,
+  ended: () => Error = () => new Error('the request was ended'),
+): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const abort = (): void => reject(ended())
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
 }
 
 /** For who waits so long and goes on in any case. */

@@ -9,14 +9,7 @@ import { forgetRefusals } from '../../store/call-refusals.ts'
 import { forgetDeliveries } from '../../store/delivery-log.ts'
 import { forgetIdempotencyKeys } from '../../store/idempotency.ts'
 import type { Sql } from '../../store/sql.ts'
-import { createRounds } from './rounds.ts'
-
-export type Retention = {
-  /** Resolves when a round that began after this call is over. */
-  idle(): Promise<void>
-  /** Idempotent. */
-  close(): Promise<void>
-}
+import { createRounds, type Rounds } from './rounds.ts'
 
 export const retentionEvery = 600_000
 /** Ms. docs/contract/rest.md "Call refusals". */
@@ -25,13 +18,13 @@ const batchSize = 1_000
 /** Bounds what one round deletes, so that a busy disk serves calls first. */
 const batchesPerRound = 100
 
-/** The first round begins at once. `keep` is how long, ms since their creation. */
+/** `keep` is how long, ms since their creation. */
 export function createRetention(deps: {
   readonly sql: Sql
   readonly clock: Clock
   readonly log: Log
   readonly keep: { readonly deliveries: number }
-}): Retention {
+}): Rounds {
   const { sql, clock, log, keep } = deps
   let closed = false
 
@@ -53,10 +46,8 @@ export function createRetention(deps: {
     return false
   }
   const rounds = createRounds({ clock, log, every: retentionEvery, look })
-  rounds.wake()
-
   return {
-    idle: () => rounds.idle(),
+    ...rounds,
     close() {
       closed = true
       return rounds.close()

@@ -1,20 +1,4 @@
-/** Owns how an answer from elsewhere is taken in: in time, bounded, and what is said of one that never came. */
-
-/**
- * undici notices the signal only once a connection is there; the request is then not sent any more. The listener must go: with one,
- * a composed signal lives as long as its sources do.
- */
-export async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(new Error('the request was ended'))
-  if (signal.aborted) abort()
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
-}
+/** Owns how an answer from elsewhere is taken in: bounded, and what is said of one that never came. */
 
 /** Null when it has more than `maxBytes`. Leaving the loop destroys the rest. */
 export async function readWhole(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string | null> {

@@ -4,9 +4,9 @@
  */
 import { Agent } from 'undici'
 import type { Clock } from '../../model/clock.ts'
-import { deadline } from '../../model/deadline.ts'
+import { deadline, unlessAborted } from '../../model/deadline.ts'
 import type { Log } from '../../model/log.ts'
-import { detailsOf, readWhole, unlessAborted } from './answer-of.ts'
+import { detailsOf, readWhole } from './answer-of.ts'
 import { createEgressGuard, EgressRefused, type Resolve } from './egress-guard.ts'
 
 export type SendRequest = {
@@ -120,6 +120,7 @@ async function post(agent: Agent, request: SendRequest, signal: AbortSignal, now
     body: request.body,
     signal,
   })
+  // undici notices the signal only once a connection is there; the request is then not sent any more.
   const response = await unlessAborted(asked, signal)
   const retryAfter = retryAfterOf(response.headers['retry-after'], now())
   const answered = (body: string): SendResult => ({ kind: 'answered', status: response.statusCode, body, retryAfter })

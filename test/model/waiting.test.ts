@@ -1,7 +1,8 @@
 /** How the service waits: for so long and no longer, and again for what failed. Time is in the test's hand. */
+import { getEventListeners } from 'node:events'
 import { test } from 'tap'
 import { pause } from '../../model/clock.ts'
-import { deadline, goOn } from '../../model/deadline.ts'
+import { deadline, goOn, unlessAborted } from '../../model/deadline.ts'
 import { jittered, retry, waitsOf } from '../../model/retry.ts'
 import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
 
@@ -52,6 +53,18 @@ test('of work past its deadline counts what is said in its place, and nothing th
   t.equal(await waited, undefined)
   work.reject(new Error('and nobody hears of it'))
   await settled()
+})
+
+test('work that its signal ends is waited for no longer, and no listener is left on the signal', async (t) => {
+  const leaving = new AbortController()
+  const work = Promise.withResolvers<string>()
+  t.equal(await unlessAborted(Promise.resolve('done'), leaving.signal), 'done')
+  t.equal(getEventListeners(leaving.signal, 'abort').length, 0)
+  const ended = unlessAborted(work.promise, leaving.signal, () => new Error('nobody waits any more'))
+  leaving.abort()
+  await t.rejects(ended, { message: 'nobody waits any more' })
+  await t.rejects(unlessAborted(work.promise, leaving.signal), { message: 'the request was ended' })
+  t.equal(getEventListeners(leaving.signal, 'abort').length, 0)
 })
 
 /** The clock goes on until the work is done. */

@@ -3,10 +3,10 @@
  * the operator points it, measures, and counts connections.
  */
 import { Agent, type Dispatcher } from 'undici'
-import { detailsOf, readWhole, unlessAborted } from '../../actors/webhooks/answer-of.ts'
+import { detailsOf, readWhole } from '../../actors/webhooks/answer-of.ts'
 import { createEgressGuard } from '../../actors/webhooks/egress-guard.ts'
 import type { Clock } from '../../model/clock.ts'
-import { deadline } from '../../model/deadline.ts'
+import { deadline, unlessAborted } from '../../model/deadline.ts'
 
 /** `whole`: an answer counts when all of it is here. `status`: the first line counts, as for deliveries of the service. */
 export type AnswerMode = 'whole' | 'status'

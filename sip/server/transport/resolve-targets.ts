@@ -1,6 +1,6 @@
 /** Owns where a request goes: from the host of a URI to addresses in the order they are tried. RFC 3263 §4. */
 import type { Clock } from '../../../model/clock.ts'
-import { deadline } from '../../../model/deadline.ts'
+import { deadline, unlessAborted } from '../../../model/deadline.ts'
 import type { SipUri } from '../message/uri.ts'
 import type { Resolver } from './dns-resolver.ts'
 import { type Family, familyOf, loopbackOf, plainAddressOf, withoutBrackets } from '../../../net/addresses.ts'
@@ -67,15 +67,10 @@ function inTime<Found>(
   { host }: Destination,
   { signal, clock, timeout }: Settled,
 ): Promise<Found> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = (): void => reject(new TransportError(`nobody waits for ${host} any more`))
-  const late = (): never => {
+  const wanted = unlessAborted(found, signal, () => new TransportError(`nobody waits for ${host} any more`))
+  return deadline(clock, timeout, wanted, () => {
     throw new TransportError(`the DNS did not answer for ${host} in time`)
-  }
-  if (signal.aborted) abort()
-  signal.addEventListener('abort', abort, { once: true })
-  const bounded = deadline(clock, timeout, Promise.race([aborted, found]), late)
-  return bounded.finally(() => signal.removeEventListener('abort', abort))
+  })
 }
 
 async function targetsOf(destination: Destination, options: Settled): Promise<Target[]> {

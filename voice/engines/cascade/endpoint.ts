@@ -4,6 +4,7 @@
  */
 import type { Agent, Dispatcher } from 'undici'
 import type { Clock } from '../../../model/clock.ts'
+import { unlessAborted } from '../../../model/deadline.ts'
 import { retry } from '../../../model/retry.ts'
 import { errorBodyOf, type ErrorBody } from './error-body.ts'
 import { parsedObject } from './fields.ts'
@@ -147,14 +148,7 @@ function createWatch(clock: Clock, wanted: AbortSignal, waits: Waits) {
       wanted.removeEventListener('abort', unwanted)
     },
     /** undici notices the signal only once a connection is there. */
-    async unlessEnded<Value>(work: Promise<Value>): Promise<Value> {
-      const { promise, reject } = Promise.withResolvers<never>()
-      const ended = (): void => reject(new Error('ended'))
-      if (ending.signal.aborted) ended()
-      ending.signal.addEventListener('abort', ended, { once: true })
-      work.catch(() => undefined)
-      return Promise.race([work, promise])
-    },
+    unlessEnded: <Value>(work: Promise<Value>): Promise<Value> => unlessAborted(work, ending.signal),
     errorOf: (error: unknown) => new EndpointError(cause ?? `it cannot be reached: ${reasonOf(error)}`),
   }
 }
