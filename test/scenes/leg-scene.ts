@@ -5,11 +5,11 @@ import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { decodeFrame, encodeFrame, type Frame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import { LegEvent, LegReply, type LegCommand } from '../../model/leg.ts'
-import type { RecordingStore } from '../../model/recording-store.ts'
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
 import { createLeg, type Leg, type LegDeps } from '../../media/leg/leg.ts'
 import { createTicker } from '../../media/ticker/ticker.ts'
 import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
+import { createMemoryRecordings } from '../fake/memory-recordings.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
 import { createScriptedTransport, type ScriptedTransport } from '../fake/scripted-transport.ts'
 
@@ -51,7 +51,7 @@ export function openLegScene(
     callId,
     bus,
     ticker,
-    recordings: createMemoryStore(files),
+    recordings: createMemoryRecordings(files),
     log,
     now: () => clock.now(),
     signaling: null,
@@ -100,21 +100,6 @@ export function openLegScene(
         await bus.flush()
       }
     },
-  }
-}
-
-/** A writer whose file is complete at every moment. */
-function createMemoryStore(files: Map<string, Buffer>): RecordingStore {
-  return {
-    create(key) {
-      files.set(key, Buffer.alloc(0))
-      return {
-        append: (bytes) => void files.set(key, Buffer.concat([files.get(key)!, bytes])),
-        overwriteStart: (bytes) => files.get(key)!.set(bytes),
-        close: async () => {},
-      }
-    },
-    read: async () => null,
   }
 }
 

@@ -1,4 +1,4 @@
-/** Recordings in a folder: what a leg writes is what a client reads, whatever the disk does. */
+/** Recordings in a folder, beyond the rules of every store (test/contract/recording-store.test.ts): what is on the disk, and what a disk may do. */
 import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -7,6 +7,7 @@ import t from 'tap'
 import type { Log } from '../../model/log.ts'
 import { createRecordingFolder } from '../../store/recording-folder.ts'
 import { createRecordingWriter } from '../../store/recording-writer.ts'
+import { createRandom } from '../fake/random.ts'
 import { until } from '../scenes/in-time.ts'
 
 const folder = await mkdtemp(path.join(tmpdir(), 'parley-recordings-'))
@@ -41,14 +42,6 @@ const { lines, log } = createLines()
 const recordings = createRecordingFolder({ folder, clock, log })
 const fileOf = (key: string) => path.join(folder, key)
 
-function createRandom(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return Math.floor((state / 4294967296) * below)
-  }
-}
-
 async function read(key: string, from: number, to: number): Promise<Buffer> {
   const reader = await recordings.read(key)
   return Buffer.from(await new Response(reader?.stream(from, to)).arrayBuffer())
@@ -61,8 +54,8 @@ await t.test('writes land in order, and the beginning may be written again in be
     const writer = recordings.create(key)
     let expected = Buffer.alloc(0)
     for (let step = 0; step < 100; step++) {
-      const bytes = Buffer.alloc(random(4000), random(256))
-      if (random(10) === 0 && bytes.length <= expected.length) {
+      const bytes = Buffer.alloc(random.below(4000), random.below(256))
+      if (random.below(10) === 0 && bytes.length <= expected.length) {
         writer.overwriteStart(bytes)
         bytes.copy(expected)
       } else {
@@ -70,8 +63,8 @@ await t.test('writes land in order, and the beginning may be written again in be
         expected = Buffer.concat([expected, bytes])
       }
       bytes.fill(0xff)
-      if (random(20) === 0) clock.turn()
-      if (random(20) === 0) await turn()
+      if (random.below(20) === 0) clock.turn()
+      if (random.below(20) === 0) await turn()
     }
     await Promise.all([writer.close(), writer.close()])
     t.ok(expected.equals(await readFile(fileOf(key))), `round ${round}`)
@@ -127,40 +120,14 @@ await t.test('a disk that fails ends the recording and nothing else', async (t) 
   t.equal(clock.waiting(), 0)
 })
 
-await t.test('a recording that exists is not overwritten', async (t) => {
-  const key = 'account/once.wav'
-  for (const text of ['first', 'second']) {
-    const writer = recordings.create(key)
-    writer.append(Buffer.from(text))
-    await writer.close()
-  }
-  t.equal(await readFile(fileOf(key), 'utf8'), 'first')
-})
-
-await t.test('any range of bytes can be read', async (t) => {
-  const random = createRandom(11)
-  const key = 'account/range.wav'
-  const bytes = Buffer.from(Array.from({ length: 300_000 }, () => random(256)))
+await t.test('a client that goes away in the middle leaves no file open', async (t) => {
+  const [key, bytes] = ['account/range.wav', Buffer.alloc(300_000, 7)]
   await mkdir(path.dirname(fileOf(key)), { recursive: true })
   await writeFile(fileOf(key), bytes)
-  const reader = await recordings.read(key)
-  t.equal(reader?.size, bytes.length)
-  const ranges = Array.from({ length: 50 }, () =>
-    [random(bytes.length), random(bytes.length)].toSorted((a, b) => a - b),
-  )
-  for (const [from = 0, to = 0] of [...ranges, [0, bytes.length - 1], [0, 0], [bytes.length - 1, bytes.length - 1]])
-    t.ok(bytes.subarray(from, to + 1).equals(await read(key, from, to)), `${from} to ${to}`)
-  t.throws(() => reader?.stream(0, bytes.length), RangeError)
-  t.throws(() => reader?.stream(-1, 5), RangeError)
-  t.equal(await recordings.read('account/none.wav'), null)
-  t.equal(await recordings.read('nobody/none.wav'), null)
-})
-
-await t.test('a client that goes away in the middle leaves no file open', async (t) => {
   const openFiles = async () => (await readdir('/proc/self/fd').catch(() => [])).length
   const before = await openFiles()
   for (let count = 0; count < 20; count++) {
-    const reading = await recordings.read('account/range.wav')
+    const reading = await recordings.read(key)
     const stream = reading?.stream(0, 299_999).getReader()
     t.ok((await stream?.read())?.value?.length)
     await stream?.cancel()
@@ -171,24 +138,11 @@ await t.test('a client that goes away in the middle leaves no file open', async 
 
 await t.test('a key never leads out of the folder', async (t) => {
   const before = await readdir(path.dirname(folder))
-  for (const key of [
-    '../escaped.wav',
-    'account/../../escaped.wav',
-    '/tmp/escaped.wav',
-    'account/call.wav\0',
-    'account//call.wav',
-    'account/deep/call.wav',
-    'account\\call.wav',
-    'account/call.exe',
-    '.hidden/call.wav',
-    'call.wav',
-    '',
-  ]) {
-    t.throws(() => recordings.create(key), /recording key/, JSON.stringify(key))
-    await t.rejects(recordings.read(key), /recording key/)
-  }
+  for (const key of ['../escaped.wav', 'account/../../escaped.wav', '/tmp/escaped.wav'])
+    t.throws(() => recordings.create(key), /recording key/, key)
+  const names = await readdir(path.dirname(folder))
   t.strictSame(
-    (await readdir(path.dirname(folder))).filter((name) => !before.includes(name) && name.startsWith('escaped')),
+    names.filter((name) => !before.includes(name) && name.startsWith('escaped')),
     [],
   )
 })
