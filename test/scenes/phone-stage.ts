@@ -8,6 +8,7 @@ import { newId, type Core } from '../../app/core.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import type { StatusUpdateData } from '../../model/events.ts'
 import type { AccountId, CallId, TrunkId, WorkerId } from '../../model/ids.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import type { TrunkRequest } from '../../model/trunk.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
@@ -63,6 +64,7 @@ export type PhoneStageOptions = {
   readonly settings?: Readonly<Record<string, string>>
   /** There before the service looks after trunks. */
   readonly lines?: readonly LineOptions[]
+  readonly telemetry?: Telemetry
 }
 
 export type PhoneStage = {
@@ -81,7 +83,7 @@ export type PhoneStage = {
 export async function openPhoneStage(
   t: Pick<Test, 'teardown'>,
   engine: VoiceEngine,
-  { settings = {}, lines = [] }: PhoneStageOptions = {},
+  { settings = {}, lines = [], telemetry = noTelemetry }: PhoneStageOptions = {},
 ): Promise<PhoneStage> {
   const database = await openTestDatabase(t)
   const log = createQuietLog()
@@ -94,6 +96,7 @@ export async function openPhoneStage(
   const service = await startParley({
     config: { ...config, databaseUrl: database.databaseUrl },
     log,
+    telemetry,
     engines: new Map([['embedded', engine]]),
     async seed(core) {
       await account.open(core)
