@@ -54,8 +54,15 @@ export type TransportQuality = {
   readonly packetsLost: number
   readonly jitterMs: number
   readonly roundTripMs: number | null
-  /** What the peer says of the packets to it; `fractionLost` is 0 to 1, of the time since its report before. */
-  readonly peer: { readonly packetsLost: number; readonly fractionLost: number; readonly jitterMs: number } | null
+  /** What the peer reported last of the packets to it. */
+  readonly peer: {
+    /** That had been sent by then. */
+    readonly packetsSent: number
+    readonly packetsLost: number
+    /** 0 to 1, of the time since its report before. */
+    readonly fractionLost: number
+    readonly jitterMs: number
+  } | null
 }
 
 export type RtpTransport = {

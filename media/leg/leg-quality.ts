@@ -15,7 +15,7 @@ export function qualityOf({ codec, packetMs }: NegotiatedAudio, stats: LegStats)
     codec,
     packetMs,
     received: receivedOf(stats),
-    sent: peer ? { packets: transport.packetsSent, lost: peer.packetsLost, jitterMs: peer.jitterMs } : null,
+    sent: peer ? { packets: peer.packetsSent, lost: peer.packetsLost, jitterMs: peer.jitterMs } : null,
     roundTripMs: transport?.quality?.roundTripMs ?? null,
     concealedMs,
     lateFrames,

@@ -623,7 +623,7 @@ test('what the peer reports is believed within bounds', (t) => {
   tell({ ssrc: 6 }, 0)
   t.match(session.quality(), { peer: null, roundTripMs: null }, 'of somebody else')
   tell({}, 0)
-  t.same(session.quality().peer, { packetsLost: 12, fractionLost: 0.25, jitterMs: 10 })
+  t.same(session.quality().peer, { packetsSent: 0, packetsLost: 12, fractionLost: 0.25, jitterMs: 10 })
   t.equal(session.quality().roundTripMs, null)
   session.sent(0, 160, 9900)
   t.ok(session.due(10_000))
@@ -633,7 +633,7 @@ test('what the peer reports is believed within bounds', (t) => {
   tell({ lastReport: 10 * 65_536, sinceLastReport: 9 * 65_536 }, 11_040)
   t.ok(Math.abs((session.quality().roundTripMs ?? 0) - 40) < 0.1, 'nonsense changes nothing')
   tell({ jitter: 0xffff_ffff, packetsLost: -5, fractionLost: 255 }, 12_000)
-  t.match(session.quality().peer, { packetsLost: 0, jitterMs: 60_000 })
+  t.match(session.quality().peer, { packetsSent: 1, packetsLost: 0, jitterMs: 60_000 })
   t.end()
 })
 

@@ -41,7 +41,13 @@ export async function openLossyPhone(t: Pick<Test, 'teardown'>, log: Log, loss: 
   const { media, reported } = createLossyPorts(log, loss)
   const calls: CallToPhone[] = []
   const phone = await openPhone({
-    ...{ address: '127.0.0.1', port: 0, protocol: 'udp', media, ticker, clock, log },
+    address: '127.0.0.1',
+    port: 0,
+    protocol: 'udp',
+    media,
+    ticker,
+    clock,
+    log,
     wishes: { codecs: ['PCMA'], encryption: 'none' },
     onCall: (call) => void calls.push(call),
   })

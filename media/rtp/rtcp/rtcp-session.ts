@@ -51,7 +51,8 @@ export function createRtcpSession(own: {
 
   function believe({ fractionLost, packetsLost, jitter, lastReport, sinceLastReport }: ReportBlock, at: number): void {
     const jitterMs = Math.min(maxJitterMs, (jitter * 1000) / clockRateHz)
-    peer = { packetsLost: Math.max(0, packetsLost), fractionLost: fractionLost / 256, jitterMs }
+    const packetsSent = sending.packets()
+    peer = { packetsSent, packetsLost: Math.max(0, packetsLost), fractionLost: fractionLost / 256, jitterMs }
     // §6.4.1: A - LSR - DLSR.
     const roundTrip = (middleOf(ntpOf(at)) - lastReport - sinceLastReport) | 0
     if (sending.hasReported(lastReport) && roundTrip > -roundedOff)
@@ -101,6 +102,7 @@ function createSendingCount() {
     use: (rateHz: number) => void (clockRateHz = rateHz),
     hasReported: (middle: number) => answerables.includes(middle),
     hasSent: () => packets > 0,
+    packets: () => packets,
     add(timestamp: number, bytes: number, at: number): void {
       packets += 1
       octets += bytes
