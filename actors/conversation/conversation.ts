@@ -134,7 +134,6 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
   const voice = createAgentVoice({ ...deps, speaks: formats.speaks, answeredAt: start.answeredAt, turnLog, timing })
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })
-  let sessionBegan = start.answeredAt
   const session: SessionKeeper = createSessionKeeper({
     engine,
     clock,
@@ -148,9 +147,8 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
       reactions.engineEvent(event)
       session.quiet()
     },
-    opened(behind) {
+    opened() {
       reactions.reset()
-      sessionBegan = clock.now() - behind
       // Another session knows nothing of the answering machine.
       if (leaving.isUnderWay()) reactions.engineEvent({ type: 'finished', nextAction: null })
     },
@@ -165,8 +163,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     done: finished,
   })
   const voicemailWatch = watchForVoicemail(deps, start, { hears: formats.hears, session, leaving })
-  const sinceAnswer = (at: number): number => Math.max(0, Math.round(sessionBegan - start.answeredAt + at))
-  const reactions = createReactions({ ...deps, voice, turnLog, timing, session, sinceAnswer })
+  const reactions = createReactions({ ...deps, voice, turnLog, timing, session, answeredAt: start.answeredAt })
   const silence = silenceOf(formats.hears)
   const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
     const frame = decodeFrame(message.payload)

@@ -25,8 +25,8 @@ type ReactionDeps = {
   readonly turnLog: TurnLog
   readonly timing: TurnTiming
   readonly session: SessionKeeper
-  /** Of a time in the session, ms of the caller's voice that it heard. */
-  sinceAnswer(at: number): number
+  /** Ms since the epoch. */
+  readonly answeredAt: number
 }
 
 export function createReactions(deps: ReactionDeps) {
@@ -75,11 +75,13 @@ export function createReactions(deps: ReactionDeps) {
     if (flawOf(value) === null) post({ type: 'noted', key, value })
     else log.warn('a value that an engine noted cannot be stored', { key })
   }
+  /** Of a time in the session, ms of the caller's voice that it heard. */
+  const sinceAnswer = (at: number): number => Math.max(0, Math.round(session.since() - deps.answeredAt + at))
   const takeUserText = ({ text, isFinal, confidence, from, to }: Of<'user_text'>): void => {
     if (!isFinal) return turnLog.showUser(text, clock.now())
     if (text === '') unanswered = false
     timing.recognised()
-    const times = { from: deps.sinceAnswer(from), to: deps.sinceAnswer(to) }
+    const times = { from: sinceAnswer(from), to: sinceAnswer(to) }
     turnLog.commitUser({ role: 'user', text, ...times, confidence, source: engine.name })
   }
 

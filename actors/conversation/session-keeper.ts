@@ -29,6 +29,8 @@ export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' 
   open(): Promise<void>
   /** Ms of the caller's voice that the session has heard. */
   heard(): number
+  /** When the caller said the first that it heard, ms since the epoch. */
+  since(): number
   /** Nobody speaks: the moment to change sessions, if that is due. */
   quiet(): void
   /** Idempotent. */
@@ -45,8 +47,8 @@ type Deps = {
   known(): { readonly history: readonly Said[]; readonly owesReply: boolean; readonly memory: Json }
   isQuiet(): boolean
   take(event: EngineEvent): void
-  /** A session is there, and hears from now on what is `behind` ms old. */
-  opened(behind: number): void
+  /** A session is there. */
+  opened(): void
   /** No session can be had. */
   lost(details: string): void
 }
@@ -71,6 +73,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   let everOpened = false
   let deaths = 0
   let heard = 0
+  let since = began
 
   const hearWith = (session: EngineSession, payload: Uint8Array): void => {
     heard += frameMs
@@ -94,7 +97,8 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     everOpened = true
     current = { session, events }
     heard = 0
-    deps.opened(backlog.behind())
+    since = clock.now() - backlog.behind()
+    deps.opened()
     events.begin()
     // What it said may be that it is dead.
     if (isCurrent(session)) backlog.giveTo(session, hearWith)
@@ -161,6 +165,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
       return current !== null
     },
     heard: () => heard,
+    since: () => since,
     quiet: () => expiry.quiet(),
     close() {
       if (closing.signal.aborted) return

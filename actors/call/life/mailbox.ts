@@ -1,7 +1,10 @@
-/** Owns taking messages one by one, in the order in which they came. */
+/** Owns taking what is posted to an actor one by one, in the order in which it came. */
 
 export type Mailbox<Message> = {
-  /** What became of the message; false when the box is full and it was not even kept. Rejects when taking it failed; the next one is taken all the same. */
+  /**
+   * What became of the message; false when the box is full and it was not even kept. Rejects when taking it failed; the next one is taken all the
+   * same.
+   */
   post(message: Message): Promise<boolean>
   /** Resolves when every message has been taken. */
   empty(): Promise<void>
