@@ -1,26 +1,25 @@
 /**
  * Owns one call of the embedded engine: what the caller says goes into the script, what the script wants is said. The agent speaks first on an
- * inbound call; on an outbound one it lets the callee answer the telephone. Everything that waits counts frames of the caller's line, not a clock.
+ * inbound call; on an outbound one the callee may answer the telephone first. Everything that waits counts frames of the caller's line, not a clock.
  */
 import { randomUUID } from 'node:crypto'
-import { samplesOf } from '../../../model/frame.ts'
+import { frameMs, samplesOf } from '../../../model/frame.ts'
 import type { Json } from '../../../model/json.ts'
+import type { ToolResult } from '../../../model/tool.ts'
 import type { EngineEvent, EngineSession, Said } from '../../../model/voice-engine.ts'
-import { createAgentSpeech } from './agent-speech.ts'
-import { createCallerUtterances } from './caller-utterances.ts'
+import { initialState } from '../../script/dialogue/dialogue-state.ts'
 import type { Setting } from '../../script/dialogue/dialogue-turn.ts'
 import type { Expected } from '../../script/expected.ts'
+import type { Meaning } from '../../script/phrases.ts'
+import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
+import { createAgentSpeech } from './agent-speech.ts'
+import { createCallerUtterances, type Heard } from './caller-utterances.ts'
 import type { FliteVoice } from './flite.ts'
 import type { Understanding } from './grammar.ts'
+import { createKeypad } from './keypad.ts'
 import type { Recognition } from './recognition.ts'
-import type { Meaning } from '../../script/phrases.ts'
 import { createScriptRun } from './script-run.ts'
-import { createKeypad } from './session-keypad.ts'
-import { createAnnouncement, createOpening } from './session-opening.ts'
-import { finalTextOf, reactTo } from './session-reaction.ts'
-import { createHeldResults, createSilenceTimer } from './session-waits.ts'
 import type { Synthesiser } from './synthesiser.ts'
-import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 
 export type SessionDeps = {
   readonly recognition: Recognition
@@ -48,9 +47,29 @@ export type SessionDeps = {
 }
 
 const silence = new Int16Array(320)
+/** Results of tools that come while the caller speaks. */
+const maxHeld = 16
+/** Stands in a transcript for speech that was not understood. */
+const unclear = '[unclear]'
+/** Shorter speech that is not understood is a backchannel while nothing is asked, ms. */
+const shortestAnswer = 700
 
 export function createSession(deps: SessionDeps): EngineSession & { begin(): void } {
+  const id = randomUUID().slice(0, 8)
+  const { memory, history } = deps
+  const goesOn = memory !== null || history.length > 0
+  const announcement = (goesOn ? null : deps.announcement) ?? ''
   let closed = false
+  /** The last words are being said. */
+  let isLeaving = false
+  /** The announcement, if there is one, has been heard: before that nobody is listened to. */
+  let isAnnounced = announcement.trim() === ''
+  /** The dialogue has begun, with the agent's first line or after the caller's first words. */
+  let isOpened = false
+  /** Ms of the caller's line in which nothing has happened. */
+  let quiet = 0
+  const held: { readonly id: string; readonly result: ToolResult }[] = []
+
   const emit = (event: EngineEvent): void => {
     if (!closed) deps.emit(event)
   }
@@ -63,40 +82,122 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     emit({ type: 'failed', details: error instanceof Error ? error.message : String(error), isRetryable: true })
     close()
   }
-  let isLeaving = false
   const over = (): boolean => closed || isLeaving || run.phase() === 'ended'
-  const parts = createParts(deps, { emit, onFailed, over })
-  const { speech, run, caller, opening, announcement, silenceTimer } = parts
+
+  const open = (): void => {
+    isOpened = true
+    run.dispatch({ type: 'opened', isOwed: history.length === 0 || deps.owesReply })
+    releaseResults()
+  }
+  /** The agent's first line comes when the time of the caller's first words is over. */
+  const openAt = (ms: number): void => {
+    if (!isOpened && ms >= (goesOn ? 0 : deps.firstSpeech)) open()
+  }
+  const endAnnouncement = (): void => {
+    isAnnounced = true
+    openAt(0)
+  }
+  /** The caller's words come first: they may be what the tool is left for. */
+  const releaseResults = (): void => {
+    for (const { id: call, result } of held.splice(0)) run.dispatch({ type: 'tool_result', id: call, result })
+  }
+  /** 20 ms in which the caller was silent: a missing answer, and a slow tool, are not waited for longer than their limit. */
+  const countSilence = (): void => {
+    const limit = run.silenceLimit()
+    quiet = limit === null || speech.speaking() ? 0 : quiet + frameMs
+    if (limit === null || quiet < limit) return
+    quiet = 0
+    run.dispatch({ type: 'silence' })
+  }
+  /** An answer goes to the script; after a backchannel the agent goes on. */
+  const reactTo = (heard: Heard): void => {
+    const { meaning, confidence, step } = heard
+    if (isBackchannel(heard, run.isAsking())) {
+      if (!speech.goOn() && run.phase() === 'speaking') run.dispatch({ type: 'played' })
+      return
+    }
+    speech.forget()
+    // The answer to a question that is over is none.
+    const isAnswer = meaning?.kind === 'choice' || meaning?.kind === 'value' || meaning?.kind === 'free'
+    if (isAnswer && step !== run.step()) return
+    run.dispatch({ type: 'heard', meaning, confidence })
+  }
+
+  const speech = createAgentSpeech({ ...deps, itemPrefix: `item-${id}-`, emit, onFailed })
+  const setting = { ...deps.setting, idPrefix: `${id}-` }
+  const run = createScriptRun({ ...deps, setting, speech, emit, onKeys: (keys) => keypad.took(keys) })
+  const caller = createCallerUtterances({
+    ...deps,
+    expected: () => ({
+      step: run.step(),
+      understanding: isOpened ? deps.understandingFor(run.expected()) : deps.greetingUnderstanding(),
+    }),
+    onStarted(at) {
+      emit({ type: 'user_speech_started', at })
+      speech.fallSilent(at)
+    },
+    onPartial: (text, from, to) => emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to }),
+    onStopped: (at) => emit({ type: 'user_speech_stopped', at }),
+    onHeard(heard) {
+      quiet = 0
+      emit(finalTextOf(heard))
+      if (over()) return keypad.flush()
+      if (isOpened) reactTo(heard)
+      else open()
+      if (caller.busy()) return
+      keypad.flush()
+      releaseResults()
+      speech.sayAdded()
+    },
+  })
+  const keypad = createKeypad({ emit, caller, speech, run })
 
   return {
     begin() {
-      if (!closed && !isLeaving && !announcement.begin()) opening.at(0)
+      if (closed || isLeaving) return
+      if (isAnnounced) return openAt(0)
+      // That it was said is remembered with its own turn, which is written when it has been heard.
+      emit({ type: 'memory', memory: initialState })
+      speech.say(announcement, () => undefined)
     },
     hear(payload) {
       if (closed) return
       // Whoever was speaking when the last words began is still heard out, as silent from then on.
-      caller.hear(announcement.isSaid() && !over() ? samplesOf(payload) : silence)
+      caller.hear(isAnnounced && !over() ? samplesOf(payload) : silence)
       speech.tick(caller.at())
-      if (over() || caller.busy() || !announcement.isSaid()) return
-      opening.at(caller.at())
-      silenceTimer.frame()
+      if (over() || caller.busy() || !isAnnounced) return
+      openAt(caller.at())
+      countSilence()
     },
     interrupt(heard) {
       if (closed) return
       const isUnasked = speech.interrupted(heard)
       if (over()) return
-      if (!announcement.isSaid()) return announcement.end()
+      if (!isAnnounced) return endAnnouncement()
       if (!isUnasked || caller.busy()) return
       speech.forget()
       run.dispatch({ type: 'interrupted' })
     },
     played(itemId) {
       if (closed || !speech.played(itemId) || isLeaving) return
-      if (!announcement.isSaid()) return announcement.end()
-      // Who speaks over the end of a line goes on with the next one by that.
+      if (!isAnnounced) return endAnnouncement()
+      // A caller who speaks over the end of a line goes on with the next one by that.
       if (!caller.busy() || run.isAsking()) run.dispatch({ type: 'played' })
     },
-    ...besideSpeech(deps, parts, over),
+    dtmf(digit) {
+      if (over() || !isOpened) return
+      quiet = 0
+      keypad.press(digit)
+    },
+    say(text) {
+      if (!over() && text.trim() !== '') speech.add(text, caller.busy() || !isOpened)
+    },
+    toolResult(call, _name, result) {
+      if (over()) return
+      if (!caller.busy() && isOpened) return run.dispatch({ type: 'tool_result', id: call, result })
+      if (held.length < maxHeld) held.push({ id: call, result })
+    },
+    instruct: () => deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions'),
     voicemail: deps.voicemail,
     sayLast(text) {
       if (closed || isLeaving) return
@@ -107,69 +208,16 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   }
 }
 
-/** What comes into the conversation otherwise than by the caller's voice. */
-function besideSpeech(deps: SessionDeps, parts: ReturnType<typeof createParts>, over: () => boolean) {
-  const { caller, keypad, speech, opening, silenceTimer, held, run } = parts
-  return {
-    dtmf(digit) {
-      if (over() || opening.waits()) return
-      silenceTimer.renew()
-      keypad.press(digit)
-    },
-    say(text) {
-      if (!over() && text.trim() !== '') speech.add(text, caller.busy() || opening.waits())
-    },
-    toolResult(id, _name, result) {
-      if (over()) return
-      if (caller.busy() || opening.waits()) held.hold(id, result)
-      else run.dispatch({ type: 'tool_result', id, result })
-    },
-    instruct: () => deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions'),
-  } satisfies Partial<EngineSession>
+/** Empty for what was no speech after all. */
+function finalTextOf({ text, isNoise, confidence, from, to }: Heard): EngineEvent {
+  const told = text === '' && !isNoise ? unclear : text
+  return { type: 'user_text', text: told, isFinal: true, confidence, from, to }
 }
 
-type Shared = { emit(event: EngineEvent): void; onFailed(error: unknown): void; over(): boolean }
-
-function createParts(deps: SessionDeps, { emit, onFailed, over }: Shared) {
-  const { memory, history, understandingFor, greetingUnderstanding } = deps
-  const sessionId = randomUUID().slice(0, 8)
-  const goesOn = memory !== null || history.length > 0
-  const isOwed = history.length === 0 || deps.owesReply
-  const speech = createAgentSpeech({ ...deps, itemPrefix: `item-${sessionId}-`, emit, onFailed })
-  const setting = { ...deps.setting, idPrefix: `${sessionId}-` }
-  const run = createScriptRun({ ...deps, setting, speech, emit, onKeys: (keys) => keypad.took(keys) })
-  const held = createHeldResults(run)
-  const opening = createOpening(goesOn ? 0 : deps.firstSpeech, () => {
-    run.dispatch({ type: 'opened', isOwed })
-    held.release()
-  })
-  const announcement = createAnnouncement({ text: goesOn ? null : deps.announcement, speech, emit }, () =>
-    opening.at(0),
-  )
-  const silenceTimer = createSilenceTimer(run, speech)
-  const caller = createCallerUtterances({
-    ...deps,
-    expected: () => ({
-      step: run.step(),
-      understanding: opening.waits() ? greetingUnderstanding() : understandingFor(run.expected()),
-    }),
-    onStarted(at) {
-      emit({ type: 'user_speech_started', at })
-      speech.fallSilent(at)
-    },
-    onPartial: (text, from, to) => emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to }),
-    onStopped: (at) => emit({ type: 'user_speech_stopped', at }),
-    onHeard(heard) {
-      silenceTimer.renew()
-      emit(finalTextOf(heard))
-      if (over()) return keypad.flush()
-      if (!opening.begin()) reactTo(heard, run, speech)
-      if (caller.busy()) return
-      keypad.flush()
-      held.release()
-      speech.sayAdded()
-    },
-  })
-  const keypad = createKeypad({ emit, caller, speech, run })
-  return { speech, run, caller, keypad, opening, announcement, silenceTimer, held }
+/** Noise; and while nothing is asked, "okay" or a short sound. Such a caller did not want to interrupt. */
+function isBackchannel({ meaning, isNoise, from, to }: Heard, isAsked: boolean): boolean {
+  if (isNoise) return true
+  if (isAsked) return false
+  if (meaning === null) return to - from < shortestAnswer
+  return meaning.kind === 'request' && meaning.request === 'yes'
 }
