@@ -30,7 +30,7 @@ export function createTurns(limit: number): TakeTurn {
   }
 }
 
-/** Resolves when somebody has left: his place is taken. */
+/** Resolves when another one leaves and gives its place to this one. */
 function placeOf({ waiting }: Queue, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const go = (): void => {
