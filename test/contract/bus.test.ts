@@ -8,6 +8,7 @@ import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
 import type { Bus, BusMessage } from '../../model/bus.ts'
 import type { Log } from '../../model/log.ts'
 import { lastingClock as clock } from '../fake/lasting-clock.ts'
+import { createRecordedTelemetry } from '../fake/recorded-telemetry.ts'
 import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { needsTool } from '../peers/tools.ts'
 
@@ -370,7 +371,8 @@ test('a node whose NATS server went away comes back by itself', async (t) => {
   const first = await startNatsServer(program)
   t.teardown(() => first.close())
   const { log, said, lines } = createLines()
-  const bus = await createNatsBus({ url: first.url, log, clock, name: 'contract' })
+  const telemetry = createRecordedTelemetry()
+  const bus = await createNatsBus({ url: first.url, log, clock, name: 'contract', telemetry })
   t.teardown(() => bus.close())
   const heard = await collect(bus, 'a')
 
@@ -385,6 +387,7 @@ test('a node whose NATS server went away comes back by itself', async (t) => {
   const second = await startNatsServer(program, first.port)
   t.teardown(() => second.close())
   await back
+  t.same(telemetry.counted, [{ name: 'bus.dropped', labels: {}, by: 1000 }], 'told when it is over')
   bus.publish('a', bytes('again'))
   await fence({ here: bus, there: bus, lines: [] })
   t.same(heard.texts(), ['again'], 'the subscription lives on; what was published meanwhile is lost')

@@ -420,6 +420,20 @@ test('lateness is told by quantiles over the last 10 to 20 seconds', async (t) =
   t.equal(meter.read(25_000).ticks, 0)
 })
 
+test('telemetry that is off is asked for nothing, however many slots are run', async (t) => {
+  const clock = createLateClock()
+  let asked = 0
+  const ask = () => void asked++
+  const span = () => ({ end: ask })
+  const ticker = createTicker({ ...clock, telemetry: { isOn: false, count: ask, observe: ask, span } })
+  ticker.join(() => {})
+  for (let slot = 0; slot < 5_000; slot++) clock.fire(0)
+  clock.fire(1_000)
+  ticker.close()
+  t.ok(ticker.lateness().ticks > 400)
+  t.equal(asked, 0)
+})
+
 test('the ticker tells how late its slots were every ten seconds and when nobody is left, and no slot by itself', async (t) => {
   const clock = createLateClock()
   const telemetry = createRecordedTelemetry()
