@@ -212,6 +212,7 @@ const shapes = {
     failedReason: 'string?',
     trunkId: 'string?',
     providerStatus: 'string?',
+    quality: 'object?',
   },
   segment: {
     timestamps: 'object',
