@@ -1,7 +1,7 @@
 /**
  * Owns how a hosted talk begins: the static message of an inbound call, which is heard to its end (nobody is listened to meanwhile); then the
  * agent's first words, on an outbound call after the callee's or when those do not come. A talk that goes on begins with nothing, or with the
- * reply that is due. Pure. decisions.md, Worker configuration.
+ * reply that is due. Pure. docs/contract/rest.md "Worker configuration".
  */
 import { frameMs } from '../../../model/frame.ts'
 import type { EngineConfig } from '../../../model/voice-engine.ts'
