@@ -593,6 +593,16 @@ test('another implementation reads our reports', (t) => {
   t.end()
 })
 
+test('a report that is due at a time before the one of the peer came says that no time has passed since', (t) => {
+  const session = createRtcpSession({ ssrc: 5, cname: 'x', random: () => 0.5 })
+  session.use(8000, 0)
+  session.heard(9, 1, 0, 9_900)
+  session.received({ ssrc: 9, senderReport: 7 * 65_536, blocks: [], saysGoodbye: false }, 10_030)
+  const [block] = readRtcp(session.due(10_000) ?? Buffer.alloc(0))?.blocks ?? []
+  t.match(block, { ssrc: 9, lastReport: 7 * 65_536, sinceLastReport: 0 })
+  t.end()
+})
+
 test('what the peer reports is believed within bounds', (t) => {
   const session = createRtcpSession({ ssrc: 5, cname: 'x', random: () => 0.5 })
   const block = {

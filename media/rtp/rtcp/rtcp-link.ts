@@ -75,7 +75,8 @@ export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLin
       rtcp.received(report, at)
       if (!report.saysGoodbye) wire.alive()
     },
-    tick: (at) => send(rtcp.due(at)),
+    // A slot of the ticker may run late, and what a report says is true of the time at which it goes out.
+    tick: (at) => send(rtcp.due(Math.max(at, now()))),
     goodbye: () => send(rtcp.goodbye(now())),
   }
 }

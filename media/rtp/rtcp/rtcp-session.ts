@@ -154,7 +154,7 @@ function createReceivingCount() {
         ssrc: source.ssrc,
         ...source.reception.report(),
         lastReport: known?.middle ?? 0,
-        sinceLastReport: known ? Math.min(0xffff_ffff, Math.round(((at - known.at) * 65_536) / 1000)) : 0,
+        sinceLastReport: known ? delayOf(at - known.at) : 0,
       }
     },
     quality: () => ({
@@ -172,3 +172,6 @@ const ntpOf = (at: number): readonly [number, number] => [
 
 const middleOf = ([seconds, fraction]: readonly [number, number]): number =>
   (((seconds & 0xffff) << 16) | (fraction >>> 16)) >>> 0
+
+/** DLSR (§6.4.1): ms as units of 1/65536 s. A slot of the ticker that runs late has a time from before the peer's last report. */
+const delayOf = (ms: number): number => Math.min(0xffff_ffff, Math.max(0, Math.round((ms * 65_536) / 1000)))
