@@ -25,7 +25,7 @@ const pcma: AudioFormat = { encoding: 'pcma', rateHz: 8000 }
 const startOf = (epoch: number, hears = pcm(8000), speaks = pcm(8000)) =>
   ({ type: 'start', epoch, hears: [hears], speaks: [speaks], recording: null }) as const
 const recordedStartOf = (epoch: number, hears = pcm(8000), speaks = pcm(8000)) =>
-  ({ ...startOf(epoch, hears, speaks), recording: { key: 'call.wav', mode: 'split' } }) as const
+  ({ ...startOf(epoch, hears, speaks), recording: { key: 'a/call.wav', mode: 'split' } }) as const
 
 /** A line that can do all, and remembers what it was asked. */
 function createSignaling() {
@@ -328,7 +328,7 @@ test('another codec in the middle of the call: queue, numbering, recording and t
   for (const at of [20, 70, 120, 170])
     t.ok(near(pitchOf(heardIn(up.slice(at, at + 25)), 8000), 400, 20), `the caller is heard, frame ${at}`)
   await command({ type: 'close', epoch: 1, reason: 'completed' })
-  const { samples } = parseWav(files.get('call.wav')!)
+  const { samples } = parseWav(files.get('a/call.wav')!)
   t.equal(samples.length, 4000 * 32)
   const channel = (index: number, from: number, to: number) =>
     Int16Array.from({ length: (to - from) * 16 }, (_, i) => samples[(from * 16 + i) * 2 + index]!)
@@ -367,7 +367,7 @@ test("another source's stream is heard from its first packets on, in the line an
     t.ok(levelOf(heardIn(up.slice(before, before + 10))) > 4500, `${sequenceNumber}: nothing of it is lost`)
   }
   await command({ type: 'close', epoch: 1, reason: 'completed' })
-  const { samples } = parseWav(files.get('call.wav')!)
+  const { samples } = parseWav(files.get('a/call.wav')!)
   const caller = Int16Array.from({ length: samples.length / 2 }, (_, i) => samples[i * 2 + 1]!)
   t.ok(levelOf(caller.subarray(3200)) > 5000)
 })
@@ -494,7 +494,7 @@ test('G.711 goes through untouched both ways for an engine of that law, recorded
     )
     await command({ type: 'close', epoch: 1, reason: 'completed' })
     if (start.recording === null) continue
-    const { samples } = parseWav(files.get('call.wav')!)
+    const { samples } = parseWav(files.get('a/call.wav')!)
     t.ok(levelOf(samples.subarray(300 * 32, 900 * 32)) > 3000, 'and both are recorded')
   }
 })
