@@ -181,10 +181,10 @@ export const withRoutesOf = (state: DialogState, response: SipResponse): DialogS
   withTargetOf({ ...state, routeSet: valuesOf(response, 'Record-Route').toReversed() }, response)
 
 /** Our description in a message of ours. */
-export const withDescriptionOf = (state: DialogState, message: SipRequest | SipResponse): DialogState => ({
-  ...state,
-  description: descriptionIn(message) ?? state.description,
-})
+export function withDescriptionOf(state: DialogState, message: SipRequest | SipResponse): DialogState {
+  const description = descriptionIn(message)
+  return description === null ? state : { ...state, description }
+}
 
 /** It has its final answer, or will have none. */
 export const withoutRequest = (state: DialogState, sequence: number): DialogState => ({

@@ -73,10 +73,11 @@ export type Dialog = {
 type Command = (id: string) => DialogEvent
 
 export function createDialog(deps: DialogDeps, { id, app, state: first }: DialogSeed): Dialog {
+  const { t1, t2 } = deps.timing
   const run = createRun<DialogState, DialogEvent, Deed, Timer, never>({
     clock: deps.clock,
     first: { state: first, actions: [] },
-    step: (state, event) => stepDialog(state, event, { ...deps.timing, chance: deps.random() }),
+    step: (state, event) => stepDialog(state, event, { t1, t2, chance: deps.random() }),
     perform,
     ended: () => deps.ended(dialog),
     guarded,
