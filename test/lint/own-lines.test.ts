@@ -43,8 +43,21 @@ for (const [name, code, found] of [
     const folder = await createFolder(t)
     await writeFile(path.join(folder, 'rc.json'), JSON.stringify(config))
     await writeFile(path.join(folder, 'a.js'), `${code}\n`)
-    // tap instruments the processes of a test, and the linter cannot be.
-    const command = ['-u', 'NODE_OPTIONS', process.execPath, program, '-c', 'rc.json', 'a.js']
+    // tap instruments the processes of a test, and the linter cannot be; in CI the linter writes in colours.
+    const command = [
+      '-u',
+      'NODE_OPTIONS',
+      '-u',
+      'CI',
+      '-u',
+      'FORCE_COLOR',
+      'NO_COLOR=1',
+      process.execPath,
+      program,
+      '-c',
+      'rc.json',
+      'a.js',
+    ]
     const run = promisify(execFile)('env', command, { cwd: folder })
     const { stdout } = await run.catch((refusal: { stdout: string }) => refusal)
     t.match(stdout, /on 1 file with 1 rules/, 'the linter has run')
