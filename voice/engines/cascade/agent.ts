@@ -7,12 +7,12 @@ import type { WireEvent, WireSetup } from '../hosted/wire.ts'
 import type { ModelCall } from './chat-reply.ts'
 import type { Chat, ChatAnswer, ChatRequest } from './chat.ts'
 import { EndpointError } from './endpoint.ts'
-import { createHistory, type History } from './history.ts'
+import { createHistory } from './history.ts'
 import { createReply, type Reply } from './reply.ts'
 import { speakable } from './speakable.ts'
 import { createSentenceCutter, piecesOf } from './sentence-cutter.ts'
 import type { Speak } from './speech.ts'
-import { createSpoken, type Spoken } from './spoken.ts'
+import { createSpoken } from './spoken.ts'
 
 export type Due =
   { readonly kind: 'reply'; readonly hint: string | null } | { readonly kind: 'say'; readonly text: string }
@@ -56,55 +56,154 @@ export type AgentDeps = {
   onFailed(where: 'chat' | 'speech', error: unknown): void
 }
 
-/** What the parts of an agent share. */
-type Talk = {
-  readonly deps: AgentDeps
-  readonly history: History
-  readonly spoken: Spoken
-  instructions: string
-  due: Due[]
-  reply: Reply | null
-  /** Sentences that were cut off, while nobody knows whether they stay so. */
-  unheard: string[]
-  items: number
-  calls: number
-}
-
 const maxDue = 16
 const maxSaid = 10_000
 
+/** One reply answers whatever has been said by then. */
+const isAnswer = (due: Due): boolean => due.kind === 'reply' && due.hint === null
+
 export function createAgent(deps: AgentDeps): Agent {
-  const { instructions, history: said, memory } = deps.setup
-  const history = createHistory(said, memory)
+  const { setup, session, emit } = deps
+  const history = createHistory(setup.history, setup.memory)
   const spoken = createSpoken()
-  const talk: Talk = { deps, history, spoken, instructions, due: [], reply: null, unheard: [], items: 0, calls: 0 }
+  let { instructions } = setup
+  let due: Due[] = []
+  let reply: Reply | null = null
+  /** Sentences that were cut off, while it is not known yet whether they stay so. */
+  let unheard: string[] = []
+  let items = 0
+  let calls = 0
+
+  const next = (): void => {
+    if (reply !== null || !deps.maySpeak()) return
+    const first = due.shift()
+    if (first?.kind === 'say') saySentences(first.text, piecesOf(first.text, setup.language))
+    if (first?.kind === 'reply') converse(first.hint)
+  }
+  const enqueue = (wanted: Due): void => {
+    const isCovered = isAnswer(wanted) && due.some(isAnswer)
+    if (!isCovered && due.length < maxDue) due.push(wanted)
+    next()
+  }
+  const drop = (): void => {
+    const dropped = reply
+    reply = null
+    unheard = []
+    dropped?.drop()
+    spoken.settle(false)
+  }
+  /** `text`: known to be all of it. */
+  const begin = (text: string | null, words: AbortController): Reply => {
+    const begun = createReply({
+      text,
+      words,
+      speak: deps.speak,
+      bytesPerMs: (deps.rateHz * 2) / 1000,
+      at: deps.at,
+      openItem() {
+        const itemId = `${session}-item-${++items}`
+        return { itemId, spoken: spoken.item(itemId, history.agent()) }
+      },
+      emit,
+      onCalls: callTools,
+      onOver() {
+        if (reply === begun) reply = null
+        next()
+      },
+      onFailed: (error) => deps.onFailed('speech', error),
+    })
+    reply = begun
+    begun.begin()
+    return begun
+  }
+  const saySentences = (text: string | null, sentences: readonly string[]): void => {
+    const begun = begin(text, new AbortController())
+    sentences.forEach(begun.add)
+    begun.end([])
+  }
+  const converse = (hint: string | null): void => {
+    const words = new AbortController()
+    const begun = begin(null, words)
+    const cutter = createSentenceCutter(setup.language)
+    let hasWords = false
+    const add = (sentences: readonly string[]): void => {
+      for (const sentence of sentences.map(speakable)) {
+        if (sentence === null) continue
+        hasWords = true
+        begun.add(sentence)
+      }
+    }
+    const talk = async (): Promise<void> => {
+      const answer = await ask(hint, { signal: words.signal, onText: (text) => add(cutter.push(text)) })
+      // A reply does not end in the middle of a sentence; but half of one is better than nothing.
+      if (!answer.isCut || !hasWords) add(cutter.end())
+      begun.end(answer.calls)
+    }
+    talk().catch((error: unknown) => {
+      if (!words.signal.aborted) deps.onFailed('chat', error)
+    })
+  }
+  /** What is too much for the model is told again without its beginning. */
+  const ask = async (hint: string | null, how: Pick<ChatRequest, 'signal' | 'onText'>): Promise<ChatAnswer> => {
+    const { tools, worker } = setup
+    for (;;) {
+      const messages = history.messages(instructions, hint)
+      try {
+        return await deps.chat({ ...how, messages, tools, temperature: worker.llmTemperature ?? null })
+      } catch (error) {
+        const isTooLong = error instanceof EndpointError && error.isTooLong
+        if (!isTooLong || how.signal.aborted || !history.halve()) throw error
+      }
+    }
+  }
+  const callTools = (made: readonly ModelCall[]): void => {
+    const ours = made.map(({ id: theirs, name, arguments: given }) => {
+      const id = `${session}-call-${++calls}`
+      return { id, wireId: theirs ?? id, name, arguments: given }
+    })
+    history.calls(ours)
+    // Before they are called: a session that goes on from here must not call them again.
+    if (ours.length > 0) remember()
+    for (const { id, name, arguments: given } of ours) emit({ type: 'tool_call', id, name, arguments: given })
+  }
+  const cancelTools = (): void => {
+    const canceled = history.pending()
+    for (const id of canceled) history.answer(id, { error: 'canceled: the caller spoke' }, false)
+    if (canceled.length > 0) remember()
+    for (const id of canceled) emit({ type: 'tool_canceled', id })
+  }
+  const remember = (): void => {
+    const memory = history.memory()
+    if (memory !== null) emit({ type: 'memory', memory })
+  }
+
   return {
-    enqueue: (due) => enqueue(talk, due),
-    next: () => next(talk),
+    enqueue,
+    next,
     catchUp() {
-      if (history.isDue()) enqueue(talk, { kind: 'reply', hint: null })
+      if (history.isDue()) enqueue({ kind: 'reply', hint: null })
     },
-    hold: () => talk.reply?.hold(),
+    hold: () => reply?.hold(),
     goOn() {
-      const { reply, unheard } = talk
       if (reply === null && unheard.length === 0) return
+      const missed = unheard
       spoken.settle(true)
-      talk.unheard = []
-      if (reply === null) saySentences(talk, null, unheard)
-      else reply.resume(unheard)
+      unheard = []
+      if (reply === null) saySentences(null, missed)
+      else reply.resume(missed)
     },
     answer(text) {
-      drop(talk)
-      cancelTools(talk)
+      drop()
+      cancelTools()
       history.caller(text)
-      talk.due = [...talk.due.filter(({ kind }) => kind === 'say'), { kind: 'reply', hint: null }]
+      due = [...due.filter(({ kind }) => kind === 'say'), { kind: 'reply', hint: null }]
     },
     cut(heard, isHeld) {
       const cut = spoken.cut(heard, deps.at())
       if (cut === null) return false
-      if (isHeld) talk.unheard.push(...cut)
+      if (isHeld) unheard.push(...cut)
       // Of a reply that has no sound yet nothing was on the line.
-      else if (talk.reply?.hasSound()) drop(talk)
+      else if (reply?.hasSound()) drop()
       else spoken.settle(false)
       return true
     },
@@ -112,138 +211,15 @@ export function createAgent(deps: AgentDeps): Agent {
     lastSentence: spoken.lastSentence,
     tell: history.caller,
     instruct(text) {
-      talk.instructions = text
+      instructions = text
     },
     answerTool(id, name, output, wantsReply) {
       const state = history.answer(id, output, wantsReply)
       const isNews = state === 'unknown'
       if (isNews) history.news(`[The tool ${name} answered: ${JSON.stringify(output).slice(0, maxSaid)}]`)
-      remember(talk)
-      if (state === 'due' || (isNews && wantsReply)) enqueue(talk, { kind: 'reply', hint: null })
+      remember()
+      if (state === 'due' || (isNews && wantsReply)) enqueue({ kind: 'reply', hint: null })
     },
-    close: () => drop(talk),
+    close: drop,
   }
-}
-
-function next(talk: Talk): void {
-  const { deps } = talk
-  if (talk.reply !== null || !deps.maySpeak()) return
-  const first = talk.due.shift()
-  if (first?.kind === 'say') saySentences(talk, first.text, piecesOf(first.text, deps.setup.language))
-  if (first?.kind === 'reply') converse(talk, first.hint)
-}
-
-function enqueue(talk: Talk, wanted: Due): void {
-  const isCovered = isAnswer(wanted) && talk.due.some(isAnswer)
-  if (!isCovered && talk.due.length < maxDue) talk.due.push(wanted)
-  next(talk)
-}
-
-/** One reply answers whatever has been said by then. */
-const isAnswer = (due: Due): boolean => due.kind === 'reply' && due.hint === null
-
-function drop(talk: Talk): void {
-  const dropped = talk.reply
-  talk.reply = null
-  talk.unheard = []
-  dropped?.drop()
-  talk.spoken.settle(false)
-}
-
-/** `text`: known to be all of it. */
-function begin(talk: Talk, text: string | null, words: AbortController): Reply {
-  const { deps, history, spoken } = talk
-  const reply = createReply({
-    text,
-    words,
-    speak: deps.speak,
-    bytesPerMs: (deps.rateHz * 2) / 1000,
-    at: deps.at,
-    openItem() {
-      const itemId = `${deps.session}-item-${++talk.items}`
-      return { itemId, spoken: spoken.item(itemId, history.agent()) }
-    },
-    emit: deps.emit,
-    onCalls: (calls) => callTools(talk, calls),
-    onOver() {
-      if (talk.reply === reply) talk.reply = null
-      next(talk)
-    },
-    onFailed: (error) => deps.onFailed('speech', error),
-  })
-  talk.reply = reply
-  return reply
-}
-
-function saySentences(talk: Talk, text: string | null, sentences: readonly string[]): void {
-  const reply = begin(talk, text, new AbortController())
-  sentences.forEach(reply.add)
-  reply.end([])
-}
-
-function converse(talk: Talk, hint: string | null): void {
-  const { deps } = talk
-  const words = new AbortController()
-  const reply = begin(talk, null, words)
-  const cutter = createSentenceCutter(deps.setup.language)
-  let hasWords = false
-  const add = (sentences: readonly string[]): void => {
-    for (const sentence of sentences.map(speakable)) {
-      if (sentence === null) continue
-      hasWords = true
-      reply.add(sentence)
-    }
-  }
-  const talkOver = async (): Promise<void> => {
-    const { calls, isCut } = await ask(talk, hint, {
-      signal: words.signal,
-      onText: (text) => add(cutter.push(text)),
-    })
-    // Nobody ends in the middle of a sentence; but half of one is better than nothing.
-    if (!isCut || !hasWords) add(cutter.end())
-    reply.end(calls)
-  }
-  talkOver().catch((error: unknown) => {
-    if (!words.signal.aborted) deps.onFailed('chat', error)
-  })
-}
-
-/** What is too much for the model is told again without its beginning. */
-async function ask(talk: Talk, hint: string | null, how: Pick<ChatRequest, 'signal' | 'onText'>): Promise<ChatAnswer> {
-  const { deps, history, instructions } = talk
-  const { tools, worker } = deps.setup
-  for (;;) {
-    const messages = history.messages(instructions, hint)
-    try {
-      return await deps.chat({ ...how, messages, tools, temperature: worker.llmTemperature ?? null })
-    } catch (error) {
-      const isTooLong = error instanceof EndpointError && error.isTooLong
-      if (!isTooLong || how.signal.aborted || !history.halve()) throw error
-    }
-  }
-}
-
-function callTools(talk: Talk, made: readonly ModelCall[]): void {
-  const { deps, history } = talk
-  const calls = made.map(({ id, name, arguments: given }) => {
-    const ours = `${deps.session}-call-${++talk.calls}`
-    return { id: ours, wireId: id ?? ours, name, arguments: given }
-  })
-  history.calls(calls)
-  // Before they are called: whoever goes on from here must not call them again.
-  if (calls.length > 0) remember(talk)
-  for (const { id, name, arguments: given } of calls) deps.emit({ type: 'tool_call', id, name, arguments: given })
-}
-
-function cancelTools(talk: Talk): void {
-  const { deps, history } = talk
-  const canceled = history.pending()
-  for (const id of canceled) history.answer(id, { error: 'canceled: the caller spoke' }, false)
-  if (canceled.length > 0) remember(talk)
-  for (const id of canceled) deps.emit({ type: 'tool_canceled', id })
-}
-
-function remember({ deps, history }: Talk): void {
-  const memory = history.memory()
-  if (memory !== null) deps.emit({ type: 'memory', memory })
 }

@@ -9,12 +9,12 @@ import type { Speak } from './speech.ts'
 import type { WireEvent } from '../hosted/wire.ts'
 
 export type Reply = {
+  begin(): void
   add(sentence: string): void
   /** All its words have come. */
   end(calls: readonly ModelCall[]): void
   /** Nothing of it sounds any more, for now. Idempotent. */
   hold(): void
-  isHeld(): boolean
   /** It goes on, with what was cut off before it: sentences that were not heard. */
   resume(unheard: readonly string[]): void
   /** It is over, whatever is missing. Idempotent. */
@@ -40,86 +40,24 @@ type Deps = {
 }
 
 export function createReply(deps: Deps): Reply {
-  let calls: readonly ModelCall[] | null = null
-  let called = false
-  let waiting: string[] = []
-  let state: 'going' | 'held' | 'over' = 'going'
-
-  const makeCalls = (): void => {
-    if (calls === null || called || run.isSilent()) return
-    called = true
-    if (calls.length > 0) deps.onCalls(calls)
-  }
-  const finish = (): void => {
-    makeCalls()
-    if (state !== 'going') return
-    state = 'over'
-    deps.emit({ type: 'reply_done' })
-    deps.onOver()
-  }
-  const events = { onSound: makeCalls, onDone: finish }
-  const endIfOver = (): void => {
-    if (calls === null) return
-    run.end()
-    makeCalls()
-  }
-  let run = createRun(deps, deps.text, events)
-
-  return {
-    add(sentence) {
-      if (state === 'held') waiting.push(sentence)
-      if (state === 'going') run.speak(sentence)
-    },
-    end(made) {
-      calls = made
-      if (state === 'going') endIfOver()
-    },
-    hold() {
-      if (state !== 'going') return
-      state = 'held'
-      waiting = [...run.silence(), ...waiting]
-    },
-    isHeld: () => state === 'held',
-    resume(unheard) {
-      if (state !== 'held') return
-      state = 'going'
-      run = createRun(deps, null, events)
-      for (const sentence of [...unheard, ...waiting.splice(0)]) run.speak(sentence)
-      endIfOver()
-    },
-    drop() {
-      const wasGoing = state === 'going'
-      state = 'over'
-      deps.words.abort()
-      if (wasGoing) run.silence()
-    },
-    hasSound: () => state === 'going' && run.hasSound(),
-  }
-}
-
-type Run = {
-  speak(sentence: string): void
-  /** No more sentences come. */
-  end(): void
-  /** Cut off here. Returns the sentences that have not had all their sound. */
-  silence(): string[]
-  hasSound(): boolean
-  /** It will sound, and does not yet. */
-  isSilent(): boolean
-}
-
-/** From where a reply begins, or goes on, to where it is silenced or done: one item, if anything sounds. */
-function createRun(deps: Deps, text: string | null, events: { onSound(): void; onDone(): void }): Run {
   const { emit } = deps
+  let state: 'going' | 'held' | 'over' = 'going'
+  /** All of it, where that is known before it is said. */
+  let { text } = deps
+  /** Null: its words have not all come. */
+  let calls: readonly ModelCall[] | null = null
+  let areCalled = false
+  /** Sentences that have not been said, while it is held. */
+  let waiting: string[] = []
+  /** Since it began or went on: one item, if anything sounds. */
   let saying: { readonly itemId: string; readonly voice: ItemVoice } | null = null
   let hasSound = false
 
-  const close = (): void => {
-    const said = saying
-    saying = null
-    if (said?.voice.hasSound()) emit({ type: 'item_done', itemId: said.itemId })
+  const begin = (): void => {
+    hasSound = false
+    emit({ type: 'reply_started', says: deps.text !== null })
   }
-  const open = (): ItemVoice => {
+  const openVoice = (): ItemVoice => {
     const { itemId, spoken } = deps.openItem()
     const voice = createItemVoice({
       ...deps,
@@ -128,30 +66,79 @@ function createRun(deps: Deps, text: string | null, events: { onSound(): void; o
       onSound(payload) {
         hasSound = true
         emit({ type: 'audio', itemId, payload })
-        events.onSound()
+        makeCalls()
       },
       onDone() {
-        close()
-        events.onDone()
+        closeVoice()
+        finish()
       },
     })
     saying = { itemId, voice }
     return voice
   }
-  emit({ type: 'reply_started', says: deps.text !== null })
+  const closeVoice = (): void => {
+    const said = saying
+    saying = null
+    if (said?.voice.hasSound()) emit({ type: 'item_done', itemId: said.itemId })
+  }
+  const speak = (sentence: string): void => (saying?.voice ?? openVoice()).add(sentence)
+  /** Returns the sentences that have not had all their sound. */
+  const silence = (): string[] => {
+    const unsaid = saying?.voice.stop() ?? []
+    closeVoice()
+    emit({ type: 'reply_done' })
+    return unsaid
+  }
+  /** Tools are called when all words are there, and not before what is said with them sounds. */
+  const makeCalls = (): void => {
+    const isSilent = saying !== null && !hasSound
+    if (calls === null || areCalled || isSilent) return
+    areCalled = true
+    if (calls.length > 0) deps.onCalls(calls)
+  }
+  const finish = (): void => {
+    makeCalls()
+    if (state !== 'going') return
+    state = 'over'
+    emit({ type: 'reply_done' })
+    deps.onOver()
+  }
+  const endIfWhole = (): void => {
+    if (calls === null) return
+    if (saying) saying.voice.end()
+    else finish()
+    makeCalls()
+  }
+
   return {
-    speak: (sentence) => (saying?.voice ?? open()).add(sentence),
-    end() {
-      if (saying) saying.voice.end()
-      else events.onDone()
+    begin,
+    add(sentence) {
+      if (state === 'held') waiting.push(sentence)
+      if (state === 'going') speak(sentence)
     },
-    silence() {
-      const unsaid = saying?.voice.stop() ?? []
-      close()
-      emit({ type: 'reply_done' })
-      return unsaid
+    end(made) {
+      calls = made
+      if (state === 'going') endIfWhole()
     },
-    hasSound: () => hasSound,
-    isSilent: () => saying !== null && !hasSound,
+    hold() {
+      if (state !== 'going') return
+      state = 'held'
+      waiting = [...silence(), ...waiting]
+    },
+    resume(unheard) {
+      if (state !== 'held') return
+      state = 'going'
+      text = null
+      begin()
+      for (const sentence of [...unheard, ...waiting.splice(0)]) speak(sentence)
+      endIfWhole()
+    },
+    drop() {
+      const wasGoing = state === 'going'
+      state = 'over'
+      deps.words.abort()
+      if (wasGoing) silence()
+    },
+    hasSound: () => state === 'going' && hasSound,
   }
 }

@@ -5,7 +5,7 @@
 import { frameMs, samplesOf } from '../../../model/frame.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { Wire, WireEvent } from '../hosted/wire.ts'
-import { createAgent, type Agent, type AgentDeps } from './agent.ts'
+import { createAgent, type AgentDeps } from './agent.ts'
 import { createCallerUtterances, type Utterance } from './caller-utterances.ts'
 import { isBackchannel, looksUnfinished } from './caller-words.ts'
 import { EndpointError } from './endpoint.ts'
@@ -25,10 +25,18 @@ const maxSaid = 10_000
 /** Stands for speech that was not understood. */
 const unclear = '[unclear]'
 
+/** No key or no model, whatever is said. */
+const isForGood = ({ status }: EndpointError): boolean => status !== null && [401, 403, 404].includes(status)
+
 export function createWire(deps: WireDeps): Wire {
   const ending = new AbortController()
+  /** The agent answers after so many more frames of silence. */
   let waitFrames = 0
   let isFirst = true
+  /** What the agent was saying when it was cut off by this caller. */
+  let cutOff: string | null = null
+  let lastSentence = ''
+
   const emit = (event: WireEvent): void => {
     if (!ending.signal.aborted) deps.emit(event)
   }
@@ -44,67 +52,11 @@ export function createWire(deps: WireDeps): Wire {
     emit({ type: 'failed', details: `${where}: ${error instanceof Error ? error.message : 'unknown'}`, isRetryable })
     close()
   }
-  const agent = createAgent({
-    ...deps,
-    emit,
-    at: () => caller.at(),
-    maySpeak: () => !ending.signal.aborted && waitFrames === 0 && !caller.busy(),
-    onFailed: fail,
-  })
-  const caller = listen({
-    deps,
-    agent,
-    signal: ending.signal,
-    emit,
-    fail,
-    wait(frames) {
-      waitFrames = frames
-    },
-  })
-  return {
-    hear(payload) {
-      if (isFirst) agent.catchUp()
-      isFirst = false
-      const samples = samplesOf(payload)
-      if (samples.length === frameSamples) caller.hear(samples)
-      if (waitFrames > 0 && !caller.busy() && --waitFrames === 0) agent.next()
-    },
-    interrupt(heard) {
-      if (!ending.signal.aborted) caller.cut(heard)
-    },
-    instruct: agent.instruct,
-    reply: (hint) => agent.enqueue({ kind: 'reply', hint }),
-    say: (text) => agent.enqueue({ kind: 'say', text: text.slice(0, maxSaid) }),
-    tell: agent.tell,
-    answerTool: agent.answerTool,
-    close,
-  }
-}
-
-/** No key or no model, whatever is said. */
-const isForGood = ({ status }: EndpointError): boolean => status !== null && [401, 403, 404].includes(status)
-
-type Listening = {
-  readonly deps: WireDeps
-  readonly agent: Agent
-  readonly signal: AbortSignal
-  emit(event: WireEvent): void
-  fail(where: string, error: unknown): void
-  /** The agent answers after so many more frames of silence. */
-  wait(frames: number): void
-}
-
-function listen({ deps, agent, signal, emit, fail, wait }: Listening) {
-  const { setup, detector } = deps
-  /** What the agent was saying when it was cut off by this caller. */
-  let cutOff: string | null = null
-  let lastSentence = ''
-
   const transcribe = async (samples: Int16Array): Promise<Transcript | null> => {
     try {
-      return await deps.transcribe(samples, setup.language, signal)
+      return await deps.transcribe(samples, deps.setup.language, ending.signal)
     } catch (error) {
-      // After word of what was not understood: nothing ever will be.
+      // After the event that it was not understood: no later utterance will be.
       if (error instanceof EndpointError && isForGood(error)) setImmediate(() => fail('transcription', error))
       return null
     }
@@ -115,18 +67,25 @@ function listen({ deps, agent, signal, emit, fail, wait }: Listening) {
     const saying = over ?? cutOff
     if (text !== '' && (saying === null || !isBackchannel(text, saying))) {
       agent.answer(text)
-      wait(looksUnfinished(text) ? unfinishedFrames : 0)
+      waitFrames = looksUnfinished(text) ? unfinishedFrames : 0
     }
     if (caller.busy()) return
     agent.goOn()
     agent.next()
   }
+  const agent = createAgent({
+    ...deps,
+    emit,
+    at: () => caller.at(),
+    maySpeak: () => !ending.signal.aborted && waitFrames === 0 && !caller.busy(),
+    onFailed: fail,
+  })
   const caller = createCallerUtterances({
-    detector,
+    detector: deps.detector,
     transcribe,
     agentSpeaks: agent.saying,
     onStarted(at) {
-      wait(0)
+      waitFrames = 0
       cutOff = null
       lastSentence = agent.lastSentence()
       emit({ type: 'user_speech_started', at })
@@ -136,9 +95,22 @@ function listen({ deps, agent, signal, emit, fail, wait }: Listening) {
     onHeard,
   })
   return {
-    ...caller,
-    cut(heard: Parameters<Agent['cut']>[0]): void {
+    hear(payload) {
+      if (isFirst) agent.catchUp()
+      isFirst = false
+      const samples = samplesOf(payload)
+      if (samples.length === frameSamples) caller.hear(samples)
+      if (waitFrames > 0 && !caller.busy() && --waitFrames === 0) agent.next()
+    },
+    interrupt(heard) {
+      if (ending.signal.aborted) return
       if (agent.cut(heard, caller.busy()) && caller.busy()) cutOff = lastSentence
     },
+    instruct: agent.instruct,
+    reply: (hint) => agent.enqueue({ kind: 'reply', hint }),
+    say: (text) => agent.enqueue({ kind: 'say', text: text.slice(0, maxSaid) }),
+    tell: agent.tell,
+    answerTool: agent.answerTool,
+    close,
   }
 }
