@@ -5,9 +5,10 @@ import { JsonObject } from '../../../model/json.ts'
 const text = z.string().optional().catch(undefined)
 const flag = z.boolean().optional().catch(undefined)
 const Transcription = z.object({ text, finished: flag }).optional().catch(undefined)
-const Part = z
+const ModelPart = z
   .object({ inlineData: z.object({ data: z.string(), mimeType: text }).optional().catch(undefined), thought: flag })
   .catch({})
+export type ModelPart = z.infer<typeof ModelPart>
 const FunctionCall = z
   .object({ id: text, name: z.string(), args: JsonObject.nullish().catch(null) })
   .nullable()
@@ -15,7 +16,7 @@ const FunctionCall = z
 
 const ServerContent = z.object({
   modelTurn: z
-    .object({ parts: z.array(Part).optional().catch(undefined) })
+    .object({ parts: z.array(ModelPart).optional().catch(undefined) })
     .optional()
     .catch(undefined),
   turnComplete: flag,

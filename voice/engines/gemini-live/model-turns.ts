@@ -3,7 +3,7 @@
  * question to it. One that was cut off is muted to its end, as the provider cannot be told to stop. Counts frames of the caller's line.
  */
 import { frameMs } from '../../../model/frame.ts'
-import type { ServerContent } from './messages.ts'
+import type { ModelPart, ServerContent } from './messages.ts'
 import type { ModelSound } from './model-sound.ts'
 import type { ToldNews } from './news.ts'
 import type { SpokenReply } from './spoken-reply.ts'
@@ -70,137 +70,121 @@ const mutedFrames = 30_000 / frameMs
 const maxRequests = 16
 const bytesPerFrame = (24_000 * 2 * frameMs) / 1000
 
-/** What the parts of the turns share. */
-type Turns = Deps & {
-  turn: Turn | null
-  requests: Request[]
-  /** Frames that the caller may still speak, and in which an answer of the model to the caller may still begin. */
-  speaking: number
-  answerDue: number
-}
+const says = ({ asked }: Turn): boolean => asked?.kind === 'words'
 
-export function createModelTurns(deps: Deps): ModelTurns {
-  const { spoken } = deps
-  const turns: Turns = { ...deps, turn: null, requests: [], speaking: 0, answerDue: 0 }
+export function createModelTurns({ spoken, sound, news, sendText }: Deps): ModelTurns {
+  let turn: Turn | null = null
+  let requests: Request[] = []
+  /** Frames that the caller may still speak. */
+  let speaking = 0
+  /** Frames in which an answer of the model to the caller may still begin. */
+  let answerDue = 0
+
+  const askNext = (): void => {
+    const [asked] = requests
+    if (asked === undefined || turn !== null || speaking > 0 || answerDue > 0) return
+    if (!sendText([...news.texts(), asked.text].join('\n'))) return
+    news.tell()
+    requests.shift()
+    turn = { asked, left: askedFrames, isOwed: true, hasBegun: false, endsAfterAnother: false }
+  }
+  const push = (request: Request): void => {
+    const asked = turn === null || turn.hasBegun || news.wantAnswer() ? null : turn.asked
+    const before = requests.at(-1) ?? asked
+    const isGiven = request.kind === 'reply' && before !== null && before.kind !== 'words'
+    if (!isGiven && requests.length < maxRequests) requests.push(request)
+  }
+  /** The model says or does something: of the turn that was asked for, or by itself, which answers the caller. */
+  const goOn = (): Turn => {
+    const going: Turn = turn ?? { asked: null, left: 0, isOwed: false, hasBegun: false, endsAfterAnother: false }
+    turn = going
+    if (going.asked === null && !going.hasBegun) {
+      answerDue = 0
+      if (!news.wantAnswer()) requests = requests.filter(({ kind }) => kind === 'words')
+    }
+    going.hasBegun = true
+    going.isOwed = false
+    going.endsAfterAnother = false
+    return going
+  }
+  /** A turn that somebody waits for is told to be over, even when nothing of it came. */
+  const endTurn = (): void => {
+    if (turn?.isOwed) spoken.begin(says(turn))
+    else if (turn !== null) news.settle()
+    turn = null
+    spoken.end()
+    spoken.unmute()
+    sound.restart()
+    askNext()
+  }
+  /** The caller is to be answered first. What was asked for and has not begun is asked for again then, unless that answer will do. */
+  const interrupt = (): void => {
+    spoken.mute(interruptedFrames)
+    sound.restart()
+    answerDue = answerFrames
+    if (turn === null || turn.asked === null || turn.hasBegun) return
+    turn.isOwed = false
+    turn.hasBegun = true
+    if (requests.length < maxRequests) requests.unshift(turn.asked)
+  }
+  const takePart = ({ thought, inlineData }: ModelPart): void => {
+    const { data = '', mimeType } = (!thought && inlineData) || {}
+    const payload = data === '' ? null : sound.take(data, mimeType)
+    if (payload === null) return
+    const going = goOn()
+    going.left = Math.min(longestTurn, Math.max(going.left, turnFrames) + Math.ceil(payload.length / bytesPerFrame))
+    spoken.sound(payload, says(going))
+  }
   return {
-    content: (content) => takeContent(turns, content),
+    content({ modelTurn, outputTranscription, generationComplete, interrupted, turnComplete }) {
+      if (interrupted) interrupt()
+      modelTurn?.parts?.forEach(takePart)
+      if (outputTranscription) spoken.write(outputTranscription.text ?? '', outputTranscription.finished ?? false)
+      if (generationComplete) spoken.endIn(textGrace)
+      if (!turnComplete) return
+      if (turn?.endsAfterAnother) turn.endsAfterAnother = false
+      else endTurn()
+    },
     toolCalled() {
-      const turn = goOn(turns)
-      turn.left = turnFrames
-      spoken.begin(says(turn))
+      const going = goOn()
+      going.left = turnFrames
+      spoken.begin(says(going))
       spoken.endIn(toolGrace)
     },
     toolsAnswered(wantsReply) {
-      const turn = goOn(turns)
-      turn.left = wantsReply ? askedFrames : answerFrames
-      turn.isOwed = wantsReply
+      const going = goOn()
+      going.left = wantsReply ? askedFrames : answerFrames
+      going.isOwed = wantsReply
       if (wantsReply) spoken.unmute()
     },
-    toolLost: () => endTurn(turns),
+    toolLost: endTurn,
     mute() {
       if (spoken.isOpen()) spoken.mute(mutedFrames)
     },
     ask(request) {
-      push(turns, request)
-      askNext(turns)
+      push(request)
+      askNext()
     },
-    askSoon: (request) => push(turns, request),
+    askSoon: push,
     callerStarts() {
-      turns.speaking = speakingFrames
+      speaking = speakingFrames
     },
     callerStops() {
-      // A turn that nobody asked for is the answer.
-      if (turns.speaking > 0 && (turns.turn === null || turns.turn.asked !== null)) turns.answerDue = answerFrames
-      turns.speaking = 0
+      // A turn that was not asked for is the answer.
+      if (speaking > 0 && (turn === null || turn.asked !== null)) answerDue = answerFrames
+      speaking = 0
     },
     brokeOff() {
-      const { turn } = turns
       if (turn === null || turn.asked === null || turn.hasBegun) return false
       turn.endsAfterAnother = true
       return true
     },
     frame() {
       spoken.frame()
-      if (turns.speaking > 0) turns.speaking--
-      if (turns.answerDue > 0) turns.answerDue--
-      if (turns.turn !== null && --turns.turn.left <= 0) endTurn(turns)
-      askNext(turns)
+      if (speaking > 0) speaking--
+      if (answerDue > 0) answerDue--
+      if (turn !== null && --turn.left <= 0) endTurn()
+      askNext()
     },
   }
-}
-
-function takeContent(turns: Turns, content: ServerContent): void {
-  const { modelTurn, outputTranscription, generationComplete, interrupted, turnComplete } = content
-  const { spoken, sound } = turns
-  if (interrupted) interrupt(turns)
-  for (const part of modelTurn?.parts ?? []) {
-    const { data = '', mimeType } = (!part.thought && part.inlineData) || {}
-    const payload = data === '' ? null : sound.take(data, mimeType)
-    if (payload === null) continue
-    const turn = goOn(turns)
-    turn.left = Math.min(longestTurn, Math.max(turn.left, turnFrames) + Math.ceil(payload.length / bytesPerFrame))
-    spoken.sound(payload, says(turn))
-  }
-  if (outputTranscription) spoken.write(outputTranscription.text ?? '', outputTranscription.finished ?? false)
-  if (generationComplete) spoken.endIn(textGrace)
-  if (!turnComplete) return
-  if (turns.turn?.endsAfterAnother) turns.turn.endsAfterAnother = false
-  else endTurn(turns)
-}
-
-/** The model says or does something: of the turn that was asked for, or by itself, which answers the caller. */
-function goOn(turns: Turns): Turn {
-  turns.turn ??= { asked: null, left: 0, isOwed: false, hasBegun: false, endsAfterAnother: false }
-  const { turn, news } = turns
-  if (turn.asked === null && !turn.hasBegun) {
-    turns.answerDue = 0
-    if (!news.wantAnswer()) turns.requests = turns.requests.filter(({ kind }) => kind === 'words')
-  }
-  turn.hasBegun = true
-  turn.isOwed = false
-  turn.endsAfterAnother = false
-  return turn
-}
-
-const says = ({ asked }: Turn): boolean => asked?.kind === 'words'
-
-/** The caller is to be answered first. What was asked for and has not begun is asked for again then, unless that answer will do. */
-function interrupt(turns: Turns): void {
-  const { turn, requests } = turns
-  turns.spoken.mute(interruptedFrames)
-  turns.sound.restart()
-  turns.answerDue = answerFrames
-  if (turn === null || turn.asked === null || turn.hasBegun) return
-  turn.isOwed = false
-  turn.hasBegun = true
-  if (requests.length < maxRequests) requests.unshift(turn.asked)
-}
-
-/** Who waits for a turn learns of its end, even when nothing of it came. */
-function endTurn(turns: Turns): void {
-  const { spoken, sound, news } = turns
-  if (turns.turn?.isOwed) spoken.begin(says(turns.turn))
-  else if (turns.turn !== null) news.settle()
-  turns.turn = null
-  spoken.end()
-  spoken.unmute()
-  sound.restart()
-  askNext(turns)
-}
-
-function push({ requests, turn, news }: Turns, request: Request): void {
-  const asked = turn === null || turn.hasBegun || news.wantAnswer() ? null : turn.asked
-  const before = requests.at(-1) ?? asked
-  const isGiven = request.kind === 'reply' && before !== null && before.kind !== 'words'
-  if (!isGiven && requests.length < maxRequests) requests.push(request)
-}
-
-function askNext(turns: Turns): void {
-  const { turn, speaking, answerDue, news } = turns
-  const [asked] = turns.requests
-  if (asked === undefined || turn !== null || speaking > 0 || answerDue > 0) return
-  if (!turns.sendText([...news.texts(), asked.text].join('\n'))) return
-  news.tell()
-  turns.requests.shift()
-  turns.turn = { asked, left: askedFrames, isOwed: true, hasBegun: false, endsAfterAnother: false }
 }

@@ -6,7 +6,7 @@ import { frameMs } from '../../../model/frame.ts'
 import type { WireEvent } from '../hosted/wire.ts'
 import { codeOf, isFatal, isPassing } from './error-codes.ts'
 import { objectOf, textOf, type Message } from './fields.ts'
-import { createReplyQueue, type ReplyQueue, type Request, type Wish } from './reply-queue.ts'
+import { createReplyQueue, type Request, type Wish } from './reply-queue.ts'
 
 export type Replies = {
   ask(wish: Wish): void
@@ -53,20 +53,6 @@ type Active = {
   frames: number
 }
 
-type State = {
-  readonly deps: Deps
-  readonly queue: ReplyQueue
-  active: Active | null
-  asked: { readonly eventId: string; readonly request: Request; frames: number } | null
-  count: number
-  /** Frames until it is asked again. */
-  rest: number
-  /** Frames that the caller speaks on at most; 0: they are silent. */
-  speaking: number
-  /** The provider tells whose a reply is. */
-  tellsWhose: boolean
-}
-
 /** One that was asked for and does not begin is asked for again. */
 const maxUnanswered = 10_000 / frameMs
 /** One whose end nobody told is over. */
@@ -80,165 +66,156 @@ const answersWithin = 500 / frameMs
 
 export function createReplies(deps: Deps): Replies {
   const queue = createReplyQueue(deps.toolsAtWork)
-  const nothing = { active: null, asked: null, count: 0, rest: 0, speaking: 0, tellsWhose: false }
-  const state: State = { deps, queue, ...nothing }
+  let active: Active | null = null
+  let asked: { readonly eventId: string; readonly request: Request; frames: number } | null = null
+  let count = 0
+  /** Frames until it is asked again. */
+  let rest = 0
+  /** Frames that the caller speaks on at most; 0: they are silent. */
+  let speaking = 0
+  /** The provider tells whose a reply is. */
+  let tellsWhose = false
+
+  const pump = (): void => {
+    if (active !== null || asked !== null || rest > 0 || speaking > 0) return
+    const request = queue.next()
+    if (request === null) return
+    const event_id = `ask_${++count}`
+    asked = { eventId: event_id, request, frames: 0 }
+    const instructions = request.instructions && { instructions: request.instructions() }
+    deps.send({ type: 'response.create', event_id, response: { ...instructions, metadata: { reply: request.id } } })
+  }
+  /** The provider answers: what was to be said before the caller spoke is only asked for when it does not. */
+  const callerStopped = (): void => {
+    if (speaking === 0) return
+    speaking = 0
+    queue.overtake()
+    rest = Math.max(rest, answersWithin)
+  }
+  /** Replies to the caller's speech come unasked and may be quicker than ours: ours carry the name of their request. */
+  const requestOf = ({ metadata }: Message): Pick<Active, 'request' | 'assumedOf'> => {
+    const name = textOf(objectOf(metadata).reply)
+    if (metadata !== undefined) tellsWhose = true
+    if (name !== '' && name !== asked?.request.id) return { request: queue.take(name), assumedOf: null }
+    if (asked === null || (name === '' && tellsWhose)) return { request: null, assumedOf: null }
+    const { request, eventId } = asked
+    asked = null
+    return { request, assumedOf: name === '' ? eventId : null }
+  }
+  const cancel = (): void => {
+    if (active === null || active.isCut) return
+    active.isCut = true
+    deps.send({ type: 'response.cancel', response_id: active.id })
+  }
+  /** The end of a reply may lead to the next request: what is owed goes before that. */
+  const over = ({ request, hasSound }: Pick<Active, 'request' | 'hasSound'>): void => {
+    if (request && !hasSound) queue.unsaid(request)
+    deps.onDone()
+    deps.emit({ type: 'reply_done' })
+  }
+  const end = (): void => {
+    const ended = active
+    if (ended === null) return
+    active = null
+    rest = 0
+    over(ended)
+  }
+  const giveUp = (code: string): void =>
+    deps.emit({ type: 'failed', details: `the model failed (${code})`, isRetryable: !isFatal(code) })
+  const failed = ({ request, hasSound }: Active, code: string): void => {
+    const after = isFatal(code) ? null : queue.again(request, code)
+    active = null
+    rest = after ?? 0
+    over({ request: null, hasSound })
+    if (after === null) giveUp(code)
+  }
+  /** It has not even begun. */
+  const again = (request: Request, code: string): void => {
+    const after = isFatal(code) ? null : queue.again(request, code)
+    if (after === null) giveUp(code)
+    else rest = after
+  }
   return {
     ask(wish) {
       queue.add(wish)
-      pump(state)
+      pump()
     },
     askAfterTools() {
       queue.addAfterTools()
-      pump(state)
+      pump()
     },
-    created: (message) => created(state, objectOf(message.response)),
+    created({ response: given }) {
+      const response = objectOf(given)
+      const { request, assumedOf } = requestOf(response)
+      const id = textOf(response.id)
+      // The end of the one before was not told.
+      const before = active
+      active = { id, request, assumedOf, isCut: false, hasSound: false, frames: 0 }
+      if (before) over(before)
+      if (request === null) queue.dropOvertaken()
+      deps.onBegun(id)
+      deps.emit({ type: 'reply_started', says: request?.isOwed === true })
+      if (request === null || speaking === 0) return
+      // The caller began to speak while it was asked for.
+      cancel()
+      deps.onCut(id)
+    },
     sounded() {
-      if (state.active) state.active.hasSound = true
+      if (active) active.hasSound = true
     },
-    done: (message) => done(state, objectOf(message.response)),
+    done({ response }) {
+      const { id, status, status_details } = objectOf(response)
+      if (active === null || active.id !== textOf(id)) return
+      if (status === 'failed') failed(active, codeOf(objectOf(objectOf(status_details).error)))
+      else end()
+      pump()
+    },
     callerSpeaks() {
-      state.speaking = maxSpeech
-      if (state.active) state.active.isCut = true
+      speaking = maxSpeech
+      if (active) active.isCut = true
     },
-    callerStopped: () => callerStopped(state),
-    cancel: () => cancel(state),
-    refused: (error) => refused(state, error),
-    frame: () => frame(state),
-    pump: () => pump(state),
-    activeId: () => state.active?.id ?? null,
+    callerStopped,
+    cancel,
+    refused(error) {
+      const code = textOf(error.code)
+      if (code === 'response_cancel_not_active') return true
+      const eventId = textOf(error.event_id)
+      const isBusy = code === 'conversation_already_has_active_response'
+      const isOf = (ours: string): boolean => eventId === ours || (isBusy && eventId === '')
+      if (isBusy && active?.request && active.assumedOf !== null && isOf(active.assumedOf)) {
+        queue.putBack(active.request)
+        active.request = null
+        return true
+      }
+      if (asked === null || !isOf(asked.eventId)) return isBusy
+      const { request } = asked
+      asked = null
+      if (isBusy) {
+        // A reply that the provider began by itself was quicker.
+        queue.putBack(request)
+        rest = busyFrames
+        return true
+      }
+      const passing = isPassing(code, textOf(error.type))
+      if (passing) again(request, codeOf(error))
+      pump()
+      return passing
+    },
+    frame() {
+      if (rest > 0 && --rest === 0) pump()
+      if (speaking === 1) callerStopped()
+      else if (speaking > 0) speaking--
+      if (active && ++active.frames >= maxReply) {
+        end()
+        pump()
+      }
+      if (asked === null || active !== null || ++asked.frames < maxUnanswered) return
+      const { request } = asked
+      asked = null
+      again(request, 'no answer')
+      pump()
+    },
+    pump,
+    activeId: () => active?.id ?? null,
   }
-}
-
-function pump(state: State): void {
-  const { queue, deps } = state
-  if (state.active !== null || state.asked !== null || state.rest > 0 || state.speaking > 0) return
-  const request = queue.next()
-  if (request === null) return
-  const event_id = `ask_${++state.count}`
-  state.asked = { eventId: event_id, request, frames: 0 }
-  const instructions = request.instructions && { instructions: request.instructions() }
-  deps.send({ type: 'response.create', event_id, response: { ...instructions, metadata: { reply: request.id } } })
-}
-
-function frame(state: State): void {
-  if (state.rest > 0 && --state.rest === 0) pump(state)
-  if (state.speaking === 1) callerStopped(state)
-  else if (state.speaking > 0) state.speaking--
-  if (state.active && ++state.active.frames >= maxReply) {
-    end(state)
-    pump(state)
-  }
-  if (state.asked === null || state.active !== null || ++state.asked.frames < maxUnanswered) return
-  const { request } = state.asked
-  state.asked = null
-  again(state, request, 'no answer')
-  pump(state)
-}
-
-/** The provider answers: what was to be said before the caller spoke is only asked for when it does not. */
-function callerStopped(state: State): void {
-  if (state.speaking === 0) return
-  state.speaking = 0
-  state.queue.overtake()
-  state.rest = Math.max(state.rest, answersWithin)
-}
-
-function created(state: State, response: Message): void {
-  const { request, assumedOf } = requestOf(state, response)
-  const id = textOf(response.id)
-  // The end of the one before was not told.
-  const { active: before, deps, queue } = state
-  state.active = { id, request, assumedOf, isCut: false, hasSound: false, frames: 0 }
-  if (before) over(state, before)
-  if (request === null) queue.dropOvertaken()
-  deps.onBegun(id)
-  deps.emit({ type: 'reply_started', says: request?.isOwed === true })
-  if (request === null || state.speaking === 0) return
-  // The caller began to speak while it was asked for.
-  cancel(state)
-  deps.onCut(id)
-}
-
-/** Replies to the caller's speech come unasked and may be quicker than ours: ours carry the name of their request. */
-function requestOf(state: State, { metadata }: Message): Pick<Active, 'request' | 'assumedOf'> {
-  const { asked, queue } = state
-  const name = textOf(objectOf(metadata).reply)
-  if (metadata !== undefined) state.tellsWhose = true
-  if (name !== '' && name !== asked?.request.id) return { request: queue.take(name), assumedOf: null }
-  if (asked === null || (name === '' && state.tellsWhose)) return { request: null, assumedOf: null }
-  state.asked = null
-  return { request: asked.request, assumedOf: name === '' ? asked.eventId : null }
-}
-
-function done(state: State, { id, status, status_details }: Message): void {
-  const { active } = state
-  if (active === null || active.id !== textOf(id)) return
-  if (status === 'failed') failed(state, active, codeOf(objectOf(objectOf(status_details).error)))
-  else end(state)
-  pump(state)
-}
-
-function cancel({ active, deps }: State): void {
-  if (active === null || active.isCut) return
-  active.isCut = true
-  deps.send({ type: 'response.cancel', response_id: active.id })
-}
-
-function end(state: State): void {
-  const { active } = state
-  if (active === null) return
-  state.active = null
-  state.rest = 0
-  over(state, active)
-}
-
-/** Who hears of its end may ask for the next one: what is owed goes before that. */
-function over({ deps, queue }: State, { request, hasSound }: Active): void {
-  if (request && !hasSound) queue.unsaid(request)
-  deps.onDone()
-  deps.emit({ type: 'reply_done' })
-}
-
-function failed(state: State, active: Active, code: string): void {
-  const rest = isFatal(code) ? null : state.queue.again(active.request, code)
-  state.active = null
-  state.rest = rest ?? 0
-  over(state, { ...active, request: null })
-  if (rest === null) giveUp(state, code)
-}
-
-/** It has not even begun. */
-function again(state: State, request: Request, code: string): void {
-  const rest = isFatal(code) ? null : state.queue.again(request, code)
-  if (rest === null) giveUp(state, code)
-  else state.rest = rest
-}
-
-const giveUp = ({ deps }: State, code: string): void =>
-  deps.emit({ type: 'failed', details: `the model failed (${code})`, isRetryable: !isFatal(code) })
-
-function refused(state: State, error: Message): boolean {
-  const code = textOf(error.code)
-  if (code === 'response_cancel_not_active') return true
-  const { asked, active, queue } = state
-  const eventId = textOf(error.event_id)
-  const isBusy = code === 'conversation_already_has_active_response'
-  const isOf = (ours: string): boolean => eventId === ours || (isBusy && eventId === '')
-  if (isBusy && active?.request && active.assumedOf !== null && isOf(active.assumedOf)) {
-    queue.putBack(active.request)
-    active.request = null
-    return true
-  }
-  if (asked === null || !isOf(asked.eventId)) return isBusy
-  state.asked = null
-  if (isBusy) {
-    // A reply that the provider began by itself was quicker.
-    queue.putBack(asked.request)
-    state.rest = busyFrames
-    return true
-  }
-  const passing = isPassing(code, textOf(error.type))
-  if (passing) again(state, asked.request, codeOf(error))
-  pump(state)
-  return passing
 }
