@@ -13,6 +13,7 @@ const FunctionCall = z
   .object({ id: text, name: z.string(), args: JsonObject.nullish().catch(null) })
   .nullable()
   .catch(null)
+export type FunctionCall = z.infer<typeof FunctionCall>
 
 const ServerContent = z.object({
   modelTurn: z

@@ -1,6 +1,5 @@
 /** Owns a session with OpenAI Realtime (the GA protocol) as a wire of a hosted talk. docs/design/voice.md "Hosted engines". */
-import type { Cancel, Clock } from '../../../model/clock.ts'
-import type { JsonObject } from '../../../model/json.ts'
+import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { EngineRefusal } from '../../../model/voice-engine.ts'
 import { openJsonSocket, type JsonSocket } from '../hosted/json-socket.ts'
@@ -104,10 +103,13 @@ function expiryOf({ session }: Message, now: number): number | null {
   return Math.min(expires_at * 1000, now + longestSessionMs)
 }
 
-function createWire(deps: Deps, setup: WireSetup, socket: JsonSocket, emitAll: Emit, expiresAt: number) {
-  const { clock } = deps
+/** What stands after it is said and nothing else. */
+const sayExactly = 'Say exactly the following text, word for word, and nothing else. Call no function. The text:'
+
+function createWire({ clock, log }: Deps, setup: WireSetup, socket: JsonSocket, emitAll: Emit, expiresAt: number) {
   let closed = false
-  let cancelExpiry: Cancel = () => undefined
+  let { instructions } = setup
+  const codesTold = new Set<string>()
   const send = (message: object): void => void socket.send(message)
   const close = (): void => {
     closed = true
@@ -120,19 +122,11 @@ function createWire(deps: Deps, setup: WireSetup, socket: JsonSocket, emitAll: E
     emitAll(event)
   }
   const fail = (details: string, isRetryable: boolean): void => emit({ type: 'failed', details, isRetryable })
-  cancelExpiry = clock.after(Math.max(0, expiresAt - clock.now() - tellBefore), () =>
+  const cancelExpiry = clock.after(Math.max(0, expiresAt - clock.now() - tellBefore), () =>
     emit({ type: 'expiring', within: Math.max(0, expiresAt - clock.now()) }),
   )
-  const parts = createParts(setup, send, emit)
-  const receive = receiverOf(parts, errorsOf(deps, parts, fail))
-  const take = (message: Message): void => {
-    if (!closed) receive(message)
-  }
-  return { wire: wireOf(setup, parts, socket, { close, isClosed: () => closed }), take, fail }
-}
-
-function createParts(setup: WireSetup, send: (message: object) => void, emit: Emit) {
   const line = createLineClock()
+  const turns = createCallerTurns({ line, emit })
   const items = createAgentItems({ format: setup.formats.speaks, send, emit })
   const tools = createToolCalls({ send, emit })
   const replies = createReplies({
@@ -146,74 +140,56 @@ function createParts(setup: WireSetup, send: (message: object) => void, emit: Em
     onCut: items.cutReply,
     onDone: items.replyDone,
   })
-  return { line, items, tools, replies, turns: createCallerTurns({ line, emit }) }
-}
-
-type Parts = ReturnType<typeof createParts>
-
-function receiverOf({ items, tools, replies, turns }: Parts, failed: (error: Message) => void) {
-  const takers: Readonly<Record<string, (message: Message) => void>> = {
-    'input_audio_buffer.speech_started': (message) => {
-      replies.callerSpeaks()
-      turns.started(message)
-    },
-    'input_audio_buffer.speech_stopped': (message) => {
-      turns.stopped(message)
-      replies.callerStopped()
-    },
-    'input_audio_buffer.committed': tools.cancelAll,
-    'conversation.item.input_audio_transcription.delta': turns.partText,
-    'conversation.item.input_audio_transcription.completed': turns.finalText,
-    'conversation.item.input_audio_transcription.failed': turns.noText,
-    'response.created': replies.created,
-    'response.output_item.added': items.added,
-    'response.output_audio.delta': (message) => {
-      if (items.sound(message)) replies.sounded()
-    },
-    'response.output_audio_transcript.delta': items.partText,
-    'response.output_audio_transcript.done': items.finalText,
-    'response.function_call_arguments.done': tools.called,
-    'response.output_item.done': (message) => {
-      items.done(message)
-      const item = objectOf(message.item)
-      if (isCall(item)) tools.called(item)
-    },
-    'response.done': (message) => {
-      // Providers that are only alike tell their calls nowhere else.
-      listOf(objectOf(message.response).output).map(objectOf).filter(isCall).forEach(tools.called)
-      replies.done(message)
-    },
-    error: (message) => failed(objectOf(message.error)),
-  }
-  const known = new Map(Object.entries(takers))
-  return (message: Message): void => known.get(textOf(message.type))?.(message)
-}
-
-/** Most errors are of one request and leave the session as it is. */
-function errorsOf({ log }: Deps, { replies }: Parts, fail: (details: string, isRetryable: boolean) => void) {
-  const told = new Set<string>()
-  return (error: Message): void => {
+  /** Most errors are of one request and leave the session as it is. */
+  const refused = (error: Message): void => {
     const code = textOf(error.code)
     if (isFatal(code)) return fail(`the provider ended the session (${code})`, false)
     if (code === 'session_expired') return fail('the session has reached its longest time', true)
-    if (replies.refused(error) || told.has(code) || told.size >= maxCodesTold) return
-    told.add(code)
+    if (replies.refused(error) || codesTold.has(code) || codesTold.size >= maxCodesTold) return
+    codesTold.add(code)
     const [type, param] = [nameOf(error.type), nameOf(error.param)]
     log.warn('the provider refused a request of a call', { code: nameOf(code), type, param })
   }
-}
-
-type Socket = { close(): void; isClosed(): boolean }
-
-function wireOf(setup: WireSetup, parts: Parts, socket: JsonSocket, { close, isClosed }: Socket): Wire {
-  const { line, items, tools, replies, turns } = parts
-  let { instructions } = setup
-  const send = (message: object): void => void socket.send(message)
+  const takers: ReadonlyMap<string, (message: Message) => void> = new Map(
+    Object.entries({
+      'input_audio_buffer.speech_started': (message) => {
+        replies.callerSpeaks()
+        turns.started(message)
+      },
+      'input_audio_buffer.speech_stopped': (message) => {
+        turns.stopped(message)
+        replies.callerStopped()
+      },
+      'input_audio_buffer.committed': tools.cancelAll,
+      'conversation.item.input_audio_transcription.delta': turns.partText,
+      'conversation.item.input_audio_transcription.completed': turns.finalText,
+      'conversation.item.input_audio_transcription.failed': turns.noText,
+      'response.created': replies.created,
+      'response.output_item.added': items.added,
+      'response.output_audio.delta': (message) => {
+        if (items.sound(message)) replies.sounded()
+      },
+      'response.output_audio_transcript.delta': items.partText,
+      'response.output_audio_transcript.done': items.finalText,
+      'response.function_call_arguments.done': tools.called,
+      'response.output_item.done': (message) => {
+        items.done(message)
+        const item = objectOf(message.item)
+        if (isCall(item)) tools.called(item)
+      },
+      'response.done': (message) => {
+        // Providers that are only alike tell their calls nowhere else.
+        listOf(objectOf(message.response).output).map(objectOf).filter(isCall).forEach(tools.called)
+        replies.done(message)
+      },
+      error: (message) => refused(objectOf(message.error)),
+    } satisfies Record<string, (message: Message) => void>),
+  )
   const tell = (text: string): void => send(itemOf('user', text))
   const withHint = (hint: string) => (): string => `${instructions}\n\n# Now\n${hint}`
-  return {
+  const wire: Wire = {
     hear({ buffer, byteOffset, byteLength }) {
-      if (isClosed()) return
+      if (closed) return
       const audio = Buffer.from(buffer, byteOffset, byteLength).toString('base64')
       line.frame(socket.send({ type: 'input_audio_buffer.append', audio }))
       turns.frame()
@@ -231,14 +207,15 @@ function wireOf(setup: WireSetup, parts: Parts, socket: JsonSocket, { close, isC
     reply: (hint) => replies.ask({ instructions: hint === null ? null : withHint(hint), isOwed: false }),
     say: (text) => replies.ask({ instructions: withHint(`${sayExactly}\n${text}`), isOwed: true }),
     tell,
-    answerTool(id, name, output: JsonObject, wantsReply) {
+    answerTool(id, name, output, wantsReply) {
       if (!tools.answer(id, output)) tell(`[Result of ${name}: ${JSON.stringify(output)}]`)
       if (wantsReply) replies.askAfterTools()
       else replies.pump()
     },
     close,
   }
+  const take = (message: Message): void => {
+    if (!closed) takers.get(textOf(message.type))?.(message)
+  }
+  return { wire, take, fail }
 }
-
-/** What stands after it is said and nothing else. */
-const sayExactly = 'Say exactly the following text, word for word, and nothing else. Call no function. The text:'
