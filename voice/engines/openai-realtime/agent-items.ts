@@ -53,17 +53,89 @@ const maxItems = 64
 const maxText = 20_000
 const nothing = new Uint8Array(0)
 
-export function createAgentItems(deps: Deps): AgentItems {
-  const { format, emit } = deps
+export function createAgentItems({ format, send, emit }: Deps): AgentItems {
   const sampleBytes = format.encoding === 'pcm16' ? 2 : 1
-  const list = createItemList(deps)
-  const replyOf = ({ response_id }: Message): string => textOf(response_id) || list.current
-  const from = (message: Message): Item | null => list.open(textOf(message.item_id), replyOf(message))
+  const session = randomBytes(6).toString('hex')
+  /** By the names of the provider, which may use one again in a later reply, and the name of the reply as well. */
+  const items: Item[] = []
+  let count = 0
+  /** The reply of what does not name one. */
+  let current = ''
+  /** What comes of this reply is not to be heard. */
+  let cutResponse: string | null = null
+
+  const newItem = (wireId: string, responseId: string): Item => ({
+    itemId: `${session}.${++count}`,
+    wireId,
+    responseId,
+    isPast: false,
+    text: '',
+    bytes: 0,
+    odd: nothing,
+    over: responseId === cutResponse,
+    isComplete: false,
+    keptMs: null,
+    gone: false,
+  })
+  const finish = (item: Item): void => {
+    if (item.over) return
+    item.over = true
+    if (item.bytes > 0 || item.text !== '') emit({ type: 'item_done', itemId: item.itemId })
+  }
+  /** One that was cut off before its end has more to it than came. */
+  const complete = (item: Item): void => {
+    item.isComplete ||= !item.over
+    finish(item)
+  }
+  const forget = (item: Item): void => {
+    item.gone = true
+    send({ type: 'conversation.item.delete', item_id: item.wireId })
+  }
+  const replyOf = ({ response_id }: Message): string => textOf(response_id) || current
+  const known = (wireId: string, responseId: string): Item | undefined =>
+    items.findLast((item) => item.wireId === wireId && item.responseId === responseId && !item.isPast)
+  /** Null: nothing more of it is told. */
+  const open = (wireId: string, responseId: string): Item | null => {
+    if (wireId === '') return null
+    const opened = known(wireId, responseId)
+    if (opened) return opened.over ? null : opened
+    const item = newItem(wireId, responseId)
+    items.push(item)
+    if (items.length > maxItems) finish(items.shift()!)
+    if (!item.over) return item
+    forget(item)
+    return null
+  }
+  const from = (message: Message): Item | null => open(textOf(message.item_id), replyOf(message))
+  const tell = (item: Item | null, text: string): void => {
+    if (item === null || text === item.text || text === '') return
+    item.text = text.slice(0, maxText)
+    emit({ type: 'agent_text', itemId: item.itemId, text: item.text })
+  }
+  /**
+   * The model remembers what was heard. The provider refuses to keep more than it has of an item, or nothing; and it forgets the text of one that is
+   * truncated, which one that was heard to its end must keep.
+   */
+  const cut = (item: Item, playedMs: number): void => {
+    finish(item)
+    if (item.gone) return
+    const came = (item.bytes * 1000) / (format.rateHz * sampleBytes)
+    const length = item.keptMs ?? came
+    const isAll = item.isComplete || item.keptMs !== null
+    const audio_end_ms = Math.floor(Math.min(playedMs, length))
+    if (audio_end_ms <= 0) return forget(item)
+    if (isAll && playedMs > length - frameMs) return
+    item.keptMs = audio_end_ms
+    send({ type: 'conversation.item.truncate', item_id: item.wireId, content_index: 0, audio_end_ms })
+  }
   return {
-    replyBegun: list.replyBegun,
+    replyBegun(responseId) {
+      current = responseId
+      for (const item of items) item.isPast ||= item.responseId === responseId
+    },
     added(message) {
       const { id, type } = objectOf(message.item)
-      if (type === 'message') list.open(textOf(id), replyOf(message))
+      if (type === 'message') open(textOf(id), replyOf(message))
     },
     sound(message) {
       const item = from(message)
@@ -77,73 +149,25 @@ export function createAgentItems(deps: Deps): AgentItems {
     },
     partText(message) {
       const item = from(message)
-      if (item) tell(deps, item, item.text + textOf(message.delta))
+      tell(item, (item?.text ?? '') + textOf(message.delta))
     },
-    finalText(message) {
-      const item = from(message)
-      if (item) tell(deps, item, textOf(message.transcript))
-    },
+    finalText: (message) => tell(from(message), textOf(message.transcript)),
     done(message) {
-      const item = list.known(textOf(objectOf(message.item).id), replyOf(message))
-      if (item) complete(deps, item)
+      const item = known(textOf(objectOf(message.item).id), replyOf(message))
+      if (item) complete(item)
     },
     replyDone() {
-      list.cutResponse = null
-      for (const item of list.items) complete(deps, item)
+      cutResponse = null
+      items.forEach(complete)
     },
     cutReply(responseId) {
-      list.cutResponse = responseId
+      cutResponse = responseId
     },
     interrupt(heard, replying) {
-      list.cutResponse = replying
-      for (const { item, playedMs } of cutsOf(list.items, heard)) cut(deps, item, playedMs)
+      cutResponse = replying
+      for (const { item, playedMs } of cutsOf(items, heard)) cut(item, playedMs)
     },
   }
-}
-
-/** Items by the names of the provider, which may use one again in a later reply, and the name of the reply as well. */
-function createItemList(deps: Deps) {
-  const items: Item[] = []
-  const newItem = itemsNamed(randomBytes(6).toString('hex'))
-  const list = {
-    items,
-    /** The reply of what does not name one. */
-    current: '',
-    cutResponse: null as string | null,
-    replyBegun(responseId: string): void {
-      list.current = responseId
-      for (const item of items) item.isPast ||= item.responseId === responseId
-    },
-    known: (wireId: string, responseId: string): Item | undefined =>
-      items.findLast((item) => item.wireId === wireId && item.responseId === responseId && !item.isPast),
-    /** Null: nothing more of it is told. */
-    open(wireId: string, responseId: string): Item | null {
-      if (wireId === '') return null
-      const known = list.known(wireId, responseId)
-      if (known) return known.over ? null : known
-      const item = newItem(wireId, responseId)
-      item.over = responseId === list.cutResponse
-      items.push(item)
-      if (items.length > maxItems) finish(deps, items.shift()!)
-      if (!item.over) return item
-      forget(deps, item)
-      return null
-    },
-  }
-  return list
-}
-
-function itemsNamed(session: string): (wireId: string, responseId: string) => Item {
-  let count = 0
-  const unheard = { text: '', bytes: 0, odd: nothing, keptMs: null }
-  const flags = { isPast: false, over: false, isComplete: false, gone: false }
-  return (wireId, responseId) => ({ itemId: `${session}.${++count}`, wireId, responseId, ...unheard, ...flags })
-}
-
-function tell({ emit }: Deps, item: Item, text: string): void {
-  if (text === item.text || text === '') return
-  item.text = text.slice(0, maxText)
-  emit({ type: 'agent_text', itemId: item.itemId, text: item.text })
 }
 
 type Heard = Parameters<AgentItems['interrupt']>[0]
@@ -156,41 +180,6 @@ function cutsOf(items: readonly Item[], heard: Heard): { readonly item: Item; re
   const late = unheard.map((item) => ({ item, playedMs: 0 }))
   const item = items[at]
   return item && heard ? [{ item, playedMs: heard.playedMs }, ...late] : late
-}
-
-function finish({ emit }: Deps, item: Item): void {
-  if (item.over) return
-  item.over = true
-  if (item.bytes > 0 || item.text !== '') emit({ type: 'item_done', itemId: item.itemId })
-}
-
-/** One that was cut off before its end has more to it than came. */
-function complete(deps: Deps, item: Item): void {
-  item.isComplete ||= !item.over
-  finish(deps, item)
-}
-
-function forget({ send }: Deps, item: Item): void {
-  item.gone = true
-  send({ type: 'conversation.item.delete', item_id: item.wireId })
-}
-
-/**
- * The model remembers what was heard. The provider refuses to keep more than it has of an item, or nothing; and it forgets the text of one that is
- * truncated, which one that was heard to its end must keep.
- */
-function cut(deps: Deps, item: Item, playedMs: number): void {
-  finish(deps, item)
-  if (item.gone) return
-  const { encoding, rateHz } = deps.format
-  const came = (item.bytes * 1000) / (rateHz * (encoding === 'pcm16' ? 2 : 1))
-  const known = item.keptMs ?? came
-  const isAll = item.isComplete || item.keptMs !== null
-  const audio_end_ms = Math.floor(Math.min(playedMs, known))
-  if (audio_end_ms <= 0) return forget(deps, item)
-  if (isAll && playedMs > known - frameMs) return
-  item.keptMs = audio_end_ms
-  deps.send({ type: 'conversation.item.truncate', item_id: item.wireId, content_index: 0, audio_end_ms })
 }
 
 const joined = (first: Uint8Array, second: Uint8Array): Uint8Array =>
