@@ -355,46 +355,41 @@ test('who stops behind a comma or an "and" has more to say', (t) => {
 
 test('what the caller heard is told by the sentence, and within one by its share of the sound', (t) => {
   const spoken = createSpoken()
-  const history = createHistory([])
-  const [first, second] = [history.agent(), history.agent()]
-  const item = spoken.item('a', first)
+  const texts = ['', '']
+  const hears = (index: number) => (heard: string) => void (texts[index] = heard)
+  const item = spoken.item('a', hears(0))
   for (const sentence of ['One two. ', 'Three four five six. ']) {
     item.sentence(sentence)
     item.sound(1000, 0)
     item.complete()
   }
-  spoken.item('b', second).sentence('Seven.')
+  spoken.item('b', hears(1)).sentence('Seven.')
   t.ok(spoken.isPlaying(1999))
   t.notOk(spoken.isPlaying(2000))
   t.equal(spoken.lastSentence(), 'Seven.')
   t.equal(spoken.cut({ itemId: 'c', playedMs: 5 }, 1500), null)
   t.same(spoken.cut({ itemId: 'a', playedMs: 1500 }, 1500), ['Three four five six. '])
-  t.equal(first.text, 'One two. Three four')
-  t.equal(second.text, '')
+  t.same(texts, ['One two. Three four', ''])
   t.notOk(spoken.isPlaying(1500))
   spoken.settle(true)
-  t.equal(first.text, 'One two.', 'the cut sentence will be said again')
+  t.equal(texts[0], 'One two.', 'the cut sentence will be said again')
   spoken.settle(true)
-  t.equal(first.text, 'One two.')
+  t.equal(texts[0], 'One two.')
   t.end()
 })
 
 test('when nothing was heard, what was waiting is taken back and what had been played is not', (t) => {
   const spoken = createSpoken()
-  const history = createHistory([])
-  const entries = [history.agent(), history.agent()]
-  for (const [index, entry] of entries.entries()) {
-    const item = spoken.item(`item ${index}`, entry)
+  const texts = ['', '']
+  for (const index of texts.keys()) {
+    const item = spoken.item(`item ${index}`, (heard) => void (texts[index] = heard))
     item.sentence('A sentence.')
     item.sound(500, index * 1000)
     item.complete()
   }
   t.same(spoken.cut(null, 1100), ['A sentence.'])
   spoken.settle(false)
-  t.same(
-    entries.map(({ text }) => text),
-    ['A sentence.', ''],
-  )
+  t.same(texts, ['A sentence.', ''])
   t.same(spoken.cut(null, 1200), [])
   t.equal(heardPart('日本語です', 0.5), '日本', 'letters where words are not parted')
   t.equal(heardPart('😀😀😀', 0.5), '😀')
@@ -413,7 +408,7 @@ test('the model is told a talk that any model takes: the user first, nobody twic
   ])
   history.caller('What about')
   history.caller('blue?')
-  history.agent().text = 'Let me see.'
+  history.agent()('Let me see.')
   history.calls([
     { id: 'ours-1', wireId: 'w1', name: 'lookup', arguments: { key: 'blue' } },
     { id: 'ours-2', wireId: 'w2', name: 'lookup', arguments: null },
@@ -422,7 +417,7 @@ test('the model is told a talk that any model takes: the user first, nobody twic
   t.equal(history.answer('ours-1', { result: 8 }, true), 'waiting', 'a second answer does not count')
   t.equal(history.answer('ours-9', {}, true), 'unknown')
   t.same(history.pending(), ['ours-2'])
-  history.agent().text = 'One moment.'
+  history.agent()('One moment.')
   t.same(history.messages('x', null).slice(3), [
     { role: 'user', content: 'What about\nblue?' },
     {
@@ -451,7 +446,7 @@ test('a long talk is forgotten from its beginning, and calls with their answers'
   const history = createHistory([])
   for (let turn = 0; turn < 400; turn++) {
     history.caller(`Question ${turn}: ${'x'.repeat(200)}`)
-    history.agent().text = 'An answer.'
+    history.agent()('An answer.')
     history.calls([{ id: `id ${turn}`, wireId: `id ${turn}`, name: 'lookup', arguments: {} }])
     history.answer(`id ${turn}`, { result: turn }, true)
   }
@@ -524,9 +519,9 @@ test('a session that goes on knows the tools of the one before, each in its plac
   first.caller('Yes.')
   first.calls([{ id: 'a', wireId: 'w', name: 'lookup', arguments: { key: 'blue' } }])
   first.answer('a', { result: 7 }, true)
-  first.agent().text = 'It is seven. Shall I book it?'
+  first.agent()('It is seven. Shall I book it?')
   first.caller('Yes.')
-  first.agent().text = 'One moment.'
+  first.agent()('One moment.')
   first.calls([{ id: 'b', wireId: 'w', name: 'book', arguments: {} }])
   t.notOk(first.isDue(), 'there is no result yet')
   first.news('[News.]')

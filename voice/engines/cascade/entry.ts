@@ -1,7 +1,7 @@
 /** Owns the shape of what happened in a talk, one thing after another: words, news, and calls of tools with their results. */
 import type { JsonObject } from '../../../model/json.ts'
 
-/** One utterance of the agent; its text is what the caller heard or will hear, and shrinks when that is less. */
+/** One utterance of the agent; its text is what the caller heard or will hear, and shrinks when that is less. Only the history writes it. */
 export type AgentEntry = { readonly kind: 'agent'; text: string }
 
 export type ToolCall = {

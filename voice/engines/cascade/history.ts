@@ -16,7 +16,8 @@ export type History = {
   caller(text: string): void
   /** What the model learns besides, as if the caller had said it; remembered. */
   news(text: string): void
-  agent(): AgentEntry
+  /** A new utterance of the agent, not heard yet; what is returned sets its text to what was heard, or will be. */
+  agent(): (heard: string) => void
   calls(calls: readonly ToolCall[]): void
   /**
    * `unknown`: there is no such call. `waiting`: others of the same reply have no result yet, or it has one already. `due`: all have, and the model
@@ -63,7 +64,12 @@ export function createHistory(said: readonly Said[], memory: Json = null): Histo
   return {
     caller: (text) => void add({ kind: 'caller', text }),
     news: (text) => void add({ kind: 'news', text: storableText(text, maxOutput) }),
-    agent: () => add({ kind: 'agent', text: '' }),
+    agent() {
+      const entry: AgentEntry = add({ kind: 'agent', text: '' })
+      return (heard) => {
+        entry.text = heard
+      }
+    },
     calls(calls) {
       const used = new Set(callsIn(entries).map(({ wireId }) => wireId))
       add({

@@ -3,7 +3,9 @@
  * heard and can be gone on with. Pure: time is ms on the caller's line. What was not said to be cut is taken to be played as it came.
  */
 import { frameMs } from '../../../model/frame.ts'
-import type { AgentEntry } from './entry.ts'
+
+/** Takes what of an item the caller has heard, or will hear. */
+type Tell = (heard: string) => void
 
 export type SpokenItem = {
   /** A new sentence: what sounds from here on is its. */
@@ -16,7 +18,7 @@ export type SpokenItem = {
 }
 
 export type Spoken = {
-  item(itemId: string, entry: AgentEntry): SpokenItem
+  item(itemId: string, tell: Tell): SpokenItem
   /** Something is being played, as far as can be told from here. */
   isPlaying(at: number): boolean
   /** The last sentence that has begun to sound. */
@@ -33,7 +35,7 @@ export type Spoken = {
 type Sentence = { readonly text: string; ms: number; isComplete: boolean }
 type Item = {
   readonly itemId: string
-  readonly entry: AgentEntry
+  readonly tell: Tell
   sentences: Sentence[]
   endsAt: number
   whole: string
@@ -49,13 +51,13 @@ export function createSpoken(): Spoken {
   let freeAt = 0
 
   return {
-    item(itemId, entry) {
-      const item: Item = { itemId, entry, sentences: [], endsAt: 0, whole: '' }
+    item(itemId, tell) {
+      const item: Item = { itemId, tell, sentences: [], endsAt: 0, whole: '' }
       items = [...items, item].slice(-maxItems)
       return {
         sentence(text) {
           item.sentences.push({ text, ms: 0, isComplete: false })
-          entry.text = textOf(item.sentences)
+          tell(textOf(item.sentences))
         },
         complete() {
           const last = item.sentences.at(-1)
@@ -84,8 +86,8 @@ export function createSpoken(): Spoken {
       const last = items.at(-1)
       // Nobody said that it was cut: all sound that came has been heard.
       if (isFalse && cutItems.length === 0 && last)
-        last.entry.text = textOf(last.sentences.filter(({ isComplete }) => isComplete))
-      for (const { entry, whole } of cutItems.splice(0)) if (isFalse) entry.text = whole.trim()
+        last.tell(textOf(last.sentences.filter(({ isComplete }) => isComplete)))
+      for (const { tell, whole } of cutItems.splice(0)) if (isFalse) tell(whole.trim())
     },
   }
 }
@@ -98,7 +100,7 @@ const textOf = (sentences: readonly { readonly text: string }[]): string =>
     .join('')
     .trim()
 
-/** Its entry keeps what was heard. */
+/** Tells what was heard of it. */
 function cutItem(item: Item, playedMs: number): string[] {
   const unheard: string[] = []
   let left = playedMs
@@ -113,7 +115,7 @@ function cutItem(item: Item, playedMs: number): string[] {
     heard += isHeard ? text : heardPart(text, left / Math.max(1, whole))
     left = Math.max(0, left - ms)
   }
-  item.entry.text = heard.trim()
+  item.tell(heard.trim())
   return unheard
 }
 
