@@ -47,8 +47,8 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
     ticker: media.ticker,
     clock,
     log,
-    // Where the embedded server asks for itself, after names have been looked up.
-    ...(server ? {} : { options: { mayReach: createSipReach(sip.allowHosts) } }),
+    // What the embedded server does by itself: it asks after names have been looked up, and tells of a 100.
+    ...(server ? {} : { options: { mayReach: createSipReach(sip.allowHosts), tellsTrying: false } }),
   })
   closing.defer(() => edge.close(0))
   const local = server?.listening[0]?.local

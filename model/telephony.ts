@@ -37,6 +37,8 @@ export const RefusalReason = z.enum([
   'destination_not_allowed',
   'daily_minutes_used_up',
   'no_trunk',
+  /** Outbound: nobody answered there, or could be asked. */
+  'gateway_unreachable',
 ])
 export type RefusalReason = z.infer<typeof RefusalReason>
 

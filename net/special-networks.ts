@@ -2,7 +2,7 @@
  * Owns the networks that are not the public internet: IANA special-purpose registries (RFC 6890, RFC 8190), and the cloud metadata
  * addresses that lie in public space. Pure.
  */
-import { reachedAddressOf } from './addresses.ts'
+import { isLoopback, reachedAddressOf } from './addresses.ts'
 import { networksOf } from './networks.ts'
 
 /** Private networks, free for anyone to use: RFC 1918, RFC 4193. */
@@ -40,6 +40,9 @@ export function isPublic(address: string): boolean {
 }
 
 const local = networksOf([...privateUse, '100.64.0.0/10', 'fe80::/10'])
+
+/** Of a network that many have, or of one machine: it leads to somebody else from elsewhere. */
+export const isLocal = (address: string): boolean => local.includes(address) || isLoopback(address)
 
 /** Both in one of the private networks: no NAT is expected between them. */
 export function inSamePrivateNetwork(one: string, other: string): boolean {

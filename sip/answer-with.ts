@@ -21,9 +21,11 @@ export function answerWith(reply: Reply, status: number, { reason, headers, body
 /** What we can do, for whoever asks. RFC 3261 §11.2. */
 export const capabilities = { Allow: allow, Accept: accept, 'Accept-Encoding': 'identity', Supported: 'timer, 100rel' }
 
-/** RFC 3261 §20.43: 305, incompatible media format. */
-export const mediaWarning = (text: string): Record<string, string> => ({
-  Warning: `305 parley "${text
+/** RFC 3261 §20.43: incompatible network protocol, incompatible media format. */
+export type MediaWarning = 300 | 305
+
+export const mediaWarning = (text: string, code: MediaWarning = 305): Record<string, string> => ({
+  Warning: `${code} parley "${text
     .replace(/[^\x20-\x7e]/g, ' ')
     .replace(/["\\]/g, "'")
     .slice(0, 200)}"`,

@@ -8,6 +8,7 @@ import { tagIn } from './server/message/address.ts'
 import { reasonsOf } from './server/message/numbered-fields.ts'
 import type { FinalAnswer } from './call/outcome-of-answer.ts'
 import type { InviteOptions, MessageIn, RequestOut, ResponseIn, SipDialog, SrfFace } from './stack-types.ts'
+import { whyUnanswered } from './unanswered.ts'
 
 export type InvitationResult =
   | { readonly kind: 'answered'; readonly dialog: SipDialog; readonly line: string; readonly sdp: string }
@@ -66,7 +67,7 @@ export function invite(
     if (proved && isCanceled) return end(terminated)
     if (proved) return send(proved)
     // The library could not read a 200 that it has acknowledged: the call exists without an owner.
-    if (result.kind === 'unreachable' && sent) orphaned(dialogIdOf(sent))
+    if (!isAnswer(error) && sent) orphaned(dialogIdOf(sent))
     end(result)
   }
   const cancel = () => {
@@ -152,7 +153,8 @@ function createEarlyDescriptions() {
   }
 }
 
-const terminated: InvitationResult = { kind: 'refused', status: 487, reason: 'Request Terminated', cause: null }
+/** The callee's own 487 did not come, or a 200 in its place. */
+const terminated: InvitationResult = { kind: 'unreachable', details: 'the call was given up' }
 
 function sendCancel(sent: RequestOut | null, log: Log): void {
   try {
@@ -175,10 +177,13 @@ function begin(send: () => void, end: (result: InvitationResult) => void): void 
 /** The dialog constructor of the library keeps the 2xx as `res`. */
 const lineOf = (response: Partial<ResponseIn>): string => `${response.status ?? 200} ${response.reason ?? 'OK'}`
 
+const isAnswer = (error: unknown): boolean => typeof (error as { status?: unknown } | null)?.status === 'number'
+
 function resultOf(error: unknown): InvitationResult {
-  const { status, reason, res } = (error ?? {}) as { status?: number; reason?: string; res?: ResponseIn }
-  if (typeof status !== 'number')
-    return { kind: 'unreachable', details: error instanceof Error ? error.message : String(error) }
+  if (!isAnswer(error)) return { kind: 'unreachable', details: error instanceof Error ? error.message : String(error) }
+  const { status, reason, res } = error as { status: number; reason?: string; res?: ResponseIn }
+  const why = res ? whyUnanswered(res) : null
+  if (why !== null) return { kind: 'unreachable', details: why }
   return { kind: 'refused', status, reason: reason ?? '', cause: causeOf(res) }
 }
 

@@ -45,6 +45,8 @@ export type SipEdgeOptions = {
   readonly random?: () => number
   /** For a server that does not ask this itself; it sees addresses, and names only as names. */
   readonly mayReach?: MayReach
+  /** False: the server keeps the 100 of a gateway to itself. */
+  readonly tellsTrying?: boolean
 }
 
 export type SipEdge = {
@@ -91,7 +93,8 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
   const { answerWithin = 90_000, maxPending = 500 } = options
   const arrivals = createArrivals({ ...calls, admission, isStopping: stopping, answerWithin, maxPending })
   const keeper = createTrunkKeeper({ telephony, stack, clock, log, random })
-  const placing = { ...calls, isStopping: stopping, health: keeper.health }
+  const { tellsTrying = true } = options
+  const placing = { ...calls, isStopping: stopping, health: keeper.health, tellsTrying }
   const dialing = bus.subscribe(
     dialSubject,
     answerDial((request) => placeCall(placing, request), log),

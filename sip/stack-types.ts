@@ -27,7 +27,7 @@ export type RequestIn = MessageIn & {
 export type ResponseIn = MessageIn & {
   readonly status: number
   readonly reason: string
-  /** Where it came from; of a request of ours, where it went first. */
+  /** Where it came from; of a request of ours, where it went first. None, or `0.0.0.0`: see unanswered.ts. */
   readonly source_address?: string
   readonly source_port?: number | string
   readonly protocol?: string
@@ -63,7 +63,8 @@ export type SipDialog = {
   ): unknown
   /** The other side hung up, or the server did in its place; `reason` is for people. */
   on(event: 'destroy', listener: (bye: RequestIn | undefined, reason?: string) => void): unknown
-  once(event: 'ack', listener: (ack: RequestIn) => void): unknown
+  /** One turn of the event loop late; INVITE and BYE are told at once. */
+  on(event: 'ack', listener: (ack: RequestIn) => void): unknown
   request(
     options: { method: string; headers?: Record<string, string>; body?: string },
     done: (error: unknown, response?: ResponseIn) => void,

@@ -25,6 +25,7 @@ import type {
   SipDialog,
   SrfFace,
 } from './stack-types.ts'
+import { whyUnanswered } from './unanswered.ts'
 
 export type Control = { readonly host: string; readonly port: number; readonly secret: string }
 
@@ -249,6 +250,8 @@ function ask(
           if (error || !sent) return silence(textOf(error))
           sent.on('response', (response) => {
             if (response.status < 200) return
+            const why = whyUnanswered(response)
+            if (why !== null) return silence(why)
             const proved = answers.answer({ ...asked, uri, sent, response })
             if (!proved) return settle({ kind: 'answered', response, sent })
             send({

@@ -1,7 +1,7 @@
 /** Owns the UDP ports of phone calls on this node: each call takes a pair and gives it back. */
 import { networkInterfaces } from 'node:os'
 import type { Log } from '../../model/log.ts'
-import { familyOf, isLinkLocal, isWildcard, loopbackOf, plainAddressOf } from '../../net/addresses.ts'
+import { type Family, familyOf, isLinkLocal, isWildcard, loopbackOf, plainAddressOf } from '../../net/addresses.ts'
 import { createPortRange } from './port-range.ts'
 import { createRtpEndpoint, type RtpEndpoint, type RtpEndpointHandlers } from './rtp-endpoint.ts'
 import { freeEvenPort, openSocketPair, type SocketPair } from './socket-pair.ts'
@@ -21,6 +21,8 @@ export type MediaPortsOptions = {
 export type MediaPorts = {
   /** Rejects with NoPortsLeft, or with what the system says (no such address). */
   open(handlers: RtpEndpointHandlers): Promise<RtpEndpoint>
+  /** By which peers of a family reach the sockets: one for both families has an address of each. Null: they do not. */
+  addressFor(family: Family): string | null
   /** Calls that have a pair of ports. */
   inUse(): number
   /** Closes what is open. Idempotent. */
@@ -66,6 +68,7 @@ export function createMediaPorts(options: MediaPortsOptions): MediaPorts {
       opening.add(settled)
       return endpoint
     },
+    addressFor: (family) => addressFor(family, options),
     inUse: () => endpoints.size,
     async close() {
       isClosed = true
@@ -120,14 +123,27 @@ async function unlessTaken(opening: Promise<SocketPair>): Promise<SocketPair | n
   }
 }
 
+/** Where it is listened on and how that is reached. */
+type Reached = Pick<MediaPortsOptions, 'bindAddress' | 'externalAddress'>
+
+function addressFor(family: Family, { bindAddress, externalAddress }: Reached): string | null {
+  const usual = externalAddress ?? reachableAddressOf(bindAddress)
+  if (familyOf(usual) === family) return usual
+  return plainAddressOf(bindAddress) === '::' ? seenAddressOf(family) : null
+}
+
 /** A wildcard is nowhere to send to: then it is the first address of this host that others see. */
 function reachableAddressOf(bindAddress: string): string {
   const plain = plainAddressOf(bindAddress) ?? bindAddress
   if (!isWildcard(plain)) return plain
   const family = familyOf(plain)
+  return seenAddressOf(family) ?? loopbackOf(family)
+}
+
+function seenAddressOf(family: Family): string | null {
   const [found] = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     // Link-local addresses need a scope that SDP cannot carry.
     .filter((one) => familyOf(one.address) === family && !one.internal && !isLinkLocal(one.address))
-  return found?.address ?? loopbackOf(family)
+  return found?.address ?? null
 }

@@ -7,13 +7,14 @@ import type { InboundRoute, RefusedArrival } from '../../model/telephony.ts'
 import { answerWith, mediaWarning } from '../answer-with.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
 import { callerOf } from '../numbers.ts'
-import type { Reply, RequestIn, SipDialog } from '../stack-types.ts'
+import type { Reply, RequestIn } from '../stack-types.ts'
+import { createAcknowledgements } from './acknowledgements.ts'
 import type { Admission, Arrived } from './admit-arrival.ts'
-import { identityUri, referTarget } from './caller-id.ts'
+import { identityUri, placeOf, placeOfSender, referTarget, type Place } from './caller-id.ts'
 import { answerTo } from './outcome-of-answer.ts'
 import { openPhoneMedia, wishesOf, type Agreed, type PhoneMedia } from './phone-media.ts'
 import { sdpIn } from './sdp-in.ts'
-import { createTalk, type Talk } from './talk.ts'
+import { createTalk, type Talk, type TalkDeps } from './talk.ts'
 
 export type ArrivalDeps = CallDeps & {
   readonly admission: Admission
@@ -117,7 +118,9 @@ function describe(
   if (offer === '') return { agreed: null }
   if (offer === null) return refuse(415, 'the body is no SDP', { Accept: 'application/sdp' })
   const answer = media.answer(offer)
-  return 'refused' in answer ? refuse(488, answer.refused, mediaWarning(answer.refused)) : { agreed: answer }
+  return 'refused' in answer
+    ? refuse(488, answer.refused, mediaWarning(answer.refused, answer.warning))
+    : { agreed: answer }
 }
 
 async function store(
@@ -227,37 +230,47 @@ function answer(deps: ArrivalDeps, call: Ringing, { live, phase }: Answering): v
   if (agreed) media.use(agreed.session)
   deps.stack.accept(call.invite, call.reply, agreed?.sdp ?? media.offer(), (accepted) => {
     if ('details' in accepted) return handlers.disconnected('failed', accepted.details)
+    const { dialog } = accepted
     let isAcknowledged = false
-    // Before the talk hears of it: a BYE proves as much as the ACK that was lost before it. RFC 3261 §15.
-    accepted.dialog.on('destroy', (bye) => {
-      if (agreed && !isAcknowledged && !phase.isOver() && bye?.source === 'network') handlers.connected('200 OK')
+    // Before the talk hears of it: a BYE proves as much as the ACK that was lost before it (RFC 3261 §15), and one right behind the ACK
+    // overtakes it in the library, which has noted what the ACK said.
+    dialog.on('destroy', (bye) => {
+      if (isAcknowledged || phase.isOver() || bye?.source !== 'network') return
+      if (agreed || dialog.remote.sdp) acknowledged(live, agreed, dialog.remote.sdp ?? '')
     })
-    const talk = startTalk(deps, call, { live, dialog: accepted.dialog })
+    const acks = createAcknowledgements(dialog)
+    const talk = startTalk(deps, call, { live, dialog, acks })
     phase.talking(talk)
     if (phase.isOver()) return talk.hangUp('canceled')
-    accepted.dialog.once('ack', (ack) => {
+    acks.expect(call.invite, agreed === null, (ack) => {
       isAcknowledged = true
       acknowledged(live, agreed, sdpIn(ack))
     })
   })
 }
 
-function startTalk(deps: ArrivalDeps, call: Ringing, { live, dialog }: { live: LiveCall; dialog: SipDialog }): Talk {
+type TalkParts = Pick<TalkDeps, 'live' | 'dialog' | 'acks'>
+
+function startTalk(deps: ArrivalDeps, call: Ringing, parts: TalkParts): Talk {
   const { route, invite } = call
   return createTalk({
     ...deps,
-    live,
-    dialog,
+    ...parts,
     trunk: route.trunk,
-    host: hostOf(call),
+    place: placeOfCaller(call),
     number: route.toNumber,
     first: invite,
-    log: deps.log.with({ callId: live.callId }),
+    log: deps.log.with({ callId: parts.live.callId }),
   })
 }
 
-const hostOf = ({ route, invite }: Ringing): string =>
-  route.trunk.settings.domain ?? route.trunk.settings.gateways?.[0]?.host ?? invite.source_address
+/** By the gateway that it came from where the trunk names it, else by its first. */
+function placeOfCaller({ route, invite }: Ringing): Place {
+  const { settings } = route.trunk
+  const gateways = settings.gateways ?? []
+  const gateway = gateways.find(({ host }) => host === invite.source_address) ?? gateways[0]
+  return placeOf(settings, gateway ?? placeOfSender(invite))
+}
 
 function acknowledged({ leg, media }: LiveCall, agreed: Agreed | null, body: string | null): void {
   if (agreed) return leg.handlers.connected('200 OK')
@@ -272,8 +285,9 @@ type Redirect = Answering & { readonly to: string }
 /** Before the answer a caller is passed on by 302; who follows it is the caller's trunk. RFC 3261 §8.3. */
 function redirect(call: Ringing, { live, phase, to }: Redirect) {
   if (phase.end() !== 'ringing') return { accepted: false, details: 'the call is being answered' } as const
-  const target = referTarget(to, call.route.trunk.settings, hostOf(call))
-  const diversion = `<${identityUri(call.route.toNumber, hostOf(call))}>;reason=unconditional`
+  const place = placeOfCaller(call)
+  const target = referTarget(to, call.route.trunk.settings, place)
+  const diversion = `<${identityUri(call.route.toNumber, place.host)}>;reason=unconditional`
   answerWith(call.reply, 302, { headers: { Contact: `<${target}>`, Diversion: diversion } })
   live.leg.handlers.transferred('302 Moved Temporarily')
   return { accepted: true } as const

@@ -1,4 +1,5 @@
 /** Owns one try at one gateway: the INVITE as this trunk wants it, and when to give the gateway up. RFC 3261 §13.2, §8.1. */
+import type { Cancel } from '../../model/clock.ts'
 import type { DialRequest } from '../../model/dial.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import type { Invitation, InvitationResult } from '../invitation.ts'
@@ -25,8 +26,13 @@ export type Attempt = {
   abandon(): void
 }
 
-/** `silenceLimit`: ms without any word until the gateway is given up; null: for ever. */
-export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, silenceLimit: number | null): Attempt {
+/**
+ * Ms until a gateway is given up that says nothing at all (a 100 is a word), and one that says no more than that; null: for ever. A real
+ * drachtio-server keeps the 100 to itself.
+ */
+export type Patience = { readonly word: number | null; readonly ring: number | null }
+
+export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience: Patience): Attempt {
   const { stack, clock, media } = deps
   const { promise: result, resolve } = Promise.withResolvers<AttemptResult>()
   let rang = false
@@ -38,11 +44,13 @@ export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, silenceLi
     invitation.abandon()
     end({ kind: 'unreachable', details: `${gateway.host} did not answer` })
   }
-  const stopWaiting = silenceLimit === null ? () => undefined : clock.after(silenceLimit, giveUp)
+  const waitFor = (ms: number | null): Cancel => (ms === null ? () => undefined : clock.after(ms, giveUp))
+  let cancelWait = waitFor(patience.word)
+  const stopWaiting = () => cancelWait()
   const invitation: Invitation = stack.invite(...inviteOf(deps, { trunk, gateway }), {
     provisional(status, reason) {
       stopWaiting()
-      if (status === 100) return
+      if (status === 100) return void (cancelWait = waitFor(rang ? null : patience.ring))
       rang = true
       deps.progress(status, reason)
     },

@@ -6,6 +6,9 @@ import type { TrunkSettings } from '../../model/trunk.ts'
 import { withoutBrackets } from '../../net/addresses.ts'
 import { noParams, withParam } from '../server/message/header-text.ts'
 import { writeUri } from '../server/message/uri.ts'
+import { topViaOf } from '../server/message/via.ts'
+import { defaultPortOf } from '../server/transport/via-of-way.ts'
+import type { RequestIn } from '../stack-types.ts'
 
 export type Gateway = NonNullable<TrunkSettings['gateways']>[number]
 
@@ -17,7 +20,11 @@ export type Addressed = {
 }
 
 /** Where a trunk's numbers live: a name or address, and the port and transport where they must be said. */
-type Place = { readonly host: string; readonly port?: number | undefined; readonly transport?: Gateway['transport'] }
+export type Place = {
+  readonly host: string
+  readonly port?: number | undefined
+  readonly transport?: Gateway['transport']
+}
 
 /** `sip:user@host:5061;transport=tls`. UDP is what a URI without transport means (RFC 3263 §4.1). */
 export function placeUri(user: string | null, { host, port, transport }: Place): string {
@@ -26,10 +33,25 @@ export function placeUri(user: string | null, { host, port, transport }: Place):
   return writeUri({ scheme: 'sip', user, password: null, host: bare, port: port ?? null, params, headers: null })
 }
 
+/** Who sent this, as somebody to be called: over a connection it listens at the port of its Via, not at the one it came from (RFC 3261 §18.1.1). */
+export function placeOfSender(request: RequestIn): Gateway {
+  const { source_address: host, source_port, protocol } = request
+  const transport = transports.find((one) => one === protocol.toLowerCase()) ?? 'udp'
+  const port = transport === 'udp' ? source_port : viaOf(request)?.port
+  return { host, transport, ...(port && port !== defaultPortOf(transport) && { port }) }
+}
+
+const transports = ['udp', 'tcp', 'tls'] as const
+const viaOf = (request: RequestIn) => topViaOf({ headers: [{ name: 'Via', value: request.get('via') ?? '' }] })
+
 export const gatewayUri = (gateway: Gateway): string => placeUri(null, gateway)
 
 /** The name or address that numbers and users of this trunk live under. */
 export const realmHost = (settings: TrunkSettings, gateway: Gateway): string => settings.domain ?? gateway.host
+
+/** Where numbers of this trunk are called. A domain says its ports itself (RFC 3263); how the gateway wants to be spoken to holds for it too. */
+export const placeOf = ({ domain }: Pick<TrunkSettings, 'domain'>, gateway: Gateway): Place =>
+  domain ? { host: domain, transport: gateway.transport } : gateway
 
 /** Of an account or number of the trunk, without port and transport: From, To, P-Asserted-Identity. */
 export const identityUri = (user: string, host: string): string => placeUri(user, { host })
@@ -51,8 +73,8 @@ export function addressCall(
   gateway: Gateway,
 ): Addressed {
   const user = dialed(toNumber, settings.numberPrefix)
-  const host = realmHost(settings, gateway)
-  const place = settings.domain ? { host, transport: gateway.transport } : gateway
+  const place = placeOf(settings, gateway)
+  const { host } = place
   return {
     uri: placeUri(user, place),
     proxy: settings.domain ? gatewayUri(gateway) : null,
@@ -77,8 +99,8 @@ function callerHeaders(fromNumber: string, settings: TrunkSettings, host: string
   }
 }
 
-/** `tel:` takes E.164 as it is (RFC 3966 §5.1.4); a SIP URI says the number as it is dialed. */
-export function referTarget(to: string, settings: TrunkSettings, host: string): string {
+/** `tel:` takes E.164 as it is (RFC 3966 §5.1.4); a SIP URI says the number as it is dialed, where whoever follows it reaches the trunk. */
+export function referTarget(to: string, settings: TrunkSettings, place: Place): string {
   if (settings.transferTo === 'tel') return `tel:${to}`
-  return identityUri(dialed(to, settings.numberPrefix), host)
+  return placeUri(dialed(to, settings.numberPrefix), place)
 }

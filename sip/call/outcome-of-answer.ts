@@ -44,7 +44,7 @@ const byStatus: Readonly<Record<number, Outcome>> = {
 }
 
 /** Answers that gateways give for many things; the cause of the telephone network behind them says which. */
-const vague: ReadonlySet<number> = new Set([480, 487, 500, 502, 503, 504, 603])
+const vague: ReadonlySet<number> = new Set([403, 480, 487, 500, 502, 503, 504, 603])
 
 const byCause: Readonly<Record<number, Outcome>> = {
   /** Unallocated number, no route to network, no route to destination. */

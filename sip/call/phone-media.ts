@@ -10,6 +10,8 @@ import type { Ticker } from '../../media/ticker/ticker.ts'
 import type { MediaPorts } from '../../media/rtp/media-ports.ts'
 import { createSrtpKey } from '../../media/rtp/srtp/srtp-keys.ts'
 import type { CryptoSuite, LocalMedia, MediaSession } from '../../media/rtp/media-session.ts'
+import { familyOf } from '../../net/addresses.ts'
+import type { MediaWarning } from '../answer-with.ts'
 import { answerOffer } from '../sdp/answer-offer.ts'
 import { createOffer } from '../sdp/create-offer.ts'
 import { readAnswer } from '../sdp/read-answer.ts'
@@ -18,7 +20,7 @@ import { readAnswer } from '../sdp/read-answer.ts'
 export type MediaWishes = Pick<LocalMedia, 'codecs' | 'encryption'>
 
 export type Agreed = { readonly sdp: string; readonly session: MediaSession }
-export type NotAgreed = { readonly refused: string }
+export type NotAgreed = { readonly refused: string; readonly warning?: MediaWarning }
 
 export type PhoneMedia = {
   readonly transport: RtpTransport
@@ -32,6 +34,8 @@ export type PhoneMedia = {
   /** Our answer; nothing of it is in use yet. */
   answer(offer: string): Agreed | NotAgreed
   use(session: MediaSession): void
+  /** By the other side: no sound of the caller is expected. */
+  isHeld(): boolean
   /** Key presses have come with the sound: those that come by another way too are the same ones. */
   hearsKeys(): boolean
   /** Idempotent. */
@@ -78,9 +82,16 @@ export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: 
     offer: () => versioned(own, createOffer(local()), () => createOffer(local())),
     readAnswer(answer) {
       const read = readAnswer(answer, local())
-      return read.kind === 'refused' ? { refused: read.reason } : { session: read.session }
+      if (read.kind === 'refused') return { refused: read.reason }
+      return reaches(own, read.session) ? { session: read.session } : otherFamily(own, read.session)
     },
     answer(offer) {
+      const told = answerOffer(offer, local())
+      if (told.kind === 'refused') return { refused: told.reason }
+      const { remote } = told.session
+      const address = remote ? addressToward(ports, own, remote.address) : own.address
+      if (address === null) return otherFamily(own, told.session)
+      own.address = address
       const first = answerOffer(offer, local())
       if (first.kind === 'refused') return { refused: first.reason }
       const sdp = versioned(own, first.answer, () => {
@@ -96,6 +107,7 @@ export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: 
       if (!isSame(before?.audio, session.audio)) listener?.negotiated(session.audio)
       if (isHeld(before) !== isHeld(session)) listener?.held(isHeld(session))
     },
+    isHeld: () => isHeld(inUse),
     hearsKeys: () => hearsKeys,
     close(reason) {
       leave()
@@ -109,15 +121,35 @@ const isHeld = (session: MediaSession | null): boolean => session !== null && se
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-type Own = { codecs: LocalMedia['codecs']; encryption: LocalMedia['encryption']; version: number; last: string | null }
+/** IPv4 and IPv6 do not hear each other. A description without an address (hold, a name) is of any family. */
+const reaches = ({ address }: Own, { remote }: MediaSession): boolean =>
+  remote === null || familyOf(remote.address) === familyOf(address)
+
+/** A socket for both families has an address of each. */
+const addressToward = (ports: MediaPorts, { address }: Own, peer: string): string | null =>
+  familyOf(peer) === familyOf(address) ? address : ports.addressFor(familyOf(peer))
+
+const otherFamily = ({ address }: Own, { remote }: MediaSession): NotAgreed => ({
+  refused: `It wants its sound by IPv${familyOf(remote?.address ?? address)}, and IPv${familyOf(address)} is spoken here.`,
+  warning: 300,
+})
+
+type Own = {
+  address: string
+  codecs: LocalMedia['codecs']
+  encryption: LocalMedia['encryption']
+  version: number
+  last: string | null
+}
 
 function createLocal(place: Pick<LocalMedia, 'address' | 'port' | 'rtcpPort'>, wishes: MediaWishes) {
   const keys = suites.map(createSrtpKey)
   // RFC 8866 §5.2: digits; 53 bits survive every reader.
   const sessionId = String(randomInt(2 ** 47))
-  const own: Own = { ...wishes, version: 1, last: null }
+  const own: Own = { ...wishes, address: place.address, version: 1, last: null }
   const local = (): LocalMedia => ({
     ...place,
+    address: own.address,
     codecs: own.codecs,
     encryption: own.encryption,
     version: own.version,

@@ -10,8 +10,9 @@ import type { RefusedArrival } from '../../model/telephony.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
 import type { SipDialog } from '../stack-types.ts'
 import type { GatewayHealth } from '../trunk/gateway-health.ts'
-import { attempt, type Attempt, type AttemptResult } from './attempt.ts'
-import { realmHost } from './caller-id.ts'
+import { createAcknowledgements } from './acknowledgements.ts'
+import { attempt, type Attempt, type AttemptResult, type Patience } from './attempt.ts'
+import { placeOf } from './caller-id.ts'
 import { outcomeOf, speaksOfGateway, unreachable } from './outcome-of-answer.ts'
 import { openPhoneMedia } from './phone-media.ts'
 import { createTalk, type Talk } from './talk.ts'
@@ -20,6 +21,8 @@ import { orderWays, type WayOut } from './ways-out.ts'
 export type PlacingDeps = CallDeps & {
   readonly health: Pick<GatewayHealth, 'isReachable' | 'hasAnswered'>
   readonly isStopping: () => boolean
+  /** The SIP server tells of the 100 of a gateway. */
+  readonly tellsTrying: boolean
 }
 
 /** Ms beyond the ringing until a CANCEL must have been answered. */
@@ -131,6 +134,7 @@ async function dial(deps: PlacingDeps, dialing: Dialing): Promise<void> {
     if (result.kind === 'answered') return answered(deps, dialing, { way, ...result })
     outcome = outcomeAfter(call, result)
     if (result.kind === 'refused' && !speaksOfGateway(result, result.rang)) break
+    if (result.kind === 'unreachable' && !call.isDone()) tellUnreachable(deps, dialing, way, result.details)
   }
   fail(dialing, call.hasRungOut() ? call.outcomeOfRingOut() : outcome)
 }
@@ -173,6 +177,26 @@ function refuse({ telephony }: PlacingDeps, dialing: Dialing, refused: RefusedAr
   fail(dialing, unreachable)
 }
 
+/** Where the account can read it: a call that reached nobody has no SIP status that says so. */
+function tellUnreachable({ telephony, log }: PlacingDeps, dialing: Dialing, way: WayOut, details: string): void {
+  const { callId, fromNumber, toNumber } = dialing.request
+  const { host } = way.gateway
+  log.warn('a gateway did not take a call', { callId, host, details })
+  const { accountId, id: trunkId, name } = way.trunk
+  telephony.refused({
+    direction: 'outbound',
+    reason: 'gateway_unreachable',
+    details: `Gateway ${host} of trunk “${name}”: ${details}; see its host, port and transport, and what a firewall lets through.`,
+    sipStatus: null,
+    accountId,
+    trunkId,
+    callId,
+    address: null,
+    calling: fromNumber,
+    called: toNumber,
+  })
+}
+
 function fail({ live, call }: Dialing, outcome: Outcome): void {
   call.settle()
   if (!call.isOver()) live.leg.handlers.dialFailed(outcome, call.lastLine())
@@ -188,25 +212,24 @@ async function tryWay(
     call.rings()
     if (!call.isDone()) live.leg.handlers.ringing(`${status} ${reason}`)
   }
-  const silenceLimit = isLast ? null : silenceLimitOf(deps.health.hasAnswered(way.gateway))
-  const attempted = attempt({ ...deps, media: live.media, request, progress }, way, silenceLimit)
+  const patience = patienceWith(deps.health.hasAnswered(way.gateway), isLast, deps.tellsTrying)
+  const attempted = attempt({ ...deps, media: live.media, request, progress }, way, patience)
   call.trying(attempted)
   const result = await attempted.result
   if (result.kind === 'refused') call.heard(`${result.status} ${result.reason}`.trim())
-  if (result.kind === 'unreachable')
-    deps.log.warn('a gateway did not take a call', {
-      callId: live.callId,
-      host: way.gateway.host,
-      details: result.details,
-    })
   return result
 }
 
 /**
- * Ms that a gateway may be silent while there is another one: the 32 s of Timer B are longer than a caller waits. One that answers
- * OPTIONS is at work on the call: some countries take long to ring.
+ * The 32 s of Timer B are longer than a caller waits. A gateway that is at work on the call says so at once by 100 (RFC 3261 §17.2.1), and
+ * one that answers OPTIONS is given the benefit of the doubt: some countries take long to ring. The last one may ring as late as it will.
  */
-const silenceLimitOf = (hasAnswered: boolean): number => (hasAnswered ? 20_000 : 8_000)
+function patienceWith(hasAnswered: boolean, isLast: boolean, tellsTrying: boolean): Patience {
+  const word = hasAnswered ? atWork : 8_000
+  return isLast ? { word: tellsTrying ? word : null, ring: null } : { word, ring: atWork }
+}
+
+const atWork = 20_000
 
 const outcomeAfter = (call: PlacedCall, result: Exclude<AttemptResult, { kind: 'answered' }>): Outcome => {
   if (result.kind === 'unreachable') return unreachable
@@ -223,9 +246,11 @@ function answered(deps: PlacingDeps, dialing: Dialing, { way, dialog, sdp, line:
   call.settle()
   call.heard(sipLine)
   const { trunk, gateway } = way
-  const host = realmHost(trunk.settings, gateway)
+  const place = placeOf(trunk.settings, gateway)
   const log = deps.log.with({ callId: live.callId })
-  const talk = createTalk({ ...deps, live, dialog, trunk, host, number: request.fromNumber, first: dialog.res, log })
+  const acks = createAcknowledgements(dialog)
+  const number = request.fromNumber
+  const talk = createTalk({ ...deps, live, dialog, acks, trunk, place, number, first: dialog.res, log })
   call.talking(talk)
   // The leg was closed, or the ringing was over, while the answer was on its way. RFC 3261 §9.1.
   if (call.isDone()) {

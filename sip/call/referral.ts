@@ -1,6 +1,6 @@
 /**
  * Owns passing the other side on to a number: our REFER and what its NOTIFYs say of it. RFC 3515, RFC 3420 (sipfrag). Peers differ: some
- * say nothing after the 202, some hang up in place of the last NOTIFY; every wait has an end.
+ * say nothing after the 202 and only stop their sound, some hang up in place of the last NOTIFY; every wait has an end.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { MessageIn, ResponseIn } from '../stack-types.ts'
@@ -9,6 +9,10 @@ export type ReferralDeps = {
   readonly clock: Clock
   /** Sends the REFER. */
   readonly send: (headers: Record<string, string>, done: (error: unknown, response?: ResponseIn) => void) => void
+  /** Packets of sound that have come so far; null while the other side holds the call and none is expected. */
+  readonly sound: () => number | null
+  /** The other side is not gone although no sound comes. Told each second while a transfer is under way. */
+  readonly alive: () => void
   readonly transferred: (line: string) => void
   readonly failed: (line: string) => void
 }
@@ -28,17 +32,22 @@ export type Referral = {
 /** Ms to the answer of the REFER, and to the last NOTIFY: the new callee may ring for long. */
 const answerWithin = 35_000
 const newsWithin = 90_000
+/** Ms without sound: Asterisk passes a caller on to an application without a NOTIFY until that one's end. */
+const soundStopsAfter = 15_000
 
 type State = 'idle' | 'asked' | 'accepted'
 
-export function createReferral({ clock, send, transferred, failed }: ReferralDeps): Referral {
+export function createReferral(deps: ReferralDeps): Referral {
+  const { clock, send, transferred, failed } = deps
   const wait = createWait(clock)
+  const quiet = createQuietWatch(deps)
   let state: State = 'idle'
   let [settle, line] = [(_: Awaited<Transfer>): void => undefined, noNews]
   let underWay: { readonly target: string; readonly answer: Transfer } | null = null
 
   const rest = () => {
     wait.end()
+    quiet.end()
     state = 'idle'
     underWay = null
   }
@@ -50,7 +59,8 @@ export function createReferral({ clock, send, transferred, failed }: ReferralDep
   const accepted = () => {
     if (state !== 'asked') return
     state = 'accepted'
-    wait.begin(newsWithin, () => finish(false, 'no word of the transfer came'))
+    wait.begin(newsWithin, () => (quiet.isQuiet() ? finish(true, line) : finish(false, 'no word of the transfer came')))
+    quiet.begin(() => finish(true, line))
     settle({ accepted: true })
   }
   const finish = (isDone: boolean, last: string) => {
@@ -82,6 +92,8 @@ export function createReferral({ clock, send, transferred, failed }: ReferralDep
       line = news.line ?? line
       if (news.status >= 200) finish(news.status < 300, line)
       else if (news.isLast) finish(false, line)
+      // It says how it goes: it will say how it went, and may be without sound meanwhile. A 100 is no more than the 202.
+      else if (news.status > 100) quiet.goOn()
       return true
     },
     hungUp() {
@@ -102,6 +114,33 @@ function refusalIn(error: unknown, response?: ResponseIn): string | null {
 }
 
 const noNews = '202 Accepted'
+
+/** Who has consented and then stops its sound has passed the caller on. One that held the call before has none to stop. */
+function createQuietWatch({ clock, sound, alive }: Pick<ReferralDeps, 'clock' | 'sound' | 'alive'>) {
+  const lookEvery = 1_000
+  let cancel: Cancel = () => undefined
+  let quietMs = 0
+  let mayGoOn = false
+  const isQuiet = () => quietMs >= soundStopsAfter
+  const look = (before: number, stopped: () => void) => {
+    alive()
+    const heard = sound() ?? before
+    quietMs = heard === before ? quietMs + lookEvery : 0
+    if (isQuiet() && !mayGoOn) return stopped()
+    cancel = clock.after(lookEvery, () => look(heard, stopped))
+  }
+  return {
+    isQuiet,
+    begin(stopped: () => void) {
+      const heard = sound()
+      quietMs = 0
+      mayGoOn = false
+      if (heard) cancel = clock.after(lookEvery, () => look(heard, stopped))
+    },
+    goOn: () => void (mayGoOn = true),
+    end: () => cancel(),
+  }
+}
 
 /** One wait at a time. */
 function createWait(clock: Clock) {

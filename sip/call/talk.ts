@@ -7,7 +7,8 @@ import type { TrunkAccess } from '../../model/telephony.ts'
 import { answerWith, capabilities, mediaWarning } from '../answer-with.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
 import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
-import { identityUri, referTarget } from './caller-id.ts'
+import type { Acknowledgements } from './acknowledgements.ts'
+import { identityUri, referTarget, type Place } from './caller-id.ts'
 import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
 import { createReferral } from './referral.ts'
 import { sdpIn } from './sdp-in.ts'
@@ -15,9 +16,10 @@ import { sdpIn } from './sdp-in.ts'
 export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack'> & {
   readonly live: LiveCall
   readonly dialog: SipDialog
+  readonly acks: Acknowledgements
   readonly trunk: TrunkAccess
-  /** The name or address of the trunk, for URIs that we write. */
-  readonly host: string
+  /** Where the trunk's numbers live, for URIs that we write. */
+  readonly place: Place
   /** Our number in this call. */
   readonly number: string
   /** What the other side wrote first: its INVITE, or its 200 to ours. */
@@ -32,13 +34,15 @@ export type Talk = Pick<LegSignaling, 'transfer' | 'sendDtmf'> & {
 }
 
 export function createTalk(deps: TalkDeps): Talk {
-  const { live, dialog, clock, stack, trunk, host, number } = deps
+  const { live, dialog, clock, stack, trunk, place, number } = deps
   const { handlers } = live.leg
   let isOver = false
   const pressByInfo = takesInfo(deps.first) ? createKeysByInfo((options, done) => dialog.request(options, done)) : null
   const referral = createReferral({
     clock,
     send: (headers, done) => void dialog.request({ method: 'REFER', headers }, done),
+    sound: () => (live.media.isHeld() ? null : live.media.transport.stats().packetsReceived),
+    alive: handlers.alive,
     transferred: (providerStatus) => handlers.transferred(providerStatus),
     failed: (providerStatus) => handlers.transferFailed(providerStatus),
   })
@@ -68,7 +72,7 @@ export function createTalk(deps: TalkDeps): Talk {
       stack.orphaned(dialog.id)
       handlers.disconnected('failed', 'the connection to the SIP server was lost')
     },
-    transfer: (to) => referral.refer(referTarget(to, trunk.settings, host), identityUri(number, host)),
+    transfer: (to) => referral.refer(referTarget(to, trunk.settings, place), identityUri(number, place.host)),
     sendDtmf: (digits) => !isOver && pressByInfo !== null && pressByInfo(digits),
   }
 }
@@ -86,8 +90,10 @@ type Heard = {
 
 function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
   const { dialog, live } = deps
+  // ACK and UPDATE are told one turn late: an INVITE right behind an ACK must not overtake it.
+  const inTurn = (request: RequestIn, reply: Reply) => void setImmediate(() => renegotiate(deps, request, reply))
   dialog.on('destroy', (request, reason) => bye(request, reason ?? 'ended by the SIP server'))
-  dialog.on('modify', (request, reply) => renegotiate(deps, request, reply))
+  dialog.on('modify', inTurn)
   dialog.on('update', (request, reply) => {
     // Without an offer it refreshes the session and no more. RFC 3311 §5.2.
     if (sdpIn(request) === '') answerWith(reply, 200)
@@ -106,19 +112,21 @@ function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
 }
 
 /** re-INVITE, or UPDATE with an offer. What cannot be agreed on leaves everything as it was. RFC 3261 §14.2. */
-function renegotiate({ live, dialog, log }: TalkDeps, request: RequestIn, reply: Reply): void {
+function renegotiate({ live, acks, log }: TalkDeps, request: RequestIn, reply: Reply): void {
   const { media, leg } = live
   const offer = sdpIn(request)
   const content = { headers: { 'Content-Type': 'application/sdp' } }
   if (offer === null) return answerWith(reply, 415, { headers: { Accept: capabilities.Accept } })
+  // RFC 3311 §5.2, RFC 5407 §3.1.5. The embedded server asks this before us.
+  if (acks.isOfferOpen()) return answerWith(reply, 491)
   if (offer !== '') {
     const answer = media.answer(offer)
-    if ('refused' in answer) return answerWith(reply, 488, { headers: mediaWarning(answer.refused) })
+    if ('refused' in answer) return answerWith(reply, 488, { headers: mediaWarning(answer.refused, answer.warning) })
     answerWith(reply, 200, { ...content, body: answer.sdp })
     return media.use(answer.session)
   }
   // The offer is ours then, and the answer comes in the ACK. RFC 3261 §14.1, RFC 3264 §4.
-  dialog.once('ack', (ack) => {
+  acks.expect(request, true, (ack) => {
     const agreed = media.readAnswer(sdpIn(ack) ?? '')
     if ('session' in agreed) return media.use(agreed.session)
     log.warn('a re-INVITE was not answered in its ACK', { callId: live.callId, details: agreed.refused })

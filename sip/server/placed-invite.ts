@@ -49,6 +49,7 @@ export function createPlacedInvite(core: Core, { id, app, request, nextHop, over
   let isGivenUp = false
   /** A final answer was told. */
   let isAnswered = false
+  let isTrying = false
 
   /** Answers of an INVITE that was replaced by one with a longer interval are of no interest. */
   async function dispatch(): Promise<Outgoing> {
@@ -66,13 +67,19 @@ export function createPlacedInvite(core: Core, { id, app, request, nextHop, over
   }
 
   function take(response: SipResponse, flow: Flow): void {
-    if (response.status === 100) return
+    if (response.status === 100) return takeTrying(response, flow)
     if (response.status < 200) return takeProvisional(response, flow)
     if (response.status < 300) return takeSuccess(response, flow)
     if (isAnswered) return
     if (response.status === 422 && !isGivenUp && lengthen(response)) return
     answered()
     tell(response, flow, '')
+  }
+
+  /** Once: somebody is at work, however long it takes until it rings. */
+  function takeTrying(response: SipResponse, flow: Flow): void {
+    if (!isTrying && !isAnswered) tell(response, flow, '')
+    isTrying = true
   }
 
   function takeProvisional(response: SipResponse, flow: Flow): void {

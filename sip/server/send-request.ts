@@ -4,6 +4,7 @@
  */
 import { responseTo } from './message/response-to.ts'
 import type { HeaderField, SipRequest, SipResponse } from './message/message.ts'
+import type { SeenPeer } from './transport/seen-peer.ts'
 import { TransportError, type Endpoint, type Flow, type Protocol, type Target } from './transport/transport.ts'
 import type { ClientTransaction, Transactions } from './transaction/transaction.ts'
 import { localized, withContact, type Exit } from './dialog/draft-headers.ts'
@@ -15,8 +16,8 @@ export type Order = {
   /** In place of Route and Request-URI. */
   readonly nextHop?: string | null
   readonly wantsContact: boolean
-  /** Within a dialog: the last way something of it came or went. */
-  readonly peer?: Flow
+  /** Of a request within a dialog. */
+  readonly peer?: SeenPeer
   /** Nothing is told before `send` has resolved. Final answers made here are told like any. */
   readonly response: (response: SipResponse, flow: Flow) => void
   /** The last word. */
@@ -35,10 +36,11 @@ export type SendDeps = {
   readonly transactions: () => Transactions
   readonly externalOf: (protocol: Protocol, remote: Endpoint) => Endpoint
   /** RFC 3263; rejects or is empty where no target is found. `peer`: of a request within a dialog. */
-  readonly resolve: (uri: string, peer: Flow | null) => Promise<readonly Target[]>
+  readonly resolve: (uri: string, peer: SeenPeer | null) => Promise<readonly Target[]>
   readonly newTag: () => string
 }
 
+/** Of answers that nobody gave: the app tells them by it. */
 const nowhere: Flow = {
   protocol: 'udp',
   remote: { address: '0.0.0.0', port: 0 },
@@ -120,7 +122,7 @@ function createOutgoing(deps: SendDeps, order: Order, { targets, fault }: Found)
     const [status, usual] = canceling ? ([487, 'Request Terminated'] as const) : answerTo[failure]
     const reason = (status === 503 ? fault : null) ?? usual
     const request = current?.request ?? withoutTarget(order)
-    if (!answered) tell(responseTo(request, { status, reason, toTag: deps.newTag() }), current?.flow ?? nowhere)
+    if (!answered) tell(responseTo(request, { status, reason, toTag: deps.newTag() }), nowhere)
     order.terminated()
   }
 

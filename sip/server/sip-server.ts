@@ -20,6 +20,7 @@ import type { TlsClient } from './transport/open-socket.ts'
 import type { ExternalAddress } from './transport/places.ts'
 import { type MayReach, reachableTargets, targetsInDialog } from './transport/reachable-targets.ts'
 import { destinationOf, resolveTargets } from './transport/resolve-targets.ts'
+import type { SeenPeer } from './transport/seen-peer.ts'
 import { TransportError, type Flow, type Target, type Transports } from './transport/transport.ts'
 import { createTransports, type Listen, type TransportLimits } from './transport/transports.ts'
 
@@ -178,7 +179,7 @@ function createNetwork(options: SipServerOptions) {
     respond: async (...sending: Parameters<Transports['respond']>) => transports().respond(...sending),
     again: (...sending: Parameters<Transports['again']>) => opened?.again(...sending),
     externalOf: (...asked: Parameters<Transports['externalOf']>) => transports().externalOf(...asked),
-    async resolve(uri: string, peer: Flow | null): Promise<readonly Target[]> {
+    async resolve(uri: string, peer: SeenPeer | null): Promise<readonly Target[]> {
       const read = readSipUri(uri)
       if (!read) throw new TransportError('no SIP URI that could be resolved')
       const destination = destinationOf(read)

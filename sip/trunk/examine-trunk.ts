@@ -96,7 +96,7 @@ async function tryCall(
     lines.push(`${status} ${reason}`)
     tried.cancel()
   }
-  const tried = attempt({ stack, clock, media, request, progress }, way, answerWithin)
+  const tried = attempt({ stack, clock, media, request, progress }, way, { word: answerWithin, ring: null })
   const giveUp = clock.after(ringWithin, () => tried.cancel())
   const result = await tried.result
   giveUp()

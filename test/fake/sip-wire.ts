@@ -17,6 +17,8 @@ export type Ask = {
   readonly headers?: readonly string[]
   readonly body?: string
   readonly branch?: string
+  /** sent-by of our Via; an answer to it goes to where the request came from. */
+  readonly via?: string
 }
 
 export type SipWire = {
@@ -111,7 +113,7 @@ export async function openSipWire(serverPort: number, protocol: 'udp' | 'tcp' | 
       const branch = rest.branch ?? `z9hG4bKw${pipe.port}x${branches++}`
       const lines = [
         `${method} ${rest.uri ?? `sip:service@127.0.0.1:${serverPort}`} SIP/2.0`,
-        `Via: SIP/2.0/${protocol.toUpperCase()} 127.0.0.1:${pipe.port};rport;branch=${branch}`,
+        `Via: SIP/2.0/${protocol.toUpperCase()} ${rest.via ?? `127.0.0.1:${pipe.port}`};rport;branch=${branch}`,
         'Max-Forwards: 70',
         `From: <${uri}>;tag=${fromTag}`,
         `To: <sip:service@127.0.0.1:${serverPort}>${toTag ? `;tag=${toTag}` : ''}`,

@@ -84,6 +84,7 @@ function createLossyPorts(log: Log, loss: Loss) {
       endpoints.add(endpoint)
       return endpoint
     },
+    addressFor: (family) => (family === 4 ? '127.0.0.1' : null),
     inUse: () => endpoints.size,
     close: async () => void (await Promise.all([...endpoints].map((endpoint) => endpoint.close()))),
   }

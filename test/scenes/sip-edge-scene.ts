@@ -31,6 +31,8 @@ export type EdgeScene = {
   /** Of the edge; the server and the legs live in real time. */
   readonly clock: HandClock
   readonly log: QuietLog
+  /** Of sound, of all calls, that have come. */
+  packets(): number
   /** The next event of the call's leg. */
   event(callId: CallId): Promise<LegEvent>
   command(callId: CallId, command: Omit<LegCommand, 'epoch'> & Record<string, unknown>): Promise<LegReply>
@@ -65,6 +67,12 @@ export async function openEdgeScene(
   const now = (): number => performance.now()
   const ticker = createTicker({ now, after: (ms, action) => systemClock.after(ms, action) })
   const media = createMediaPorts({ bindAddress: '127.0.0.1', externalAddress: null, portRange: [0, 0], now, log })
+  const endpoints: Awaited<ReturnType<typeof media.open>>[] = []
+  const open: typeof media.open = async (handlers) => {
+    const endpoint = await media.open(handlers)
+    endpoints.push(endpoint)
+    return endpoint
+  }
   const telephony = createTelephonyPort()
   const recordings = {
     create: () => ({ append() {}, overwriteStart() {}, close: async () => {} }),
@@ -75,7 +83,7 @@ export async function openEdgeScene(
     telephony,
     bus,
     createLeg: (wanted) => createLeg({ bus, ticker, opus, recordings, log, now, ...wanted }),
-    media,
+    media: { ...media, open },
     ticker,
     clock,
     log,
@@ -108,6 +116,7 @@ export async function openEdgeScene(
     bus,
     clock,
     log,
+    packets: () => endpoints.reduce((sum, endpoint) => sum + endpoint.stats().packetsReceived, 0),
     event: events.next,
     async command(callId, command) {
       const payload = toBytes({ epoch: 1, ...command })

@@ -6,6 +6,7 @@ import { addressOf, readAddress, tagIn } from '../message/address.ts'
 import { hasTag, headerOf, valuesOf } from '../message/header-fields.ts'
 import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts'
 import { cseqOf } from '../message/numbered-fields.ts'
+import { isTranslatedCallee, isTranslatedCaller } from '../transport/seen-peer.ts'
 import type { Flow } from '../transport/transport.ts'
 import { descriptionIn } from './draft-headers.ts'
 import type { SessionTimer } from './session-timer.ts'
@@ -31,6 +32,8 @@ export type DialogState = {
   readonly remoteSequence: number | null
   /** The last way something came or went. */
   readonly flow: Flow
+  /** A NAT stands before the peer: see seen-peer.ts. */
+  readonly isTranslated: boolean
   /** Our last session description, for refreshing. */
   readonly description: string | null
   readonly peerTakesUpdate: boolean
@@ -42,8 +45,8 @@ export type DialogState = {
   readonly underWay: readonly UnderWay[]
   /** The peer's INVITE or UPDATE that has no final answer yet, or no answer to its offer. */
   readonly asked: { readonly transactionId: string; readonly method: string } | null
-  /** Our 2xx that waits for its ACK. `repeatAfter`: ms. RFC 3261 §13.3.1.4. */
-  readonly accepted: { readonly transactionId: string; readonly sequence: number; readonly repeatAfter: number } | null
+  /** Our 2xx that waits for its ACK. RFC 3261 §13.3.1.4. */
+  readonly accepted: Accepted | null
   /** Their last 2xx to an INVITE. RFC 3261 §13.2.2.4. */
   readonly answer: { readonly sequence: number; readonly isAcknowledged: boolean } | null
   /** They wait for the ACK of our 2xx. RFC 3261 §15. */
@@ -52,6 +55,14 @@ export type DialogState = {
   readonly remoteRSeq: number | null
   /** The INVITE that came and made this dialog; null: it has its final answer, or the INVITE was ours. */
   readonly ringing: Ringing | null
+}
+
+/** `repeatAfter`: ms. `offers`: it has an offer of ours, which the ACK will answer. */
+export type Accepted = {
+  readonly transactionId: string
+  readonly sequence: number
+  readonly repeatAfter: number
+  readonly offers: boolean
 }
 
 /** `command`: of the app that is told of the answers; null: the request is our own. */
@@ -81,11 +92,9 @@ export type Ringing = {
 
 export type Provisional = { readonly kind: 'provisional'; readonly rseq: number; readonly response: SipResponse }
 /** A 2xx, complete as it goes out, and the session timer that it agrees on. `command`: whose reply waits for it. */
-export type Acceptance = {
+export type Acceptance = Pick<Accepted, 'transactionId' | 'sequence' | 'offers'> & {
   readonly kind: 'acceptance'
   readonly command: string
-  readonly transactionId: string
-  readonly sequence: number
   readonly response: SipResponse
   readonly session: SessionTimer | null
 }
@@ -133,6 +142,7 @@ export function stateOfReceived({ transactionId, invite, response, flow, firstRS
     localSequence: 0,
     remoteSequence: sequence,
     flow,
+    isTranslated: isTranslatedCaller(invite, flow),
     credentials: [],
     peerTakesUpdate: hasTag(invite, 'Allow', 'UPDATE'),
     // RFC 3311 §5.2: until we have answered its offer, the peer may make no other.
@@ -158,6 +168,7 @@ export function stateOfPlaced(invite: SipRequest, response: SipResponse, flow: F
     localSequence: cseqOf(invite)?.number ?? 0,
     remoteSequence: null,
     flow,
+    isTranslated: isTranslatedCallee(response, flow),
     description: descriptionIn(invite),
     credentials: credentialsIn(invite),
     peerTakesUpdate: false,

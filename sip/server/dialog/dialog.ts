@@ -9,6 +9,7 @@ import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts
 import { createRun } from '../run-machine.ts'
 import type { Order, Outgoing } from '../send-request.ts'
 import type { ServerTransaction } from '../transaction/transaction.ts'
+import type { SeenPeer } from '../transport/seen-peer.ts'
 import type { Flow } from '../transport/transport.ts'
 import { keyOf, type DialogState } from './dialog-state.ts'
 import type { Deed, DialogEvent, DialogReply, Timer, Way } from './machine.ts'
@@ -23,7 +24,7 @@ export type DialogDeps = {
   readonly timing: Omit<Way, 'chance'>
   readonly send: (order: Order) => Promise<Outgoing>
   /** ACK of a 2xx, as it was sent; `peer` as of `Order`. Rejects when it cannot be sent. */
-  readonly sendAck: (request: SipRequest, peer: Flow) => Promise<{ readonly sent: SipRequest; readonly flow: Flow }>
+  readonly sendAck: (request: SipRequest, peer: SeenPeer) => Promise<{ readonly sent: SipRequest; readonly flow: Flow }>
   /** A request that an app is to answer. */
   readonly ask: (transaction: ServerTransaction, dialog: Dialog) => void
   /** Answers by ourselves. */
@@ -135,7 +136,7 @@ export function createDialog(deps: DialogDeps, { id, app, state: first }: Dialog
         return void sendAck(deed)
       case 'sendAckAgain':
         // It may be lost like any packet: the 2xx comes once more then.
-        if (ack) deps.sendAck(ack, run.state().flow).catch(() => undefined)
+        if (ack) deps.sendAck(ack, run.state()).catch(() => undefined)
         return
       case 'tell':
         return app.tell(deed.message, { ...deed.passage, dialogId: id, isNew: false })
@@ -153,7 +154,7 @@ export function createDialog(deps: DialogDeps, { id, app, state: first }: Dialog
       const { sent, flow } = await deps.send({
         request,
         wantsContact,
-        peer: run.state().flow,
+        peer: run.state(),
         response: (response, way) => feed({ type: 'response', sequence, response, flow: way }),
         terminated: () => undefined,
       })
@@ -168,7 +169,7 @@ export function createDialog(deps: DialogDeps, { id, app, state: first }: Dialog
 
   async function sendAck({ command: commandId, request }: Deed & { do: 'sendAck' }): Promise<void> {
     ack = request
-    const sending = deps.sendAck(request, run.state().flow)
+    const sending = deps.sendAck(request, run.state())
     acking = sending
     try {
       const { sent, flow } = await sending

@@ -7,6 +7,7 @@ import { quoted } from '../message/header-text.ts'
 import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts'
 import { cseqOf } from '../message/numbered-fields.ts'
 import { responseTo } from '../message/response-to.ts'
+import { isTranslatedCallee } from '../transport/seen-peer.ts'
 import type { Flow } from '../transport/transport.ts'
 import {
   credentialsIn,
@@ -91,7 +92,7 @@ const ending = (state: DialogState, { t1 }: Way): Step =>
 function isGlare(state: DialogState, { method, body }: Order): boolean {
   if (!movesTarget(method)) return false
   const offers = method === 'INVITE' || body.length > 0
-  return isAsking(state) || (offers && state.asked !== null)
+  return isAsking(state) || (offers && (state.asked !== null || state.accepted?.offers === true))
 }
 
 function answerHere(state: DialogState, command: string, order: Order): Step {
@@ -123,7 +124,8 @@ export function takeSuccess(state: DialogState, response: SipResponse, flow: Flo
   if (isRepeated(state, response)) return acknowledgeAgain(state)
   if (state.name !== 'early' || state.role !== 'uac') return stay(state)
   const peerTakesUpdate = hasTag(response, 'Allow', 'UPDATE')
-  const confirmed: DialogState = { ...withRoutesOf(state, response), name: 'confirmed', flow, peerTakesUpdate }
+  const seen = { flow, isTranslated: isTranslatedCallee(response, flow) }
+  const confirmed: DialogState = { ...withRoutesOf(state, response), ...seen, name: 'confirmed', peerTakesUpdate }
   return followedBy(answered(confirmed, response, way), (next) => withSession(next, agreedSession(response)))
 }
 

@@ -85,7 +85,8 @@ function refusalOf(state: DialogState, request: SipRequest, { chance }: Way): Re
   if (isTooShort(request)) return { status: 422, headers: [{ name: 'Min-SE', value: String(minSessionSeconds) }] }
   if (state.asked && (offers || state.asked.method === 'UPDATE')) return soon
   if (isInvite && state.accepted) return soon
-  return isAsking(state) && offers ? { status: 491 } : null
+  const isOurTurn = isAsking(state) || state.accepted?.offers === true
+  return isOurTurn && offers ? { status: 491 } : null
 }
 
 const retryAfter = (seconds: number): HeaderField[] => [{ name: 'Retry-After', value: String(seconds) }]
@@ -189,7 +190,9 @@ function accept(state: DialogState, ringing: Ringing | null, answer: Answer, way
   const isOpen = ringing !== null || state.asked?.transactionId === transactionId
   if (!isOpen) return to(state, ...replyRefused(command, alreadyAnswered))
   const sequence = cseqOf(request)?.number ?? 0
-  const acceptance: Acceptance = { kind: 'acceptance', command, transactionId, sequence, ...withSessionOf(answer) }
+  const offers = request.body.length === 0
+  const ids = { command, transactionId, sequence }
+  const acceptance: Acceptance = { kind: 'acceptance', ...ids, offers, ...withSessionOf(answer) }
   return ringing ? sendInTurn(state, ringing, acceptance, way) : sendAcceptance(state, acceptance, way)
 }
 
@@ -202,9 +205,9 @@ function confirm(state: DialogState, { waiting }: Ringing, acceptance: Acceptanc
 
 /** Repeated until its ACK comes; over TCP as well, for the way may have a part in UDP. §13.3.1.4. */
 function sendAcceptance(state: DialogState, acceptance: Acceptance, way: Way): Step {
-  const { transactionId, sequence, response, session } = acceptance
+  const { transactionId, sequence, offers, response, session } = acceptance
   const described = withDescriptionOf(withoutAsked(state, transactionId), response)
-  const accepted: DialogState = { ...described, accepted: { transactionId, sequence, repeatAfter: way.t1 } }
+  const accepted: DialogState = { ...described, accepted: { transactionId, sequence, offers, repeatAfter: way.t1 } }
   const agreed = isAlive(accepted) ? withSession(accepted, session) : stay(accepted)
   return followedBy(
     agreed,

@@ -3,7 +3,8 @@
  * their peers: neither may make the server write into the network behind it.
  */
 import { isIP } from 'node:net'
-import { type Flow, type Target, TransportError } from './transport.ts'
+import { isElsewhere, type SeenPeer } from './seen-peer.ts'
+import { type Target, TransportError } from './transport.ts'
 
 /** `host`: as it was asked for, a name or the address itself. */
 export type MayReach = (address: string, host: string) => boolean
@@ -21,16 +22,18 @@ export function reachableTargets(targets: readonly Target[], host: string, mayRe
 /**
  * Within a dialog the peer may also be spoken to wherever it spoke from. A Contact of a phone or PBX behind a NAT names an address of the
  * network there, which is nobody here, or somebody else; one may name what no DNS knows. Then the request goes back by the way the peer's came,
- * as RFC 3581 has it of answers.
+ * as RFC 3581 has it of answers; and first of all by that way where such an address may be spoken to, but is another's here.
  */
 export function targetsInDialog(
   targets: readonly Target[],
   host: string,
-  { mayReach, peer }: { readonly mayReach: MayReach; readonly peer: Flow },
+  { mayReach, peer }: { readonly mayReach: MayReach; readonly peer: SeenPeer },
 ): readonly Target[] {
-  const { protocol, remote } = peer
+  const { protocol, remote } = peer.flow
+  const back: Target = { protocol, remote, serverName: null }
   const reachable = targets.filter(
     (target) => target.remote.address === remote.address || mayReach(target.remote.address, host),
   )
-  return reachable.length > 0 ? reachable : [{ protocol, remote, serverName: null }]
+  if (reachable.length === 0) return [back]
+  return reachable.some((target) => isElsewhere(target, peer)) ? [back, ...reachable] : reachable
 }
