@@ -26,7 +26,12 @@ export type BaresipOptions = {
   /** Over TLS, with SRTP or not at all. */
   readonly isSecure?: boolean
   readonly login?: { readonly username: string; readonly password: string }
+  /** Where it registers, on loopback. */
+  readonly registrar?: { readonly port: number; readonly password: string }
 }
+
+/** Who calls, and who is registered. */
+export const baresipUser = '+4915112345678'
 
 export type Baresip = {
   /** Of SIP over UDP and TCP; TLS is on the next one. */
@@ -70,7 +75,7 @@ export async function startBaresip(t: Teardown, options: BaresipOptions): Promis
 }
 
 async function writeFiles(folder: string, port: number, options: BaresipOptions): Promise<void> {
-  const { tone, codec, isSecure = false, login } = options
+  const { tone, codec } = options
   const media = 10_000 + 20 * Math.floor(Math.random() * 400)
   const names = ['aubridge', codec === 'g722' ? 'g722' : 'g711', 'srtp', 'aufile', 'sndfile']
   const config = [
@@ -91,16 +96,22 @@ async function writeFiles(folder: string, port: number, options: BaresipOptions)
     'module_app menu.so',
     'module_app ctrl_tcp.so',
   ]
-  const auth = login ? `;auth_user=${login.username};auth_pass=${login.password}` : ''
-  const way = isSecure ? ';transport=tls' : ''
-  const secure = isSecure ? ';mediaenc=srtp-mand' : ''
-  const account = `<sip:+4915112345678@127.0.0.1:${port}${way}>;regint=0;answermode=auto;audio_codecs=${codec === 'g722' ? 'g722/16000' : codec}${secure}${auth}`
   const write = (name: string, content: string | Uint8Array) => writeFile(path.join(folder, name), content)
   await write('config', `${config.join('\n')}\n`)
-  await write('accounts', `${account}\n`)
+  await write('accounts', `${accountOf(port, options)}\n`)
   await write('contacts', '')
   await write('both.pem', fakeTls.key + fakeTls.cert)
   await write('tone.wav', toneWav(tone))
+}
+
+function accountOf(port: number, { codec, isSecure = false, login, registrar }: BaresipOptions): string {
+  const proof = registrar ? { username: baresipUser, password: registrar.password } : login
+  const auth = proof ? `;auth_user=${proof.username};auth_pass=${proof.password}` : ''
+  const way = isSecure ? ';transport=tls' : ''
+  const secure = isSecure ? ';mediaenc=srtp-mand' : ''
+  const codecs = codec === 'g722' ? 'g722/16000' : codec
+  const place = `<sip:${baresipUser}@127.0.0.1:${registrar?.port ?? port}${way}>;regint=${registrar ? 60 : 0}`
+  return `${place};answermode=auto;audio_codecs=${codecs}${secure}${auth}`
 }
 
 /** At 8 kHz, 20 s. */

@@ -64,8 +64,14 @@ export type PeerProgram = {
 
 const outputKept = 200_000
 
-export function startProgram(program: string, given: readonly string[], cwd: string): PeerProgram {
-  const child = spawn(program, given, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+/** `isGroup`: it has processes of its own, which end with it. */
+export function startProgram(
+  program: string,
+  given: readonly string[],
+  cwd: string,
+  { isGroup = false }: { readonly isGroup?: boolean } = {},
+): PeerProgram {
+  const child = spawn(program, given, { cwd, stdio: ['ignore', 'pipe', 'pipe'], detached: isGroup })
   const ended = once(child, 'close').then(([code]) => code as number | null)
   let output = ''
   for (const stream of [child.stdout, child.stderr])
@@ -84,7 +90,8 @@ export function startProgram(program: string, given: readonly string[], cwd: str
       })
     },
     async close() {
-      child.kill('SIGKILL')
+      if (!isGroup) child.kill('SIGKILL')
+      else if (!isOver && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
       await ended
     },
   }
