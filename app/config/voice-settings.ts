@@ -7,6 +7,9 @@ export const voiceSettings = z.object({
   OPENAI_REALTIME_URL: optional(WebSocketUrl),
   OPENAI_REALTIME_MODEL: optional(text.min(1)),
   OPENAI_REALTIME_VOICE: optional(text.min(1)),
+  OPENAI_REALTIME_REASONING_EFFORT: optional(z.enum(['minimal', 'low', 'medium', 'high', 'xhigh'])),
+  OPENAI_REALTIME_TURN_DETECTION: optional(z.enum(['server_vad', 'semantic_vad'])),
+  OPENAI_REALTIME_EAGERNESS: optional(z.enum(['auto', 'low', 'medium', 'high'])),
   OPENAI_TRANSCRIPTION_MODEL: optional(text.min(1)),
   GEMINI_API_KEY: optional(ApiKey),
   GEMINI_LIVE_URL: optional(WebSocketUrl),
@@ -37,15 +40,25 @@ export const voiceOf = (settings: Settings) => ({
 
 function openaiOf(settings: Settings) {
   const { OPENAI_API_KEY, OPENAI_REALTIME_URL, OPENAI_REALTIME_MODEL, OPENAI_REALTIME_VOICE } = settings
-  const { OPENAI_TRANSCRIPTION_MODEL } = settings
-  const others = { OPENAI_REALTIME_URL, OPENAI_REALTIME_MODEL, OPENAI_REALTIME_VOICE, OPENAI_TRANSCRIPTION_MODEL }
+  const { OPENAI_TRANSCRIPTION_MODEL, OPENAI_REALTIME_REASONING_EFFORT } = settings
+  const { OPENAI_REALTIME_TURN_DETECTION, OPENAI_REALTIME_EAGERNESS } = settings
+  const turns = { OPENAI_REALTIME_TURN_DETECTION, OPENAI_REALTIME_EAGERNESS }
+  const models = { OPENAI_REALTIME_MODEL, OPENAI_TRANSCRIPTION_MODEL, OPENAI_REALTIME_REASONING_EFFORT }
+  const others = { OPENAI_REALTIME_URL, ...models, OPENAI_REALTIME_VOICE, ...turns }
   if (OPENAI_API_KEY === null) return nothingWithout('OPENAI_API_KEY', others)
+  const isSemantic = OPENAI_REALTIME_TURN_DETECTION === 'semantic_vad'
+  if (!isSemantic) nothingWithout('OPENAI_REALTIME_TURN_DETECTION=semantic_vad', { OPENAI_REALTIME_EAGERNESS })
   return {
     apiKey: OPENAI_API_KEY,
     url: OPENAI_REALTIME_URL ?? 'wss://api.openai.com/v1/realtime',
     model: OPENAI_REALTIME_MODEL ?? 'gpt-realtime-2.1',
     voice: OPENAI_REALTIME_VOICE ?? 'marin',
     transcriptionModel: OPENAI_TRANSCRIPTION_MODEL ?? 'gpt-transcribe',
+    /** Null: the model's own choice. */
+    reasoningEffort: OPENAI_REALTIME_REASONING_EFFORT,
+    turnDetection: isSemantic
+      ? { type: 'semantic_vad' as const, eagerness: OPENAI_REALTIME_EAGERNESS ?? ('auto' as const) }
+      : { type: 'server_vad' as const },
   }
 }
 

@@ -107,6 +107,9 @@ const partnersOf: Readonly<Record<string, Record<string, string>>> = {
   OPENAI_REALTIME_MODEL: { OPENAI_API_KEY: 'k' },
   OPENAI_REALTIME_VOICE: { OPENAI_API_KEY: 'k' },
   OPENAI_TRANSCRIPTION_MODEL: { OPENAI_API_KEY: 'k' },
+  OPENAI_REALTIME_REASONING_EFFORT: { OPENAI_API_KEY: 'k' },
+  OPENAI_REALTIME_TURN_DETECTION: { OPENAI_API_KEY: 'k' },
+  OPENAI_REALTIME_EAGERNESS: { OPENAI_API_KEY: 'k', OPENAI_REALTIME_TURN_DETECTION: 'semantic_vad' },
   GEMINI_LIVE_URL: { GEMINI_API_KEY: 'k' },
   GEMINI_LIVE_MODEL: { GEMINI_API_KEY: 'k' },
   GEMINI_LIVE_VOICE: { GEMINI_API_KEY: 'k' },
@@ -127,6 +130,8 @@ test('without a key there is the embedded engine alone; a key is all that a prov
     model: 'gpt-realtime-2.1',
     voice: 'marin',
     transcriptionModel: 'gpt-transcribe',
+    reasoningEffort: null,
+    turnDetection: { type: 'server_vad' },
   })
   t.strictSame(gemini, {
     apiKey: 'b',
@@ -134,6 +139,16 @@ test('without a key there is the embedded engine alone; a key is all that a prov
     model: 'gemini-3.8-live',
     voice: null,
   })
+})
+
+test('OpenAI Realtime finds the end of a turn by sound, or by meaning as eagerly as is said', async (t) => {
+  const openai = (more: Record<string, string>) => readConfig({ OPENAI_API_KEY: 'a', ...more }).voice.openai
+  const meaning = { OPENAI_REALTIME_TURN_DETECTION: 'semantic_vad' }
+  t.strictSame(openai(meaning)?.turnDetection, { type: 'semantic_vad', eagerness: 'auto' })
+  t.match(openai({ ...meaning, OPENAI_REALTIME_EAGERNESS: 'low' })?.turnDetection, { eagerness: 'low' })
+  t.equal(openai({ OPENAI_REALTIME_REASONING_EFFORT: 'minimal' })?.reasoningEffort, 'minimal')
+  t.throws(() => openai({ OPENAI_REALTIME_EAGERNESS: 'low' }), /needs OPENAI_REALTIME_TURN_DETECTION=semantic_vad/)
+  t.throws(() => openai({ OPENAI_REALTIME_REASONING_EFFORT: 'enormous' }), /OPENAI_REALTIME_REASONING_EFFORT/)
 })
 
 test('the cascade has one address for all its parts, or one for each', async (t) => {

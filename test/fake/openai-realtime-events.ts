@@ -25,11 +25,20 @@ const serverVad = z.strictObject({
   interrupt_response: z.boolean().optional(),
   idle_timeout_ms: z.int().min(5000).max(30000).nullish(),
 })
+/** openai 7.55, RealtimeAudioInputTurnDetection.SemanticVad and RealtimeReasoning. */
+const semanticVad = z.strictObject({
+  type: z.literal('semantic_vad'),
+  eagerness: z.enum(['auto', 'low', 'medium', 'high']).optional(),
+  create_response: z.boolean().optional(),
+  interrupt_response: z.boolean().optional(),
+})
+const reasoning = z.strictObject({ effort: z.enum(['minimal', 'low', 'medium', 'high', 'xhigh']).optional() })
 const modalities = z.array(z.enum(['audio', 'text'])).length(1)
 const session = z.strictObject({
   type: z.literal('realtime'),
   instructions: z.string().optional(),
   output_modalities: modalities.optional(),
+  reasoning: reasoning.optional(),
   include: z.array(z.literal('item.input_audio_transcription.logprobs')).optional(),
   tools: z.array(tool).optional(),
   tool_choice: z.enum(['auto', 'none', 'required']).optional(),
@@ -50,7 +59,7 @@ const session = z.strictObject({
             })
             .nullish(),
           noise_reduction: z.strictObject({ type: z.enum(['near_field', 'far_field']) }).nullish(),
-          turn_detection: serverVad.nullish(),
+          turn_detection: z.union([serverVad, semanticVad]).nullish(),
         })
         .optional(),
       output: z

@@ -8,8 +8,15 @@ export type Asked = {
   readonly last: ConversationItem | null
 }
 
+/**
+ * `broken`: the call ends with its reply, before it is complete; its arguments are told as done all the same, cut or whole. `fails`: with this code.
+ * `filtered`: the provider's filter ends the reply here. Nothing at all: a reply that is complete and empty.
+ */
 export type Said =
-  { readonly text: string } | { readonly call: string; readonly arguments: string } | { readonly fails: string }
+  | { readonly text: string }
+  | { readonly call: string; readonly arguments: string; readonly broken?: 'cancelled' | 'incomplete' }
+  | { readonly fails: string; readonly type?: string }
+  | { readonly filtered: true }
 
 export type Transcript = {
   readonly text: string
@@ -41,6 +48,10 @@ export type RealtimeOptions = {
   readonly hasNoTimes?: boolean
   /** As servers do that are only alike: each response names itself, its items and its calls as the one before. */
   readonly reusesIds?: boolean
+  /** As servers do that are only alike: a call is told by its arguments and nowhere else. */
+  readonly tellsCallsByArguments?: boolean
+  /** As models do that do not think. Which words they refuse it in is not documented: the code is a guess. */
+  readonly refusesReasoning?: boolean
   readonly tls?: boolean
 }
 

@@ -19,6 +19,8 @@ export type RealtimeFakeSession = {
   /** As it comes: garbage, too. */
   sendRaw(text: string): void
   error(type: string, code: string): void
+  /** The next `response.create` is refused so, and it is not said which one. */
+  refuseNext(type: string, code: string): void
   /** Its model answers unasked, as after speech; not while a response is under way. */
   answer(): void
   /** The documented end of a session that is too old. */
@@ -36,6 +38,7 @@ type Response = {
   over: boolean
   readonly output: ConversationItem[]
 }
+type Status = 'completed' | 'cancelled' | 'incomplete' | 'failed'
 type Item = { readonly item: ConversationItem; readonly id: string; soundMs: number }
 type Vad = RealtimeAudioInputTurnDetection.ServerVad
 
@@ -59,6 +62,7 @@ export function createRealtimeSession(
   let replies = 0
   let utterances = 0
   let isSetUp = false
+  let refusing: (() => void) | null = null
   let closed = false
   const timers = new Set<NodeJS.Timeout>()
 
@@ -96,20 +100,12 @@ export function createRealtimeSession(
   const pacing = (after: number): Promise<void> => new Promise((resolve) => later(after, resolve))
 
   // Responses
-  const finish = (response: Response, status: 'completed' | 'cancelled' | 'failed', reason?: string): void => {
+  const finish = (response: Response, status: Status, details?: object): void => {
     if (response.over) return
     response.over = true
     active = null
-    const status_details =
-      status === 'completed'
-        ? {}
-        : {
-            status_details:
-              status === 'failed'
-                ? { type: status, error: { type: 'server_error', code: reason ?? 'server_error' } }
-                : { type: status, reason: reason as 'turn_detected' },
-          }
     const { id, output, metadata } = response
+    const status_details = details && { status_details: { type: status, ...details } }
     const told = { id, object: 'realtime.response', status, output, ...metadata, ...status_details } as const
     send({ type: 'response.done', response: told })
   }
@@ -140,6 +136,10 @@ export function createRealtimeSession(
     send({ type: 'response.output_item.done', response_id: response.id, output_index, item })
     response.output.push(item)
   }
+  /**
+   * openai 7.55, ResponseFunctionCallArgumentsDoneEvent and ResponseOutputItemDoneEvent: "Also emitted when a Response is interrupted, incomplete, or
+   * cancelled."
+   */
   const call = (response: Response, output_index: number, said: Extract<Said, { call: string }>): void => {
     const item = {
       id: ownIdOf('item', output_index),
@@ -147,23 +147,20 @@ export function createRealtimeSession(
       call_id: ownIdOf('call', output_index),
       name: said.call,
       arguments: said.arguments,
-      status: 'completed',
+      status: said.broken ? 'incomplete' : 'completed',
     } as const
     const { id: item_id, call_id, name } = item
     items.push({ id: item_id, item, soundMs: 0 })
     const response_id = response.id
-    send({ type: 'response.output_item.added', response_id, output_index, item: { ...item, arguments: '' } })
-    send({
-      type: 'response.function_call_arguments.done',
-      response_id,
-      item_id,
-      output_index,
-      call_id,
-      name,
-      arguments: item.arguments,
-    })
-    send({ type: 'response.output_item.done', response_id, output_index, item })
-    response.output.push(item)
+    const at = { response_id, item_id, output_index }
+    const isToldWhole = !options.tellsCallsByArguments
+    if (isToldWhole)
+      send({ type: 'response.output_item.added', response_id, output_index, item: { ...item, arguments: '' } })
+    send({ type: 'response.function_call_arguments.done', ...at, call_id, name, arguments: item.arguments })
+    if (isToldWhole) send({ type: 'response.output_item.done', response_id, output_index, item })
+    if (isToldWhole) response.output.push(item)
+    if (said.broken)
+      finish(response, said.broken, { reason: said.broken === 'cancelled' ? 'turn_detected' : 'max_output_tokens' })
   }
   const respond = async ({ instructions, metadata }: Asking): Promise<void> => {
     const told = options.hasNoMetadata ? {} : { metadata }
@@ -178,7 +175,10 @@ export function createRealtimeSession(
     const parts: readonly Said[] = exactly === undefined ? options.model(asked) : [{ text: exactly }]
     for (const [index, said] of parts.entries()) {
       if (response.over) return
-      if ('fails' in said) return finish(response, 'failed', said.fails)
+      if ('fails' in said)
+        return finish(response, 'failed', { error: { type: said.type ?? 'server_error', code: said.fails } })
+      // openai 7.55, RealtimeResponseStatus: "the server-side safety filter activated and cut off the response".
+      if ('filtered' in said) return finish(response, 'incomplete', { reason: 'content_filter' })
       if ('text' in said) await speak(response, index, said.text)
       else call(response, index, said)
     }
@@ -220,16 +220,19 @@ export function createRealtimeSession(
   }
   const speechOf = (type: string, item_id: string, times: Readonly<Record<string, number>>): string =>
     JSON.stringify({ event_id: idOf('event'), type, item_id, ...(!options.hasNoTimes && times) })
+  /** What a model makes of the meaning is not to be had here: by meaning the turn ends as it does by sound. */
   const vad = (): Vad | null => {
     const detection = session.audio?.input?.turn_detection
-    return detection?.type === 'server_vad' ? detection : null
+    if (detection?.type !== 'semantic_vad') return detection ?? null
+    const { create_response = true, interrupt_response = true } = detection
+    return { type: 'server_vad', prefix_padding_ms: 0, create_response, interrupt_response }
   }
   const ear = createEar({
     vad,
     started(audio_start_ms, item_id) {
       later(options.speechStartAfter ?? 0, () => {
         sendRaw(speechOf('input_audio_buffer.speech_started', item_id, { audio_start_ms }))
-        if (active && vad()?.interrupt_response !== false) finish(active, 'cancelled', 'turn_detected')
+        if (active && vad()?.interrupt_response !== false) finish(active, 'cancelled', { reason: 'turn_detected' })
       })
     },
     stopped(audio_end_ms, item_id) {
@@ -278,8 +281,12 @@ export function createRealtimeSession(
   const take = (event: RealtimeClientEvent): void => {
     received.push(event)
     switch (event.type) {
-      case 'session.update':
-        return update(event.session as RealtimeSessionCreateRequest)
+      case 'session.update': {
+        const given = event.session as RealtimeSessionCreateRequest
+        if (options.refusesReasoning && given.reasoning)
+          return refuse('unsupported_parameter', event, 'session.reasoning.effort')
+        return update(given)
+      }
       case 'input_audio_buffer.append':
         return ear.hear(samplesOf(session.audio?.input?.format, Buffer.from(event.audio, 'base64')))
       case 'conversation.item.create': {
@@ -295,9 +302,14 @@ export function createRealtimeSession(
         return changeItem(event)
       case 'response.cancel':
         if (active === null) return refuse('response_cancel_not_active', event)
-        return finish(active, 'cancelled', 'client_cancelled')
+        return finish(active, 'cancelled', { reason: 'client_cancelled' })
       case 'response.create':
         if (active !== null) return refuse('conversation_already_has_active_response', event)
+        if (refusing !== null) {
+          const answered = refusing
+          refusing = null
+          return answered()
+        }
         return void respond({
           instructions: event.response?.instructions ?? null,
           metadata: event.response?.metadata ?? null,
@@ -335,6 +347,9 @@ export function createRealtimeSession(
     errors,
     sendRaw,
     error,
+    refuseNext(type, code) {
+      refusing = () => error(type, code)
+    },
     answer,
     expire() {
       error('invalid_request_error', 'session_expired')

@@ -4,7 +4,7 @@ import { systemClock } from '../../app/clock.ts'
 import { EngineRefusal, type EngineConfig, type EngineEvent, type VoiceEngine } from '../../model/voice-engine.ts'
 import { createOpenAiRealtimeEngine } from '../../voice/engines/openai-realtime/engine.ts'
 import { createLineClock } from '../../voice/engines/openai-realtime/line-clock.ts'
-import { realtimeModel, type RealtimeOptions } from '../fake/openai-realtime-options.ts'
+import { realtimeModel, type RealtimeOptions, type Said } from '../fake/openai-realtime-options.ts'
 import { openRealtimeServer } from '../fake/openai-realtime-server.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { callConfig, openSpokenCall, type SpokenCall } from '../scenes/spoken-call.ts'
@@ -400,6 +400,64 @@ test('two calls in one reply are answered together; arguments that are no object
   spoken.session.close()
 })
 
+for (const broken of ['cancelled', 'incomplete'] as const)
+  for (const [given, how] of [
+    ['{"key":"blue"}', 'whole'],
+    ['{"key":"bl', 'cut'],
+  ] as const)
+    test(`a call whose reply is ${broken} is not run, although its arguments are told as done (${how})`, async (t) => {
+      const { server, call } = await open(t, {
+        model: ({ count }) =>
+          count === 1 ? [{ call: 'lookup', arguments: given, broken }] : [{ text: `Reply ${count}.` }],
+      })
+      const spoken = await call({ tools: [lookup] })
+      await answer(spoken)
+      await spoken.settled()
+      t.notOk(spoken.events.some(({ type }) => type === 'tool_call'))
+      t.same(server.events('conversation.item.create'), [], 'nothing is answered')
+      // Of a reply that came to nothing by itself another one is asked for; one that was canceled makes room for the caller.
+      t.equal(server.events('response.create').length, broken === 'cancelled' ? 1 : 2)
+      t.same(server.errors(), [])
+      spoken.session.close()
+    })
+
+test('a call that is told by its arguments alone is run when its reply is complete', async (t) => {
+  const { call } = await open(t, {
+    tellsCallsByArguments: true,
+    model: ({ count }) => (count === 1 ? [{ call: 'lookup', arguments: '{"key":"blue"}' }] : [{ text: 'Well.' }]),
+  })
+  const spoken = await call({ tools: [lookup] })
+  await answer(spoken)
+  t.same((await spoken.next('tool_call')).arguments, { key: 'blue' })
+  await spoken.settled()
+  t.equal(spoken.events.filter(({ type }) => type === 'tool_call').length, 1)
+  spoken.session.close()
+})
+
+test('a reply that is complete and empty, or cut off by the filter of the provider, is asked for once more, and not twice', async (t) => {
+  const replies: readonly (readonly Said[])[] = [[], [{ filtered: true }], [{ text: 'Half of' }, { filtered: true }]]
+  for (const bad of replies) {
+    const mended = await open(t, { model: ({ count }) => (count === 1 ? bad : [{ text: `Reply ${count}.` }]) })
+    const spoken = await mended.call()
+    await answer(spoken)
+    await spoken.next('agent_text', ({ text }) => text === 'Reply 2.')
+    t.equal(mended.server.events('response.create').length, 2, 'the first words, and the answer once more')
+    t.same(mended.server.errors(), [])
+    spoken.session.close()
+    const mute = await open(t, { model: ({ count }) => (count === 0 ? [{ text: 'Hello.' }] : bad) })
+    const silent = await mute.call()
+    await answer(silent)
+    await silent.settled()
+    t.equal(mute.server.events('response.create').length, 2)
+    t.notOk(silent.events.some(({ type }) => type === 'failed'))
+    silent.session.close()
+  }
+  const first = await open(t, { model: ({ count }) => (count === 0 ? [] : [{ text: `Reply ${count}.` }]) })
+  const spoken = await first.call()
+  t.equal((await spoken.agent()).text, 'Reply 1.', 'so are the first words of the agent')
+  spoken.session.close()
+})
+
 test('a caller who goes on speaking cancels the tools at work', async (t) => {
   const { server, call } = await open(t, {
     model: ({ count }) => (count === 1 ? [{ call: 'lookup', arguments: '{"key":"blue"}' }] : [{ text: 'Well.' }]),
@@ -429,28 +487,47 @@ test('a reply that fails is asked for once more, and then the session is given u
   t.match(await (await poor.call()).next('failed'), { isRetryable: false })
 })
 
-test('a provider whose limit is reached is asked again after a second and after two more, and then the session is given up', async (t) => {
-  const limited = { fails: 'rate_limit_exceeded' } as const
-  const { server, call } = await open(t, { model: ({ count }) => (count < 2 ? [limited] : [{ text: 'Hello.' }]) })
-  const asked = (): number => server.events('response.create').length
+const limits: readonly Extract<Said, { fails: string }>[] = [
+  { fails: 'rate_limit_exceeded' },
+  // Of Azure, whose type is that of a wrong request.
+  { fails: 'inference_rate_limit_exceeded', type: 'invalid_request_error' },
+]
+for (const limited of limits)
+  test(`a provider whose limit is reached (${limited.fails}) is asked again after a second and after two more, and then the session is given up`, async (t) => {
+    const { server, call } = await open(t, { model: ({ count }) => (count < 2 ? [limited] : [{ text: 'Hello.' }]) })
+    const asked = (): number => server.events('response.create').length
+    const spoken = await call()
+    for (const [index, wait] of [1000, 2000].entries()) {
+      await spoken.settled()
+      await spoken.silence(wait - 100)
+      await spoken.settled()
+      t.equal(asked(), index + 1)
+      await spoken.silence(100)
+    }
+    await spoken.next('agent_text', (event) => event.text === 'Hello.')
+    t.equal(asked(), 3)
+    t.notOk(spoken.events.some(({ type }) => type === 'failed'))
+    spoken.session.close()
+    const other = await (await open(t, { model: () => [limited] })).call()
+    for (let times = 0; times < 3; times++) {
+      await other.settled()
+      await other.silence(2000)
+    }
+    t.match(await other.next('failed'), { isRetryable: true, details: new RegExp(`\\(${limited.fails}\\)`) })
+  })
+
+test('a request that is refused for the limit of a provider, which does not say which one, is made again', async (t) => {
+  const { server, call } = await open(t)
   const spoken = await call()
-  for (const [index, wait] of [1000, 2000].entries()) {
-    await spoken.settled()
-    await spoken.silence(wait - 100)
-    await spoken.settled()
-    t.equal(asked(), index + 1)
-    await spoken.silence(100)
-  }
-  await spoken.next('agent_text', (event) => event.text === 'Hello.')
-  t.equal(asked(), 3)
+  await spoken.listens()
+  const [session] = server.sessions
+  session!.refuseNext('invalid_request_error', 'inference_rate_limit_exceeded')
+  spoken.session.say('Word for word.')
+  await spoken.settled()
+  await spoken.silence(1000)
+  await spoken.next('agent_text', ({ text }) => text === 'Word for word.')
   t.notOk(spoken.events.some(({ type }) => type === 'failed'))
   spoken.session.close()
-  const other = await (await open(t, { model: () => [limited] })).call()
-  for (let times = 0; times < 3; times++) {
-    await other.settled()
-    await other.silence(2000)
-  }
-  t.match(await other.next('failed'), { isRetryable: true, details: /rate_limit_exceeded/ })
 })
 
 test('what the provider says in its own words is not repeated: it may name a part of the key', async (t) => {
@@ -550,4 +627,82 @@ test('a session that is being opened while the engine is closed is not left open
   await engine.close()
   await t.rejects(opening, EngineRefusal)
   t.equal(server.events('response.create').length, 0)
+})
+
+test('the end of a turn is found by meaning, and the model thinks as hard as the operator says', async (t) => {
+  const { server, engineWith } = await open(t)
+  const turnDetection = { type: 'semantic_vad', eagerness: 'low' } as const
+  const spoken = await openSpokenCall(engineWith({ turnDetection, reasoningEffort: 'low' }), config)
+  const { session } = server.events('session.update')[0]!
+  t.match(session, {
+    reasoning: { effort: 'low' },
+    audio: { input: { turn_detection: { ...turnDetection, create_response: true, interrupt_response: true } } },
+  })
+  await spoken.listens()
+  const before = spoken.at()
+  await spoken.say(speech)
+  const { at: from } = await spoken.next('user_speech_started')
+  t.ok(from >= before && from <= before + 1000, 'its times have no padding')
+  t.same(server.errors(), [])
+  spoken.session.close()
+})
+
+test('a model that does not think is told so once, and the session opens', async (t) => {
+  const { server, log, engineWith } = await open(t, { refusesReasoning: true })
+  const engine = engineWith({ reasoningEffort: 'high' })
+  for (let times = 0; times < 2; times++) {
+    const spoken = await openSpokenCall(engine, config)
+    await spoken.agent()
+    spoken.session.close()
+  }
+  t.equal(log.lines.filter(({ message }) => message.includes('OPENAI_REALTIME_REASONING_EFFORT')).length, 1)
+  t.same(server.errors(), ['unsupported_parameter', 'unsupported_parameter'])
+})
+
+test('a prompt is measured in tokens: one beyond what its model takes is told, one beyond all that it remembers is refused', async (t) => {
+  const { log, engineWith } = await open(t)
+  const [small, large] = [engineWith({ model: 'gpt-realtime-1.5' }), engineWith()]
+  const told = () => log.lines.filter(({ message }) => message.includes('tokens long'))
+  const talk = async (engine: VoiceEngine, instructions: string): Promise<void> => {
+    const { session } = await openSpokenCall(engine, { ...config, instructions })
+    session.close()
+  }
+  await talk(small, 'word '.repeat(10_000))
+  t.same(told(), [], '12,500 tokens of 16,384')
+  // As many letters are more tokens in other scripts.
+  const chinese = '好'.repeat(20_000)
+  await talk(small, chinese)
+  t.match(told(), [{ message: /about 2\d{4} tokens long \(estimated\), and gpt-realtime-1\.5 takes at most 16384/ }])
+  t.equal(told()[0]?.fields['callId'], config.callId)
+  await talk(large, chinese)
+  t.equal(told().length, 1)
+  const refused = talk(small, '好'.repeat(40_000))
+  await t.rejects(refused, {
+    name: 'EngineRefusal',
+    isRetryable: false,
+    message: /gpt-realtime-1\.5 takes at most 28224/,
+  })
+  const inputSchema = {
+    type: 'object' as const,
+    properties: { key: { type: 'string', description: '好'.repeat(20_000) } },
+  }
+  const tools = [{ ...lookup, inputSchema: { ...inputSchema, required: [] } }]
+  await openSpokenCall(small, { ...config, tools }).then(({ session }) => session.close())
+  t.equal(told().length, 2, 'its tools count')
+})
+
+test('what was said before is told as far as there is room beside the prompt', async (t) => {
+  const { server, engineWith } = await open(t)
+  const history = Array.from({ length: 300 }, () => ({ role: 'user', text: '好'.repeat(100) }) as const)
+  const small = engineWith({ model: 'gpt-realtime-1.5' })
+  for (const instructions of ['Short.', '好'.repeat(16_000)]) {
+    const spoken = await openSpokenCall(small, { ...config, instructions, history, owesReply: true })
+    await spoken.agent()
+    spoken.session.close()
+  }
+  const [short, long] = server.sessions.map(({ received }) =>
+    received.filter(({ type }) => type === 'conversation.item.create'),
+  )
+  t.equal(short!.length, 120)
+  t.ok(long!.length > 55 && long!.length < 65)
 })

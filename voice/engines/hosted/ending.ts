@@ -35,10 +35,10 @@ export function endedByModel(ending: Ending, nextAction: string | null, goodbyeD
   return { ...ending, due: isDeaf(ending) ? ending.due : due, callerSpoke: false }
 }
 
-/** The goodbye has been asked for. */
+/** The goodbye has been asked for. A first answer without a word is not it. */
 export const endedBySilence = (ending: Ending): Ending => ({
   ...ending,
-  due: ending.due ?? { cause: 'silence', nextAction: null, goodbyeDue: false },
+  due: ending.due ?? { cause: 'silence', nextAction: null, goodbyeDue: true },
 })
 
 /** The last words have been asked for: the caller is not listened to any more, and nothing else is said. */

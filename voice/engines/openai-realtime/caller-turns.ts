@@ -6,7 +6,6 @@ import { frameMs } from '../../../model/frame.ts'
 import type { WireEvent } from '../hosted/wire.ts'
 import { listOf, msOf, objectOf, textOf, type Message } from './fields.ts'
 import type { LineClock } from './line-clock.ts'
-import { turnDetection } from './setup.ts'
 
 export type CallerTurns = {
   started(message: Message): void
@@ -33,9 +32,14 @@ const maxWait = 5_000 / frameMs
 const maxTurns = 32
 const maxText = 20_000
 
-type Deps = { readonly line: LineClock; emit(event: WireEvent): void }
+type Deps = {
+  readonly line: LineClock
+  /** By so many ms the times that the provider tells lie before the speech and behind it. */
+  readonly padding: { readonly before: number; readonly behind: number }
+  emit(event: WireEvent): void
+}
 
-export function createCallerTurns({ line, emit }: Deps): CallerTurns {
+export function createCallerTurns({ line, padding, emit }: Deps): CallerTurns {
   const turns: Turn[] = []
   const turnOf = ({ item_id }: Message): Turn | undefined => turns.find(({ itemId }) => itemId === textOf(item_id))
 
@@ -66,7 +70,7 @@ export function createCallerTurns({ line, emit }: Deps): CallerTurns {
       endLast()
       const start = msOf(message.audio_start_ms)
       // The time told is that of the sound that is kept from before the speech. Providers that are only alike tell none.
-      const from = start === null ? line.now() : line.lineMs(start + turnDetection.prefix_padding_ms)
+      const from = start === null ? line.now() : line.lineMs(start + padding.before)
       turns.push({ itemId: textOf(message.item_id), from, to: null, waited: 0, partial: '', final: null })
       emit({ type: 'user_speech_started', at: from })
     },
@@ -76,7 +80,7 @@ export function createCallerTurns({ line, emit }: Deps): CallerTurns {
       const end = msOf(message.audio_end_ms)
       const known = end === null ? line.now() : line.lineMs(end)
       // It includes the silence by which the end was known.
-      stop(turn, known - turnDetection.silence_duration_ms)
+      stop(turn, known - padding.behind)
     },
     partText(message) {
       const turn = turnOf(message)

@@ -13,9 +13,10 @@ export const isFatal = (code: string): boolean => fatal.has(code)
 
 /** The provider's own trouble, which a moment later may be over. */
 export const isPassing = (code: string, type: string): boolean =>
-  [code, type].some((name) => /^(rate_limit|server_error|overloaded|internal_error)/.test(name))
+  isRateLimit(code) || [code, type].some((name) => /^(rate_limit|server_error|overloaded|internal_error)/.test(name))
 
-export const isRateLimit = (code: string): boolean => code.startsWith('rate_limit')
+/** `rate_limit_exceeded` at OpenAI, `inference_rate_limit_exceeded` at Azure, whose type is that of a wrong request. */
+export const isRateLimit = (code: string): boolean => /rate_limit|too_many_requests/.test(code)
 
 /** What it says in its own words may repeat a part of the key, or what the caller said: only names are told; '' for anything else. */
 export const nameOf = (value: unknown): string => /^[a-zA-Z][\w.[\]]{0,99}$/.exec(textOf(value))?.[0] ?? ''

@@ -23,6 +23,7 @@ type Field =
   | 'name'
   | 'output'
   | 'param'
+  | 'reason'
   | 'reply'
   | 'response'
   | 'response_id'

@@ -4,7 +4,7 @@
  */
 import { frameMs } from '../../../model/frame.ts'
 import type { WireEvent } from '../hosted/wire.ts'
-import { codeOf, isFatal, isPassing } from './error-codes.ts'
+import { codeOf, isFatal, isPassing, isRateLimit } from './error-codes.ts'
 import { objectOf, textOf, type Message } from './fields.ts'
 import { createReplyQueue, type Request, type Wish } from './reply-queue.ts'
 
@@ -15,6 +15,8 @@ export type Replies = {
   created(message: Message): void
   /** Sound of it has gone to the caller. */
   sounded(): void
+  /** It has called a tool. */
+  called(): void
   done(message: Message): void
   /** The provider breaks its reply off by itself. */
   callerSpeaks(): void
@@ -50,6 +52,7 @@ type Active = {
   readonly assumedOf: string | null
   isCut: boolean
   hasSound: boolean
+  hasCalled: boolean
   frames: number
 }
 
@@ -150,7 +153,7 @@ export function createReplies(deps: Deps): Replies {
       const id = textOf(response.id)
       // The end of the one before was not told.
       const before = active
-      active = { id, request, assumedOf, isCut: false, hasSound: false, frames: 0 }
+      active = { id, request, assumedOf, isCut: false, hasSound: false, hasCalled: false, frames: 0 }
       if (before) over(before)
       if (request === null) queue.dropOvertaken()
       deps.onBegun(id)
@@ -163,11 +166,18 @@ export function createReplies(deps: Deps): Replies {
     sounded() {
       if (active) active.hasSound = true
     },
-    done({ response }) {
-      const { id, status, status_details } = objectOf(response)
-      if (active === null || active.id !== textOf(id)) return
-      if (status === 'failed') failed(active, codeOf(objectOf(objectOf(status_details).error)))
-      else end()
+    called() {
+      if (active) active.hasCalled = true
+    },
+    done({ response: given }) {
+      const response = objectOf(given)
+      if (active === null || active.id !== textOf(response.id)) return
+      const { error } = objectOf(response.status_details)
+      if (response.status === 'failed') failed(active, codeOf(objectOf(error)))
+      else {
+        if (leavesSilence(active, response)) queue.emptied(active.request)
+        end()
+      }
       pump()
     },
     callerSpeaks() {
@@ -181,7 +191,8 @@ export function createReplies(deps: Deps): Replies {
       if (code === 'response_cancel_not_active') return true
       const eventId = textOf(error.event_id)
       const isBusy = code === 'conversation_already_has_active_response'
-      const isOf = (ours: string): boolean => eventId === ours || (isBusy && eventId === '')
+      const isUnnamed = eventId === '' && (isBusy || isRateLimit(code))
+      const isOf = (ours: string): boolean => eventId === ours || isUnnamed
       if (isBusy && active?.request && active.assumedOf !== null && isOf(active.assumedOf)) {
         queue.putBack(active.request)
         active.request = null
@@ -218,4 +229,10 @@ export function createReplies(deps: Deps): Replies {
     pump,
     activeId: () => active?.id ?? null,
   }
+}
+
+/** It is over by itself, and the caller would hear nothing, or half of it: nothing came, or the provider's filter cut it off. */
+function leavesSilence({ isCut, hasSound, hasCalled }: Active, { status, status_details }: Message): boolean {
+  if (isCut || hasCalled || (status !== 'completed' && status !== 'incomplete')) return false
+  return !hasSound || objectOf(status_details).reason === 'content_filter'
 }

@@ -13,6 +13,7 @@ export type Request = Wish & {
   readonly id: string
   tries: number
   unsaid: number
+  isRepeated: boolean
   isOvertaken: boolean
 }
 
@@ -27,6 +28,8 @@ export type ReplyQueue = {
   putBack(request: Request): void
   /** It came and was over without sound: what is owed is said next, but not for ever. */
   unsaid(request: Request): void
+  /** The model had nothing to say, or its words were filtered: what is not owed is asked for once more. `null`: one that nobody had asked for. */
+  emptied(request: Request | null): void
   /** It failed. `null`: one that nobody had asked for. Frames until it is asked for again; null: it is not. */
   again(request: Request | null, code: string): number | null
   /** The caller has spoken since: an answer to that stands for what waits now. */
@@ -55,6 +58,7 @@ export function createReplyQueue(toolsAtWork: () => boolean): ReplyQueue {
     id: `reply_${++count}`,
     tries: 0,
     unsaid: 0,
+    isRepeated: false,
     isOvertaken: false,
   })
   const add = (wish: Wish): void => {
@@ -81,6 +85,14 @@ export function createReplyQueue(toolsAtWork: () => boolean): ReplyQueue {
     },
     unsaid(request) {
       if (request.isOwed && ++request.unsaid < maxUnsaid) waiting.unshift(request)
+    },
+    emptied(given) {
+      const request = given ?? newRequest(plain)
+      if (request.isOwed || request.isRepeated) return
+      // What waits is an answer as well.
+      if (given === null && waiting.some(({ isOwed }) => !isOwed)) return
+      request.isRepeated = true
+      waiting.unshift(request)
     },
     again(given, code) {
       const request = given ?? newRequest(plain)

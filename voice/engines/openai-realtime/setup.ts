@@ -1,25 +1,44 @@
 /** Owns how a session is set up: its first `session.update`, and what was said before. */
 import type { AudioFormat } from '../../../model/frame.ts'
 import type { EngineTool, Said } from '../../../model/voice-engine.ts'
+import { endWithin, tokensIn } from '../hosted/token-estimate.ts'
 import type { WireSetup } from '../hosted/wire.ts'
 
 /**
- * By sound, not by meaning (`semantic_vad`): it waits the same for everybody, in all languages, and its times are exact. The provider's own
- * defaults.
+ * How the provider finds the end of a turn: by sound, which waits the same for everybody, in all languages, and whose times are exact; or by meaning as
+ * well, which waits longer for who seems to have more to say: up to 8, 4 or 2 s by its eagerness, `auto` being `medium`.
  */
-export const turnDetection = {
-  type: 'server_vad',
-  threshold: 0.5,
-  prefix_padding_ms: 300,
-  silence_duration_ms: 500,
-  create_response: true,
-  interrupt_response: true,
-} as const
+export type TurnDetection =
+  | { readonly type: 'server_vad' }
+  | { readonly type: 'semantic_vad'; readonly eagerness: 'auto' | 'low' | 'medium' | 'high' }
 
-export function sessionUpdate(setup: WireSetup, transcriptionModel: string, voice: string | null): object {
+/** Of models that think, such as gpt-realtime-2. */
+export type ReasoningEffort = 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
+
+/** The provider's own defaults. */
+const serverVad = { threshold: 0.5, prefix_padding_ms: 300, silence_duration_ms: 500 } as const
+
+/** By how much the times that are told lie before the speech and behind it. Of `semantic_vad` nobody knows. */
+export const paddingOf = ({ type }: TurnDetection): { readonly before: number; readonly behind: number } =>
+  type === 'server_vad'
+    ? { before: serverVad.prefix_padding_ms, behind: serverVad.silence_duration_ms }
+    : { before: 0, behind: 0 }
+
+/** What the provider chooses where the session does not. `reasoning` null: the model's own, or none. */
+export type SessionChoices = {
+  readonly transcriptionModel: string
+  readonly voice: string | null
+  readonly reasoning: ReasoningEffort | null
+  readonly turnDetection: TurnDetection
+}
+
+export function sessionUpdate(setup: WireSetup, choices: SessionChoices): object {
+  const { transcriptionModel, voice, reasoning, turnDetection } = choices
+  const vad = turnDetection.type === 'server_vad' ? { ...turnDetection, ...serverVad } : turnDetection
   const session = {
     type: 'realtime',
     instructions: setup.instructions,
+    ...(reasoning !== null && { reasoning: { effort: reasoning } }),
     output_modalities: ['audio'],
     include: ['item.input_audio_transcription.logprobs'],
     tools: setup.tools.map(functionOf),
@@ -29,7 +48,7 @@ export function sessionUpdate(setup: WireSetup, transcriptionModel: string, voic
         format: formatOf(setup.formats.hears),
         transcription: { model: transcriptionModel, ...languageOf(setup.language) },
         noise_reduction: { type: 'near_field' },
-        turn_detection: turnDetection,
+        turn_detection: { ...vad, create_response: true, interrupt_response: true },
       },
       output: { format: formatOf(setup.formats.speaks), ...(voice !== null && { voice: voiceOf(voice) }) },
     },
@@ -37,19 +56,17 @@ export function sessionUpdate(setup: WireSetup, transcriptionModel: string, voic
   return { type: 'session.update', session }
 }
 
-/** Some 12,000 tokens of a European language: less than half of what the smallest model remembers. */
-const maxHistoryText = 48_000
 const maxHistoryItems = 200
 
-/** What was said before, oldest first; of a long talk the newest. */
-export function historyItems(history: readonly Said[]): object[] {
+/** What was said before, oldest first; of a long talk the newest, as far as there is room for so many tokens. */
+export function historyItems(history: readonly Said[], maxTokens: number): object[] {
   const items: object[] = []
-  let room = maxHistoryText
+  let room = maxTokens
   for (const { role, text } of history.toReversed()) {
     if (room <= 0 || items.length >= maxHistoryItems) break
-    const kept = text.trim().slice(-room)
+    const kept = endWithin(text.trim(), room)
     if (kept === '') continue
-    room -= kept.length
+    room -= tokensIn(kept)
     items.unshift(itemOf(role, kept))
   }
   return items

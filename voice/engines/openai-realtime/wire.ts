@@ -8,12 +8,14 @@ import type { Notices } from '../notices.ts'
 import { createAgentItems } from './agent-items.ts'
 import { createCallerTurns } from './caller-turns.ts'
 import { codeOf, isFatal, isPassing, nameOf } from './error-codes.ts'
-import { listOf, objectOf, textOf, type Message } from './fields.ts'
+import { objectOf, textOf, type Message } from './fields.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createLineClock } from './line-clock.ts'
 import { createReplies } from './replies.ts'
-import { historyItems, itemOf, sessionUpdate } from './setup.ts'
-import { createToolCalls, isCall } from './tool-calls.ts'
+import { historyItems, itemOf, paddingOf, sessionUpdate } from './setup.ts'
+import type { ReasoningEffort, TurnDetection } from './setup.ts'
+import { promptSizeOf } from './token-limits.ts'
+import { createToolCalls } from './tool-calls.ts'
 
 export type Provider = {
   /** Without the query. */
@@ -23,6 +25,10 @@ export type Provider = {
   /** Null: the provider's own choice. */
   readonly voice: string | null
   readonly transcriptionModel: string
+  /** Null, or not there: the model's own choice. */
+  readonly reasoningEffort?: ReasoningEffort | null
+  /** Not there: `server_vad`. */
+  readonly turnDetection?: TurnDetection
 }
 
 type Deps = { readonly provider: Provider; readonly clock: Clock; readonly log: Log; readonly notices: Notices }
@@ -35,10 +41,14 @@ const tellBefore = 5 * 60_000
 /** No call is as long; a timer of more than 24 days would ring at once. */
 const longestSessionMs = 24 * 60 * 60_000
 const maxCodesTold = 32
+const bySound: TurnDetection = { type: 'server_vad' }
 
 /** Rejects with EngineRefusal. */
 export async function openOpenAiWire(deps: Deps, setup: WireSetup, emit: Emit): Promise<Wire> {
   const { provider, clock } = deps
+  const { historyTokens, tooLong } = promptSizeOf(provider.model, setup)
+  if (tooLong?.isHopeless) throw new EngineRefusal(tooLong.message, false)
+  if (tooLong) deps.log.warn(tooLong.message, { callId: setup.callId })
   // The provider may speak before the socket is in our hands, and on when it has taken the configuration.
   const inbox = createInbox<Message>()
   const url = `${provider.url}${provider.url.includes('?') ? '&' : '?'}model=${encodeURIComponent(provider.model)}`
@@ -52,7 +62,7 @@ export async function openOpenAiWire(deps: Deps, setup: WireSetup, emit: Emit): 
   })
   try {
     const expiresAt = await setUp(deps, setup, socket, inbox)
-    for (const item of historyItems(setup.history)) socket.send(item)
+    for (const item of historyItems(setup.history, historyTokens)) socket.send(item)
     const session = createWire(deps, setup, socket, emit, expiresAt)
     inbox.open(session.take, (details) => session.fail(details, true))
     return session.wire
@@ -67,11 +77,22 @@ function setUp(deps: Deps, setup: WireSetup, socket: JsonSocket, inbox: Inbox<Me
   const { clock, notices, provider } = deps
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   let voice = setup.worker.voiceId ?? provider.voice
+  let reasoning = provider.reasoningEffort ?? null
+  const { transcriptionModel, turnDetection = bySound } = provider
   let expiresAt = clock.now() + sessionMs
-  const update = (): boolean => socket.send(sessionUpdate(setup, provider.transcriptionModel, voice))
+  const update = (): boolean =>
+    socket.send(sessionUpdate(setup, { transcriptionModel, voice, reasoning, turnDetection }))
   const refuse = (details: string, isRetryable: boolean): void => reject(new EngineRefusal(details, isRetryable))
   const refused = (error: Message): void => {
     const [code, param] = [textOf(error.code), textOf(error.param)]
+    if (reasoning !== null && param.includes('reasoning')) {
+      notices(
+        `the model ${provider.model} does not take a reasoning effort: OPENAI_REALTIME_REASONING_EFFORT is ignored`,
+      )
+      reasoning = null
+      update()
+      return
+    }
     if (param.endsWith('audio.output.voice') && setup.worker.voiceId !== undefined && voice !== provider.voice) {
       notices(`the provider has no voice "${setup.worker.voiceId}" (voiceId) and speaks with the engine's own`)
       voice = provider.voice
@@ -106,7 +127,13 @@ function expiryOf({ session }: Message, now: number): number | null {
 /** What stands after it is said and nothing else. */
 const sayExactly = 'Say exactly the following text, word for word, and nothing else. Call no function. The text:'
 
-function createWire({ clock, log }: Deps, setup: WireSetup, socket: JsonSocket, emitAll: Emit, expiresAt: number) {
+function createWire(
+  { provider, clock, log }: Deps,
+  setup: WireSetup,
+  socket: JsonSocket,
+  emitAll: Emit,
+  expiresAt: number,
+) {
   let closed = false
   let { instructions } = setup
   const codesTold = new Set<string>()
@@ -126,9 +153,9 @@ function createWire({ clock, log }: Deps, setup: WireSetup, socket: JsonSocket, 
     emit({ type: 'expiring', within: Math.max(0, expiresAt - clock.now()) }),
   )
   const line = createLineClock()
-  const turns = createCallerTurns({ line, emit })
+  const turns = createCallerTurns({ line, padding: paddingOf(provider.turnDetection ?? bySound), emit })
   const items = createAgentItems({ format: setup.formats.speaks, send, emit })
-  const tools = createToolCalls({ send, emit })
+  const tools = createToolCalls({ send, emit, onCalled: () => replies.called() })
   const replies = createReplies({
     send,
     emit,
@@ -171,15 +198,13 @@ function createWire({ clock, log }: Deps, setup: WireSetup, socket: JsonSocket, 
       },
       'response.output_audio_transcript.delta': items.partText,
       'response.output_audio_transcript.done': items.finalText,
-      'response.function_call_arguments.done': tools.called,
+      'response.function_call_arguments.done': tools.written,
       'response.output_item.done': (message) => {
         items.done(message)
-        const item = objectOf(message.item)
-        if (isCall(item)) tools.called(item)
+        tools.itemDone(objectOf(message.item))
       },
       'response.done': (message) => {
-        // Providers that are only alike tell their calls nowhere else.
-        listOf(objectOf(message.response).output).map(objectOf).filter(isCall).forEach(tools.called)
+        tools.responseDone(objectOf(message.response))
         replies.done(message)
       },
       error: (message) => refused(objectOf(message.error)),
