@@ -71,8 +71,8 @@ function proofOf(
   return writeCredentials({ ...proof, opaque, response: digestResponseOf(proof, method, password) })
 }
 
-/** §22.2: the same call and sender, the next number. */
-function numbersOf({ method, sent }: Challenged): Record<string, string> {
+/** Of a request once more: the same call and sender, the next number. RFC 3261 §22.2, RFC 4028 §7.3. */
+export function numbersOf({ method, sent }: Pick<Challenged, 'method' | 'sent'>): Record<string, string> {
   const number = cseqOf({ headers: [{ name: 'CSeq', value: sent.get('cseq') ?? '' }] })?.number ?? 1
   return { From: sent.get('from') ?? '', 'call-id': sent.get('call-id') ?? '', CSeq: `${number + 1} ${method}` }
 }

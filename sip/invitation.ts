@@ -3,11 +3,12 @@
  * and a 200 may cross (RFC 3261 §9.1): such a dialog is hung up at once.
  */
 import type { Log } from '../model/log.ts'
-import { chooserOf, createChallengeAnswers, type ChallengeAnswers } from './challenge-answers.ts'
+import { chooserOf, createChallengeAnswers, numbersOf, type ChallengeAnswers } from './challenge-answers.ts'
 import { tagIn } from './server/message/address.ts'
 import { reasonsOf } from './server/message/numbered-fields.ts'
 import type { FinalAnswer } from './call/outcome-of-answer.ts'
 import type { InviteOptions, MessageIn, RequestOut, ResponseIn, SipDialog, SrfFace } from './stack-types.ts'
+import { invitingHeaders, longerSession } from './session-headers.ts'
 import { whyUnanswered } from './unanswered.ts'
 
 export type InvitationResult =
@@ -46,6 +47,7 @@ export function invite(
   let isOver = false
   const early = createEarlyDescriptions()
   const answers = createChallengeAnswers(options.auth)
+  let lengthenings = 0
 
   const end = (result: InvitationResult) => {
     forget()
@@ -63,12 +65,17 @@ export function invite(
   }
   const failed = (asked: InviteOptions, error: unknown) => {
     const result = resultOf(error)
-    const proved = isOver || !sent ? null : withProof(answers, { uri, asked, sent, error })
-    if (proved && isCanceled) return end(terminated)
-    if (proved) return send(proved)
+    const again = isOver || !sent ? null : onceMore({ uri, asked, sent, error })
+    if (again && isCanceled) return end(terminated)
+    if (again) return send(again)
     // The library could not read a 200 that it has acknowledged: the call exists without an owner.
     if (!isAnswer(error) && sent) orphaned(dialogIdOf(sent))
     end(result)
+  }
+  const onceMore = (told: Failed): InviteOptions | null => {
+    const longer = lengthenings < maxLengthenings ? withLongerSession(told) : null
+    if (longer) lengthenings += 1
+    return longer ?? withProof(answers, told)
   }
   const cancel = () => {
     if (isCanceled || isOver) return
@@ -91,7 +98,7 @@ export function invite(
     begin(() => srf.createUAC(uri, plain, progress, done), end)
   }
 
-  send(options)
+  send({ ...options, headers: { ...invitingHeaders(), ...options.headers } })
   return {
     cancel,
     abandon() {
@@ -133,6 +140,16 @@ function withProof(answers: ChallengeAnswers, { uri, asked, sent, error }: Faile
   const proved = response && answers.answer({ method: 'INVITE', uri, proxy: asked.proxy, sent, response })
   if (!proved) return null
   return { ...asked, headers: { ...asked.headers, ...proved.headers }, ...(proved.proxy && { proxy: proved.proxy }) }
+}
+
+/** The embedded server does this by itself before we hear of it, and so often at most. */
+const maxLengthenings = 2
+
+/** The INVITE once more with the interval of sessions that the peer wants; null: it wants none that could be had. */
+function withLongerSession({ asked, sent, error }: Failed): InviteOptions | null {
+  const { status, res } = error as { status?: number; res?: ResponseIn }
+  const longer = status === 422 && res ? longerSession(sent, res) : null
+  return longer && { ...asked, headers: { ...asked.headers, ...numbersOf({ method: 'INVITE', sent }), ...longer } }
 }
 
 const maxBranches = 16

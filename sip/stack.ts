@@ -25,6 +25,7 @@ import type {
   SipDialog,
   SrfFace,
 } from './stack-types.ts'
+import { acceptingHeaders } from './session-headers.ts'
 import { whyUnanswered } from './unanswered.ts'
 
 export type Control = { readonly host: string; readonly port: number; readonly secret: string }
@@ -290,7 +291,7 @@ function accept(
   }
   const forget = onLost(() => settle({ details: 'the connection to the SIP server was lost' }))
   try {
-    srf.createUAS(request, reply, { localSdp: sdp, headers: {} }, (error, dialog) =>
+    srf.createUAS(request, reply, { localSdp: sdp, headers: acceptingHeaders(request) }, (error, dialog) =>
       settle(dialog ? { dialog } : { details: textOf(error) }),
     )
   } catch (error) {

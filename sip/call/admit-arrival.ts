@@ -6,6 +6,7 @@ import type { InboundRoute, Refusal, RefusedArrival, Telephony } from '../../mod
 import { answerWith } from '../answer-with.ts'
 import type { DigestVerifier } from '../digest-verifier.ts'
 import { calledAsWritten, calledNumbersOf, callingAsWritten } from '../numbers.ts'
+import { tooShortSession } from '../session-headers.ts'
 import type { Reply, RequestIn } from '../stack-types.ts'
 
 export type Admission = {
@@ -35,6 +36,8 @@ export function createAdmission({ telephony, verifier }: AdmissionDeps): Admissi
       const called = calledNumbersOf(invite)
       const fault = faultOf(invite, called)
       if (fault) return (refuse(arrived, fault), null)
+      const tooShort = tooShortSession(invite)
+      if (tooShort) return (answerWith(reply, 422, { headers: tooShort }), null)
       const calling = callingAsWritten(invite)
       const route = await telephony.route({ address: invite.source_address, called, calling })
       if ('sipStatus' in route) return (refuse(arrived, route), null)

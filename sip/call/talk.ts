@@ -6,6 +6,7 @@ import type { LegSignaling } from '../../model/rtp-transport.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { answerWith, capabilities, mediaWarning } from '../answer-with.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
+import { acceptingHeaders } from '../session-headers.ts'
 import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
 import type { Acknowledgements } from './acknowledgements.ts'
 import { identityUri, referTarget, type Place } from './caller-id.ts'
@@ -96,7 +97,7 @@ function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
   dialog.on('modify', inTurn)
   dialog.on('update', (request, reply) => {
     // Without an offer it refreshes the session and no more. RFC 3311 §5.2.
-    if (sdpIn(request) === '') answerWith(reply, 200)
+    if (sdpIn(request) === '') answerWith(reply, 200, { headers: acceptingHeaders(request) })
     else renegotiate(deps, request, reply)
   })
   dialog.on('info', (request, reply) => {
@@ -115,7 +116,7 @@ function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
 function renegotiate({ live, acks, log }: TalkDeps, request: RequestIn, reply: Reply): void {
   const { media, leg } = live
   const offer = sdpIn(request)
-  const content = { headers: { 'Content-Type': 'application/sdp' } }
+  const content = { headers: { ...acceptingHeaders(request), 'Content-Type': 'application/sdp' } }
   if (offer === null) return answerWith(reply, 415, { headers: { Accept: capabilities.Accept } })
   // RFC 3311 §5.2, RFC 5407 §3.1.5. The embedded server asks this before us.
   if (acks.isOfferOpen()) return answerWith(reply, 491)

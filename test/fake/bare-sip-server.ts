@@ -24,6 +24,7 @@ export type BareServer = {
   tell(...told: readonly Told[]): void
 }
 
+/** `draft`: a request as it was completed. `transactionId`: of it, or of the request that is answered. */
 export type Drafted = Pick<SipCommand, 'transactionId' | 'dialogId'> & { readonly draft: SipMessage }
 export type Told = Partial<Passage> & { readonly text: string }
 
@@ -33,6 +34,9 @@ const flow = {
   local: { address: '127.0.0.1', port: 5060 },
   connection: 0,
 } as const
+/** Of what the server made by itself. */
+export const nobody = { ...flow, remote: { address: '', port: 0 } }
+
 const contact = '<sip:127.0.0.1:5060>'
 let count = 0
 
@@ -46,10 +50,10 @@ export async function openBareServer(t: Test): Promise<BareServer> {
       const { id, command } = readCommand(frame)!
       if (command.kind !== 'sip')
         return void socket.write(frameOf(`${++count}|response|${id}|OK${wordsOf(command.kind)}`))
-      drafted.push(command)
       const { draft, dialogId } = command
       const message = draft.kind === 'request' ? completeRequest(draft) : completeResponse(draft)
       const transactionId = draft.kind === 'request' ? `ours${++count}` : command.transactionId
+      drafted.push({ draft: message, transactionId, dialogId })
       const named = dialogId || dialogIdOf(message)
       socket.write(sentFrame(id, { kind: 'sent', message, flow, transactionId, dialogId: named }, wireOf(message)))
     })

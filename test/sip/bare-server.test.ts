@@ -1,7 +1,8 @@
 /** Calls over a SIP server that adds nothing to what we say and polices nothing that comes: as much of a drachtio-server as can be relied on. */
 import { test, type Test } from 'tap'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
-import { openBareServer, type Told } from '../fake/bare-sip-server.ts'
+import type { SipMessage } from '../../sip/server/message/message.ts'
+import { nobody, openBareServer, type Drafted, type Told } from '../fake/bare-sip-server.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
 import { bodyText } from '../scenes/body-text.ts'
 import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
@@ -115,5 +116,134 @@ test('a BYE right behind the ACK ends a call that was connected', async (t) => {
     bare.tell(write('ACK', 1, 'body' in first ? {} : { body: sdp() }), write('BYE', 2))
     t.same(await event(id), { type: 'connected', providerStatus: '200 OK' })
     t.match(await event(id), { type: 'disconnected', cause: 'hung_up' })
+  }
+})
+
+// ——— What we say by ourselves, because such a server says nothing ———
+
+const fieldsOf = ({ headers }: SipMessage, ...names: readonly string[]) =>
+  names.map((name) => headers.find((field) => field.name === name)?.value ?? null)
+
+const abilities = ['INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE, REFER, NOTIFY, PRACK', 'timer, 100rel']
+
+/** A call of ours, as it was drafted, and how it is answered. */
+async function openDialing(t: Test) {
+  const scene = await openScene(t)
+  const { telephony, dial, bare } = scene
+  telephony.trunks = [trunkOf({ gateways: [{ host: '127.0.0.1', port: 5070 }], qualify: false })]
+  const { callId } = await dial()
+  const invited = () => bare.next((draft) => draft.kind === 'request' && draft.method === 'INVITE')
+  const respond = (invite: Drafted, line: string, { body = '', headers = [] }: Words = {}, dialogId = '') => {
+    const { draft } = invite
+    const [callIdOf, from, cseq] = fieldsOf(draft, 'Call-ID', 'From', 'CSeq')
+    const lines = [
+      `SIP/2.0 ${line}`,
+      'Via: SIP/2.0/UDP 127.0.0.1:5060;branch=z9hG4bK1',
+      `From: ${from ?? '<sip:us@127.0.0.1>;tag=us'}`,
+      'To: <sip:them@127.0.0.1>;tag=them',
+      `Call-ID: ${callIdOf ?? ''}`,
+      `CSeq: ${cseq ?? '1 INVITE'}`,
+      'Contact: <sip:them@127.0.0.1:5070>',
+      ...headers,
+      ...(body ? ['Content-Type: application/sdp'] : []),
+      `Content-Length: ${body.length}`,
+    ]
+    bare.tell({ text: `${lines.join('\r\n')}\r\n\r\n${body}`, transactionId: invite.transactionId, dialogId })
+  }
+  return { ...scene, callId, invited, respond }
+}
+
+test('our INVITE says what we can do and asks for a session timer', async (t) => {
+  const { invited } = await openDialing(t)
+  const { draft } = await invited()
+  t.same(fieldsOf(draft, 'Allow', 'Supported', 'Session-Expires', 'Min-SE'), [...abilities, '1800', '90'])
+})
+
+test('a 422 gets the interval that it wants, in the same call, until it wants no more than was offered', async (t) => {
+  const { invited, respond, event, callId } = await openDialing(t)
+  const first = await invited()
+  respond(first, '422 Session Interval Too Small', { headers: ['Min-SE: 3600'] })
+  const second = await invited()
+  t.same(fieldsOf(second.draft, 'Session-Expires', 'Min-SE'), ['3600', '3600'])
+  t.same(fieldsOf(second.draft, 'Call-ID', 'From'), fieldsOf(first.draft, 'Call-ID', 'From'))
+  const numbers = [first, second].map(({ draft }) => Number.parseInt(fieldsOf(draft, 'CSeq')[0] ?? ''))
+  t.equal(numbers[1], numbers[0]! + 1)
+  respond(second, '422 Session Interval Too Small', { headers: ['Min-SE: 60'] })
+  t.match(await event(callId), { type: 'dial_failed', providerStatus: '422 Session Interval Too Small' })
+})
+
+test('a reliable ringing of the callee is acknowledged', async (t) => {
+  const { invited, respond, bare } = await openDialing(t)
+  const invite = await invited()
+  respond(invite, '183 Session Progress', { headers: ['Require: 100rel', 'RSeq: 7'], body: sdp() }, 'theirs')
+  const { draft, dialogId } = await bare.next((one) => one.kind === 'request' && one.method === 'PRACK')
+  t.equal(dialogId, 'theirs')
+  t.match(fieldsOf(draft, 'RAck')[0], /^7 \d+ INVITE$/)
+})
+
+test('what the server itself says in the place of a gateway is no status of the provider', async (t) => {
+  const { invited, bare, event, callId } = await openDialing(t)
+  const { draft, transactionId } = await invited()
+  const text = `SIP/2.0 408 Request Timeout\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bK1\r\nFrom: <sip:us@h>;tag=us\r\nTo: <sip:x@h>;tag=y\r\nCall-ID: ${fieldsOf(draft, 'Call-ID')[0]}\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n`
+  bare.tell({ text, transactionId, flow: nobody })
+  t.match(await event(callId), { type: 'dial_failed', outcome: { reason: 'sip_call_failed' }, providerStatus: null })
+})
+
+test('our 200 says what we can do, and agrees on the session timer that was asked for', async (t) => {
+  const session = ['Session-Expires: 1800;refresher=uac', 'Supported: timer']
+  const { taken, write, answered, bare, event } = await openScene(t)
+  const { id, answer } = await taken({ body: sdp(), headers: session })
+  const agreed = ['1800;refresher=uac', 'timer']
+  t.same(fieldsOf(answer, 'Allow', 'Supported', 'Session-Expires', 'Require'), [...abilities, ...agreed])
+  bare.tell(write('ACK', 1))
+  await event(id)
+  for (const [method, cseq, body] of [
+    ['INVITE', 2, sdp(40_002)],
+    ['UPDATE', 3, ''],
+    ['UPDATE', 4, sdp(40_004)],
+  ] as const) {
+    bare.tell(write(method, cseq, { body, headers: session }))
+    const fresh = await answered(method, cseq)
+    t.same(fieldsOf(fresh, 'Allow', 'Supported', 'Session-Expires', 'Require'), [...abilities, ...agreed], method)
+    if (method === 'INVITE') bare.tell(write('ACK', cseq))
+  }
+})
+
+test('we refresh a session for a caller who cannot, and nobody does where none asks', async (t) => {
+  const one = await openScene(t)
+  const { answer } = await one.taken({ body: sdp(), headers: ['x: 600'] })
+  t.same(fieldsOf(answer, 'Session-Expires', 'Require'), ['600;refresher=uas', null])
+  const other = await openScene(t)
+  t.same(fieldsOf((await other.taken({ body: sdp() })).answer, 'Session-Expires', 'Require'), [null, null])
+})
+
+test('a session of less than 90 s is refused with 422 and what would be taken', async (t) => {
+  const { bare, write, answered, telephony } = await openScene(t)
+  bare.tell(write('INVITE', 1, { body: sdp(), headers: ['Session-Expires: 60', 'Supported: timer'] }))
+  const refused = await answered('INVITE', 1)
+  t.same([refused.status, ...fieldsOf(refused, 'Min-SE')], [422, '90'])
+  t.equal(telephony.received.length, 0)
+})
+
+test('the signaling of a telephone network beside the description hurts nobody, NUL and all (SIP-I)', async (t) => {
+  const isup = '\x01\x00\x49\x00\x00\x03\x02\x00\x07\x04\x10\x00\x33\x63\x21\x43\x00\x00\xff\x80'
+  const body = [
+    '--unique-boundary-1',
+    'Content-Type: application/sdp',
+    '',
+    sdp(),
+    '--unique-boundary-1',
+    'Content-Type: application/ISUP;version=itu-t92+;base=itu-t92+',
+    'Content-Disposition: signal;handling=optional',
+    '',
+    isup,
+    '--unique-boundary-1--',
+    '',
+  ].join('\r\n')
+  for (const type of ['multipart/mixed;boundary=unique-boundary-1', 'multipart/mixed; boundary="unique-boundary-1"']) {
+    const { taken } = await openScene(t)
+    const { answer } = await taken({ body, headers: [`Content-Type: ${type}`, 'MIME-Version: 1.0'] })
+    t.equal(answer.status, 200)
+    t.match(bodyText(answer), /m=audio \d+ RTP\/AVP 0/)
   }
 })

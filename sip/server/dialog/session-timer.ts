@@ -1,12 +1,14 @@
 /** Owns session timers: who refreshes a call how often, and what becomes of one that nobody refreshes. RFC 4028. */
 import { hasTag } from '../message/header-fields.ts'
-import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts'
+import type { HeaderField, SipResponse } from '../message/message.ts'
 import { secondsOf, sessionExpiresOf } from '../message/numbered-fields.ts'
 
 /** §4, §5: no interval may be shorter. Seconds. */
 export const minSessionSeconds = 90
 /** Longer ones are no use, and would not fit a timer. */
 const maxSessionSeconds = 24 * 60 * 60
+
+type Fields = { readonly headers: readonly HeaderField[] }
 
 export type SessionTimer = { readonly seconds: number; readonly weRefresh: boolean }
 
@@ -17,14 +19,14 @@ export const timesOf = ({ seconds }: SessionTimer): { readonly refresh: number; 
 })
 
 /** §9: of an INVITE or UPDATE that came. */
-export const isTooShort = (request: SipRequest): boolean =>
+export const isTooShort = (request: Fields): boolean =>
   (sessionExpiresOf(request)?.seconds ?? minSessionSeconds) < minSessionSeconds
 
 /**
  * §9: what our 2xx says. A peer without `timer` cannot refresh, so we do; where the peer can and names nobody, it refreshes: it knows the way
  * through its NAT.
  */
-export function answerSession(request: SipRequest): {
+export function answerSession(request: Fields): {
   readonly headers: HeaderField[]
   readonly timer: SessionTimer | null
 } {
@@ -57,7 +59,7 @@ export function agreedSession(response: SipResponse): SessionTimer | null {
 }
 
 /** §7.3: what a 422 wants at least. Null: it does not say, or wants no more than was offered. */
-export function wantedInterval(response: SipResponse, offered: number): number | null {
+export function wantedInterval(response: Fields, offered: number): number | null {
   const wanted = secondsOf(response, 'Min-SE')
   return wanted !== null && wanted > offered && wanted <= maxSessionSeconds ? wanted : null
 }
