@@ -7,6 +7,7 @@ import type { LlmProvider } from '../model/worker.ts'
 import { createCascadeEngine } from '../voice/engines/cascade/engine.ts'
 import { createEmbeddedEngine, type EmbeddedEngine } from '../voice/engines/embedded/engine.ts'
 import { createGeminiLiveEngine } from '../voice/engines/gemini-live/engine.ts'
+import { retirementOf } from '../voice/engines/hosted/retirements.ts'
 import { createOpenAiRealtimeEngine } from '../voice/engines/openai-realtime/engine.ts'
 import type { Config } from './config.ts'
 
@@ -35,12 +36,28 @@ export async function openEngine(provider: LlmProvider, config: VoiceConfig, dep
   }
 }
 
+/** What the operator has chosen, and the provider has announced the end of. */
+function tellRetirements({ openai, cascade }: VoiceConfig, log: Log): void {
+  const chosen = [
+    openai && { setting: 'OPENAI_REALTIME_MODEL', ...openai },
+    openai && { setting: 'OPENAI_TRANSCRIPTION_MODEL', url: openai.url, model: openai.transcriptionModel },
+    cascade && { setting: 'CASCADE_TRANSCRIPTION_MODEL', ...cascade.transcription },
+    cascade && { setting: 'CASCADE_SPEECH_MODEL', ...cascade.speech },
+  ]
+  for (const choice of chosen) {
+    const end = choice && retirementOf(choice.url, choice.model)
+    if (end)
+      log.warn('a model that is set up will be shut down', { setting: choice.setting, model: choice.model, ...end })
+  }
+}
+
 /** They are closed with `closing`. */
 export async function openEngines(
   { voice }: Pick<Config, 'voice'>,
   deps: Deps,
   closing: AsyncDisposableStack,
 ): Promise<{ readonly engines: Engines; readonly embedded: EmbeddedEngine }> {
+  tellRetirements(voice, deps.log)
   const engines = new Map<LlmProvider, VoiceEngine>()
   for (const provider of providersOf(voice)) {
     if (provider === 'embedded') continue

@@ -99,12 +99,13 @@ function cascadeOf(settings: Settings) {
     },
     transcription: {
       url: address(CASCADE_TRANSCRIPTION_URL, 'CASCADE_TRANSCRIPTION_URL'),
-      model: CASCADE_TRANSCRIPTION_MODEL ?? 'whisper-1',
+      model: CASCADE_TRANSCRIPTION_MODEL ?? 'gpt-transcribe',
       apiKey,
     },
     speech: {
       url: address(CASCADE_SPEECH_URL, 'CASCADE_SPEECH_URL'),
-      model: CASCADE_SPEECH_MODEL ?? 'tts-1',
+      // Of servers of one's own: OpenAI has no model left for this endpoint from 2027-01-06 on.
+      model: CASCADE_SPEECH_MODEL ?? 'kokoro',
       voice: CASCADE_VOICE ?? 'alloy',
       rateHz: CASCADE_SPEECH_RATE ?? (24_000 as const),
       apiKey,

@@ -115,6 +115,7 @@ const partnersOf: Readonly<Record<string, Record<string, string>>> = {
   GEMINI_LIVE_VOICE: { GEMINI_API_KEY: 'k' },
   CASCADE_URL: { CASCADE_CHAT_MODEL: 'm' },
   CASCADE_CHAT_MODEL: { CASCADE_URL: 'http://127.0.0.1/v1' },
+  CASCADE_CHAT_URL: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
   CASCADE_TRANSCRIPTION_MODEL: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
   CASCADE_SPEECH_MODEL: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
   CASCADE_VOICE: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
@@ -155,8 +156,8 @@ test('the cascade has one address for all its parts, or one for each', async (t)
   const one = readConfig({ CASCADE_URL: 'http://127.0.0.1:11434/v1/', CASCADE_CHAT_MODEL: 'llama' }).voice.cascade
   t.strictSame(one, {
     chat: { url: 'http://127.0.0.1:11434/v1', model: 'llama', apiKey: null },
-    transcription: { url: 'http://127.0.0.1:11434/v1', model: 'whisper-1', apiKey: null },
-    speech: { url: 'http://127.0.0.1:11434/v1', model: 'tts-1', voice: 'alloy', rateHz: 24_000, apiKey: null },
+    transcription: { url: 'http://127.0.0.1:11434/v1', model: 'gpt-transcribe', apiKey: null },
+    speech: { url: 'http://127.0.0.1:11434/v1', model: 'kokoro', voice: 'alloy', rateHz: 24_000, apiKey: null },
   })
   const parts = { CASCADE_CHAT_URL: 'http://a/v1', CASCADE_TRANSCRIPTION_URL: 'http://b/v1', CASCADE_CHAT_MODEL: 'm' }
   const each = readConfig({ ...parts, CASCADE_SPEECH_URL: 'http://c/v1', CASCADE_SPEECH_RATE: '16000' }).voice.cascade
