@@ -7,6 +7,7 @@ import type { Clock } from '../model/clock.ts'
 import type { AccountId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import { addressGroupOf } from '../net/addresses.ts'
+import type { FailureGuard } from '../net/failure-guard.ts'
 import { createRecent } from '../net/recent.ts'
 import {
   createTokenBuckets,
@@ -35,11 +36,18 @@ export type RequestLimit = {
   beforeKey(request: Charged, key: string | undefined): void
   /** When the key proved good: its account is charged instead. */
   goodKey(request: Charged, key: string, accountId: AccountId): void
-  /** When no account has the key, or not any more. */
+  /** When no account has the key, or not any more: 429 takes the place of 401 for an address that sent too many. */
   wrongKey(request: Charged, key: string | undefined): void
 }
 
-export function createRequestLimit(limits: RateLimits, { now }: Pick<Clock, 'now'>): RequestLimit {
+type WhoFails = Pick<FailureGuard, 'looksAt' | 'failed' | 'proved' | 'wait'>
+
+/** Without a guard wrong keys cost requests and nothing else. */
+export function createRequestLimit(
+  limits: RateLimits,
+  { now }: Pick<Clock, 'now'>,
+  guard: WhoFails | null = null,
+): RequestLimit {
   const accounts = createTokenBuckets(perMinute(limits.perAccount), maxRemembered)
   const addresses = createTokenBuckets(perMinute(limits.perAddress), maxRemembered)
   const provenKeys = createProvenKeys()
@@ -50,25 +58,44 @@ export function createRequestLimit(limits: RateLimits, { now }: Pick<Clock, 'now
   const chargeAddress = (request: Charged, purpose = ''): void => {
     if (limits.perAddress !== 0) charge(request, addresses(purpose + addressGroupOf(request.info.remoteAddress), now()))
   }
+  /** Of a connection, so nobody else is at the address. */
+  const senderOf = ({ info }: Charged) => ({ address: info.remoteAddress, isProven: true })
+  const refuseFor = (request: Charged, ms: number): never => {
+    request.charged = emptyFor(ms, request.charged)
+    throw refusal()
+  }
   return {
     chargeAddress,
     beforeKey(request, key) {
-      if (limits.perAddress !== 0 && (key === undefined || !provenKeys.has(key))) chargeAddress(request)
+      if (key !== undefined && provenKeys.has(key)) return
+      if (key !== undefined && guard?.looksAt(senderOf(request)) === false) refuseFor(request, lookPause)
+      if (limits.perAddress !== 0) chargeAddress(request)
     },
     goodKey(request, key, accountId) {
-      if (request.charged) {
-        giveBack(request.charged)
-        request.charged = null
+      if (request.charged || limits.perAddress === 0) {
         provenKeys.add(key)
+        guard?.proved(request.info.remoteAddress)
       }
+      if (request.charged) giveBack(request.charged)
+      request.charged = null
       if (limits.perAccount !== 0) charge(request, accounts(accountId, now()))
     },
     wrongKey(request, key) {
-      if (request.charged) return
       if (key !== undefined) provenKeys.remove(key)
-      chargeAddress(request)
+      if (!request.charged) chargeAddress(request)
+      const sender = senderOf(request)
+      if (key !== undefined && guard?.failed(sender, 'wrong_key') === false) refuseFor(request, guard.wait(sender))
     },
   }
+}
+
+/** Ms: a right key is worth another try soon, also while its address is banned for wrong ones. */
+const lookPause = 1_000
+
+/** What an answer tells of when it is not the number of requests that was too high: nothing is left, and more comes after `ms`. */
+const emptyFor = (ms: number, charged: TokenBucket | null): TokenBucket => {
+  const capacity = charged?.rate.capacity ?? 1
+  return { rate: { capacity, perMs: 1 / Math.max(1, ms) }, tokens: 0, at: 0 }
 }
 
 /** The answer's headers; nothing when no budget was charged. */

@@ -1,4 +1,5 @@
 /** Owns the wiring of everything that faces outward: media, signaling socket, page and API behind one listener. */
+import type { FailureGuard } from '../net/failure-guard.ts'
 import { networksOf } from '../net/networks.ts'
 import { createApi } from '../api/api.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
@@ -36,10 +37,11 @@ type Parts = {
   readonly calls: CallSide
   readonly media: MediaSide
   readonly demo: Demo | null
+  readonly guard: FailureGuard
 }
 
 export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack): Promise<Listener> {
-  const { core, config, calls, media } = deps
+  const { core, config, calls, media, guard } = deps
   const { clock, log, bus } = core
   const { address, publicAddress, ports } = config.media
   const peers = createWeriftPeers({
@@ -63,10 +65,11 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     log,
     clock,
     newRequestId: core.newId,
+    guard,
   })
   closing.defer(() => signaling.close())
 
-  const limit = createRequestLimit(config.rateLimits, clock)
+  const limit = createRequestLimit(config.rateLimits, clock, guard)
   const clientAddress = createClientAddress(networksOf(config.trustedProxies).includes)
   const clientOf = (request: Request, { remoteAddress }: RequestInfo): RequestInfo => ({
     remoteAddress: clientAddress(request, remoteAddress),
@@ -83,7 +86,12 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     clock,
     fetch: (request, info) => ask(request, clientOf(request, info)),
     tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info: clientOf(request, info) }),
-    sockets: { '/v1/signaling': signaling.route },
+    sockets: {
+      '/v1/signaling': {
+        ...signaling.route,
+        upgrade: (request, info) => signaling.route.upgrade(request, clientOf(request, info)),
+      },
+    },
   })
   closing.defer(() => listener.close(0))
   return listener

@@ -9,6 +9,7 @@ import { openCallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import { openCore, type Core, type Telling } from './core.ts'
 import { openFrontDoor, type Demo } from './front-door.ts'
+import { openGuard } from './guard.ts'
 import { openMediaSide } from './media-side.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
 
@@ -43,9 +44,10 @@ export async function startParley(
   const demo = await deps.seed(core)
   const calls = openCallSide(core, config, deps.engines, opening)
   const media = openMediaSide(core, opening)
-  const listener = await openFrontDoor({ core, config, calls, media, demo }, opening)
+  const guard = openGuard(core, config, opening)
+  const listener = await openFrontDoor({ core, config, calls, media, demo, guard }, opening)
   const { sip } = config
-  const phones = sip && (await openPhoneSide({ core, config: { ...config, sip }, calls, media }, opening))
+  const phones = sip && (await openPhoneSide({ core, config: { ...config, sip }, calls, media, guard }, opening))
   await calls.start()
 
   const parts = opening.move()

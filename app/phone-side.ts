@@ -1,9 +1,11 @@
 /** Owns the wiring of the telephone edge: a SIP server, embedded or a drachtio-server, the app on it, and the ports of its sound. */
 import type { Log } from '../model/log.ts'
 import { familyOf } from '../net/addresses.ts'
+import type { FailureGuard } from '../net/failure-guard.ts'
 import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
 import { createSipServer, type SipServer } from '../sip/server/sip-server.ts'
 import { createSipEdge, type SipHealth } from '../sip/sip-edge.ts'
+import { createStrangers, type Hears } from '../sip/strangers.ts'
 import type { CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
@@ -27,14 +29,16 @@ type Parts = {
   readonly config: Config & { readonly sip: SipConfig }
   readonly calls: CallSide
   readonly media: MediaSide
+  readonly guard: FailureGuard
 }
 export type SipConfig = NonNullable<Config['sip']>
 
 export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack): Promise<PhoneSide> {
-  const { core, calls, config, media } = parts
+  const { core, calls, config, media, guard } = parts
   const { sip } = config
   const { clock, log, bus } = core
-  const server = sip.drachtio === null ? await openSipServer(core, sip) : null
+  const strangers = createStrangers({ guard, telephony: calls.telephony, clock, log })
+  const server = sip.drachtio === null ? await openSipServer(core, sip, strangers.hears) : null
   closing.defer(async () => server?.close())
   const ports = openMediaPorts(sip, log)
   closing.defer(() => ports.close())
@@ -47,8 +51,9 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
     ticker: media.ticker,
     clock,
     log,
-    // What the embedded server does by itself: it asks after names have been looked up, and tells of a 100.
-    ...(server ? {} : { options: { mayReach: createSipReach(sip.allowHosts), tellsTrying: false } }),
+    strangers,
+    // What the embedded server does by itself: it asks after names have been looked up, tells of a 100, and is silent to strangers.
+    ...(server ? {} : { options: { ...notEmbedded, mayReach: createSipReach(sip.allowHosts) } }),
   })
   closing.defer(() => edge.close(0))
   const local = server?.listening[0]?.local
@@ -56,7 +61,13 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
   return { listening: local ?? null, health, stop, drained, sizes: () => server?.sizes() ?? null }
 }
 
-export function openSipServer({ clock, log }: Pick<Core, 'clock' | 'log'>, sip: SipConfig): Promise<SipServer> {
+const notEmbedded = { tellsTrying: false, refusesStrangers: true } as const
+
+export function openSipServer(
+  { clock, log }: Pick<Core, 'clock' | 'log'>,
+  sip: SipConfig,
+  hears: Hears = () => true,
+): Promise<SipServer> {
   const { address, publicAddress } = sip
   const isSix = publicAddress !== null && familyOf(publicAddress) === 6
   const externalAddress = { ipv4: isSix ? null : publicAddress, ipv6: isSix ? publicAddress : null }
@@ -64,7 +75,7 @@ export function openSipServer({ clock, log }: Pick<Core, 'clock' | 'log'>, sip: 
   const secure = sip.tls ? [{ protocol: 'tls', address, port: sip.tlsPort, tls: sip.tls } as const] : []
   const { tlsClient } = sip
   const mayReach = createSipReach(sip.allowHosts)
-  return createSipServer({ listen: [...plain, ...secure], externalAddress, tlsClient, mayReach, clock, log })
+  return createSipServer({ listen: [...plain, ...secure], externalAddress, tlsClient, mayReach, hears, clock, log })
 }
 
 export const openMediaPorts = ({ address, publicAddress, mediaPorts }: SipConfig, log: Log): MediaPorts =>

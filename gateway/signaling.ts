@@ -5,12 +5,13 @@
 import type { Bus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
 import type { CallId } from '../model/ids.ts'
-import type { SocketConnection, SocketDecision, SocketHandlers, SocketRoute } from '../model/listener.ts'
+import type { RequestInfo, SocketConnection, SocketDecision, SocketHandlers, SocketRoute } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { issuesOf, Problem, type ErrorBody } from '../model/problem.ts'
 import type { CreateWebPeer } from '../model/rtp-transport.ts'
 import { ClientMessage, maxSignalingFrameBytes } from '../model/signaling.ts'
 import type { Admission, Admitted } from '../model/web-call.ts'
+import type { FailureGuard } from '../net/failure-guard.ts'
 import { createRateLimit, perSecond } from '../net/token-bucket.ts'
 import { createWebMedia, type CreateWebLeg, type WebMedia } from './web-media.ts'
 import { createWebSession, type WebSession } from './web-session.ts'
@@ -27,6 +28,8 @@ export type SignalingDeps = {
   newRequestId(): string
   /** More are refused with 503. */
   readonly maxSessions?: number
+  /** Against addresses that make tokens up; without it each is looked at. */
+  readonly guard?: Pick<FailureGuard, 'looksAt' | 'failed' | 'proved'>
 }
 
 export type Signaling = {
@@ -73,25 +76,37 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     return session
   }
 
-  async function admit(url: URL, origin: string | null): Promise<SocketDecision> {
+  /** Throws for an address that has made too many up. */
+  async function admitted(address: string, token: string, ask: () => Promise<Admitted | Problem>): Promise<Admitted> {
+    const sender = { address, isProven: true }
+    if (deps.guard?.looksAt(sender) === false) throw tooMany()
+    const result = await ask()
+    const isGuess = result instanceof Problem && result.type === 'UNAUTHORIZED' && !(await deps.admission.isOurs(token))
+    if (isGuess && deps.guard?.failed(sender, 'wrong_token') === false) throw tooMany()
+    if (result instanceof Problem) throw result
+    deps.guard?.proved(address)
+    return result
+  }
+
+  async function admit(url: URL, origin: string | null, { remoteAddress }: RequestInfo): Promise<SocketDecision> {
     const token = tokenOf(url, 'token')
     const resumeToken = tokenOf(url, 'resume')
     if (isClosed || (token !== null && sessions.size >= maxSessions))
       throw new Problem('SERVICE_UNAVAILABLE', 'No more web calls can be taken at the moment.')
     if (token !== null) {
-      const admitted = orThrow(await deps.admission.admit(token, origin))
-      return acceptAs(createSession(admitted), admitted, null, deps.clock)
+      const joined = await admitted(remoteAddress, token, () => deps.admission.admit(token, origin))
+      return acceptAs(createSession(joined), joined, null, deps.clock)
     }
     if (resumeToken === null) throw new Problem('UNAUTHORIZED', 'A token is required.')
-    const admitted = orThrow(await deps.admission.resume(resumeToken, origin))
-    const session = sessions.get(admitted.sessionId)
+    const resumed = await admitted(remoteAddress, resumeToken, () => deps.admission.resume(resumeToken, origin))
+    const session = sessions.get(resumed.sessionId)
     if (!session) throw new Problem('UNAUTHORIZED', 'There is nothing to come back to.')
-    return acceptAs(session, admitted, receivedOf(url), deps.clock)
+    return acceptAs(session, resumed, receivedOf(url), deps.clock)
   }
 
-  async function upgrade(request: Request): Promise<SocketDecision> {
+  async function upgrade(request: Request, info: RequestInfo): Promise<SocketDecision> {
     try {
-      return await admit(new URL(request.url), request.headers.get('origin'))
+      return await admit(new URL(request.url), request.headers.get('origin'), info)
     } catch (error) {
       return { accept: false, response: refusalOf(errorOf(error)) }
     }
@@ -148,10 +163,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-const orThrow = (result: Admitted | Problem): Admitted => {
-  if (result instanceof Problem) throw result
-  return result
-}
+const tooMany = (): Problem => new Problem('RATE_LIMITED', 'Too many tokens that are none. Try again later.')
 
 function tokenOf(url: URL, name: string): string | null {
   const token = url.searchParams.get(name)
@@ -165,6 +177,6 @@ function receivedOf(url: URL): number | null {
 }
 
 function refusalOf(body: ErrorBody): Response {
-  const retry = body.statusCode === 503 ? { 'retry-after': '5' } : {}
+  const retry = body.statusCode === 503 || body.statusCode === 429 ? { 'retry-after': '5' } : {}
   return Response.json(body, { status: body.statusCode, headers: { 'cache-control': 'no-store', ...retry } })
 }

@@ -29,6 +29,8 @@ export const RefusalReason = z.enum([
   'worker_at_capacity',
   'trunk_at_capacity',
   'too_many_calls_per_second',
+  /** Inbound: too many calls of the trunk or the address ring, or were answered and never acknowledged. */
+  'too_many_unacknowledged',
   /** Nothing of the offer can be answered. */
   'not_acceptable_here',
   'malformed',
@@ -106,11 +108,15 @@ export type RefusedArrival = Pick<Refusal, 'reason' | 'details' | 'accountId' | 
 
 export type InboundCall = {
   readonly route: InboundRoute
+  /** Without port. */
+  readonly address: string
   /** E.164; null when the caller withheld it or it is no such number. */
   readonly fromNumber: string | null
 }
 
 export type Telephony = {
+  /** Is it the address of an active trunk, whosever: one it allows, or that of a gateway? Reads only. */
+  knows(address: string): Promise<boolean>
   /** Reads only. */
   route(arrival: Arrival): Promise<InboundRoute | RefusedArrival>
   /** Takes the places of account, worker and trunk and stores the call; nothing runs yet. */

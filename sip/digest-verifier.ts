@@ -13,14 +13,18 @@ export type Expected = {
 }
 
 export type Verdict =
-  | { readonly kind: 'proved' }
+  /** `isThere`: the nonce was made for this client, so what is sent to it arrives. */
+  | { readonly kind: 'proved'; readonly isThere: boolean }
   /** Answered 401 with these WWW-Authenticate values; nothing was claimed, or with a nonce that is used up. */
   | { readonly kind: 'challenge'; readonly challenges: readonly string[] }
-  | { readonly kind: 'wrong'; readonly details: string }
+  | { readonly kind: 'wrong'; readonly details: string; readonly isThere: boolean }
 
 export type DigestVerifier = {
-  /** `authorization`: the value of the header, also of several fields together; undefined without one. */
-  verify(method: string, authorization: string | undefined, expected: Expected): Verdict
+  /**
+   * `authorization`: the value of the header, also of several fields together; undefined without one. `client`: where it came from; a nonce
+   * is good from elsewhere too, because networks change addresses.
+   */
+  verify(method: string, authorization: string | undefined, expected: Expected, client?: string): Verdict
   /** Nonces that are remembered. */
   size(): number
 }
@@ -43,16 +47,19 @@ export function createDigestVerifier(options: DigestVerifierOptions): DigestVeri
   let forgottenUntil = 0
 
   const signed = (text: string) => `${text}.${createHmac('sha256', key).update(text).digest('base64url').slice(0, 22)}`
-  const freshNonce = () => signed(`${now().toString(36)}.${randomBytes(9).toString('base64url')}`)
+  const markOf = (client: string) => createHmac('sha256', key).update(`at ${client}`).digest('base64url').slice(0, 8)
+  const freshNonce = (client: string) =>
+    signed(`${now().toString(36)}.${randomBytes(9).toString('base64url')}.${markOf(client)}`)
+  const isFor = (nonce: string, client: string) => nonce.split('.')[2] === markOf(client)
   /** When it was made; null when it is none of ours. */
   const madeAt = (nonce: string): number | null => {
     const text = nonce.slice(0, nonce.lastIndexOf('.'))
     return isEqual(signed(text), nonce) ? Number.parseInt(text, 36) : null
   }
-  const challenge = (realm: string, stale: boolean): Verdict => {
+  const challenge = (realm: string, client: string, stale: boolean): Verdict => {
     // MD5 alone: softphones and PBXs of today still give up when SHA-256 is named first, or at all. A proof by SHA-256 is taken.
     const challenges = [
-      writeChallenge({ realm, nonce: freshNonce(), opaque: null, stale, qopAuth: true, algorithm: 'MD5' }),
+      writeChallenge({ realm, nonce: freshNonce(client), opaque: null, stale, qopAuth: true, algorithm: 'MD5' }),
     ]
     return { kind: 'challenge', challenges }
   }
@@ -76,13 +83,16 @@ export function createDigestVerifier(options: DigestVerifierOptions): DigestVeri
   }
 
   return {
-    verify(method, authorization, expected) {
+    verify(method, authorization, expected, client = '') {
       const credentials = credentialsFor(authorization, expected.realm)
-      if (!credentials) return challenge(expected.realm, false)
-      if (!isFresh(credentials.nonce)) return challenge(expected.realm, true)
-      if (credentials.username !== expected.username) return { kind: 'wrong', details: 'another username' }
-      if (!provesPassword(credentials, method, expected.password)) return { kind: 'wrong', details: 'a wrong password' }
-      return countUp(credentials.nonce, credentials.nc) ? { kind: 'proved' } : challenge(expected.realm, true)
+      if (!credentials) return challenge(expected.realm, client, false)
+      const { nonce, nc } = credentials
+      if (!isFresh(nonce)) return challenge(expected.realm, client, true)
+      const isThere = isFor(nonce, client)
+      const wrong = (details: string): Verdict => ({ kind: 'wrong', details, isThere })
+      if (credentials.username !== expected.username) return wrong('another username')
+      if (!provesPassword(credentials, method, expected.password)) return wrong('a wrong password')
+      return countUp(nonce, nc) ? { kind: 'proved', isThere } : challenge(expected.realm, client, true)
     },
     size: () => counts.size,
   }

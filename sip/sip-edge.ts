@@ -16,9 +16,11 @@ import { createDigestVerifier } from './digest-verifier.ts'
 import { createLiveCalls, type CallDeps, type CreatePhoneLeg } from './live-calls.ts'
 import type { MediaPorts } from '../media/rtp/media-ports.ts'
 import { answersOutsideCalls } from './other-requests.ts'
+import { guardedRoutes } from './guarded-routes.ts'
 import type { Reply, RequestIn } from './stack-types.ts'
 import type { MayReach } from './server/transport/reachable-targets.ts'
 import { connectStack, type Control } from './stack.ts'
+import type { Strangers } from './strangers.ts'
 import { createTrunkKeeper } from './trunk/trunk-keeper.ts'
 
 export type SipEdgeDeps = {
@@ -31,6 +33,8 @@ export type SipEdgeDeps = {
   readonly ticker: Ticker
   readonly clock: Clock
   readonly log: Log
+  /** Without it nobody is one. */
+  readonly strangers?: Strangers
   readonly options?: SipEdgeOptions
 }
 
@@ -47,6 +51,8 @@ export type SipEdgeOptions = {
   readonly mayReach?: MayReach
   /** False: the server keeps the 100 of a gateway to itself. */
   readonly tellsTrying?: boolean
+  /** For a server that does not ask this itself: strangers whom nobody hears are refused, because such a server must have an answer. */
+  readonly refusesStrangers?: boolean
 }
 
 export type SipEdge = {
@@ -73,7 +79,7 @@ const queue = 'sip-edges'
 
 /** Rejects when the SIP server is not there, or refuses the secret. */
 export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
-  const { telephony, bus, clock, log, options = {} } = deps
+  const { telephony, bus, clock, log, strangers = everybodyIsKnown, options = {} } = deps
   const { random = Math.random } = options
   const liveCalls = createLiveCalls()
   let isStopping = false
@@ -85,11 +91,17 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
       void ready.promise.then(({ arrivals }) => arrivals.arrive(invite, reply)),
   }
   const ready = Promise.withResolvers<{ arrivals: ReturnType<typeof createArrivals> }>()
-  const { connectWithin = 10_000, mayReach } = options
-  const stack = await connectStack({ ...deps, routes, connectWithin, ...(mayReach && { mayReach }) })
+  const { connectWithin = 10_000, mayReach, refusesStrangers = false } = options
+  const stack = await connectStack({
+    ...deps,
+    routes: refusesStrangers ? guardedRoutes(routes, strangers) : routes,
+    connectWithin,
+    answered: strangers.answered,
+    ...(mayReach && { mayReach }),
+  })
   const calls = callDepsOf(deps, { stack, liveCalls })
   const verifier = createDigestVerifier({ now: clock.now })
-  const admission = createAdmission({ telephony, verifier })
+  const admission = createAdmission({ telephony, verifier, strangers })
   const { answerWithin = 90_000, maxPending = 500 } = options
   const arrivals = createArrivals({ ...calls, admission, isStopping: stopping, answerWithin, maxPending })
   const keeper = createTrunkKeeper({ telephony, stack, clock, log, random })
@@ -126,6 +138,14 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     drained: (ms) => liveCalls.drained(clock, ms),
     close: (grace) => (closing ??= end(grace)),
   }
+}
+
+const everybodyIsKnown: Strangers = {
+  hears: () => true,
+  challenged: () => undefined,
+  wrongPassword: () => undefined,
+  proved: () => undefined,
+  answered: () => undefined,
 }
 
 function callDepsOf(deps: SipEdgeDeps, { stack, liveCalls }: Pick<CallDeps, 'stack' | 'liveCalls'>): CallDeps {

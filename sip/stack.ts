@@ -68,6 +68,8 @@ export type StackDeps = {
   readonly connectWithin: number
   /** Of hosts that are addresses: a drachtio-server looks names up by itself, and does not tell what it found. */
   readonly mayReach?: MayReach
+  /** An address has answered a request of ours. */
+  readonly answered?: (address: string) => void
 }
 
 /** Above Timer F of the server (32 s, RFC 3261 §17.1.2.2): it answers first. */
@@ -111,7 +113,7 @@ export async function connectStack(deps: StackDeps): Promise<SipStack> {
     listening: connection.listening,
     async request(uri, options, timeout = answerWithin) {
       const details = refusalOf(deps, options.proxy ?? uri)
-      return details === null ? ask({ srf, clock, onLost }, { uri, options, timeout }) : { kind: 'silence', details }
+      return details === null ? ask({ ...deps, srf, onLost }, { uri, options, timeout }) : { kind: 'silence', details }
     },
     invite(uri, options, handlers) {
       const details = refusalOf(deps, options.proxy ?? uri)
@@ -228,10 +230,10 @@ function disconnect(srf: SrfFace): void {
   }
 }
 
-type Asking = { readonly srf: SrfFace; readonly clock: Clock; readonly onLost: SipStack['onLost'] }
+type Asking = Pick<StackDeps, 'clock' | 'answered'> & { readonly srf: SrfFace; readonly onLost: SipStack['onLost'] }
 
 function ask(
-  { srf, clock, onLost }: Asking,
+  { srf, clock, onLost, answered }: Asking,
   { uri, options, timeout }: { uri: string; options: OutgoingOptions; timeout: number },
 ): Promise<Answered> {
   return new Promise((resolve) => {
@@ -253,6 +255,7 @@ function ask(
             if (response.status < 200) return
             const why = whyUnanswered(response)
             if (why !== null) return silence(why)
+            if (response.source_address !== undefined) answered?.(response.source_address)
             const proved = answers.answer({ ...asked, uri, sent, response })
             if (!proved) return settle({ kind: 'answered', response, sent })
             send({

@@ -39,6 +39,8 @@ export type CallBirthRow = {
   readonly snapshot: Json
   /** Of an inbound phone call. */
   readonly trunkId?: TrunkId | null
+  /** Of an inbound phone call: as addressGroupOf says its address. */
+  readonly arrivedFrom?: string
   /** The node that runs the call from its creation on; none unless named. */
   readonly owner?: NodeId
 }

@@ -35,6 +35,14 @@ export function listKnownSources(sql: Sql, address: string): Promise<KnownSource
     order by trunks.created_at, trunks.id limit ${maxSources}`
 }
 
+/** Of any active trunk, also of one that only dials out: its gateway may ask whether we are there. */
+export async function isTrunkAddress(sql: Sql, address: string): Promise<boolean> {
+  const [row] = await sql`
+    select from trunk_addresses join trunks on trunks.id = trunk_addresses.trunk_id
+    where network >>= ${address}::text::inet and is_active limit 1`
+  return row !== undefined
+}
+
 /** Each once, in one spelling. A gateway by name is none: what it resolves to is not known here. */
 export function sourcesOf({ allowedAddresses = [], gateways = [] }: TrunkSettings): string[] {
   const sources = [...allowedAddresses, ...gateways.map(({ host }) => withoutBrackets(host))]

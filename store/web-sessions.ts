@@ -28,6 +28,13 @@ export async function findByToken(sql: Sql, tokenHash: Buffer, now: number): Pro
   return session ?? null
 }
 
+/** Used, expired or good, of whichever kind; of resume tokens the last two. */
+export async function isKnownToken(sql: Sql, hash: Buffer): Promise<boolean> {
+  const [row] = await sql`
+    select from web_sessions where token_hash = ${hash} or resume_hash = ${hash} or previous_resume_hash = ${hash} limit 1`
+  return row !== undefined
+}
+
 /** True for exactly one of all who try. */
 export async function takeToken(sql: Sql, tokenHash: Buffer, resumeHash: Buffer, now: number): Promise<boolean> {
   const taken = await sql`

@@ -5,7 +5,8 @@
 import type { Clock } from '../../model/clock.ts'
 import type { CallId, NewId, NodeId } from '../../model/ids.ts'
 import type { InboundCall, RefusedArrival } from '../../model/telephony.ts'
-import { countRunningCalls } from '../../store/call-capacity.ts'
+import { addressGroupOf } from '../../net/addresses.ts'
+import { countRunningCalls, countUnacknowledged } from '../../store/call-capacity.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { findTrunkRoom, roomOf } from '../../store/trunk-room.ts'
 import { findWorker } from '../../store/workers.ts'
@@ -31,7 +32,8 @@ export async function receiveCall(deps: ReceiveDeps, call: InboundCall): Promise
 }
 
 /** The caller proved a password since the route was found, and settings may have changed meanwhile. */
-async function refusalOf(tx: Transaction, { route }: InboundCall, now: number): Promise<RefusedArrival | null> {
+async function refusalOf(tx: Transaction, call: InboundCall, now: number): Promise<RefusedArrival | null> {
+  const { route } = call
   const { accountId, id: trunkId, name } = route.trunk
   const refused = (reason: RefusedArrival['reason'], sipStatus: number, details: string): RefusedArrival => ({
     reason,
@@ -47,6 +49,8 @@ async function refusalOf(tx: Transaction, { route }: InboundCall, now: number): 
     return refused('worker_inactive', 480, 'The worker or the trunk was switched off while the call came in.')
   if (running >= limit)
     return refused('account_at_capacity', 486, `The account has ${running} calls running, as many as it may.`)
+  const unacknowledged = await unacknowledgedOf(tx, call, limit)
+  if (unacknowledged !== null) return refused('too_many_unacknowledged', 503, unacknowledged)
   const ofWorker = worker.maxConcurrentCalls ?? Infinity
   if (runningOfWorker >= ofWorker)
     return refused(
@@ -67,4 +71,22 @@ async function refusalOf(tx: Transaction, { route }: InboundCall, now: number): 
       `The trunk “${name}” takes ${room.maxCallsPerSecond} calls a second (maxCallsPerSecond), and this was one more.`,
     )
   return null
+}
+
+/** Of an account's places: for others while a peer, or somebody in its name, lets calls hang. */
+const shareOfOthers = 1 / 4
+
+/** Null: there is room. */
+async function unacknowledgedOf(
+  tx: Transaction,
+  { route, address }: InboundCall,
+  limit: number,
+): Promise<string | null> {
+  const { accountId, id: trunkId, name } = route.trunk
+  const most = limit - Math.floor(limit * shareOfOthers)
+  const arrivedFrom = addressGroupOf(address)
+  const { ofTrunk, ofAddress } = await countUnacknowledged(tx, { accountId, trunkId, arrivedFrom })
+  if (Math.max(ofTrunk, ofAddress) < most) return null
+  const whose = ofAddress >= most ? `from ${address}` : `of the trunk “${name}”`
+  return `${Math.max(ofTrunk, ofAddress)} calls ${whose} ring or wait for their ACK, as many as may at once.`
 }

@@ -6,6 +6,7 @@ import type { RefusedArrival, Telephony, TrunkAccess } from '../../model/telepho
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listOutboundTrunks, noteCarrier, takeDial } from '../../store/telephony.ts'
+import { isTrunkAddress } from '../../store/trunk-addresses.ts'
 import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trunk-states.ts'
 import type { CallRouter } from '../node/call-router.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
@@ -53,6 +54,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
   }
 
   return {
+    knows: (address) => isTrunkAddress(sql, address),
     route: (arrival) => findRoute(deps, arrival),
     receive: (call) => receiveCall(deps, call),
     begin: (callId) => deps.router.route(callId, { type: 'client_connected' }),

@@ -1,7 +1,8 @@
 /** Owns the settings of the process as a whole: where its data is, and how it begins and ends. */
 import path from 'node:path'
 import { z } from 'zod'
-import { text, optional, url } from './setting.ts'
+import { isNetwork } from '../../net/networks.ts'
+import { text, optional, url, List } from './setting.ts'
 
 export const coreSettings = z.object({
   DATA_DIR: text.min(1).default('.data'),
@@ -10,6 +11,15 @@ export const coreSettings = z.object({
   APP_SECRET: optional(text.min(32, 'must be at least 32 characters')),
   SELF_TEST: z.enum(['on', 'off']).default('on'),
   SHUTDOWN_GRACE_SECONDS: z.coerce.number().min(0).max(3600).default(5),
+  BAN_AFTER: z.coerce
+    .number()
+    .int('must be a whole number')
+    .min(0)
+    .max(10_000)
+    .refine((count) => count !== 1, 'must be 0, or 2 and more')
+    .default(10),
+  BAN_SECONDS: z.coerce.number().int('must be a whole number').min(1).max(86_400).default(600),
+  BAN_EXEMPT: List.default([]).refine((list) => list.every(isNetwork), 'must be addresses or networks like 10.0.0.0/8'),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('warn'),
 })
 
@@ -28,6 +38,7 @@ export const coreOf = (settings: Settings, isLocal: boolean) => {
     demo: isLocal,
     selfTest: settings.SELF_TEST === 'on' && isLocal,
     shutdownGrace: settings.SHUTDOWN_GRACE_SECONDS * 1000,
+    bans: { banAfter: settings.BAN_AFTER, banFor: settings.BAN_SECONDS * 1000, exempt: settings.BAN_EXEMPT },
     logLevel: settings.LOG_LEVEL,
   }
 }

@@ -3,11 +3,14 @@
  * told with the reason.
  */
 import type { InboundRoute, Refusal, RefusedArrival, Telephony } from '../../model/telephony.ts'
+import { addressGroupOf } from '../../net/addresses.ts'
 import { answerWith } from '../answer-with.ts'
+import { fromOf } from '../guarded-routes.ts'
 import type { DigestVerifier } from '../digest-verifier.ts'
 import { calledAsWritten, calledNumbersOf, callingAsWritten } from '../numbers.ts'
 import { tooShortSession } from '../session-headers.ts'
 import type { Reply, RequestIn } from '../stack-types.ts'
+import type { Strangers } from '../strangers.ts'
 
 export type Admission = {
   /** Null: it has been answered. */
@@ -18,12 +21,16 @@ export type Admission = {
 /** An INVITE, and where its answer goes. */
 export type Arrived = { readonly invite: RequestIn; readonly reply: Reply }
 
-export type AdmissionDeps = { readonly telephony: Telephony; readonly verifier: DigestVerifier }
+export type AdmissionDeps = {
+  readonly telephony: Telephony
+  readonly verifier: DigestVerifier
+  readonly strangers: Pick<Strangers, 'challenged' | 'wrongPassword' | 'proved'>
+}
 
 /** What a challenge names when the trunk names nothing. */
 const defaultRealm = 'parley'
 
-export function createAdmission({ telephony, verifier }: AdmissionDeps): Admission {
+export function createAdmission({ telephony, verifier, strangers }: AdmissionDeps): Admission {
   const refuse: Admission['refuse'] = ({ invite, reply }, refused, headers = {}) => {
     answerWith(reply, refused.sipStatus, { headers })
     telephony.refused(refusalOf(invite, refused))
@@ -42,7 +49,7 @@ export function createAdmission({ telephony, verifier }: AdmissionDeps): Admissi
       const route = await telephony.route({ address: invite.source_address, called, calling })
       if ('sipStatus' in route) return (refuse(arrived, route), null)
       if (!route.mustAuthenticate) return route
-      return authenticate(arrived, route, { verifier, refuse }) ? route : null
+      return authenticate(arrived, route, { verifier, refuse, strangers }) ? route : null
     },
   }
 }
@@ -73,10 +80,11 @@ function unreadableIn(invite: RequestIn): string | null {
   return null
 }
 
-type Authenticating = Pick<AdmissionDeps, 'verifier'> & Pick<Admission, 'refuse'>
+type Authenticating = Pick<AdmissionDeps, 'verifier' | 'strangers'> & Pick<Admission, 'refuse'>
 
 /** A first INVITE without credentials is no refusal: clients wait for the challenge. */
-function authenticate(arrived: Arrived, { trunk }: InboundRoute, { verifier, refuse }: Authenticating): boolean {
+function authenticate(arrived: Arrived, { trunk }: InboundRoute, deps: Authenticating): boolean {
+  const { verifier, refuse, strangers } = deps
   const { invite, reply } = arrived
   const { username, realm, domain } = trunk.settings
   const ids = { accountId: trunk.accountId, trunkId: trunk.id }
@@ -86,11 +94,20 @@ function authenticate(arrived: Arrived, { trunk }: InboundRoute, { verifier, ref
     return false
   }
   const expected = { realm: realm ?? domain ?? defaultRealm, username, password: trunk.password }
-  const verdict = verifier.verify('INVITE', invite.get('authorization'), expected)
-  if (verdict.kind === 'proved') return true
-  if (verdict.kind === 'wrong') wrong(`the INVITE came with ${verdict.details} for trunk ${trunk.name}`)
+  const client = addressGroupOf(invite.source_address)
+  const verdict = verifier.verify('INVITE', invite.get('authorization'), expected, client)
+  if (verdict.kind === 'proved') {
+    strangers.proved(fromOf(invite), verdict.isThere)
+    return true
+  }
+  if (verdict.kind === 'wrong') {
+    strangers.wrongPassword(fromOf(invite), verdict.isThere)
+    wrong(`the INVITE came with ${verdict.details} for trunk ${trunk.name}`)
+    return false
+  }
+  strangers.challenged(fromOf(invite))
   // Each challenge is a field of its own (RFC 3261 §7.3.1), and the library takes one text per name.
-  else answerWith(reply, 401, { headers: { 'WWW-Authenticate': verdict.challenges.join('\r\nWWW-Authenticate: ') } })
+  answerWith(reply, 401, { headers: { 'WWW-Authenticate': verdict.challenges.join('\r\nWWW-Authenticate: ') } })
   return false
 }
 

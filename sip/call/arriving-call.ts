@@ -129,7 +129,7 @@ async function store(
   route: InboundRoute,
 ): Promise<CallId | null> {
   const fromNumber = callerOf(arrived.invite, route.trunk.settings.trustsIdentity === true)
-  const received = await telephony.receive({ route, fromNumber })
+  const received = await telephony.receive({ route, fromNumber, address: arrived.invite.source_address })
   if ('callId' in received) return received.callId
   admission.refuse(arrived, received, received.sipStatus === 503 ? retryAfter : {})
   return null

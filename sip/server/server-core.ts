@@ -32,6 +32,7 @@ export type CoreOptions = {
   readonly sessionSeconds: number | null
   readonly appFor: Core['appFor']
   readonly wanted: Core['wanted']
+  readonly hears: NonNullable<TransactionHandlers['hears']>
 }
 
 export type ServerCore = {
@@ -63,6 +64,7 @@ export function createServerCore(options: CoreOptions): ServerCore {
   const placed = createPlacedRequests(core, createNumbers(options))
 
   const handlers: TransactionHandlers = {
+    hears: (request, flow, isDecided) => dialogs.ofRequest(request) !== null || options.hears(request, flow, isDecided),
     request: received.receive,
     ack: (request, flow) => dialogs.ofRequest(request)?.acknowledged(request, flow),
     cancel: received.cancel,

@@ -21,6 +21,7 @@ import type { ExternalAddress } from './transport/places.ts'
 import { type MayReach, reachableTargets, targetsInDialog } from './transport/reachable-targets.ts'
 import { destinationOf, resolveTargets } from './transport/resolve-targets.ts'
 import type { SeenPeer } from './transport/seen-peer.ts'
+import type { Hears } from '../strangers.ts'
 import { TransportError, type Flow, type Target, type Transports } from './transport/transport.ts'
 import { createTransports, type Listen, type TransportLimits } from './transport/transports.ts'
 
@@ -37,6 +38,8 @@ export type SipServerOptions = {
   readonly log: Log
   /** Everybody when it is left out. Asked for each address a request would go to, whatever its name. */
   readonly mayReach?: MayReach
+  /** Who is not heard gets no answer at all; everybody is heard when it is left out. */
+  readonly hears?: Hears
   /** Those of the system when it is left out; who brings one closes it. */
   readonly resolver?: Omit<DnsResolver, 'close'>
 }
@@ -94,6 +97,7 @@ export async function createSipServer(options: SipServerOptions): Promise<SipSer
     sessionSeconds: options.sessionSeconds === undefined ? defaultSessionSeconds : options.sessionSeconds,
     appFor: (method) => control.appFor(method),
     wanted: () => control.methods(),
+    hears: (_request, flow, isDecided) => hearsFlow(options, flow, isDecided),
   })
   const transactions = createTransactions({
     clock,
@@ -218,11 +222,15 @@ function openTransports(
   return createTransports(transportsOptions, {
     received: ({ message, flow }) => transactions.receive(message, flow),
     faulted: (request, fault, flow) => {
+      if (hearsFlow(options, flow, true) === false) return
       answerFault(request, fault, flow).catch((error: unknown) => log.debug('SIP answer not sent', { error }))
     },
     closed: (flow) => transactions.closed(flow),
   })
 }
+
+const hearsFlow = ({ hears }: SipServerOptions, { remote, protocol }: Flow, isDecided: boolean) =>
+  hears?.({ address: remote.address, protocol }, isDecided) ?? true
 
 /** Many an exchange names itself in its Contact by a name that only its own network resolves. */
 function nowhere(error: unknown): readonly Target[] {

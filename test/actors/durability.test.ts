@@ -283,7 +283,7 @@ async function arrive({ sql, bus, clock }: Shared, { nodeId }: CallNode, config:
   await sql`update workers set config = ${sql.json(config as never)} where id = ${tenant.workerId}`
   const trunk = { id: await addTrunk(sql, tenant), accountId: tenant.accountId, name: '', settings: {}, password: null }
   const route = { trunk, workerId: tenant.workerId, toNumber: '+4930100', mustAuthenticate: false }
-  const birth = { route, fromNumber: null, nodeId, now: clock.now(), newId }
+  const birth = { route, fromNumber: null, address: '192.0.2.1', nodeId, now: clock.now(), newId }
   const callId = await sql.begin((tx) => createInboundCall(tx, birth))
   return { callId, phone: createScriptedPhone(bus, callId) }
 }

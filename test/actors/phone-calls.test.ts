@@ -71,7 +71,7 @@ async function ring(stage: Stage, { fromNumber = '+4930555' as string | null, re
   const trunkId: TrunkId = await addTrunk(sql, tenant)
   const trunk = { id: trunkId, accountId, name: 'Carrier', settings: {}, password: null }
   const route = { trunk, workerId, toNumber: '+4930100', mustAuthenticate: false }
-  const birth = { route, fromNumber, nodeId: node.nodeId, now: clock.now(), newId }
+  const birth = { route, fromNumber, address: '192.0.2.1', nodeId: node.nodeId, now: clock.now(), newId }
   const callId = await sql.begin((tx) => createInboundCall(tx, birth))
   const phone = createScriptedPhone(bus, callId, replies)
   return { callId, phone, trunkId, begin: () => node.switchboard.route(callId, { type: 'client_connected' }) }

@@ -208,7 +208,7 @@ test('receive: places are taken one after the other, and the call is born on its
   const arrive = async () => {
     const route = await telephony.route({ address: '198.18.3.1', called: [called.number], calling: null })
     if ('reason' in route) throw new Error(route.details)
-    return telephony.receive({ route, fromNumber: '+4940111' })
+    return telephony.receive({ route, fromNumber: '+4940111', address: '198.18.3.1' })
   }
   const idOf = (received: Awaited<ReturnType<typeof arrive>>) =>
     'callId' in received ? received.callId : ('' as CallId)
@@ -247,7 +247,52 @@ test('receive: places are taken one after the other, and the call is born on its
   await sql`update workers set is_active = false, max_concurrent_calls = null where id = ${called.workerId}`
   const late = { trunk: { id: trunkId, accountId: called.accountId, name: 'x', settings: {}, password: null } } as const
   const route = { ...late, workerId: called.workerId, toNumber: called.number, mustAuthenticate: false }
-  t.match(await telephony.receive({ route, fromNumber: null }), { reason: 'worker_inactive', sipStatus: 480 })
+  const call = { route, fromNumber: null, address: '198.18.3.1' }
+  t.match(await telephony.receive(call), { reason: 'worker_inactive', sipStatus: 480 })
+})
+
+test('receive: calls that nobody acknowledges leave places to others, of each address and each trunk', async (t) => {
+  const { sql } = await opened
+  const { telephony } = createNode(sql)
+  const called = await createCalled(sql, 100)
+  const allowedAddresses = ['198.18.5.0/24', '2001:db8:5::/48']
+  const [one, other] = [
+    await addTrunk(sql, called, { name: 'one', ...noGateways, allowedAddresses }),
+    await addTrunk(sql, called, { name: 'other', ...noGateways, allowedAddresses }),
+  ]
+  const arrive = (trunkId: TrunkId, address: string) => {
+    const trunk = { id: trunkId, accountId: called.accountId, name: 'Carrier', settings: {}, password: null } as const
+    const route = { trunk, workerId: called.workerId, toNumber: called.number, mustAuthenticate: false }
+    return telephony.receive({ route, fromNumber: null, address })
+  }
+  const taken: CallId[] = []
+  for (let count = 0; count < 100; count += 1) {
+    const received = await arrive(count % 2 === 0 ? one : other, '198.18.5.1')
+    if ('callId' in received) taken.push(received.callId)
+  }
+  t.equal(taken.length, 75, 'of one address, whichever trunk they say')
+  t.match(await arrive(one, '198.18.5.1'), {
+    reason: 'too_many_unacknowledged',
+    sipStatus: 503,
+    details: /75 calls from 198\.18\.5\.1 ring or wait for their ACK/,
+    trunkId: one,
+  })
+  t.match(await arrive(one, '198.18.5.2'), { callId: String }, 'another address has room')
+  await sql`update calls set progress = 'in_progress' where id = ${taken[0] ?? ''}`
+  t.match(await arrive(one, '198.18.5.1'), { callId: String }, 'the ACK gives its place back')
+  await sql`update calls set outcome = 'failed', finished = true where id = ${taken[1] ?? ''}`
+  t.match(await arrive(one, '198.18.5.1'), { callId: String }, 'and so does the end')
+  t.match(await arrive(one, '198.18.5.1'), { reason: 'too_many_unacknowledged' })
+
+  await sql`update calls set outcome = 'failed', finished = true where account_id = ${called.accountId}`
+  for (let count = 0; count < 76; count += 1) {
+    const received = await arrive(one, `198.18.5.${10 + count}`)
+    t.equal('callId' in received, count < 75, `call ${count} of one trunk, each from an address of its own`)
+  }
+  t.match(await arrive(other, '198.18.5.99'), { callId: String }, 'another trunk has room')
+  await sql`update calls set outcome = 'failed', finished = true where account_id = ${called.accountId}`
+  for (let count = 0; count < 75; count += 1) await arrive(count % 2 === 0 ? one : other, `2001:db8:5:1::${count}`)
+  t.match(await arrive(one, '2001:db8:5:1::ffff'), { reason: 'too_many_unacknowledged' }, 'a /64 is one address')
 })
 
 test('waysOut: the chosen trunk first, then as they were made, those left out that have no room', async (t) => {

@@ -5,6 +5,7 @@ import { renderTooLarge } from '../../api/render.ts'
 import type { AccountId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import { createApiKey, revokeApiKey } from '../../store/api-keys.ts'
+import { createFailureGuard } from '../../net/failure-guard.ts'
 import { connect } from '../../store/sql.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createRandom } from '../fake/random.ts'
@@ -175,6 +176,56 @@ test('an address', async (t) => {
     const statuses = []
     for (let count = 0; count < 5; count++) statuses.push((await ask(current, { key })).status)
     t.same(statuses, [401, 401, 401, 429, 429])
+  })
+})
+
+test('an address that sends wrong keys again and again', async (t) => {
+  const guardOf = (clock: { now: () => number }) =>
+    createFailureGuard({
+      now: clock.now,
+      banAfter: 10,
+      banFor: 600_000,
+      isExempt: () => false,
+      banned: () => undefined,
+    })
+  const { deps, own, other, hands } = await openSeededApi(t)
+  const limits = { perAccount: 0, perAddress: 0 }
+  const open = () => {
+    const guard = guardOf(deps.clock)
+    return { guard, ask: createAsk(deps, own.key, createRequestLimit(limits, deps.clock, guard)) }
+  }
+  const wrong = (count: number) => `vk_${String(count).padStart(43, '0')}`
+  const statusesOf = async (ask: ReturnType<typeof open>['ask'], count: number) => {
+    const statuses = []
+    for (let index = 0; index < count; index += 1) statuses.push((await ask(current, { key: wrong(index) })).status)
+    return { unauthorized: statuses.filter((status) => status === 401).length, last: statuses.at(-1) }
+  }
+
+  await t.test('is told so 120 times in ten minutes, then 429 with the time until it is told again', async (t) => {
+    const { ask, guard } = open()
+    t.same(await statusesOf(ask, 200), { unauthorized: 120, last: 429 })
+    t.same(guard.bans(), [], 'slowed, not banned yet')
+    const refused = await ask(current, { key: wrong(1) })
+    t.match(refused.json, { statusCode: 429, type: 'RATE_LIMITED' })
+    t.ok(Number(refused.headers.get('retry-after')) > 60)
+    t.equal((await ask(current, { key: wrong(1), remoteAddress: '198.51.100.1' })).status, 401, 'another address')
+    t.equal((await ask('/v1/accounts/current', { key: null })).status, 401, 'no key is no guess')
+  })
+
+  await t.test('is banned when it goes on, and its right keys are answered all the time', async (t) => {
+    const { ask, guard } = open()
+    t.equal((await ask(current)).status, 200)
+    await statusesOf(ask, 300)
+    t.match(guard.bans(), [{ group: '192.0.2.7', isProven: true, failure: 'wrong_key' }])
+    for (let count = 0; count < 50; count += 1) t.equal((await ask(current)).status, 200, 'known to be good')
+    hands.turn(5_000)
+    t.equal((await ask(current, { key: other.key })).status, 200, 'not known yet: a few are looked at')
+    for (let count = 0; count < 10; count += 1) await ask(current, { key: wrong(count) })
+    const looked = await ask(current, { key: wrong(1) })
+    t.same([looked.status, looked.headers.get('retry-after')], [429, '1'])
+    t.equal((await ask(current, { key: other.key })).status, 200, 'known now')
+    hands.turn(600_000)
+    t.equal((await ask(current, { key: wrong(1) })).status, 401, 'after the ban')
   })
 })
 

@@ -19,6 +19,8 @@ export type TelephonyPort = Telephony & {
   /** Those that deliver, are kept and lead out; the first one delivers. */
   trunks: TrunkAccess[]
   mustAuthenticate: boolean
+  /** What `knows` answers. */
+  knowsAll: boolean
   /** In place of the next answers. */
   refuses: Partial<Record<'route' | 'receive' | 'begin' | 'waysOut' | 'refusalOf', RefusedArrival>>
   /** What `mayDial` answers. */
@@ -53,6 +55,8 @@ export function createTelephonyPort(...trunks: TrunkAccess[]): TelephonyPort {
     number: '+4930123456',
     trunks,
     mustAuthenticate: false,
+    knowsAll: true,
+    knows: async () => port.knowsAll,
     refuses: {},
     leave: 'may',
     received: [],

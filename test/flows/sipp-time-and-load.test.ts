@@ -4,6 +4,7 @@ import { openCallSide } from '../../app/call-side.ts'
 import { systemClock } from '../../app/clock.ts'
 import { readConfig } from '../../app/config.ts'
 import { openCore } from '../../app/core.ts'
+import { openGuard } from '../../app/guard.ts'
 import { openMediaSide } from '../../app/media-side.ts'
 import { openPhoneSide } from '../../app/phone-side.ts'
 import { openTestDatabase } from '../scenes/database.ts'
@@ -60,7 +61,9 @@ async function openTimedService(t: Test) {
   const calls = openCallSide(core, config, engines, closing)
   const media = openMediaSide(core, closing)
   const clock = createLeapingClock(systemClock)
-  const phones = await openPhoneSide({ core: { ...core, clock }, config: { ...config, sip }, calls, media }, closing)
+  const guard = openGuard(core, config, closing)
+  const parts = { core: { ...core, clock }, config: { ...config, sip }, calls, media, guard }
+  const phones = await openPhoneSide(parts, closing)
   await calls.start()
   t.teardown(async () => {
     await calls.end(0)

@@ -12,6 +12,7 @@ import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import type { ErrorBody } from '../../model/problem.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
+import { createFailureGuard } from '../../net/failure-guard.ts'
 import { resumeWindow } from '../../model/web-call.ts'
 import { callId, setUpStage } from '../scenes/front-door.ts'
 
@@ -80,6 +81,30 @@ test('a refused upgrade is answered with 401 or 403 and the error body, before a
   await connect(url, 'token=good', 'https://good.example')
   t.equal((await refusal(url, 'token=good')).status, 401, 'a used token')
   t.equal(signaling.sessions(), 1)
+})
+
+test('an address that makes tokens up is told so a few times, then 429; a good token joins all the same', async (t) => {
+  let now = 1_000_000
+  const unbanned = { isExempt: () => false, banned: () => undefined }
+  const guard = createFailureGuard({ now: () => now, banAfter: 10, banFor: 600_000, ...unbanned })
+  const { url, signaling } = await setUpStage(t, { guard })
+  const statuses = []
+  for (let count = 0; count < 130; count += 1) statuses.push((await refusal(url, `token=made-up-${count}`)).status)
+  t.equal(statuses.filter((status) => status === 401).length, 60)
+  t.equal(statuses.at(-1), 429)
+  t.match(guard.bans(), [{ group: '127.0.0.1', failure: 'wrong_token', isProven: true }])
+  t.equal((await refusal(url, 'resume=made-up')).body.type, 'RATE_LIMITED', 'tokens to come back with too')
+  now += 5_000
+  await connect(url, 'token=good')
+  t.equal(signaling.sessions(), 1)
+})
+
+test('a token that was used or has expired is no made-up one, however often it comes', async (t) => {
+  const unbanned = { isExempt: () => false, banned: () => undefined }
+  const guard = createFailureGuard({ now: () => 1, banAfter: 2, banFor: 600_000, ...unbanned })
+  const { url } = await setUpStage(t, { guard })
+  for (let count = 0; count < 30; count += 1) t.equal((await refusal(url, 'token=used')).status, 401)
+  t.same(guard.bans(), [])
 })
 
 test('no more sessions are taken than the bound, and the token stays good', async (t) => {

@@ -10,6 +10,7 @@ import { subjectsOf } from '../../model/bus.ts'
 import { toId, type CallId } from '../../model/ids.ts'
 import type { SocketConnection, SocketRoute } from '../../model/listener.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
+import type { FailureGuard } from '../../net/failure-guard.ts'
 import type { RtpTransport } from '../../model/rtp-transport.ts'
 import type { Admission, Admitted } from '../../model/web-call.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
@@ -34,7 +35,7 @@ function createAdmission(): Admission & { tokens: Map<string, string> } {
     tokens.set(resumeToken, sessionId)
     return { callId, sessionId, resumeToken }
   }
-  return { admit: take, resume: take, tokens }
+  return { admit: take, resume: take, isOurs: async (token) => token === 'used', tokens }
 }
 
 /** A leg that sends back what it hears and notes what it is told. */
@@ -67,9 +68,13 @@ function createEchoLeg(onClosed: (reason?: string) => void): WebLeg & { heard: s
   }
 }
 
-type StageOptions = { readonly maxSessions?: number; readonly fetch?: (request: Request) => Promise<Response> }
+type StageOptions = {
+  readonly maxSessions?: number
+  readonly fetch?: (request: Request) => Promise<Response>
+  readonly guard?: FailureGuard
+}
 
-export async function setUpStage(t: Test, { maxSessions = 10, fetch }: StageOptions = {}) {
+export async function setUpStage(t: Test, { maxSessions = 10, fetch, guard }: StageOptions = {}) {
   const log = createQuietLog()
   const clock = createHandClock()
   const bus = createLocalBus({ log, clock })
@@ -93,6 +98,7 @@ export async function setUpStage(t: Test, { maxSessions = 10, fetch }: StageOpti
     clock,
     newRequestId: () => `request-${(requests += 1)}`,
     maxSessions,
+    ...(guard && { guard }),
   })
   const listener = await listen({
     driver: 'node',

@@ -6,6 +6,7 @@ import { v7 } from 'uuid'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createApi } from '../../api/api.ts'
 import type { ApiDeps } from '../../api/deps.ts'
+import type { RequestLimit } from '../../api/rate-limit.ts'
 import { openCallSide } from '../../app/call-side.ts'
 import { readConfig } from '../../app/config.ts'
 import type { Clock } from '../../model/clock.ts'
@@ -125,8 +126,8 @@ export type AskOptions = {
 }
 
 /** One question to an API, as text so that a test sees the whole answer. */
-export function createAsk(deps: ApiDeps, ownKey: string) {
-  const fetch = createApi(deps)
+export function createAsk(deps: ApiDeps, ownKey: string, limit?: RequestLimit) {
+  const fetch = createApi(deps, limit)
   return async (target: string, options: AskOptions = {}) => {
     const { method = 'GET', key = ownKey, json, body = json === undefined ? undefined : JSON.stringify(json) } = options
     const headers = new Headers({

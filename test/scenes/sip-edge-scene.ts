@@ -11,7 +11,9 @@ import { createMediaPorts } from '../../media/rtp/media-ports.ts'
 import { createSipServer, type SipServer, type SipServerOptions } from '../../sip/server/sip-server.ts'
 import type { Listen } from '../../sip/server/transport/transports.ts'
 import { createSipEdge, type SipEdge, type SipEdgeOptions } from '../../sip/sip-edge.ts'
+import { createStrangers } from '../../sip/strangers.ts'
 import { createLeg } from '../../media/leg/leg.ts'
+import { createFailureGuard, type Ban, type FailureGuard } from '../../net/failure-guard.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { createTicker } from '../../media/ticker/ticker.ts'
 import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
@@ -33,6 +35,8 @@ export type EdgeScene = {
   readonly log: QuietLog
   /** Of sound, of all calls, that have come. */
   packets(): number
+  readonly guard: FailureGuard
+  readonly banned: readonly Ban[]
   /** The next event of the call's leg. */
   event(callId: CallId): Promise<LegEvent>
   command(callId: CallId, command: Omit<LegCommand, 'epoch'> & Record<string, unknown>): Promise<LegReply>
@@ -57,10 +61,21 @@ export async function openEdgeScene(
 ): Promise<EdgeScene> {
   const log = createQuietLog()
   const clock = createHandClock(Date.now())
+  const telephony = createTelephonyPort()
+  const banned: Ban[] = []
+  const guard = createFailureGuard({
+    now: clock.now,
+    banAfter: 10,
+    banFor: 600_000,
+    isExempt: () => false,
+    banned: (ban) => void banned.push(ban),
+  })
+  const strangers = createStrangers({ guard, telephony, clock, log })
   const server = await createSipServer({
     listen: listen ?? [{ protocol: 'udp', address: '127.0.0.1', port: 0 }],
     clock: systemClock,
     log,
+    ...(!options.refusesStrangers && { hears: strangers.hears }),
     ...serverOptions,
   })
   const bus = createLocalBus({ log, clock: systemClock })
@@ -73,7 +88,6 @@ export async function openEdgeScene(
     endpoints.push(endpoint)
     return endpoint
   }
-  const telephony = createTelephonyPort()
   const recordings = {
     create: () => ({ append() {}, overwriteStart() {}, close: async () => {} }),
     read: async () => null,
@@ -87,6 +101,7 @@ export async function openEdgeScene(
     ticker,
     clock,
     log,
+    strangers,
     options: { random: () => 0.5, ...options },
   }).catch(async (error: unknown) => {
     ticker.close()
@@ -117,6 +132,8 @@ export async function openEdgeScene(
     clock,
     log,
     packets: () => endpoints.reduce((sum, endpoint) => sum + endpoint.stats().packetsReceived, 0),
+    guard,
+    banned,
     event: events.next,
     async command(callId, command) {
       const payload = toBytes({ epoch: 1, ...command })

@@ -12,7 +12,9 @@ import type { AdminDatabase } from '../../tools/admin/command.ts'
 import { parseMessage } from '../../sip/server/message/parse-message.ts'
 import { responseTo } from '../../sip/server/message/response-to.ts'
 import { writeMessage } from '../../sip/server/message/write-message.ts'
+import { toIso } from '../../model/clock.ts'
 import { listApiKeys } from '../../store/api-keys.ts'
+import { writeBans } from '../../store/bans.ts'
 import { findCallScript } from '../../store/documents.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
@@ -350,6 +352,35 @@ test('an operator sets an account up', async (t) => {
       t.match(await admin(['account', 'limits', newId()]), { code: 1, err: /^there is no account/ })
     },
   )
+
+  await t.test('bans: those that run are listed, and lifted by any address of them', async (t) => {
+    t.equal(await done(['bans']), 'nobody is banned')
+    const [since, until] = [Date.now() - 1_000, Date.now() + 60_000]
+    const ban = { isProven: true, failure: 'wrong_key', since, until } as const
+    await writeBans(sql, [
+      { ...ban, group: '192.0.2.7' },
+      { ...ban, group: '192.0.2.7', isProven: false, failure: 'unknown_peer' },
+      { ...ban, group: '2001:db8:0:1', since: since - 1 },
+      { ...ban, group: '192.0.2.9', until: Date.now() - 1 },
+    ])
+    const listed = await done(['bans', 'list'])
+    const times = `since ${toIso(since)}  until ${toIso(until)}`
+    t.equal(await done(['bans']), listed)
+    t.same(listed.split('\n').slice(0, 2), [
+      `192.0.2.7  unknown_peer  UDP only  ${times}`,
+      `192.0.2.7  wrong_key  proven  ${times}`,
+    ])
+    t.match(listed, /^2001:db8:0:1::\/64 {2}wrong_key/m)
+    t.notMatch(listed, /192\.0\.2\.9/, 'what is over is not told')
+    t.match(await admin(['bans', 'lift', '2001:db8:0:1:5::9']), { code: 0, out: /^lifted/ })
+    t.match(await admin(['bans', 'lift', '2001:db8:0:1::/64']), { code: 1, out: 'this address is not banned' })
+    t.match(await admin(['bans', 'lift', '::ffff:192.0.2.7']), { code: 0 })
+    t.equal(await done(['bans']), 'nobody is banned')
+    await writeBans(sql, [{ ...ban, group: '192.0.2.7' }])
+    t.match(await admin(['bans', 'lift', 'all']), { code: 0 })
+    t.match(await admin(['bans', 'lift', 'everybody']), { code: 1, err: '<address> must be an IP address, or all' })
+    t.match(await admin(['bans', 'lift']), { code: 1, err: '<address> is missing' })
+  })
 
   await t.test('persons', async (t) => {
     const contact = [

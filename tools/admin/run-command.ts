@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { Problem } from '../../model/problem.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
 import { accountCommands } from './account.ts'
+import { banCommands } from './ban.ts'
 import { callCommands } from './call.ts'
 import type { AdminDatabase, Command, Commands } from './command.ts'
 import { engineCommands } from './engine.ts'
@@ -21,6 +22,7 @@ const commands: Commands = {
   ...personCommands,
   ...webhookCommands,
   ...engineCommands,
+  ...banCommands,
 }
 
 export type CommandDeps = {

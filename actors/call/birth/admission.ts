@@ -10,6 +10,7 @@ import type { Sql } from '../../../store/sql.ts'
 import {
   findByResumeToken,
   findByToken,
+  isKnownToken,
   replaceResumeToken,
   takeToken,
   type WebSession,
@@ -45,6 +46,7 @@ export function createAdmission(deps: {
       if (!(await replaceResumeToken(sql, hashToken(resumeToken), hashToken(next)))) return refused()
       return admitted(session, next)
     },
+    isOurs: (token) => isKnownToken(sql, hashToken(token)),
   }
 }
 

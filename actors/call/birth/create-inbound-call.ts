@@ -4,6 +4,7 @@
  */
 import type { CallId, NewId, NodeId } from '../../../model/ids.ts'
 import type { InboundCall } from '../../../model/telephony.ts'
+import { addressGroupOf } from '../../../net/addresses.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import { findKnownPerson } from './known-person.ts'
 import { writeBirth } from './write-birth.ts'
@@ -18,7 +19,7 @@ export type InboundBirth = InboundCall & {
 /** Deliveries are written: the caller wakes them after the commit. The call begins with the fact `client_connected`. */
 export async function createInboundCall(
   tx: Transaction,
-  { route, fromNumber, nodeId, now, newId }: InboundBirth,
+  { route, fromNumber, address, nodeId, now, newId }: InboundBirth,
 ): Promise<CallId> {
   const { accountId, id: trunkId } = route.trunk
   const id: CallId = newId<'call'>()
@@ -36,6 +37,7 @@ export async function createInboundCall(
     request: {},
     externalTools: [],
     trunkId,
+    arrivedFrom: addressGroupOf(address),
     owner: nodeId,
   }
   const birth = { direction: 'inbound', transport: 'sip_trunk', scheduledAt: null } as const

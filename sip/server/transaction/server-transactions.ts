@@ -111,22 +111,34 @@ export function createServerTransactions(deps: ServerDeps): ServerTransactions {
     else handlers.ack(request, flow)
   }
 
+  let isClosed = false
+
+  function receive(request: SipRequest, flow: Flow, isDecided = false): void {
+    if (request.method === 'ACK') return acknowledge(request, flow)
+    const key = serverKeyOf(request, request.method)
+    if (key === null || isClosed) return
+    const known = servers.get(key)
+    if (known) return known.run.feed({ type: 'request' }, request)
+    const heard = isOfInvite(request) || (handlers.hears?.(request, flow, isDecided) ?? true)
+    if (heard === false) return
+    if (heard !== true) return void heard.then(() => deps.guarded(() => receive(request, flow, true)))
+    if (isFull(request) && !makeRoom()) return refuse(deps, request, flow)
+    if (request.method === 'CANCEL') cancel(request, flow, key)
+    else begin(request, flow, key)
+  }
+
+  const isOfInvite = (request: SipRequest): boolean =>
+    request.method === 'CANCEL' && servers.has(serverKeyOf(request, 'INVITE') ?? '')
   const isFull = (request: SipRequest): boolean =>
     servers.size >= deps.maxServers * (tagOf(request, 'To') === null && request.method !== 'CANCEL' ? 1 : reserve)
 
   return {
-    receive(request, flow) {
-      if (request.method === 'ACK') return acknowledge(request, flow)
-      const key = serverKeyOf(request, request.method)
-      if (key === null) return
-      const known = servers.get(key)
-      if (known) return known.run.feed({ type: 'request' }, request)
-      if (isFull(request) && !makeRoom()) return refuse(deps, request, flow)
-      if (request.method === 'CANCEL') cancel(request, flow, key)
-      else begin(request, flow, key)
-    },
+    receive: (request, flow) => receive(request, flow),
     size: () => servers.size,
-    close,
+    close() {
+      isClosed = true
+      close()
+    },
   }
 }
 

@@ -40,6 +40,11 @@ export type ClientHandlers = {
 }
 
 export type TransactionHandlers = {
+  /**
+   * Of a request that belongs to no transaction: is it looked at? False: it gets no answer. A promise: that is to be asked again when it
+   * resolves, with `isDecided`.
+   */
+  hears?(request: SipRequest, flow: Flow, isDecided: boolean): boolean | Promise<void>
   /** A new request that is no ACK and no CANCEL. INVITE has been answered 100 when it was taken. */
   request(transaction: ServerTransaction): void
   /** An ACK that belongs to no transaction: of a 2xx. */
