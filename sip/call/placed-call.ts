@@ -12,7 +12,7 @@ import type { SipDialog } from '../stack-types.ts'
 import type { GatewayHealth } from '../trunk/gateway-health.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
 import { attempt, type Attempt, type AttemptResult, type Patience } from './attempt.ts'
-import { placeOf } from './caller-id.ts'
+import { placeOf, type Gateway } from './caller-id.ts'
 import { outcomeOf, speaksOfGateway, unreachable } from './outcome-of-answer.ts'
 import { openPhoneMedia } from './phone-media.ts'
 import { createTalk, type Talk } from './talk.ts'
@@ -212,7 +212,7 @@ async function tryWay(
     call.rings()
     if (!call.isDone()) live.leg.handlers.ringing(`${status} ${reason}`)
   }
-  const patience = patienceWith(deps.health.hasAnswered(way.gateway), isLast, deps.tellsTrying)
+  const patience = patienceWith(deps, way.gateway, isLast)
   const attempted = attempt({ ...deps, media: live.media, request, progress }, way, patience)
   call.trying(attempted)
   const result = await attempted.result
@@ -224,9 +224,12 @@ async function tryWay(
  * The 32 s of Timer B are longer than a caller waits. A gateway that is at work on the call says so at once by 100 (RFC 3261 §17.2.1), and
  * one that answers OPTIONS is given the benefit of the doubt: some countries take long to ring. The last one may ring as late as it will.
  */
-function patienceWith(hasAnswered: boolean, isLast: boolean, tellsTrying: boolean): Patience {
-  const word = hasAnswered ? atWork : 8_000
-  return isLast ? { word: tellsTrying ? word : null, ring: null } : { word, ring: atWork }
+function patienceWith({ health, tellsTrying }: PlacingDeps, gateway: Gateway, isLast: boolean): Patience {
+  const word = health.hasAnswered(gateway) ? atWork : 8_000
+  if (!isLast) return { word, ring: atWork }
+  if (tellsTrying) return { word, ring: null }
+  // Its silence may be our deafness, but not for long where it does not answer OPTIONS.
+  return { word: health.isReachable(gateway) ? null : atWork, ring: null }
 }
 
 const atWork = 20_000

@@ -247,3 +247,18 @@ test('the signaling of a telephone network beside the description hurts nobody, 
     t.match(bodyText(answer), /m=audio \d+ RTP\/AVP 0/)
   }
 })
+
+test('where a 100 is not told the last gateway may be silent until the ringing is over', async (t) => {
+  const bare = await openBareServer(t)
+  const { telephony, dial, clock, event } = await openEdgeScene(t, {
+    via: async () => bare.control,
+    tellsTrying: false,
+  })
+  telephony.trunks = [trunkOf({ gateways: [{ host: '127.0.0.1', port: 5070 }], qualify: false })]
+  const { callId } = await dial({ ringTimeout: 30_000 })
+  await bare.next((draft) => draft.kind === 'request' && draft.method === 'INVITE')
+  clock.advance(30_000)
+  await bare.next((draft) => draft.kind === 'request' && draft.method === 'CANCEL')
+  clock.advance(5_000)
+  t.match(await event(callId), { type: 'dial_failed', outcome: { reason: 'sip_call_failed' }, providerStatus: null })
+})
