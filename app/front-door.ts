@@ -43,9 +43,10 @@ type Parts = {
 export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack): Promise<Listener> {
   const { core, config, calls, media, guard } = deps
   const { clock, log, bus } = core
-  const { address, publicAddress, ports } = config.media
+  const { address, offersInterfaces, publicAddress, ports } = config.media
   const peers = createWeriftPeers({
     bindAddress: address,
+    offersInterfaces,
     publicAddress: publicAddress ?? undefined,
     portRange: ports,
     ticker: media.ticker,

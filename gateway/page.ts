@@ -9,6 +9,7 @@ const files = [
   { path: '/page.js', file: 'page.js', type: 'text/javascript; charset=utf-8' },
   { path: '/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
   { path: '/parley-client.js', file: 'parley-client.js', type: 'text/javascript; charset=utf-8' },
+  { path: '/parley-path.js', file: 'parley-path.js', type: 'text/javascript; charset=utf-8' },
   { path: '/parley-sound.js', file: 'parley-sound.js', type: 'text/javascript; charset=utf-8' },
 ] as const
 

@@ -146,7 +146,7 @@ function handlersOf(session: WebSession, connection: SocketConnection, clock: Cl
       if (badMessages >= maxBadMessages) connection.close(policyViolation, 'too many bad messages')
     }
   }
-  return { message, closed: () => session.dropped(connection) }
+  return { message, closed: (code) => session.dropped(connection, code) }
 }
 
 function toClientMessage(text: string): ClientMessage {

@@ -1,14 +1,21 @@
 /**
  * Owns the media side of one web call: the peer that answers the browser's offer and the leg behind it. A leg exists from the moment
- * an offer was good; until then nothing but the peer has to be cleared away.
+ * the first offer was good; until then nothing but the peer has to be cleared away.
  */
 import type { CallId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
-import type { CreateWebPeer, IceCandidate, RtpTransport, RtpTransportHandlers } from '../model/rtp-transport.ts'
+import type {
+  CreateWebPeer,
+  IceCandidate,
+  LegHandlers,
+  Presence,
+  RtpTransport,
+  RtpTransportHandlers,
+} from '../model/rtp-transport.ts'
 
 /** The media pipeline behind a peer, as far as the front door sees it. */
 export type WebLeg = {
-  readonly handlers: RtpTransportHandlers
+  readonly handlers: RtpTransportHandlers & Partial<Pick<LegHandlers, 'presence'>>
   attach(transport: RtpTransport): void
   dtmf(digit: string): void
   hangUp(details: string): Promise<void>
@@ -29,14 +36,15 @@ export type WebMediaDeps = {
 }
 
 export type WebMedia = {
-  /** The answer. Throws Problem CONFLICT for a second offer, VALIDATION_FAILED for a bad one; a better one may follow then. */
+  /** The answer; see WebPeer. After a bad offer a better one may follow. */
   answer(offer: string): Promise<string>
   addCandidate(candidate: IceCandidate | null): Promise<void>
   dtmf(digits: string): void
   /** False when there is no leg yet that could. */
   hangUp(details: string): boolean
-  /** Media has been connected once. */
-  wasConnected(): boolean
+  /** The client has got the last answer. */
+  wasReached(): boolean
+  presence(presence: Presence): void
   /** The client will not come back: a peer without a leg goes, a leg lives as long as its call. */
   release(): void
   /** Idempotent. */
@@ -46,23 +54,28 @@ export type WebMedia = {
 export function createWebMedia(callId: CallId, deps: WebMediaDeps): WebMedia {
   const peer = deps.createPeer({
     negotiated(audio) {
-      leg = deps.createLeg(callId, legClosed)
-      leg.attach(peer)
+      leg ??= begin()
       leg.handlers.negotiated(audio)
     },
-    connected(providerStatus) {
-      isConnected = true
-      leg?.handlers.connected(providerStatus)
-    },
+    connected: (providerStatus) => leg?.handlers.connected(providerStatus),
     packet: (packet) => leg?.handlers.packet(packet),
+    alive: () => leg?.handlers.alive?.(),
+    consented: () => leg?.handlers.consented?.(),
     disconnected: (cause, details) => leg?.handlers.disconnected(cause, details),
   })
   let leg: WebLeg | null = null
   let isAnswering = false
-  let isConnected = false
+  let presence: Presence = 'open'
+
+  function begin(): WebLeg {
+    const made = deps.createLeg(callId, legClosed)
+    made.attach(peer)
+    made.handlers.presence?.(presence)
+    return made
+  }
 
   async function answer(offer: string): Promise<string> {
-    if (leg || isAnswering) throw new Problem('CONFLICT', 'An offer has been answered already.')
+    if (isAnswering) throw new Problem('CONFLICT', 'An offer has been answered already.')
     isAnswering = true
     try {
       return await peer.accept(offer)
@@ -91,7 +104,11 @@ export function createWebMedia(callId: CallId, deps: WebMediaDeps): WebMedia {
       leg?.hangUp(details).catch((error: unknown) => deps.failed(error))
       return leg !== null
     },
-    wasConnected: () => isConnected,
+    wasReached: peer.wasReached,
+    presence(next) {
+      presence = next
+      leg?.handlers.presence?.(next)
+    },
     release() {
       if (!leg) close().catch((error: unknown) => deps.failed(error))
     },

@@ -32,8 +32,8 @@ export type WebSessionDeps = {
 export type WebSession = {
   /** A new socket: the old one is closed, then come `ready` and what was missed. `received`: see Outbox. */
   open(connection: SocketConnection, admitted: Admitted, received: number | null): void
-  /** The socket is gone. Ignored when a newer one is in its place. */
-  dropped(connection: SocketConnection): void
+  /** The socket is gone, with this code. Ignored when a newer one is in its place. */
+  dropped(connection: SocketConnection, code: number): void
   receive(message: ClientMessage): void
   /** Shows an error; the call goes on. */
   fail(error: unknown): void
@@ -43,6 +43,9 @@ export type WebSession = {
 
 /** From the end of the leg to the end of a session whose call says nothing more. */
 export const farewellTime = 2_000
+
+/** How a page that goes away closes its sockets (RFC 6455 §7.4.1): in order, going away, without a code. */
+const byPage: readonly number[] = [1000, 1001, 1005]
 
 export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSession {
   const subjects = subjectsOf(callId)
@@ -64,8 +67,9 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     expiry()
     outbox.attach(connection)
     outbox.sendNow({ type: 'ready', callId, sessionId, resumeToken })
-    // Whether the lost socket still delivered the answer cannot be known; once media is connected, it did.
-    if (answer !== null && !media?.wasConnected()) outbox.sendNow({ type: 'answer', sdp: answer })
+    media?.presence('open')
+    // Whether the lost socket still delivered the answer cannot be known; once the client uses it, it did.
+    if (answer !== null && !media?.wasReached()) outbox.sendNow({ type: 'answer', sdp: answer })
     outbox.repeat(received)
   }
 
@@ -77,6 +81,12 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   async function takeOffer(sdp: string): Promise<void> {
     answer = await mediaOf().answer(sdp)
     if (!isOver) outbox.sendNow({ type: 'answer', sdp: answer })
+  }
+
+  function dropped(connection: SocketConnection, code: number): void {
+    if (!outbox.detach(connection) || isOver) return
+    expiry = startExpiry()
+    media?.presence(byPage.includes(code) ? 'left' : 'lost')
   }
 
   function hangUp(): void {
@@ -102,12 +112,13 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     subscription.close()
     outbox.sendNow({ type: 'bye', reason })
     outbox.close(code, reason)
+    media?.presence('none')
     media?.release()
     deps.ended()
   }
   return {
     open,
-    dropped: (connection) => void (outbox.detach(connection) && !isOver && (expiry = startExpiry())),
+    dropped,
     receive: (message) => void (isOver || dispatch(requests, message)),
     fail,
     end,

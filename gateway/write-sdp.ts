@@ -12,6 +12,8 @@ export type LocalDescription = {
   readonly ssrc: number
   /** As our RTCP says it, so that a browser knows whose reports they are. RFC 5576 §6.1. */
   readonly cname: string
+  /** Counts our descriptions of one call, from 2 on as browsers do. RFC 3264 §8, RFC 8829 §5.2.1. */
+  readonly version?: number
 }
 
 /** ICE-lite, DTLS server, all candidates inside: a client may connect at once and nothing trickles from this side. */
@@ -44,7 +46,7 @@ export function writeOffer(local: LocalDescription, codecs: readonly NegotiatedA
 const toText = (lines: readonly string[]): string => `${lines.join('\r\n')}\r\n`
 
 function sessionLines(local: LocalDescription): string[] {
-  return ['v=0', `o=- ${local.ssrc} 2 ${connectionAt('127.0.0.1')}`, 's=-', 't=0 0']
+  return ['v=0', `o=- ${local.ssrc} ${local.version ?? 2} ${connectionAt('127.0.0.1')}`, 's=-', 't=0 0']
 }
 
 function audioLines(

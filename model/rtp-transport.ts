@@ -78,9 +78,19 @@ export type RtpTransportHandlers = {
   negotiated(audio: NegotiatedAudio): void
   connected(providerStatus: string): void
   packet(packet: RtpPacket): void
+  /** The peer is there although no sound of it came: RTCP. Nobody has to tell it. */
+  alive?(): void
+  /** The same by a check of ICE, with which the peer consents to what is sent (RFC 7675). */
+  consented?(): void
   /** At most once, and nothing comes after it. */
   disconnected(cause: 'hung_up' | 'media_lost' | 'failed', details: string): void
 }
+
+/**
+ * Of the client behind a leg, apart from its media. `open`: it has a signaling socket. `left`: its page closed the socket; `lost`: the socket broke;
+ * both may come back for a while. `none`: it will not, or never had one.
+ */
+export type Presence = 'open' | 'left' | 'lost' | 'none'
 
 /** What a leg is told by a transport that is a telephone line as well. */
 export type LegHandlers = RtpTransportHandlers & {
@@ -89,8 +99,10 @@ export type LegHandlers = RtpTransportHandlers & {
   dialFailed(outcome: Outcome, providerStatus: string | null): void
   /** On hold nothing is sent and nothing need come; time on hold is no lost media. */
   held(isHeld: boolean): void
-  /** The peer is there although no sound of it came: RTCP. Nobody has to tell it. */
   alive(): void
+  /** Whether its client can be told by another way than media; of a leg without such a way it is `none` from the beginning. */
+  presence(presence: Presence): void
+  consented(): void
   transferred(providerStatus: string): void
   transferFailed(providerStatus: string): void
 }
@@ -105,10 +117,15 @@ export type LegSignaling = {
   sendDtmf(digits: string): boolean
 }
 
-/** A browser's media end. `accept` answers the one offer of a session. Every implementation passes the same conformance test. */
+/** A browser's media end, on one DTLS association. Every implementation passes the same conformance test. */
 export type WebPeer = RtpTransport & {
-  /** SDP offer → SDP answer. Throws Problem VALIDATION_FAILED for an SDP it cannot answer. */
+  /**
+   * SDP offer → SDP answer; again for an ICE restart (RFC 8445 §9). Throws Problem VALIDATION_FAILED for an SDP it cannot answer, CONFLICT
+   * for a further one that restarts nothing or belongs to another association.
+   */
   accept(offer: string): Promise<string>
+  /** The client has used the last answer. */
+  wasReached(): boolean
   /** RTCIceCandidateInit; null is the end of candidates. Throws Problem VALIDATION_FAILED for garbage. */
   addCandidate(candidate: IceCandidate | null): Promise<void>
 }

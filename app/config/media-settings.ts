@@ -1,6 +1,6 @@
 /** Owns the settings of the sound of web calls. */
 import { z } from 'zod'
-import { plainAddressOf } from '../../net/addresses.ts'
+import { isLoopback, plainAddressOf } from '../../net/addresses.ts'
 import { text, optional, PortRange, List, IpAddress, pairOf } from './setting.ts'
 
 export const mediaSettings = z.object({
@@ -14,14 +14,19 @@ export const mediaSettings = z.object({
 type Settings = z.infer<typeof mediaSettings>
 
 /** `host` is that of the listener. */
-export const mediaOf = (settings: Settings, host: string) => ({
-  media: {
-    address: settings.MEDIA_ADDRESS ?? plainAddressOf(host) ?? '127.0.0.1',
-    publicAddress: settings.MEDIA_PUBLIC_ADDRESS,
-    ports: settings.MEDIA_PORTS,
-  },
-  turn: turnOf(settings),
-})
+export function mediaOf(settings: Settings, host: string) {
+  const address = settings.MEDIA_ADDRESS ?? plainAddressOf(host) ?? '127.0.0.1'
+  return {
+    media: {
+      address,
+      // A listener on loopback says nothing of the sound: no browser but Chromium sends to loopback, and behind a proxy none can.
+      offersInterfaces: settings.MEDIA_ADDRESS === null && isLoopback(address),
+      publicAddress: settings.MEDIA_PUBLIC_ADDRESS,
+      ports: settings.MEDIA_PORTS,
+    },
+    turn: turnOf(settings),
+  }
+}
 
 function turnOf({ TURN_URLS, TURN_SECRET }: Settings) {
   const pair = pairOf({ TURN_URLS: TURN_URLS.length === 0 ? null : TURN_URLS }, { TURN_SECRET })

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Browser client of a Parley web call: an ES module without dependencies but parley-sound.js beside it.
+ * Browser client of a Parley web call: an ES module without dependencies but parley-path.js and parley-sound.js beside it.
  *
  *   import { createCall, openMicrophone } from './parley-client.js'
  *   const microphone = await openMicrophone()
@@ -11,12 +11,13 @@
  * stays the integrator's when it was given; one that the call opened is stopped with it.
  */
 
+import { createPath } from './parley-path.js'
 import { createSound } from './parley-sound.js'
 
 /**
  * @typedef {{ callId: string, sessionId: string, signalingUrl: string, token: string, iceServers: RTCIceServer[], expiresAt: string }} WebCallSession
  * @typedef {'connecting' | 'connected' | 'reconnecting' | 'ended'} CallStatus
- *   `reconnecting`: the signaling socket is lost and sought again; sound goes on.
+ *   `reconnecting`: the signaling socket or the way of the sound is lost and sought again.
  * @typedef {{ role: 'user' | 'agent', text: string, isFinal: boolean, turnIndex: number, ts: string }} TranscriptLine
  * @typedef {{ ready?: number, answer?: number, connected?: number, firstAudio?: number }} Timings Milliseconds since the start.
  * @typedef {{ type: string, details: string }} CallProblem
@@ -92,6 +93,15 @@ export function createCall(options) {
   const peer = new RTCPeerConnection({ iceServers: options.session.iceServers, bundlePolicy: 'max-bundle' })
   const sound = createSound({ ...options, onFirstSound: () => timings.mark('firstAudio') })
   const voice = createVoice(options)
+  const path = createPath(peer, {
+    offer: (sdp) => signaling.send({ type: 'offer', sdp }),
+    lost: () => tell('reconnecting'),
+    back() {
+      timings.mark('connected')
+      tell('connected')
+    },
+    gaveUp: () => end('media_failed'),
+  })
   const signaling = createSignaling(options, {
     message: receive,
     lost: () => tell('reconnecting'),
@@ -114,7 +124,7 @@ export function createCall(options) {
     if (isOver) return
     tell('ended', reason)
     isOver = true
-    for (const part of [signaling, peer, sound, voice]) part.close()
+    for (const part of [signaling, path, peer, sound, voice]) part.close()
   }
 
   /** @param {any} message */
@@ -141,15 +151,9 @@ export function createCall(options) {
     tell('connected')
   }
 
-  function connectionChanged() {
-    if (peer.connectionState === 'failed') return end('media_failed')
-    if (peer.connectionState === 'connected') timings.mark('connected')
-    if (peer.connectionState === 'connected') tell('connected')
-  }
-
   peer.onicecandidate = ({ candidate }) => signaling.send({ type: 'candidate', candidate: candidate?.toJSON() ?? null })
   peer.ontrack = ({ track }) => sound.play(new MediaStream([track]))
-  peer.onconnectionstatechange = connectionChanged
+  peer.onconnectionstatechange = path.changed
   tell('connecting')
   begin({ peer, sound, voice, signaling }, () => isOver).catch((error) => {
     options.onProblem?.({ type: error.code ?? 'CLIENT_FAILED', details: error.message })

@@ -7,16 +7,17 @@ import type {
   RtpTransportHandlers,
   TransportStats,
 } from '../../model/rtp-transport.ts'
-import { candidateAddressOf, readSdp } from '../read-sdp.ts'
+import { candidateAddressOf, readSdp, type CandidateAddress, type RemoteDescription } from '../read-sdp.ts'
 import { writeOffer } from '../write-sdp.ts'
-import { createControllingPath } from './controlling-path.ts'
+import { createControllingPath, type ControllingPath } from './controlling-path.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
 import { createWebStream, type Beat } from './web-stream.ts'
 
 /** The WebRTC end of a caller. */
 export type WebCaller = {
-  /** Once; resolves with the SDP when the local candidates are in it. */
+  /** Resolves with the SDP when the local candidates are in it. Asked again, it restarts ICE from another socket. */
   offer(): Promise<string>
+  /** The way before goes on until there is a new one. */
   accept(answer: string): Promise<void>
   addCandidate(candidate: IceCandidate | null): Promise<void>
   /** The one listener; a later one takes its place. */
@@ -52,62 +53,110 @@ const offered = {
 } as const satisfies Record<string, NegotiatedAudio>
 
 export function createWeriftCaller(options: WeriftCallerOptions = {}): WebCaller {
-  const credentials = newCredentials()
   const outcome = createOutcome(options.connectTimeout ?? 10_000)
-  const path = createControllingPath({
-    bindAddress: options.bindAddress ?? '127.0.0.1',
-    remoteAddress: options.remoteAddress,
-    localUser: credentials.usernameFragment,
+  const paths = createPaths(options, {
     receive: (datagram) => stream.receive(datagram),
     found: () => stream.start(),
   })
   const stream = createWebStream({
     beat: ownBeat,
     now: () => performance.now(),
-    send: (datagram) => path.send(datagram),
+    send: paths.send,
     packet: (packet) => listener(packet),
   })
   let listener: (packet: RtpPacket) => void = () => undefined
   let identity: Identity | null = null
+  let version = 1
+  let isAgreed = false
 
   async function offer(): Promise<string> {
     identity = await loadIdentity()
-    const candidates = [await path.open()]
+    const { credentials, candidates } = await paths.begin()
     const codecs = (options.codecs ?? ['opus', 'pcmu']).map((codec) => offered[codec])
     const { ssrc, cname } = stream
-    return writeOffer({ ...credentials, fingerprint: identity.fingerprint, candidates, ssrc, cname }, codecs)
+    const { fingerprint } = identity
+    return writeOffer({ ...credentials, fingerprint, candidates, ssrc, cname, version: (version += 1) }, codecs)
   }
 
   async function accept(sdp: string): Promise<void> {
     if (!identity) throw new Error('there is no offer to answer')
     const answer = readSdp(sdp, ['passive'])
+    if (!isAgreed) agree(answer, identity)
+    isAgreed = true
+    paths.connect(answer)
+  }
+
+  function agree({ fingerprints, audio }: RemoteDescription, { certificate }: Identity): void {
     stream.agree({
       role: 'client',
-      certificate: identity.certificate,
-      fingerprints: answer.fingerprints,
-      audio: answer.audio,
-      connected: () => outcome.succeed(answer.audio),
+      certificate,
+      fingerprints,
+      audio,
+      connected: () => outcome.succeed(audio),
       ended: (cause, details) => outcome.finish(`${cause}: ${details}`),
     })
-    for (const candidate of answer.candidates) path.add(candidate)
-    path.connect(answer)
   }
 
   async function addCandidate(candidate: IceCandidate | null): Promise<void> {
     const address = candidate && candidateAddressOf(candidate.candidate)
-    if (address) path.add(address)
+    if (address) paths.add(address)
   }
 
   async function close(): Promise<void> {
     stream.close()
     outcome.finish('closed')
-    await path.close()
+    await paths.close()
   }
 
   const onPacket = (next: typeof listener): void => void (listener = next)
   const { send, stats } = stream
   const { connected, ended } = outcome
   return { offer, accept, addCandidate, onPacket, send, stats, connected, ended, close }
+}
+
+type PathHandlers = {
+  receive(datagram: Buffer): void
+  /** The first way was found. */
+  found(): void
+}
+
+/** The way through the network, and the one after a restart until it is found. */
+function createPaths({ bindAddress = '127.0.0.1', remoteAddress }: WeriftCallerOptions, handlers: PathHandlers) {
+  let current: ControllingPath | null = null
+  let next: ControllingPath | null = null
+
+  function open(localUser: string): ControllingPath {
+    const path = createControllingPath({
+      bindAddress,
+      remoteAddress,
+      localUser,
+      receive: handlers.receive,
+      found() {
+        const former = current
+        current = path
+        next = null
+        if (former) void former.close()
+        else handlers.found()
+      },
+    })
+    return path
+  }
+
+  return {
+    async begin() {
+      const credentials = newCredentials()
+      await next?.close()
+      next = open(credentials.usernameFragment)
+      return { credentials, candidates: [await next.open()] }
+    },
+    connect(answer: RemoteDescription): void {
+      for (const candidate of answer.candidates) next?.add(candidate)
+      next?.connect(answer)
+    },
+    add: (candidate: CandidateAddress) => (next ?? current)?.add(candidate),
+    send: (datagram: Buffer) => current?.send(datagram),
+    close: async () => void (await Promise.all([current?.close(), next?.close()])),
+  }
 }
 
 /** Of one caller, for its reports: nothing else here waits for a time. */

@@ -51,7 +51,8 @@ export function createControllingPath(options: ControllingPathOptions): Controll
 
   function connect(remote: Credentials): void {
     if (!socket) return
-    check = makeCheck(remote, options.localUser)
+    // As Firefox does it: what is in use is not nominated again.
+    check = makeCheck(remote, options.localUser, { nominates: target === null })
     for (const candidate of target ? [target] : candidates) transmit(check.bytes, candidate)
     timer = setTimeout(() => connect(remote), target ? consentInterval : checkInterval)
   }

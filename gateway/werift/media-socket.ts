@@ -1,76 +1,121 @@
 /**
- * Owns the one UDP socket that all web calls of this process share, as an ICE-lite agent: it answers connectivity checks that are
- * signed with a session's password, and from then on hands datagrams of the proven address to that session. It never sends a request,
- * asks no STUN server and resolves no name. RFC 8445 §2.5, RFC 7983.
+ * Owns the UDP socket (one of each family) that all web calls of this process share, as an ICE-lite agent: it answers connectivity checks that are
+ * signed with a session's password, and from then on hands datagrams of the proven address to that session. Media of a client that NAT
+ * moved is known by its SSRC and has to prove itself. It never sends a request, asks no STUN server and resolves no name. RFC 8445 §2.5,
+ * RFC 7983.
  */
 import type { RemoteInfo, Socket } from 'node:dgram'
 import type { Log } from '../../model/log.ts'
+import { familyOf, type Family } from '../../net/addresses.ts'
 import type { CandidateAddress } from '../read-sdp.ts'
+import { boundAddresses, type MediaAddresses } from './offered-addresses.ts'
+import { createPathAim, type PathAim } from './path-aim.ts'
+import { createSeenChecks, type SeenChecks } from './seen-checks.ts'
 import { checkedUserOf, isStun, readCheck } from './stun.ts'
+import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
+import { ssrcOf } from '../../media/rtp/rtp-wire.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 
 export type MediaSocket = {
   readonly port: number
-  /** Throws when the user name is taken. */
-  open(credentials: Credentials, receive: (datagram: Buffer) => void): MediaPath
+  /** Null: nothing is bound of that family. */
+  portOf(family: Family): number | null
+  /** `checked`: the client sent a good check, by which it consents (RFC 7675). Throws when the user name is taken. */
+  open(credentials: Credentials, receive: Receive, checked?: () => void): MediaPath
   /** Idempotent; open paths fall silent. */
   close(): Promise<void>
 }
 
 export type Credentials = { readonly usernameFragment: string; readonly password: string }
 
-export type MediaPath = {
-  /** To the address the client nominated; dropped while there is none. */
+type Receive = (datagram: Buffer, from: CandidateAddress) => void
+
+export type MediaPath = Pick<PathAim, 'isTarget' | 'secured'> & {
+  /** To where the client is; dropped while that is not known. */
   send(datagram: Buffer): void
+  /** Authentic media came from there, newer than all before, from a source of this SSRC. */
+  heard(from: CandidateAddress, ssrc: number): void
+  /** ICE begins anew under these; those before are good until the client uses these. RFC 8445 §9. Throws when the user name is taken. */
+  renew(credentials: Credentials): void
+  /** The client has used the newest credentials. */
+  isReached(): boolean
   close(): void
 }
 
-export type MediaSocketOptions = {
-  readonly bindAddress: string
+export type MediaSocketOptions = MediaAddresses & {
   /** First and last port to try, both inclusive; [0, 0] takes any free one. */
   readonly portRange: readonly [number, number]
   readonly log: Log
+  /** Milliseconds that never jump. */
+  readonly now?: () => number
 }
 
-type Path = Credentials & {
-  receive(datagram: Buffer): void
-  /** Proven addresses by key, the oldest first. */
+type Path = {
+  readonly receive: Receive
+  readonly checked: () => void
+  readonly aim: PathAim
+  readonly seen: SeenChecks
+  readonly mayProve: (at: number) => boolean
+  /** The newest first; at most two. */
+  credentials: readonly Credentials[]
+  isReached: boolean
+  /** Proven addresses by key, the one that was heard longest ago first. */
   readonly proven: Map<string, CandidateAddress>
-  target: CandidateAddress | null
+  readonly ssrcs: Set<number>
 }
 
 /** Shared by all calls. */
 const receiveBufferBytes = 4 * 1024 * 1024
 /** A browser checks from a handful of addresses; one that moves around pushes its oldest out. */
 const maxAddresses = 8
+/** Of one client; one is usual. */
+const maxSsrcs = 4
+/** Datagrams a second from addresses that are not known, which have to be decrypted to be told. */
+const unknownPerSecond = 20
 
 export async function openMediaSocket(options: MediaSocketOptions): Promise<MediaSocket> {
-  const socket = await bind(options)
+  const { now = () => performance.now() } = options
+  const sockets = await bind(options)
+  const [{ port }] = sockets
   const byUser = new Map<string, Path>()
   const byAddress = new Map<string, Path>()
+  const bySsrc = new Map<number, Path>()
   let closing: Promise<unknown> | null = null
 
   function send(datagram: Buffer, to: CandidateAddress): void {
     if (closing) return
     // The callback keeps an unreachable address (ICMP, no route) from becoming an 'error' of the whole socket.
-    socket.send(datagram, to.port, to.address, () => undefined)
+    boundOf(sockets, familyOf(to.address))?.socket.send(datagram, to.port, to.address, () => undefined)
   }
 
   function check(datagram: Buffer, from: CandidateAddress): void {
-    const path = byUser.get(checkedUserOf(datagram) ?? '')
-    const good = path && readCheck(datagram, path.password, from)
-    if (!path || !good) return
+    const user = checkedUserOf(datagram) ?? ''
+    const path = byUser.get(user)
+    const [newest, former] = path?.credentials ?? []
+    const credentials = newest?.usernameFragment === user ? newest : former
+    const good = path && credentials && readCheck(datagram, credentials.password, from)
+    if (!path || !good || !path.seen.take(good.transactionId, keyOf(from))) return
+    if (credentials === newest) reach(path, newest)
     remember(path, from)
-    if (good.nominates || !path.target) path.target = from
+    path.aim.checked(from, good.nominates, now())
+    path.checked()
     send(good.answer, from)
+  }
+
+  /** Those before are of no use any more. */
+  function reach(path: Path, newest: Credentials): void {
+    path.isReached = true
+    for (const { usernameFragment } of path.credentials.slice(1)) byUser.delete(usernameFragment)
+    path.credentials = [newest]
   }
 
   function remember(path: Path, from: CandidateAddress): void {
     const key = keyOf(from)
     byAddress.set(key, path)
+    path.proven.delete(key)
     path.proven.set(key, from)
-    const [oldest] = path.proven.keys()
-    if (path.proven.size > maxAddresses && oldest !== undefined) forget(path, oldest)
+    const oldest = [...path.proven].find(([, address]) => !path.aim.isTarget(address))
+    if (path.proven.size > maxAddresses && oldest) forget(path, oldest[0])
   }
 
   function forget(path: Path, key: string): void {
@@ -79,47 +124,123 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
   }
 
   function receive(datagram: Buffer, { address, port }: RemoteInfo): void {
-    if (isStun(datagram)) check(datagram, { address, port })
-    else byAddress.get(keyOf({ address, port }))?.receive(datagram)
+    const from = { address, port }
+    if (isStun(datagram)) return check(datagram, from)
+    const path = byAddress.get(keyOf(from))
+    if (!path) return receiveFromElsewhere(datagram, from)
+    if (path.aim.isTarget(from)) path.aim.sounds(now())
+    path.receive(datagram, from)
   }
 
-  function open(credentials: Credentials, deliver: (datagram: Buffer) => void): MediaPath {
-    const path: Path = { ...credentials, receive: deliver, proven: new Map(), target: null }
-    if (byUser.has(path.usernameFragment)) throw new Error('user name fragment in use')
-    byUser.set(path.usernameFragment, path)
+  /** NAT may move a client seconds before its next check. Whoever else sends under its SSRC costs little and is told nothing. */
+  function receiveFromElsewhere(datagram: Buffer, from: CandidateAddress): void {
+    const path = bySsrc.get(ssrcOf(datagram) ?? -1)
+    if (path?.mayProve(now())) path.receive(datagram, from)
+  }
+
+  function heard(path: Path, from: CandidateAddress, ssrc: number): void {
+    remember(path, from)
+    path.aim.heard(from, now())
+    if (bySsrc.has(ssrc) || path.ssrcs.size >= maxSsrcs) return
+    bySsrc.set(ssrc, path)
+    path.ssrcs.add(ssrc)
+  }
+
+  function renew(path: Path, credentials: Credentials): void {
+    if (byUser.has(credentials.usernameFragment)) throw new Error('user name fragment in use')
+    const [current, former] = path.credentials
+    if (former) byUser.delete(former.usernameFragment)
+    byUser.set(credentials.usernameFragment, path)
+    path.credentials = current ? [credentials, current] : [credentials]
+    path.isReached = false
+  }
+
+  function close(path: Path): void {
+    for (const { usernameFragment } of path.credentials) byUser.delete(usernameFragment)
+    for (const key of path.proven.keys()) forget(path, key)
+    for (const ssrc of path.ssrcs) bySsrc.delete(ssrc)
+    path.credentials = []
+  }
+
+  function open(credentials: Credentials, deliver: Receive, checked: () => void = () => undefined): MediaPath {
+    const path = createPath(deliver, checked)
+    renew(path, credentials)
+    const isOpen = (): boolean => path.credentials.length > 0
     return {
-      send: (datagram) => path.target && send(datagram, path.target),
-      close() {
-        if (byUser.get(path.usernameFragment) === path) byUser.delete(path.usernameFragment)
-        for (const key of path.proven.keys()) forget(path, key)
-        path.target = null
+      isTarget: path.aim.isTarget,
+      secured: path.aim.secured,
+      send(datagram) {
+        const target = isOpen() ? path.aim.target() : null
+        if (target) send(datagram, target)
       },
+      heard: (from, ssrc) => isOpen() && heard(path, from, ssrc),
+      renew: (next) => isOpen() && renew(path, next),
+      isReached: () => path.isReached,
+      close: () => close(path),
     }
   }
 
-  socket.on('message', receive)
-  socket.on('error', (error) => options.log.error('media socket failed', { error }))
+  for (const { socket } of sockets) {
+    socket.on('message', receive)
+    socket.on('error', (error) => options.log.error('media socket failed', { error }))
+  }
   return {
-    port: socket.address().port,
+    port,
+    portOf: (family) => boundOf(sockets, family)?.port ?? null,
     open,
     async close() {
-      closing ??= closeUdp(socket)
+      closing ??= Promise.all(sockets.map(({ socket }) => closeUdp(socket)))
       await closing
     },
   }
 }
 
+const createPath = (receive: Receive, checked: () => void): Path => ({
+  receive,
+  checked,
+  aim: createPathAim(),
+  seen: createSeenChecks(),
+  mayProve: createRateLimit(perSecond(unknownPerSecond)),
+  credentials: [],
+  isReached: false,
+  proven: new Map(),
+  ssrcs: new Set(),
+})
+
 const keyOf = ({ address, port }: CandidateAddress): string => `${address} ${port}`
 
-/** The first port of the range that is free. */
-async function bind({ bindAddress, portRange: [first, last] }: MediaSocketOptions): Promise<Socket> {
+type Bound = { readonly socket: Socket; readonly family: Family; readonly port: number }
+type Sockets = readonly [Bound, ...Bound[]]
+
+const boundOf = (sockets: Sockets, family: Family): Bound | null =>
+  sockets.find((bound) => bound.family === family) ?? null
+
+/** The first port of the range that is free, for all families. */
+async function bind(options: MediaSocketOptions): Promise<Sockets> {
+  const [first, last] = options.portRange
   for (let port = first; ; port += 1) {
     try {
-      return setReceiveBuffer(await bindUdp(bindAddress, port))
+      return await bindAll(boundAddresses(options), port)
     } catch (error) {
       if (port >= last || !isTaken(error)) throw error
     }
   }
+}
+
+/** Of several addresses those that this machine has: it may have no IPv6, or nothing else. */
+async function bindAll(addresses: readonly string[], port: number): Promise<Sockets> {
+  const tried = await Promise.allSettled(addresses.map((address) => bindOne(address, port, addresses.length > 1)))
+  const [first, ...others] = tried.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  const errors = tried.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []))
+  const taken = errors.find(isTaken)
+  if (first && taken === undefined) return [first, ...others]
+  for (const bound of first ? [first, ...others] : []) await closeUdp(bound.socket)
+  throw taken ?? errors[0]
+}
+
+async function bindOne(address: string, port: number, ipv6Only: boolean): Promise<Bound> {
+  const socket = setReceiveBuffer(await bindUdp(address, port, { ipv6Only }))
+  return { socket, family: familyOf(address), port: socket.address().port }
 }
 
 /** The system may allow less; then what it allows must do. */

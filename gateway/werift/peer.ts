@@ -1,8 +1,9 @@
 /**
- * Owns the browser's media end: one offer answered as ICE-lite and DTLS server, then RTP both ways and RTCP. DTLS and STUN messages are
+ * Owns the browser's media end: an offer answered as ICE-lite and DTLS server, then RTP both ways and RTCP, through restarts of ICE. DTLS and STUN messages are
  * werift's; candidates of the client are checked for form and not needed, because its own checks show where it is.
  */
 import { networkInterfaces } from 'node:os'
+import { isDeepStrictEqual } from 'node:util'
 import type { Ticker } from '../../media/ticker/ticker.ts'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
@@ -11,15 +12,12 @@ import { isCandidate, readSdp, type RemoteDescription } from '../read-sdp.ts'
 import { writeAnswer } from '../write-sdp.ts'
 import { callYourself } from './caller.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
-import { openMediaSocket, type MediaPath, type MediaSocket } from './media-socket.ts'
-import { familyOf, isLinkLocal, isWildcard, loopbackOf, type Family } from '../../net/addresses.ts'
+import { openMediaSocket, type Credentials, type MediaPath, type MediaSocket } from './media-socket.ts'
+import { familyOf } from '../../net/addresses.ts'
+import { offeredAddresses, selfAddressOf, type MediaAddresses } from './offered-addresses.ts'
 import { createWebStream } from './web-stream.ts'
 
-export type WeriftPeersOptions = {
-  /** An IP address; a wildcard (0.0.0.0, ::) offers the addresses of all interfaces. */
-  readonly bindAddress: string
-  /** What clients outside reach this host by (behind NAT); offered before the local addresses. */
-  readonly publicAddress?: string | undefined
+export type WeriftPeersOptions = MediaAddresses & {
   /** UDP; one port of it is used, the first that is free. */
   readonly portRange: readonly [number, number]
   readonly ticker: Ticker
@@ -50,7 +48,7 @@ export function createWeriftPeers(options: WeriftPeersOptions): WeriftPeers {
   }
 
   function createPeer(handlers: RtpTransportHandlers): WebPeer {
-    const hosts = () => hostsOf(options)
+    const hosts = () => offeredAddresses(options, networkInterfaces())
     const peer = createWeriftPeer({ ...options, handlers, hosts, prepare, closed: () => peers.delete(peer) })
     peers.add(peer)
     return peer
@@ -59,7 +57,7 @@ export function createWeriftPeers(options: WeriftPeersOptions): WeriftPeers {
   return {
     async warmUp() {
       await prepare()
-      await callYourself(createPeer, selfAddressOf(options.bindAddress)).catch((error: unknown) =>
+      await callYourself(createPeer, selfAddressOf(options)).catch((error: unknown) =>
         options.log.warn('the call to itself failed', { error }),
       )
     },
@@ -85,42 +83,78 @@ type PeerOptions = Pick<WeriftPeersOptions, 'ticker' | 'now' | 'log'> & {
   closed(): void
 }
 
+/** What a client is connected by, until an ICE restart changes it. */
+type Agreement = { readonly offer: RemoteDescription; readonly ground: Ground; readonly version: number }
+
 function createWeriftPeer({ handlers, ticker, now, log, ...options }: PeerOptions): WebPeer {
   const stream = createWebStream({
     beat: ticker.join,
     now,
     send: (datagram) => path?.send(datagram),
     packet: (packet) => handlers.packet(packet),
+    alive: () => handlers.alive?.(),
+    path: {
+      isTarget: (from) => path?.isTarget(from) ?? false,
+      heard: (from, ssrc) => path?.heard(from, ssrc),
+    },
   })
   let path: MediaPath | null = null
+  let agreement: Agreement | null = null
   let isAccepted = false
   let isOver = false
 
   async function accept(sdp: string): Promise<string> {
-    if (isAccepted || isOver) throw new Problem('CONFLICT', 'An offer has been answered already.')
+    if (isOver) throw over()
+    if (isAccepted && !agreement) throw answered()
     // The client must be able to be the DTLS client: this end is always the server.
     const offer = readSdp(sdp, ['actpass', 'active'])
+    if (agreement) return restart(offer, agreement)
     isAccepted = true
     const ground = await options.prepare()
-    if (isOver) throw new Problem('CONFLICT', 'The call is over.')
-    return answer(offer, ground)
+    if (isOver) throw over()
+    return begin(offer, ground)
   }
 
-  function answer(offer: RemoteDescription, { socket, identity }: Ground): string {
+  function begin(offer: RemoteDescription, ground: Ground): string {
     const credentials = newCredentials()
-    path = socket.open(credentials, stream.receive)
+    path = ground.socket.open(credentials, stream.receive, () => handlers.consented?.())
     stream.agree({
       role: 'server',
-      certificate: identity.certificate,
+      certificate: ground.identity.certificate,
       fingerprints: offer.fingerprints,
       audio: offer.audio,
-      connected: () => handlers.connected('connected'),
+      connected() {
+        path?.secured()
+        handlers.connected('connected')
+      },
       ended: disconnected,
     })
     handlers.negotiated(offer.audio)
-    const candidates = options.hosts().map((address) => ({ address, port: socket.port }))
+    return answerWith(credentials, { offer, ground, version: 2 })
+  }
+
+  /** New credentials for the same association: sound goes on by the way it has until the client has found another. */
+  function restart(offer: RemoteDescription, { offer: former, ground, version }: Agreement): string {
+    if (!isRestart(offer, former)) throw answered()
+    if (!isSameAssociation(offer, former))
+      throw new Problem('CONFLICT', 'The association of DTLS goes on: its certificate cannot change.')
+    const credentials = newCredentials()
+    path?.renew(credentials)
+    stream.renegotiate(offer.audio)
+    handlers.negotiated(offer.audio)
+    return answerWith(credentials, { offer, ground, version: version + 1 })
+  }
+
+  function answerWith(credentials: Credentials, agreed: Agreement): string {
+    agreement = agreed
+    const { offer, ground, version } = agreed
+    const { fingerprint } = ground.identity
+    const candidates = options.hosts().flatMap((address) => {
+      const port = ground.socket.portOf(familyOf(address))
+      return port === null ? [] : [{ address, port }]
+    })
     const { ssrc, cname } = stream
-    return writeAnswer(offer, { ...credentials, fingerprint: identity.fingerprint, candidates, ssrc, cname })
+    return writeAnswer(offer, { ...credentials, fingerprint, candidates, ssrc, cname, version })
   }
 
   function disconnected(cause: 'hung_up' | 'failed', details: string): void {
@@ -142,8 +176,22 @@ function createWeriftPeer({ handlers, ticker, now, log, ...options }: PeerOption
   }
 
   const close = async (): Promise<void> => void (isOver || release())
-  return { accept, addCandidate, send: stream.send, stats: stream.stats, close }
+  const wasReached = (): boolean => path?.isReached() ?? false
+  return { accept, addCandidate, wasReached, send: stream.send, stats: stream.stats, close }
 }
+
+const over = (): Problem => new Problem('CONFLICT', 'The call is over.')
+const answered = (): Problem => new Problem('CONFLICT', 'An offer has been answered already.')
+
+/** RFC 8839 §4.4.3.1.1: both change. */
+const isRestart = (offer: RemoteDescription, former: RemoteDescription): boolean =>
+  offer.usernameFragment !== former.usernameFragment && offer.password !== former.password
+
+/** RFC 8842 §5.1: another certificate would be another association. */
+const isSameAssociation = (offer: RemoteDescription, former: RemoteDescription): boolean =>
+  isDeepStrictEqual(new Set(valuesOf(offer)), new Set(valuesOf(former)))
+
+const valuesOf = ({ fingerprints }: RemoteDescription): readonly string[] => fingerprints.map(({ value }) => value)
 
 async function addCandidate(candidate: IceCandidate | null): Promise<void> {
   // An empty candidate is an end mark, as browsers send it before the null.
@@ -151,21 +199,3 @@ async function addCandidate(candidate: IceCandidate | null): Promise<void> {
   const message = 'is not an ICE candidate'
   throw new Problem('VALIDATION_FAILED', `The candidate ${message}.`, [{ path: 'candidate.candidate', message }])
 }
-
-/** The addresses to offer, the public one first. Loopback is offered when nothing else is asked for, so that a browser on this host gets through. */
-function hostsOf({ bindAddress, publicAddress }: WeriftPeersOptions): string[] {
-  const local = isWildcard(bindAddress) ? interfaceAddresses(familyOf(bindAddress)) : [bindAddress]
-  return [...new Set(publicAddress === undefined ? local : [publicAddress, ...local])]
-}
-
-/** Where this host reaches itself without a packet leaving it. */
-const selfAddressOf = (bindAddress: string): string =>
-  isWildcard(bindAddress) ? loopbackOf(familyOf(bindAddress)) : bindAddress
-
-const interfaceAddresses = (family: Family): string[] =>
-  Object.values(networkInterfaces())
-    .flatMap((addresses) => addresses ?? [])
-    // Link-local addresses need a scope that a candidate cannot carry.
-    .filter((found) => familyOf(found.address) === family && !isLinkLocal(found.address))
-    .sort((a, b) => Number(a.internal) - Number(b.internal))
-    .map((found) => found.address)

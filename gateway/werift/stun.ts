@@ -5,6 +5,8 @@ import type { CandidateAddress } from '../read-sdp.ts'
 export type Check = {
   /** USE-CANDIDATE: the controlling side takes this path. RFC 8445 §7.1.2. */
   readonly nominates: boolean
+  /** Of this one request; the same when it is sent again. */
+  readonly transactionId: Buffer
   readonly answer: Buffer
 }
 
@@ -43,19 +45,24 @@ export function readCheck(datagram: Buffer, password: string, from: CandidateAdd
     [from.address, from.port],
   )
   answer.addMessageIntegrity(key).addFingerprint()
-  return { nominates: request.attributesKeys.includes('USE-CANDIDATE'), answer: answer.bytes }
+  const { transactionId } = request
+  return { nominates: request.attributesKeys.includes('USE-CANDIDATE'), transactionId, answer: answer.bytes }
 }
 
 export type CheckRequest = { readonly bytes: Buffer; isAnsweredBy(datagram: Buffer): boolean }
 
-/** The check of a controlling agent that nominates at once. RFC 8445 §7.2.2. */
-export function makeCheck(remote: { usernameFragment: string; password: string }, localUser: string): CheckRequest {
+/** The check of a controlling agent that nominates at once, or one for consent only. RFC 8445 §7.2.2, RFC 7675 §5.1. */
+export function makeCheck(
+  remote: { usernameFragment: string; password: string },
+  localUser: string,
+  { nominates = true } = {},
+): CheckRequest {
   const key = Buffer.from(remote.password)
   const request = new Message(methods.BINDING, classes.REQUEST)
   request.setAttribute('USERNAME', `${remote.usernameFragment}:${localUser}`)
   request.setAttribute('PRIORITY', 1845501695)
   request.setAttribute('ICE-CONTROLLING', 1n)
-  request.setAttribute('USE-CANDIDATE', null)
+  if (nominates) request.setAttribute('USE-CANDIDATE', null)
   request.addMessageIntegrity(key).addFingerprint()
   const isAnsweredBy = (datagram: Buffer): boolean => {
     const response = parseMessage(datagram, key)

@@ -3,9 +3,11 @@
  * (RFC 7983). A browser's end and that of our own caller differ in the role of DTLS only. RFC 5764, RFC 8834.
  */
 import type { NegotiatedAudio, RtpPacket, TransportStats } from '../../model/rtp-transport.ts'
-import { pathEnd, provenSource } from '../../media/rtp/peer-source.ts'
+import { createPathSource, pathEnd, type PathSourceDeps } from '../../media/rtp/path-source.ts'
+import type { Address } from '../../media/rtp/peer-source.ts'
 import { createRtpStream } from '../../media/rtp/rtp-stream.ts'
 import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
+import type { SrtpKeys } from './dtls-keys.ts'
 import { createSecureChannel, type SecureChannel, type SecureChannelOptions } from './secure-channel.ts'
 
 /** Calls back every now and then with the time, from its first call until the result is called. */
@@ -17,6 +19,10 @@ export type WebStreamDeps = {
   readonly now: () => number
   send(datagram: Buffer): void
   packet(packet: RtpPacket): void
+  /** Authentic RTCP came. */
+  alive?(): void
+  /** Of a path whose end may move. */
+  readonly path?: PathSourceDeps
 }
 
 export type Agreed = Pick<SecureChannelOptions, 'role' | 'certificate' | 'fingerprints' | 'ended'> & {
@@ -32,8 +38,10 @@ export type WebStream = {
   agree(agreed: Agreed): void
   /** The client end says hello; a server end waits for it. */
   start(): void
-  /** From an address that proved itself. */
-  receive(datagram: Buffer): void
+  /** Of an ICE restart: the codec may be another one, the association goes on. */
+  renegotiate(audio: NegotiatedAudio): void
+  /** From an address that proved itself; media may also come from another one, and proves itself. */
+  receive(datagram: Buffer, from?: Address): void
   /** Dropped before the association is there and after it ended. */
   send(packet: RtpPacket): void
   stats(): Required<TransportStats>
@@ -44,19 +52,34 @@ export type WebStream = {
 /** A handshake has some twenty datagrams; records that come faster would cost the others their sound. */
 const dtlsPerSecond = 100
 
+/** Of a path that has one end. */
+const onlyEnd: PathSourceDeps = { isTarget: () => true, heard: () => undefined }
+
 export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStream {
   const mayShakeHands = createRateLimit(perSecond(dtlsPerSecond))
   const stream = createRtpStream({
-    source: provenSource,
+    source: createPathSource(deps.path ?? onlyEnd),
     now,
     packet: (packet) => deps.packet(packet),
-    alive: () => undefined,
+    alive: () => deps.alive?.(),
     learned: () => undefined,
     sendRtp: (datagram) => deps.send(datagram),
     sendRtcp: (datagram) => deps.send(datagram),
   })
   let channel: SecureChannel | null = null
   let leave: (() => void) | null = null
+  let audio: NegotiatedAudio | null = null
+  let keys: SrtpKeys | null = null
+
+  /** As soon as both are known, and again when they change. */
+  function flow(): void {
+    if (audio && keys) stream.use({ remote: null, audio, direction: 'sendrecv', srtp: keys, rtcpMux: true })
+  }
+
+  function renegotiate(next: NegotiatedAudio): void {
+    audio = next
+    flow()
+  }
 
   /** False: there was nothing to fall silent. */
   function fallSilent(): boolean {
@@ -66,12 +89,14 @@ export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStrea
     return wasLive
   }
 
-  function agree({ audio, connected, ended, ...association }: Agreed): void {
+  function agree({ connected, ended, ...association }: Agreed): void {
+    audio = association.audio
     channel = createSecureChannel({
       ...association,
       send: (datagram) => deps.send(datagram),
       connected(srtp) {
-        stream.use({ remote: null, audio, direction: 'sendrecv', srtp, rtcpMux: true })
+        keys = srtp
+        flow()
         leave = beat(stream.tick)
         connected()
       },
@@ -90,10 +115,11 @@ export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStrea
     ssrc: stream.ssrc,
     cname: stream.cname,
     agree,
+    renegotiate,
     start: () => channel?.start(),
-    receive(datagram) {
+    receive(datagram, from = pathEnd) {
       if (isDtls(datagram)) receiveDtls(datagram)
-      else if (leave !== null) stream.receive(datagram, pathEnd)
+      else if (leave !== null) stream.receive(datagram, from)
     },
     send(packet) {
       if (leave !== null) stream.send(packet)

@@ -1,10 +1,11 @@
-/**
- * Owns a leg's side of its transport: whether the caller is connected, and the suspicion that a caller is gone, because a browser or
- * telephone that vanishes sends no word of it.
- */
+/** Owns a leg's side of its transport: whether the caller is connected, and the suspicion that a caller is gone. */
 import type { LegHandlers, NegotiatedAudio, RtpPacket, RtpTransport } from '../../model/rtp-transport.ts'
+import { createSilenceWatch, type SilenceWatch } from './silence-watch.ts'
 
-type WireHandlers = Pick<LegHandlers, 'negotiated' | 'connected' | 'packet' | 'alive' | 'disconnected' | 'held'>
+type WireHandlers = Pick<
+  LegHandlers,
+  'negotiated' | 'connected' | 'packet' | 'alive' | 'consented' | 'presence' | 'disconnected' | 'held'
+>
 
 export type LegWire = {
   readonly handlers: WireHandlers
@@ -15,8 +16,10 @@ export type LegWire = {
   readonly connectedAt: () => number | null
   /** Dropped while there is no transport. */
   readonly send: (packet: RtpPacket) => void
-  /** Why the media is taken for lost, null while it is not. */
+  /** Why the media is taken for lost, null while it is not. Asked at every tick. */
   readonly lost: () => string | null
+  /** Of that end. */
+  readonly cause: SilenceWatch['cause']
   readonly transport: () => RtpTransport | null
   /** Idempotent. A transport that is attached later is closed at once. */
   readonly close: (reason: string) => Promise<void>
@@ -34,18 +37,13 @@ export type LegWireDeps = {
   readonly disconnected: LegHandlers['disconnected']
 }
 
-const firstPacketWithin = 30_000
-const nextPacketWithin = 15_000
-
 export function createLegWire(deps: LegWireDeps): LegWire {
   const { now, connectWithin } = deps
   const createdAt = now()
   let transport: RtpTransport | null = null
   let connectedAt: number | null = null
-  let hasSent = false
   let isHeld = false
-  /** Since when the caller owes us a packet. */
-  let waitsSince = createdAt
+  const silence = createSilenceWatch(now)
   let closeReason: string | null = null
 
   return {
@@ -54,21 +52,20 @@ export function createLegWire(deps: LegWireDeps): LegWire {
       connected(providerStatus) {
         if (connectedAt !== null) return
         connectedAt = now()
-        waitsSince = connectedAt
+        silence.restart()
         deps.connected(providerStatus)
       },
       packet(packet) {
-        hasSent = true
-        waitsSince = now()
+        silence.packet()
         // What comes on hold is the exchange's music and not the caller.
         if (!isHeld) deps.packet(packet)
       },
-      alive() {
-        waitsSince = now()
-      },
+      alive: silence.alive,
+      consented: silence.consented,
+      presence: silence.presence,
       held(holds) {
         isHeld = holds
-        waitsSince = now()
+        silence.restart()
         deps.held(holds)
       },
       disconnected: deps.disconnected,
@@ -82,9 +79,9 @@ export function createLegWire(deps: LegWireDeps): LegWire {
     send: (packet) => transport?.send(packet),
     lost() {
       if (connectedAt === null) return now() - createdAt > connectWithin ? 'never connected' : null
-      if (isHeld || now() - waitsSince <= (hasSent ? nextPacketWithin : firstPacketWithin)) return null
-      return hasSent ? 'packets stopped coming' : 'no packet came'
+      return isHeld ? null : silence.gone()
     },
+    cause: () => (connectedAt === null ? 'media_lost' : silence.cause()),
     transport: () => transport,
     async close(reason) {
       closeReason ??= reason

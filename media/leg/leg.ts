@@ -17,6 +17,7 @@ import { createLegEnding, type LegEnding } from './leg-ending.ts'
 import { createLegMedia, type LegMedia } from './leg-media.ts'
 import { qualityOf, tellQuality, type LegStats } from './leg-quality.ts'
 import { createLegTelephone } from './leg-telephone.ts'
+import { createLossWatch } from './loss-watch.ts'
 import { createLegWire, type LegWire } from './leg-wire.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
 import type { Ticker } from '../ticker/ticker.ts'
@@ -55,6 +56,8 @@ export type Leg = {
 
 /** Ms from the connection to an actor that talks. It may still ask its worker request, which takes 30 s at most. */
 const startWithin = 60_000
+/** Reports come every few seconds. */
+const ticksPerLook = 25
 
 export function createLeg(deps: LegDeps): Leg {
   const { bus, log, now } = deps
@@ -172,10 +175,18 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     const frame = decodeFrame(bytes)
     if (frame !== null && commands.isCurrent(frame.epoch)) media.push(frame)
   }
+  const loss = createLossWatch()
+  let untilLook = ticksPerLook
+  const lookAtLoss = () => {
+    untilLook = ticksPerLook
+    const percent = loss.news(wire.transport()?.stats().quality?.peer ?? null)
+    if (percent !== null) media.expectLoss(percent)
+  }
   const tick = (at: number, lateMs: number) => {
     media.tick(at, lateMs)
+    if (--untilLook === 0) lookAtLoss()
     const details = wire.lost()
-    if (details !== null) void ending.end({ type: 'disconnected', cause: 'media_lost', details })
+    if (details !== null) void ending.end({ type: 'disconnected', cause: wire.cause(), details })
     if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })
   }
   const isLeftAlone = () => !commands.isStarted() && deps.now() - (wire.connectedAt() ?? deps.now()) > startWithin

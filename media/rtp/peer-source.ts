@@ -22,6 +22,8 @@ export type PeerSource = {
   judge(from: Address, at: number): Judgement
   /** After the packet turned out to be one of this call. `learned`: it is the peer's, and from here on its address is this one. */
   proved(from: Address, packet: SourcePacket, at: number): 'stranger' | 'peer' | 'learned'
+  /** The same for a report on the port of RTP that SRTP proved. */
+  reported?(from: Address, ssrc: number, at: number): void
 }
 
 export type SourcePacket = { readonly ssrc: number; readonly sequenceNumber: number; readonly isAuthentic: boolean }
@@ -89,18 +91,6 @@ export function createPeerSource(): PeerSource {
     },
   }
 }
-
-/** Where another protocol proves who the peer is and finds its address (ICE): what comes is the peer's, and what is sent goes to it. */
-export const provenSource: PeerSource = {
-  expect: () => undefined,
-  target: () => pathEnd,
-  learned: () => null,
-  judge: () => 'peer',
-  proved: () => 'peer',
-}
-
-/** The address of that peer, which only the path knows. */
-export const pathEnd: Address = { address: '', port: 0 }
 
 const isSame = (one: Address, other: Address | null): boolean =>
   other !== null && one.port === other.port && one.address === other.address

@@ -24,6 +24,12 @@ export const isRtcp = (datagram: Buffer): boolean => {
   return type >= 192 && type <= 223
 }
 
+/** Of a packet or report, protected or not (RFC 3711 §3.1, §3.4); null for what is neither. */
+export function ssrcOf(datagram: Buffer): number | null {
+  if (datagram.length < 12 || datagram[0]! >> 6 !== 2) return null
+  return datagram.readUInt32BE(isRtcp(datagram) ? 4 : 8)
+}
+
 /** Where the payload begins, after contributing sources and the header extension; null when that lies outside. */
 export function payloadStartOf(bytes: Buffer, first: number): number | null {
   const afterSources = 12 + (first & 0x0f) * 4

@@ -3,12 +3,13 @@ import { createSocket, type Socket, type SocketOptions } from 'node:dgram'
 import { once } from 'node:events'
 import { familyOf } from '../../net/addresses.ts'
 
-/** Rejects with EADDRINUSE and its like. Port 0 takes a free one. */
-export async function bindUdp(address: string, port: number): Promise<Socket> {
+/** Rejects with EADDRINUSE and its like. Port 0 takes a free one. `ipv6Only`: `::` leaves IPv4 to another socket on the same port. */
+export async function bindUdp(address: string, port: number, { ipv6Only = false } = {}): Promise<Socket> {
   // Targets are addresses, never names. Answering at once also sends each packet in the turn of the event loop it was given in, so that
   // a last word before `close` is not lost.
   const lookup: SocketOptions['lookup'] = (host, _options, callback) => callback(null, host, familyOf(host))
-  const socket = createSocket({ type: familyOf(address) === 6 ? 'udp6' : 'udp4', lookup })
+  const isIpv6 = familyOf(address) === 6
+  const socket = createSocket({ type: isIpv6 ? 'udp6' : 'udp4', ipv6Only: ipv6Only && isIpv6, lookup })
   // Asked first: with this lookup, binding is done before `bind` returns.
   const listening = once(socket, 'listening')
   try {

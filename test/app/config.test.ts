@@ -22,6 +22,16 @@ test('demo, self-test and webhooks to this machine end where the service is not 
   }
 })
 
+test('without a setting of its own the sound of browsers is on every interface as long as HTTP is on loopback', async (t) => {
+  const sip = { address: '127.0.0.1', publicAddress: null }
+  t.match(readConfig({}), { host: '127.0.0.1', media: { address: '127.0.0.1', offersInterfaces: true }, sip })
+  for (const HOST of ['localhost', '::1', '127.0.0.1'])
+    t.match(readConfig({ HOST, DATABASE_URL: 'postgres://db/parley' }).media, { offersInterfaces: true })
+  for (const address of ['127.0.0.1', '0.0.0.0', '192.0.2.1'])
+    t.match(readConfig({ MEDIA_ADDRESS: address }).media, { address, offersInterfaces: false })
+  t.match(readConfig({ HOST: '192.0.2.1' }).media, { address: '192.0.2.1', offersInterfaces: false })
+})
+
 test('an address may be set in any spelling', async (t) => {
   const spelled = { HOST: '0:0:0:0:0:0:0:1', MEDIA_PUBLIC_ADDRESS: '2001:DB8:0::7', SIP_ADDRESS: '::ffff:127.0.0.1' }
   t.match(readConfig(spelled), {

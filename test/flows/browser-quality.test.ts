@@ -12,7 +12,7 @@ for (const browser of browsers())
     `${browser.name} and we know round trip, loss and jitter of both directions`,
     { skip: browser.skip, timeout: 120_000 },
     async (t) => {
-      const peers = openWebPeers(createQuietLog())
+      const peers = openWebPeers(createQuietLog(), { offersInterfaces: true })
       t.teardown(() => peers.close())
       const disconnected = Promise.withResolvers<string>()
       const peer: WebPeer = peers.createPeer({

@@ -1,5 +1,5 @@
-/** Owns the browsers that tests call from, each with one page and a fake microphone that beeps. */
-import type { BrowserPage } from './browser-page.ts'
+/** Owns the browsers that tests call from, each with one page and a fake microphone. */
+import type { BrowserOptions, BrowserPage } from './browser-page.ts'
 import { chromiumPath, hasChromium, openChromium } from './chromium.ts'
 import { firefoxPath, openFirefox } from './firefox.ts'
 import { hasProgram } from './peer-program.ts'
@@ -8,7 +8,7 @@ export type Browser = {
   readonly name: string
   /** Why tests leave it out. */
   readonly skip: string | false
-  open(): Promise<BrowserPage>
+  open(options?: BrowserOptions): Promise<BrowserPage>
 }
 
 export const browsers = (): readonly [chromium: Browser, firefox: Browser] => [
@@ -16,12 +16,19 @@ export const browsers = (): readonly [chromium: Browser, firefox: Browser] => [
   { name: 'Firefox', skip: hasProgram(firefoxPath) ? false : `no ${firefoxPath}`, open: openFirefox },
 ]
 
-async function openChromiumPage(): Promise<BrowserPage> {
-  const { context, close } = await openChromium()
+async function openChromiumPage(options?: BrowserOptions): Promise<BrowserPage> {
+  const { context, close } = await openChromium(options)
   const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+  page.on('pageerror', (error) => complaints.push(error.message))
   return {
     goto: async (url) => void (await page.goto(url)),
     evaluate: (expression) => page.evaluate(expression),
+    preload: async (script) => void (await page.addInitScript(script)),
+    complaints: () => complaints,
+    screenshot: async (file) => void (await page.screenshot({ path: file })),
+    closeTab: () => page.close({ runBeforeUnload: false }),
     close,
   }
 }

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { chromium, type BrowserContext } from 'playwright-core'
+import type { BrowserOptions } from './browser-page.ts'
 import { hasProgram } from './peer-program.ts'
 
 export const chromiumPath = '/usr/bin/chromium'
@@ -28,8 +29,7 @@ export type OpenBrowser = {
   close(): Promise<void>
 }
 
-/** `speech` is a WAV file for the fake microphone, played once; without it Chromium beeps. */
-export async function openChromium(options: { readonly speech?: string } = {}): Promise<OpenBrowser> {
+export async function openChromium(options: BrowserOptions = {}): Promise<OpenBrowser> {
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-chromium-'))
   const context = await chromium.launchPersistentContext(folder, {
     executablePath: chromiumPath,

@@ -4,13 +4,13 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { WebSocket } from 'ws'
-import type { BrowserPage } from './browser-page.ts'
+import type { BrowserOptions, BrowserPage } from './browser-page.ts'
 
 export const firefoxPath = '/usr/bin/firefox-esr'
 
@@ -35,13 +35,10 @@ const preferences = {
   'media.autoplay.default': 0,
   'media.navigator.streams.fake': true,
   'media.navigator.permission.disabled': true,
-  // A page that may listen is told all addresses, loopback among them; others get the default one only.
   'permissions.default.microphone': 1,
-  'media.peerconnection.ice.loopback': true,
-  'media.peerconnection.ice.obfuscate_host_addresses': false,
 } as const
 
-export async function openFirefox(): Promise<BrowserPage> {
+export async function openFirefox({ speech }: BrowserOptions = {}): Promise<BrowserPage> {
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-firefox-'))
   const lines = Object.entries(preferences).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`)
   await writeFile(path.join(folder, 'user.js'), lines.join('\n'))
@@ -56,7 +53,9 @@ export async function openFirefox(): Promise<BrowserPage> {
   }
   try {
     const bidi = await connect(await addressOf(child))
-    return await pageOf(bidi, end)
+    const page = await pageOf(bidi, end)
+    if (speech !== undefined) await page.preload(speakingMicrophone((await readFile(speech)).toString('base64')))
+    return page
   } catch (error) {
     await end()
     throw error
@@ -80,6 +79,7 @@ async function pageOf(bidi: Bidi, end: () => Promise<void>): Promise<BrowserPage
   const [top] = tree.contexts
   if (!top) throw new Error('Firefox has no page')
   const { context } = top
+  await bidi.ask('session.subscribe', { events: ['log.entryAdded'] })
   return {
     goto: async (url) => void (await bidi.ask('browsingContext.navigate', { context, url, wait: 'complete' })),
     async evaluate<Value>(expression: string): Promise<Value> {
@@ -92,6 +92,10 @@ async function pageOf(bidi: Bidi, end: () => Promise<void>): Promise<BrowserPage
       if (answer.type === 'exception') throw new Error(answer.exceptionDetails.text)
       return JSON.parse(answer.result.value) as Value
     },
+    preload: async (script) =>
+      void (await bidi.ask('script.addPreloadScript', { functionDeclaration: `() => {${script}}` })),
+    complaints: bidi.complaints,
+    closeTab: async () => void (await bidi.ask('browsingContext.close', { context, promptUnload: false })),
     async close() {
       bidi.close()
       await end()
@@ -99,19 +103,39 @@ async function pageOf(bidi: Bidi, end: () => Promise<void>): Promise<BrowserPage
   }
 }
 
+/**
+ * Firefox's fake microphone knows one tone: this one plays a WAV file from the moment it is asked for. An element plays without a sound
+ * card, an AudioContext does not.
+ */
+const speakingMicrophone = (wav: string): string => `
+  const speech = Uint8Array.from(atob('${wav}'), (character) => character.charCodeAt(0))
+  if (navigator.mediaDevices) navigator.mediaDevices.getUserMedia = async () => {
+    const player = new Audio(URL.createObjectURL(new Blob([speech], { type: 'audio/wav' })))
+    const microphone = player.mozCaptureStream()
+    await player.play()
+    return microphone
+  }
+`
+
 type Evaluated =
   | { readonly type: 'success'; readonly result: { readonly value: string } }
   | { readonly type: 'exception'; readonly exceptionDetails: { readonly text: string } }
 
-type Bidi = { ask<Answer>(method: string, params: object): Promise<Answer>; close(): void }
+type Bidi = {
+  ask<Answer>(method: string, params: object): Promise<Answer>
+  complaints(): readonly string[]
+  close(): void
+}
 
-/** Commands and their answers; nothing is subscribed to. */
+/** Commands and their answers, and what the console shows. */
 async function connect(address: string): Promise<Bidi> {
   const socket = new WebSocket(`${address}/session`)
   const waiting = new Map<number, PromiseWithResolvers<never>>()
+  const complaints: string[] = []
   let asked = 0
   socket.on('message', (content: Buffer) => {
-    const { id, type, result, error, message } = JSON.parse(content.toString())
+    const { id, type, result, error, message, params } = JSON.parse(content.toString())
+    if (type === 'event') return void (params.level === 'error' && complaints.push(params.text))
     const asker = waiting.get(id)
     waiting.delete(id)
     if (type === 'success') asker?.resolve(result as never)
@@ -128,6 +152,7 @@ async function connect(address: string): Promise<Bidi> {
       socket.send(JSON.stringify({ id: asked, method, params }))
       return asker.promise
     },
+    complaints: () => complaints,
     close: () => socket.terminate(),
   }
 }

@@ -72,6 +72,7 @@ export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLin
       const report = compound && readRtcp(compound, security.isOn())
       if (!report) return
       if (!onRtp) learned = from
+      else if (security.isOn()) source.reported?.(from, report.ssrc, at)
       rtcp.received(report, at)
       if (!report.saysGoodbye) wire.alive()
     },

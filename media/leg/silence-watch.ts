@@ -1,0 +1,100 @@
+/**
+ * Owns how long a peer has been silent, and when that means that it is gone: a browser or telephone that vanishes sends no word of it. A
+ * client that has a signaling socket, or may come back to it, may be muted, on hold or on its way to another network; then it is its
+ * consent that ends (RFC 7675 §5.1). One whose socket is gone as well has left, however its last word got lost.
+ */
+import type { Presence } from '../../model/rtp-transport.ts'
+
+export type SilenceWatch = {
+  /** Sound came. */
+  packet(): void
+  /** Another sign of life: RTCP. */
+  alive(): void
+  /** A check of ICE. */
+  consented(): void
+  presence(presence: Presence): void
+  /** Time before this is no silence. */
+  restart(): void
+  /** Asked at every tick: why the peer is taken for gone, null while it is not. */
+  gone(): string | null
+  /** What its end is, should it be gone now: a page that closed its socket hung up. */
+  cause(): 'hung_up' | 'media_lost'
+}
+
+const firstPacketWithin = 30_000
+const nextPacketWithin = 15_000
+/** RFC 7675 §5.1: consent is good for so long. */
+const consentFor = 30_000
+/** Without a socket: of a client that was sending sound, and of one on hold, which Firefox lets check every 4 to 6 s only. */
+const leftFor = { sounding: 4_000, onHold: 13_000 } as const
+/** Sound that is so much older than the last sign of life had ended before. */
+const soundingFor = 1_000
+/** A tick that comes later tells of this process and not of the peer. */
+const longestTick = 200
+
+export function createSilenceWatch(now: () => number): SilenceWatch {
+  let presence: Presence = 'none'
+  let hasSent = false
+  let soundAt = Number.NEGATIVE_INFINITY
+  let signAt = Number.NEGATIVE_INFINITY
+  /** Since when the peer owes a packet or a report. */
+  let waitsSince = now()
+  let askedAt = now()
+  /** Of ticks without any sign of life. */
+  let silentMs = 0
+
+  function sign(): void {
+    signAt = now()
+    silentMs = 0
+  }
+
+  function restart(): void {
+    waitsSince = now()
+    silentMs = 0
+  }
+
+  function withoutPackets(at: number): string | null {
+    if (at - waitsSince <= (hasSent ? nextPacketWithin : firstPacketWithin)) return null
+    return hasSent ? 'packets stopped coming' : 'no packet came'
+  }
+
+  function withoutSocket(): string | null {
+    const isSounding = signAt - soundAt <= soundingFor
+    return silentMs > (isSounding ? leftFor.sounding : leftFor.onHold) ? 'socket and media of the client ended' : null
+  }
+
+  return {
+    packet() {
+      hasSent = true
+      sign()
+      soundAt = signAt
+      waitsSince = signAt
+    },
+    alive() {
+      sign()
+      waitsSince = signAt
+    },
+    consented: sign,
+    presence(next) {
+      if (next === presence) return
+      presence = next
+      restart()
+    },
+    restart,
+    gone() {
+      const at = now()
+      silentMs += Math.min(longestTick, at - askedAt)
+      askedAt = at
+      switch (presence) {
+        case 'none':
+          return withoutPackets(at)
+        case 'open':
+          return silentMs > consentFor ? 'consent ended' : null
+        case 'left':
+        case 'lost':
+          return withoutSocket()
+      }
+    },
+    cause: () => (presence === 'left' ? 'hung_up' : 'media_lost'),
+  }
+}

@@ -1,0 +1,99 @@
+/** When a silent client is taken for gone: by its consent while it has a socket or may come back, quickly when socket and media end together. */
+import { test } from 'tap'
+import { createSilenceWatch } from '../../media/leg/silence-watch.ts'
+import { createOpusLibrary } from '../../media/codecs/opus.ts'
+import { negotiatedOpus } from '../fake/scripted-transport.ts'
+import { openLegScene } from '../scenes/leg-scene.ts'
+
+/** Asked every 20 ms, as a leg does; `sign` comes every so many ms. */
+function createWatch() {
+  let time = 1000
+  const watch = createSilenceWatch(() => time)
+  const run = (ms: number, every = 0, sign: () => void = () => undefined) => {
+    for (let passed = 20; passed <= ms; passed += 20) {
+      time += 20
+      if (every > 0 && passed % every === 0) sign()
+      const details = watch.gone()
+      if (details) return { details, cause: watch.cause(), after: passed }
+    }
+    return null
+  }
+  const leap = (ms: number) => void (time += ms)
+  return { watch, run, leap }
+}
+
+test('without sound the call goes on for as long as the client consents and has its socket', async (t) => {
+  for (const talks of [true, false]) {
+    const { watch, run } = createWatch()
+    watch.presence('open')
+    if (talks) t.equal(run(1000, 20, watch.packet), null)
+    t.equal(run(600_000, 6000, watch.consented), null, 'ten minutes of checks, as Firefox sends them')
+    t.equal(run(600_000, 6000, watch.alive), null, 'or of reports')
+    t.match(run(60_000), { cause: 'media_lost', details: 'consent ended', after: 30_000 })
+  }
+})
+
+test('a client whose socket is lost and whose media goes on is there: sound, checks, reports', async (t) => {
+  for (const presence of ['left', 'lost'] as const) {
+    const { watch, run } = createWatch()
+    watch.presence('open')
+    run(1000, 20, watch.packet)
+    watch.presence(presence)
+    t.equal(run(30_000, 20, watch.packet), null)
+    watch.presence('open')
+    t.equal(run(6000, 6000, watch.consented), null, 'put on hold')
+    watch.presence(presence)
+    t.equal(run(30_000, 6000, watch.consented), null, 'lost again')
+    watch.presence('open')
+    t.equal(run(29_000), null, 'back, and moving to another network')
+    t.equal(run(15_000, 20, watch.packet), null)
+  }
+})
+
+test('a page that closes its socket and falls silent was closed: noticed within 5 s', async (t) => {
+  const { watch, run } = createWatch()
+  watch.presence('open')
+  run(1000, 20, watch.packet)
+  watch.presence('left')
+  const gone = run(60_000)
+  t.match(gone, { cause: 'hung_up' })
+  t.ok((gone?.after ?? 1e9) < 4500, `${gone?.after} ms`)
+})
+
+test('when nobody comes back, sound or reports have to come every 15 s', async (t) => {
+  const { watch, run } = createWatch()
+  watch.presence('open')
+  run(1000, 20, watch.packet)
+  watch.presence('none')
+  t.match(run(60_000, 5000, watch.consented), { cause: 'media_lost', details: 'packets stopped coming', after: 15_020 })
+})
+
+test('time in which this process stood still is no silence of the client', async (t) => {
+  const { watch, run, leap } = createWatch()
+  watch.presence('open')
+  run(1000, 20, watch.packet)
+  for (const presence of ['open', 'left'] as const) {
+    watch.presence(presence)
+    leap(60_000)
+    t.equal(run(100), null)
+  }
+})
+
+test('a leg is told of the socket and of consent, and ends as it should', async (t) => {
+  const scene = openLegScene(t, negotiatedOpus, { opus: createOpusLibrary() })
+  const { handlers } = scene.leg
+  scene.wire.connect()
+  handlers.presence('open')
+  scene.command({ type: 'start', epoch: 1, hears: [pcm16], speaks: [pcm16], recording: null }).catch(t.threw)
+  for (let rounds = 0; rounds < 20; rounds += 1) {
+    await scene.run(5000)
+    handlers.consented()
+  }
+  t.notMatch(scene.events.at(-1), { type: 'disconnected' })
+  handlers.presence('left')
+  await scene.run(20, () => scene.wire.speak(Uint8Array.of(0xf8, 0xff, 0xfe)))
+  await scene.run(4500)
+  t.match(scene.events.at(-1), { type: 'disconnected', cause: 'hung_up' })
+})
+
+const pcm16 = { encoding: 'pcm16', rateHz: 16_000 } as const
