@@ -10,6 +10,8 @@ export type Encoder = {
   readonly rateHz: number
   /** The payload is the caller's own. */
   readonly encode: (samples: Int16Array) => Uint8Array
+  /** Percent of packets that get lost; only Opus can prepare for it. */
+  readonly expectLoss: (percent: number) => void
   /** Idempotent. */
   readonly close: () => void
 }
@@ -21,9 +23,9 @@ export function createEncoder({ codec }: NegotiatedAudio, { rateHz }: AudioForma
       return { rateHz, ...opus.createEncoder({ rateHz }) }
     case 'pcmu':
     case 'pcma':
-      return { rateHz: 8000, encode: lawEncodingOf(codec), close() {} }
+      return { rateHz: 8000, encode: lawEncodingOf(codec), expectLoss() {}, close() {} }
     case 'g722':
-      return { rateHz: 16_000, encode: createG722Encoder().encode, close() {} }
+      return { rateHz: 16_000, encode: createG722Encoder().encode, expectLoss() {}, close() {} }
   }
 }
 

@@ -12,6 +12,8 @@ export type OpusRate = 8000 | 16000 | 24000 | 48000
 type OpusEncoder = {
   /** 20 ms of sound at the encoder's rate; the packet is the caller's own. */
   readonly encode: (samples: Int16Array) => Uint8Array
+  /** Packet loss to prepare for with redundancy, 0–100: none at 0. */
+  readonly expectLoss: (percent: number) => void
   /** Idempotent. */
   readonly close: () => void
 }
@@ -78,21 +80,37 @@ function loadNativeEncoder(): NativeEncoderClass | null {
   }
 }
 
-function settingsOf({ bitsPerSecond = 24_000, complexity = 3, expectedLossPercent = 5 }: EncoderOptions) {
-  return [
-    [opusRequest.setBitrate, bitsPerSecond],
-    [opusRequest.setComplexity, complexity],
-    [opusRequest.setSignal, opusSignalVoice],
-    [opusRequest.setInbandFec, expectedLossPercent > 0 ? 1 : 0],
-    [opusRequest.setExpectedLoss, expectedLossPercent],
-  ] as const
+type Control = (request: number, value: number) => void
+
+/** Percent of loss beyond which the line is taken for full: then less is sent, not more. */
+const overload = 20
+/** FEC takes about a third more, so that the sound itself keeps its bits. */
+const shareFor = (percent: number): number => {
+  if (percent === 0) return 1
+  return percent > overload ? 0.9 : 1.33
+}
+
+function prepare(
+  control: Control,
+  { bitsPerSecond = 24_000, complexity = 3, expectedLossPercent = 5 }: EncoderOptions,
+) {
+  control(opusRequest.setComplexity, complexity)
+  control(opusRequest.setSignal, opusSignalVoice)
+  const expectLoss = (percent: number) => {
+    control(opusRequest.setBitrate, Math.round(bitsPerSecond * shareFor(percent)))
+    control(opusRequest.setInbandFec, percent > 0 ? 1 : 0)
+    control(opusRequest.setExpectedLoss, Math.min(100, percent))
+  }
+  expectLoss(expectedLossPercent)
+  return expectLoss
 }
 
 function nativeEncoderOf(Native: NativeEncoderClass, options: EncoderOptions): OpusEncoder {
   // The addon frees an encoder when it is collected: letting go of it is all there is to close.
   let native: NativeEncoder | null = new Native({ channels: 1, sample_rate: options.rateHz, application: 'voip' })
-  for (const [request, value] of settingsOf(options)) native.ctl(request, value)
+  const expectLoss = prepare((request, value) => void native?.ctl(request, value), options)
   return {
+    expectLoss,
     encode(samples) {
       if (native === null) throw new Error('the Opus encoder is closed')
       return native.encode(bytesOf(samples))
@@ -103,8 +121,9 @@ function nativeEncoderOf(Native: NativeEncoderClass, options: EncoderOptions): O
 
 function wasmEncoderOf(wasm: OpusWasm, options: EncoderOptions): OpusEncoder {
   let handle = wasm.openEncoder(options.rateHz)
-  for (const [request, value] of settingsOf(options)) wasm.control(handle, request, value)
+  const expectLoss = prepare((request, value) => void (handle !== 0 && wasm.control(handle, request, value)), options)
   return {
+    expectLoss,
     encode(samples) {
       if (handle === 0) throw new Error('the Opus encoder is closed')
       return wasm.encode(handle, samples)

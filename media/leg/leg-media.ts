@@ -33,6 +33,8 @@ export type LegMedia = {
   /** Null: no telephone events were negotiated. False: too many keys wait already. */
   readonly press: (digits: string) => boolean | null
   readonly hold: (isHeld: boolean) => void
+  /** Percent of packets to the caller that get lost. */
+  readonly expectLoss: (percent: number) => void
   /** As the ticker tells it. */
   readonly tick: (at: number, lateMs: number) => void
   readonly stats: () => MediaStats
@@ -123,6 +125,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       // Who comes back from hold goes on where nobody knows.
       if (audio !== null && !isHeld) begin(audio)
     },
+    expectLoss: pacer.expectLoss,
     tick(at, lateMs) {
       receiver.tick()
       pacer.tick(at, lateMs)

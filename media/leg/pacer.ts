@@ -8,7 +8,9 @@ import { createDtmfSender } from '../rtp/dtmf-sender.ts'
 import { toleratedMs } from '../ticker/lateness.ts'
 import { createFrameQueue } from './frame-queue.ts'
 import { createOutgoingStream } from './outgoing-stream.ts'
-import { chain, createSound, noBytes, renew, type Sink, type Stages } from './stages/stage.ts'
+import { expectedAtFirst } from './loss-watch.ts'
+import type { DownStages } from './stages.ts'
+import { chain, createSound, noBytes, renew, type Sink } from './stages/stage.ts'
 
 export type Pacer = {
   /** What is played goes through these from here on, and those before are closed; null plays nothing. Queue and numbering go on. */
@@ -26,6 +28,8 @@ export type Pacer = {
    * sentence to its end, and the actor knows that it has not been heard yet.
    */
   readonly hold: (isHeld: boolean) => void
+  /** Percent of packets that get lost on their way. */
+  readonly expectLoss: (percent: number) => void
   /** As the ticker tells it. */
   readonly tick: (at: number, lateMs: number) => void
   /** Some sound waits for the rest of its packet. */
@@ -37,7 +41,7 @@ export type Pacer = {
 }
 
 /** What is negotiated, and what leads to it. */
-export type AgentLine = { readonly audio: NegotiatedAudio; readonly stages: Stages }
+export type AgentLine = { readonly audio: NegotiatedAudio; readonly stages: DownStages }
 
 export type PacerDeps = {
   readonly send: (packet: RtpPacket) => void
@@ -62,6 +66,7 @@ export function createPacer({ send, sounding, drained }: PacerDeps): Pacer {
   let silentTicks = 0
   let late = 0
   let tickedAt = Infinity
+  let expectedLoss = expectedAtFirst
 
   const played = (seq: number, isLate: boolean) => {
     lastPlayed = seq
@@ -87,6 +92,7 @@ export function createPacer({ send, sounding, drained }: PacerDeps): Pacer {
       line?.stages.close()
       line = newLine && { ...newLine, take: chain(newLine.stages.list, stream.take) }
       if (newLine === null) return
+      newLine.stages.expectLoss(expectedLoss)
       stream.use(newLine.audio)
       // Keys that the other side no longer takes would wait for ever.
       if (newLine.audio.telephoneEventPayloadType === null) keys.clear()
@@ -103,6 +109,10 @@ export function createPacer({ send, sounding, drained }: PacerDeps): Pacer {
     hold(holds) {
       if (holds) stream.pause()
       isHeld = holds
+    },
+    expectLoss(percent) {
+      expectedLoss = percent
+      line?.stages.expectLoss(percent)
     },
     flush() {
       queue.clear()

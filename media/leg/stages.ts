@@ -10,7 +10,7 @@
 import type { AudioFormat } from '../../model/frame.ts'
 import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
 import { createDecoder } from '../codecs/decoder.ts'
-import { createEncoder } from '../codecs/encoder.ts'
+import { createEncoder, type Encoder } from '../codecs/encoder.ts'
 import { readerOf, writerOf } from '../codecs/frame-bytes.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
 import type { Recording } from '../recording/recording.ts'
@@ -57,8 +57,10 @@ type Down = Stream & {
   readonly isWaiting: () => boolean
 }
 
+export type DownStages = Stages & Pick<Encoder, 'expectLoss'>
+
 /** What the agent says, from frames in the format `speaks` and pauses to payloads of the codec. */
-export function downStages({ audio, opus, recording, speaks, isWaiting }: Down): Stages {
+export function downStages({ audio, opus, recording, speaks, isWaiting }: Down): DownStages {
   const codec = createEncoder(audio, speaks, opus)
   const isUntouched = speaks.encoding === audio.codec
   const onSamples = listed([
@@ -73,6 +75,7 @@ export function downStages({ audio, opus, recording, speaks, isWaiting }: Down):
       resample(speaks.rateHz, codec.rateHz),
       encode({ write: codec.encode, isUntouched }),
     ]),
+    expectLoss: codec.expectLoss,
     close: codec.close,
   }
 }
