@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { PhoneNumber } from './phone-number.ts'
+import { CallHeaders } from './sip-facts.ts'
 
 /** Subject of the requests; edges listen as one queue. */
 export const dialSubject = 'sip.dial'
@@ -17,6 +18,8 @@ export const DialRequest = z.object({
   toNumber: PhoneNumber,
   /** Ms of ringing, over all gateways together; then the outcome is `no_answer`. */
   ringTimeout: z.number().positive(),
+  /** On the INVITE; absent in requests of before. */
+  headers: CallHeaders.optional(),
 })
 export type DialRequest = z.infer<typeof DialRequest>
 

@@ -5,6 +5,7 @@ import { ExternalTool } from './external-tool.ts'
 import { Json, JsonObject, Metadata } from './json.ts'
 import { Language } from './language.ts'
 import { TerminalStatus } from './outcome.ts'
+import { SipFacts } from './sip-facts.ts'
 import { withoutNulls } from './without-nulls.ts'
 import { WorkerConfig } from './worker.ts'
 
@@ -42,6 +43,8 @@ export const WorkerRequestData = z.object({
       language: z.string().nullable().optional(),
     })
     .optional(),
+  /** Additive: of an inbound phone call. */
+  sip: SipFacts.optional(),
   metadata,
 })
 export type WorkerRequestData = z.infer<typeof WorkerRequestData>

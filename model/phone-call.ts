@@ -25,6 +25,7 @@ import { JsonObject } from './json.ts'
 import { FailedReason, TerminalStatus } from './outcome.ts'
 import { pageOf, Paging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
+import { CallHeaders } from './sip-facts.ts'
 import { withoutNulls } from './without-nulls.ts'
 
 /** POST phone-calls. A `scheduledAt` that is past means now; no script named means all of the worker's. */
@@ -35,6 +36,9 @@ export const PhoneCallRequest = z.strictObject({
   customer: CustomerInput.optional(),
   callScriptFileNames: z.array(z.string().min(1).max(200)).max(50).optional(),
   scheduledAt: Instant.optional(),
+  /** Additive, like the one below: the number that is shown, one of the account's. Absent: the worker's. */
+  from: PhoneNumber.optional(),
+  headers: CallHeaders.optional(),
 })
 export type PhoneCallRequest = z.infer<typeof PhoneCallRequest>
 

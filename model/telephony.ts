@@ -7,6 +7,7 @@ import { Direction } from './call.ts'
 import type { AccountId, CallId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
 import { pageOf, Paging } from './paging.ts'
+import type { SipFacts } from './sip-facts.ts'
 import type { TrunkSettings, TrunkState } from './trunk.ts'
 
 /** A trunk with its password in clear: never logged, never sent over the bus. */
@@ -112,6 +113,7 @@ export type InboundCall = {
   readonly address: string
   /** E.164; null when the caller withheld it or it is no such number. */
   readonly fromNumber: string | null
+  readonly sip?: SipFacts
 }
 
 export type Telephony = {
@@ -144,5 +146,7 @@ export type Telephony = {
    * two nodes have the same one.
    */
   keep(): Promise<{ readonly trunks: readonly TrunkAccess[]; readonly until: number }>
+  /** Addresses of a name that calls of the trunk may come from: until it is told anew, for a day at most. */
+  found(trunkId: TrunkId, source: { readonly name: string; readonly addresses: readonly string[] }): Promise<void>
   report(trunkId: TrunkId, state: Omit<TrunkState, 'updatedAt'>): Promise<void>
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, TrunkId, WorkerId } from './ids.ts'
 import { Network } from './network.ts'
+import { NumberFormat } from './number-format.ts'
 import { oneLine } from './one-line.ts'
 import type { Issue } from './problem.ts'
 import { CustomHeaders } from './webhook.ts'
@@ -13,6 +14,8 @@ const HostName = z
     /^(?=.{1,253}$)(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/,
     'must be a host name or an IP address',
   )
+/** Written where a peer looks us up, and checks our certificate by. */
+const DomainName = z.string().regex(/^(?=.{1,253}$)(?:[A-Za-z0-9_-]+\.)*[A-Za-z][A-Za-z0-9-]*$/, 'must be a host name')
 const Direction = z.enum(['inbound', 'outbound', 'both'])
 /** Written into the headers of SIP. */
 const OptionalText = z.string().min(1).max(200).refine(oneLine, 'must be one line').nullable().optional()
@@ -22,6 +25,22 @@ const Gateway = z.strictObject({
   host: HostName,
   port: z.number().int().min(1).max(65_535).optional(),
   transport: z.enum(['udp', 'tcp', 'tls']).optional(),
+})
+export type Gateway = z.infer<typeof Gateway>
+
+const isNetwork = (text: string): boolean => Network.safeParse(text).success
+const Source = z
+  .string()
+  .refine(
+    (text) => isNetwork(text) || DomainName.safeParse(text).success,
+    'must be an IP address, a network like 203.0.113.0/24, or a host name',
+  )
+
+/** What a PBX calls a line of its own by: the user of a SIP URI that is no telephone number. */
+const Extension = z.strictObject({
+  user: z.string().regex(/^[A-Za-z0-9_.!~*'()&=+$#%-]{1,64}$/, 'must be the user of a SIP URI, 64 characters at most'),
+  /** One of the trunk's workers; absent: the oldest active one. */
+  workerId: z.string().optional(),
 })
 
 /** What the call itself says, in full and in the compact forms of RFC 3261 section 7.3.3. */
@@ -34,10 +53,15 @@ const SipHeaders = CustomHeaders.superRefine((headers, context) => {
 
 export const TrunkSettings = z.strictObject({
   gateways: z.array(Gateway).max(10).optional(),
-  /** Who may deliver inbound calls. */
-  allowedAddresses: z.array(Network).max(100).optional(),
+  /** Who may deliver inbound calls; names are looked up again and again. */
+  allowedAddresses: z.array(Source).max(100).optional(),
   username: OptionalText,
+  /** Who proves the password, where that is another name than the one the line has. Absent: `username`. */
+  authUsername: OptionalText,
   realm: OptionalText,
+  /** By which users the trunk's peers call its workers, besides their numbers and `username`. */
+  extensions: z.array(Extension).max(100).optional(),
+  numberFormat: NumberFormat.nullable().optional(),
   /** Every inbound call must prove the password, also one from an allowed address. */
   authenticateInbound: z.boolean().optional(),
   /**
@@ -45,23 +69,43 @@ export const TrunkSettings = z.strictObject({
    * username in From, as a PBX wants it of a registered line.
    */
   callerId: z.enum(['from', 'identity', 'username']).optional(),
+  /**
+   * Which header the caller's number stands in besides From: P-Asserted-Identity among those who trust each other, P-Preferred-Identity as a
+   * line asks its carrier for a number (RFC 3325). Named without `callerId` it means `identity`. Absent: `asserted`.
+   */
+  identityHeader: z.enum(['asserted', 'preferred']).optional(),
+  /** In front of the number in From and identity headers. */
+  displayName: OptionalText,
   /** P-Asserted-Identity of inbound calls is believed, and its number is who calls (RFC 3325). */
   trustsIdentity: z.boolean().optional(),
   /** In To, From and the Request-URI in place of the gateway's host. */
   domain: HostName.optional(),
+  /** In From and identity headers in place of `domain`: carriers that want our name there and theirs in the Request-URI. */
+  fromDomain: HostName.nullable().optional(),
+  /** In Contact and Via in place of our address, as peers want it that know us by the name in our certificate. */
+  publicName: DomainName.nullable().optional(),
   /** How Refer-To names a number: Twilio wants `tel:` or the trunk's domain. */
   transferTo: z.enum(['sip', 'tel']).optional(),
   /** SRTP by SDES. Absent: on calls over TLS. */
   encryption: z.enum(['none', 'sdes']).optional(),
   /** OPTIONS to each gateway now and then: those that do not answer are tried last. Absent: yes. */
   qualify: z.boolean().optional(),
-  /** REGISTER at the first gateway. */
+  /** REGISTER at the registrar, else at the first gateway. */
   register: z.boolean().optional(),
+  /** Where a trunk registers that sends its calls elsewhere. */
+  registrar: Gateway.nullable().optional(),
+  /** Carriers with several gateways that do not know of each other want a registration at each. */
+  registerWith: z.enum(['first', 'every']).optional(),
+  /** Seconds that a registration is asked for; absent: 600. */
+  registerExpires: z.number().int().min(60).max(86_400).nullable().optional(),
+  /** By way of which everything goes to the trunk (RFC 3261 section 8.1.2); its gateways stand in the Request-URI. */
+  outboundProxy: Gateway.nullable().optional(),
   /** In order of preference. */
   codecs: z
     .array(z.enum(['PCMU', 'PCMA', 'G722', 'opus']))
     .max(4)
     .optional(),
+  /** `{from}` and `{to}` stand for the numbers of the call. */
   headers: SipHeaders.optional(),
   /** Put in front of every dialed number. */
   numberPrefix: z
@@ -73,16 +117,59 @@ export const TrunkSettings = z.strictObject({
 })
 export type TrunkSettings = z.infer<typeof TrunkSettings>
 
+/** What the settings are judged by besides themselves. */
+export type TrunkSurroundings = { readonly passwordSet: boolean; readonly workerIds: readonly string[] }
+
 /** What settings need of each other: authentication and caller ID a username, REGISTER a username and a gateway. */
-export function trunkIssuesOf(settings: TrunkSettings, passwordSet: boolean): Issue[] {
-  const { register, username, gateways = [], callerId, authenticateInbound } = settings
+export function trunkIssuesOf(settings: TrunkSettings, { passwordSet, workerIds }: TrunkSurroundings): Issue[] {
+  const { register, username, callerId, authenticateInbound } = settings
   const issues: Issue[] = []
-  if (register && (!username || gateways.length === 0))
-    issues.push({ path: 'register', message: 'needs a username and a gateway' })
+  if (register && (!username || registrarsOf(settings).length === 0))
+    issues.push({ path: 'register', message: 'needs a username and a gateway or registrar' })
+  if (settings.registrar && settings.registerWith === 'every')
+    issues.push({ path: 'registerWith', message: 'every means the gateways, and registrar names another place' })
   if (callerId === 'username' && !username) issues.push({ path: 'callerId', message: 'needs a username to show' })
-  if (authenticateInbound && (!username || !passwordSet))
+  if (authenticateInbound && (!authUserOf(settings) || !passwordSet))
     issues.push({ path: 'authenticateInbound', message: 'needs a username and a password to be proved' })
-  return issues
+  return [...issues, ...numberIssuesOf(settings), ...extensionIssuesOf(settings, workerIds)]
+}
+
+/** Who proves the password of the trunk, to others and to us. */
+export const authUserOf = ({ authUsername, username }: TrunkSettings): string | null => authUsername ?? username ?? null
+
+/** Where a trunk that registers does so. */
+export function registrarsOf({ registrar, registerWith, gateways = [] }: TrunkSettings): readonly Gateway[] {
+  if (registrar) return [registrar]
+  return registerWith === 'every' ? gateways : gateways.slice(0, 1)
+}
+
+/**
+ * The names that calls of the trunk come from: those that are allowed, and where a trunk is registered, whose calls come back from there. Of
+ * each once.
+ */
+export function sourceNamesOf(settings: TrunkSettings): string[] {
+  const places = settings.register ? [...registrarsOf(settings), ...(settings.gateways ?? [])] : []
+  const named = [...(settings.allowedAddresses ?? []), ...places.map(({ host }) => host)]
+  const names = named.filter((text) => !isNetwork(text) && DomainName.safeParse(text).success)
+  return [...new Set(names.map((name) => name.toLowerCase()))]
+}
+
+function numberIssuesOf({ numberFormat }: TrunkSettings): Issue[] {
+  if (!numberFormat || numberFormat.countryCode !== undefined) return []
+  const isNational = numberFormat.called === 'national' || numberFormat.calling === 'national'
+  return isNational ? [{ path: 'numberFormat.countryCode', message: 'is needed for national numbers' }] : []
+}
+
+function extensionIssuesOf({ extensions = [] }: TrunkSettings, workerIds: readonly string[]): Issue[] {
+  return extensions.flatMap(({ user, workerId }, index) => {
+    const isFirst = extensions.findIndex((extension) => extension.user === user) === index
+    return [
+      ...(isFirst ? [] : [{ path: `extensions.${index}.user`, message: 'is there twice' }]),
+      ...(workerId === undefined || workerIds.includes(workerId)
+        ? []
+        : [{ path: `extensions.${index}.workerId`, message: 'must be one of the workerIds of the trunk' }]),
+    ]
+  })
 }
 
 const fields = {
@@ -139,6 +226,18 @@ export const TrunkState = z.object({
   /** The last answer to REGISTER, or why there was none. */
   registrationDetails: z.string().nullable(),
   registeredUntil: z.string().nullable(),
+  /** Of a trunk that registers at several places: the three above tell the worst of them. */
+  registrations: z
+    .array(
+      z.object({
+        host: z.string(),
+        port: z.number().int().nullable(),
+        registration: z.enum(['registering', 'registered', 'failed']),
+        registrationDetails: z.string().nullable(),
+        registeredUntil: z.string().nullable(),
+      }),
+    )
+    .optional(),
   gateways: z.array(
     z.object({
       host: z.string(),
@@ -163,6 +262,7 @@ export function trunkStateOf(settings: TrunkSettings, told: TrunkState | null): 
     registration: registered?.registration ?? 'none',
     registrationDetails: registered?.registrationDetails ?? null,
     registeredUntil: registered?.registeredUntil ?? null,
+    ...(registered?.registrations && { registrations: registered.registrations }),
     gateways,
     updatedAt: told?.updatedAt ?? null,
   }

@@ -4,6 +4,7 @@ import type { Customer } from './customer.ts'
 import type { AudioFormat, LineFormats } from './frame.ts'
 import type { CallId } from './ids.ts'
 import type { Json, JsonObject } from './json.ts'
+import type { SipFacts } from './sip-facts.ts'
 import type { ToolDescriptor, ToolResult } from './tool.ts'
 import type { EffectiveConfig } from './worker.ts'
 
@@ -30,6 +31,8 @@ export type EngineConfig = {
   /** Free text that came with the call. */
   readonly context: string | null
   readonly customer: Customer | null
+  /** Of an inbound phone call; whoever called may have written it. */
+  readonly sip?: SipFacts | null
   /** What the worker can do for the caller. */
   readonly tools: readonly EngineTool[]
   /** Of the engine's lists one each. */

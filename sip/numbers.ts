@@ -2,6 +2,7 @@
  * Owns which telephone numbers an INVITE speaks of: whom it is for and who calls. RFC 3261 §19.1, RFC 3966 (tel), RFC 5806 (Diversion),
  * RFC 7044 (History-Info), RFC 3325 (P-Asserted-Identity), RFC 3323 (Privacy).
  */
+import { readNational, type NumberFormat } from '../model/number-format.ts'
 import { PhoneNumber } from '../model/phone-number.ts'
 import { readAddress } from './server/message/address.ts'
 import { splitAt } from './server/message/header-text.ts'
@@ -60,20 +61,24 @@ export function calledNumbersOf(invite: RequestIn): string[] {
 
 /**
  * E.164; null when it was withheld or is no such number. P-Asserted-Identity counts only from a trunk that is trusted to say it
- * (RFC 3325 §7): anybody can write one.
+ * (RFC 3325 §7): anybody can write one. `numberFormat`: of the trunk, which may write numbers as within its country.
  */
-export function callerOf(invite: MessageIn, trustsIdentity: boolean): string | null {
+export function callerOf(
+  invite: MessageIn,
+  trustsIdentity: boolean,
+  numberFormat: NumberFormat | null = null,
+): string | null {
   if (isWithheld(invite)) return null
   const asserted = trustsIdentity ? usersIn(invite, 'p-asserted-identity') : []
   for (const text of [...asserted, ...usersIn(invite, 'from').slice(0, 1)]) {
-    const number = e164Of(text)
+    const number = (numberFormat && readNational(text, numberFormat)) ?? e164Of(text)
     if (number !== null) return number
   }
   return null
 }
 
 /** RFC 3323 §4.2, RFC 3325 §9.3: a caller who asks for privacy has no number here, even where the trunk tells one. */
-function isWithheld(invite: MessageIn): boolean {
+export function isWithheld(invite: MessageIn): boolean {
   const asked = (invite.get('privacy') ?? '').toLowerCase().split(/[;,\s]+/)
   return asked.some((value) => value === 'id' || value === 'user' || value === 'header')
 }

@@ -18,6 +18,7 @@ import type { MediaPorts } from '../media/rtp/media-ports.ts'
 import { answersOutsideCalls } from './other-requests.ts'
 import { guardedRoutes } from './guarded-routes.ts'
 import type { Reply, RequestIn } from './stack-types.ts'
+import { createDnsResolver, type Resolver } from './server/transport/dns-resolver.ts'
 import type { MayReach } from './server/transport/reachable-targets.ts'
 import { connectStack, type Control } from './stack.ts'
 import type { Strangers } from './strangers.ts'
@@ -47,6 +48,8 @@ export type SipEdgeOptions = {
   readonly maxPending?: number
   /** 0 ≤ x < 1. */
   readonly random?: () => number
+  /** For the names that calls come from; absent: that of the system. */
+  readonly resolver?: Resolver
   /** For a server that does not ask this itself; it sees addresses, and names only as names. */
   readonly mayReach?: MayReach
   /** False: the server keeps the 100 of a gateway to itself. */
@@ -104,8 +107,9 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
   const admission = createAdmission({ telephony, verifier, strangers })
   const { answerWithin = 90_000, maxPending = 500 } = options
   const arrivals = createArrivals({ ...calls, admission, isStopping: stopping, answerWithin, maxPending })
-  const keeper = createTrunkKeeper({ telephony, stack, clock, log, random })
-  const { tellsTrying = true } = options
+  const ownResolver = createDnsResolver()
+  const { resolver = ownResolver, tellsTrying = true } = options
+  const keeper = createTrunkKeeper({ telephony, stack, resolver, clock, log, random })
   const placing = { ...calls, isStopping: stopping, health: keeper.health, tellsTrying }
   const dialing = bus.subscribe(
     dialSubject,
@@ -124,6 +128,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     await liveCalls.drained(clock, grace)
     await liveCalls.close(clock)
     await keeper.close()
+    ownResolver.close()
     await stack.close()
   }
   let closing: Promise<void> | null = null

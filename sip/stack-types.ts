@@ -12,6 +12,8 @@ export type MessageIn = {
 export type RequestIn = MessageIn & {
   readonly method: string
   readonly uri: string
+  /** By name: those that begin with X- as they stood, others in lower case. Several fields of one name are one text. */
+  readonly headers: Readonly<Record<string, string>>
   /** Where it came from, as the network says. */
   readonly source_address: string
   readonly source_port: number
@@ -88,6 +90,8 @@ export type OutgoingOptions = {
   auth?: Password
   /** Where it is sent in place of the Request-URI's host. */
   proxy?: string
+  /** Of us, in Contact. */
+  publicName?: string
   stackDialogId?: string
 }
 
@@ -96,6 +100,8 @@ export type InviteOptions = {
   localSdp: string
   auth?: Password
   proxy?: string
+  /** Of us, in Contact. */
+  publicName?: string
 }
 
 /** The part of `Srf` that is used. Every method throws when there is no connection. */
@@ -113,7 +119,7 @@ export type SrfFace = {
   disconnect(): void
   createUAC(
     uri: string,
-    options: Omit<InviteOptions, 'auth'>,
+    options: Omit<InviteOptions, 'auth' | 'publicName'>,
     progress: {
       cbRequest: (error: unknown, request?: RequestOut) => void
       cbProvisional: (response: ResponseIn) => void
@@ -127,10 +133,13 @@ export type SrfFace = {
     done: (error: unknown, dialog?: SipDialog) => void,
   ): unknown
   readonly app: {
-    request(options: Omit<OutgoingOptions, 'auth'>, done: (error: unknown, request?: RequestOut) => void): void
+    request(
+      options: Omit<OutgoingOptions, 'auth' | 'publicName'>,
+      done: (error: unknown, request?: RequestOut) => void,
+    ): void
     request(
       uri: string,
-      options: Omit<OutgoingOptions, 'auth'>,
+      options: Omit<OutgoingOptions, 'auth' | 'publicName'>,
       done: (error: unknown, request?: RequestOut) => void,
     ): void
     /** The wire under the library, for what it offers no way to say: see stack.ts, close. */

@@ -11,6 +11,7 @@ import { deadline, goOn } from '../model/deadline.ts'
 import type { Log } from '../model/log.ts'
 import { createChallengeAnswers } from './challenge-answers.ts'
 import { invite, type Invitation, type InvitationHandlers } from './invitation.ts'
+import { protocolOf, publicContact, withPublicContact, type NamedOptions } from './public-contact.ts'
 import { readSipUri } from './server/message/uri.ts'
 import { type MayReach, refusalOfHost } from './server/transport/reachable-targets.ts'
 import { destinationOf } from './server/transport/resolve-targets.ts'
@@ -30,6 +31,9 @@ import { whyUnanswered } from './unanswered.ts'
 
 export type Control = { readonly host: string; readonly port: number; readonly secret: string }
 
+/** Our SDP, alone or with headers. */
+export type AnswerContent = string | { readonly sdp: string; readonly headers: Readonly<Record<string, string>> }
+
 /** What became of a request: its final answer, or none in time. */
 export type Answered =
   | { readonly kind: 'answered'; readonly response: ResponseIn; readonly sent: RequestOut }
@@ -42,11 +46,13 @@ export type SipStack = {
   /** Outside dialogs. Never rejects. */
   request(uri: string, options: OutgoingOptions, timeout?: number): Promise<Answered>
   invite(uri: string, options: InviteOptions, handlers: InvitationHandlers): Invitation
-  /** Answers an INVITE with 200 and our SDP. `done` before anything else of the dialog is heard. */
+  /** Our Contact by that name, to a peer that is reached by this protocol; nothing without a name: the server writes its address. */
+  contactOf(publicName: string | null | undefined, protocol: string): Readonly<Record<string, string>>
+  /** Answers an INVITE with 200. `done` before anything else of the dialog is heard. */
   accept(
     invite: RequestIn,
     reply: Reply,
-    sdp: string,
+    content: AnswerContent,
     done: (answer: { dialog: SipDialog } | { details: string }) => void,
   ): void
   /** Ends a dialog. No event follows, answered or not. */
@@ -108,19 +114,28 @@ export async function connectStack(deps: StackDeps): Promise<SipStack> {
     if (connection.isUp()) byeAll(srf, new Set([dialogId]))
     else if (orphans.size < maxOrphans) orphans.add(dialogId)
   }
+  const named = <Options extends NamedOptions>(uri: string, options: Options) =>
+    withPublicContact(options, connection.listening(), protocolOf(options.proxy ?? uri))
   return {
     isConnected: connection.isUp,
     listening: connection.listening,
     async request(uri, options, timeout = answerWithin) {
       const details = refusalOf(deps, options.proxy ?? uri)
-      return details === null ? ask({ ...deps, srf, onLost }, { uri, options, timeout }) : { kind: 'silence', details }
+      return details === null
+        ? ask({ ...deps, srf, onLost }, { uri, options: named(uri, options), timeout })
+        : { kind: 'silence', details }
     },
     invite(uri, options, handlers) {
       const details = refusalOf(deps, options.proxy ?? uri)
       if (details !== null) return notInvited(details, handlers)
-      return invite({ srf, onLost, hangUp: farewells.hangUp, orphaned, log }, { uri, options, handlers })
+      return invite(
+        { srf, onLost, hangUp: farewells.hangUp, orphaned, log },
+        { uri, options: named(uri, options), handlers },
+      )
     },
-    accept: (request, reply, sdp, done) => accept(srf, onLost, { request, reply, sdp, done }),
+    contactOf: (publicName, protocol) =>
+      publicName ? { Contact: publicContact(publicName, connection.listening(), protocol) } : {},
+    accept: (request, reply, content, done) => accept(srf, onLost, { request, reply, content, done }),
     hangUp: farewells.hangUp,
     onLost,
     orphaned,
@@ -279,10 +294,11 @@ function accept(
   {
     request,
     reply,
-    sdp,
+    content,
     done,
-  }: { request: RequestIn; reply: Reply; sdp: string; done: Parameters<SipStack['accept']>[3] },
+  }: { request: RequestIn; reply: Reply; content: AnswerContent; done: Parameters<SipStack['accept']>[3] },
 ): void {
+  const { sdp, headers } = typeof content === 'string' ? { sdp: content, headers: {} } : content
   let isDone = false
   const settle = (answer: Parameters<typeof done>[0]) => {
     forget()
@@ -294,8 +310,11 @@ function accept(
   }
   const forget = onLost(() => settle({ details: 'the connection to the SIP server was lost' }))
   try {
-    srf.createUAS(request, reply, { localSdp: sdp, headers: acceptingHeaders(request) }, (error, dialog) =>
-      settle(dialog ? { dialog } : { details: textOf(error) }),
+    srf.createUAS(
+      request,
+      reply,
+      { localSdp: sdp, headers: { ...acceptingHeaders(request), ...headers } },
+      (error, dialog) => settle(dialog ? { dialog } : { details: textOf(error) }),
     )
   } catch (error) {
     settle({ details: textOf(error) })

@@ -4,6 +4,7 @@ import type { Customer } from '../model/customer.ts'
 import type { AccountId, CallId, DocumentId, NodeId, PersonId, TrunkId, WorkerId } from '../model/ids.ts'
 import type { Json, JsonObject } from '../model/json.ts'
 import type { PhoneCallFacts } from '../model/phone-call.ts'
+import type { CallHeaders, SipFacts } from '../model/sip-facts.ts'
 import type { WorkerConfig } from '../model/worker.ts'
 import { columnsOf, type Sql, type Transaction } from './sql.ts'
 
@@ -12,6 +13,8 @@ export type CallOverrides = {
   readonly instructions?: string | undefined
   readonly locale?: string | undefined
   readonly config?: WorkerConfig | undefined
+  /** On the INVITE of an outbound call. */
+  readonly headers?: CallHeaders | undefined
 }
 
 export type CallBirthRow = {
@@ -41,6 +44,7 @@ export type CallBirthRow = {
   readonly trunkId?: TrunkId | null
   /** Of an inbound phone call: as addressGroupOf says its address. */
   readonly arrivedFrom?: string
+  readonly sip?: SipFacts | null
   /** The node that runs the call from its creation on; none unless named. */
   readonly owner?: NodeId
 }
@@ -91,6 +95,8 @@ export type CallFactsRow = CallRow & {
   readonly request: CallOverrides
   readonly hookAnswer: CallOverrides
   readonly scriptIds: readonly DocumentId[]
+  /** Of an inbound phone call; null too for calls of before it was kept. */
+  readonly sip: SipFacts | null
   /** Of the worker. */
   readonly language: string
   readonly workerConfig: WorkerConfig

@@ -40,6 +40,7 @@ export async function insertCall(tx: Transaction, call: CallBirthRow, first: Log
       externalTools: tx.json(call.externalTools as never),
       scriptIds: [...call.scriptIds],
       snapshot: tx.json(call.snapshot as never),
+      sip: call.sip ? tx.json(call.sip) : null,
     })}`
   await logStep(tx, { callId: call.id, accountId: call.accountId, epoch: 0, seq: 0 }, first)
 }
@@ -112,7 +113,7 @@ export function commitStep(
 
 export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Promise<CallFactsRow | null> {
   const [row] = await sql<CallFactsRow[]>`
-    select ${callColumns(sql)}, context, metadata, request, hook_answer, script_ids, workers.language,
+    select ${callColumns(sql)}, context, metadata, request, hook_answer, script_ids, sip, workers.language,
       workers.config as worker_config
     from calls join workers on workers.id = calls.worker_id where calls.id = ${callId}`
   return row ?? null

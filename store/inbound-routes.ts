@@ -1,10 +1,11 @@
 /**
- * Owns whose worker a called number is, over all accounts: who calls is known by trunk and address only when this has been found. Only here
+ * Owns whose worker a called number or extension is, over all accounts: who calls is known by trunk and address only when this has been found. Only here
  * and in trunk-addresses.ts nobody names an account.
  */
 import type { AccountId, WorkerId } from '../model/ids.ts'
 import type { Sql } from './sql.ts'
 import { asksPassword, type TrunkRow } from './telephony.ts'
+import { isFreshSource } from './trunk-addresses.ts'
 
 export type InboundCandidate = {
   readonly trunk: TrunkRow
@@ -22,33 +23,47 @@ type Row = TrunkRow & Omit<InboundCandidate, 'trunk'>
 const maxCandidates = 10
 
 /**
- * Workers with one of the numbers on active trunks that take calls in. First who may deliver to an active worker, by address before by
- * password; of those the earlier number, then the oldest trunk.
+ * Workers with one of the numbers on active trunks that take calls in, and those that such trunks have an extension for. First who may deliver
+ * to an active worker, by address before by password; of those the earlier number, then the oldest trunk.
  */
 export async function listInboundCandidates(
   sql: Sql,
   called: readonly string[],
   address: string,
 ): Promise<InboundCandidate[]> {
+  const texts = [...called]
+  const trunk = sql`trunks.id, trunks.account_id, trunks.name, trunks.config, trunks.password, trunks.created_at`
+  const worker = sql`workers.id as worker_id, workers.name as worker_name, workers.is_active`
+  const delivers = sql`exists (
+    select from trunk_addresses
+    where trunk_addresses.trunk_id = trunks.id and network >>= ${address}::text::inet and ${isFreshSource(sql)})`
+  const takesIn = sql`trunks.is_active and trunks.direction <> 'outbound'`
   const rows = await sql<Row[]>`
     select * from (
-      select trunks.id, trunks.account_id, trunks.name, trunks.config, trunks.password, trunks.created_at,
-        workers.id as worker_id, workers.name as worker_name, workers.is_active, inbound_phone_number as to_number,
-        case
-          when exists (select from trunk_addresses
-            where trunk_addresses.trunk_id = trunks.id and network >>= ${address}::text::inet) then 'address'
-          when ${asksPassword(sql)} then 'password'
-          else 'none' end as rule
+      select ${trunk}, ${worker}, inbound_phone_number as to_number,
+        case when ${delivers} then 'address' when ${asksPassword(sql)} then 'password' else 'none' end as rule
       from workers
       join trunk_workers on trunk_workers.worker_id = workers.id and trunk_workers.account_id = workers.account_id
       join trunks on trunks.id = trunk_workers.trunk_id and trunks.account_id = workers.account_id
-      where inbound_phone_number = any(${[...called]}::text[]) and trunks.is_active and trunks.direction <> 'outbound'
+      where inbound_phone_number = any(${texts}::text[]) and ${takesIn}
+      union all
+      -- Scanners try short names first: who may not deliver the call is not told of, and the name of a line asks no stranger for a password.
+      select ${trunk}, ${worker}, extension as to_number, case when ${delivers} then 'address' else 'password' end as rule
+      from trunk_extensions
+      join trunks on trunks.id = trunk_extensions.trunk_id and ${takesIn}
+      cross join lateral (
+        select workers.* from workers
+        join trunk_workers on trunk_workers.worker_id = workers.id and trunk_workers.trunk_id = trunks.id
+        where coalesce(trunk_extensions.worker_id, workers.id) = workers.id
+        order by workers.is_active desc, workers.created_at, workers.id limit 1) workers
+      where extension = any(${texts}::text[]) and (${delivers} or (
+        ${asksPassword(sql)} and trunks.config->'extensions' @> jsonb_build_array(jsonb_build_object('user', extension))))
     ) found
     order by rule = 'none', rule = 'password' and not is_active, not is_active, rule = 'password',
-      array_position(${[...called]}::text[], to_number), created_at, id, worker_id
+      array_position(${texts}::text[], to_number), created_at, id, worker_id
     limit ${maxCandidates}`
-  return rows.map(({ workerId, workerName, isActive, toNumber, rule, ...trunk }) => ({
-    trunk,
+  return rows.map(({ workerId, workerName, isActive, toNumber, rule, ...found }) => ({
+    trunk: found,
     workerId,
     workerName,
     isActive,

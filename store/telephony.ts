@@ -30,7 +30,7 @@ export const dialsOut = (sql: Sql | Transaction) =>
 /** The password is asked of whoever calls, where no address is named. */
 export const asksPassword = (sql: Sql | Transaction) => sql`
   (jsonb_array_length(coalesce(trunks.config->'allowedAddresses', '[]')) = 0
-    and trunks.config->>'username' is not null and trunks.password is not null)`
+    and coalesce(trunks.config->>'authUsername', trunks.config->>'username') is not null and trunks.password is not null)`
 
 const takesIn = (sql: Sql | Transaction) => sql`
   (trunks.direction <> 'outbound' and (${asksPassword(sql)}

@@ -10,11 +10,15 @@ import type { TrunkRow } from './telephony.ts'
 
 export type TrunkTurn = { readonly nodeId: NodeId; /** Ms. */ readonly length: number; readonly atMost: number }
 
-/** There is something to do: to register, or to see whether gateways for calls out answer. */
+/** There is something to do: to register, to see whether gateways for calls out answer, or to look up where calls come from. */
 const needsCare = (sql: Sql) => sql`
-  is_active and jsonb_array_length(coalesce(config->'gateways', '[]')) > 0 and (
+  is_active and (
     coalesce((config->>'register')::boolean, false)
-    or (direction <> 'inbound' and coalesce((config->>'qualify')::boolean, true)))`
+    or (jsonb_array_length(coalesce(config->'gateways', '[]')) > 0
+      and direction <> 'inbound' and coalesce((config->>'qualify')::boolean, true))
+    or (direction <> 'outbound' and exists (
+      select from jsonb_array_elements_text(coalesce(config->'allowedAddresses', '[]')) source
+      where source ~ '[A-Za-z]' and source !~ ':')))`
 
 /**
  * Begins or goes on with the turns of this node: its own trunks first, then those that nobody has, in an order of its own, so that several nodes

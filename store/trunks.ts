@@ -9,6 +9,7 @@ import {
   type TrunkFacts,
   type Trunks,
   type TrunkSettings,
+  type TrunkSurroundings,
 } from '../model/trunk.ts'
 import { withoutNulls } from '../model/without-nulls.ts'
 import { givenColumns } from './given-columns.ts'
@@ -16,6 +17,7 @@ import type { SecretBox } from './secret-box.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { replaceTrunkAddresses } from './trunk-addresses.ts'
+import { replaceTrunkExtensions } from './trunk-extensions.ts'
 import { findTrunkState } from './trunk-states.ts'
 import { namedWorkers, requireWorkers } from './workers.ts'
 
@@ -39,12 +41,13 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
       await requireRoom(sql, accountId, 'trunks')
       const [id, now] = [newId<'trunk'>(), clock.now()]
       const row = { id, accountId, name, direction, isActive, createdAt: now, updatedAt: now }
-      const config = settled(settings, Boolean(password))
+      const config = settled(settings, { passwordSet: Boolean(password), workerIds: workers })
       const sealed = password ? box.seal(password) : null
       return sql.begin(async (tx) => {
         await tx`insert into trunks ${tx({ ...row, config: tx.json(config), password: sealed })}`
         await linkWorkers(tx, accountId, id, workers)
         await replaceTrunkAddresses(tx, accountId, id, config)
+        await replaceTrunkExtensions(tx, accountId, id, config)
         const [trunk] = await readTrunks(tx, accountId, id)
         return toTrunk(trunk as TrunkFacts)
       })
@@ -57,11 +60,13 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
         if (!stored) return null
         const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
         const passwordSet = password === undefined ? stored.passwordSet : password !== null
-        const merged = settled({ ...stored.config, ...settings }, passwordSet)
+        const surroundings = { passwordSet, workerIds: workers ?? stored.workerIds }
+        const merged = settled({ ...stored.config, ...settings }, surroundings)
         await tx`
           update trunks set ${tx(columns)}, config = ${tx.json(merged)} where account_id = ${accountId} and id = ${id}`
         if (workers) await linkWorkers(tx, accountId, id, workers)
         await replaceTrunkAddresses(tx, accountId, id, merged)
+        await replaceTrunkExtensions(tx, accountId, id, merged)
         const [trunk] = await readTrunks(tx, accountId, id)
         return toTrunk(trunk as TrunkFacts)
       })
@@ -84,9 +89,10 @@ function readTrunks(sql: Sql | Transaction, accountId: AccountId, id: TrunkId | 
 
 /** Until the transaction ends: of two changes at once each sees what the other left. */
 async function lockSettings(tx: Transaction, accountId: AccountId, id: TrunkId) {
-  const [row] = await tx<{ config: TrunkSettings; passwordSet: boolean }[]>`
-    select config, password is not null as password_set from trunks
-    where account_id = ${accountId} and id = ${id} for update`
+  const [row] = await tx<{ config: TrunkSettings; passwordSet: boolean; workerIds: string[] }[]>`
+    select config, password is not null as password_set,
+      array(select worker_id from trunk_workers where trunk_id = trunks.id) as worker_ids
+    from trunks where account_id = ${accountId} and id = ${id} for update`
   return row ?? null
 }
 
@@ -99,8 +105,8 @@ async function linkWorkers(tx: Transaction, accountId: AccountId, id: TrunkId, w
 }
 
 /** As they are stored. Throws Problem VALIDATION_FAILED for settings that do not go together. */
-function settled(settings: TrunkSettings, passwordSet: boolean): TrunkSettings {
-  const issues = trunkIssuesOf(settings, passwordSet)
+function settled(settings: TrunkSettings, surroundings: TrunkSurroundings): TrunkSettings {
+  const issues = trunkIssuesOf(settings, surroundings)
   if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'The settings of the trunk do not go together.', issues)
   return withoutNulls(settings)
 }

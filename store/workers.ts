@@ -88,6 +88,14 @@ export async function findWorker(
   return row ?? null
 }
 
+/** Is the number one that callers of the account call, or are shown? */
+export async function hasNumber(sql: Sql | Transaction, accountId: AccountId, number: string): Promise<boolean> {
+  const [worker] = await sql`
+    select from workers
+    where account_id = ${accountId} and ${number} in (inbound_phone_number, outbound_phone_number) limit 1`
+  return worker !== undefined
+}
+
 /** Config is merged key by key of its top level, null takes a key away. Null: the account has no such worker. */
 export async function changeWorker(
   sql: Sql | Transaction,

@@ -36,5 +36,6 @@ export function engineConfigOf(call: CallFactsRow, beginning: Beginning): Omit<E
     instructions: call.hookAnswer.instructions ?? call.request.instructions ?? null,
     context: call.context,
     customer: call.customer,
+    sip: call.sip,
   }
 }

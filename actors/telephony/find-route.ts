@@ -11,6 +11,7 @@ import {
 } from '../../store/inbound-routes.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listKnownSources, type KnownSource } from '../../store/trunk-addresses.ts'
+import { readNational } from '../../model/number-format.ts'
 import { reachedAddressOf } from '../../net/addresses.ts'
 import { accessOf, type TrunkAccessDeps } from './trunk-access.ts'
 
@@ -21,11 +22,31 @@ const maxCalled = 10
 export async function findRoute(deps: RouteDeps, arrival: Arrival): Promise<InboundRoute | RefusedArrival> {
   const address = reachedAddressOf(arrival.address)
   const called = arrival.called.slice(0, maxCalled)
-  if (address === null) return nobody({ address: arrival.address, called }, [])
+  if (address === null) return nobody({ address: arrival.address, called, sources: [] })
   const candidates = await listInboundCandidates(deps.sql, called, address)
   const [first] = candidates
-  if (first && first.rule !== 'none' && first.isActive) return routeOf(deps, first)
-  return explain(deps.sql, { address, called, candidates })
+  if (first && isOpen(first)) return routeOf(deps, first)
+  const sources = await listKnownSources(deps.sql, address)
+  const national = await findNational(deps.sql, { address, called, sources })
+  return national ? routeOf(deps, national) : explain(deps.sql, { address, called, candidates, sources })
+}
+
+const isOpen = ({ rule, isActive }: InboundCandidate): boolean => rule !== 'none' && isActive
+
+/** A number within the country of the trunk that delivers it is one of the world's only when that trunk is known. */
+async function findNational(sql: Sql, { address, called, sources }: From & { readonly called: readonly string[] }) {
+  const readings = sources.flatMap(({ trunkId, numberFormat }) =>
+    called.flatMap((text) => {
+      const number = numberFormat && readNational(text, numberFormat)
+      return number ? [{ trunkId, number }] : []
+    }),
+  )
+  if (readings.length === 0) return null
+  const numbers = [...new Set(readings.map(({ number }) => number))].slice(0, maxCalled)
+  const candidates = await listInboundCandidates(sql, numbers, address)
+  const isMeant = ({ trunk, toNumber }: InboundCandidate): boolean =>
+    readings.some((reading) => reading.trunkId === trunk.id && reading.number === toNumber)
+  return candidates.find((candidate) => isOpen(candidate) && isMeant(candidate)) ?? null
 }
 
 /** A caller from an allowed address needs no password, unless the trunk asks for it. */
@@ -38,11 +59,11 @@ type Refused = {
   readonly address: string
   readonly called: readonly string[]
   readonly candidates: readonly InboundCandidate[]
+  readonly sources: readonly KnownSource[]
 }
 
 async function explain(sql: Sql, refused: Refused): Promise<RefusedArrival> {
-  const { address, called, candidates } = refused
-  const sources = await listKnownSources(sql, address)
+  const { address, called, candidates, sources } = refused
   const asleep = candidates.find(({ rule }) => rule === 'address')
   if (asleep) return inactive(asleep)
   const [closed] = candidates
@@ -51,7 +72,7 @@ async function explain(sql: Sql, refused: Refused): Promise<RefusedArrival> {
   const own = unreachable.find(({ accountId }) => sources.some((source) => source.accountId === accountId))
   const nearest = own ?? unreachable[0]
   if (nearest) return withoutTrunk(nearest, { address, sources })
-  return nobody(refused, sources)
+  return nobody(refused)
 }
 
 type From = { readonly address: string; readonly sources: readonly KnownSource[] }
@@ -93,7 +114,7 @@ function withoutTrunk({ accountId, workerName, toNumber }: NumberedWorker, from:
   }
 }
 
-function nobody({ address, called }: Omit<Refused, 'candidates'>, sources: readonly KnownSource[]): RefusedArrival {
+function nobody({ address, called, sources }: Omit<Refused, 'candidates'>): RefusedArrival {
   const numbers = called.join(', ') || 'no number'
   if (sources.length === 0)
     return {
@@ -107,7 +128,7 @@ function nobody({ address, called }: Omit<Refused, 'candidates'>, sources: reado
   const isSole = sources.every(({ accountId }) => accountId === source?.accountId)
   return {
     reason: 'unknown_number',
-    details: `No worker has the number (${numbers}); set it as inboundPhoneNumber of a worker of the trunk, as the carrier sends it in E.164.`,
+    details: `No worker has the number (${numbers}); set it as inboundPhoneNumber of a worker of the trunk, as the carrier sends it in E.164; a name of a PBX belongs into extensions of the trunk.`,
     sipStatus: statusFor(sources),
     // Accounts may share a carrier: then it is unknown whose call this was.
     accountId: isSole ? (source?.accountId ?? null) : null,

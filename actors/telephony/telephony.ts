@@ -6,7 +6,7 @@ import type { RefusedArrival, Telephony, TrunkAccess } from '../../model/telepho
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listOutboundTrunks, noteCarrier, takeDial } from '../../store/telephony.ts'
-import { isTrunkAddress } from '../../store/trunk-addresses.ts'
+import { isTrunkAddress, learnTrunkAddresses } from '../../store/trunk-addresses.ts'
 import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trunk-states.ts'
 import type { CallRouter } from '../node/call-router.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
@@ -73,6 +73,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
       if (trunks.length === maxKept) log.warn('this node looks after as many trunks as it may', { trunks: maxKept })
       return { trunks: accessOfAll(deps, trunks), until }
     },
+    found: (trunkId, source) => learnTrunkAddresses(sql, trunkId, { ...source, now: clock.now() }),
     report: (trunkId, state) => writeTrunkState(sql, { nodeId, trunkId, state, now: clock.now() }),
     written: () => refusals.written(),
     close: () => (closing ??= end()),

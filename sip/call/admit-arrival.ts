@@ -3,6 +3,7 @@
  * told with the reason.
  */
 import type { InboundRoute, Refusal, RefusedArrival, Telephony } from '../../model/telephony.ts'
+import { authUserOf } from '../../model/trunk.ts'
 import { addressGroupOf } from '../../net/addresses.ts'
 import { answerWith } from '../answer-with.ts'
 import { fromOf } from '../guarded-routes.ts'
@@ -86,7 +87,8 @@ type Authenticating = Pick<AdmissionDeps, 'verifier' | 'strangers'> & Pick<Admis
 function authenticate(arrived: Arrived, { trunk }: InboundRoute, deps: Authenticating): boolean {
   const { verifier, refuse, strangers } = deps
   const { invite, reply } = arrived
-  const { username, realm, domain } = trunk.settings
+  const { realm, domain } = trunk.settings
+  const username = authUserOf(trunk.settings)
   const ids = { accountId: trunk.accountId, trunkId: trunk.id }
   const wrong = (details: string) => refuse(arrived, { reason: 'wrong_credentials', sipStatus: 403, details, ...ids })
   if (!username || trunk.password === null) {

@@ -10,10 +10,11 @@ import { callerOf } from '../numbers.ts'
 import type { Reply, RequestIn } from '../stack-types.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
 import type { Admission, Arrived } from './admit-arrival.ts'
-import { identityUri, placeOf, placeOfSender, referTarget, type Place } from './caller-id.ts'
+import { identityUri, placeOf, placeOfSender, referTarget, shown, type Place } from './caller-id.ts'
 import { answerTo } from './outcome-of-answer.ts'
 import { openPhoneMedia, wishesOf, type Agreed, type PhoneMedia } from './phone-media.ts'
 import { sdpIn } from './sdp-in.ts'
+import { sipFactsOf } from './sip-facts.ts'
 import { createTalk, type Talk, type TalkDeps } from './talk.ts'
 
 export type ArrivalDeps = CallDeps & {
@@ -128,8 +129,14 @@ async function store(
   arrived: Arrived,
   route: InboundRoute,
 ): Promise<CallId | null> {
-  const fromNumber = callerOf(arrived.invite, route.trunk.settings.trustsIdentity === true)
-  const received = await telephony.receive({ route, fromNumber, address: arrived.invite.source_address })
+  const { trustsIdentity = false, numberFormat = null } = route.trunk.settings
+  const fromNumber = callerOf(arrived.invite, trustsIdentity, numberFormat)
+  const received = await telephony.receive({
+    route,
+    fromNumber,
+    address: arrived.invite.source_address,
+    sip: sipFactsOf(arrived.invite, trustsIdentity),
+  })
   if ('callId' in received) return received.callId
   admission.refuse(arrived, received, received.sipStatus === 503 ? retryAfter : {})
   return null
@@ -168,8 +175,9 @@ function ring(deps: ArrivalDeps, call: Ringing): void {
       leg.handlers.disconnected('failed', 'the connection to the SIP server was lost')
     },
   })
-  log.info('a call arrived', { callId, trunkId: route.trunk.id, personal: { address: call.invite.source_address } })
-  answerWith180(reply)
+  const personal = { address: call.invite.source_address, sipCallId: call.invite.get('call-id') }
+  log.info('a call arrived', { callId, trunkId: route.trunk.id, personal })
+  answerWith180(reply, contactIn(deps, call))
   call.cancel.whenCanceled(() => {
     phase.end()
     live.leg.handlers.disconnected('hung_up', 'the caller hung up before the answer')
@@ -187,9 +195,13 @@ async function begin({ bus, telephony }: ArrivalDeps, { leg, callId }: LiveCall)
   if (!(await telephony.begin(callId))) await leg.close('failed')
 }
 
-function answerWith180(reply: Reply): void {
-  if (!reply.finalResponseSent) reply.send(180, undefined, {})
+function answerWith180(reply: Reply, headers: Record<string, string>): void {
+  if (!reply.finalResponseSent) reply.send(180, undefined, { headers })
 }
+
+const contactIn = ({ stack }: ArrivalDeps, { invite, route }: Ringing): Record<string, string> => ({
+  ...stack.contactOf(route.trunk.settings.publicName, invite.protocol),
+})
 
 const answerBusy = (reply: Reply, reason: string | undefined): void => {
   const { status, reason: words } = answerTo(reason)
@@ -228,7 +240,8 @@ function answer(deps: ArrivalDeps, call: Ringing, { live, phase }: Answering): v
   const { media, agreed } = call
   const { handlers } = live.leg
   if (agreed) media.use(agreed.session)
-  deps.stack.accept(call.invite, call.reply, agreed?.sdp ?? media.offer(), (accepted) => {
+  const content = { sdp: agreed?.sdp ?? media.offer(), headers: contactIn(deps, call) }
+  deps.stack.accept(call.invite, call.reply, content, (accepted) => {
     if ('details' in accepted) return handlers.disconnected('failed', accepted.details)
     const { dialog } = accepted
     let isAcknowledged = false
@@ -286,8 +299,9 @@ type Redirect = Answering & { readonly to: string }
 function redirect(call: Ringing, { live, phase, to }: Redirect) {
   if (phase.end() !== 'ringing') return { accepted: false, details: 'the call is being answered' } as const
   const place = placeOfCaller(call)
-  const target = referTarget(to, call.route.trunk.settings, place)
-  const diversion = `<${identityUri(call.route.toNumber, place.host)}>;reason=unconditional`
+  const { trunk, toNumber } = call.route
+  const target = referTarget(to, trunk.settings, place)
+  const diversion = `<${identityUri(shown(toNumber, trunk.settings), place.host)}>;reason=unconditional`
   answerWith(call.reply, 302, { headers: { Contact: `<${target}>`, Diversion: diversion } })
   live.leg.handlers.transferred('302 Moved Temporarily')
   return { accepted: true } as const

@@ -2,6 +2,7 @@
 import type { Cancel } from '../../model/clock.ts'
 import type { DialRequest } from '../../model/dial.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
+import { authUserOf } from '../../model/trunk.ts'
 import type { Invitation, InvitationResult } from '../invitation.ts'
 import type { CallDeps } from '../live-calls.ts'
 import type { Password } from '../stack-types.ts'
@@ -11,7 +12,7 @@ import type { WayOut } from './ways-out.ts'
 
 export type AttemptDeps = Pick<CallDeps, 'stack' | 'clock'> & {
   readonly media: PhoneMedia
-  readonly request: Pick<DialRequest, 'fromNumber' | 'toNumber'>
+  readonly request: Pick<DialRequest, 'fromNumber' | 'toNumber' | 'headers'>
   /** 180 and the like; never 100. */
   readonly progress: (status: number, reason: string) => void
 }
@@ -70,12 +71,19 @@ export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience:
     media.wish(wishesOf(settings, 'offer', way.gateway.transport ?? 'udp'))
     const { uri, proxy, headers } = addressCall(request, settings, way.gateway)
     const auth = authOf(way.trunk)
-    const options = { headers: { ...headers }, localSdp: media.offer(), ...(auth && { auth }), ...(proxy && { proxy }) }
+    const { publicName } = settings
+    const options = {
+      headers: { ...headers },
+      localSdp: media.offer(),
+      ...(auth && { auth }),
+      ...(proxy && { proxy }),
+      ...(publicName && { publicName }),
+    }
     return [uri, options] as const
   }
 }
 
 export function authOf({ settings, password }: TrunkAccess): Password | null {
-  const { username, realm = null } = settings
-  return username && password !== null ? { username, password, realm } : null
+  const username = authUserOf(settings)
+  return username && password !== null ? { username, password, realm: settings.realm ?? null } : null
 }

@@ -2,15 +2,15 @@
  * Owns how an outbound call is addressed: Request-URI, next hop, To, From and P-Asserted-Identity, as the trunk wants them. RFC 3261 §8.1,
  * §19.1; RFC 3325.
  */
-import type { TrunkSettings } from '../../model/trunk.ts'
+import type { DialRequest } from '../../model/dial.ts'
+import { writeNumber } from '../../model/number-format.ts'
+import type { Gateway, TrunkSettings } from '../../model/trunk.ts'
 import { withoutBrackets } from '../../net/addresses.ts'
-import { noParams, withParam } from '../server/message/header-text.ts'
+import { noParams, quoted, withParam } from '../server/message/header-text.ts'
 import { writeUri } from '../server/message/uri.ts'
 import { topViaOf } from '../server/message/via.ts'
 import { defaultPortOf } from '../server/transport/via-of-way.ts'
 import type { RequestIn } from '../stack-types.ts'
-
-export type Gateway = NonNullable<TrunkSettings['gateways']>[number]
 
 export type Addressed = {
   readonly uri: string
@@ -46,6 +46,36 @@ const viaOf = (request: RequestIn) => topViaOf({ headers: [{ name: 'Via', value:
 
 export const gatewayUri = (gateway: Gateway): string => placeUri(null, gateway)
 
+/** Where a request of a trunk is sent, and what it says of the way. */
+export type Way = { readonly proxy?: string; readonly headers: Readonly<Record<string, string>> }
+
+/**
+ * The outbound proxy of the trunk, which takes itself off Route; else the gateway, where the Request-URI does not name it. A drachtio-server
+ * leaves our Route out, and sends to the proxy all the same.
+ */
+export function wayTo({ outboundProxy, domain }: TrunkSettings, gateway: Gateway): Way {
+  if (outboundProxy)
+    return { proxy: placeUri(null, outboundProxy), headers: { Route: `<${placeUri(null, outboundProxy)};lr>` } }
+  return { ...(domain && { proxy: gatewayUri(gateway) }), headers: {} }
+}
+
+/** Asks whether a gateway is there, as the trunk's requests go. */
+export function optionsTo(settings: TrunkSettings, gateway: Gateway) {
+  const { proxy, headers } = wayTo({ outboundProxy: settings.outboundProxy }, gateway)
+  const { publicName, fromDomain } = settings
+  const options = {
+    method: 'OPTIONS',
+    headers: {
+      Accept: 'application/sdp',
+      ...headers,
+      ...(fromDomain && { From: `<${placeUri(null, { host: fromDomain })}>` }),
+    },
+    ...(proxy && { proxy }),
+    ...(publicName && { publicName }),
+  }
+  return { uri: gatewayUri(gateway), options }
+}
+
 /** The name or address that numbers and users of this trunk live under. */
 export const realmHost = (settings: TrunkSettings, gateway: Gateway): string => settings.domain ?? gateway.host
 
@@ -60,47 +90,76 @@ export const identityUri = (user: string, host: string): string => placeUri(user
  * The number as this trunk dials it. A prefix stands in place of the plus sign: `00`, `9`, a carrier's `1234#`; one that ends in `+` keeps
  * it.
  */
-export const dialed = (number: string, prefix = ''): string =>
-  prefix === '' ? number : `${prefix}${number.replace(/^\+/, '')}`
+export function dialed(number: string, { numberFormat, numberPrefix = '' }: TrunkSettings): string {
+  const written = writeNumber(number, numberFormat?.called, numberFormat ?? {})
+  return numberPrefix === '' ? written : `${numberPrefix}${written.replace(/^\+/, '')}`
+}
+
+/** A number of ours as this trunk is shown it: From, identities, Diversion, Referred-By. */
+export const shown = (number: string, { numberFormat }: TrunkSettings): string =>
+  writeNumber(number, numberFormat?.calling, numberFormat ?? {})
 
 /**
  * With a domain of the trunk the Request-URI names it and the gateway is the next hop only: carriers look an account up by that name
  * (docs/design/sip.md "Caller ID").
  */
 export function addressCall(
-  { fromNumber, toNumber }: { readonly fromNumber: string; readonly toNumber: string },
+  { fromNumber, toNumber, headers = {} }: Pick<DialRequest, 'fromNumber' | 'toNumber' | 'headers'>,
   settings: TrunkSettings,
   gateway: Gateway,
 ): Addressed {
-  const user = dialed(toNumber, settings.numberPrefix)
+  const user = dialed(toNumber, settings)
   const place = placeOf(settings, gateway)
   const { host } = place
+  const way = wayTo(settings, gateway)
+  const own = filledIn(settings.headers, { from: shown(fromNumber, settings), to: user })
   return {
     uri: placeUri(user, place),
-    proxy: settings.domain ? gatewayUri(gateway) : null,
+    proxy: way.proxy ?? null,
     headers: {
-      ...settings.headers,
+      ...without(own, headers),
+      ...headers,
+      ...way.headers,
       To: `<${identityUri(user, host)}>`,
       ...callerHeaders(fromNumber, settings, host),
     },
   }
 }
 
+/** `{from}` and `{to}` in the trunk's own headers: the numbers of the call, as the trunk writes them. */
+function filledIn(
+  headers: Readonly<Record<string, string>> = {},
+  numbers: Readonly<Record<'from' | 'to', string>>,
+): Record<string, string> {
+  const filled = (value: string): string => value.replace(/\{(from|to)\}/g, (_, name: 'from' | 'to') => numbers[name])
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, filled(value)]))
+}
+
+/** What a call says itself replaces what its trunk says, in whichever case. */
+function without(headers: Readonly<Record<string, string>>, others: Readonly<Record<string, string>>) {
+  const names = new Set(Object.keys(others).map((name) => name.toLowerCase()))
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.has(name.toLowerCase())))
+}
+
 function callerHeaders(fromNumber: string, settings: TrunkSettings, host: string): Record<string, string> {
-  const caller = `<${identityUri(fromNumber, host)}>`
-  const identity = { 'P-Asserted-Identity': caller }
-  switch (settings.callerId ?? 'from') {
+  const { displayName, identityHeader = 'asserted', username, fromDomain } = settings
+  const number = shown(fromNumber, settings)
+  const called = (user: string): string =>
+    `${displayName ? `${quoted(displayName)} ` : ''}<${identityUri(user, fromDomain ?? host)}>`
+  const name = identityHeader === 'preferred' ? 'P-Preferred-Identity' : 'P-Asserted-Identity'
+  const identity = { [name]: called(number) }
+  switch (settings.callerId ?? (settings.identityHeader ? 'identity' : 'from')) {
     case 'from':
-      return { From: caller }
+      return { From: called(number) }
     case 'identity':
-      return { From: caller, ...identity }
+      return { From: called(number), ...identity }
     case 'username':
-      return { From: `<${identityUri(settings.username ?? fromNumber, host)}>`, ...identity }
+      return { From: called(username ?? number), ...identity }
   }
 }
 
 /** `tel:` takes E.164 as it is (RFC 3966 §5.1.4); a SIP URI says the number as it is dialed, where whoever follows it reaches the trunk. */
 export function referTarget(to: string, settings: TrunkSettings, place: Place): string {
   if (settings.transferTo === 'tel') return `tel:${to}`
-  return placeUri(dialed(to, settings.numberPrefix), place)
+  return placeUri(dialed(to, settings), place)
 }

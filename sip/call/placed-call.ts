@@ -12,7 +12,7 @@ import type { SipDialog } from '../stack-types.ts'
 import type { GatewayHealth } from '../trunk/gateway-health.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
 import { attempt, type Attempt, type AttemptResult, type Patience } from './attempt.ts'
-import { placeOf, type Gateway } from './caller-id.ts'
+import { placeOf } from './caller-id.ts'
 import { outcomeOf, speaksOfGateway, unreachable } from './outcome-of-answer.ts'
 import { openPhoneMedia } from './phone-media.ts'
 import { createTalk, type Talk } from './talk.ts'
@@ -147,7 +147,7 @@ async function findWays(
   if (refusal) return refusal
   const trunks = await telephony.waysOut(accountId as AccountId, workerId as WorkerId, callId as CallId)
   if ('sipStatus' in trunks) return trunks
-  const ways = orderWays(trunks, health.isReachable)
+  const ways = orderWays(trunks, (gateway, settings) => health.isReachable({ gateway, settings }))
   if (ways.length > 0) return ways
   const details = 'no trunk of the worker has a gateway that may carry the call now'
   return { reason: 'no_trunk', details, accountId, trunkId: null, sipStatus: 503 }
@@ -212,7 +212,7 @@ async function tryWay(
     call.rings()
     if (!call.isDone()) live.leg.handlers.ringing(`${status} ${reason}`)
   }
-  const patience = patienceWith(deps, way.gateway, isLast)
+  const patience = patienceWith(deps, way, isLast)
   const attempted = attempt({ ...deps, media: live.media, request, progress }, way, patience)
   call.trying(attempted)
   const result = await attempted.result
@@ -224,12 +224,13 @@ async function tryWay(
  * The 32 s of Timer B are longer than a caller waits. A gateway that is at work on the call says so at once by 100 (RFC 3261 §17.2.1), and
  * one that answers OPTIONS is given the benefit of the doubt: some countries take long to ring. The last one may ring as late as it will.
  */
-function patienceWith({ health, tellsTrying }: PlacingDeps, gateway: Gateway, isLast: boolean): Patience {
-  const word = health.hasAnswered(gateway) ? atWork : 8_000
+function patienceWith({ health, tellsTrying }: PlacingDeps, { trunk, gateway }: WayOut, isLast: boolean): Patience {
+  const asked = { gateway, settings: trunk.settings }
+  const word = health.hasAnswered(asked) ? atWork : 8_000
   if (!isLast) return { word, ring: atWork }
   if (tellsTrying) return { word, ring: null }
   // Its silence may be our deafness, but not for long where it does not answer OPTIONS.
-  return { word: health.isReachable(gateway) ? null : atWork, ring: null }
+  return { word: health.isReachable(asked) ? null : atWork, ring: null }
 }
 
 const atWork = 20_000

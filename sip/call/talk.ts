@@ -9,7 +9,7 @@ import type { CallDeps, LiveCall } from '../live-calls.ts'
 import { acceptingHeaders } from '../session-headers.ts'
 import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
 import type { Acknowledgements } from './acknowledgements.ts'
-import { identityUri, referTarget, type Place } from './caller-id.ts'
+import { identityUri, referTarget, shown, type Place } from './caller-id.ts'
 import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
 import { createReferral } from './referral.ts'
 import { sdpIn } from './sdp-in.ts'
@@ -73,7 +73,10 @@ export function createTalk(deps: TalkDeps): Talk {
       stack.orphaned(dialog.id)
       handlers.disconnected('failed', 'the connection to the SIP server was lost')
     },
-    transfer: (to) => referral.refer(referTarget(to, trunk.settings, place), identityUri(number, place.host)),
+    transfer(to) {
+      const referredBy = identityUri(shown(number, trunk.settings), place.host)
+      return referral.refer(referTarget(to, trunk.settings, place), referredBy)
+    },
     sendDtmf: (digits) => !isOver && pressByInfo !== null && pressByInfo(digits),
   }
 }
@@ -113,10 +116,11 @@ function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
 }
 
 /** re-INVITE, or UPDATE with an offer. What cannot be agreed on leaves everything as it was. RFC 3261 §14.2. */
-function renegotiate({ live, acks, log }: TalkDeps, request: RequestIn, reply: Reply): void {
+function renegotiate({ live, acks, log, stack, trunk }: TalkDeps, request: RequestIn, reply: Reply): void {
   const { media, leg } = live
   const offer = sdpIn(request)
-  const content = { headers: { ...acceptingHeaders(request), 'Content-Type': 'application/sdp' } }
+  const contact = stack.contactOf(trunk.settings.publicName, request.protocol)
+  const content = { headers: { ...acceptingHeaders(request), 'Content-Type': 'application/sdp', ...contact } }
   if (offer === null) return answerWith(reply, 415, { headers: { Accept: capabilities.Accept } })
   // RFC 3311 §5.2, RFC 5407 §3.1.5. The embedded server asks this before us.
   if (acks.isOfferOpen()) return answerWith(reply, 491)

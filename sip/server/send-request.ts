@@ -7,7 +7,7 @@ import type { HeaderField, SipRequest, SipResponse } from './message/message.ts'
 import type { SeenPeer } from './transport/seen-peer.ts'
 import { TransportError, type Endpoint, type Flow, type Protocol, type Target } from './transport/transport.ts'
 import type { ClientTransaction, Transactions } from './transaction/transaction.ts'
-import { localized, withContact, type Exit } from './dialog/draft-headers.ts'
+import { localized, publicNameIn, withContact, type Exit } from './dialog/draft-headers.ts'
 import { nextHopOf } from './dialog/dialog-state.ts'
 
 export type Order = {
@@ -16,6 +16,8 @@ export type Order = {
   /** In place of Route and Request-URI. */
   readonly nextHop?: string | null
   readonly wantsContact: boolean
+  /** Within a dialog: by which name the peer knows us. Outside of one the request's own Contact tells. */
+  readonly publicName?: string | null
   /** Of a request within a dialog. */
   readonly peer?: SeenPeer
   /** Nothing is told before `send` has resolved. Final answers made here are told like any. */
@@ -84,7 +86,8 @@ function createGate() {
 /** How one request goes on: what is tried next, and whether somebody has spoken already. */
 function createOutgoing(deps: SendDeps, order: Order, { targets, fault }: Found) {
   const gate = createGate()
-  const rest = [...targets]
+  const publicName = order.publicName ?? publicNameIn(order.request)
+  const rest = targets.map((target) => ({ ...target, publicName }))
   let current: ClientTransaction | null = null
   let canceling: readonly HeaderField[] | null = null
   let answered = false
@@ -183,9 +186,10 @@ async function attempt(
 }
 
 function requestFor(deps: SendDeps, { request, wantsContact }: Order, target: Target): SipRequest {
+  const place = deps.externalOf(target.protocol, target.remote)
   const exit: Exit = {
     protocol: target.protocol,
-    external: deps.externalOf(target.protocol, target.remote),
+    external: { ...place, address: target.publicName ?? place.address },
     isSecure: /^sips:/i.test(request.uri),
   }
   const located = localized(request, exit)

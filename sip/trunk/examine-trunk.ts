@@ -5,7 +5,8 @@
 import type { Clock } from '../../model/clock.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { attempt } from '../call/attempt.ts'
-import { gatewayUri, type Gateway } from '../call/caller-id.ts'
+import { registrarsOf, type Gateway, type TrunkSettings } from '../../model/trunk.ts'
+import { gatewayUri, optionsTo } from '../call/caller-id.ts'
 import { openPhoneMedia, wishesOf, type MediaDeps } from '../call/phone-media.ts'
 import type { Target } from '../server/transport/transport.ts'
 import type { Answered, SipStack } from '../stack.ts'
@@ -45,12 +46,13 @@ export async function* examineTrunk(
     const found = await findGateway(deps, gateway)
     yield found
     if (found.verdict === 'failed') continue
-    const options = await askOptions(deps, gateway)
+    const options = await askOptions(deps, trunk.settings, gateway)
     yield options
     if (options.verdict !== 'failed') answering.push(gateway)
   }
   const [first] = answering
-  if (trunk.settings.register && gateways[0]) yield await askRegistrar(deps, trunk, gateways[0])
+  if (trunk.settings.register)
+    for (const registrar of registrarsOf(trunk.settings)) yield await askRegistrar(deps, trunk, registrar)
   if (call && first) yield await tryCall(deps, { trunk, gateway: first }, call)
 }
 
@@ -66,8 +68,9 @@ async function findGateway({ resolve }: ExamineTrunkDeps, gateway: Gateway): Pro
   }
 }
 
-async function askOptions({ stack }: ExamineTrunkDeps, gateway: Gateway): Promise<TrunkCheck> {
-  const answered = await stack.request(gatewayUri(gateway), { method: 'OPTIONS', headers: {} }, answerWithin)
+async function askOptions({ stack }: ExamineTrunkDeps, settings: TrunkSettings, gateway: Gateway): Promise<TrunkCheck> {
+  const { uri, options } = optionsTo(settings, gateway)
+  const answered = await stack.request(uri, options, answerWithin)
   const check = { name: `${nameOf(gateway)} answers`, expected: 'any answer to OPTIONS', got: lineOf(answered) }
   if (isThere(answered)) return { ...check, verdict: 'passed', mend: null }
   const mend =

@@ -1,12 +1,12 @@
 /**
- * Owns whether gateways answer: OPTIONS now and then (RFC 3261 §11), each gateway once however many trunks share it. Every final answer but
+ * Owns whether gateways answer: OPTIONS now and then (RFC 3261 §11), each gateway once however many trunks share it and the way to it. Every final answer but
  * 408 and 503 is one: many carriers refuse OPTIONS and work.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
 import { toIso } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
-import type { TrunkState } from '../../model/trunk.ts'
-import { gatewayUri, type Gateway } from '../call/caller-id.ts'
+import type { Gateway, TrunkSettings, TrunkState } from '../../model/trunk.ts'
+import { optionsTo } from '../call/caller-id.ts'
 import type { Answered, SipStack } from '../stack.ts'
 import type { Gate } from './gate.ts'
 
@@ -20,19 +20,24 @@ export type GatewayHealthDeps = {
   readonly gate: Gate
 }
 
+/** A gateway, and the settings of the trunk that say how it is asked. */
+export type GatewayOf = { readonly gateway: Gateway; readonly settings: TrunkSettings }
+
 export type GatewayHealth = {
   /** Until the result is called. `changed`: it answers now, or no longer. */
-  watch(gateway: Gateway, changed: () => void): () => void
-  state(gateway: Gateway): GatewayState
+  watch(way: GatewayOf, changed: () => void): () => void
+  state(way: GatewayOf): GatewayState
   /** What is not watched is taken to answer. */
-  isReachable(gateway: Gateway): boolean
+  isReachable(way: GatewayOf): boolean
   /** It has been seen to answer, and no look has failed since. */
-  hasAnswered(gateway: Gateway): boolean
+  hasAnswered(way: GatewayOf): boolean
   /** Idempotent. */
   close(): void
 }
 
-type Watch = {
+type Asking = ReturnType<typeof optionsTo>
+
+type Watch = Asking & {
   readonly listeners: Set<() => void>
   reachable: boolean | null
   details: string | null
@@ -59,55 +64,63 @@ export function createGatewayHealth({ stack, clock, log, random, gate }: Gateway
     if (!reachable) log.warn('a gateway does not answer', { gateway: uri, details })
     for (const changed of watch.listeners) changed()
   }
-  const isWatched = (uri: string, watch: Watch) => !isClosed && watches.get(uri) === watch
-  const look = async (uri: string, watch: Watch) => {
-    const options = { method: 'OPTIONS', headers: { Accept: 'application/sdp' } }
+  const isWatched = (key: string, watch: Watch) => !isClosed && watches.get(key) === watch
+  const look = async (key: string, watch: Watch) => {
+    const { uri, options } = watch
     const answered = await gate(() =>
-      isWatched(uri, watch) ? stack.request(uri, options, answerWithin) : Promise.resolve(null),
+      isWatched(key, watch) ? stack.request(uri, options, answerWithin) : Promise.resolve(null),
     )
-    if (!answered || !isWatched(uri, watch)) return
+    if (!answered || !isWatched(key, watch)) return
     judge(watch, uri, answered)
-    lookIn(interval.least + interval.spread * random(), uri, watch)
+    lookIn(interval.least + interval.spread * random(), key, watch)
   }
-  const lookIn = (ms: number, uri: string, watch: Watch) => {
+  const lookIn = (ms: number, key: string, watch: Watch) => {
     watch.cancel = clock.after(ms, () => {
-      look(uri, watch).catch((error: unknown) => log.error('a gateway could not be looked at', { gateway: uri, error }))
+      look(key, watch).catch((error: unknown) =>
+        log.error('a gateway could not be looked at', { gateway: watch.uri, error }),
+      )
     })
   }
-  const begin = (uri: string): Watch => {
-    const watch = freshWatch()
-    watches.set(uri, watch)
-    lookIn(firstWithin * random(), uri, watch)
+  const begin = (key: string, asking: Asking): Watch => {
+    const watch = freshWatch(asking)
+    watches.set(key, watch)
+    lookIn(firstWithin * random(), key, watch)
     return watch
   }
-  const forget = (uri: string, watch: Watch) => {
+  const forget = (key: string, watch: Watch) => {
     watch.cancel()
-    watches.delete(uri)
+    watches.delete(key)
   }
+  const found = (way: GatewayOf) => watches.get(keyOf(askingOf(way)))
 
   return {
-    watch(gateway, changed) {
-      const uri = gatewayUri(gateway)
-      const watch = watches.get(uri) ?? begin(uri)
+    watch(way, changed) {
+      const asking = askingOf(way)
+      const key = keyOf(asking)
+      const watch = watches.get(key) ?? begin(key, asking)
       // Two trunks may listen with one function; each has its own place.
       const own = () => changed()
       watch.listeners.add(own)
       return () => {
         watch.listeners.delete(own)
-        if (watch.listeners.size === 0 && watches.get(uri) === watch) forget(uri, watch)
+        if (watch.listeners.size === 0 && watches.get(key) === watch) forget(key, watch)
       }
     },
-    state: (gateway) => stateOf(gateway, watches.get(gatewayUri(gateway))),
-    isReachable: (gateway) => watches.get(gatewayUri(gateway))?.reachable !== false,
-    hasAnswered: (gateway) => watches.get(gatewayUri(gateway))?.reachable === true,
+    state: (way) => stateOf(way.gateway, found(way)),
+    isReachable: (way) => found(way)?.reachable !== false,
+    hasAnswered: (way) => found(way)?.reachable === true,
     close() {
       isClosed = true
-      for (const [uri, watch] of watches) forget(uri, watch)
+      for (const [key, watch] of watches) forget(key, watch)
     },
   }
 }
 
-const freshWatch = (): Watch => ({
+const askingOf = ({ gateway, settings }: GatewayOf): Asking => optionsTo(settings, gateway)
+const keyOf = (asking: Asking): string => JSON.stringify(asking)
+
+const freshWatch = (asking: Asking): Watch => ({
+  ...asking,
   listeners: new Set(),
   reachable: null,
   details: null,
@@ -115,8 +128,8 @@ const freshWatch = (): Watch => ({
   cancel: () => undefined,
 })
 
-function stateOf({ host, port }: Gateway, watch: Watch = freshWatch()): GatewayState {
-  const { reachable, details, checkedAt } = watch
+function stateOf({ host, port }: Gateway, watch: Watch | undefined): GatewayState {
+  const { reachable = null, details = null, checkedAt = null } = watch ?? {}
   return { host, port: port ?? null, reachable, details, checkedAt: checkedAt === null ? null : toIso(checkedAt) }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Owns that a trunk is registered at its first gateway for as long as it is kept: REGISTER, its refresh in time, and taking it back.
+ * Owns that a trunk is registered at one place for as long as it is kept: REGISTER, its refresh in time, and taking it back.
  * RFC 3261 §10.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
@@ -9,13 +9,16 @@ import type { Log } from '../../model/log.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import type { TrunkState } from '../../model/trunk.ts'
 import { authOf } from '../call/attempt.ts'
-import { gatewayUri, identityUri, placeUri, realmHost, type Gateway } from '../call/caller-id.ts'
+import type { Gateway } from '../../model/trunk.ts'
+import { gatewayUri, identityUri, placeUri, realmHost, wayTo } from '../call/caller-id.ts'
 import { leadingNumber } from '../server/message/header-text.ts'
 import type { Answered, SipStack } from '../stack.ts'
 import type { Gate } from './gate.ts'
 import { grantedSeconds, longerSeconds, refreshAfter, retryAfter, wantedSeconds } from './registration-plan.ts'
 
-export type RegistrationState = Pick<TrunkState, 'registration' | 'registrationDetails' | 'registeredUntil'>
+export type RegistrationState = Pick<TrunkState, 'registrationDetails' | 'registeredUntil'> & {
+  readonly registration: Exclude<TrunkState['registration'], 'none'>
+}
 
 export type RegistrationDeps = {
   readonly stack: Pick<SipStack, 'request'>
@@ -41,6 +44,7 @@ const farewellWithin = 2_000
 export function createRegistration(deps: RegistrationDeps, trunk: TrunkAccess, gateway: Gateway): Registration {
   const { clock, log, random } = deps
   const send = createRegisterRequest(deps, trunk, gateway)
+  const wanted = trunk.settings.registerExpires ?? wantedSeconds
   let state: RegistrationState = { registration: 'registering', registrationDetails: null, registeredUntil: null }
   let until = 0
   let failures = 0
@@ -71,7 +75,7 @@ export function createRegistration(deps: RegistrationDeps, trunk: TrunkAccess, g
     return retryAfter(kind, { failures, asked, random })
   }
   const round = async () => {
-    const answered = await deps.gate(() => (isClosed ? Promise.resolve(nothing) : registerOnce(send)))
+    const answered = await deps.gate(() => (isClosed ? Promise.resolve(nothing) : registerOnce(send, wanted)))
     if (isClosed && answered === nothing) return
     const pause = take(answered, { registered, failed })
     if (!isClosed) cancel = clock.after(pause, start)
@@ -98,10 +102,10 @@ const nothing: Answered = { kind: 'silence', details: 'closed' }
 type Send = (seconds: number | null, timeout?: number) => Promise<Answered>
 
 /** Once more when the registrar wants a longer time. */
-async function registerOnce(send: Send): Promise<Answered> {
-  const first = await send(wantedSeconds)
+async function registerOnce(send: Send, wanted: number): Promise<Answered> {
+  const first = await send(wanted)
   if (first.kind === 'silence' || first.response.status !== 423) return first
-  const longer = longerSeconds(first.response, wantedSeconds)
+  const longer = longerSeconds(first.response, wanted)
   return longer === null ? first : send(longer)
 }
 
@@ -142,6 +146,7 @@ function createRegisterRequest(
   // The server puts its own address and the transport in the place of `localhost`.
   const contact = `<${identityUri(username, 'localhost')}>`
   const uri = settings.domain ? placeUri(null, { host, transport: gateway.transport }) : gatewayUri(gateway)
+  const way = wayTo(settings, gateway)
   const callId = newId()
   let sequence = 0
 
@@ -149,6 +154,7 @@ function createRegisterRequest(
     // RFC 3261 §10.2.4: one Call-ID, and a CSeq that grows; answers to challenges take the numbers after it.
     sequence += 5
     const headers = {
+      ...way.headers,
       To: account,
       From: account,
       ...(seconds !== null && { Contact: contact, Expires: String(seconds) }),
@@ -156,7 +162,8 @@ function createRegisterRequest(
       CSeq: `${sequence} REGISTER`,
     }
     const auth = authOf(trunk)
-    const proxy = settings.domain ? { proxy: gatewayUri(gateway) } : {}
-    return stack.request(uri, { method: 'REGISTER', headers, ...(auth && { auth }), ...proxy }, timeout)
+    const { publicName } = settings
+    const by = { ...(way.proxy !== undefined && { proxy: way.proxy }), ...(publicName && { publicName }) }
+    return stack.request(uri, { method: 'REGISTER', headers, ...(auth && { auth }), ...by }, timeout)
   }
 }

@@ -9,14 +9,17 @@ import type { TrunkId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import type { Telephony, TrunkAccess } from '../../model/telephony.ts'
 import type { TrunkState } from '../../model/trunk.ts'
-import type { Gateway } from '../call/caller-id.ts'
 import type { SipStack } from '../stack.ts'
 import { createGate } from './gate.ts'
-import { createGatewayHealth, type GatewayHealth } from './gateway-health.ts'
-import { createRegistration, type Registration, type RegistrationDeps } from './registration.ts'
+import { createGatewayHealth, type GatewayHealth, type GatewayOf } from './gateway-health.ts'
+import type { RegistrationDeps } from './registration.ts'
+import type { Resolver } from '../server/transport/dns-resolver.ts'
+import { createSourceNames } from './source-names.ts'
+import { createRegistrations, type Registrations } from './registrations.ts'
 
 export type TrunkKeeperDeps = {
-  readonly telephony: Pick<Telephony, 'keep' | 'report'>
+  readonly telephony: Pick<Telephony, 'keep' | 'report' | 'found'>
+  readonly resolver: Resolver
   readonly stack: Pick<SipStack, 'request'>
   readonly clock: Clock
   readonly log: Log
@@ -114,14 +117,11 @@ type KeepDeps = TrunkKeeperDeps & Pick<RegistrationDeps, 'gate' | 'after'> & { r
 function keepTrunk(deps: KeepDeps, trunk: TrunkAccess, fingerprint: string): Kept {
   const { health, clock } = deps
   const { settings } = trunk
-  const gateways = settings.gateways ?? []
-  const [first] = gateways
-  const report = createReport(deps, trunk.id, () => stateOf(registration, health, gateways))
-  const registration =
-    settings.register && first
-      ? createRegistration({ ...deps, newId: () => randomUUID(), changed: report }, trunk, first)
-      : null
-  const watched = settings.qualify === false ? [] : gateways.map((gateway) => health.watch(gateway, report))
+  const ways = (settings.gateways ?? []).map((gateway) => ({ gateway, settings }))
+  const report = createReport(deps, trunk.id, () => stateOf(registrations, health, ways))
+  const registrations = createRegistrations({ ...deps, newId: () => randomUUID(), changed: report }, trunk)
+  const watched = settings.qualify === false ? [] : ways.map((way) => health.watch(way, report))
+  const names = createSourceNames(deps, trunk)
   let cancel: Cancel = () => undefined
   const start = () => {
     report()
@@ -132,20 +132,18 @@ function keepTrunk(deps: KeepDeps, trunk: TrunkAccess, fingerprint: string): Kep
     start,
     async close() {
       cancel()
+      names.close()
       for (const leave of watched) leave()
-      await registration?.close()
+      await registrations.close()
     },
   }
 }
 
 const stateOf = (
-  registration: Registration | null,
+  registrations: Registrations,
   health: GatewayHealth,
-  gateways: readonly Gateway[],
-): Omit<TrunkState, 'updatedAt'> => ({
-  ...(registration?.state() ?? { registration: 'none', registrationDetails: null, registeredUntil: null }),
-  gateways: gateways.map((gateway) => health.state(gateway)),
-})
+  ways: readonly GatewayOf[],
+): Omit<TrunkState, 'updatedAt'> => ({ ...registrations.state(), gateways: ways.map((way) => health.state(way)) })
 
 /** One at a time; what changes meanwhile is told by the next. */
 function createReport(

@@ -177,6 +177,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       customer: may('object'),
       callScriptFileNames: may('string[]'),
     },
+    additive: ['from', 'headers'],
   },
   'POST web-calls body': {
     schema: 'WebCallRequest',
@@ -234,6 +235,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       transport: may('string'),
       ...allOf('customer metadata', may('object')),
     },
+    additive: ['sip'],
   },
   'customer of call.worker_request': {
     schema: 'WorkerRequestData',

@@ -29,6 +29,8 @@ export type TelephonyPort = Telephony & {
   readonly begun: CallId[]
   readonly carried: { readonly callId: CallId; readonly trunkId: TrunkId }[]
   readonly refusals: Refusal[]
+  /** What names led to, by trunk. */
+  readonly sources: Map<TrunkId, { readonly name: string; readonly addresses: readonly string[] }[]>
   readonly reports: Map<TrunkId, Omit<TrunkState, 'updatedAt'>>
   /** Asked before each `begin`: holds it back. */
   beforeBegin: () => Promise<void>
@@ -63,6 +65,7 @@ export function createTelephonyPort(...trunks: TrunkAccess[]): TelephonyPort {
     begun: [],
     carried: [],
     refusals: [],
+    sources: new Map(),
     reports: new Map(),
     beforeBegin: async () => undefined,
     async route({ called }): Promise<InboundRoute | RefusedArrival> {
@@ -87,6 +90,7 @@ export function createTelephonyPort(...trunks: TrunkAccess[]): TelephonyPort {
     carriedBy: async (callId, trunkId) => void port.carried.push({ callId, trunkId }),
     refused: (refusal) => void port.refusals.push(refusal),
     keep: async () => ({ trunks: port.trunks, until: Date.now() + 60_000 }),
+    found: async (trunkId, source) => void port.sources.set(trunkId, [...(port.sources.get(trunkId) ?? []), source]),
     report: async (trunkId, state) => void port.reports.set(trunkId, state),
   }
   return port

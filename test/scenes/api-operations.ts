@@ -98,6 +98,8 @@ const known: Readonly<Record<string, unknown>> = {
   allowedOrigins: ['https://app.example.com'],
   arguments: { query: 'opening hours' },
   callScriptFileNames: ['script.txt'],
+  // A number of the account: this one has none.
+  from: undefined,
   expiresAt: '2026-03-01T12:00:00.000Z',
   scheduledAt: '2026-03-01T12:00:00+01:00',
   headers: { 'X-Tenant': 'acme' },

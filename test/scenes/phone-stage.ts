@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { readConfig } from '../../app/config.ts'
 import { newId, type Core } from '../../app/core.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
-import type { StatusUpdateData } from '../../model/events.ts'
+import type { EventType, StatusUpdateData } from '../../model/events.ts'
 import type { AccountId, CallId, TrunkId, WorkerId } from '../../model/ids.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import type { TrunkRequest } from '../../model/trunk.ts'
@@ -58,6 +58,8 @@ export type ServedLine = {
   ended(): Promise<Ended>
   /** The next status of a call of the line. */
   status(wanted: string): Promise<Json>
+  /** What the next event of this type says of a call of the line. */
+  event(type: EventType): Promise<Json>
 }
 
 export type PhoneStageOptions = {
@@ -126,7 +128,7 @@ function serveLine(
   line: MadeLine,
   { rest, receiver }: { readonly rest: Rest; readonly receiver: FakeWebhookReceiver },
 ): ServedLine {
-  const next = async (type: string) => (await receiver.next(type, pathOf(line.number))).data as Json
+  const next = async (type: EventType) => (await receiver.next(type, pathOf(line.number))).data as Json
   const statusesOf = (callId: unknown) =>
     receiver.deliveries
       .filter(({ type, data }) => type === 'call.status_update' && (data as Json)['callId'] === callId)
@@ -143,6 +145,7 @@ function serveLine(
       const row = await rest('GET', `/phone-calls/${String(told['callId'])}`)
       return { told, row, statuses: statusesOf(told['callId']) }
     },
+    event: next,
     async status(wanted) {
       for (;;) {
         const told = await next('call.status_update')

@@ -25,6 +25,7 @@ const inviteOf = (fields: Record<string, string>, uri = 'sip:x@y'): RequestIn =>
   ...messageOf(fields),
   method: 'INVITE',
   uri,
+  headers: fields,
   source: 'network',
   source_address: '127.0.0.1',
   source_port: 5060,

@@ -147,6 +147,9 @@ function scriptedStack() {
   }
 }
 
+const nothing = async () => []
+const emptyDns = { naptr: nothing, srv: nothing, addresses: nothing }
+
 test('a thousand trunks are looked after with fifty requests at once, and a shared gateway is asked once', async (t) => {
   const clock = createHandClock()
   const stack = scriptedStack()
@@ -158,7 +161,14 @@ test('a thousand trunks are looked after with fifty requests at once, and a shar
     ),
   )
   telephony.keep = async () => ({ trunks: telephony.trunks, until: clock.now() + 60_000 })
-  const keeper = createTrunkKeeper({ telephony, stack, clock, log: createQuietLog(), random: () => 0.5 })
+  const keeper = createTrunkKeeper({
+    telephony,
+    stack,
+    resolver: emptyDns,
+    clock,
+    log: createQuietLog(),
+    random: () => 0.5,
+  })
   keeper.start()
   await until(() => keeper.kept() === 1_000)
   clock.advance(5_000)

@@ -187,7 +187,7 @@ test('what cannot be a trunk is refused with its path', (t) => {
     ['gateways.0.port', { name, gateways: [{ host: 'a', port: 0 }] }],
     ['gateways.0.transport', { name, gateways: [{ host: 'a', transport: 'sctp' }] }],
     ['allowedAddresses.0', { name, allowedAddresses: ['203.0.113.0/33'] }],
-    ['allowedAddresses.1', { name, allowedAddresses: ['2001:db8::/32', 'carrier.example'] }],
+    ['allowedAddresses.1', { name, allowedAddresses: ['2001:db8::/32', 'carrier example'] }],
     ['codecs.0', { name, codecs: ['G729'] }],
     ['headers.Via', { name, headers: { Via: 'x' } }],
     ['headers.f', { name, headers: { f: 'x' } }],

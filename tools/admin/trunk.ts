@@ -14,6 +14,7 @@ import {
   idOf,
   numberOf,
   readSecret,
+  readText,
   required,
   textOf,
   textsOf,
@@ -27,11 +28,17 @@ const one = { type: 'string' } as const
 const several = { type: 'string', multiple: true } as const
 
 const settingOptions = {
+  settings: one,
   gateway: several,
   direction: one,
   allow: several,
   username: one,
+  'auth-username': one,
   'password-file': one,
+  extension: several,
+  'called-form': one,
+  'calling-form': one,
+  'country-code': one,
   realm: one,
   'authenticate-inbound': { type: 'boolean' },
   'caller-id': one,
@@ -80,15 +87,18 @@ export const trunkCommands: Commands = {
   },
   'trunk add': {
     usage:
-      'trunk add <accountId> <name> [--gateway <host[:port][;transport=udp|tcp|tls]>]… [--direction inbound|outbound|both]\n' +
+      'trunk add <accountId> <name> [--settings <JSON file of what the API takes; options win>]\n' +
+      '    [--gateway <host[:port][;transport=udp|tcp|tls]>]… [--direction inbound|outbound|both]\n' +
       '    [--allow <address or network>]… [--username <name>] [--password-file <file, - for standard input>] [--realm <realm>]\n' +
       '    [--authenticate-inbound] [--caller-id from|identity|username] [--trust-identity] [--domain <host>] [--transfer-to sip|tel]\n' +
+      '    [--auth-username <name>] [--extension <user[=workerId]>]… [--called-form plus|digits|national] [--calling-form plus|digits|national]\n' +
+      '    [--country-code <digits>]\n' +
       '    [--encryption none|sdes] [--no-qualify] [--register] [--codec PCMU|PCMA|G722|opus]… [--header <name: value>]…\n' +
       '    [--prefix <digits>] [--max-calls <n>] [--calls-per-second <n>] [--worker <workerId>]…',
     options: settingOptions,
     async runOn(database, [account, name], options) {
       const accountId = await accountOf(database.sql, account)
-      const request = checked(TrunkRequest, { name: required(name, 'name'), ...(await settingsOf(options)) })
+      const request = checked(TrunkRequest, { ...(await settingsOf(options)), name: required(name, 'name') })
       database.print((await (await trunksOf(database)).create(accountId, request)).id)
       return 0
     },
@@ -130,11 +140,15 @@ const plain = (text: string): string => text.replace(/\p{Cc}/gu, '?')
 
 async function settingsOf(options: Options) {
   const passwordFile = textOf(options, 'password-file')
-  return {
+  const settings = await jsonOf(textOf(options, 'settings'))
+  const given = {
     gateways: textsOf(options, 'gateway')?.map(gatewayOf),
     direction: textOf(options, 'direction'),
     allowedAddresses: textsOf(options, 'allow'),
     username: textOf(options, 'username'),
+    authUsername: textOf(options, 'auth-username'),
+    extensions: textsOf(options, 'extension')?.map(extensionOf),
+    numberFormat: numberFormatOf(options),
     password: passwordFile === undefined ? undefined : await readSecret(passwordFile),
     realm: textOf(options, 'realm'),
     authenticateInbound: options['authenticate-inbound'],
@@ -152,6 +166,21 @@ async function settingsOf(options: Options) {
     maxCallsPerSecond: decimalOf(options, 'calls-per-second'),
     workerIds: textsOf(options, 'worker'),
   }
+  return { ...settings, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) }
+}
+
+/** Empty without a file. */
+async function jsonOf(file: string | undefined): Promise<Readonly<Record<string, unknown>>> {
+  if (file === undefined) return {}
+  const refused = new Problem('VALIDATION_FAILED', `--settings ${file} must hold a JSON object of settings`)
+  const text = await readText(file)
+  try {
+    const read: unknown = JSON.parse(text)
+    if (typeof read === 'object' && read !== null && !Array.isArray(read)) return read as Record<string, unknown>
+  } catch {
+    throw refused
+  }
+  throw refused
 }
 
 const gatewayText = ({ host, port }: TrunkState['gateways'][number]): string =>
@@ -171,6 +200,19 @@ function headersOf(texts: readonly string[] | undefined): Record<string, string>
     return [name, value] as const
   })
   return pairs && Object.fromEntries(pairs)
+}
+
+/** Behind the last `=`: a user may hold one, an id holds none. */
+function extensionOf(text: string) {
+  const [, user, workerId] = /^(.*)=([^=]*)$/.exec(text) ?? []
+  return user === undefined ? { user: text } : { user, workerId }
+}
+
+function numberFormatOf(options: Options) {
+  const [called, calling] = [textOf(options, 'called-form'), textOf(options, 'calling-form')]
+  const countryCode = textOf(options, 'country-code')
+  const given = Object.entries({ called, calling, countryCode }).filter(([, value]) => value !== undefined)
+  return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
 const trunksOf = async ({ sql, openBox }: AdminDatabase) => createTrunks({ sql, box: await openBox(), clock, newId })

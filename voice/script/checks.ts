@@ -13,7 +13,7 @@ const maxIntentWays = 300
 /** Of one way to say something: nobody says more than that word for word. */
 const maxWords = 25
 /** What every call knows. */
-const known = ['customer', 'context']
+const known = ['customer', 'context', 'sip']
 
 export function checkBlocks(script: Script, asides: readonly Aside[], options: Options): ScriptError[] {
   const errors: ScriptError[] = []

@@ -1,4 +1,4 @@
-/** Owns the placeholders of scripts: `{{customer.firstName}}`, `{{context.order.number}}`, `{{drink}}`. What is not known is left out. */
+/** Owns the placeholders of scripts: `{{customer.firstName}}`, `{{context.order.number}}`, `{{sip.headers.X-Order}}`, `{{drink}}`. What is not known is left out. */
 import type { Json } from '../../model/json.ts'
 import type { EngineConfig } from '../../model/voice-engine.ts'
 
@@ -9,7 +9,7 @@ const maxValue = 300
 export function fillIn(text: string, values: Values): string {
   if (!text.includes('{{')) return text
   return text
-    .replace(/\{\{\s*([\w.]{1,200})\s*\}\}/g, (_, path: string) => spoken(valueAt(values, path)))
+    .replace(/\{\{\s*([\w.-]{1,200})\s*\}\}/g, (_, path: string) => spoken(valueAt(values, path)))
     .replace(/\s+/g, ' ')
     .replace(/ ([.,;:!?])/g, '$1')
     .trim()
@@ -26,9 +26,20 @@ export function contextOf(context: string | null): Json {
 }
 
 /** What a call knows before anybody has spoken. */
-export const valuesOf = ({ customer, context }: Pick<EngineConfig, 'customer' | 'context'>): Values => ({
+export const valuesOf = ({
+  customer,
+  context,
+  sip = null,
+}: Pick<EngineConfig, 'customer' | 'context' | 'sip'>): Values => ({
   customer: customer === null ? null : (Object.fromEntries(Object.entries(customer)) as Values),
   context: contextOf(context),
+  sip: sip && (Object.fromEntries(Object.entries({ ...sip, headers: inAnyCase(sip.headers) })) as Values),
+})
+
+/** Carriers change the case of header names on the way: each is known in lower case too. */
+const inAnyCase = (headers: Readonly<Record<string, string>>): Values => ({
+  ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+  ...headers,
 })
 
 /** Null for what is not known. */

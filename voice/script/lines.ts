@@ -8,7 +8,7 @@ const statement =
   /^((say|ask|end|if)\b(?![-'’])|tool\s+[\w.-]+\s*(\(|into\s|:|$)|transfer\s[^:]{1,100}:|knowledge\s+(on|off)$)/
 /** Recognised even in the middle of a paragraph, where a line of prose may begin with any word. */
 const unmistakable =
-  /^(ask\s+\w+\s*\(|if\s+[\w.]+\s+is\s.*:|end\s*(\(|:|$)|say:|tool\s+[\w.-]+\s*(\(|into\s+\w+\s*:|:)|knowledge\s+(on|off)$)/
+  /^(ask\s+\w+\s*\(|if\s+[\w.-]+\s+is\s.*:|end\s*(\(|:|$)|say:|tool\s+[\w.-]+\s*(\(|into\s+\w+\s*:|:)|knowledge\s+(on|off)$)/
 const intent = /^intent\s+\w+\s*:/
 const voicemail = /^voicemail\s*:/
 const reprompt = /^no\s+(match|input)\s*:/

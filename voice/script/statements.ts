@@ -45,7 +45,7 @@ export function statementOf(line: number, text: string, reading: Reading, when: 
 const notAfterCondition = 'after the condition comes say, ask, tool, transfer, knowledge or end'
 
 function conditionalOf(line: number, rest: string, reading: Reading): Step | null {
-  const condition = /^\s+(\w[\w.]*)\s+is\s+(not\s+)?([^:]+):\s*(.+)$/s.exec(rest)
+  const condition = /^\s+(\w[\w.-]*)\s+is\s+(not\s+)?([^:]+):\s*(.+)$/s.exec(rest)
   if (condition === null) return fail(reading, 'a condition reads: if <key> is <value>: say …')
   const [, key = '', not, value = '', then = ''] = condition
   return statementOf(line, then, reading, { key, is: value.trim().toLowerCase(), negated: not !== undefined })

@@ -113,7 +113,7 @@ function givenOf(written: string, complain: Complain): ReadonlyMap<string, Argum
 }
 
 function argumentValueOf(written: string): ArgumentValue {
-  const path = /^\{\{\s*([\w.]{1,200})\s*\}\}$/.exec(written)?.[1]
+  const path = /^\{\{\s*([\w.-]{1,200})\s*\}\}$/.exec(written)?.[1]
   if (path !== undefined) return { path }
   const quoted = /^["“](.*)["”]$/s.exec(written)?.[1]
   if (quoted !== undefined) return { text: quoted }

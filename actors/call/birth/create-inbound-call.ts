@@ -19,7 +19,7 @@ export type InboundBirth = InboundCall & {
 /** Deliveries are written: the caller wakes them after the commit. The call begins with the fact `client_connected`. */
 export async function createInboundCall(
   tx: Transaction,
-  { route, fromNumber, address, nodeId, now, newId }: InboundBirth,
+  { route, fromNumber, address, sip, nodeId, now, newId }: InboundBirth,
 ): Promise<CallId> {
   const { accountId, id: trunkId } = route.trunk
   const id: CallId = newId<'call'>()
@@ -38,6 +38,7 @@ export async function createInboundCall(
     externalTools: [],
     trunkId,
     arrivedFrom: addressGroupOf(address),
+    sip: sip ?? null,
     owner: nodeId,
   }
   const birth = { direction: 'inbound', transport: 'sip_trunk', scheduledAt: null } as const

@@ -15,7 +15,7 @@ import { insertJob } from '../../../store/jobs.ts'
 import type { SecretBox } from '../../../store/secret-box.ts'
 import type { Sql, Transaction } from '../../../store/sql.ts'
 import { findWayOut } from '../../../store/telephony.ts'
-import type { Worker } from '../../../store/workers.ts'
+import { hasNumber, type Worker } from '../../../store/workers.ts'
 import { requireDestination } from '../../telephony/destination-policy.ts'
 import { findCallableWorker } from './callable-worker.ts'
 import { chooseEngine, type Engines } from '../engine-choice.ts'
@@ -63,6 +63,7 @@ async function insertPhoneCall(
   const toNumber = request.phoneNumber ?? PhoneNumber.safeParse(request.customer?.phoneNumber).data ?? null
   const path = request.phoneNumber === undefined ? 'customer.phoneNumber' : 'phoneNumber'
   await requireDestination(tx, accountId, { toNumber, path })
+  await requireOwnNumber(tx, accountId, request.from)
   const engine = chooseEngine(engines, { workerConfig: worker.config, request: {}, hookAnswer: {} })
   if (!engine && !(await allowsFallback(tx, accountId)))
     throw new Problem('TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE', 'the voice provider is not available now; retry later')
@@ -74,14 +75,14 @@ async function insertPhoneCall(
     accountId,
     workerId: worker.id,
     sessionId: newId(),
-    fromNumber: worker.outboundPhoneNumber,
+    fromNumber: request.from ?? worker.outboundPhoneNumber,
     toNumber,
     personId,
     customer: request.customer ?? customer,
     context: request.context ?? null,
     scriptIds,
     metadata: null,
-    request: {},
+    request: request.headers ? { headers: request.headers } : {},
     externalTools: [],
   }
   const birth = { direction: 'outbound', transport: 'sip_trunk', scheduledAt } as const
@@ -108,6 +109,13 @@ async function requireWayOut(tx: Transaction, worker: Worker): Promise<void> {
     throw new Problem('TELEPHONY_INTEGRATION_NOT_ADDED_TO_WORKER', 'no active trunk of the account has the worker')
   if (dialing === 0)
     throw new Problem('TELEPHONY_TRANSPORT_NOT_SUPPORTED', 'no trunk of the worker can carry an outbound call')
+}
+
+/** Who is called sees it, and may call it back. */
+async function requireOwnNumber(tx: Transaction, accountId: AccountId, from: string | undefined): Promise<void> {
+  if (from === undefined || (await hasNumber(tx, accountId, from))) return
+  const message = 'must be a number of one of the workers of the account'
+  throw new Problem('VALIDATION_FAILED', `from ${message}`, [{ path: 'from', message }])
 }
 
 /** The documents behind the names: of one name the newest. */

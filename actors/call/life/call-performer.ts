@@ -271,6 +271,7 @@ function questionOf(call: CallFactsRow): WorkerRequestData {
         language: customer?.language ?? null,
       },
     }),
+    ...(call.sip && { sip: call.sip }),
     ...(call.metadata && { metadata: call.metadata }),
   }
 }

@@ -98,7 +98,9 @@ async function lookForDialed(bus: Bus, end: CallEnd): Promise<CallFact | null | 
 function requestOf(call: CallFactsRow, { epoch }: CallEnd): DialRequest | null {
   const { id: callId, accountId, workerId, fromNumber, toNumber } = call
   const ringTimeout = configOf(call).ringTimeout * 1000
-  const request = { callId, epoch, accountId, workerId, fromNumber, toNumber, ringTimeout }
+  const { headers } = call.request
+  const numbers = { fromNumber, toNumber }
+  const request = { callId, epoch, accountId, workerId, ...numbers, ringTimeout, ...(headers && { headers }) }
   return DialRequest.safeParse(request).data ?? null
 }
 

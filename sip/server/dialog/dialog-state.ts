@@ -8,7 +8,7 @@ import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts
 import { cseqOf } from '../message/numbered-fields.ts'
 import { isTranslatedCallee, isTranslatedCaller } from '../transport/seen-peer.ts'
 import type { Flow } from '../transport/transport.ts'
-import { descriptionIn } from './draft-headers.ts'
+import { descriptionIn, publicNameIn } from './draft-headers.ts'
 import type { SessionTimer } from './session-timer.ts'
 
 export type DialogState = {
@@ -34,6 +34,8 @@ export type DialogState = {
   readonly flow: Flow
   /** A NAT stands before the peer: see seen-peer.ts. */
   readonly isTranslated: boolean
+  /** By which the peer knows us, as our Contact said; null: by our address. */
+  readonly publicName: string | null
   /** Our last session description, for refreshing. */
   readonly description: string | null
   readonly peerTakesUpdate: boolean
@@ -143,6 +145,7 @@ export function stateOfReceived({ transactionId, invite, response, flow, firstRS
     remoteSequence: sequence,
     flow,
     isTranslated: isTranslatedCaller(invite, flow),
+    publicName: publicNameIn(response),
     credentials: [],
     peerTakesUpdate: hasTag(invite, 'Allow', 'UPDATE'),
     // RFC 3311 §5.2: until we have answered its offer, the peer may make no other.
@@ -169,6 +172,7 @@ export function stateOfPlaced(invite: SipRequest, response: SipResponse, flow: F
     remoteSequence: null,
     flow,
     isTranslated: isTranslatedCallee(response, flow),
+    publicName: publicNameIn(invite),
     description: descriptionIn(invite),
     credentials: credentialsIn(invite),
     peerTakesUpdate: false,

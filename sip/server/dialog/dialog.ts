@@ -9,7 +9,6 @@ import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts
 import { createRun } from '../run-machine.ts'
 import type { Order, Outgoing } from '../send-request.ts'
 import type { ServerTransaction } from '../transaction/transaction.ts'
-import type { SeenPeer } from '../transport/seen-peer.ts'
 import type { Flow } from '../transport/transport.ts'
 import { keyOf, type DialogState } from './dialog-state.ts'
 import type { Deed, DialogEvent, DialogReply, Timer, Way } from './machine.ts'
@@ -23,8 +22,11 @@ export type DialogDeps = {
   readonly random: () => number
   readonly timing: Omit<Way, 'chance'>
   readonly send: (order: Order) => Promise<Outgoing>
-  /** ACK of a 2xx, as it was sent; `peer` as of `Order`. Rejects when it cannot be sent. */
-  readonly sendAck: (request: SipRequest, peer: SeenPeer) => Promise<{ readonly sent: SipRequest; readonly flow: Flow }>
+  /** ACK of a 2xx, as it was sent. Rejects when it cannot be sent. */
+  readonly sendAck: (
+    request: SipRequest,
+    state: DialogState,
+  ) => Promise<{ readonly sent: SipRequest; readonly flow: Flow }>
   /** A request that an app is to answer. */
   readonly ask: (transaction: ServerTransaction, dialog: Dialog) => void
   /** Answers by ourselves. */
@@ -154,6 +156,7 @@ export function createDialog(deps: DialogDeps, { id, app, state: first }: Dialog
       const { sent, flow } = await deps.send({
         request,
         wantsContact,
+        publicName: run.state().publicName,
         peer: run.state(),
         response: (response, way) => feed({ type: 'response', sequence, response, flow: way }),
         terminated: () => undefined,

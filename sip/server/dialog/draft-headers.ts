@@ -2,9 +2,12 @@
  * Owns completing what an app drafted: which headers are the server's own, which ones it adds when they are missing, and where the address
  * of the server stands in for `localhost`.
  */
+import { isIP } from 'node:net'
+import { addressOf } from '../message/address.ts'
 import { headerOf, withHeader } from '../message/header-fields.ts'
 import { hostText } from '../message/header-text.ts'
 import type { HeaderField, SipMessage, SipRequest, SipResponse } from '../message/message.ts'
+import { readSipUri } from '../message/uri.ts'
 import type { Endpoint, Protocol } from '../transport/transport.ts'
 
 /** Of every message: an app's word on them counts for nothing. */
@@ -95,6 +98,13 @@ export function localized<Message extends Draft>(message: Message, exit: Exit): 
     return { name, value: fresh !== value && !value.includes('<') ? `<${fresh}>` : fresh }
   })
   return { ...message, headers }
+}
+
+/** The name that a Contact of ours says in place of our address; null where it says an address. */
+export function publicNameIn(message: SipMessage): string | null {
+  const uri = addressOf(message, 'Contact')?.uri
+  const host = uri === undefined ? null : (readSipUri(uri)?.host ?? null)
+  return host === null || isIP(host) !== 0 || host === 'localhost' ? null : host
 }
 
 /** With our Contact, unless the app gave one. */

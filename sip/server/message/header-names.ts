@@ -1,4 +1,7 @@
-/** Owns the names of header fields: one spelling for each, whatever stood in the message. RFC 3261 §7.3.1, §7.3.3, §20. */
+/**
+ * Owns the names of header fields: one spelling for each, whatever stood in the message. RFC 3261 §7.3.1, §7.3.3, §20. Those that somebody made
+ * for themselves (X-…) keep theirs: some of who reads them compares to the letter.
+ */
 
 /** Compact forms of RFC 3261 §7.3.3 and of the extensions that have one (RFC 3515, 3841, 3892, 4028, 4474, 6665). */
 const compactForms: Readonly<Record<string, string>> = {
@@ -39,5 +42,6 @@ const knownNames = new Map(
 export function headerNameOf(written: string): string {
   const lower = written.toLowerCase()
   const known = lower.length === 1 ? compactForms[lower] : knownNames.get(lower)
+  if (known === undefined && lower.startsWith('x-')) return written
   return known ?? lower.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
 }

@@ -2,7 +2,7 @@
 import { type Family, familyOf, isLinkLocal, isLoopback, isWildcard, loopbackOf } from '../../../net/addresses.ts'
 import type { Networks } from '../../../net/networks.ts'
 import { inSamePrivateNetwork } from '../../../net/special-networks.ts'
-import type { Endpoint, Protocol } from './transport.ts'
+import type { Endpoint, Protocol, Target } from './transport.ts'
 
 /** One address this machine has. */
 export type OwnAddress = {
@@ -30,6 +30,8 @@ export type Places = {
   localOf(bound: Bound, remote: string): Endpoint
   /** As Transports.externalOf. */
   externalOf(protocol: Protocol, remote: string): Endpoint
+  /** What Via says to this peer. */
+  sentBy(target: Target): Endpoint
   /** For the list of listeners. */
   externalOfBound(bound: Bound): Endpoint
   /** Did we write this sent-by? RFC 3261 §18.1.2. */
@@ -37,6 +39,7 @@ export type Places = {
 }
 
 export function createPlaces({ bound, externalAddress, ownAddresses }: PlacesOptions): Places {
+  const names = createPublicNames()
   const externalFor = (family: Family): string | null => (family === 4 ? externalAddress.ipv4 : externalAddress.ipv6)
 
   function listenerFor(protocol: Protocol, remote: string): Bound | null {
@@ -77,6 +80,10 @@ export function createPlaces({ bound, externalAddress, ownAddresses }: PlacesOpt
     listenerFor,
     localOf: ({ local }, remote) => ({ address: localAddressOf(local.address, remote), port: local.port }),
     externalOf,
+    sentBy({ protocol, remote, publicName = null }) {
+      const place = externalOf(protocol, remote.address)
+      return publicName === null ? place : { ...place, address: names.used(publicName) }
+    },
     externalOfBound({ local }) {
       const family = familyOf(local.address)
       const external = isLoopback(local.address) ? null : externalFor(family)
@@ -89,8 +96,26 @@ export function createPlaces({ bound, externalAddress, ownAddresses }: PlacesOpt
       bound.some(({ local }) => local.port === (port ?? 5060)) &&
       (host === externalAddress.ipv4 ||
         host === externalAddress.ipv6 ||
+        names.has(host) ||
         bound.some(({ local }) => local.address === host) ||
         ownAddresses().some(({ address }) => address === host)),
+  }
+}
+
+const maxNames = 1_000
+
+/** Those that Via said lately: answers come back with them. */
+function createPublicNames() {
+  const names = new Set<string>()
+  return {
+    used(name: string): string {
+      const [oldest] = names.keys()
+      if (names.size >= maxNames && oldest !== undefined) names.delete(oldest)
+      names.delete(name.toLowerCase())
+      names.add(name.toLowerCase())
+      return name
+    },
+    has: (host: string): boolean => names.has(host.toLowerCase()),
   }
 }
 

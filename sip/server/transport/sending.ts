@@ -31,7 +31,7 @@ export function createSending(options: SendingOptions): Pick<Transports, 'reques
   async function byStream(request: SipRequest, target: Target, branch: string, timeout: number): Promise<Sent> {
     const connection = await connections.obtain(target, timeout, goesOn(request))
     const { flow } = connection
-    const sent = withOurVia(request, target.protocol, places.externalOf(target.protocol, target.remote.address), branch)
+    const sent = withOurVia(request, target.protocol, places.sentBy(target), branch)
     connection.send(writeMessage(sent), request.method !== 'ACK')
     return { flow, sent }
   }
@@ -42,7 +42,7 @@ export function createSending(options: SendingOptions): Pick<Transports, 'reques
     const listener = places.listenerFor('udp', address)
     const socket = listener && socketAt(sockets, listener.local)
     if (!socket) throw new TransportError(`nothing listens for UDP that reaches ${address}`)
-    const sent = withOurVia(original, 'udp', places.externalOf('udp', address), branch)
+    const sent = withOurVia(original, 'udp', places.sentBy(target), branch)
     const bytes = writeMessage(sent)
     if (bytes.length > limits.maxUdpRequestBytes && mayChange(original) && !udpOnly.has(target)) {
       const instead = await byStream(original, { ...target, protocol: 'tcp' }, branch, limits.connectInstead).catch(

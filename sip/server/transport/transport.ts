@@ -19,6 +19,8 @@ export type Target = {
   readonly protocol: Protocol
   readonly remote: Endpoint
   readonly serverName: string | null
+  /** By which name the peer knows us, in place of our address in Via. */
+  readonly publicName?: string | null
 }
 
 /** Could not be sent, or was cut off: what RFC 3261 §8.1.3.1 has answered as 503. */

@@ -3,7 +3,7 @@ import type { Json } from '../../../model/json.ts'
 import { valueAt, type Values } from '../../script/fill-in.ts'
 
 const maxValue = 300
-const placeholder = /\{\{\s*((?:customer|context)\.[\w.]{1,200})\s*\}\}/g
+const placeholder = /\{\{\s*((?:customer|context|sip)\.[\w.-]{1,200})\s*\}\}/g
 /** Everything that begins a new line somewhere, Unicode's own line ends among them. */
 const lineEnd = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/
 /** Controls, marks that turn the direction of writing, and the invisible letters of U+E0000. Joiners stay: scripts of India and Persia need them. */
@@ -36,7 +36,7 @@ export function cutTo(text: string, limit: number, missing = 0): string {
 const noteOf = (missing: number): string => `\n[cut here: ${missing} more characters do not fit]`
 
 /**
- * `{{customer.…}}` and `{{context.…}}` in angle brackets, so that a name which reads like an order is still a name. Other placeholders stay: they are
+ * `{{customer.…}}`, `{{context.…}}` and `{{sip.…}}` in angle brackets, so that a name which reads like an order is still a name. Other placeholders stay: they are
  * answers of the talk.
  */
 export const filledIn = (text: string, values: Values): string =>

@@ -90,14 +90,14 @@ function otherLanguageOf(language: string, customer: Customer | null): string {
 }
 
 /** Cut before it is filled in, so that a hostile document costs nothing, and after. */
-function scriptOf({ script, customer, context }: EngineConfig, room: number): Section {
+function scriptOf({ script, customer, context, sip = null }: EngineConfig, room: number): Section {
   const document = script?.trim() ?? ''
   if (document === '')
     return {
       title: 'What the call is about',
       text: 'You have been given no call script. Ask what you can do, help as far as you know, and say so where you cannot.',
     }
-  const text = filledIn(document.slice(0, maxPromptLength), valuesOf({ customer, context }))
+  const text = filledIn(document.slice(0, maxPromptLength), valuesOf({ customer, context, sip }))
   const missing = Math.max(0, document.length - maxPromptLength)
   const explained = explainsScript(document.slice(0, maxPromptLength))
   const intro = lines(
