@@ -38,8 +38,10 @@ export type LegMedia = {
   /** As the ticker tells it. */
   readonly tick: (at: number, lateMs: number) => void
   readonly stats: () => MediaStats
-  /** Frees codecs and completes the recording; resolves with its length in ms, null when there is none. Idempotent. */
-  readonly finish: () => Promise<number | null>
+  /**
+   * Frees codecs and completes the recording, which goes up to `at`; resolves with its length in ms, null when there is none. Idempotent.
+   */
+  readonly finish: (at: number) => Promise<number | null>
 }
 
 export type MediaStats = {
@@ -132,11 +134,11 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       recording?.tick(at)
     },
     stats: () => statsOf(receiver, pacer),
-    finish: async () => {
+    finish: async (at) => {
       finished = true
       receiver.close()
       pacer.use(null)
-      return recording?.finish(deps.now()) ?? null
+      return recording?.finish(at) ?? null
     },
   }
 }

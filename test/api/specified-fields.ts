@@ -106,7 +106,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       duration: may('number'),
       customer: may('object'),
     },
-    additive: ['outcome', 'failedReason', 'providerStatus', 'trunkId', 'quality'],
+    additive: ['progress', 'outcome', 'failedReason', 'endedBy', 'endCause', 'providerStatus', 'trunkId', 'quality'],
   },
   'Transcript segment': {
     schema: 'TranscriptSegment',
@@ -288,6 +288,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       transcript: may('any'),
       ...allOf('nextAction metadata', may('object')),
     },
+    additive: ['endedBy', 'endCause'],
   },
   'nextAction of call.ended': {
     schema: 'EndedData',

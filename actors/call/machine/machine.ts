@@ -7,12 +7,15 @@ import {
   canceled,
   canceledByAdmin,
   completed,
+  cutOff,
   failed,
   hungUp,
   machineActions,
   noteProviderStatus,
   startConversation,
   stopWaiting,
+  storeDecided,
+  storeUnstored,
   toolFacts,
   turnCommitted,
   voicemail,
@@ -74,6 +77,7 @@ export const callMachine = machineActions.createMachine({
       type: 'parallel',
       on: {
         leg_disconnected: [
+          { guard: 'answeredAndCut', target: 'windingUp', actions: cutOff },
           { guard: 'answered', target: 'windingUp', actions: completed },
           { target: 'windingUp', actions: failed('webrtc_client_never_connected') },
         ],
@@ -141,7 +145,10 @@ export const callMachine = machineActions.createMachine({
           target: 'windingUp',
           actions: [assign({ nextAction: ({ event }) => event.nextAction }), completed],
         },
-        leg_disconnected: { target: 'windingUp', actions: completed },
+        leg_disconnected: [
+          { guard: 'cut', target: 'windingUp', actions: cutOff },
+          { target: 'windingUp', actions: completed },
+        ],
         hang_up_requested: { target: 'windingUp', actions: completed },
         deadline_passed: { guard: { type: 'passed', params: 'duration' }, target: 'windingUp', actions: completed },
         // A tool passed the caller on, or could not: then the talk goes on.
@@ -180,7 +187,7 @@ export const callMachine = machineActions.createMachine({
 
     // Conversation and leg close; the last turn may still come.
     windingUp: {
-      entry: [windUp, wait('close', closeTimeout)],
+      entry: ['noteEnd', storeDecided, windUp, wait('close', closeTimeout)],
       exit: stopWaiting('close'),
       on: {
         turn_committed: turnCommitted,
@@ -192,16 +199,7 @@ export const callMachine = machineActions.createMachine({
     },
 
     over: {
-      entry: {
-        type: 'store_outcome',
-        params: ({ context }) => ({
-          outcome: context.outcome ?? { status: 'completed' },
-          answeredAt: context.answeredAt,
-          endedAt: context.now,
-          // Legs that tell none, and logs of before they did, must give the same effect as ever.
-          ...(context.quality && { quality: context.quality }),
-        }),
-      },
+      entry: ['noteEnd', storeUnstored],
       always: [{ guard: 'answered', target: 'processing' }, { target: 'ended' }],
     },
     // Only answered calls have something to process; their end is announced after it.
@@ -226,14 +224,7 @@ export const callMachine = machineActions.createMachine({
 
     canceledBeforeDialing: {
       type: 'final',
-      entry: {
-        type: 'store_outcome',
-        params: ({ context }) => ({
-          outcome: context.outcome ?? { status: 'canceled', reason: null },
-          answeredAt: null,
-          endedAt: context.now,
-        }),
-      },
+      entry: ['noteEnd', storeUnstored],
     },
   },
 })
