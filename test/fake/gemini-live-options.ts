@@ -14,6 +14,7 @@ export type ModelInput = {
 
 export type ModelWords =
   | { readonly text: string }
+  /** Of a tool that does not block the model, what stands behind it is said all the same. */
   | { readonly call: string; readonly args: unknown }
   /** The turn ends so. */
   | { readonly reason: string }
@@ -37,6 +38,10 @@ export type GeminiOptions = {
   /** With their prefix. */
   readonly models?: readonly string[]
   readonly voices?: readonly string[]
+  /** Of the nth text of a session, from 0: true for one that the model passes over, as gemini-3.1-flash-live does with about one in twenty. */
+  passesOver?(count: number): boolean
+  /** With these the setup is refused: "Unsupported language code" is what googleapis/python-genai issues tell of it. */
+  readonly refusedLanguages?: readonly string[]
   /** Of its texts, against its sound. */
   readonly textOrder?: 'before' | 'mixed' | 'after'
   /** Pieces of transcripts say which one is the last; true unless told. */

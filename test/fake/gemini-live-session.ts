@@ -95,6 +95,7 @@ function createTalk(session: GeminiFakeSession, options: GeminiOptions, saved: M
   let historyDue = false
   let utterances = 0
   let inputs = 0
+  let texts = 0
   let calls = 0
   /** Told apart from those that were broken off. */
   let generation = 0
@@ -126,20 +127,29 @@ function createTalk(session: GeminiFakeSession, options: GeminiOptions, saved: M
     send({ toolCallCancellation: { ids: [...tools.keys()] } })
     tools.clear()
   }
+  /** @google/genai 3.1, LiveServerContent and TurnCompleteReason. */
   const endTurn = (reason?: string): void => {
     generating = false
     send({ serverContent: { turnComplete: true, ...(reason && { turnCompleteReason: reason as never }) } })
     offerHandle()
   }
-  /** A call of a tool stops the turn until it is answered. */
-  const call = (words: readonly ModelWords[]): void => {
-    const functionCalls = words.flatMap((word) => {
-      if (!('call' in word)) return []
+  /** ai.google.dev/gemini-api/docs/models/gemini-3.8-live: asynchronous calls are its usual ones, and synchronous ones must be declared; older models have none. */
+  const isBlocking = (name: string): boolean => {
+    if (!memory.model.includes('3.8')) return true
+    const declared = setup.tools?.flatMap((tool) => ('functionDeclarations' in tool ? tool.functionDeclarations : []))
+    return declared?.some((one) => one?.name === name && one.behavior === 'BLOCKING') ?? false
+  }
+  /** A call of a tool stops the turn until it is answered, if the tool is one that blocks. */
+  const call = (words: readonly ModelWords[], mine: number): void => {
+    const made = words.flatMap((word) => ('call' in word ? [word] : []))
+    const functionCalls = made.map((word) => {
       const id = `function-call-${++calls}`
       tools.set(id, word.call)
-      return [{ id, name: word.call, args: word.args }]
+      return { id, name: word.call, args: word.args }
     })
     send({ toolCall: { functionCalls: functionCalls as never } })
+    const rest = words.filter((word) => !('call' in word))
+    if (!made.some((word) => isBlocking(word.call))) say(rest, mine)
   }
   const speak = (text: string, mine: number, done: () => void): void => {
     memory.context.push({ role: 'model', text })
@@ -170,7 +180,7 @@ function createTalk(session: GeminiFakeSession, options: GeminiOptions, saved: M
     const [first] = words
     if (mine !== generation) return
     if (first && 'text' in first) return speak(first.text, mine, () => say(words.slice(1), mine))
-    if (first && 'call' in first) return call(words)
+    if (first && 'call' in first) return call(words, mine)
     if (first) return endTurn(first.reason)
     send({ serverContent: { generationComplete: true } })
     after(options.turnCompleteAfter ?? 0, () => {
@@ -213,10 +223,12 @@ function createTalk(session: GeminiFakeSession, options: GeminiOptions, saved: M
   const answer = (responses: readonly FunctionResponse[]): void => {
     const mine = responses.filter(({ id }) => !canceled.has(id ?? ''))
     if (mine.some(({ id }) => !tools.has(id ?? ''))) return session.close(1007, invalid)
+    const names = mine.map(({ id }) => tools.get(id ?? '') ?? '')
     for (const { id } of mine) tools.delete(id ?? '')
-    if (mine.length === 0 || tools.size > 0) return
-    if (mine.every(({ scheduling }) => scheduling === 'SILENT')) return endTurn()
-    generate('tool', '', mine)
+    if (mine.length === 0 || [...tools.values()].some(isBlocking)) return
+    // @google/genai 3.1, FunctionResponse.scheduling: "Only applicable to NON_BLOCKING function calls, is ignored otherwise."
+    if (!mine.every(({ scheduling }, index) => scheduling === 'SILENT' && !isBlocking(names[index]!)))
+      generate('tool', '', mine)
   }
   const complete = (): void => {
     const detection = setup.realtimeInputConfig?.automaticActivityDetection ?? {}
@@ -252,7 +264,7 @@ function createTalk(session: GeminiFakeSession, options: GeminiOptions, saved: M
         if (realtimeInput.audio.mimeType !== 'audio/pcm;rate=16000') return session.close(1007, invalid)
         hearing.hear(Buffer.from(realtimeInput.audio.data ?? '', 'base64'))
       }
-      if (realtimeInput?.text !== undefined) {
+      if (realtimeInput?.text !== undefined && options.passesOver?.(texts++) !== true) {
         breakOff()
         generate('text', realtimeInput.text)
       }
@@ -278,6 +290,12 @@ function refusalOf(setup: LiveClientSetup, options: GeminiOptions, saved: Map<st
     const reason = `${model} is not found for API version v1beta, or is not supported for bidiGenerateContent.`
     return { code: 1008, reason }
   }
+  // AidenAI-IO/aiden-firmware#708 and NousResearch/hermes-agent#114116: "no thinking level" closes it.
+  if (model.endsWith('-extended-thinking') && !setup.generationConfig?.thinkingConfig)
+    return { code: 1007, reason: 'No thinking level specified.' }
+  const language = setup.generationConfig?.speechConfig?.languageCode
+  if (language !== undefined && options.refusedLanguages?.includes(language))
+    return { code: 1007, reason: `Unsupported language code '${language}' for model ${model}` }
   const voice = setup.generationConfig?.speechConfig?.voiceConfig?.prebuiltVoiceConfig?.voiceName
   if (voice !== undefined && !voices.includes(voice))
     return { code: 1007, reason: `Requested voice api_name '${voice}' is not available for model ${model}.` }

@@ -13,11 +13,11 @@ import { createGeminiWire, isRetryable } from '../../voice/engines/gemini-live/o
 import { msOf, readMessage } from '../../voice/engines/gemini-live/messages.ts'
 import { historyOf } from '../../voice/engines/gemini-live/setup.ts'
 import type { WireEvent } from '../../voice/engines/hosted/wire.ts'
-import type { GeminiOptions } from '../fake/gemini-live-options.ts'
+import type { GeminiOptions, ModelWords } from '../fake/gemini-live-options.ts'
 import { openGeminiServer, type GeminiServer } from '../fake/gemini-live-server.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
-import { callConfig, openSpokenCall } from '../scenes/spoken-call.ts'
+import { callConfig, openSpokenCall, type SpokenCall } from '../scenes/spoken-call.ts'
 import { until } from '../scenes/in-time.ts'
 
 const synthesiser = await createSynthesiser({ log: createQuietLog(), clock: systemClock })
@@ -71,6 +71,141 @@ test('the setup names model, voice, language, temperature and tools, and both te
   })
   t.same([setup?.inputAudioTranscription, setup?.outputAudioTranscription, setup?.sessionResumption], [{}, {}, {}])
   t.match(JSON.stringify(setup?.tools), /"name":"lookup".*"behavior":"BLOCKING"/)
+  t.equal(
+    setup?.realtimeInputConfig?.automaticActivityDetection?.silenceDurationMs,
+    500,
+    'the silence that ends a turn',
+  )
+})
+
+const dimensions = [{ key: 'name', name: 'Name', type: 'string' as const, required: true }]
+const note = { call: 'note_value', args: { key: 'name', value: 'Ada' } } as const
+/** What the agent was heard to say. */
+const saidBy = ({ events }: SpokenCall): string[] => [
+  ...new Map(
+    events.flatMap((event) => (event.type === 'agent_text' ? [[event.itemId, event.text] as const] : [])),
+  ).values(),
+]
+
+for (const model of ['gemini-3.8-live', 'gemini-3.1-flash-live-preview', 'gemini-2.5-flash-native-audio-latest']) {
+  const isSilenced = model === 'gemini-3.8-live'
+  const stageOf = async (t: Test, before: readonly ModelWords[]) => {
+    const stage = await openStage(
+      t,
+      {
+        models: [`models/${model}`],
+        model: ({ kind }) => (kind === 'tool' ? [{ text: 'Is there anything else?' }] : before),
+        pace: 1,
+      },
+      { model },
+    )
+    const worker = { ...stage.config().worker, dimensions }
+    return { ...stage, call: await stage.open({ worker, tools: [lookup] }) }
+  }
+
+  test(`${model} says nothing more about a value that it has noted, and is heard when it is asked next`, async (t) => {
+    const { server, call } = await stageOf(t, [{ text: 'Thank you.' }, note])
+    await call.next('noted')
+    await until(() => server.received('toolResponse').length === 1)
+    await call.settled()
+    t.same(saidBy(call), ['Thank you.'])
+    call.session.say('Please wait.')
+    await call.next('agent_text', ({ text }) => text === 'Please wait.')
+    t.same(saidBy(call), ['Thank you.', 'Please wait.'])
+    const tools = JSON.stringify(server.received('setup')[0]?.tools)
+    t.equal(/"name":"note_value".*"behavior":"NON_BLOCKING"/.test(tools), isSilenced)
+    t.match(tools, /"name":"lookup"[^[]*\[\]\},"behavior":"BLOCKING"/)
+    const [result] = server.received('toolResponse')[0]?.functionResponses ?? []
+    t.equal(result?.scheduling, isSilenced ? 'SILENT' : undefined)
+  })
+
+  test(`${model} says nothing more behind its goodbye`, async (t) => {
+    const { server, call } = await stageOf(t, [{ text: 'Goodbye.' }, { call: 'end_call', args: {} }])
+    await call.next('finished')
+    await until(() => server.received('toolResponse').length === 1)
+    await call.settled()
+    t.same(saidBy(call), ['Goodbye.'])
+  })
+
+  test(`${model} goes on after a value that it noted before it spoke, and says it once`, async (t) => {
+    const { call } = await stageOf(t, [note])
+    await call.next('noted')
+    await call.silence(600)
+    await call.next('agent_text', ({ text }) => text === 'Is there anything else?')
+    await call.silence(600)
+    await call.settled()
+    t.same(saidBy(call), ['Is there anything else?'])
+  })
+}
+
+test('a model that goes on by itself behind a value that it noted is not asked to speak about it', async (t) => {
+  const kinds: string[] = []
+  const { server, open, config } = await openStage(t, {
+    model({ kind }) {
+      kinds.push(kind)
+      return [note, { text: 'And when do you come?' }]
+    },
+  })
+  const call = await open({ worker: { ...config().worker, dimensions } })
+  await call.agent()
+  await call.silence(1_000)
+  await call.settled()
+  t.same(kinds, ['text'])
+  t.same(saidBy(call), ['And when do you come?'])
+  t.equal(server.received('toolResponse')[0]?.functionResponses?.[0]?.scheduling, 'SILENT')
+})
+
+test('several tools are called at once: the words that one of them wants are said, although another wants none', async (t) => {
+  const { open, config } = await openStage(
+    t,
+    {
+      models: ['models/gemini-3.1-flash-live-preview'],
+      model: ({ kind }) =>
+        kind === 'tool' ? [{ text: 'It says seven.' }] : [{ text: 'One moment.' }, { call: 'lookup', args: {} }, note],
+    },
+    { model: 'gemini-3.1-flash-live-preview' },
+  )
+  const call = await open({ worker: { ...config().worker, dimensions }, tools: [lookup] })
+  const { id } = await call.next('tool_call')
+  await call.next('noted')
+  await call.silence(1_000)
+  call.session.toolResult(id, 'lookup', { status: 'success', data: { found: 'seven' } })
+  await call.next('agent_text', ({ text }) => text === 'It says seven.')
+  t.same(saidBy(call), ['One moment.', 'It says seven.'])
+})
+
+test('an argument that the provider has refused it refuses again: 1007 ends a session for good', async (t) => {
+  const { server, open } = await openStage(t)
+  const call = await open()
+  await call.agentHeard()
+  server.sessions[0]!.close(1007, 'Request contains an invalid argument.')
+  t.match(await call.next('failed'), { isRetryable: false, details: /1007: Request contains an invalid argument/ })
+})
+
+test('a language that the model does not take by its code is left to the prompt, at once for the calls that follow', async (t) => {
+  const { server, log, open } = await openStage(t, { refusedLanguages: ['de-CH'] })
+  for (let times = 0; times < 2; times++) {
+    const call = await open({ language: 'de-CH' })
+    await call.agent()
+    call.session.close()
+  }
+  const codes = server.received('setup').map(({ generationConfig }) => generationConfig?.speechConfig?.languageCode)
+  t.same(codes, ['de-CH', undefined, undefined])
+  t.equal(log.lines.filter(({ message }) => message.includes('language')).length, 1)
+  await (await open({ language: 'en-US' })).agent()
+  t.equal(server.received('setup').at(-1)?.generationConfig?.speechConfig?.languageCode, 'en-US')
+})
+
+test('models that cannot hold a call are refused with the reason, before anybody is asked', async (t) => {
+  for (const [model, reason] of [
+    ['gemini-3.8-live-extended-thinking', /how long to think.*GEMINI_LIVE_MODEL=gemini-3\.8-live/],
+    ['models/gemini-3.5-live-translate-preview', /neither instructions nor tools/],
+  ] as const) {
+    const { server, log, open } = await openStage(t, { models: [model] }, { model })
+    await t.rejects(open(), { name: 'EngineRefusal', isRetryable: false, message: reason })
+    t.equal(server.sessions.length, 0)
+    t.match(log.lines, [{ level: 'error', message: reason }])
+  }
 })
 
 test('a voice that the provider has not got is told once, and the usual one speaks', async (t) => {
@@ -268,7 +403,7 @@ test('durations, messages and histories of any kind are read or left alone', (t)
   t.ok(turns.length > 10 && turns.length < 50)
   t.match(turns.at(-1)?.parts[0]?.text, /^499 /)
   t.equal(isRetryable('it closed the connection (1007: Request contains an invalid argument.)', 1007, false), false)
-  t.equal(isRetryable('the connection was lost (1007: Request contains an invalid argument.)', 1007, true), true)
+  t.equal(isRetryable('the connection was lost (1007: Request contains an invalid argument.)', 1007, true), false)
   t.equal(isRetryable('the connection was lost (1008: Requested entity was not found.)', 1008, true), true)
   t.equal(isRetryable('models/x is not found for API version v1beta, or is not served', 1008, true), false)
   t.end()
@@ -471,6 +606,73 @@ test('a turn that was asked for and brings nothing is over all the same', async 
     events.filter(isReply).map(({ type }) => type),
     over,
   )
+})
+
+test('a text that the model passes over is sent once more', async (t) => {
+  const server = await openServer(t, { passesOver: (count) => count === 0 })
+  const { wire, said, silence } = await openLine(t, server)
+  wire.instruct('Speak of tea only.')
+  wire.say('Please wait.')
+  silence(3_900)
+  await heardBy(server, 195)
+  t.equal(textsOf(server).length, 1)
+  silence(200)
+  await until(() => said()[0] === 'Please wait.')
+  t.same(said(), ['Please wait.'])
+  const [first, second] = textsOf(server)
+  t.equal(second, first, 'with the news that went with it')
+  t.match(second, /tea/)
+})
+
+test('a turn that was silent, or rejected, is asked for once more, and not twice', async (t) => {
+  for (const reason of ['RESPONSE_REJECTED', 'MALFORMED_FUNCTION_CALL', null]) {
+    const bad: readonly ModelWords[] = reason === null ? [] : [{ reason }]
+    const mended = await openServer(t, { model: ({ count }) => (count === 0 ? bad : [{ text: 'Hello there.' }]) })
+    const asked = await openLine(t, mended)
+    asked.wire.say('Please wait.')
+    asked.wire.reply(null)
+    await until(() => {
+      asked.silence(20)
+      return asked.said()[1] === 'Hello there.'
+    })
+    asked.silence(1_000)
+    t.same(asked.said(), ['Please wait.', 'Hello there.'])
+
+    const mute = await openServer(t, { model: () => bad })
+    const never = await openLine(t, mute)
+    never.wire.reply(null)
+    await until(() => never.count('reply_done') === 1)
+    never.silence(20)
+    await until(() => textsOf(mute).length === 2)
+    never.silence(3_000)
+    await heardBy(mute, 151)
+    t.equal(textsOf(mute).length, 2)
+  }
+})
+
+test('so is the answer to the caller, unless the model waits for them to go on', async (t) => {
+  for (const [bad, texts] of [
+    [[], 1],
+    [[{ reason: 'RESPONSE_REJECTED' }], 1],
+    [[{ reason: 'NEED_MORE_INPUT' }], 0],
+  ] as const) {
+    const server = await openServer(t, {
+      transcript: () => 'Yes, please.',
+      model: ({ count }) => (count === 0 ? bad : [{ text: 'As you said.' }]),
+    })
+    const { feed, silence, said, count } = await openLine(t, server)
+    feed(speech)
+    silence(900)
+    await until(() => count('user_text') > 0 && server.received('realtimeInput').length > 0)
+    await heardBy(server, framesOf(speech) + 45)
+    // The end of the turn comes behind the words.
+    await until(() => count('memory') > 1)
+    silence(1_000)
+    if (texts === 1) await until(() => said()[0] === 'As you said.')
+    t.equal(textsOf(server).length, texts)
+    silence(2_000)
+    t.equal(textsOf(server).length, texts)
+  }
 })
 
 test('a tool whose answer brings nothing is over all the same', async (t) => {

@@ -2,10 +2,11 @@
 import type { Clock } from '../../../model/clock.ts'
 import type { AudioFormat } from '../../../model/frame.ts'
 import type { Log } from '../../../model/log.ts'
-import type { EngineConfig, EngineSession, VoiceEngine } from '../../../model/voice-engine.ts'
+import { EngineRefusal, type EngineConfig, type EngineSession, type VoiceEngine } from '../../../model/voice-engine.ts'
 import { createVoiceDetectors } from '../../../media/vad/voice-detector.ts'
 import { openTalk } from '../hosted/talk.ts'
 import { createNotices } from '../notices.ts'
+import { unfitnessOf } from './live-models.ts'
 import { createGeminiWire } from './open-session.ts'
 import { prebuiltVoice } from './voices.ts'
 
@@ -27,6 +28,9 @@ export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
   const { log, clock } = deps
   const tellOnce = createNotices(log)
   const sessions = new Set<EngineSession>()
+  const refusedLanguages = new Set<string>()
+  const unfitness = unfitnessOf(deps.model)
+  if (unfitness !== null) log.error(unfitness)
   let detectors: ReturnType<typeof createVoiceDetectors> | null = null
   let closed = false
 
@@ -41,9 +45,10 @@ export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
     hears: [hears],
     speaks: [speaks],
     async open(config, emit) {
+      if (unfitness !== null) throw new EngineRefusal(unfitness, false)
       detectors ??= createVoiceDetectors()
       const createDetector = await detectors
-      const openWire = createGeminiWire({ ...deps, voice: voiceOf(config), tellOnce, createDetector })
+      const openWire = createGeminiWire({ ...deps, voice: voiceOf(config), tellOnce, refusedLanguages, createDetector })
       const talk = await openTalk({
         config,
         openWire,

@@ -6,16 +6,18 @@ import type { JsonSocket } from '../hosted/json-socket.ts'
 import type { Wire, WireEvent } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'
 import { createCallerView } from './caller-view.ts'
+import { createHeldResults, type Result } from './held-results.ts'
 import { msOf, type FunctionCall, type ServerContent, type ServerMessage } from './messages.ts'
 import { createModelSound } from './model-sound.ts'
 import { createModelTurns } from './model-turns.ts'
 import { createToldNews } from './news.ts'
 import { createPendingTools } from './pending-tools.ts'
-import type { News } from './setup.ts'
+import { isBlocking, type News } from './setup.ts'
 import { createSpokenReply } from './spoken-reply.ts'
 
 type Deps = {
   readonly socket: JsonSocket
+  readonly model: string
   readonly clock: Clock
   readonly tellOnce: Notices
   /** That the session was resumed by; null for a new one. */
@@ -38,7 +40,8 @@ const instruction = (text: string): string => `[Instruction, not said by the cal
 const sayExactly = instruction('say exactly the following, word for word, in its own language, and nothing else.')
 const yourTurn = { kind: 'reply', text: instruction('it is your turn to speak now.') } as const
 
-export function createLiveSession({ socket, clock, tellOnce, handle, news: before, createDetector, emit: tell }: Deps) {
+export function createLiveSession(deps: Deps) {
+  const { socket, model, clock, tellOnce, handle, news: before, createDetector, emit: tell } = deps
   const id = randomUUID()
   let closed = false
   const emit = (event: WireEvent): void => {
@@ -59,6 +62,19 @@ export function createLiveSession({ socket, clock, tellOnce, handle, news: befor
     spoken: createSpokenReply({ session: id, emit, beforeDone: () => caller.texts.settle() }),
     sound: createModelSound((details) => lost(details, false)),
     sendText: (text) => !closed && socket.send({ realtimeInput: { text } }),
+    settleResults: () => held.modelSpeaks(),
+    giveResults: () => held.modelWaits(),
+    yourTurn,
+  })
+  const newsOf = ({ name, response }: Result, wantsAnswer: boolean): News => ({
+    text: instruction(`the tool ${name} has answered: ${JSON.stringify(response)}`),
+    wantsAnswer,
+  })
+  const give = (result: object): boolean => socket.send({ toolResponse: { functionResponses: [result] } })
+  const held = createHeldResults((result, scheduling) => {
+    const told = newsOf(result, scheduling !== 'SILENT')
+    if (give({ ...result, scheduling })) news.addTold(told)
+    else news.add(told)
   })
   /** The provider has told when the connection ends. */
   const ends = (within: number): void => {
@@ -75,23 +91,23 @@ export function createLiveSession({ socket, clock, tellOnce, handle, news: befor
   }
   /** A result that cannot be given as one is news. One that is given is news to a session that goes on from before it. */
   const answerTool: Wire['answerTool'] = (ours, name, output, wantsReply) => {
-    const theirs = tools.end(ours)
-    const result: News = {
-      text: instruction(`the tool ${name} has answered: ${JSON.stringify(output)}`),
-      wantsAnswer: wantsReply,
-    }
-    const response = 'error' in output ? output : { output }
-    // While a call blocks the model, the provider may pass over the scheduling.
-    const scheduling = wantsReply ? {} : { scheduling: 'SILENT' }
-    const functionResponses = [{ id: theirs, name, response, ...scheduling }]
-    if (theirs !== null && socket.send({ toolResponse: { functionResponses } })) {
-      news.addTold(result)
-      if (tools.isEmpty()) turns.toolsAnswered(wantsReply)
+    const call = tools.end(ours)
+    const result: Result = { id: call?.theirs ?? '', name, response: 'error' in output ? output : { output } }
+    if (call?.isBlocking === false) {
+      held.hold(result)
+      // It has said what it wanted with the call.
+      if (!wantsReply) held.modelSpeaks()
       return
     }
-    news.add(result)
+    const told = newsOf(result, wantsReply)
+    if (call !== null && give(result)) {
+      news.addTold(told)
+      turns.toolAnswered(wantsReply, tools.areSettled())
+      return
+    }
+    news.add(told)
     if (wantsReply) turns.askSoon(yourTurn)
-    if (theirs !== null) turns.toolLost()
+    if (call !== null) turns.toolLost()
   }
   const takeContent = (content: ServerContent): void => {
     const { inputTranscription: heard, interimInputTranscription: interim, modelTurn } = content
@@ -102,11 +118,16 @@ export function createLiveSession({ socket, clock, tellOnce, handle, news: befor
     if (interim?.text) caller.texts.guess(interim.text)
     turns.content({ ...content, interrupted })
   }
-  const takeCall = (call: FunctionCall): void => {
-    if (call === null) return
-    turns.toolCalled()
-    const given = call.args === undefined ? {} : call.args
-    emit({ type: 'tool_call', id: tools.begin(call.id), name: call.name, arguments: given })
+  /** All of them are known before one is told, which may be answered at once. */
+  const takeCalls = (calls: readonly FunctionCall[]): void => {
+    const begun = calls.flatMap((call) => {
+      if (call === null) return []
+      const blocks = isBlocking(model, call.name)
+      turns.toolCalled(blocks)
+      const given = call.args === undefined ? {} : call.args
+      return [{ id: tools.begin(call.id, blocks), name: call.name, arguments: given }]
+    })
+    for (const call of begun) emit({ type: 'tool_call', ...call })
   }
   if (news.wantAnswer()) turns.askSoon(yourTurn)
   return {
@@ -116,6 +137,7 @@ export function createLiveSession({ socket, clock, tellOnce, handle, news: befor
         const data = Buffer.from(payload).toString('base64')
         socket.send({ realtimeInput: { audio: { data, mimeType: 'audio/pcm;rate=16000' } } })
         caller.hear(payload)
+        if (held.frame()) turns.toolAnswered(true, true)
         turns.frame()
       },
       interrupt: () => turns.mute(),
@@ -136,7 +158,7 @@ export function createLiveSession({ socket, clock, tellOnce, handle, news: befor
       if (voiceActivity?.voiceActivityType === 'ACTIVITY_START') caller.begins()
       if (voiceActivity?.voiceActivityType === 'ACTIVITY_END') caller.ends()
       if (serverContent) takeContent(serverContent)
-      toolCall?.functionCalls.forEach(takeCall)
+      if (toolCall) takeCalls(toolCall.functionCalls)
       for (const theirs of toolCallCancellation?.ids ?? [])
         for (const ours of tools.cancel(theirs)) emit({ type: 'tool_canceled', id: ours })
       if (goAway) ends(Math.min(longestGoAway, msOf(goAway.timeLeft) ?? goAwayWithin))

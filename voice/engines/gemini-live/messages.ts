@@ -21,6 +21,8 @@ const ServerContent = z.object({
     .optional()
     .catch(undefined),
   turnComplete: flag,
+  turnCompleteReason: text,
+  waitingForInput: flag,
   generationComplete: flag,
   interrupted: flag,
   inputTranscription: Transcription,

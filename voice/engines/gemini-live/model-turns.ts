@@ -9,14 +9,14 @@ import type { ToldNews } from './news.ts'
 import type { SpokenReply } from './spoken-reply.ts'
 
 /** What the model is asked for. A reply has been given when the model has answered the caller meanwhile; words are owed until they are said. */
-type Request = { readonly kind: 'reply' | 'hinted reply' | 'words'; readonly text: string }
+type Request = { readonly kind: 'reply' | 'hinted reply' | 'words'; readonly text: string; readonly isRepeated?: true }
 
 export type ModelTurns = {
   content(content: ServerContent): void
-  /** The model has called a tool: it waits, or says something more. */
-  toolCalled(): void
-  /** The model has all the answers it waited for. */
-  toolsAnswered(wantsReply: boolean): void
+  /** The model has called a tool: it says something more, or waits, where the tool `blocks` it. */
+  toolCalled(blocks: boolean): void
+  /** A tool for which the model waited is answered; `areAll`: it waits for no other. */
+  toolAnswered(wantsReply: boolean, areAll: boolean): void
   /** The model waits for an answer that it will not get. */
   toolLost(): void
   /** What still comes of the turn that is under way is not heard. */
@@ -35,13 +35,19 @@ export type ModelTurns = {
   frame(): void
 }
 
-/** `isOwed`: somebody waits for it, and nothing of it has come. */
 type Turn = {
   readonly asked: Request | null
+  /** All that the model was told when it was asked. */
+  readonly text: string
   left: number
+  /** Somebody waits for it, and nothing of it has come. */
   isOwed: boolean
   hasBegun: boolean
+  hasSound: boolean
   endsAfterAnother: boolean
+  wasSentAgain: boolean
+  /** Of the tools it waits for: none; some, whose answers want words or do not; or all are answered, and nothing more is to be said. */
+  tools: 'none' | 'awaited' | 'awaited for words' | 'over'
 }
 
 type Deps = {
@@ -50,6 +56,12 @@ type Deps = {
   readonly news: ToldNews
   /** False: not now. */
   sendText(text: string): boolean
+  /** Results of tools that are held back want no words: the model speaks, or the caller does. */
+  settleResults(): void
+  /** The model has ended its turn without a word: true when it is given results now that it answers. */
+  giveResults(): boolean
+  /** What asks for any words at all. */
+  readonly yourTurn: Request
 }
 
 /** What the model said may still come in writing for so long. */
@@ -58,6 +70,8 @@ const textGrace = 300 / frameMs
 const toolGrace = 500 / frameMs
 /** A turn that was asked for and does not begin, or begins and is not heard of any more after its sound has been played. */
 const askedFrames = 10_000 / frameMs
+/** Models pass over a text now and then (one in twenty of gemini-3.1-flash-live): it is sent once more. */
+const passedOverFrames = 4_000 / frameMs
 const turnFrames = 60_000 / frameMs
 const longestTurn = 600_000 / frameMs
 /** The provider answers the caller by itself; when it has not begun by then, it has heard no speech. */
@@ -72,21 +86,48 @@ const bytesPerFrame = (24_000 * 2 * frameMs) / 1000
 
 const says = ({ asked }: Turn): boolean => asked?.kind === 'words'
 
-export function createModelTurns({ spoken, sound, news, sendText }: Deps): ModelTurns {
+const newTurn = (asked: Request | null, text: string): Turn => ({
+  asked,
+  text,
+  left: asked === null ? 0 : askedFrames,
+  isOwed: asked !== null && !asked.isRepeated,
+  hasBegun: false,
+  hasSound: false,
+  endsAfterAnother: false,
+  wasSentAgain: false,
+  tools: 'none',
+})
+
+/** It came to a bad end, such as RESPONSE_REJECTED or MALFORMED_FUNCTION_CALL. */
+const isBad = ({ turnCompleteReason: reason }: ServerContent): boolean =>
+  reason !== undefined && reason !== 'TURN_COMPLETE_REASON_UNSPECIFIED'
+const waitsForCaller = ({ turnCompleteReason, waitingForInput }: ServerContent): boolean =>
+  waitingForInput === true || turnCompleteReason === 'NEED_MORE_INPUT'
+
+export function createModelTurns(deps: Deps): ModelTurns {
+  const { spoken, sound, news, sendText } = deps
   let turn: Turn | null = null
   let requests: Request[] = []
   /** Frames that the caller may still speak. */
   let speaking = 0
   /** Frames in which an answer of the model to the caller may still begin. */
   let answerDue = 0
+  /** The provider has broken something off: the end of the turn that it tells next is of that. */
+  let endsBrokenOff = false
 
   const askNext = (): void => {
     const [asked] = requests
     if (asked === undefined || turn !== null || speaking > 0 || answerDue > 0) return
-    if (!sendText([...news.texts(), asked.text].join('\n'))) return
+    const text = [...news.texts(), asked.text].join('\n')
+    if (!sendText(text)) return
     news.tell()
     requests.shift()
-    turn = { asked, left: askedFrames, isOwed: true, hasBegun: false, endsAfterAnother: false }
+    turn = newTurn(asked, text)
+  }
+  const sendAgain = (asked: Turn): void => {
+    const isPassedOver = asked.asked !== null && !asked.hasBegun && asked.left <= askedFrames - passedOverFrames
+    if (!isPassedOver || asked.wasSentAgain || speaking > 0 || answerDue > 0) return
+    asked.wasSentAgain = sendText(asked.text)
   }
   const push = (request: Request): void => {
     const asked = turn === null || turn.hasBegun || news.wantAnswer() ? null : turn.asked
@@ -96,7 +137,7 @@ export function createModelTurns({ spoken, sound, news, sendText }: Deps): Model
   }
   /** The model says or does something: of the turn that was asked for, or by itself, which answers the caller. */
   const goOn = (): Turn => {
-    const going: Turn = turn ?? { asked: null, left: 0, isOwed: false, hasBegun: false, endsAfterAnother: false }
+    const going = turn ?? newTurn(null, '')
     turn = going
     if (going.asked === null && !going.hasBegun) {
       answerDue = 0
@@ -105,6 +146,7 @@ export function createModelTurns({ spoken, sound, news, sendText }: Deps): Model
     going.hasBegun = true
     going.isOwed = false
     going.endsAfterAnother = false
+    endsBrokenOff = false
     return going
   }
   /** A turn that somebody waits for is told to be over, even when nothing of it came. */
@@ -117,11 +159,30 @@ export function createModelTurns({ spoken, sound, news, sendText }: Deps): Model
     sound.restart()
     askNext()
   }
+  /** A turn that was silent, or came to a bad end, is asked for once more. */
+  const repeat = (silent: Turn | null, isRefused: boolean): void => {
+    const request = silent?.asked ?? deps.yourTurn
+    const isAnswered = !silent?.asked && requests.some(({ kind }) => kind !== 'words')
+    if (request.isRepeated || isAnswered) return
+    requests.unshift({ ...request, isRepeated: true })
+    // Not before the next frame; it may have been the end of another turn, and the answer to the caller may still come.
+    answerDue = isRefused ? 1 : Math.max(1, Math.min(answerDue, toolGrace))
+  }
+  const complete = (content: ServerContent): void => {
+    const isSilent = turn === null ? answerDue > 0 : !turn.hasSound && turn.tools === 'none'
+    const isOver = endsBrokenOff || waitsForCaller(content) || !(isSilent || isBad(content))
+    endsBrokenOff = false
+    if (!isOver && turn !== null && deps.giveResults()) return toolAnswered(true, true)
+    if (!isOver) repeat(turn, isBad(content))
+    endTurn()
+  }
   /** The caller is to be answered first. What was asked for and has not begun is asked for again then, unless that answer will do. */
   const interrupt = (): void => {
     spoken.mute(interruptedFrames)
     sound.restart()
+    deps.settleResults()
     answerDue = answerFrames
+    endsBrokenOff = true
     if (turn === null || turn.asked === null || turn.hasBegun) return
     turn.isOwed = false
     turn.hasBegun = true
@@ -133,30 +194,43 @@ export function createModelTurns({ spoken, sound, news, sendText }: Deps): Model
     if (payload === null) return
     const going = goOn()
     going.left = Math.min(longestTurn, Math.max(going.left, turnFrames) + Math.ceil(payload.length / bytesPerFrame))
+    // It speaks on about a result that it was to take in silence.
+    if (going.tools === 'over') return spoken.mute(mutedFrames)
+    going.hasSound = true
+    deps.settleResults()
     spoken.sound(payload, says(going))
   }
+  const toolAnswered = (wantsReply: boolean, areAll: boolean): void => {
+    const going = goOn()
+    const wantsWords = wantsReply || going.tools === 'awaited for words'
+    if (!areAll) going.tools = wantsWords ? 'awaited for words' : 'awaited'
+    if (!areAll) return
+    going.tools = wantsWords ? 'none' : 'over'
+    going.left = wantsWords ? askedFrames : answerFrames
+    going.isOwed = wantsWords
+    if (!wantsWords) return spoken.endIn(textGrace)
+    going.hasSound = false
+    spoken.unmute()
+  }
   return {
-    content({ modelTurn, outputTranscription, generationComplete, interrupted, turnComplete }) {
+    content(content) {
+      const { modelTurn, outputTranscription, generationComplete, interrupted, turnComplete } = content
       if (interrupted) interrupt()
       modelTurn?.parts?.forEach(takePart)
       if (outputTranscription) spoken.write(outputTranscription.text ?? '', outputTranscription.finished ?? false)
       if (generationComplete) spoken.endIn(textGrace)
       if (!turnComplete) return
       if (turn?.endsAfterAnother) turn.endsAfterAnother = false
-      else endTurn()
+      else complete(content)
     },
-    toolCalled() {
+    toolCalled(blocks) {
       const going = goOn()
       going.left = turnFrames
+      if (blocks && going.tools !== 'awaited for words') going.tools = 'awaited'
       spoken.begin(says(going))
       spoken.endIn(toolGrace)
     },
-    toolsAnswered(wantsReply) {
-      const going = goOn()
-      going.left = wantsReply ? askedFrames : answerFrames
-      going.isOwed = wantsReply
-      if (wantsReply) spoken.unmute()
-    },
+    toolAnswered,
     toolLost: endTurn,
     mute() {
       if (spoken.isOpen()) spoken.mute(mutedFrames)
@@ -173,6 +247,9 @@ export function createModelTurns({ spoken, sound, news, sendText }: Deps): Model
       // A turn that was not asked for is the answer.
       if (speaking > 0 && (turn === null || turn.asked !== null)) answerDue = answerFrames
       speaking = 0
+      if (turn?.tools !== 'over') return
+      turn.tools = 'none'
+      spoken.unmute()
     },
     brokeOff() {
       if (turn === null || turn.asked === null || turn.hasBegun) return false
@@ -184,6 +261,7 @@ export function createModelTurns({ spoken, sound, news, sendText }: Deps): Model
       if (speaking > 0) speaking--
       if (answerDue > 0) answerDue--
       if (turn !== null && --turn.left <= 0) endTurn()
+      if (turn !== null) sendAgain(turn)
       askNext()
     },
   }

@@ -16,6 +16,8 @@ type Deps = {
   readonly voice: string | null
   readonly clock: Clock
   readonly tellOnce: Notices
+  /** Languages that the model has refused; written here. */
+  readonly refusedLanguages?: Set<string>
   createDetector(): VoiceDetector
 }
 
@@ -24,9 +26,28 @@ const setupTimeout = 10_000
 const resumeTimeout = 4_000
 const maxEarly = 100
 
-/** A session goes on from its handle; a handle that is refused or too old costs a second try with what was said. */
+type Emit = (event: WireEvent) => void
+
+/**
+ * A session goes on from its handle; a handle that is refused or too old costs a second try with what was said. So does a language: models know few by
+ * their codes, and speak more, as the prompt asks them to.
+ */
 export const createGeminiWire = (deps: Deps): OpenWire => {
-  return async (setup, emit) => {
+  const { refusedLanguages = new Set() } = deps
+  const without = (setup: WireSetup): WireSetup => ({ ...setup, language: '' })
+  const openAnew = async (setup: WireSetup, emit: Emit): Promise<Wire> => {
+    try {
+      return await openSession(deps, setup, emit, null)
+    } catch (error) {
+      if (setup.language === '' || !mayMeanLanguage(error)) throw error
+      const wire = await openSession(deps, without(setup), emit, null)
+      refusedLanguages.add(setup.language)
+      deps.tellOnce('the model does not take a language of workers by its code: the prompt alone asks for it')
+      return wire
+    }
+  }
+  return async (given, emit) => {
+    const setup = refusedLanguages.has(given.language) ? without(given) : given
     const handle = handleOf(setup.memory)
     if (handle !== null)
       try {
@@ -34,13 +55,17 @@ export const createGeminiWire = (deps: Deps): OpenWire => {
       } catch {
         deps.tellOnce('the provider did not take up a session again: a new one is told what was said')
       }
-    return openSession(deps, setup, emit, null)
+    return openAnew(setup, emit)
   }
 }
 
+/** 1007 may mean anything in the setup, and says so in words of its own only of some. */
+const mayMeanLanguage = (error: unknown): boolean =>
+  error instanceof EngineRefusal && /\(1007\b/.test(error.message) && !/api[ _]?key|voice/i.test(error.message)
+
 /**
- * Google closes with 1007 (argument), 1008 (policy) and 1011 (internal, but quota as well) and says why in words only. During the setup the first two
- * are the setup's fault; later a new session may live, unless the words say that none will.
+ * Google closes with 1007 (argument), 1008 (policy) and 1011 (internal, but quota as well) and says why in words only. An argument that it refused once
+ * it refuses again; during the setup a policy is the setup's fault, later a new session may live, unless the words say that none will.
  */
 export function isRetryable(details: string, code: number, wasReady: boolean): boolean {
   if (
@@ -49,15 +74,10 @@ export function isRetryable(details: string, code: number, wasReady: boolean): b
     )
   )
     return false
-  return wasReady || (code !== 1007 && code !== 1008)
+  return code !== 1007 && (wasReady || code !== 1008)
 }
 
-async function openSession(
-  deps: Deps,
-  setup: WireSetup,
-  emit: (event: WireEvent) => void,
-  handle: string | null,
-): Promise<Wire> {
+async function openSession(deps: Deps, setup: WireSetup, emit: Emit, handle: string | null): Promise<Wire> {
   const ready = Promise.withResolvers<void>()
   ready.promise.catch(() => {}) // It may be rejected before anybody waits for it.
   const early: ServerMessage[] = []

@@ -1,35 +1,36 @@
 /** Owns the tools that a Gemini Live session has called and that are not answered yet: the provider's ids become ids that no other session of the call has. */
 
 export type PendingTools = {
-  begin(theirs: string | undefined): string
+  begin(theirs: string | undefined, isBlocking: boolean): string
   /** Null: not of this session, or nobody waits for it. */
-  end(ours: string): string | null
+  end(ours: string): { readonly theirs: string; readonly isBlocking: boolean } | null
   cancel(theirs: string): string[]
-  isEmpty(): boolean
+  /** The model waits for none of them. */
+  areSettled(): boolean
 }
 
 const maxPending = 64
 
 export function createPendingTools(session: string): PendingTools {
-  const pending = new Map<string, string>()
+  const pending = new Map<string, { theirs: string; isBlocking: boolean }>()
   let count = 0
   return {
-    begin(theirs) {
+    begin(theirs, isBlocking) {
       const ours = `${session}-${++count}`
-      pending.set(ours, theirs ?? '')
+      pending.set(ours, { theirs: theirs ?? '', isBlocking })
       if (pending.size > maxPending) pending.delete([...pending.keys()][0]!)
       return ours
     },
     end(ours) {
-      const theirs = pending.get(ours) ?? null
+      const call = pending.get(ours) ?? null
       pending.delete(ours)
-      return theirs
+      return call
     },
     cancel(theirs) {
-      const ours = [...pending].flatMap(([key, value]) => (value === theirs ? [key] : []))
+      const ours = [...pending].flatMap(([key, call]) => (call.theirs === theirs ? [key] : []))
       for (const key of ours) pending.delete(key)
       return ours
     },
-    isEmpty: () => pending.size === 0,
+    areSettled: () => ![...pending.values()].some(({ isBlocking }) => isBlocking),
   }
 }

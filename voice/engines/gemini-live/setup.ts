@@ -1,8 +1,9 @@
 /** Owns how a session of Gemini Live is asked for: its address, the setup, what was said before, and what goes on from an earlier session. Pure. */
 import { z } from 'zod'
 import type { Json } from '../../../model/json.ts'
-import type { Said } from '../../../model/voice-engine.ts'
+import { engineToolNames, type Said } from '../../../model/voice-engine.ts'
 import type { WireSetup } from '../hosted/wire.ts'
+import { takesSilentResults } from './live-models.ts'
 
 const path = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
 /** Of the newest; older ones would cost more than they tell. */
@@ -11,6 +12,8 @@ const maxHistoryLength = 40_000
 
 /** Of one piece of news that is remembered. */
 const maxNewsLength = 4_000
+/** What ends a turn of the caller's: models differ in what they take for it themselves. */
+const silenceDurationMs = 500
 
 /** What the model is to learn, or has learnt since its last handle. */
 export type News = { readonly text: string; readonly wantsAnswer: boolean }
@@ -39,7 +42,11 @@ export const handleOf = (memory: Json): string | null => Memory.safeParse(memory
 /** Of the session before, which may have been lost before the provider kept it. */
 export const newsOf = (memory: Json): readonly News[] => Memory.safeParse(memory).data?.news ?? []
 
-/** `handle` null: a session that knows nothing, to which `historyOf` is told before anything else. */
+/** The model does not wait for the answer of the engine's own tools, where it takes them in silence; for the worker's it does. */
+export const isBlocking = (model: string, tool: string): boolean =>
+  !takesSilentResults(model) || !engineToolNames.includes(tool)
+
+/** `handle` null: a session that knows nothing, to which `historyOf` is told before anything else. `language` empty: the model's own choice. */
 export function setupOf(
   { instructions, language, tools, history, worker: { llmTemperature: temperature } }: WireSetup,
   { model, voice }: { readonly model: string; readonly voice: string | null },
@@ -50,7 +57,7 @@ export function setupOf(
     name,
     description,
     parametersJsonSchema: inputSchema,
-    behavior: 'BLOCKING',
+    behavior: isBlocking(model, name) ? 'BLOCKING' : 'NON_BLOCKING',
   }))
   return {
     setup: {
@@ -62,7 +69,7 @@ export function setupOf(
       },
       systemInstruction: { parts: [{ text: instructions }] },
       ...(functionDeclarations.length === 0 ? {} : { tools: [{ functionDeclarations }] }),
-      realtimeInputConfig: { automaticActivityDetection: { disabled: false } },
+      realtimeInputConfig: { automaticActivityDetection: { disabled: false, silenceDurationMs } },
       inputAudioTranscription: {},
       outputAudioTranscription: {},
       // A handle of null is refused by some models: it is left out.
