@@ -97,36 +97,34 @@ test('kamailio as a registrar of telephones', { skip, timeout: 100_000 }, async 
   }
 })
 
-test(
-  'kamailio as the registrar of a trunk: the service registers with its password, and is called there',
-  { skip, timeout: 100_000 },
-  async (t) => {
-    const engine = createHearingEngine({ tone: tones.service })
-    const kamailio = await startKamailio(t, { service: null, password })
-    // The first line of the stage.
-    const username = '+12025550001'
-    const trunk = { gateways: [{ host: '127.0.0.1', port: kamailio.port }], register: true, username, password }
-    const { lines, rest } = await openPhoneStage(t, engine, { lines: [{ trunk }] })
-    const [line] = lines
-    if (!line) throw new Error('the stage has no line')
-    t.equal(line.number, username)
-    await kamailio.registered(username)
-    const state = await until(async () => {
-      const told = await rest('GET', `/trunks/${line.trunkId}/state`)
-      return told['registration'] === 'registered' && told
-    })
-    t.match(state, { registrationDetails: '200 OK' })
+test('kamailio as the registrar of a trunk', { skip, timeout: 100_000 }, async (t) => {
+  const engine = createHearingEngine({ tone: tones.service })
+  const kamailio = await startKamailio(t, { service: null, password })
+  // The number of the first line, and an extension of the second.
+  const usernames = ['+12025550001', '1002']
+  const gateways = [{ host: '127.0.0.1', port: kamailio.port }]
+  const trunks = usernames.map((username) => ({ trunk: { gateways, register: true, username, password } }))
+  const { lines, rest } = await openPhoneStage(t, engine, { lines: trunks })
 
-    const phone = await startBaresip(t, { tone: tones.phone, codec })
-    phone.dial(`sip:${line.number}@127.0.0.1:${kamailio.port}`)
-    await phone.event('CALL_ESTABLISHED')
-    const session = await engine.of(line.number)
-    await hearsFor(session, 1.5)
-    phone.hangUp()
-    await bothHeard(t, { phone, session })
-    t.match((await line.ended()).row, { direction: 'inbound', outcome: 'completed', trunkId: line.trunkId })
-  },
-)
+  for (const [index, line] of lines.entries())
+    await t.test(`the service registers as ${usernames[index]} with its password, and is called there`, async (t) => {
+      const username = usernames[index] ?? ''
+      await kamailio.registered(username)
+      const state = await until(async () => {
+        const told = await rest('GET', `/trunks/${line.trunkId}/state`)
+        return told['registration'] === 'registered' && told
+      })
+      t.match(state, { registrationDetails: '200 OK' })
+      const phone = await startBaresip(t, { tone: tones.phone, codec })
+      phone.dial(`sip:${username}@127.0.0.1:${kamailio.port}`)
+      await phone.event('CALL_ESTABLISHED')
+      const session = await engine.of(line.number)
+      await hearsFor(session, 1.5)
+      phone.hangUp()
+      await bothHeard(t, { phone, session })
+      t.match((await line.ended()).row, { direction: 'inbound', outcome: 'completed', trunkId: line.trunkId })
+    })
+})
 
 type Asserting = Pick<Test, 'equal'>
 
