@@ -317,6 +317,40 @@ test('a private address of a peer behind a NAT is tried after the way it came by
   t.end()
 })
 
+// ——— Bodies ———
+
+test('a call from a telephone network brings its signaling along, NUL and all, and is answered (SIP-I)', async (t) => {
+  const listen = (['udp', 'tcp'] as const).map((protocol) => ({ protocol, address: '127.0.0.1', port: 0 }))
+  const { telephony, server, command, event } = await openEdgeScene(t, { listen })
+  telephony.trunks = [trunkOf({})]
+  const isup = ['Content-Type: application/ISUP;version=itu-t92+;base=itu-t92+', '', '\x01\0\x49\0\0\x03\x02\0\x07']
+  const body = ['--b', 'Content-Type: application/sdp', '', sdp(), '--b', ...isup, '--b--', ''].join('\r\n')
+  for (const [index, protocol] of (['udp', 'tcp'] as const).entries()) {
+    const { local } = server.listening.find((one) => one.protocol === protocol)!
+    const wire = await wireOf(t, local.port, protocol)
+    const call = { callId: `sip-i-${protocol}`, fromTag: 'f', uri: 'sip:+4930123456@service.test' }
+    wire.ask('INVITE', {
+      ...call,
+      cseq: 1,
+      headers: ['Content-Type: multipart/mixed;boundary=b', 'MIME-Version: 1.0'],
+      body,
+    })
+    const callId = await until(() => telephony.begun[index])
+    await command(callId, { type: 'answer' })
+    const answer = await wire.response('1 INVITE', 200)
+    t.match(bodyText(answer), /m=audio \d+ RTP\/AVP 0/)
+    const toTag = tagOf(answer, 'To') ?? ''
+    wire.ask('ACK', { ...call, toTag, cseq: 1 })
+    t.same(await event(callId), { type: 'connected', providerStatus: '200 OK' })
+    const headers = ['Content-Type: application/ISUP;version=itu-t92+']
+    wire.ask('INFO', { ...call, toTag, cseq: 2, headers, body: '\x0c\0\x02\0' })
+    t.equal((await wire.response('2 INFO')).status, 200)
+    wire.ask('BYE', { ...call, toTag, cseq: 3, headers, body: '\x0c\0\x02\0' })
+    t.equal((await wire.response('3 BYE')).status, 200)
+    t.match(await event(callId), { type: 'disconnected', cause: 'hung_up' })
+  }
+})
+
 // ——— IPv6 ———
 
 test('sound by IPv6 is refused where IPv4 is spoken: 488 and Warning 300, at first and in a call', async (t) => {
@@ -380,6 +414,7 @@ test('a lone gateway that says nothing is given up after 8 s, without a SIP stat
     type: 'dial_failed',
     outcome: { status: 'failed', reason: 'sip_call_failed' },
     providerStatus: null,
+    endedBy: 'network',
   })
   t.match(telephony.refusals, [{ reason: 'gateway_unreachable', direction: 'outbound', sipStatus: null, callId }])
 })
@@ -422,6 +457,7 @@ test('a port where nobody listens has no SIP status either, and leads to the nex
     type: 'dial_failed',
     outcome: { status: 'failed', reason: 'sip_call_failed' },
     providerStatus: null,
+    endedBy: 'network',
   })
   t.match(telephony.refusals, [{ reason: 'gateway_unreachable' }])
 })
