@@ -19,11 +19,12 @@ export type MediaSide = {
 
 export const now = (): number => performance.now()
 
-export function openMediaSide(core: Core, closing: AsyncDisposableStack): MediaSide {
+/** `inbandKeys`: as in LegDeps. */
+export function openMediaSide(core: Core, closing: AsyncDisposableStack, inbandKeys = false): MediaSide {
   const { bus, recordings, log, clock, telemetry } = core
   const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action), telemetry })
   closing.defer(() => ticker.close())
-  const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, telemetry, now }
+  const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, telemetry, now, inbandKeys }
   const legs = new Map<CallId, Leg>()
   const legSweep = createLegSweep(core, {
     all: () => [...legs.keys()],

@@ -43,7 +43,7 @@ export async function startParley(
   const core = await openCore(config, deps, opening)
   const demo = await deps.seed(core)
   const calls = openCallSide(core, config, deps.engines, opening)
-  const media = openMediaSide(core, opening)
+  const media = openMediaSide(core, opening, config.sip?.inbandKeys)
   const guard = openGuard(core, config, opening)
   const listener = await openFrontDoor({ core, config, calls, media, demo, guard }, opening)
   const { sip } = config

@@ -22,6 +22,7 @@ export const phoneSettings = z.object({
       'must be host names, addresses or networks like 10.0.0.0/8',
     ),
   ),
+  SIP_INBAND_DTMF: z.enum(['on', 'off']).default('on'),
   DRACHTIO_URL: optional(url(/^tcp$/, 'tcp://')),
 })
 
@@ -54,6 +55,7 @@ export function phoneOf(settings: Settings, given: Given) {
       verify: settings.SIP_TLS_VERIFY === 'on',
     },
     mediaPorts: settings.SIP_MEDIA_PORTS,
+    inbandKeys: settings.SIP_INBAND_DTMF === 'on',
     /** On embedded defaults the softphone and the PBX of a first try are near. */
     allowHosts: settings.SIP_ALLOW_HOSTS ?? (given.isLocal ? nearby : []),
     /** A drachtio-server in place of the embedded one. */

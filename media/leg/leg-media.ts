@@ -37,11 +37,13 @@ export type LegMedia = {
   readonly expectLoss: (percent: number) => void
   /** As the ticker tells it. */
   readonly tick: (at: number, lateMs: number) => void
+  /** Half a tick later. */
+  readonly halfway: () => void
   readonly stats: () => MediaStats
-  /**
-   * Frees codecs and completes the recording, which goes up to `at`; resolves with its length in ms, null when there is none. Idempotent.
-   */
-  readonly finish: (at: number) => Promise<number | null>
+  /** The caller is gone: what came of them before is heard now. */
+  readonly end: () => void
+  /** Frees codecs and completes the recording; resolves with its length in ms, null when there is none. Idempotent. */
+  readonly finish: () => Promise<number | null>
 }
 
 export type MediaStats = {
@@ -66,6 +68,8 @@ export type LegMediaDeps = {
   /** One frame of the caller; the payload is valid during the call only. */
   readonly heard: (frame: Frame) => void
   readonly dtmf: (digit: string) => void
+  /** A key was found in the sound; null: none are looked for. */
+  readonly keyHeard: ((digit: string) => void) | null
   readonly sounding: (seq: number) => void
   readonly drained: (lastPlayedSeq: number) => void
 }
@@ -91,7 +95,9 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     // Nobody speaks yet: a peer that wants packets all the time gets them from its connection on.
     if (session === null) return pacer.use(audio.silence === 'sparse' ? null : agentLine(audio, quiet))
     recording ??= recordingOf(deps, audio, session)
-    receiver.use(upStages({ audio, opus, recording, hears: session.hears }), session)
+    // Keys that come as events have no sound, or one that is not to be told again.
+    const keyHeard = isWithKeys(audio) ? null : deps.keyHeard
+    receiver.use(upStages({ audio, opus, recording, hears: session.hears, keyHeard }), session)
     pacer.use(agentLine(audio, session.speaks))
   }
 
@@ -133,12 +139,14 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       pacer.tick(at, lateMs)
       recording?.tick(at)
     },
+    halfway: pacer.halfway,
     stats: () => statsOf(receiver, pacer),
-    finish: async (at) => {
+    end: receiver.end,
+    finish: async () => {
       finished = true
       receiver.close()
       pacer.use(null)
-      return recording?.finish(at) ?? null
+      return recording?.finish(deps.now()) ?? null
     },
   }
 }

@@ -12,6 +12,7 @@ import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { LegHandlers, LegSignaling, NegotiatedAudio, RtpTransport } from '../../model/rtp-transport.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
+import { createKeyPresses } from './key-presses.ts'
 import { createLegCommands } from './leg-commands.ts'
 import { createLegEnding, type LegEnding } from './leg-ending.ts'
 import { createLegMedia, type LegMedia } from './leg-media.ts'
@@ -34,6 +35,8 @@ export type LegDeps = {
   readonly now: () => number
   /** Null where there is none: a browser. */
   readonly signaling: LegSignaling | null
+  /** Keys are looked for in the sound of a telephone that agreed to no telephone events. */
+  readonly inbandKeys?: boolean
   /** Ms from the leg's beginning to its connection; a telephone may ring for long. */
   readonly connectWithin: number
   /** Told once, when nothing of the leg is left. */
@@ -66,6 +69,7 @@ export function createLeg(deps: LegDeps): Leg {
 
   const tell = (event: LegEvent) => bus.publish(subjects.legEvent, toBytes(event))
   const tellDtmf = (digit: string) => tell({ type: 'dtmf', digit })
+  const presses = createKeyPresses(now, tellDtmf)
   const failed = (error: unknown) => {
     log.error('leg failed', { error })
     void ending.end({ type: 'disconnected', cause: 'failed', details: 'internal error' })
@@ -83,6 +87,7 @@ export function createLeg(deps: LegDeps): Leg {
     send: (packet) => wire.send(packet),
     heard: (frame) => bus.publish(subjects.up, encodeFrame(frame)),
     dtmf: tellDtmf,
+    keyHeard: deps.inbandKeys && deps.signaling !== null ? presses.heard : null,
     sounding: (seq) => tell({ type: 'sounding', seq }),
     drained: (lastPlayedSeq) => tell({ type: 'drained', lastPlayedSeq }),
   })
@@ -97,26 +102,34 @@ export function createLeg(deps: LegDeps): Leg {
     connected: (providerStatus) => guarded(() => connected(providerStatus)),
     packet: (packet) => guarded(() => media.packet(packet)),
     held: (isHeld) => guarded(() => media.hold(isHeld)),
-    disconnected: (cause, details, end) => void ending.end({ type: 'disconnected', cause, details, ...end }),
+    disconnected: (cause, details) => void ending.end({ type: 'disconnected', cause, details }),
   })
   const release = () => {
     for (const leave of leaving) leave()
     deps.onClosed()
   }
   const stats = (): LegStats => ({ ...media.stats(), transport: wire.transport()?.stats() ?? null })
-  const finish = async (reason: string, at: number): Promise<ClosedLeg> => {
+  const finish = async (reason: string): Promise<ClosedLeg> => {
     const quality = audio && wire.isConnected() ? qualityOf(audio, stats()) : null
-    const recordedMs = await finished(media, wire, { reason, at, log })
+    const recordedMs = await finished(media, wire, { reason, log })
     return told(deps, reason, { recordedMs, ...(quality && { quality }) })
   }
-  const ending = createLegEnding({ now, tell, finish, release })
+  const tellEnd = (event: LegEvent) => {
+    try {
+      media.end()
+    } catch (error) {
+      log.error('the end of what a caller said was lost', { error })
+    }
+    tell(event)
+  }
+  const ending = createLegEnding({ now, tell: tellEnd, finish, release })
   const telephone = telephoneEvents({ tell, wire, ending, guarded })
   const leaving = joined(deps, { media, wire, ending, guarded, failed, ringing: telephone.ringing })
 
   return {
     handlers: { ...wire.handlers, ...telephone.handlers },
     attach: wire.attach,
-    dtmf: (digit) => guarded(() => tellDtmf(digit)),
+    dtmf: (digit) => guarded(() => presses.signaled(digit)),
     hangUp: (details) => ending.end({ type: 'disconnected', cause: 'hung_up', details }),
     stats,
     close: async (reason = 'closed') => void (await ending.close(reason)),
@@ -147,8 +160,7 @@ function telephoneEvents({
         if (rings === null && !wire.isConnected()) tell({ type: 'ringing', providerStatus })
         rings ??= providerStatus
       }),
-    dialFailed: (outcome, providerStatus, end) =>
-      void ending.end({ type: 'dial_failed', outcome, providerStatus, ...end }),
+    dialFailed: (outcome, providerStatus) => void ending.end({ type: 'dial_failed', outcome, providerStatus }),
     transferred: (providerStatus) => void ending.end({ type: 'transferred', providerStatus }),
     transferFailed: (providerStatus) => guarded(() => tell({ type: 'transfer_failed', providerStatus })),
   } satisfies Partial<LegHandlers>
@@ -187,7 +199,7 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     media.tick(at, lateMs)
     if (--untilLook === 0) lookAtLoss()
     const details = wire.lost()
-    if (details !== null) void ending.end({ type: 'disconnected', details, ...wire.end() }, wire.heardAt())
+    if (details !== null) void ending.end({ type: 'disconnected', cause: wire.cause(), details })
     if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })
   }
   const isLeftAlone = () => !commands.isStarted() && deps.now() - (wire.connectedAt() ?? deps.now()) > startWithin
@@ -195,18 +207,19 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     bus.subscribe(subjects.legCommand, commands.answer),
     bus.subscribe(subjects.down, ({ payload }) => guarded(() => play(payload))),
   ]
-  const leave = ticker.join((at, lateMs) => {
+  const beat = (at: number, lateMs: number) => {
     guarded(() => tick(at, lateMs))
     ending.tick()
-  })
+  }
+  const leave = ticker.join(beat, () => guarded(media.halfway))
   return [leave, ...subscriptions.map((subscription) => () => subscription.close())]
 }
 
-type Finish = { readonly reason: string; readonly at: number; readonly log: Log }
+type Finish = { readonly reason: string; readonly log: Log }
 
 /** A recording that could not be completed is lost, the call is not. */
-async function finished(media: LegMedia, wire: LegWire, { reason, at, log }: Finish): Promise<number | null> {
-  const [recorded] = await Promise.allSettled([media.finish(at), wire.close(reason)])
+async function finished(media: LegMedia, wire: LegWire, { reason, log }: Finish): Promise<number | null> {
+  const [recorded] = await Promise.allSettled([media.finish(), wire.close(reason)])
   if (recorded.status === 'fulfilled') return recorded.value
   log.error('recording was not completed', { error: recorded.reason })
   return null

@@ -6,6 +6,7 @@ import { randomInt } from 'node:crypto'
 import { frameMs } from '../../model/frame.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import type { DtmfSender } from '../rtp/dtmf-sender.ts'
+import { createEvenPace } from './even-pace.ts'
 import { createPacketizer, type Packetizer } from './packetizer.ts'
 import type { Sink } from './stages/stage.ts'
 
@@ -18,6 +19,8 @@ export type OutgoingStream = {
   readonly take: Sink
   /** 20 ms of the keys that are pressed. */
   readonly press: (keys: DtmfSender, payloadType: number) => void
+  /** Half a tick has passed since `passTo`. */
+  readonly halfway: () => void
   /** Nothing is sent for a while. */
   readonly pause: () => void
   /** Some sound waits for the rest of its packet. */
@@ -28,6 +31,8 @@ type Coding = { readonly audio: NegotiatedAudio; readonly packets: Packetizer | 
 
 export function createOutgoingStream(send: (packet: RtpPacket) => void): OutgoingStream {
   const numbering = createRtpNumbering()
+  const pace = createEvenPace()
+  let now = 0
   let coding: Coding | null = null
   /** The next packet of sound comes after a pause. */
   let begins = true
@@ -35,8 +40,12 @@ export function createOutgoingStream(send: (packet: RtpPacket) => void): Outgoin
   const transmit = (payloadType: number, payload: Uint8Array, timestamp: number, marker: boolean) =>
     send({ payloadType, marker, sequenceNumber: numbering.next(), timestamp, payload })
 
+  const inPace: Transmit = (payloadType, payload, timestamp, marker) =>
+    pace.put(() => transmit(payloadType, payload, timestamp, marker), now, payload.length / bytesPerMs)
+
   const pause = () => {
     coding?.packets?.flush()
+    pace.flush()
     begins = true
   }
 
@@ -45,10 +54,15 @@ export function createOutgoingStream(send: (packet: RtpPacket) => void): Outgoin
       // What waits for the rest of its packet is of no use to a peer that wants another codec.
       if (coding?.audio.payloadType === audio.payloadType) coding.packets?.flush()
       else begins = true
-      coding = { audio, packets: packetsOf(audio, transmit) }
+      pace.flush()
+      coding = { audio, packets: packetsOf(audio, inPace) }
       numbering.use(audio.clockRateHz)
     },
-    passTo: numbering.passTo,
+    passTo(at) {
+      now = at
+      return numbering.passTo(at)
+    },
+    halfway: pace.halfway,
     take({ kind, payload, timestamp }) {
       if (!coding) return
       const marker = kind === 'sound' && begins
@@ -66,6 +80,9 @@ export function createOutgoingStream(send: (packet: RtpPacket) => void): Outgoin
   }
 }
 
+/** Of G.711 and of G.722. */
+const bytesPerMs = 8
+
 type Transmit = (payloadType: number, payload: Uint8Array, timestamp: number, marker: boolean) => void
 
 /** Null where 20 ms of sound are a packet, as an Opus payload always is. */
@@ -73,7 +90,7 @@ function packetsOf({ codec, payloadType, packetMs }: NegotiatedAudio, transmit: 
   if (codec === 'opus' || packetMs === frameMs) return null
   const send = (payload: Uint8Array, timestamp: number, marker: boolean) =>
     transmit(payloadType, payload, timestamp, marker)
-  return createPacketizer({ packetMs, bytesPerMs: 8, send })
+  return createPacketizer({ packetMs, bytesPerMs, send })
 }
 
 /** Both begin at random (RFC 3550 §5.1). */

@@ -32,6 +32,8 @@ export type Pacer = {
   readonly expectLoss: (percent: number) => void
   /** As the ticker tells it. */
   readonly tick: (at: number, lateMs: number) => void
+  /** Half a tick has passed. */
+  readonly halfway: () => void
   /** Some sound waits for the rest of its packet. */
   readonly isWaiting: () => boolean
   /** Frames that `push` refused. */
@@ -105,6 +107,7 @@ export function createPacer({ send, sounding, drained }: PacerDeps): Pacer {
     dropped: queue.dropped,
     late: () => late,
     isWaiting: stream.isWaiting,
+    halfway: stream.halfway,
     press: keys.press,
     hold(holds) {
       if (holds) stream.pause()

@@ -27,6 +27,8 @@ export type Receiver = {
   readonly dropped: () => number
   /** Of the sound that was heard in place of lost packets and is a guess. */
   readonly concealedMs: () => number
+  /** Nothing more comes: what waits for missing packets is heard now. */
+  readonly end: () => void
   /** Nobody hears any more. Idempotent. */
   readonly close: () => void
 }
@@ -79,8 +81,10 @@ export function createReceiver(deps: ReceiverDeps): Receiver {
     if (digit !== null) deps.dtmf(digit)
   }
 
-  const drain = ({ audio, buffer }: Stream, now: number) => {
-    for (let released = buffer.due(now); released !== null; released = buffer.due(now)) deliver(released, audio, now)
+  /** `until`: what would have waited no longer than that. */
+  const drain = ({ audio, buffer }: Stream, now: number, until = now) => {
+    for (let released = buffer.due(until); released !== null; released = buffer.due(until))
+      deliver(released, audio, now)
   }
 
   const stats = () => together(before, stream?.buffer.stats() ?? null)
@@ -111,6 +115,9 @@ export function createReceiver(deps: ReceiverDeps): Receiver {
     stats,
     dropped: lines.dropped,
     concealedMs: lines.filledMs,
+    end() {
+      if (stream !== null) drain(stream, deps.now(), Infinity)
+    },
     close() {
       hearer?.close()
       hearer = null

@@ -17,12 +17,8 @@ export type SilenceWatch = {
   restart(): void
   /** Asked at every tick: why the peer is taken for gone, null while it is not. */
   gone(): string | null
-  /** When the last sign of it came; the beginning and the end of a hold count. */
-  heardAt(): number
   /** What its end is, should it be gone now: a page that closed its socket hung up. */
   cause(): 'hung_up' | 'media_lost'
-  /** Its socket is gone, for whatever reason. */
-  hasLeft(): boolean
 }
 
 const firstPacketWithin = 30_000
@@ -38,8 +34,6 @@ const longestTick = 200
 
 export function createSilenceWatch(now: () => number): SilenceWatch {
   let presence: Presence = 'none'
-  let hadSocket = false
-  let heardAt = now()
   let hasSent = false
   let soundAt = Number.NEGATIVE_INFINITY
   let signAt = Number.NEGATIVE_INFINITY
@@ -51,7 +45,6 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
 
   function sign(): void {
     signAt = now()
-    heardAt = signAt
     silentMs = 0
   }
 
@@ -85,13 +78,9 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
     presence(next) {
       if (next === presence) return
       presence = next
-      hadSocket = true
       restart()
     },
-    restart() {
-      heardAt = now()
-      restart()
-    },
+    restart,
     gone() {
       const at = now()
       silentMs += Math.min(longestTick, at - askedAt)
@@ -106,8 +95,6 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
           return withoutSocket()
       }
     },
-    heardAt: () => heardAt,
     cause: () => (presence === 'left' ? 'hung_up' : 'media_lost'),
-    hasLeft: () => hadSocket && presence !== 'open',
   }
 }

@@ -18,6 +18,7 @@ import { recordingRateHz } from '../recording/timeline.ts'
 import { conceal, concealUntouched } from './stages/conceal.ts'
 import { decode } from './stages/decode.ts'
 import { encode } from './stages/encode.ts'
+import { keys } from './stages/keys.ts'
 import { resample } from './stages/resample.ts'
 import { silence } from './stages/silence.ts'
 import type { Stage, Stages } from './stages/stage.ts'
@@ -30,13 +31,20 @@ type Stream = {
   readonly recording: Pick<Recording, 'caller' | 'agent'> | null
 }
 
+type Up = Stream & {
+  readonly hears: AudioFormat
+  /** Keys are listened for in the sound. */
+  readonly keyHeard?: ((digit: string) => void) | null
+}
+
 /** What the caller says, from payloads and losses in order to bytes in the format `hears`. */
-export function upStages({ audio, opus, recording, hears }: Stream & { readonly hears: AudioFormat }): Stages {
+export function upStages({ audio, opus, recording, hears, keyHeard = null }: Up): Stages {
   const codec = createDecoder(audio, hears, opus)
   const law = hears.encoding === audio.codec ? hears.encoding : null
   const onSamples = listed([
     recording &&
       tap(codec.rateHz, recordingRateHz, (samples, { timestamp, at }) => recording.caller(samples, timestamp, at)),
+    keyHeard && keys(codec.rateHz, keyHeard),
   ])
   const isPassed = law !== null && onSamples.length === 0
   return {

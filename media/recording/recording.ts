@@ -19,10 +19,7 @@ export type Recording = {
   /** The caller's next sound belongs to another stream, of this clock. */
   readonly restartCaller: (clockRateHz: number) => void
   readonly tick: (at: number) => void
-  /**
-   * Writes what is left; resolves with the recorded milliseconds when all is on disk. A recording whose call ended earlier than was noticed goes
-   * up to there: what was written after it stays in the file and is no part of the sound. Idempotent.
-   */
+  /** Writes what is left; resolves with the recorded milliseconds when all is on disk. Idempotent. */
   readonly finish: (at: number) => Promise<number>
 }
 
@@ -59,10 +56,9 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
 
   const finishAt = async (at: number) => {
     writeUntil(positionOf(at))
-    const length = Math.min(timeline.edge(), positionOf(at))
-    writer.overwriteStart(headerOf(length))
+    writer.overwriteStart(headerOf(timeline.edge()))
     await writer.close()
-    return Math.round(length / samplesPerMs)
+    return Math.round(timeline.edge() / samplesPerMs)
   }
 
   writer.append(headerOf(0))

@@ -15,8 +15,8 @@ import { createObservedLateness } from './observed-lateness.ts'
 type OnTick = (at: number, lateMs: number) => void
 
 export type Ticker = {
-  /** The result leaves again and is idempotent. */
-  readonly join: (onTick: OnTick) => () => void
+  /** `halfway` is called 10 ms after each tick. The result leaves again and is idempotent. */
+  readonly join: (onTick: OnTick, halfway?: OnTick) => () => void
   readonly lateness: () => Lateness
   /** Idempotent; nobody is called after it. */
   readonly close: () => void
@@ -45,11 +45,13 @@ export function createTicker({ now, after, telemetry = noTelemetry }: TickerDeps
   const runSlot = () => {
     const { slot, at } = grid.next()
     const current = members.of(slot)
-    if (current.size === 0) return
+    const halfway = members.halfwayAt(slot)
+    if (current.size === 0 && halfway.size === 0) return
     const time = now()
     const lateMs = time - at
     meter.add(lateMs, time)
     for (const onTick of current) onTick(at, lateMs)
+    for (const onHalf of halfway) onHalf(at, lateMs)
   }
 
   const arm = () => {
@@ -76,9 +78,9 @@ export function createTicker({ now, after, telemetry = noTelemetry }: TickerDeps
   }
 
   return {
-    join(onTick) {
+    join(onTick, halfway) {
       if (closed) return () => {}
-      const leave = members.add(onTick)
+      const leave = members.add(onTick, halfway)
       if (!running) {
         running = true
         grid.startAt(now() + slotMs)
@@ -124,16 +126,26 @@ function createGrid() {
 
 function createMembers() {
   const sets = Array.from({ length: slots }, () => new Set<OnTick>())
+  const halves = Array.from({ length: slots }, () => new Set<OnTick>())
+  const addTo = (set: Set<OnTick>, onTick: OnTick) => {
+    // One function may join twice: each joining has its own place.
+    const own: OnTick = (at, lateMs) => onTick(at, lateMs)
+    set.add(own)
+    return () => void set.delete(own)
+  }
   return {
     of: (slot: number): ReadonlySet<OnTick> => sets[slot % slots]!,
+    halfwayAt: (slot: number): ReadonlySet<OnTick> => halves[slot % slots]!,
     isEmpty: () => sets.every((set) => set.size === 0),
     /** Into the emptiest slot; the result takes it out again. */
-    add(onTick: OnTick): () => void {
-      const emptiest = sets.reduce((best, candidate) => (candidate.size < best.size ? candidate : best))
-      // One function may join twice: each joining has its own place.
-      const own: OnTick = (at, lateMs) => onTick(at, lateMs)
-      emptiest.add(own)
-      return () => void emptiest.delete(own)
+    add(onTick: OnTick, halfway?: OnTick): () => void {
+      const emptiest = sets.reduce((best, candidate, slot) => (candidate.size < sets[best]!.size ? slot : best), 0)
+      const leave = addTo(sets[emptiest]!, onTick)
+      const leaveHalf = halfway && addTo(halves[(emptiest + slots / 2) % slots]!, halfway)
+      return () => {
+        leave()
+        leaveHalf?.()
+      }
     },
   }
 }

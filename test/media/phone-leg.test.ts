@@ -372,6 +372,124 @@ test("another source's stream is heard from its first packets on, in the line an
   t.ok(levelOf(caller.subarray(3200)) > 5000)
 })
 
+test('packets of any length go out one by one, each as long after the one before as that lasts', async (t) => {
+  for (const packetMs of [10, 20, 30, 40, 60] as const) {
+    const { wire, command, say, clock, bus } = createScene(t, { ...negotiatedPhone, packetMs })
+    wire.connect()
+    await command(startOf(1, pcm(8000), pcm(8000)))
+    await say(1, 0, framesOf(toneOf(440, 8000, 600), pcm(8000)))
+    const times: number[] = []
+    for (let passed = 0; passed < 1200; passed += 5) {
+      clock.advance(5)
+      await bus.flush()
+      while (times.length < wire.sent.length) times.push(clock.now())
+    }
+    const gaps = times.slice(1).map((time, i) => time - times[i]!)
+    t.same([...new Set(gaps)], [packetMs], `${packetMs} ms`)
+    t.ok(times.length >= 1200 / packetMs - 2)
+  }
+})
+
+test('keys and what follows them go out in order, however long the packets are', async (t) => {
+  for (const packetMs of [10, 30] as const) {
+    const { wire, command, say, run } = createScene(t, { ...negotiatedPhone, packetMs })
+    wire.connect()
+    await command(startOf(1, pcm(8000), pcm(8000)))
+    await say(1, 0, framesOf(toneOf(440, 8000, 600), pcm(8000)))
+    await run(150)
+    await command({ type: 'send_dtmf', epoch: 1, digits: '5' })
+    await run(600)
+    const times = wire.sent.map(({ timestamp }) => timestamp)
+    const isOrdered = wire.sent.every(
+      ({ sequenceNumber }, i) => i === 0 || sequenceNumber === ((wire.sent[i - 1]!.sequenceNumber + 1) & 0xffff),
+    )
+    t.ok(isOrdered, 'numbered as they go')
+    const sounds = wire.sent.filter(({ payloadType }) => payloadType === 8)
+    t.ok(
+      sounds.every(({ timestamp }, i) => i === 0 || (timestamp - sounds[i - 1]!.timestamp) >>> 0 < 8 * 400),
+      String(times),
+    )
+  }
+})
+
+const inband: NegotiatedAudio = { ...negotiatedPhone, telephoneEventPayloadType: null }
+const rows = [697, 770, 852, 941]
+const columns = [1209, 1336, 1477, 1633]
+const keys = ['123A', '456B', '789C', '*0#D']
+
+/** The tones of a key as an exchange sends them: 20 ms of A-law each. */
+function tonesOf(digit: string, ms: number): Uint8Array[] {
+  const row = keys.findIndex((line) => line.includes(digit))
+  const pair = [rows[row]!, columns[keys[row]!.indexOf(digit)]!]
+  const sound = Int16Array.from({ length: ms * 8 }, (_, i) =>
+    pair.reduce((sum, hertz) => sum + 4000 * Math.sin((2 * Math.PI * hertz * i) / 8000), 0),
+  )
+  return framesOf(sound, pcma)
+}
+
+async function dial(scene: ReturnType<typeof createScene>, digits: string, ms = 100): Promise<void> {
+  const pause = framesOf(new Int16Array(8 * 80), pcma)
+  for (const digit of digits)
+    for (const payload of [...tonesOf(digit, ms), ...pause]) await scene.run(20, () => scene.wire.speak(payload))
+}
+
+const digitsOf = ({ events }: Pick<ReturnType<typeof createScene>, 'events'>): string =>
+  events.flatMap((event) => (event.type === 'dtmf' ? [event.digit] : [])).join('')
+
+test('keys that come as tones are told as keys, once each, and the engine hears silence in their place', async (t) => {
+  const all = '0123456789*#ABCD'
+  const scene = createScene(t, inband, { inbandKeys: true })
+  scene.wire.connect()
+  await scene.command(startOf(1))
+  await dial(scene, `${all}55`)
+  t.equal(digitsOf(scene), `${all}55`)
+  const loud = scene.up.filter((frame) => levelOf(heardIn([frame])) > 500)
+  t.ok(loud.length < scene.up.length / 4, `${loud.length} of ${scene.up.length} frames have tones`)
+})
+
+test('keys are not looked for where telephone events were agreed on, where it is switched off, or in a browser', async (t) => {
+  for (const [audio, other] of [
+    [negotiatedPhone, { inbandKeys: true }],
+    [inband, {}],
+    [inband, { inbandKeys: true, signaling: null }],
+  ] as const) {
+    const scene = createScene(t, audio, other)
+    scene.wire.connect()
+    await scene.command(startOf(1))
+    await dial(scene, '12')
+    t.equal(digitsOf(scene), '')
+  }
+})
+
+test('a key that signaling tells as well is one key, and from then on the sound has none', async (t) => {
+  const scene = createScene(t, inband, { inbandKeys: true })
+  scene.wire.connect()
+  await scene.command(startOf(1))
+  await dial(scene, '1')
+  scene.leg.dtmf('1')
+  await scene.bus.flush()
+  await dial(scene, '2')
+  scene.leg.dtmf('2')
+  scene.leg.dtmf('2')
+  await scene.bus.flush()
+  t.equal(digitsOf(scene), '122')
+})
+
+test('what a caller said behind a lost packet is heard, although they hang up before it is given up', async (t) => {
+  const { wire, up, command, run, bus } = createScene(t)
+  const speak = speakerOf(wire)
+  wire.connect()
+  await command(startOf(1))
+  await run(400, speak)
+  const before = up.length
+  wire.lose()
+  for (let packet = 0; packet < 4; packet++) speak()
+  wire.disconnect('hung_up', 'BYE')
+  await bus.flush()
+  t.ok(levelOf(heardIn(up.slice(before).slice(-4))) > 4000)
+  t.ok(up.length - before >= 4, `${up.length - before} frames`)
+})
+
 test("packets of the peer's length, in the time of their sound, with the agent's pauses as soft noise", async (t) => {
   for (const packetMs of [10, 20, 30, 40, 60] as const)
     for (const audio of [negotiatedPhone, negotiatedG722]) {
