@@ -22,7 +22,7 @@ export const phoneCallExample: PhoneCall = {
   direction: 'outbound',
   postProcessingStatus: 'none',
   toNumber: '+4930123456',
-  customer: { type: 'customer', firstName: 'Ada', externalId: 'crm-7' },
+  customer: { id: null, type: 'customer', firstName: 'Ada', externalId: 'crm-7' },
   workerId: '01980a5e-8a11-7b4d-9c32-4d5e6f708192',
   scheduledAt: '2026-12-01T08:30:00.000Z',
 }

@@ -41,8 +41,8 @@ export type WebSession = {
   end(reason: string, code?: number): void
 }
 
-/** From the end of the leg to the end of a session whose call says nothing more. */
-export const farewellTime = 2_000
+/** From the end of the leg to the end of a session whose call says nothing more: it hears the caller's last words out first. */
+export const farewellTime = 7_000
 
 /** How a page that goes away closes its sockets (RFC 6455 §7.4.1): in order, going away, without a code. */
 const byPage: readonly number[] = [1000, 1001, 1005]
@@ -52,7 +52,9 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   const subscription = deps.bus.subscribe(subjects.signal, ({ payload }) => {
     const message = ServerMessage.safeParse(fromBytes(payload)).data
     if (!message) return deps.log.warn('malformed message for a web client', { callId })
-    return message.type === 'bye' ? end(message.reason) : outbox.send(message)
+    if (message.type === 'bye') return end(message.reason)
+    // Clients count what can be repeated to them by its types, and have not known this one always.
+    return message.type === 'warning' ? outbox.sendNow(message) : outbox.send(message)
   })
   const outbox = createOutbox()
   const startExpiry = (): Cancel => deps.clock.after(resumeWindow, () => end('client_lost'))

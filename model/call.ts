@@ -57,6 +57,10 @@ export const Turn = z.object({
 })
 export type Turn = z.infer<typeof Turn>
 
+/** What a call was asked for and does not do; it goes on. */
+export const CallWarning = z.object({ type: z.enum(['INSTRUCTIONS_NOT_FOLLOWED']), message: z.string() })
+export type CallWarning = z.infer<typeof CallWarning>
+
 /** 3 723 000 ms reads `01:02:03`. */
 export function toClockOffset(ms: number): string {
   const seconds = Math.floor(ms / 1000)

@@ -6,13 +6,14 @@ import { z } from 'zod'
 import { CallQuality, toCallQuality, type LegQuality } from './call-quality.ts'
 import {
   CallStatus,
+  CallWarning,
   callStatusOf,
   Direction,
   PostProcessingStatus,
-  ProgressStatus,
   Speaker,
   toClockOffset,
   TurnLatency,
+  type ProgressStatus,
   type Transport,
   type Turn,
 } from './call.ts'
@@ -22,7 +23,7 @@ import type { Once } from './idempotency.ts'
 import type { AccountId, CallId, PersonId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
 import { JsonObject } from './json.ts'
-import { EndedBy, FailedReason, TerminalStatus } from './outcome.ts'
+import { FailedReason, TerminalStatus } from './outcome.ts'
 import { pageOf, Paging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { CallHeaders } from './sip-facts.ts'
@@ -66,27 +67,18 @@ export const PhoneCall = z.object({
   endedAt: z.string().optional(),
   /** Seconds from answer to end. */
   duration: z.number().optional(),
-  customer: Customer.optional(),
+  /** `id` is null while no person is stored. */
+  customer: Customer.extend({ id: z.string().nullable() }).optional(),
   workerId: z.string(),
   scheduledAt: z.string().optional(),
-  /** Additive, like all below: what the last call.status_update said. */
-  progress: ProgressStatus.optional(),
-  /** How a call that reads `completed` really ended. */
+  /** Additive, like the five below: how a call that reads `completed` really ended. */
   outcome: TerminalStatus.optional(),
   failedReason: FailedReason.optional(),
-  endedBy: EndedBy.optional().describe(
-    'Who ended the call: the person on the other side, the agent, this service, or the network between. Not there while the call runs, and for calls of before it was told.',
-  ),
-  endCause: z
-    .string()
-    .optional()
-    .describe(
-      'What the other side of a telephone call gave as the cause: `Q.850 16`, `SIP 486`. Not there when it gave none.',
-    ),
   providerStatus: z.string().optional(),
   /** The trunk that carries a phone call, once one was chosen. */
   trunkId: z.string().optional(),
   quality: CallQuality.optional(),
+  warnings: z.array(CallWarning).optional(),
 })
 export type PhoneCall = z.infer<typeof PhoneCall>
 
@@ -140,11 +132,10 @@ export type PhoneCallFacts = {
   readonly scheduledAt: number | null
   readonly startedAt: number | null
   readonly endedAt: number | null
-  readonly endedBy: EndedBy | null
-  readonly endCause: string | null
   /** Null for web calls too. */
   readonly trunkId: TrunkId | null
   readonly quality: LegQuality | null
+  readonly warnings: readonly CallWarning[]
 }
 
 export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
@@ -155,7 +146,6 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
     direction,
     postProcessingStatus,
     workerId,
-    progress: call.progress,
     ...withoutNulls({
       ...numbersOf(call),
       nextAction: call.nextAction?.key,
@@ -167,11 +157,10 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
       scheduledAt: isoOrNull(call.scheduledAt),
       outcome,
       failedReason,
-      endedBy: call.endedBy,
-      endCause: call.endCause,
       providerStatus,
       trunkId: call.trunkId,
       quality: call.quality && toCallQuality(call.quality),
+      warnings: call.warnings.length > 0 ? [...call.warnings] : null,
     }),
   }
 }
@@ -191,8 +180,8 @@ export function durationOf({ startedAt, endedAt }: Pick<PhoneCallFacts, 'started
   return startedAt === null || endedAt === null ? null : (endedAt - startedAt) / 1000
 }
 
-function customerOf({ customer, personId, accountId }: PhoneCallFacts): Customer | null {
-  return customer && { ...customer, accountId, ...withoutNulls({ id: personId }) }
+function customerOf({ customer, personId, accountId }: PhoneCallFacts): PhoneCall['customer'] | null {
+  return customer && { ...customer, accountId, id: personId }
 }
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : toIso(ms))

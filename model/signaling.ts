@@ -3,7 +3,7 @@
  * of the service".
  */
 import { z } from 'zod'
-import { ProgressStatus, Speaker } from './call.ts'
+import { CallWarning, ProgressStatus, Speaker } from './call.ts'
 import { ErrorBody } from './problem.ts'
 
 export const maxSignalingFrameBytes = 64 * 1024
@@ -42,6 +42,8 @@ export const ServerMessage = z.discriminatedUnion('type', [
   /** The agent was interrupted and fell silent. */
   z.object({ type: z.literal('interrupted') }),
   z.object({ type: z.literal('error'), error: ErrorBody }),
+  /** What the call was asked for and does not do. */
+  z.object({ type: z.literal('warning'), warning: CallWarning, ts: z.string() }),
   /** The call is over; the socket closes next. */
   z.object({ type: z.literal('bye'), reason: z.string() }),
   z.object({ type: z.literal('pong') }),

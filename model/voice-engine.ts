@@ -1,5 +1,5 @@
 /** Owns the `VoiceEngine` port: what listens and speaks in a call. One folder per engine, one contract suite over all of them. */
-import type { Direction, Speaker } from './call.ts'
+import type { CallWarning, Direction, Speaker } from './call.ts'
 import type { Customer } from './customer.ts'
 import type { AudioFormat, LineFormats } from './frame.ts'
 import type { CallId } from './ids.ts'
@@ -17,6 +17,9 @@ export const engineToolNames: readonly string[] = [endCall, noteValue]
 
 /** One turn as it was heard. */
 export type Said = { readonly role: Speaker; readonly text: string }
+
+/** A value by the key of a dimension. */
+export type Note = { readonly key: string; readonly value: Json }
 
 export type EngineConfig = {
   readonly callId: CallId
@@ -69,13 +72,17 @@ export type EngineEvent =
       readonly confidence: number | null
       readonly from: number
       readonly to: number
+      /** Of a text that is not final: what it establishes if it is all that is said. */
+      readonly notes?: readonly Note[]
     }
   /** A value that the conversation established, by the key of a dimension. */
-  | { readonly type: 'noted'; readonly key: string; readonly value: Json }
+  | ({ readonly type: 'noted' } & Note)
   /** The tool is to be run once; the session goes on with its result. `id` is never used again in a call. */
   | { readonly type: 'tool_call'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
   /** Nobody waits for this result any more. */
   | { readonly type: 'tool_canceled'; readonly id: string }
+  /** The call was asked for something that the engine does not do. */
+  | { readonly type: 'warned'; readonly warning: CallWarning }
   /** What the engine needs to go on from here in a new session. The newest one counts. */
   | { readonly type: 'memory'; readonly memory: Json }
   /** The conversation is over: hang up when everything said has been heard. `nextAction` is a key of the worker's next actions. */
@@ -103,6 +110,11 @@ export type EngineSession = {
   toolResult(id: string, name: string, result: ToolResult): void
   /** Follows these instructions from its next turn on. */
   instruct(instructions: string): void
+  /**
+   * The line is closed: what it brought is all, and the agent says nothing more. Resolves when the final text of what the caller was saying, and the
+   * values that it established, have been told or will never be. Whoever waits bounds the wait. Idempotent; never rejects.
+   */
+  hearOut(): Promise<void>
   /** Idempotent; nothing is said after it. */
   close(): void
 }

@@ -42,6 +42,8 @@ export const WorkerConfig = z.strictObject({
   serviceDownRedirectNumber: z.string().max(32).refine(oneLine, 'must be one line').optional(),
   emailEnabled: z.boolean().optional(),
   testModeEnabled: z.boolean().optional(),
+  /** `interim`: call.transcript tells turns that may still change, too. */
+  transcriptEvents: z.enum(['final', 'interim']).optional(),
   recordingChannelMode: RecordingMode.optional(),
   dimensions: z.array(Dimension).max(100).optional(),
   nextActions: z.array(NextAction).max(100).optional(),

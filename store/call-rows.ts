@@ -78,12 +78,11 @@ const callFields: Readonly<Record<keyof CallRow, true>> = {
   scheduledAt: true,
   startedAt: true,
   endedAt: true,
-  endedBy: true,
-  endCause: true,
   trunkId: true,
   recordingKey: true,
   recordedMs: true,
   quality: true,
+  warnings: true,
 }
 const callColumnList = columnsOf('calls', Object.keys(callFields))
 

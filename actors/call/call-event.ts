@@ -1,9 +1,10 @@
 /** Owns what happens to a call (past facts, fed to the machine) and what the machine asks for (effects). Both are JSON, both are logged. */
 import type { LegQuality } from '../../model/call-quality.ts'
-import type { Direction, ProgressStatus, Transport, Turn } from '../../model/call.ts'
+import type { CallWarning, Direction, ProgressStatus, Transport, Turn } from '../../model/call.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
-import type { EndedBy, Outcome, TerminalStatus } from '../../model/outcome.ts'
+import type { Outcome, TerminalStatus } from '../../model/outcome.ts'
 import type { ToolResult } from '../../model/tool.ts'
+import type { Note } from '../../model/voice-engine.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 
 /** What a call is born with. Times are ms since the epoch. */
@@ -12,12 +13,7 @@ export type CallBirth = {
   readonly transport: Transport
   /** When a scheduled outbound call is to be dialed; null means now. */
   readonly scheduledAt: number | null
-  /** By which rules it ends (machine/call-end.ts); absent: those of before they were told apart. */
-  readonly rules?: 2
 }
-
-/** As a leg tells it (LegEvent), or whoever found that the leg is gone. Absent in logs of before it was told. */
-export type LegEnd = { readonly endedBy?: EndedBy; readonly endCause?: string | null; readonly silentFor?: number }
 
 export type CallFact =
   | ({ readonly type: 'created' } & CallBirth)
@@ -38,20 +34,19 @@ export type CallFact =
     }
   | { readonly type: 'worker_request_failed'; readonly required: boolean; readonly details: string }
   | { readonly type: 'ringing'; readonly providerStatus: string | null }
-  | ({ readonly type: 'dial_failed'; readonly outcome: Outcome; readonly providerStatus: string | null } & LegEnd)
+  | { readonly type: 'dial_failed'; readonly outcome: Outcome; readonly providerStatus: string | null }
   /** Media flows both ways: answered. */
   | { readonly type: 'leg_connected'; readonly providerStatus: string | null }
-  | ({
-      readonly type: 'leg_disconnected'
-      readonly cause: 'hung_up' | 'media_lost' | 'failed'
-      readonly details: string
-    } & LegEnd)
-  /** `recordedMs`: null when the leg did not tell; `quality` absent when it did not, as in logs of before it was told. */
+  | { readonly type: 'leg_disconnected'; readonly cause: 'hung_up' | 'media_lost' | 'failed'; readonly details: string }
+  /**
+   * `recordedMs`: null when the leg did not tell; `quality` absent when it did not, as in logs of before it was told. `endedAt`: when the talk was
+   * over, before the caller's last words were heard out; absent in logs of before they were.
+   */
   | {
       readonly type: 'leg_closed'
       readonly recordedMs: number | null
       readonly quality?: LegQuality
-      readonly silentFor?: number
+      readonly endedAt?: number
     }
   /** `hasSpoken`: the agent was heard before. `fallsBack`: the embedded engine may take its place. */
   | {
@@ -61,11 +56,15 @@ export type CallFact =
       readonly fallsBack?: true
     }
   /** The caller has been passed on. */
-  | ({ readonly type: 'transferred'; readonly providerStatus: string | null } & LegEnd)
+  | { readonly type: 'transferred'; readonly providerStatus: string | null }
   | { readonly type: 'transfer_failed'; readonly providerStatus: string | null }
   /** No person answered. `signs`: what told so, two at least. `leavesMessage`: the agent has something to say to an answering machine. */
   | { readonly type: 'voicemail_detected'; readonly signs: readonly string[]; readonly leavesMessage?: true }
   | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory: Json }
+  /** What the caller is saying, as far as it is understood; null: it was nothing. It is a turn when nobody is left to hear the end of it. */
+  | { readonly type: 'caller_heard'; readonly words: CallerWords | null }
+  /** The agent is saying this, under the number that it will have; told where somebody wants to read along. */
+  | { readonly type: 'turn_shown'; readonly index: number; readonly turn: ShownTurn }
   /** The engine wants a tool run; `id` is never used again in the call. */
   | { readonly type: 'tool_called'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
   | {
@@ -76,10 +75,13 @@ export type CallFact =
     }
   /** Nobody waits for it any more. */
   | { readonly type: 'tool_canceled'; readonly id: string }
+  /** The engine does not do all that the call was asked for. */
+  | { readonly type: 'warned'; readonly warning: CallWarning }
   | { readonly type: 'noted'; readonly key: string; readonly value: Json }
   | { readonly type: 'agent_finished'; readonly nextAction: string | null }
-  /** `by` absent: the service. */
-  | { readonly type: 'hang_up_requested'; readonly by?: EndedBy }
+  /** By the caller's last words, behind which nothing more is said. */
+  | { readonly type: 'action_chosen'; readonly nextAction: string }
+  | { readonly type: 'hang_up_requested' }
   | { readonly type: 'cancel_requested' }
   | { readonly type: 'deadline_passed'; readonly deadline: Deadline }
   | {
@@ -91,6 +93,12 @@ export type CallFact =
   | { readonly type: 'post_processing_failed'; readonly details: string }
   /** Another actor took the call over: what was under way in this state is asked for again. */
   | { readonly type: 'taken_over' }
+
+/** A turn that is not over. */
+export type ShownTurn = Pick<Turn, 'role' | 'text' | 'confidence' | 'source'>
+
+/** A turn of the caller's that is not over, and the values that it establishes if it is. */
+export type CallerWords = { readonly turn: Turn; readonly notes: readonly Note[] }
 
 export type NextActionTaken = { readonly key: string; readonly name: string; readonly data?: JsonObject }
 
@@ -109,16 +117,17 @@ export type Effect =
       readonly metadata: JsonObject | null
     }
   | { readonly type: 'store_turn'; readonly index: number; readonly turn: Turn }
+  /** A turn as far as it is known; told to those who want to read along. */
+  | { readonly type: 'show_turn'; readonly index: number; readonly turn: ShownTurn }
   | {
       readonly type: 'store_outcome'
       readonly outcome: Outcome
       readonly answeredAt: number | null
       readonly endedAt: number
-      /** These two: absent in logs of before they were told. */
-      readonly endedBy?: EndedBy
-      readonly endCause?: string | null
       readonly quality?: LegQuality
     }
+  /** Once for each type. */
+  | { readonly type: 'store_warning'; readonly warning: CallWarning }
   | { readonly type: 'schedule_post_processing' }
   | {
       readonly type: 'store_analysis'
@@ -131,8 +140,8 @@ export type Effect =
   // Carried out after the commit; what comes of them returns as facts.
   | { readonly type: 'ask_worker_request' }
   | { readonly type: 'dial' }
-  /** Takes an inbound phone call, once a voice session could be had. `engine` absent: the one that the call's configuration chooses. */
-  | { readonly type: 'answer'; readonly engine?: 'embedded' }
+  /** Takes an inbound phone call. */
+  | { readonly type: 'answer' }
   /** Passes the caller on to the number for the time that the service is down. Comes back as `transferred` or `transfer_failed`. */
   | { readonly type: 'redirect' }
   /** Is the leg connected already? Its event may have been lost with a former actor. */
@@ -150,7 +159,7 @@ export type Effect =
   /** Once: an actor that takes the call over does not run it again. Comes back as `tool_answered`. */
   | { readonly type: 'run_tool'; readonly id: string; readonly name: string; readonly arguments: JsonObject }
   | { readonly type: 'cancel_tool'; readonly id: string }
-  /** Stops the conversation, then closes the leg: ends in `leg_closed`. */
+  /** Silences the agent, closes the leg and hears the caller's last words out: ends in `leg_closed`. */
   | { readonly type: 'wind_up'; readonly reason: WindUpReason }
 
 export type WindUpReason = TerminalStatus

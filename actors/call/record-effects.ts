@@ -15,6 +15,7 @@ import {
   storeOutcome,
   storeProcessingStatus,
   storeStatus,
+  storeWarning,
 } from '../../store/call-effects.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { findCallFacts } from '../../store/call-steps.ts'
@@ -23,6 +24,7 @@ import { insertJob } from '../../store/jobs.ts'
 import type { Transaction } from '../../store/sql.ts'
 import { listTurns, type TurnRow } from '../../store/transcripts.ts'
 import type { Effect } from './call-event.ts'
+import { configOf } from './engine-choice.ts'
 
 type Deps = { readonly tx: Transaction; readonly callId: CallId; readonly now: number; readonly newId: NewId }
 
@@ -47,6 +49,10 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
     case 'store_turn':
       await insertTurn(tx, await callOf(deps), effect.index, effect.turn)
       return announce(deps, (call) => transcriptOf(call, effect, deps.now))
+    case 'show_turn':
+      return showTurn(deps, effect)
+    case 'store_warning':
+      return storeWarning(tx, callId, effect.warning)
     case 'store_outcome':
       return storeOutcome(tx, callId, effect)
     case 'schedule_post_processing':
@@ -110,14 +116,22 @@ function statusUpdateOf(
   }
 }
 
-function transcriptOf(call: CallFactsRow, effect: Extract<Effect, { type: 'store_turn' }>, now: number): CallEvent {
+/** Only where the worker's configuration asks for turns that may still change. */
+async function showTurn(deps: Deps, effect: Extract<Effect, { type: 'show_turn' }>): Promise<void> {
+  if (configOf(await callOf(deps)).transcriptEvents !== 'interim') return
+  await announce(deps, (call) => transcriptOf(call, effect, deps.now))
+}
+
+type TurnEffect = Extract<Effect, { type: 'store_turn' | 'show_turn' }>
+
+function transcriptOf(call: CallFactsRow, effect: TurnEffect, now: number): CallEvent {
   const { role, text, confidence, source } = effect.turn
   const data = {
     callId: call.id,
     turnIndex: effect.index,
     role,
     text,
-    isFinal: true,
+    isFinal: effect.type === 'store_turn',
     confidence,
     source,
     ts: toIso(now),
@@ -142,8 +156,6 @@ function endedOf(call: CallFactsRow, turns: readonly TurnRow[]): CallEvent {
     scheduledAt: isoOrNull(call.scheduledAt),
     startedAt: isoOrNull(call.startedAt),
     endedAt: isoOrNull(call.endedAt),
-    endedBy: call.endedBy,
-    endCause: call.endCause,
     ...(answered && { transcript: turns.map(toTranscriptSegment) as Json }),
     recordingAvailable: call.recordedMs !== null,
     ...(call.nextAction && call.nextAction.key !== 'undetermined' && { nextAction: call.nextAction }),

@@ -51,7 +51,10 @@ export function createAgentVoice(deps: Deps): AgentVoice {
   const commit = commitOf(deps)
 
   return {
-    audio: (itemId, payload, now) => send(utterances.audio(itemId, payload, now)),
+    audio(itemId, payload, now) {
+      turnLog.agentBegins(itemId)
+      send(utterances.audio(itemId, payload, now))
+    },
     text(itemId, text, now) {
       utterances.text(itemId, text)
       turnLog.showAgent(itemId, text, now)
@@ -88,12 +91,12 @@ export function createAgentVoice(deps: Deps): AgentVoice {
 /** What was heard of an utterance becomes a turn. */
 function commitOf({ turnLog, timing, engine, answeredAt }: Pick<Deps, 'turnLog' | 'timing' | 'engine' | 'answeredAt'>) {
   return (heard: Heard): void => {
-    turnLog.forget(heard.itemId)
     const latency = timing.take(heard.itemId)
-    if (heard.text === '') return
+    if (heard.text === '') return turnLog.forget(heard.itemId)
     const from = Math.max(0, Math.round(heard.from - answeredAt))
     const to = from + heard.playedMs
     const turn = { role: 'agent', text: heard.text, from, to, confidence: null, source: engine.name } as const
-    turnLog.commit({ ...turn, ...(latency && { latency }) })
+    turnLog.commit(heard.itemId, { ...turn, ...(latency && { latency }) })
+    turnLog.forget(heard.itemId)
   }
 }

@@ -4,6 +4,7 @@
  */
 import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 import { decodeFrame, type LineFormats } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import { storableText } from '../../model/json.ts'
@@ -37,8 +38,6 @@ export type ConversationDeps = {
   post(fact: CallFact): void
   /** To the browser, if there is one. */
   signal(message: ServerMessage): void
-  /** A frame of the leg came. */
-  legSeen?(): void
 }
 
 export type ConversationStart = {
@@ -59,7 +58,9 @@ export type Conversation = {
   toolResult(id: string, name: string, result: ToolResult): void
   /** An answering machine has taken the call: it is left the script's message. Ends in `agent_finished`. */
   leaveMessage(): Promise<void>
-  /** Falls silent, posts what was said up to here, closes the engine's session. Idempotent. */
+  /** The line is closed, or about to be: the agent says nothing more, what was heard of it is a turn. Idempotent. */
+  fallSilent(): Promise<void>
+  /** Falls silent, hears out what the caller was saying, posts what was said up to here, closes the engine's session. Bounded. Idempotent. */
   stop(): Promise<void>
   /** Closes the engine's session and no more: the call goes on with another actor. Idempotent. */
   abandon(): void
@@ -67,30 +68,40 @@ export type Conversation = {
 
 /** Of what a provider says of itself. */
 const maxDetails = 300
+/** A caller who has hung up waits for nothing, the end of the call waits for the last words. */
+const hearOutWithin = 6_000
 /** A leg that is there and does not answer may be on the other side of a bus that is just coming back; asked again, it does nothing twice. */
 const startAttempts = 3
 
 /** What there is once the leg has said in which formats it speaks. */
 type Talking = {
-  readonly voice: AgentVoice
   readonly session: SessionKeeper
   readonly turnLog: TurnLog
   readonly timing: TurnTiming
   readonly hearing: Subscription
   played(lastPlayedSeq: number): void
+  fallSilent(): Promise<void>
   toolResult(id: string, name: string, result: ToolResult): void
   leaveMessage(): Promise<void>
 }
 
 export function createConversation(deps: ConversationDeps, start: ConversationStart): Conversation {
   let talking: Talking | null = null
+  /** The talk is over, for the caller at least. */
+  let silenced = false
   let stopped = false
 
   const abandon = (): void => {
+    silenced = true
     stopped = true
     talking?.hearing.close()
     talking?.session.close()
     talking?.turnLog.flush()
+  }
+  const fallSilent = async (): Promise<void> => {
+    if (silenced) return
+    silenced = true
+    await talking?.fallSilent()
   }
   return {
     async open() {
@@ -98,8 +109,8 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       const { epoch } = deps
       const formats = { hears: [...hears], speaks: [...speaks] }
       const command: LegCommand = { type: 'start', epoch, ...formats, recording: start.recording }
-      const reply = await startLeg(deps, command, () => stopped)
-      if (stopped) return
+      const reply = await startLeg(deps, command, () => silenced)
+      if (silenced) return
       if (reply.type === 'started') {
         talking = beginTalking(deps, start, { hears: reply.hears, speaks: reply.speaks })
         return talking.session.open()
@@ -108,21 +119,23 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       deps.post({ type: 'leg_disconnected', cause: 'failed', details })
     },
     legEvent(event) {
-      if (stopped) return
+      if (silenced) return
       if (event.type === 'dtmf') talking?.session.dtmf(event.digit)
       if (event.type === 'sounding') talking?.timing.sounding()
       if (event.type === 'drained') talking?.played(event.lastPlayedSeq)
     },
     toolResult(id, name, result) {
-      if (!stopped) talking?.toolResult(id, name, result)
+      if (!silenced) talking?.toolResult(id, name, result)
     },
     async leaveMessage() {
-      if (!stopped) await talking?.leaveMessage()
+      if (!silenced) await talking?.leaveMessage()
     },
+    fallSilent,
     async stop() {
+      await fallSilent()
       if (stopped) return
+      if (talking) await deadline(deps.clock, hearOutWithin, talking.session.hearOut(), goOn)
       abandon()
-      if (talking?.voice.speaking()) await talking.voice.cut()
     },
     abandon,
   }
@@ -131,11 +144,19 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
 function beginTalking(deps: ConversationDeps, start: ConversationStart, formats: LineFormats): Talking {
   const { clock, bus, callId, epoch, engine, log, post } = deps
   const config: EngineConfig = { ...start.config, formats }
-  const turnLog = createTurnLog({ ...deps, turns: start.turns, memory: config.memory, history: config.history })
+  const turnLog = createTurnLog({
+    ...deps,
+    turns: start.turns,
+    memory: config.memory,
+    history: config.history,
+    tellsInterim: config.worker.transcriptEvents === 'interim',
+    source: engine.name,
+  })
   const timing = createTurnTiming(deps)
   const voice = createAgentVoice({ ...deps, speaks: formats.speaks, answeredAt: start.answeredAt, turnLog, timing })
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })
+  let isSilenced = false
   const session: SessionKeeper = createSessionKeeper({
     engine,
     clock,
@@ -144,6 +165,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     known: () => knownOf(turnLog, voice, reactions),
     isQuiet: () => reactions.isQuiet() && !turnLog.awaitsText() && !leaving.isUnderWay(),
     take(event) {
+      if (isSilenced) return reactions.lastWords(event)
       if (!leaving.admits(event)) return
       voicemailWatch?.engineEvent(event)
       reactions.engineEvent(event)
@@ -170,13 +192,17 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
   const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
     const frame = decodeFrame(message.payload)
     if (frame?.epoch !== epoch) return
-    deps.legSeen?.()
     if (leaving.hear(frame.payload)) return session.hear(silence)
     session.hear(frame.payload)
     voicemailWatch?.hear(frame.payload)
   })
   const { played, toolResult } = reactions
-  return { voice, session, turnLog, timing, hearing, played, toolResult, leaveMessage: leaving.begin }
+  const fallSilent = async (): Promise<void> => {
+    isSilenced = true
+    hearing.close()
+    if (voice.speaking()) await voice.cut()
+  }
+  return { session, turnLog, timing, hearing, played, fallSilent, toolResult, leaveMessage: leaving.begin }
 }
 
 /** A session that takes the place of a dead one has to answer what was said last, and to go on with what was broken off. */

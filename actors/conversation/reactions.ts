@@ -1,4 +1,5 @@
 /** Owns what follows from each thing that an engine says in a talk: what is said to the caller, what the call learns, and who has to wait. */
+import type { Turn } from '../../model/call.ts'
 import type { Clock } from '../../model/clock.ts'
 import { flawOf } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
@@ -77,12 +78,14 @@ export function createReactions(deps: ReactionDeps) {
   }
   /** Of a time in the session, ms of the caller's voice that it heard. */
   const sinceAnswer = (at: number): number => Math.max(0, Math.round(session.since() - deps.answeredAt + at))
-  const takeUserText = ({ text, isFinal, confidence, from, to }: Of<'user_text'>): void => {
-    if (!isFinal) return turnLog.showUser(text, clock.now())
+  const takeUserText = ({ text, isFinal, confidence, from, to, notes = [] }: Of<'user_text'>): void => {
+    const times = { from: sinceAnswer(from), to: sinceAnswer(to) }
+    const turn: Turn = { role: 'user', text, ...times, confidence, source: engine.name }
+    const storable = notes.filter(({ value }) => flawOf(value) === null)
+    if (!isFinal) return turnLog.showUser({ turn, notes: storable }, clock.now())
     if (text === '') unanswered = false
     timing.recognised()
-    const times = { from: sinceAnswer(from), to: sinceAnswer(to) }
-    turnLog.commitUser({ role: 'user', text, ...times, confidence, source: engine.name })
+    turnLog.commitUser(turn)
   }
 
   const react = (event: EngineEvent): void => {
@@ -100,6 +103,7 @@ export function createReactions(deps: ReactionDeps) {
         return voice.finish(event.itemId, clock.now())
       case 'user_speech_started':
         callerSpeaks = true
+        turnLog.callerStarts()
         return void yieldToCaller().catch((error: unknown) => log.error('barge-in failed', { error }))
       case 'user_speech_stopped':
         callerSpeaks = false
@@ -111,6 +115,8 @@ export function createReactions(deps: ReactionDeps) {
         return takeUserText(event)
       case 'noted':
         return noteIfStorable(event)
+      case 'warned':
+        return post(event)
       case 'memory':
         return turnLog.remember(event.memory)
       case 'tool_call':
@@ -134,6 +140,15 @@ export function createReactions(deps: ReactionDeps) {
     engineEvent(event: EngineEvent): void {
       react(event)
       if (event.type === 'item_done' || event.type === 'finished') played(-1)
+    },
+    /** The line is closed: what the caller said still counts, and what it establishes. */
+    lastWords(event: EngineEvent): void {
+      const { type } = event
+      if (type === 'finished' && event.nextAction !== null)
+        post({ type: 'action_chosen', nextAction: event.nextAction })
+      if (type === 'user_speech_started') turnLog.callerStarts()
+      if (type === 'user_speech_stopped') turnLog.awaitUser()
+      if (type === 'user_text' || type === 'noted' || type === 'memory') react(event)
     },
     toolResult(id: string, name: string, result: ToolResult): void {
       tools.delete(id)

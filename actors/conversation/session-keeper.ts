@@ -33,6 +33,8 @@ export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' 
   since(): number
   /** Nobody speaks: the moment to change sessions, if that is due. */
   quiet(): void
+  /** As in EngineSession; a session that dies over it, or that there is none of, has nothing more to tell. */
+  hearOut(): Promise<void>
   /** Idempotent. */
   close(): void
 }
@@ -71,6 +73,9 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   const closing = new AbortController()
   let current: { readonly session: EngineSession; readonly events: SessionEvents } | null = null
   let everOpened = false
+  /** The line is closed: no other session takes the place of this one. */
+  const last = Promise.withResolvers<void>()
+  let isLast = false
   let deaths = 0
   let heard = 0
   let since = began
@@ -121,6 +126,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   }
   const died = ({ details, isRetryable }: Extract<EngineEvent, { type: 'failed' }>): void => {
     leave()
+    if (isLast) return last.resolve()
     deaths = heard > healthy ? 1 : deaths + 1
     if (!isRetryable) return lose(details)
     log.warn('a voice session died and is opened again', { details })
@@ -167,6 +173,11 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     heard: () => heard,
     since: () => since,
     quiet: () => expiry.quiet(),
+    async hearOut() {
+      isLast = true
+      expiry.close()
+      await Promise.race([last.promise, current?.session.hearOut()])
+    },
     close() {
       if (closing.signal.aborted) return
       closing.abort()

@@ -7,17 +7,23 @@ import { toIso, type Cancel, type Clock } from '../../model/clock.ts'
 import { flawOf, storableText, type Json } from '../../model/json.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Said } from '../../model/voice-engine.ts'
-import type { CallFact } from '../call/call-event.ts'
+import type { CallerWords, CallFact } from '../call/call-event.ts'
+import { createOpenWords } from './open-words.ts'
+import { createSpeechOrder } from './speech-order.ts'
 
 export type TurnLog = {
-  commit(turn: Turn): void
+  /** Of the agent. */
+  commit(itemId: string, turn: Turn): void
+  /** The caller speaks: what the agent begins to say from here on comes after it. */
+  callerStarts(): void
   /** The caller has said something whose text will come: the agent's turns wait for it. */
   awaitUser(): void
   /** It has come; an empty one is none. */
   commitUser(turn: Turn): void
+  agentBegins(itemId: string): void
   /** Shows a turn that is not over yet: the text so far of the agent's utterance, or of the caller's. */
   showAgent(itemId: string, text: string, now: number): void
-  showUser(text: string, now: number): void
+  showUser(words: CallerWords, now: number): void
   /** The agent's utterance has been committed, or was never heard. */
   forget(itemId: string): void
   /** What the engine wants to remember goes with the next turn. */
@@ -27,7 +33,7 @@ export type TurnLog = {
   awaitsText(): boolean
   /** What was said up to now, of this actor's time and before. */
   said(): readonly Said[]
-  /** Waits for nothing any more. */
+  /** Nothing more comes of the caller's words: those that were understood so far are the turn. */
   flush(): void
 }
 
@@ -38,64 +44,119 @@ const maxText = 100_000
 /** Turns that a session which goes on is told of. */
 const maxSaid = 200
 
-export function createTurnLog(deps: {
+type Deps = {
   readonly turns: number
   readonly memory: Json
   readonly history: readonly Said[]
   readonly clock: Clock
+  /** The agent's words are facts before they were heard, too: somebody wants to read along. */
+  readonly tellsInterim: boolean
+  readonly source: string
   post(fact: CallFact): void
   signal(message: ServerMessage): void
-}): TurnLog {
-  let turns = deps.turns
-  let memory = deps.memory
-  let awaited = 0
-  const waiting: Turn[] = []
-  let cancel: Cancel = () => {}
-  const said: Said[] = [...deps.history]
+}
+
+export function createTurnLog(deps: Deps): TurnLog {
+  const { clock, post } = deps
+  let { turns, memory } = deps
+  const order = createSpeechOrder()
+  const waiting: { readonly itemId: string; readonly turn: Turn }[] = []
+  const hidden = new Map<string, { readonly text: string; readonly now: number }>()
   const pending = new Set<string>()
+  const said: Said[] = [...deps.history]
+  let cancel: Cancel | null = null
+  const caller = createOpenWords<CallerWords>(clock, (words) => post({ type: 'caller_heard', words }))
+  const agent = createOpenWords<Shown>(clock, (shown) => post({ type: 'turn_shown', ...shown }))
 
   const show = (role: Speaker, text: string, turnIndex: number, now: number): void =>
     deps.signal({ type: 'transcript', role, text, isFinal: false, turnIndex, ts: toIso(now) })
+  const showItem = (itemId: string, text: string, now: number): void => {
+    const index = turns + [...pending].indexOf(itemId)
+    show('agent', text, index, now)
+    const turn = { role: 'agent', text: storableText(text, maxText), confidence: null, source: deps.source } as const
+    if (deps.tellsInterim) agent.show({ index, turn })
+  }
   const write = (given: Turn): void => {
     const turn = { ...given, text: storableText(given.text, maxText) }
     turns++
     said.push({ role: turn.role, text: turn.text })
     if (said.length > maxSaid) said.shift()
-    deps.post({ type: 'turn_committed', turn, memory })
+    post({ type: 'turn_committed', turn, memory })
   }
-  const flush = (): void => {
-    awaited = 0
-    cancel()
-    waiting.splice(0).forEach(write)
+  /** Writes and shows, in order, what waits for nothing any more. */
+  const release = (): void => {
+    while (waiting[0] && !order.isHeld(waiting[0].itemId)) {
+      const { itemId, turn } = waiting.shift()!
+      order.forget(itemId)
+      write(turn)
+    }
+    for (const [itemId, { text, now }] of hidden) {
+      if (order.isHeld(itemId)) continue
+      hidden.delete(itemId)
+      showItem(itemId, text, now)
+    }
+    if (waiting.length > 0 || order.awaitsText()) return
+    cancel?.()
+    cancel = null
+  }
+  const giveUp = (): void => {
+    order.settle()
+    release()
+  }
+  const waitAnew = (): void => {
+    cancel?.()
+    cancel = clock.after(awaitedFor, giveUp)
   }
 
   return {
-    commit(turn) {
-      if (awaited > 0) waiting.push(turn)
-      else write(turn)
+    commit(itemId, turn) {
+      agent.close()
+      if (waiting.length === 0 && !order.isHeld(itemId)) return write(turn)
+      waiting.push({ itemId, turn })
+      if (cancel === null) waitAnew()
     },
+    callerStarts: order.callerStarts,
     awaitUser() {
-      awaited++
-      cancel()
-      cancel = deps.clock.after(awaitedFor, flush)
+      order.callerStops()
+      waitAnew()
     },
     commitUser(turn) {
-      if (turn.text !== '') write(turn)
-      awaited = Math.max(0, awaited - 1)
-      if (awaited === 0) flush()
+      const isTurn = turn.text !== ''
+      if (caller.close().wasTold && !isTurn) post({ type: 'caller_heard', words: null })
+      if (isTurn) write(turn)
+      order.textCame()
+      release()
     },
+    agentBegins: order.agentBegins,
     showAgent(itemId, text, now) {
+      order.agentBegins(itemId)
       pending.add(itemId)
-      show('agent', text, turns + [...pending].indexOf(itemId), now)
+      if (order.isHeld(itemId)) hidden.set(itemId, { text, now })
+      else showItem(itemId, text, now)
     },
-    showUser: (text, now) => show('user', text, turns + pending.size, now),
-    forget: (itemId) => void pending.delete(itemId),
+    showUser({ turn, notes }, now) {
+      const spoken = [...pending].filter((itemId) => !order.isHeld(itemId))
+      show('user', turn.text, turns + spoken.length, now)
+      if (turn.text !== '') caller.show({ turn: { ...turn, text: storableText(turn.text, maxText) }, notes })
+    },
+    forget(itemId) {
+      pending.delete(itemId)
+      hidden.delete(itemId)
+      if (!waiting.some((held) => held.itemId === itemId)) order.forget(itemId)
+    },
     remember: (newest) => {
       if (flawOf(newest) === null) memory = newest
     },
     memory: () => memory,
-    awaitsText: () => awaited > 0,
+    awaitsText: order.awaitsText,
     said: () => said,
-    flush,
+    flush() {
+      agent.close()
+      const { words } = caller.close()
+      if (words !== null) write(words.turn)
+      giveUp()
+    },
   }
 }
+
+type Shown = Omit<Extract<CallFact, { type: 'turn_shown' }>, 'type'>

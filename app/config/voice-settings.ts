@@ -26,6 +26,7 @@ export const voiceSettings = z.object({
   CASCADE_VOICE: optional(text.min(1)),
   CASCADE_SPEECH_RATE: optional(Rate),
   EMBEDDED_HEARING: z.enum(['fsg', 'vad', 'script']).default('fsg'),
+  EMBEDDED_INSTRUCTIONS: z.enum(['ignore', 'script']).default('ignore'),
 })
 
 type Settings = z.infer<typeof voiceSettings>
@@ -35,7 +36,10 @@ export const voiceOf = (settings: Settings) => ({
   openai: openaiOf(settings),
   gemini: geminiOf(settings),
   cascade: cascadeOf(settings),
-  embedded: { hearing: settings.EMBEDDED_HEARING },
+  embedded: {
+    hearing: settings.EMBEDDED_HEARING,
+    ...(settings.EMBEDDED_INSTRUCTIONS === 'script' && { followsInstructions: true }),
+  },
 })
 
 function openaiOf(settings: Settings) {

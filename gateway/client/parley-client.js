@@ -32,7 +32,7 @@ import { createSound } from './parley-sound.js'
  * @property {() => void} [onInterrupted] The agent was cut off by the caller.
  * @property {(level: { you: number, agent: number }) => void} [onLevel] 0–1, twenty times a second.
  * @property {(timings: Timings) => void} [onTimings] After each new value.
- * @property {(problem: CallProblem) => void} [onProblem]
+ * @property {(problem: CallProblem) => void} [onProblem] Also what the call was asked for and does not do.
  *
  * @typedef {object} Call
  * @property {(muted: boolean) => void} mute
@@ -207,8 +207,7 @@ function createVoice(options) {
       return microphone
     },
     close() {
-      if (options.microphone) return
-      for (const track of microphone?.getTracks() ?? []) track.stop()
+      for (const track of options.microphone ? [] : (microphone?.getTracks() ?? [])) track.stop()
     },
   }
 }
@@ -219,6 +218,7 @@ function show(options, message) {
   if (message.type === 'transcript') options.onTranscript?.(message)
   if (message.type === 'interrupted') options.onInterrupted?.()
   if (message.type === 'error') options.onProblem?.(message.error)
+  if (message.type === 'warning') options.onProblem?.({ type: message.warning.type, details: message.warning.message })
 }
 
 /**

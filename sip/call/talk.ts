@@ -6,12 +6,10 @@ import type { LegSignaling } from '../../model/rtp-transport.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { answerWith, capabilities, mediaWarning } from '../answer-with.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
-import { requestWithin } from '../request-within.ts'
 import { acceptingHeaders } from '../session-headers.ts'
 import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
 import type { Acknowledgements } from './acknowledgements.ts'
 import { identityUri, referTarget, shown, type Place } from './caller-id.ts'
-import { endCauseOf } from './end-cause.ts'
 import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
 import { createReferral } from './referral.ts'
 import { sdpIn } from './sdp-in.ts'
@@ -40,12 +38,10 @@ export function createTalk(deps: TalkDeps): Talk {
   const { live, dialog, clock, stack, trunk, place, number } = deps
   const { handlers } = live.leg
   let isOver = false
-  const pressByInfo = takesInfo(deps.first)
-    ? createKeysByInfo((options, done) => requestWithin(dialog, options, done))
-    : null
+  const pressByInfo = takesInfo(deps.first) ? createKeysByInfo((options, done) => dialog.request(options, done)) : null
   const referral = createReferral({
     clock,
-    send: (headers, done) => requestWithin(dialog, { method: 'REFER', headers }, done),
+    send: (headers, done) => void dialog.request({ method: 'REFER', headers }, done),
     sound: () => (live.media.isHeld() ? null : live.media.transport.stats().packetsReceived),
     alive: handlers.alive,
     transferred: (providerStatus) => handlers.transferred(providerStatus),
@@ -62,10 +58,7 @@ export function createTalk(deps: TalkDeps): Talk {
     if (over() || referral.hungUp()) return
     referral.close()
     const isServers = request?.source === 'application'
-    const endCause = endCauseOf(request)
-    // The server says it in the place of a peer that is gone.
-    if (isServers) handlers.disconnected('failed', reason, { endedBy: 'network', endCause })
-    else handlers.disconnected('hung_up', hungUpText(request), { endCause })
+    handlers.disconnected(isServers ? 'failed' : 'hung_up', isServers ? reason : hungUpText(request))
   }
 
   return {

@@ -6,6 +6,7 @@ import { replay, type LoggedFact } from '../../actors/call/machine/replay.ts'
 import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/machine/step.ts'
 import type { LegQuality } from '../../model/call-quality.ts'
 import type { Json } from '../../model/json.ts'
+import type { Note } from '../../model/voice-engine.ts'
 import { createRandom } from '../fake/random.ts'
 
 const web: CallBirth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null }
@@ -260,6 +261,88 @@ test('turns are numbered from 0 in order, and the last one may come while the ca
   t.equal(steps.at(-1)?.state.context.nextAction, 'book')
 })
 
+const heard = (text: string, notes: readonly Note[] = []): CallFact => ({
+  type: 'caller_heard',
+  words: { turn: { role: 'user', text, from: 0, to: 20, confidence: null, source: 'embedded' }, notes },
+})
+const book = { key: 'book', value: true }
+const turnOfCaller: CallFact = {
+  type: 'turn_committed',
+  turn: { role: 'user', text: 'Yes, please', from: 0, to: 20, confidence: 1, source: 'embedded' },
+  memory: null,
+}
+
+test('what the caller was saying when an actor died is a turn that the next one knows of, with what it establishes', (t) => {
+  const talk: CallFact[] = [here, connected, nothingAsked, turn('Shall I book it?')]
+  const steps = run(web, [...talk, heard('yes'), heard('yes please', [book]), { type: 'taken_over' }, turn('Good.')])
+  const shown = effectsOf(steps).filter(({ type }) => type === 'show_turn')
+  t.match(shown, [
+    { index: 1, turn: { text: 'yes' } },
+    { index: 1, turn: { text: 'yes please' } },
+  ])
+  t.match(steps.at(-2)?.effects, [
+    { type: 'store_turn', index: 1, turn: { role: 'user', text: 'yes please' } },
+    { type: 'start_conversation', turns: 2 },
+  ])
+  t.match(steps.at(-1)?.effects, [{ type: 'store_turn', index: 2 }])
+  t.same(steps.at(-1)?.state.context.notes, { book: true })
+  const settled = run(web, [...talk, heard('yes'), turnOfCaller, { type: 'taken_over' }])
+  t.same(typesOf(settled.at(-1)!), ['start_conversation'], 'what became a turn is not one again')
+  const noise = run(web, [...talk, heard('no'), { type: 'caller_heard', words: null }, { type: 'taken_over' }])
+  t.same(typesOf(noise.at(-1)!), ['start_conversation'], 'and what was nothing is none')
+  t.end()
+})
+
+test('what the caller was saying at the end of a call is a turn, and the call ended before it was known', (t) => {
+  const talk: CallFact[] = [here, connected, nothingAsked, heard('yes please', [book])]
+  for (const end of [
+    { ...legClosed, endedAt: 5_500 } as CallFact,
+    { type: 'deadline_passed', deadline: 'close' } as CallFact,
+  ]) {
+    const steps = run(web, [...talk, { type: 'leg_disconnected', cause: 'hung_up', details: '' }, end])
+    t.match(steps.at(-1)?.effects[1], { type: 'store_turn', index: 0, turn: { text: 'yes please' } })
+    t.same(steps.at(-1)?.state.context.notes, { book: true })
+  }
+  const late = run(web, [
+    ...talk,
+    { type: 'hang_up_requested' },
+    turnOfCaller,
+    { type: 'noted', ...book },
+    { type: 'action_chosen', nextAction: 'call_back' },
+    { ...legClosed, endedAt: 5_100 } as CallFact,
+  ])
+  const stored = effectsOf(late).filter(({ type }) => type === 'store_turn')
+  t.match(stored, [{ index: 0, turn: { text: 'Yes, please' } }])
+  t.equal(stored.length, 1)
+  t.match(late.at(-1)?.state.context, { notes: { book: true }, nextAction: 'call_back' })
+  t.match(
+    effectsOf(late).find(({ type }) => type === 'store_outcome'),
+    { endedAt: 5_100 },
+  )
+  t.end()
+})
+
+test('a warning is told once for a call, whoever runs it', (t) => {
+  const warning: CallFact = { type: 'warned', warning: { type: 'INSTRUCTIONS_NOT_FOLLOWED', message: 'It cannot.' } }
+  const steps = run(web, [here, connected, nothingAsked, warning, { type: 'taken_over' }, warning])
+  t.match(
+    effectsOf(steps).filter(({ type }) => type === 'store_warning'),
+    [{ warning: { type: 'INSTRUCTIONS_NOT_FOLLOWED' } }],
+  )
+  t.equal(effectsOf(steps).filter(({ type }) => type === 'store_warning').length, 1)
+  t.end()
+})
+
+test('a call that an older version began goes on and ends as it would have', (t) => {
+  const facts: CallFact[] = [here, connected, nothingAsked, turn('one'), { type: 'hang_up_requested' }, legClosed]
+  const steps = run(web, facts)
+  const stored = effectsOf(steps).find(({ type }) => type === 'store_outcome')
+  t.match(stored, { endedAt: 6_000 })
+  const { heard: _, warned: __, ...old } = steps[4]!.state.context
+  t.same(Object.keys(old).toSorted(), Object.keys(steps[4]!.state.context).toSorted(), 'nothing new in its snapshot')
+  t.end()
+})
+
 test('an outbound call rings, is answered and ends; busy, no answer and a rejected dial are outcomes', async (t) => {
   const dialing: CallFact[] = [{ type: 'slot_granted' }, nothingAsked]
   const answered = run(outbound, [
@@ -369,6 +452,11 @@ const everyFact: readonly CallFact[] = [
   { type: 'voicemail_detected', signs: ['phrase', 'beep'] },
   { type: 'voicemail_detected', signs: ['phrase', 'beep'], leavesMessage: true },
   turn('hello'),
+  heard('he', [book]),
+  { type: 'caller_heard', words: null },
+  { type: 'turn_shown', index: 0, turn: { role: 'agent', text: 'hel', confidence: null, source: 'embedded' } },
+  { type: 'warned', warning: { type: 'INSTRUCTIONS_NOT_FOLLOWED', message: '' } },
+  { type: 'action_chosen', nextAction: 'book' },
   { type: 'noted', key: 'drink', value: 'tea' },
   { type: 'agent_finished', nextAction: null },
   { type: 'hang_up_requested' },

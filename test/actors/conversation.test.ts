@@ -6,7 +6,7 @@ import { createUtterances, heardText } from '../../actors/conversation/utterance
 import { createConversation } from '../../actors/conversation/conversation.ts'
 import { createSessionKeeper } from '../../actors/conversation/session-keeper.ts'
 import type { CallId } from '../../model/ids.ts'
-import type { EngineSession, Said } from '../../model/voice-engine.ts'
+import type { EngineEvent, EngineSession, Said } from '../../model/voice-engine.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { effectiveConfigOf } from '../../model/worker.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
@@ -22,7 +22,13 @@ const pcm16 = { encoding: 'pcm16', rateHz: 16000 } as const
 
 type Stage = Awaited<ReturnType<typeof open>>
 
-type Options = { failsToOpen?: string; withoutLeg?: boolean; history?: readonly Said[] }
+type Options = {
+  failsToOpen?: string
+  withoutLeg?: boolean
+  history?: readonly Said[]
+  transcriptEvents?: 'interim'
+  hearOut?(emit: (event: EngineEvent) => void): Promise<void>
+}
 
 async function open(t: Pick<Test, 'teardown'>, options: Options = {}) {
   const log = createQuietLog()
@@ -49,7 +55,7 @@ async function open(t: Pick<Test, 'teardown'>, options: Options = {}) {
         callId,
         direction: 'inbound',
         language: 'en',
-        worker: effectiveConfigOf(),
+        worker: effectiveConfigOf(options.transcriptEvents ? { transcriptEvents: options.transcriptEvents } : {}),
         script: null,
         instructions: null,
         context: null,
@@ -119,7 +125,7 @@ test('an utterance that nobody heard leaves no turn, and a silent agent is not i
   t.equal(stage.engine.told.length, 1)
 })
 
-test("the caller's words become a turn when they are final; partial ones are only shown", async (t) => {
+test("the caller's words become a turn when they are final; partial ones are shown, and known to the call", async (t) => {
   const stage = await open(t)
   const words = { type: 'user_text', confidence: 0.9, from: 100, to: 900 } as const
   stage.engine.emit({ ...words, text: 'ye', isFinal: false })
@@ -127,6 +133,7 @@ test("the caller's words become a turn when they are final; partial ones are onl
   stage.engine.emit({ ...words, text: 'yes', isFinal: true })
   t.match(stage.messages, [{ type: 'transcript', role: 'user', text: 'ye', isFinal: false, turnIndex: 0 }])
   t.match(stage.facts, [
+    { type: 'caller_heard', words: { turn: { role: 'user', text: 'ye' } } },
     {
       type: 'turn_committed',
       turn: { role: 'user', text: 'yes', from: 100, to: 900, confidence: 0.9 },
@@ -165,7 +172,7 @@ test('stopping commits what was heard so far and closes the session once', async
   await stage.conversation.stop()
   await stage.conversation.stop()
   t.match(stage.turns(), [{ text: 'alpha beta' }])
-  t.same(stage.engine.told, ['close'])
+  t.same(stage.engine.told, ['hear out', 'close'])
   stage.engine.say('b', 'after the end', 2)
   await stage.settle()
   t.equal(stage.leg.waiting(), 0)
@@ -484,6 +491,127 @@ test("the agent's answer stands after what the caller said, however late that is
   await playAll(stage, 5)
   stage.clock.advance(8000)
   t.match(stage.turns().at(-1), { text: 'Hello?' }, 'a text that never comes holds up nothing for long')
+})
+
+const words = { type: 'user_text', confidence: 0.9, from: 100, to: 900 } as const
+
+test('what the caller says as the talk ends is heard out: its text is a turn, and what it establishes is noted', async (t) => {
+  const stage = await open(t, {
+    async hearOut(emit) {
+      emit({ type: 'user_speech_stopped', at: 900 })
+      await new Promise(setImmediate)
+      emit({ ...words, text: 'Yes, please', isFinal: true })
+      emit({ type: 'noted', key: 'book', value: true })
+      emit({ type: 'agent_text', itemId: 'a', text: 'Thank you' })
+      emit({ type: 'audio', itemId: 'a', payload: new Uint8Array(640) })
+      emit({ type: 'tool_call', id: 't', name: 'book', arguments: {} })
+      emit({ type: 'finished', nextAction: 'call_back' })
+    },
+  })
+  stage.engine.emit({ type: 'user_speech_started', at: 100 })
+  stage.engine.emit({ ...words, text: 'Yes', isFinal: false })
+  await stage.conversation.stop()
+  t.same(stage.engine.told, ['hear out', 'close'])
+  t.match(stage.facts, [
+    { type: 'caller_heard', words: { turn: { role: 'user', text: 'Yes' }, notes: [] } },
+    { type: 'turn_committed', turn: { role: 'user', text: 'Yes, please' } },
+    { type: 'noted', key: 'book', value: true },
+    { type: 'action_chosen', nextAction: 'call_back' },
+  ])
+  t.equal(stage.facts.length, 4, 'nothing is said or done any more')
+  t.equal(stage.leg.waiting(), 0)
+})
+
+test('last words are waited for six seconds; then what was understood of them is the turn', async (t) => {
+  const stage = await open(t, { hearOut: () => new Promise(() => undefined) })
+  stage.engine.emit({ type: 'user_speech_started', at: 100 })
+  stage.engine.emit({ ...words, text: 'Yes', isFinal: false })
+  const stopped = stage.conversation.stop()
+  await stage.settle()
+  stage.clock.advance(5_999)
+  await stage.settle()
+  t.same(stage.turns(), [])
+  stage.clock.advance(1)
+  await stopped
+  t.match(stage.turns(), [{ role: 'user', text: 'Yes' }])
+  t.equal(stage.engine.told.at(-1), 'close')
+})
+
+test('a session that dies over the last words is not opened again, and is not waited for', async (t) => {
+  const stage = await open(t, {
+    hearOut(emit) {
+      emit({ type: 'failed', details: 'gone', isRetryable: true })
+      return new Promise(() => undefined)
+    },
+  })
+  await stage.conversation.stop()
+  stage.clock.advance(10_000)
+  await stage.settle()
+  t.equal(stage.engine.configs.length, 1)
+  t.same(stage.facts, [])
+})
+
+test('words of a caller whose session died are a turn as far as they were understood, and history of the next one', async (t) => {
+  const stage = await open(t)
+  stage.engine.emit({ type: 'user_speech_started', at: 100 })
+  stage.engine.emit({ ...words, text: 'I would like', isFinal: false })
+  stage.engine.emit({ type: 'failed', details: 'gone', isRetryable: true })
+  stage.clock.advance(500)
+  await stage.settle()
+  t.match(stage.turns(), [{ role: 'user', text: 'I would like' }])
+  t.match(stage.engine.configs.at(-1), { history: [{ role: 'user', text: 'I would like' }], owesReply: true })
+})
+
+test('the call learns what is being said at once, then twice a second at most, and that it was nothing', async (t) => {
+  const stage = await open(t)
+  const heard = () =>
+    stage.facts.flatMap((fact) => (fact.type === 'caller_heard' ? [fact.words?.turn.text ?? null] : []))
+  const say = (text: string, isFinal = false) => stage.engine.emit({ ...words, text, isFinal })
+  say('a')
+  say('a b')
+  say('a b c')
+  t.same(heard(), ['a'])
+  stage.clock.advance(500)
+  t.same(heard(), ['a', 'a b c'])
+  say('', true)
+  t.same(heard(), ['a', 'a b c', null])
+  stage.clock.advance(5_000)
+  t.same(heard().length, 3)
+})
+
+test('what the agent says is told before it was heard only where somebody wants to read along', async (t) => {
+  const plain = await open(t)
+  const reading = await open(t, { transcriptEvents: 'interim' })
+  for (const { engine } of [plain, reading]) engine.emit({ type: 'agent_text', itemId: 'a', text: 'Good morning' })
+  t.same(plain.facts, [])
+  const turn = { role: 'agent', text: 'Good morning', confidence: null, source: 'scripted' }
+  t.same(reading.facts, [{ type: 'turn_shown', index: 0, turn }])
+})
+
+test("the agent's next turn, shown or told, never comes before the caller's final text, however early it begins", async (t) => {
+  const stage = await open(t)
+  stage.engine.say('a', 'How are you?', 5)
+  await playAll(stage, 5)
+  const order = () =>
+    stage.messages.flatMap((message) => (message.type === 'transcript' ? [`${message.role} ${message.turnIndex}`] : []))
+  t.same(order(), ['agent 0'])
+  stage.engine.emit({ type: 'user_speech_started', at: 100 })
+  // A provider that hears the end of the turn before we do, and whose transcription is late.
+  stage.engine.say('b', 'Fine.', 5)
+  await playAll(stage, 5)
+  stage.engine.emit({ type: 'user_speech_stopped', at: 900 })
+  stage.engine.say('c', 'And now?', 5)
+  t.same(order(), ['agent 0'], 'not shown')
+  t.equal(stage.turns().length, 1, 'not told')
+  stage.engine.emit({ ...words, text: 'Good, and', isFinal: false })
+  stage.engine.emit({ ...words, text: 'Good, and you?', isFinal: true })
+  t.same(order(), ['agent 0', 'user 1', 'agent 3'])
+  t.same(
+    stage.turns().map(({ text }) => text),
+    ['How are you?', 'Good, and you?', 'Fine.'],
+  )
+  await playAll(stage, 5)
+  t.equal(stage.turns().at(-1)?.text, 'And now?')
 })
 
 test("an agent's utterance is shown as it grows, under one number", async (t) => {

@@ -60,11 +60,8 @@ const tables = {
     workerId: 'string',
     scheduledAt: 'string',
     // Additive: docs/contract/rest.md "Phone calls".
-    progress: 'string',
     outcome: 'string',
     failedReason: 'string',
-    endedBy: 'string',
-    endCause: 'string',
     providerStatus: 'string',
     quality: 'object',
   },
@@ -269,7 +266,6 @@ test('phone calls', async (t) => {
       customer: { type: 'lead', firstName: 'Ada', externalId: 'crm-7', id: personId, accountId: own.id },
       workerId: own.worker.id,
       scheduledAt: '2026-01-01T11:59:00.000Z',
-      progress: 'completed',
       outcome: 'completed',
       providerStatus: '200 OK',
     })
@@ -317,7 +313,6 @@ test('phone calls', async (t) => {
       direction: 'inbound',
       postProcessingStatus: 'none',
       workerId: own.worker.id,
-      progress: 'scheduled',
     })
   })
 
@@ -347,7 +342,7 @@ test('phone calls', async (t) => {
   })
 
   await t.test(
-    'a stored undetermined next action reads undetermined; a customer that is no person has no id',
+    'a stored undetermined next action reads undetermined; a customer that is no person has the id null',
     async (t) => {
       const id = await insertCall(
         sql,
@@ -359,7 +354,7 @@ test('phone calls', async (t) => {
       const { nextAction, customer } = (await ask(`${calls}/${id}`)).json
       t.same(
         { nextAction, customer },
-        { nextAction: 'undetermined', customer: { type: 'customer', accountId: own.id } },
+        { nextAction: 'undetermined', customer: { id: null, type: 'customer', accountId: own.id } },
       )
     },
   )

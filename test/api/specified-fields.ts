@@ -71,6 +71,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       recordingChannelMode: may('string', ['mixed', 'split']),
       ...allOf('dimensions nextActions', may('object[]')),
     },
+    additive: ['transcriptEvents'],
   },
   'Outbound call script entry': {
     schema: 'OutboundCallScript',
@@ -79,7 +80,13 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
   'Customer object of an answer': {
     schema: 'PhoneCall',
     part: ['customer'],
-    fields: { ...allOf('id accountId', may('string')), type: may('string', customerType), ...customerFields },
+    // Of a customer who is no stored person it is null.
+    fields: {
+      id: may('string or null'),
+      accountId: may('string'),
+      type: may('string', customerType),
+      ...customerFields,
+    },
   },
   'Customer object of a phone call request': {
     schema: 'PhoneCallRequest',
@@ -106,7 +113,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       duration: may('number'),
       customer: may('object'),
     },
-    additive: ['progress', 'outcome', 'failedReason', 'endedBy', 'endCause', 'providerStatus', 'trunkId', 'quality'],
+    additive: ['outcome', 'failedReason', 'providerStatus', 'trunkId', 'quality', 'warnings'],
   },
   'Transcript segment': {
     schema: 'TranscriptSegment',
@@ -288,7 +295,6 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       transcript: may('any'),
       ...allOf('nextAction metadata', may('object')),
     },
-    additive: ['endedBy', 'endCause'],
   },
   'nextAction of call.ended': {
     schema: 'EndedData',

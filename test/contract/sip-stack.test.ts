@@ -12,7 +12,6 @@ import { readCredentials, provesPassword } from '../../sip/server/message/digest
 import { headerOf } from '../../sip/server/message/header-fields.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
 import { createSipServer } from '../../sip/server/sip-server.ts'
-import { requestWithin } from '../../sip/request-within.ts'
 import { connectStack, type Control, type SipStack, type StackDeps } from '../../sip/stack.ts'
 import type { InviteOptions, Reply, RequestIn, SipDialog } from '../../sip/stack-types.ts'
 import { openControlRelay } from '../fake/control-relay.ts'
@@ -326,7 +325,7 @@ const rules: Readonly<Record<string, (t: Test, stage: Stage) => Promise<void>>> 
   'a call that is canceled while it rings is told of, and answered 487': async (t, { peer, arrived }) => {
     const call = peer.invite({ body: sdp() })
     const { request, reply } = await arrived()
-    const canceled = new Promise<void>((resolve) => request.on('cancel', () => resolve()))
+    const canceled = new Promise<void>((resolve) => request.on('cancel', resolve))
     reply.send(180, undefined, {})
     t.equal((await call.answered()).status, 180)
     call.cancel()
@@ -360,10 +359,8 @@ const rules: Readonly<Record<string, (t: Test, stage: Stage) => Promise<void>>> 
     const info = { headers: ['Content-Type: application/dtmf-relay'], body: 'Signal=5' }
     t.equal((await call.request('INFO', info)).status, 200)
     const asked = new Promise<number | undefined>((resolve) =>
-      requestWithin(
-        dialog,
-        { method: 'INFO', headers: { 'Content-Type': 'text/plain' }, body: 'hello' },
-        (_error, response) => resolve(response?.status),
+      dialog.request({ method: 'INFO', headers: { 'Content-Type': 'text/plain' }, body: 'hello' }, (_error, response) =>
+        resolve(response?.status),
       ),
     )
     const request = await stage.peer.request('INFO')

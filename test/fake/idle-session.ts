@@ -13,5 +13,6 @@ export const idleSession: EngineSession = {
   sayLast: nothing,
   toolResult: nothing,
   instruct: nothing,
+  hearOut: () => Promise.resolve(),
   close: nothing,
 }

@@ -7,7 +7,7 @@ export type ScriptedEngine = VoiceEngine & {
   emit(event: EngineEvent): void
   /** `frames` frames of sound as one utterance, complete. */
   say(itemId: string, text: string, frames: number): void
-  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `say:text`, `last:text`, `result:id:name:status`, `instruct:text`, `close`. */
+  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `say:text`, `last:text`, `result:id:name:status`, `instruct:text`, `hear out`, `close`. */
   readonly told: string[]
   readonly configs: EngineConfig[]
   heardFrames(): number
@@ -15,7 +15,14 @@ export type ScriptedEngine = VoiceEngine & {
   heardSound(): number
 }
 
-export function createScriptedEngine(options: { failsToOpen?: string; voicemail?: string } = {}): ScriptedEngine {
+type Options = {
+  readonly failsToOpen?: string
+  readonly voicemail?: string
+  /** What it still has to say when the line is closed. */
+  hearOut?(emit: (event: EngineEvent) => void): Promise<void>
+}
+
+export function createScriptedEngine(options: Options = {}): ScriptedEngine {
   const told: string[] = []
   const configs: EngineConfig[] = []
   let heard = 0
@@ -55,6 +62,10 @@ export function createScriptedEngine(options: { failsToOpen?: string; voicemail?
         sayLast: (text) => void told.push(`last:${text}`),
         toolResult: (id, name, { status }) => void told.push(`result:${id}:${name}:${status}`),
         instruct: (instructions) => void told.push(`instruct:${instructions}`),
+        async hearOut() {
+          told.push('hear out')
+          await options.hearOut?.(speak)
+        },
         close: () => void told.push('close'),
       })
     },

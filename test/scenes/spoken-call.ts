@@ -57,8 +57,8 @@ export type SpokenCall = {
   /** The caller speaks over the item, which is cut off after `playedMs` when the engine hears it (or at the end, when it does not). */
   sayOver(speech: Int16Array, itemId: string, playedMs: number): Promise<void>
   silence(ms: number): Promise<void>
-  /** Speech and enough silence after it. */
-  say(speech: Int16Array): Promise<void>
+  /** Speech and enough silence after it, or so many ms. */
+  say(speech: Int16Array, silence?: number): Promise<void>
 }
 
 export async function openSpokenCall(engine: VoiceEngine, config: EngineConfig): Promise<SpokenCall> {
@@ -156,9 +156,9 @@ export async function openSpokenCall(engine: VoiceEngine, config: EngineConfig):
         0,
       ),
     silence: (ms) => feed(new Int16Array(ms * 16)),
-    async say(speech) {
+    async say(speech, silence = 900) {
       await feed(speech)
-      await feed(new Int16Array(900 * 16))
+      await feed(new Int16Array(silence * 16))
     },
   }
 }

@@ -52,6 +52,97 @@ test('a caller answers, the answer is noted, and the call ends with the next act
   call.session.close()
 })
 
+/** Nothing but the words: the caller hangs up behind the last sound. */
+const wordsOf = (speech: Int16Array): Int16Array =>
+  speech.slice(0, speech.findLastIndex((sample) => Math.abs(sample) > 300) + 1)
+
+test('what a caller says right before they hang up is understood, noted, and decides what is next', async (t) => {
+  for (const behind of [0, 40, 100, 400]) {
+    const call = await openSpokenCall(engine, withDrinks())
+    await call.agentHeard()
+    await call.agentHeard()
+    const from = call.events.length
+    await call.say(wordsOf(await engine.speak('Yes, please.', 'slt')), behind)
+    await call.session.hearOut()
+    const events = call.events.slice(from)
+    const finals = events.filter((event) => event.type === 'user_text' && event.isFinal)
+    t.match(finals, [{ text: 'yes please' }], `${behind} ms`)
+    t.equal(finals.length, 1)
+    t.match(
+      events.filter(({ type }) => type === 'noted'),
+      [{ key: 'tea', value: true }],
+    )
+    t.match(
+      events.filter(({ type }) => type === 'finished'),
+      [{ nextAction: 'send_tea' }],
+    )
+    t.notOk(
+      events.some(({ type }) => type === 'audio'),
+      'nothing is said to nobody',
+    )
+    await call.session.hearOut()
+    call.session.close()
+  }
+})
+
+test('a text that is not final tells what it establishes, and keys that were pressed count without a pause', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  await call.agentHeard()
+  await call.agentHeard()
+  const speech = joined(wordsOf(await engine.speak('Yes, please.', 'slt')), new Int16Array(200 * 16))
+  for (let at = 0; at < speech.length; at += 100 * 16) {
+    await call.say(speech.subarray(at, at + 100 * 16), 0)
+    // As fast as life: what is understood of it comes before the rest.
+    await call.settled()
+  }
+  const interim = await call.next('user_text', (event) => !event.isFinal && event.notes !== undefined)
+  t.same(interim.notes, [{ key: 'tea', value: true }])
+  call.session.close()
+  const pin = 'ask pin (digits 4-8): Your number?\nend Thanks.'
+  const pressing = await openSpokenCall(engine, callConfig({ script: pin }))
+  await pressing.agentHeard()
+  for (const digit of '12345') pressing.session.dtmf(digit)
+  await pressing.session.hearOut()
+  t.match(await pressing.next('noted'), { key: 'pin', value: '12345' })
+  pressing.session.close()
+})
+
+test('who hangs up in silence, before the agent speaks, or twice, is not waited for', async (t) => {
+  const early = await openSpokenCall(engine, withDrinks())
+  await early.session.hearOut()
+  t.same(early.events, [])
+  early.session.close()
+  await early.session.hearOut()
+  const silent = await openSpokenCall(engine, withDrinks())
+  await silent.agentHeard()
+  await silent.agentHeard()
+  const from = silent.events.length
+  await silent.silence(300)
+  await Promise.all([silent.session.hearOut(), silent.session.hearOut()])
+  t.same(silent.events.slice(from), [])
+  silent.session.close()
+})
+
+test('instructions are said not to be followed; those in statements are, where the operator wants it', async (t) => {
+  const prompted = await openSpokenCall(engine, withDrinks({ instructions: 'You are a waiter. Ask for tea.' }))
+  t.match(await prompted.next('warned'), { warning: { type: 'INSTRUCTIONS_NOT_FOLLOWED' } })
+  t.match(await prompted.agentHeard(), /^Welcome to the tea house/, 'the script is followed')
+  prompted.session.close()
+  const following = await createEmbeddedEngine({ log, clock: systemClock, hearing: 'vad', followsInstructions: true })
+  t.teardown(() => following.close())
+  const inStatements = await openSpokenCall(
+    following,
+    withDrinks({ instructions: 'ask size (small | large): Which size?' }),
+  )
+  t.equal(await inStatements.agentHeard(), 'Which size?')
+  t.notOk(inStatements.events.some(({ type }) => type === 'warned'))
+  inStatements.session.close()
+  const inProse = await openSpokenCall(following, withDrinks({ instructions: 'Be kind to everybody.' }))
+  t.match(await inProse.next('warned'), { warning: { type: 'INSTRUCTIONS_NOT_FOLLOWED' } })
+  t.match(await inProse.agentHeard(), /^Welcome to the tea house/)
+  inProse.session.close()
+})
+
 test('a caller who speaks over a question has answered it, and is noticed soon enough to silence the agent', async (t) => {
   const call = await openSpokenCall(engine, withDrinks())
   await call.agentHeard()

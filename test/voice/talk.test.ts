@@ -41,9 +41,10 @@ async function openScene({ settings = {}, speaksWhileToolsRun = false, ...over }
   const events: EngineEvent[] = []
   let tell = (_: WireEvent): void => {}
   const log = createQuietLog()
+  const clock = createHandClock()
   const session = await openTalk({
     config,
-    clock: createHandClock(),
+    clock,
     speaksWhileToolsRun,
     log,
     emit: (event) => void events.push(event),
@@ -54,6 +55,7 @@ async function openScene({ settings = {}, speaksWhileToolsRun = false, ...over }
         interrupt: () => void asked.push('interrupt'),
         instruct: () => {},
         close: () => void asked.push('close'),
+        lineClosed: () => void asked.push('line closed'),
         reply: (hint) => void asked.push(hint === null ? 'reply' : `reply: ${hint}`),
         say: (text) => void asked.push(`say: ${text}`),
         tell: (text) => void asked.push(`tell: ${text}`),
@@ -78,6 +80,7 @@ async function openScene({ settings = {}, speaksWhileToolsRun = false, ...over }
     tell({ type: 'user_text', text, isFinal: true, confidence: null, from: 0, to: 100 })
   return {
     session,
+    clock,
     asked,
     heard,
     events,
@@ -514,4 +517,88 @@ test('the rules of a talk change no state but make the next one, which may be wr
     t.same(advance(setting, state, { type: 'closed' }).actions, [{ type: 'close' }])
   }
   t.same([...phases].toSorted(), ['finished', 'talking'])
+})
+
+const dimensions = [{ key: 'book', name: 'Book it', type: 'boolean' }] as const
+const noting = { type: 'tool_call', id: 'n1', name: 'note_value', arguments: { key: 'book', value: true } } as const
+
+test('a caller who hung up is heard out: their text, and what the model notes of it, and nothing is said', async (t) => {
+  const scene = await openScene({ settings: { dimensions: [...dimensions] } })
+  const { session, clock, tell, final, say, taken } = scene
+  say('question')
+  tell({ type: 'user_speech_started', at: 100 })
+  taken()
+  let isOver = false
+  const over = session.hearOut().then(() => (isOver = true))
+  t.same(taken(), ['line closed'])
+  t.ok(
+    scene.heard.slice(-40).every((payload) => payload.every((byte) => byte === 0xff)),
+    'silence ends any speech',
+  )
+  const passed = async (ms: number): Promise<boolean> => {
+    clock.advance(ms)
+    await new Promise(setImmediate)
+    return isOver
+  }
+  t.notOk(await passed(1_500), 'the caller is still speaking, as far as the provider has told')
+  tell({ type: 'user_speech_stopped', at: 300 })
+  t.notOk(await passed(1_500), 'the text is not known')
+  const from = scene.events.length
+  tell(begun)
+  final('Yes, please.')
+  t.notOk(await passed(400), 'the model is answering')
+  tell(noting)
+  tell({ type: 'tool_call', id: 'w1', name: 'look_up', arguments: {} })
+  tell({ type: 'audio', itemId: 'a1', payload: frame })
+  tell({ type: 'tool_call', id: 'e1', name: 'end_call', arguments: {} })
+  tell({ type: 'reply_done' })
+  t.ok(await passed(20))
+  await over
+  t.match(scene.events.slice(from), [
+    { type: 'user_text', text: 'Yes, please.' },
+    { type: 'noted', key: 'book', value: true },
+    { type: 'finished', nextAction: null },
+  ])
+  t.equal(scene.events.length - from, 3)
+  t.match(
+    taken(),
+    ['answer n1', 'answer w1', 'answer e1'].map((answer) => new RegExp(answer)),
+  )
+  session.close()
+  t.equal(clock.pending(), 0)
+})
+
+test('who hung up in silence is waited for a moment, and a session that fails for nothing', async (t) => {
+  const silent = await openScene({ settings: { dimensions: [...dimensions] } })
+  silent.say('question')
+  let isOver = false
+  void silent.session.hearOut().then(() => (isOver = true))
+  silent.clock.advance(540)
+  await new Promise(setImmediate)
+  t.notOk(isOver, 'a provider may be late')
+  silent.clock.advance(60)
+  await new Promise(setImmediate)
+  t.ok(isOver)
+  silent.session.close()
+  const failing = await openScene()
+  failing.tell({ type: 'user_speech_started', at: 100 })
+  const over = failing.session.hearOut()
+  failing.tell({ type: 'failed', details: 'gone', isRetryable: true })
+  await over
+  t.equal(failing.clock.pending(), 0)
+  const closed = await openScene()
+  closed.session.close()
+  await closed.session.hearOut()
+})
+
+test('keys that were pressed right before the end are words of the caller', async (t) => {
+  const { session, events, taken, say } = await openScene()
+  say('question')
+  taken()
+  session.dtmf('1')
+  session.dtmf('2')
+  void session.hearOut()
+  t.match(events.at(-1), { type: 'user_text', text: '[pressed 1 2]', isFinal: true })
+  t.same(taken(), ['line closed'])
+  session.close()
 })

@@ -8,11 +8,8 @@ import { toIso } from '../../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
 import { storableText, type JsonObject } from '../../../model/json.ts'
 import type { ClosedLeg, LegEvent } from '../../../model/leg.ts'
-import type { CallId } from '../../../model/ids.ts'
 import type { Log } from '../../../model/log.ts'
-import { failedReasonOf, type Outcome } from '../../../model/outcome.ts'
 import { PhoneNumber } from '../../../model/phone-number.ts'
-import { errorBodyOf, Problem } from '../../../model/problem.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
 import type { WorkerConfig } from '../../../model/worker.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
@@ -73,7 +70,8 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   return {
     perform(effects) {
       for (const effect of effects) {
-        for (const message of messagesOf(effect, end.callId, clock.now())) signal(message)
+        const message = messageOf(effect, clock.now())
+        if (message) signal(message)
         performOne(parts, effect)
       }
     },
@@ -103,7 +101,7 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'dial':
       return run(dial(deps, end), dialFailed)
     case 'answer':
-      return run(answer(deps, end, effect.engine), legLost)
+      return run(answer(deps, end), legLost)
     case 'redirect':
       return run(parts.passOn(), transferFailed)
     case 'start_conversation':
@@ -117,12 +115,14 @@ function performOne(parts: Parts, effect: Effect): void {
       return run(leaveMessage(end, conversationOf()), engineFailed)
     case 'wind_up':
       tools.cancelAll()
-      return run(windUp(deps.bus, end, conversationOf(), effect.reason), legGone)
+      return run(windUp(deps, end, conversationOf(), effect.reason), legGone)
     case 'look_for_leg':
       return run(lookForLeg(deps.bus, end), noFact)
     // Done in the transaction of the step.
     case 'announce_status':
     case 'store_turn':
+    case 'show_turn':
+    case 'store_warning':
     case 'announce_ended':
     case 'schedule_post_processing':
     case 'store_outcome':
@@ -133,9 +133,11 @@ function performOne(parts: Parts, effect: Effect): void {
   }
 }
 
+const announcing: readonly Effect['type'][] = ['announce_status', 'store_turn', 'show_turn', 'announce_ended']
+
 /** Wakes those who work on the rows that the step wrote. */
 function wakeFor(deps: PerformerDeps, { type }: Effect): void {
-  if (type === 'announce_status' || type === 'store_turn' || type === 'announce_ended') deps.wakeDeliveries()
+  if (announcing.includes(type)) deps.wakeDeliveries()
   if (type === 'schedule_post_processing') deps.wakeJobs()
   if (type === 'store_outcome') deps.wakeDispatcher()
 }
@@ -164,10 +166,18 @@ async function leaveMessage(end: CallEnd, conversation: Conversation | null): Pr
   end.post({ type: 'agent_finished', nextAction: null })
 }
 
-async function windUp(bus: Bus, end: CallEnd, conversation: Conversation | null, reason: string): Promise<void> {
-  await conversation?.stop()
-  const reply = await commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
-  end.post(reply?.type === 'closed' ? legClosed(reply) : legGone())
+/** The caller's line is not kept open for the words that are still being understood, and the call has ended before they are. */
+async function windUp(
+  { bus, clock }: PerformerDeps,
+  end: CallEnd,
+  conversation: Conversation | null,
+  reason: string,
+): Promise<void> {
+  await conversation?.fallSilent()
+  const closing = commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
+  const endedAt = clock.now()
+  const [reply] = await Promise.all([closing, conversation?.stop()])
+  end.post({ ...(reply?.type === 'closed' ? legClosed(reply) : legGone()), endedAt })
 }
 
 async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
@@ -183,30 +193,23 @@ const legLost = (details: string): CallFact => ({ type: 'leg_disconnected', caus
 const transferFailed = (): CallFact => ({ type: 'transfer_failed', providerStatus: null })
 /** The reason is in the log only. */
 const dialFailed = (): CallFact => sipCallFailed('internal error')
-const legGone = (): CallFact => ({ type: 'leg_closed', recordedMs: null })
-const legClosed = ({ recordedMs, quality, silentFor = 0 }: ClosedLeg): CallFact => ({
+type LegClosed = Extract<CallFact, { type: 'leg_closed' }>
+const legGone = (): LegClosed => ({ type: 'leg_closed', recordedMs: null })
+const legClosed = ({ recordedMs, quality }: ClosedLeg): LegClosed => ({
   type: 'leg_closed',
   recordedMs,
-  silentFor,
   ...(quality && { quality }),
 })
 
 /** What the browser of a web call is told of an effect. */
-function messagesOf(effect: Effect, callId: CallId, now: number): ServerMessage[] {
+function messageOf(effect: Effect, now: number): ServerMessage | null {
   const ts = toIso(now)
-  if (effect.type === 'announce_status') return [{ type: 'status', status: effect.status, ts }]
-  if (effect.type === 'store_outcome')
-    return [...errorsOf(effect.outcome, callId), { type: 'bye', reason: effect.outcome.status }]
-  if (effect.type !== 'store_turn') return []
+  if (effect.type === 'announce_status') return { type: 'status', status: effect.status, ts }
+  if (effect.type === 'store_outcome') return { type: 'bye', reason: effect.outcome.status }
+  if (effect.type === 'store_warning') return { type: 'warning', warning: effect.warning, ts }
+  if (effect.type !== 'store_turn') return null
   const { role, text } = effect.turn
-  return [{ type: 'transcript', role, text, isFinal: true, turnIndex: effect.index, ts }]
-}
-
-/** A page can say to its visitor that it was not their microphone. */
-function errorsOf(outcome: Outcome, callId: CallId): ServerMessage[] {
-  if (failedReasonOf(outcome) !== 'voice_session_creation_failed') return []
-  const problem = new Problem('SERVICE_UNAVAILABLE', 'No voice session could be created for the call; try again later.')
-  return [{ type: 'error', error: errorBodyOf(problem, callId) }]
+  return { type: 'transcript', role, text, isFinal: true, turnIndex: effect.index, ts }
 }
 
 type Prepared = Offer & { readonly conversation: Conversation }

@@ -39,10 +39,4 @@ export type PerformerDeps = {
 }
 
 /** The call of one actor, and the way back to it. */
-export type CallEnd = {
-  readonly callId: CallId
-  readonly epoch: number
-  readonly post: (fact: CallFact) => void
-  /** Something of the leg came. */
-  readonly legSeen?: () => void
-}
+export type CallEnd = { readonly callId: CallId; readonly epoch: number; readonly post: (fact: CallFact) => void }

@@ -7,8 +7,7 @@ import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { Outcome } from '../../../model/outcome.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
-import type { CallBirth, CallFact, Deadline, Effect, WindUpReason } from '../call-event.ts'
-import { closedEnd, endedByOf, endOf, endRules, outcomeOfCut, type CallEnd } from './call-end.ts'
+import type { CallBirth, CallerWords, CallFact, Deadline, Effect, WindUpReason } from '../call-event.ts'
 
 export type CallContext = CallBirth & {
   /** When the fact that is being worked on happened. Here and not in the event, because XState's own events (`onDone`) carry none. */
@@ -17,6 +16,10 @@ export type CallContext = CallBirth & {
   readonly providerStatus: string | null
   readonly turns: number
   readonly notes: JsonObject
+  /** Types of the warnings that were told. Absent: none. */
+  readonly warned?: readonly string[]
+  /** What the caller is saying. Snapshots of before it was kept have none. */
+  readonly heard?: CallerWords | null
   /** Tools that the engine waits for. Snapshots of before they were counted have none. */
   readonly tools?: readonly string[]
   /** As the agent named it. */
@@ -24,15 +27,13 @@ export type CallContext = CallBirth & {
   /** As the leg told when it closed. */
   readonly recordedMs: number | null
   readonly quality?: LegQuality
+  /** When the talk was over, as who wound it up told. */
+  readonly endedAt?: number
   /** It has taken the place of the call's own. */
   readonly engine?: 'embedded'
   /** The engine's own memory, newest. */
   readonly memory: Json
   readonly outcome: Outcome | null
-  /** Noted when its end is decided. Calls of before there were rules have none. */
-  readonly end?: CallEnd
-  /** The outcome has been stored. */
-  readonly isStored?: true
   readonly deadlines: Readonly<Partial<Record<Deadline, number>>>
 }
 
@@ -48,6 +49,8 @@ export const machineActions = setup({
   actions: {
     store_worker_request: effect<'store_worker_request'>(),
     store_turn: effect<'store_turn'>(),
+    show_turn: effect<'show_turn'>(),
+    store_warning: effect<'store_warning'>(),
     store_outcome: effect<'store_outcome'>(),
     schedule_post_processing: () => {},
     store_analysis: effect<'store_analysis'>(),
@@ -56,7 +59,7 @@ export const machineActions = setup({
     ask_worker_request: () => {},
     look_for_leg: () => {},
     dial: () => {},
-    answer: effect<'answer'>(),
+    answer: () => {},
     redirect: () => {},
     start_conversation: effect<'start_conversation'>(),
     run_tool: effect<'run_tool'>(),
@@ -80,21 +83,25 @@ export const machineActions = setup({
         (event as Of<'ringing' | 'dial_failed' | 'transferred' | 'transfer_failed'>).providerStatus ??
         context.providerStatus,
     })),
-    noteLegClosed: assign(({ context, event }) => {
-      const closed = event as Of<'leg_closed'>
-      const { recordedMs, quality } = closed
-      const end = context.end && closedEnd(context.end, closed, context.now)
-      return { recordedMs, ...(quality && { quality }), ...(end && { end }) }
+    noteLegClosed: assign(({ event }) => {
+      const { recordedMs, quality, endedAt } = event as Of<'leg_closed'>
+      return { recordedMs, ...(quality && { quality }), ...(endedAt !== undefined && { endedAt }) }
     }),
-    /** Once: what comes after the decision ends nothing. */
-    noteEnd: assign(({ context, event }) =>
-      context.rules === endRules && !context.end ? { end: endOf(event, context.outcome, context.now) } : {},
-    ),
-    noteStored: assign({ isStored: true }),
-    countTurn: assign(({ context, event }) => ({
+    countTurn: assign(({ context, event }) => {
+      const { turn, memory } = event as Of<'turn_committed'>
+      return { turns: context.turns + 1, memory, ...(turn.role === 'user' && context.heard && { heard: null }) }
+    }),
+    noteHeard: assign(({ event }) => ({ heard: (event as Of<'caller_heard'>).words })),
+    /** They have become a turn. */
+    countHeard: assign(({ context }) => ({
       turns: context.turns + 1,
-      memory: (event as Of<'turn_committed'>).memory,
+      notes: { ...context.notes, ...notesOf(context.heard) },
+      heard: null,
     })),
+    noteWarned: assign(({ context, event }) => ({
+      warned: [...(context.warned ?? []), (event as Of<'warned'>).warning.type],
+    })),
+    noteAction: assign(({ event }) => ({ nextAction: (event as Of<'action_chosen'>).nextAction })),
     beginTool: assign(({ context, event }) => ({
       tools: [...(context.tools ?? []), (event as Of<'tool_called'>).id],
     })),
@@ -117,12 +124,6 @@ export const machineActions = setup({
     answered: ({ context }) => context.answeredAt !== null,
     required: ({ event }) => (event as Of<'worker_request_failed'>).required,
     hungUp: ({ event }) => (event as Of<'leg_disconnected'>).cause === 'hung_up',
-    /** The leg of an answered call went although nobody hung up. */
-    cut: ({ context, event }) => context.rules === endRules && endedByOf(event as Of<'leg_disconnected'>) !== 'caller',
-    answeredAndCut: ({ context, event }) =>
-      context.rules === endRules &&
-      context.answeredAt !== null &&
-      endedByOf(event as Of<'leg_disconnected'>) !== 'caller',
     outbound: ({ context }) => context.direction === 'outbound',
     leavesMessage: ({ context, event }) =>
       context.direction === 'outbound' && (event as Of<'voicemail_detected'>).leavesMessage === true,
@@ -141,9 +142,18 @@ export const machineActions = setup({
     },
     awaited: ({ context, event }) =>
       (context.tools ?? []).includes((event as Of<'tool_answered' | 'tool_canceled'>).id),
+    /** The caller was saying something. */
+    newWarning: ({ context, event }) => !(context.warned ?? []).includes((event as Of<'warned'>).warning.type),
+    saysSomething: ({ event }) => (event as Of<'caller_heard'>).words !== null,
+    heardWords: ({ context }) => (context.heard ?? null) !== null,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
+    passedOverWords: ({ context, event }, deadline: Deadline) =>
+      (context.heard ?? null) !== null && (event as Of<'deadline_passed'>).deadline === deadline,
   },
 })
+
+const notesOf = (words: CallerWords | null | undefined): JsonObject =>
+  Object.fromEntries((words?.notes ?? []).map(({ key, value }) => [key, value]))
 
 export const failed = (reason: Extract<Outcome, { status: 'failed' }>['reason']) =>
   ({ type: 'end', params: { status: 'failed', reason } }) as const
@@ -153,11 +163,6 @@ export const canceled = { type: 'end', params: { status: 'canceled', reason: nul
 export const canceledByAdmin = {
   type: 'end',
   params: { status: 'canceled', reason: 'cancelled_by_account_admin' },
-} as const
-
-export const cutOff = {
-  type: 'end',
-  params: ({ event }: { event: CallFact }): Outcome => outcomeOfCut(event as Of<'leg_disconnected'>),
 } as const
 
 /** A hang-up before the answer cancels the call. */
@@ -174,40 +179,6 @@ export const windUp = {
   }),
 } as const
 
-/**
- * Terminal states are one write: a call that was not answered has its outcome from the moment that its end is decided, because its status reads
- * so; an answered one when its last words have been said.
- */
-export const storeDecided = machineActions.enqueueActions(({ context, enqueue }) => {
-  if (context.rules !== endRules || context.answeredAt !== null) return
-  enqueue(storeOutcome)
-  enqueue('noteStored')
-})
-
-export const storeUnstored = machineActions.enqueueActions(({ context, enqueue }) => {
-  if (!context.isStored) enqueue(storeOutcome)
-})
-
-const storeOutcome = {
-  type: 'store_outcome',
-  params: ({ context }: { context: CallContext }) => {
-    const { outcome, answeredAt, end, now, quality } = context
-    return {
-      outcome: outcome ?? ({ status: 'completed' } as const),
-      answeredAt,
-      endedAt: end ? Math.min(now, Math.max(end.at, answeredAt ?? end.at)) : now,
-      ...(end && { endedBy: end.by, endCause: end.cause }),
-      // Legs that tell none, and logs of before they did, must give the same effect as ever.
-      ...(quality && { quality }),
-    }
-  },
-} as const
-
-export const answerLeg = {
-  type: 'answer',
-  params: ({ context }: { context: CallContext }) => (context.engine ? { engine: context.engine } : {}),
-} as const
-
 export const startConversation = {
   type: 'start_conversation',
   params: ({ context }: { context: CallContext }) => ({
@@ -216,6 +187,26 @@ export const startConversation = {
     answeredAt: context.answeredAt ?? 0,
     ...(context.engine && { engine: context.engine }),
   }),
+} as const
+
+const heardTurn = ({ context }: { context: CallContext }) => ({
+  index: context.turns,
+  // Asked for only where there are words.
+  turn: context.heard!.turn,
+})
+
+const shownOfCaller = ({ context }: { context: CallContext }) => {
+  const { role, text, confidence, source } = context.heard!.turn
+  return { index: context.turns, turn: { role, text, confidence, source } }
+}
+
+export const turnShown = {
+  actions: [
+    {
+      type: 'show_turn',
+      params: ({ event: { index, turn } }: { event: Of<'turn_shown'> }) => ({ index, turn }),
+    },
+  ],
 } as const
 
 export const turnCommitted = {
@@ -230,6 +221,23 @@ export const turnCommitted = {
     'countTurn',
   ],
 } as const
+
+/** What the caller is saying is shown, and kept for the case that nobody is left to hear the end of it. */
+export const callerHeard = [
+  { guard: 'saysSomething', actions: ['noteHeard', { type: 'show_turn', params: shownOfCaller }] },
+  { actions: 'noteHeard' },
+] as const
+
+export const warned = {
+  guard: 'newWarning',
+  actions: [
+    { type: 'store_warning', params: ({ event }: { event: Of<'warned'> }) => ({ warning: event.warning }) },
+    'noteWarned',
+  ],
+} as const
+
+/** It stands as it was understood by then. */
+export const keepHeard = [{ type: 'store_turn', params: heardTurn }, 'countHeard'] as const
 
 /** A tool is run once, in the order of the facts: asked for, then answered or no longer awaited. */
 export const toolFacts = {
@@ -269,14 +277,6 @@ export const storeWorkerRequest = {
   }),
 } as const
 
-const hookLost = {
-  type: 'end',
-  params: ({ context }: { context: CallContext }): Outcome => ({
-    status: 'failed',
-    reason: context.rules === endRules ? 'internal_error' : null,
-  }),
-} as const
-
 /** What a call does once it asks is the same for browser and phone: the answer changes the call, a required failure ends it. */
 export const workerRequestAnswers = <Settled extends string>(settled: Settled) =>
   ({
@@ -288,7 +288,7 @@ export const workerRequestAnswers = <Settled extends string>(settled: Settled) =
     deadline_passed: {
       guard: { type: 'passed', params: 'hook' },
       target: '#call.windingUp',
-      actions: hookLost,
+      actions: failed(null),
     },
     taken_over: { actions: 'ask_worker_request' },
   }) as const

@@ -4,22 +4,23 @@
  */
 import { assign } from 'xstate'
 import {
+  callerHeard,
   canceled,
   canceledByAdmin,
   completed,
-  cutOff,
   failed,
   hungUp,
+  keepHeard,
   machineActions,
   noteProviderStatus,
   startConversation,
   stopWaiting,
-  storeDecided,
-  storeUnstored,
   toolFacts,
   turnCommitted,
+  turnShown,
   voicemail,
   wait,
+  warned,
   windUp,
   workerRequestAnswers,
 } from './machine-actions.ts'
@@ -77,7 +78,6 @@ export const callMachine = machineActions.createMachine({
       type: 'parallel',
       on: {
         leg_disconnected: [
-          { guard: 'answeredAndCut', target: 'windingUp', actions: cutOff },
           { guard: 'answered', target: 'windingUp', actions: completed },
           { target: 'windingUp', actions: failed('webrtc_client_never_connected') },
         ],
@@ -139,16 +139,16 @@ export const callMachine = machineActions.createMachine({
       exit: stopWaiting('duration'),
       on: {
         turn_committed: turnCommitted,
+        caller_heard: callerHeard,
+        turn_shown: turnShown,
+        warned,
         noted: { actions: 'note' },
         ...toolFacts,
         agent_finished: {
           target: 'windingUp',
           actions: [assign({ nextAction: ({ event }) => event.nextAction }), completed],
         },
-        leg_disconnected: [
-          { guard: 'cut', target: 'windingUp', actions: cutOff },
-          { target: 'windingUp', actions: completed },
-        ],
+        leg_disconnected: { target: 'windingUp', actions: completed },
         hang_up_requested: { target: 'windingUp', actions: completed },
         deadline_passed: { guard: { type: 'passed', params: 'duration' }, target: 'windingUp', actions: completed },
         // A tool passed the caller on, or could not: then the talk goes on.
@@ -164,7 +164,10 @@ export const callMachine = machineActions.createMachine({
           { guard: 'unspoken', target: 'redirecting' },
           { target: 'windingUp', actions: failed('voice_session_unavailable') },
         ],
-        taken_over: { actions: ['forgetTools', startConversation] },
+        taken_over: [
+          { guard: 'heardWords', actions: [...keepHeard, 'forgetTools', startConversation] },
+          { actions: ['forgetTools', startConversation] },
+        ],
       },
     },
 
@@ -174,6 +177,7 @@ export const callMachine = machineActions.createMachine({
       exit: stopWaiting('message'),
       on: {
         turn_committed: turnCommitted,
+        caller_heard: callerHeard,
         noted: { actions: 'note' },
         agent_finished: { target: 'windingUp', actions: voicemail },
         leg_disconnected: { target: 'windingUp', actions: voicemail },
@@ -185,21 +189,38 @@ export const callMachine = machineActions.createMachine({
       },
     },
 
-    // Conversation and leg close; the last turn may still come.
+    // Conversation and leg close; what the caller said last is heard out meanwhile.
     windingUp: {
-      entry: ['noteEnd', storeDecided, windUp, wait('close', closeTimeout)],
+      entry: [windUp, wait('close', closeTimeout)],
       exit: stopWaiting('close'),
       on: {
         turn_committed: turnCommitted,
+        caller_heard: callerHeard,
         noted: { actions: 'note' },
-        leg_closed: { target: 'over', actions: 'noteLegClosed' },
-        deadline_passed: { guard: { type: 'passed', params: 'close' }, target: 'over' },
+        action_chosen: { actions: 'noteAction' },
+        leg_closed: [
+          { guard: 'heardWords', target: 'over', actions: [...keepHeard, 'noteLegClosed'] },
+          { target: 'over', actions: 'noteLegClosed' },
+        ],
+        deadline_passed: [
+          { guard: { type: 'passedOverWords', params: 'close' }, target: 'over', actions: keepHeard },
+          { guard: { type: 'passed', params: 'close' }, target: 'over' },
+        ],
         taken_over: { actions: windUp },
       },
     },
 
     over: {
-      entry: ['noteEnd', storeUnstored],
+      entry: {
+        type: 'store_outcome',
+        params: ({ context }) => ({
+          outcome: context.outcome ?? { status: 'completed' },
+          answeredAt: context.answeredAt,
+          endedAt: context.endedAt ?? context.now,
+          // Legs that tell none, and logs of before they did, must give the same effect as ever.
+          ...(context.quality && { quality: context.quality }),
+        }),
+      },
       always: [{ guard: 'answered', target: 'processing' }, { target: 'ended' }],
     },
     // Only answered calls have something to process; their end is announced after it.
@@ -224,7 +245,14 @@ export const callMachine = machineActions.createMachine({
 
     canceledBeforeDialing: {
       type: 'final',
-      entry: ['noteEnd', storeUnstored],
+      entry: {
+        type: 'store_outcome',
+        params: ({ context }) => ({
+          outcome: context.outcome ?? { status: 'canceled', reason: null },
+          answeredAt: null,
+          endedAt: context.now,
+        }),
+      },
     },
   },
 })

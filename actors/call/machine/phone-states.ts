@@ -3,9 +3,7 @@
  * session can be had. Each asks again for what was under way when another actor takes over, and each ends by its deadline at the latest.
  */
 import {
-  answerLeg,
   canceled,
-  cutOff,
   failed,
   machineActions,
   noteProviderStatus,
@@ -74,7 +72,6 @@ export const phoneStates = {
       },
       leg_disconnected: [
         { guard: 'hungUp', target: '#call.windingUp', actions: canceled },
-        { guard: 'cut', target: '#call.windingUp', actions: cutOff },
         { target: '#call.windingUp', actions: failed(null) },
       ],
       hang_up_requested: { target: '#call.windingUp', actions: canceled },
@@ -91,18 +88,18 @@ export const phoneStates = {
 
   // Inbound: it rings, and we take the call.
   answering: createStateConfig({
-    entry: [answerLeg, wait('answer', answerTimeout)],
+    entry: ['answer', wait('answer', answerTimeout)],
     exit: stopWaiting('answer'),
     on: {
       leg_connected: { target: '#call.talking', actions: 'noteAnswered' },
-      engine_failed: [{ guard: 'fallsBack', actions: ['takeEmbedded', answerLeg] }, { target: 'redirecting' }],
+      engine_failed: 'redirecting',
       ...hungUpOrCanceled,
       deadline_passed: {
         guard: { type: 'passed', params: 'answer' },
         target: '#call.windingUp',
         actions: failed(null),
       },
-      taken_over: { actions: answerLeg },
+      taken_over: { actions: 'answer' },
     },
   }),
 

@@ -106,6 +106,8 @@ export function createWire(deps: WireDeps): Wire {
       if (ending.signal.aborted) return
       if (agent.cut(heard, caller.busy()) && caller.busy()) cutOff = lastSentence
     },
+    // The silence behind the last words has ended them.
+    lineClosed: () => undefined,
     instruct: agent.instruct,
     reply: (hint) => agent.enqueue({ kind: 'reply', hint }),
     say: (text) => agent.enqueue({ kind: 'say', text: text.slice(0, maxSaid) }),

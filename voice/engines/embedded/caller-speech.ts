@@ -35,7 +35,7 @@ type Deps = {
   readonly understanding: Understanding<Meaning>
   readonly gain: number
   /** A whole phrase that has stayed the same for two pieces of sound. */
-  onText(text: string): void
+  onText(text: string, meaning: Meaning): void
 }
 
 /** The recogniser gets 60 ms at a time. */
@@ -60,13 +60,14 @@ export function createCallerSpeech({ recognition, understanding, gain, onText }:
   const whole: Int16Array[] = []
 
   const utterance = recognition.listen(understanding.grammar, gain, (words) => {
-    const text = understanding.understand(words)?.text ?? ''
+    const understood = understanding.understand(words)
+    const text = understood?.text ?? ''
     pause = understanding.pauseAfter(words)
     const isSteady = text !== '' && text === last && text !== shown
     last = text
-    if (!isSteady) return
+    if (!isSteady || understood === null) return
     shown = text
-    onText(text)
+    onText(text, understood.meaning)
   })
   const feed = (): void => {
     if (piece.length > 0) utterance.feed(joined(piece))

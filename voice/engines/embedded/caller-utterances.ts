@@ -25,6 +25,8 @@ export type CallerUtterances = {
   busy(): boolean
   /** Ms heard so far. */
   at(): number
+  /** The line is closed: who speaks has spoken. Resolves when what was said has been told; never rejects. */
+  hearOut(): Promise<void>
   /** Idempotent. */
   close(): void
 }
@@ -34,7 +36,7 @@ type Deps = {
   readonly detector: VoiceDetector
   expected(): { readonly understanding: Understanding<Meaning>; readonly step: number }
   onStarted(at: number): void
-  onPartial(text: string, from: number, to: number): void
+  onPartial(text: string, meaning: Meaning, from: number, to: number): void
   onStopped(at: number): void
   /** Once per utterance, in their order. */
   onHeard(heard: Heard): void
@@ -46,6 +48,8 @@ const preRollFrames = 300 / frameMs
 /** The pre-roll and the frames that it takes to be sure of speech. */
 const recentFrames = preRollFrames + 10
 const maxFrames = 15_000 / frameMs
+/** Words are understood with silence behind them, which a line that was closed behind the last one does not bring. */
+const lastFrames = 300 / frameMs
 /** Root mean square of the loudest frame of a beginning, where the recogniser understands best: found by trying. */
 const likedLevel = 800
 const maxGain = 16
@@ -63,8 +67,8 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
   const begin = (ago: number): void => {
     const { understanding, step } = deps.expected()
     const from = (frames - 1 - ago) * frameMs
-    const onText = (text: string): void => {
-      if (!closed && speaking?.speech === speech) deps.onPartial(text, from, at())
+    const onText = (text: string, meaning: Meaning): void => {
+      if (!closed && speaking?.speech === speech) deps.onPartial(text, meaning, from, at())
     }
     const gain = gainOf(recent.slice(-1 - ago))
     const speech = createCallerSpeech({ recognition: deps.recognition, understanding, gain, onText })
@@ -104,6 +108,14 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
     },
     busy: () => unsettled > 0,
     at,
+    async hearOut() {
+      for (let left = closed ? 0 : lastFrames; left > 0 && speaking !== null; left--) {
+        frames++
+        speaking.speech.add(new Int16Array(frameSamples))
+      }
+      stop(lastFrames)
+      await results
+    },
     close() {
       if (closed) return
       closed = true

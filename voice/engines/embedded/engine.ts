@@ -3,6 +3,7 @@
  * threads belong to all calls together.
  */
 import { availableParallelism } from 'node:os'
+import type { CallWarning } from '../../../model/call.ts'
 import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { EngineRefusal, type EngineConfig, type VoiceEngine } from '../../../model/voice-engine.ts'
@@ -18,6 +19,7 @@ import { createRecognition, type Recognition } from './recognition.ts'
 import { answeringMachinePhrases, answeringMachineTextOf } from './answering-machine.ts'
 import { phrasesOf, type Meaning } from '../../script/phrases.ts'
 import { readPronunciations, type Pronounce } from './pronunciations.ts'
+import { hasStatements } from '../../script/notation.ts'
 import { closingScript, parseScript, type Script } from '../../script/script.ts'
 import { sentencesOf } from '../../english/sentences.ts'
 import { createSession } from './session.ts'
@@ -39,6 +41,8 @@ type Deps = {
   /** Recognition threads; there is one synthesis thread besides, and one that takes dictation when it is needed. */
   readonly threads?: number
   readonly hearing?: HearingLevel
+  /** Instructions that are written in statements of call scripts are followed as one. */
+  readonly followsInstructions?: boolean
 }
 
 /**
@@ -59,6 +63,10 @@ type Listening = {
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const maxErrorsTold = 5
 
+const notFollowed: CallWarning = {
+  type: 'INSTRUCTIONS_NOT_FOLLOWED',
+  message: 'The embedded voice engine follows the call script and cannot follow instructions.',
+}
 const noScript = 'Hello. No call script has been set for this line, so there is nothing I can do for you yet. Goodbye.'
 const promptOnly =
   'Hello, and thank you for calling. I am an automated voice that follows written scripts only, and there is none for this call. Goodbye.'
@@ -81,9 +89,11 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     name: 'embedded',
     hears: [format],
     speaks: [format],
-    async open(config, emit) {
+    async open(given, emit) {
       if (owned.disposed) throw new EngineRefusal('the embedded engine is closed', false)
-      refuseLanguage(config.language)
+      refuseLanguage(given.language)
+      const config = deps.followsInstructions ? withScriptOf(given) : given
+      if (config.instructions !== null) emit({ type: 'warned', warning: notFollowed })
       const today = todayOf(clock.now(), config)
       const script = scriptOf(config, { pronounce, tellOnce, log })
       const start = (emitted: typeof emit) =>
@@ -102,6 +112,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
           understandingFor: (expected) => understandings.understandingFor(expected, today),
           greetingUnderstanding: () => greeting,
           tellOnce,
+          notFollowed,
           emit: emitted,
         })
       const session = level === 'script' ? withScriptedCaller(start, emit) : start(emit)
@@ -140,6 +151,14 @@ async function openListening(deps: Deps, level: HearingLevel, pronounce: Pronoun
     createDetector,
     close: recognition.close,
   }
+}
+
+/** Prose stays what it is: read aloud, a prompt would be the agent's words. */
+function withScriptOf(config: EngineConfig): EngineConfig {
+  const { instructions } = config
+  return instructions !== null && hasStatements(instructions)
+    ? { ...config, script: instructions, instructions: null }
+    : config
 }
 
 function refuseLanguage(language: string): void {

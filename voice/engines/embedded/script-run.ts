@@ -1,6 +1,6 @@
 /** Owns how far one call is in its script: events of the line go into the dialogue, and what that wants is told and said. */
 import type { Json } from '../../../model/json.ts'
-import type { EngineEvent, Said } from '../../../model/voice-engine.ts'
+import type { EngineEvent, Note, Said } from '../../../model/voice-engine.ts'
 import type { AgentSpeech } from './agent-speech.ts'
 import { advance } from '../../script/dialogue/dialogue.ts'
 import {
@@ -12,6 +12,7 @@ import {
 } from '../../script/dialogue/dialogue-state.ts'
 import type { DialogueAction, DialogueEvent, Setting } from '../../script/dialogue/dialogue-turn.ts'
 import type { Expected } from '../../script/expected.ts'
+import type { Meaning } from '../../script/phrases.ts'
 
 export type ScriptRun = {
   dispatch(event: DialogueEvent): void
@@ -21,6 +22,10 @@ export type ScriptRun = {
   expected(): Expected
   /** A question waits for its answer, perhaps while it is said. */
   isAsking(): boolean
+  /** Keys have been pressed, and more could come. */
+  isPressing(): boolean
+  /** What would be noted if this were heard now. */
+  notesOf(meaning: Meaning): readonly Note[]
   /** How long nothing may happen now, ms; null: for ever. */
   silenceLimit(): number | null
 }
@@ -59,8 +64,7 @@ export function createScriptRun({ setting, memory, history, speech, emit, onKeys
       if (placeOf(next) !== placeOf(state)) step++
       state = next
       for (const action of actions) if (action.type === 'took_keys') onKeys(action.keys)
-      for (const action of actions)
-        if (action.type === 'note') emit({ type: 'noted', key: action.key, value: action.value })
+      for (const note of notesIn(actions)) emit({ type: 'noted', ...note })
       // Before the tool is called: whoever goes on from here must not call it again.
       if (isNew) emit({ type: 'memory', memory: next })
       for (const action of actions) tell(action)
@@ -76,9 +80,14 @@ export function createScriptRun({ setting, memory, history, speech, emit, onKeys
     phase: () => state.phase,
     expected: () => expectedOf(setting.script, state),
     isAsking: () => questionOf(setting.script, state) !== null,
+    isPressing: () => state.keys !== '',
+    notesOf: (meaning) => notesIn(advance(setting, state, { type: 'heard', meaning, confidence: 1 }).actions),
     silenceLimit: () => silenceLimitOf(state),
   }
 }
+
+const notesIn = (actions: readonly DialogueAction[]): Note[] =>
+  actions.flatMap((action) => (action.type === 'note' ? [{ key: action.key, value: action.value }] : []))
 
 const placeOf = ({ step, aside, argument, confirming, call }: DialogueState): string =>
   JSON.stringify([step, aside, argument, confirming !== null, call?.id])

@@ -3,6 +3,7 @@
  * inbound call; on an outbound one the callee may answer the telephone first. Everything that waits counts frames of the caller's line, not a clock.
  */
 import { randomUUID } from 'node:crypto'
+import type { CallWarning } from '../../../model/call.ts'
 import { frameMs, samplesOf } from '../../../model/frame.ts'
 import type { Json } from '../../../model/json.ts'
 import type { ToolResult } from '../../../model/tool.ts'
@@ -12,7 +13,7 @@ import type { Setting } from '../../script/dialogue/dialogue-turn.ts'
 import type { Expected } from '../../script/expected.ts'
 import type { Meaning } from '../../script/phrases.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
-import { createAgentSpeech } from './agent-speech.ts'
+import { createAgentSpeech, type AgentSpeech } from './agent-speech.ts'
 import { createCallerUtterances, type Heard } from './caller-utterances.ts'
 import type { FliteVoice } from './flite.ts'
 import type { Understanding } from './grammar.ts'
@@ -41,6 +42,8 @@ export type SessionDeps = {
   understandingFor(expected: Expected): Understanding<Meaning>
   /** For the first words of who takes an outbound call: whatever they are, the agent begins after them. */
   greetingUnderstanding(): Understanding<Meaning>
+  /** Told to who asks for it in the middle of a call. */
+  readonly notFollowed?: CallWarning
   /** A word to the operator, once. */
   tellOnce?(message: string): void
   emit(event: EngineEvent): void
@@ -62,6 +65,8 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   let closed = false
   /** The last words are being said. */
   let isLeaving = false
+  /** The line is closed: what the caller said still counts, and nobody hears an answer to it. */
+  let isHungUp = false
   /** The announcement, if there is one, has been heard: before that nobody is listened to. */
   let isAnnounced = announcement.trim() === ''
   /** The dialogue has begun, with the agent's first line or after the caller's first words. */
@@ -113,7 +118,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   const reactTo = (heard: Heard): void => {
     const { meaning, confidence, step } = heard
     if (isBackchannel(heard, run.isAsking())) {
-      if (!speech.goOn() && run.phase() === 'speaking') run.dispatch({ type: 'played' })
+      if (!isHungUp && !speech.goOn() && run.phase() === 'speaking') run.dispatch({ type: 'played' })
       return
     }
     speech.forget()
@@ -125,7 +130,13 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
 
   const speech = createAgentSpeech({ ...deps, itemPrefix: `item-${id}-`, emit, onFailed })
   const setting = { ...deps.setting, idPrefix: `${id}-` }
-  const run = createScriptRun({ ...deps, setting, speech, emit, onKeys: (keys) => keypad.took(keys) })
+  const lines: Pick<AgentSpeech, 'say'> = {
+    say(text, onSaid) {
+      if (isHungUp) onSaid()
+      else speech.say(text, onSaid)
+    },
+  }
+  const run = createScriptRun({ ...deps, setting, speech: lines, emit, onKeys: (keys) => keypad.took(keys) })
   const caller = createCallerUtterances({
     ...deps,
     expected: () => ({
@@ -136,16 +147,21 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       emit({ type: 'user_speech_started', at })
       speech.fallSilent(at)
     },
-    onPartial: (text, from, to) => emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to }),
+    onPartial(text, meaning, from, to) {
+      const notes = isOpened && run.isAsking() ? run.notesOf(meaning) : []
+      const words = { type: 'user_text', text, isFinal: false, confidence: null, from, to } as const
+      emit({ ...words, ...(notes.length > 0 && { notes }) })
+    },
     onStopped: (at) => emit({ type: 'user_speech_stopped', at }),
     onHeard(heard) {
       quiet = 0
       emit(finalTextOf(heard))
       if (over()) return keypad.flush()
       if (isOpened) reactTo(heard)
-      else open()
+      else if (!isHungUp) open()
       if (caller.busy()) return
       keypad.flush()
+      if (isHungUp) return
       releaseResults()
       speech.sayAdded()
     },
@@ -161,7 +177,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       speech.say(announcement, () => undefined)
     },
     hear(payload) {
-      if (closed) return
+      if (closed || isHungUp) return
       // Whoever was speaking when the last words began is still heard out, as silent from then on.
       caller.hear(isAnnounced && !over() ? samplesOf(payload) : silence)
       speech.tick(caller.at())
@@ -197,12 +213,23 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       if (!caller.busy() && isOpened) return run.dispatch({ type: 'tool_result', id: call, result })
       if (held.length < maxHeld) held.push({ id: call, result })
     },
-    instruct: () => deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions'),
+    instruct() {
+      deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions')
+      if (deps.notFollowed) emit({ type: 'warned', warning: deps.notFollowed })
+    },
     voicemail: deps.voicemail,
     sayLast(text) {
       if (closed || isLeaving) return
       isLeaving = true
       speech.sayLast(text, () => emit({ type: 'finished', nextAction: null }))
+    },
+    async hearOut() {
+      if (closed || isHungUp) return
+      isHungUp = true
+      speech.close()
+      await caller.hearOut()
+      // No more keys come.
+      if (!over() && run.isPressing()) run.dispatch({ type: 'silence' })
     },
     close,
   }

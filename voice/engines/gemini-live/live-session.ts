@@ -44,6 +44,7 @@ export function createLiveSession(deps: Deps) {
   const { socket, model, clock, tellOnce, handle, news: before, createDetector, emit: tell } = deps
   const id = randomUUID()
   let closed = false
+  let isLineClosed = false
   const emit = (event: WireEvent): void => {
     if (closed) return
     tell(event)
@@ -135,10 +136,15 @@ export function createLiveSession(deps: Deps) {
       hear(payload) {
         if (closed) return
         const data = Buffer.from(payload).toString('base64')
-        socket.send({ realtimeInput: { audio: { data, mimeType: 'audio/pcm;rate=16000' } } })
+        // Sound opens the stream again.
+        if (!isLineClosed) socket.send({ realtimeInput: { audio: { data, mimeType: 'audio/pcm;rate=16000' } } })
         caller.hear(payload)
         if (held.frame()) turns.toolAnswered(true, true)
         turns.frame()
+      },
+      lineClosed() {
+        isLineClosed = true
+        if (!closed) socket.send({ realtimeInput: { audioStreamEnd: true } })
       },
       interrupt: () => turns.mute(),
       reply: (hint) => turns.ask(hint === null ? yourTurn : { kind: 'hinted reply', text: instruction(hint) }),

@@ -4,6 +4,7 @@
  */
 import { frameMs } from '../../../model/frame.ts'
 import type { JsonObject } from '../../../model/json.ts'
+import { afterHangUp } from './after-hang-up.ts'
 import {
   endedByModel,
   endedBySilence,
@@ -19,6 +20,7 @@ import {
 } from './ending.ts'
 import { idleAfterFrame, initialIdle } from './idle-prompts.ts'
 import { areKeysDue, initialKeys, isPressing, keyPressed, textOfKeys } from './keys.ts'
+import { lineClosed, speechBegun, speechEnded, wordsAnswered, wordsTold } from './last-words.ts'
 import {
   announcedAs,
   greetingBegun,
@@ -33,7 +35,7 @@ import {
 } from './opening.ts'
 import { useOwnTool, type OwnToolUse } from './own-tools.ts'
 import { initialResumption, resumptionAfterFrame, resumptionCut, resumptionHeard } from './resumption.ts'
-import { asked, emit, followedBy, step } from './talk-state.ts'
+import { asked, emit, endOfTalk, followedBy, step } from './talk-state.ts'
 import type { Advanced, HeardPart, TalkAction, TalkEvent, TalkSetting, TalkState } from './talk-state.ts'
 import {
   isBusy,
@@ -70,12 +72,14 @@ const sayGoodbye: JsonObject = { ok: true, next: 'Say a short goodbye now, and n
 /** What the wire hears of the caller's next frame; null: nothing any more. What the provider still owes a finished talk may wait for frames. */
 export function admittedBy({ phase, ending, opening }: TalkState): 'voice' | 'silence' | null {
   if (phase === 'closed') return null
-  return phase === 'finished' || isDeaf(ending) || isAnnouncing(opening) ? 'silence' : 'voice'
+  return phase === 'hung_up' || phase === 'finished' || isDeaf(ending) || isAnnouncing(opening) ? 'silence' : 'voice'
 }
 
 export function advance(setting: TalkSetting, state: TalkState, event: TalkEvent): Advanced {
   if (state.phase === 'closed') return step(state)
-  if (event.type === 'closed') return closed(state)
+  if (event.type === 'closed') return endOfTalk(state)
+  if (event.type === 'hung_up') return hungUp(state)
+  if (state.phase === 'hung_up') return afterHangUp(setting, state, event)
   if (event.type === 'say_last') return saysLast(state, event.text)
   if (state.phase === 'finished') return event.type === 'wire' ? toldLate(state, event.event) : step(state)
   switch (event.type) {
@@ -104,13 +108,18 @@ export function advance(setting: TalkSetting, state: TalkState, event: TalkEvent
 const finished = (state: TalkState): Advanced =>
   step(state, { phase: 'finished' }, emit({ type: 'finished', nextAction: state.ending.due?.nextAction ?? null }))
 
-const closed = (state: TalkState, ...actions: readonly TalkAction[]): Advanced =>
-  step(state, { phase: 'closed' }, ...actions, { type: 'close' })
-
 function toldLate(state: TalkState, event: WireEvent): Advanced {
-  if (event.type === 'failed') return closed(state)
+  if (event.type === 'failed') return endOfTalk(state)
   const isOfCaller = event.type === 'user_speech_stopped' || event.type === 'user_text'
   return isOfCaller ? step(state, {}, emit(event)) : step(state)
+}
+
+/** Keys that were pressed and not told are words, too. */
+function hungUp(state: TalkState): Advanced {
+  const { keys, now } = state
+  const told = isPressing(keys) ? toldKeys(state).actions.filter(({ type }) => type === 'emit') : []
+  const lastWords = lineClosed(state.lastWords, now)
+  return step(state, { phase: 'hung_up', keys: initialKeys, lastWords }, ...told)
 }
 
 function saysLast(state: TalkState, text: string): Advanced {
@@ -163,7 +172,11 @@ function pressed(state: TalkState, digit: string): Advanced {
 /** The keys, when they are complete. */
 function tellKeys(state: TalkState): Advanced {
   const { keys, now } = state
-  if (!areKeysDue(keys, now)) return step(state)
+  return areKeysDue(keys, now) ? toldKeys(state) : step(state)
+}
+
+function toldKeys(state: TalkState): Advanced {
+  const { keys, now } = state
   const at = now * frameMs
   const text = textOfKeys(keys)
   return step(
@@ -224,6 +237,7 @@ function wireSaid(setting: TalkSetting, state: TalkState, event: WireEvent): Adv
         opening: openingReplied(opening),
         ending: endingReplied(ending, event.says),
         turns: replyBegun(turns),
+        lastWords: wordsAnswered(state.lastWords),
       })
     case 'reply_done':
       return replyDone(setting, { ...state, turns: replyEnded(turns) })
@@ -239,14 +253,17 @@ function wireSaid(setting: TalkSetting, state: TalkState, event: WireEvent): Adv
       return step(state, { opening: announcedAs(opening, event.text) }, emit(event))
     case 'user_speech_started': {
       const change = { idle: initialIdle, opening: greetingBegun(opening), ending: endingSpokenOver(ending) }
-      return step(state, { ...change, turns: callerSpeech(turns, true, now) }, emit(event))
+      const lastWords = speechBegun(state.lastWords, now)
+      return step(state, { ...change, lastWords, turns: callerSpeech(turns, true, now) }, emit(event))
     }
-    case 'user_speech_stopped':
-      return step(state, { turns: callerSpeech(turns, false, now) }, emit(event))
+    case 'user_speech_stopped': {
+      const lastWords = speechEnded(state.lastWords, now)
+      return step(state, { lastWords, turns: callerSpeech(turns, false, now) }, emit(event))
+    }
     case 'user_text':
       return step(state, event.isFinal ? heardText(state, event.text) : {}, emit(event))
     case 'failed':
-      return closed(state, emit(event))
+      return endOfTalk(state, emit(event))
     case 'item_done':
     case 'memory':
     case 'expiring':
@@ -254,7 +271,8 @@ function wireSaid(setting: TalkSetting, state: TalkState, event: WireEvent): Adv
   }
 }
 
-const heardText = ({ resumption, ending, opening }: TalkState, text: string): Partial<TalkState> => ({
+const heardText = ({ resumption, ending, opening, lastWords, now }: TalkState, text: string): Partial<TalkState> => ({
+  lastWords: wordsTold(lastWords, text, now),
   resumption: resumptionHeard(resumption, text),
   ending: endingHeard(ending, text),
   opening: greetingHeard(opening, text),

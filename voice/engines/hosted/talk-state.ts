@@ -9,6 +9,7 @@ import type { EffectiveConfig } from '../../../model/worker.ts'
 import { initialEnding, type Ending } from './ending.ts'
 import { initialIdle, type IdlePrompts } from './idle-prompts.ts'
 import { initialKeys, type Keys } from './keys.ts'
+import { initialLastWords, type LastWords } from './last-words.ts'
 import { initialOpening, type Opening, type OpeningSetting } from './opening.ts'
 import { initialResumption, type Resumption } from './resumption.ts'
 import { initialToolWork, type ToolWork } from './tool-work.ts'
@@ -16,8 +17,8 @@ import { initialTurns, replyExpected, type TurnTaking } from './turn-taking.ts'
 import type { WireEvent } from './wire.ts'
 
 export type TalkState = {
-  /** `finished`: what the caller said is still told, and no more. */
-  readonly phase: 'talking' | 'finished' | 'closed'
+  /** `finished`: what the caller said is still told, and no more. `hung_up`: that and what the model makes of it is waited for. */
+  readonly phase: 'talking' | 'hung_up' | 'finished' | 'closed'
   /** Frames of the caller's line so far. */
   readonly now: number
   readonly turns: TurnTaking
@@ -27,6 +28,7 @@ export type TalkState = {
   readonly idle: IdlePrompts
   readonly resumption: Resumption
   readonly ending: Ending
+  readonly lastWords: LastWords
 }
 
 export type TalkSetting = {
@@ -51,6 +53,8 @@ export type TalkEvent =
   | { readonly type: 'say_last'; readonly text: string }
   | { readonly type: 'tool_result'; readonly id: string; readonly name: string; readonly result: ToolResult }
   | { readonly type: 'instruct'; readonly instructions: string }
+  /** The caller's line is closed; frames of silence follow. */
+  | { readonly type: 'hung_up' }
   | { readonly type: 'closed' }
   | { readonly type: 'wire'; readonly event: WireEvent }
 
@@ -70,6 +74,8 @@ export type TalkAction =
   | { readonly type: 'interrupt'; readonly heard: HeardPart }
   | { readonly type: 'instruct'; readonly instructions: string }
   | { readonly type: 'warn'; readonly message: string }
+  /** Nothing more is waited for. */
+  | { readonly type: 'heard_out' }
   /** The last one of a talk. */
   | { readonly type: 'close' }
 
@@ -85,6 +91,7 @@ export const initialTalk: TalkState = {
   idle: initialIdle,
   resumption: initialResumption,
   ending: initialEnding,
+  lastWords: initialLastWords,
 }
 
 export const step = (
@@ -100,6 +107,9 @@ export const followedBy = (before: Advanced, rule: (state: TalkState) => Advance
   const after = rule(before.state)
   return { state: after.state, actions: [...before.actions, ...after.actions] }
 }
+
+export const endOfTalk = (state: TalkState, ...actions: readonly TalkAction[]): Advanced =>
+  step(state, { phase: 'closed' }, ...actions, { type: 'close' })
 
 export const emit = (event: EngineEvent): TalkAction => ({ type: 'emit', event })
 

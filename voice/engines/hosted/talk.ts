@@ -2,13 +2,15 @@
  * Owns one call of a hosted engine, whoever the provider is: what comes from the session and from the wire goes into the talk's machine
  * (talk-machine.ts), and what that wants is asked of the wire and told. The words are the model's.
  */
-import type { Clock } from '../../../model/clock.ts'
+import type { Cancel, Clock } from '../../../model/clock.ts'
+import { frameMs } from '../../../model/frame.ts'
 import type { Log } from '../../../model/log.ts'
 import type { EngineConfig, EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
 import { silenceOf } from '../../../media/codecs/silence.ts'
 import { todayOf } from '../../script/today.ts'
 import { voicemailMessageOf } from '../../script/voicemail-message.ts'
 import { fillerWordsOf } from './filler-words.ts'
+import { silenceAtOnce } from './last-words.ts'
 import { openingSettingOf } from './opening.ts'
 import { ownToolsOf } from './own-tools.ts'
 import { promptOf } from './prompt.ts'
@@ -50,7 +52,7 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   return talk.session
 }
 
-function createTalk({ config, speaksWhileToolsRun, log, emit }: TalkDeps, wire: Wire) {
+function createTalk({ config, speaksWhileToolsRun, clock, log, emit }: TalkDeps, wire: Wire) {
   const setting: TalkSetting = {
     worker: config.worker,
     opening: openingSettingOf(config),
@@ -59,6 +61,8 @@ function createTalk({ config, speaksWhileToolsRun, log, emit }: TalkDeps, wire: 
   const silence = silenceOf(config.formats.hears)
   let state = initialTalk
   let isClosed = false
+  const heardOut = Promise.withResolvers<void>()
+  let nextFrame: Cancel | null = null
 
   const perform = (action: TalkAction): void => {
     // Whoever was told of an event before this action may have closed the talk.
@@ -80,8 +84,11 @@ function createTalk({ config, speaksWhileToolsRun, log, emit }: TalkDeps, wire: 
         return wire.instruct(action.instructions)
       case 'warn':
         return log.warn(action.message, { callId: config.callId })
+      case 'heard_out':
+        return endHearing()
       case 'close':
         isClosed = true
+        endHearing()
         return wire.close()
     }
   }
@@ -90,12 +97,30 @@ function createTalk({ config, speaksWhileToolsRun, log, emit }: TalkDeps, wire: 
     state = next
     actions.forEach(perform)
   }
+  const hear = (payload: Uint8Array): void => {
+    const admitted = admittedBy(state)
+    if (admitted === null) return
+    wire.hear(admitted === 'voice' ? payload : silence)
+    dispatch({ type: 'frame' })
+  }
+  const endHearing = (): void => {
+    nextFrame?.()
+    heardOut.resolve()
+  }
+  /** A line that is closed goes on as silence, by which providers and their waits go on as well. */
+  const hearSilence = (): void => {
+    nextFrame = clock.after(frameMs, hearSilence)
+    hear(silence)
+  }
   const session: EngineSession = {
-    hear(payload) {
-      const admitted = admittedBy(state)
-      if (admitted === null) return
-      wire.hear(admitted === 'voice' ? payload : silence)
-      dispatch({ type: 'frame' })
+    hear,
+    hearOut() {
+      if (isClosed || nextFrame !== null) return heardOut.promise
+      dispatch({ type: 'hung_up' })
+      for (let left = silenceAtOnce; left > 0; left--) hear(silence)
+      wire.lineClosed()
+      hearSilence()
+      return heardOut.promise
     },
     interrupt: (heard) => dispatch({ type: 'interrupted', heard }),
     played: (itemId) => dispatch({ type: 'played', itemId }),

@@ -36,6 +36,8 @@ export type WireEvent =
   | { readonly type: 'reply_done' }
 
 export type Wire = Pick<EngineSession, 'hear' | 'interrupt' | 'instruct' | 'close'> & {
+  /** The caller's line is closed: of what it brought the provider is to make what it can. Only silence is heard from here on. */
+  lineClosed(): void
   /** The model speaks, after a reply that is under way. `hint` is for this reply only, and no words of the caller's. */
   reply(hint: string | null): void
   /** The same, and it says this word for word. */

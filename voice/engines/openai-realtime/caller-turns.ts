@@ -10,6 +10,8 @@ import type { LineClock } from './line-clock.ts'
 export type CallerTurns = {
   started(message: Message): void
   stopped(message: Message): void
+  /** Nothing more is said. False: nobody was speaking. */
+  end(): boolean
   partText(message: Message): void
   finalText(message: Message): void
   noText(message: Message): void
@@ -81,6 +83,12 @@ export function createCallerTurns({ line, padding, emit }: Deps): CallerTurns {
       const known = end === null ? line.now() : line.lineMs(end)
       // It includes the silence by which the end was known.
       stop(turn, known - padding.behind)
+    },
+    end() {
+      const last = turns.at(-1)
+      if (last?.to !== null) return false
+      stop(last, line.now())
+      return true
     },
     partText(message) {
       const turn = turnOf(message)

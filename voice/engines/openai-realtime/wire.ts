@@ -1,5 +1,6 @@
 /** Owns a session with OpenAI Realtime (the GA protocol) as a wire of a hosted talk. docs/design/voice.md "Hosted engines". */
 import type { Clock } from '../../../model/clock.ts'
+import { frameMs } from '../../../model/frame.ts'
 import type { Log } from '../../../model/log.ts'
 import { EngineRefusal } from '../../../model/voice-engine.ts'
 import { openJsonSocket, type JsonSocket } from '../hosted/json-socket.ts'
@@ -41,6 +42,8 @@ const tellBefore = 5 * 60_000
 /** No call is as long; a timer of more than 24 days would ring at once. */
 const longestSessionMs = 24 * 60 * 60_000
 const maxCodesTold = 32
+/** A provider that has not ended the turn by then, behind a line that was closed, does not know that it is over. */
+const commitAfter = 400 / frameMs
 const bySound: TurnDetection = { type: 'server_vad' }
 
 /** Rejects with EngineRefusal. */
@@ -137,6 +140,8 @@ function createWire(
   let closed = false
   let { instructions } = setup
   const codesTold = new Set<string>()
+  /** Since the caller's line was closed; null while it is open. */
+  let silentFrames: number | null = null
   const send = (message: object): void => void socket.send(message)
   const close = (): void => {
     closed = true
@@ -210,6 +215,12 @@ function createWire(
       error: (message) => refused(objectOf(message.error)),
     } satisfies Record<string, (message: Message) => void>),
   )
+  /** Silence alone need not end a turn: `semantic_vad` waits for more words. */
+  const commit = (): void => {
+    if (!turns.end()) return
+    send({ type: 'input_audio_buffer.commit' })
+    replies.ask({ instructions: null, isOwed: false })
+  }
   const tell = (text: string): void => send(itemOf('user', text))
   const withHint = (hint: string) => (): string => `${instructions}\n\n# Now\n${hint}`
   const wire: Wire = {
@@ -219,6 +230,7 @@ function createWire(
       line.frame(socket.send({ type: 'input_audio_buffer.append', audio }))
       turns.frame()
       replies.frame()
+      if (silentFrames !== null && ++silentFrames === commitAfter) commit()
     },
     interrupt(heard) {
       const replying = replies.activeId()
@@ -231,6 +243,7 @@ function createWire(
     },
     reply: (hint) => replies.ask({ instructions: hint === null ? null : withHint(hint), isOwed: false }),
     say: (text) => replies.ask({ instructions: withHint(`${sayExactly}\n${text}`), isOwed: true }),
+    lineClosed: () => void (silentFrames = 0),
     tell,
     answerTool(id, name, output, wantsReply) {
       if (!tools.answer(id, output)) tell(`[Result of ${name}: ${JSON.stringify(output)}]`)
