@@ -53,7 +53,7 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
     log,
     strangers,
     // What the embedded server does by itself: it asks after names have been looked up, tells of a 100, and is silent to strangers.
-    ...(server ? {} : { options: { ...notEmbedded, mayReach: createSipReach(sip.allowHosts) } }),
+    options: server ? { identities: server.identities } : { ...notEmbedded, mayReach: createSipReach(sip.allowHosts) },
   })
   closing.defer(() => edge.close(0))
   const local = server?.listening[0]?.local

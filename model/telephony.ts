@@ -17,6 +17,8 @@ export type TrunkAccess = {
   readonly name: string
   readonly settings: TrunkSettings
   readonly password: string | null
+  /** Of a trunk that has a certificate of its own; PEM, in clear. */
+  readonly tls?: { readonly cert: string; readonly key: string } | null
 }
 
 export const RefusalReason = z.enum([

@@ -86,6 +86,8 @@ export const TrunkSettings = z.strictObject({
   publicName: DomainName.nullable().optional(),
   /** How Refer-To names a number: Twilio wants `tel:` or the trunk's domain. */
   transferTo: z.enum(['sip', 'tel']).optional(),
+  /** PEM, its chain behind it: shown to those called over TLS who ask for one. Absent: that of the service. */
+  tlsCertificate: z.string().min(1).max(20_000).nullable().optional(),
   /** SRTP by SDES. Absent: on calls over TLS. */
   encryption: z.enum(['none', 'sdes']).optional(),
   /** OPTIONS to each gateway now and then: those that do not answer are tried last. Absent: yes. */
@@ -178,6 +180,8 @@ const fields = {
   isActive: z.boolean().optional(),
   /** Write-only. */
   password: z.string().min(1).max(500).nullable().optional(),
+  /** Of `tlsCertificate`; write-only. */
+  tlsKey: z.string().min(1).max(20_000).nullable().optional(),
   /** Whose calls go this way; replaces the whole list. */
   workerIds: z.array(z.string()).max(1000).optional(),
   ...TrunkSettings.shape,
@@ -196,6 +200,8 @@ export const Trunk = z.object({
   direction: Direction,
   isActive: z.boolean(),
   passwordSet: z.boolean(),
+  /** Only where there is one. */
+  tlsKeySet: z.literal(true).optional(),
   workerIds: z.array(z.string()),
   ...TrunkSettings.shape,
   createdAt: z.string(),
@@ -210,14 +216,16 @@ export type TrunkFacts = {
   readonly direction: z.infer<typeof Direction>
   readonly isActive: boolean
   readonly passwordSet: boolean
+  readonly tlsKeySet: boolean
   readonly workerIds: readonly WorkerId[]
   readonly config: TrunkSettings
   readonly createdAt: number
   readonly updatedAt: number
 }
 
-export function toTrunk({ config, createdAt, updatedAt, workerIds, ...facts }: TrunkFacts): Trunk {
-  return { ...config, ...facts, workerIds: [...workerIds], createdAt: toIso(createdAt), updatedAt: toIso(updatedAt) }
+export function toTrunk({ config, createdAt, updatedAt, workerIds, tlsKeySet, ...facts }: TrunkFacts): Trunk {
+  const times = { createdAt: toIso(createdAt), updatedAt: toIso(updatedAt) }
+  return { ...config, ...facts, ...(tlsKeySet && { tlsKeySet }), workerIds: [...workerIds], ...times }
 }
 
 /** How a trunk does at this moment, as the node sees it that keeps it. */

@@ -89,7 +89,8 @@ function nextHopOf({ uri, proxy, sent, response }: Challenged): string | null {
   // Some gateways answer from another port than the one they listen on.
   const sentTo = sent as Partial<ResponseIn>
   const known = sentTo.source_address === address ? Number(sentTo.source_port) : Number(port)
-  return `sip:${hostPortText(address, known || null)};transport=${protocol ?? 'udp'}`
+  const client = asked.params.get('client')
+  return `sip:${hostPortText(address, known || null)};transport=${protocol ?? 'udp'}${client ? `;client=${client}` : ''}`
 }
 
 /** For requests within a dialog, which the library sends and repeats by itself. */

@@ -22,11 +22,13 @@ export function withPublicContact<Options extends NamedOptions>(
   options: Options,
   listening: readonly string[],
   protocol: string,
-): Omit<Options, 'publicName'> {
-  const { publicName, ...plain } = options
-  if (publicName === undefined) return plain
+): Options {
+  const { publicName } = options
+  const named = { ...options }
+  delete named.publicName
   const { Contact: given } = options.headers
   const user = /^<sip:([^@>]*@)localhost>$/.exec(given ?? '')?.[1]
-  if (given !== undefined && user === undefined) return plain
-  return { ...plain, headers: { ...options.headers, Contact: publicContact(publicName, listening, protocol, user) } }
+  if (publicName === undefined || (given !== undefined && user === undefined)) return named
+  named.headers = { ...options.headers, Contact: publicContact(publicName, listening, protocol, user) }
+  return named
 }

@@ -19,6 +19,7 @@ import { answersOutsideCalls } from './other-requests.ts'
 import { guardedRoutes } from './guarded-routes.ts'
 import type { Reply, RequestIn } from './stack-types.ts'
 import { createDnsResolver, type Resolver } from './server/transport/dns-resolver.ts'
+import type { ClientIdentities } from './server/transport/client-identities.ts'
 import type { MayReach } from './server/transport/reachable-targets.ts'
 import { connectStack, type Control } from './stack.ts'
 import type { Strangers } from './strangers.ts'
@@ -50,6 +51,8 @@ export type SipEdgeOptions = {
   readonly random?: () => number
   /** For the names that calls come from; absent: that of the system. */
   readonly resolver?: Resolver
+  /** Those of the embedded server: it shows certificates of trunks. */
+  readonly identities?: ClientIdentities
   /** For a server that does not ask this itself; it sees addresses, and names only as names. */
   readonly mayReach?: MayReach
   /** False: the server keeps the 100 of a gateway to itself. */
@@ -94,13 +97,14 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
       void ready.promise.then(({ arrivals }) => arrivals.arrive(invite, reply)),
   }
   const ready = Promise.withResolvers<{ arrivals: ReturnType<typeof createArrivals> }>()
-  const { connectWithin = 10_000, mayReach, refusesStrangers = false } = options
+  const { connectWithin = 10_000, mayReach, identities, refusesStrangers = false } = options
   const stack = await connectStack({
     ...deps,
     routes: refusesStrangers ? guardedRoutes(routes, strangers) : routes,
     connectWithin,
     answered: strangers.answered,
     ...(mayReach && { mayReach }),
+    ...(identities && { identities }),
   })
   const calls = callDepsOf(deps, { stack, liveCalls })
   const verifier = createDigestVerifier({ now: clock.now })

@@ -3,6 +3,8 @@
  * callbacks get), so the library is cast to these once, in stack.ts.
  */
 
+import type { ClientIdentity } from './server/transport/client-identities.ts'
+
 /** Several fields of one name come as one text with commas between; a missing body is '' or undefined. */
 export type MessageIn = {
   readonly body?: string | undefined
@@ -92,6 +94,8 @@ export type OutgoingOptions = {
   proxy?: string
   /** Of us, in Contact. */
   publicName?: string
+  /** For a peer that is called over TLS and asks for it. */
+  client?: ClientIdentity
   stackDialogId?: string
 }
 
@@ -102,6 +106,8 @@ export type InviteOptions = {
   proxy?: string
   /** Of us, in Contact. */
   publicName?: string
+  /** For a peer that is called over TLS and asks for it. */
+  client?: ClientIdentity
 }
 
 /** The part of `Srf` that is used. Every method throws when there is no connection. */
@@ -119,7 +125,7 @@ export type SrfFace = {
   disconnect(): void
   createUAC(
     uri: string,
-    options: Omit<InviteOptions, 'auth' | 'publicName'>,
+    options: Omit<InviteOptions, 'auth' | 'publicName' | 'client'>,
     progress: {
       cbRequest: (error: unknown, request?: RequestOut) => void
       cbProvisional: (response: ResponseIn) => void
@@ -134,12 +140,12 @@ export type SrfFace = {
   ): unknown
   readonly app: {
     request(
-      options: Omit<OutgoingOptions, 'auth' | 'publicName'>,
+      options: Omit<OutgoingOptions, 'auth' | 'publicName' | 'client'>,
       done: (error: unknown, request?: RequestOut) => void,
     ): void
     request(
       uri: string,
-      options: Omit<OutgoingOptions, 'auth' | 'publicName'>,
+      options: Omit<OutgoingOptions, 'auth' | 'publicName' | 'client'>,
       done: (error: unknown, request?: RequestOut) => void,
     ): void
     /** The wire under the library, for what it offers no way to say: see stack.ts, close. */

@@ -11,6 +11,8 @@ import { deadline, goOn } from '../model/deadline.ts'
 import type { Log } from '../model/log.ts'
 import { createChallengeAnswers } from './challenge-answers.ts'
 import { invite, type Invitation, type InvitationHandlers } from './invitation.ts'
+import { refusalOfCertificate, withCertificate } from './client-certificate.ts'
+import type { ClientIdentities, ClientIdentity } from './server/transport/client-identities.ts'
 import { protocolOf, publicContact, withPublicContact, type NamedOptions } from './public-contact.ts'
 import { readSipUri } from './server/message/uri.ts'
 import { type MayReach, refusalOfHost } from './server/transport/reachable-targets.ts'
@@ -74,6 +76,8 @@ export type StackDeps = {
   readonly connectWithin: number
   /** Of hosts that are addresses: a drachtio-server looks names up by itself, and does not tell what it found. */
   readonly mayReach?: MayReach
+  /** Of a server in this process, which shows certificates of trunks; absent: it has only its own. */
+  readonly identities?: ClientIdentities
   /** An address has answered a request of ours. */
   readonly answered?: (address: string) => void
 }
@@ -114,23 +118,27 @@ export async function connectStack(deps: StackDeps): Promise<SipStack> {
     if (connection.isUp()) byeAll(srf, new Set([dialogId]))
     else if (orphans.size < maxOrphans) orphans.add(dialogId)
   }
-  const named = <Options extends NamedOptions>(uri: string, options: Options) =>
-    withPublicContact(options, connection.listening(), protocolOf(options.proxy ?? uri))
+  const prepared = <Options extends NamedOptions & { client?: ClientIdentity }>(uri: string, options: Options) => {
+    const named = withPublicContact(options, connection.listening(), protocolOf(options.proxy ?? uri))
+    return withCertificate(uri, named, deps.identities)
+  }
+  const refusal = (uri: string, options: { proxy?: string; client?: ClientIdentity }): string | null =>
+    refusalOfCertificate(uri, options, deps.identities) ?? refusalOf(deps, options.proxy ?? uri)
   return {
     isConnected: connection.isUp,
     listening: connection.listening,
     async request(uri, options, timeout = answerWithin) {
-      const details = refusalOf(deps, options.proxy ?? uri)
+      const details = refusal(uri, options)
       return details === null
-        ? ask({ ...deps, srf, onLost }, { uri, options: named(uri, options), timeout })
+        ? ask({ ...deps, srf, onLost }, { uri, options: prepared(uri, options), timeout })
         : { kind: 'silence', details }
     },
     invite(uri, options, handlers) {
-      const details = refusalOf(deps, options.proxy ?? uri)
+      const details = refusal(uri, options)
       if (details !== null) return notInvited(details, handlers)
       return invite(
         { srf, onLost, hangUp: farewells.hangUp, orphaned, log },
-        { uri, options: named(uri, options), handlers },
+        { uri, options: prepared(uri, options), handlers },
       )
     },
     contactOf: (publicName, protocol) =>

@@ -32,7 +32,7 @@ export async function listInboundCandidates(
   address: string,
 ): Promise<InboundCandidate[]> {
   const texts = [...called]
-  const trunk = sql`trunks.id, trunks.account_id, trunks.name, trunks.config, trunks.password, trunks.created_at`
+  const trunk = sql`trunks.id, trunks.account_id, trunks.name, trunks.config, trunks.password, trunks.tls_key, trunks.created_at`
   const worker = sql`workers.id as worker_id, workers.name as worker_name, workers.is_active`
   const delivers = sql`exists (
     select from trunk_addresses

@@ -21,6 +21,8 @@ export type TrunkRow = {
   readonly name: string
   readonly config: TrunkSettings
   readonly password: string | null
+  /** Sealed, too. */
+  readonly tlsKey: string | null
 }
 
 /** To the letter the same wherever somebody asks what can dial. */
@@ -50,7 +52,7 @@ export async function findWayOut(sql: Sql | Transaction, accountId: AccountId, w
 
 export async function findTrunkRow(sql: Sql, accountId: AccountId, trunkId: TrunkId): Promise<TrunkRow | null> {
   const [row] = await sql<TrunkRow[]>`
-    select id, account_id, name, config, password from trunks where account_id = ${accountId} and id = ${trunkId}`
+    select id, account_id, name, config, password, tls_key from trunks where account_id = ${accountId} and id = ${trunkId}`
   return row ?? null
 }
 
@@ -67,18 +69,19 @@ export async function listOutboundTrunks(
   { accountId, workerId, callId, now }: { accountId: AccountId; workerId: WorkerId; callId: CallId; now: number },
 ): Promise<OutboundTrunk[]> {
   const rows = await sql<(TrunkRow & TrunkRoom & { chosen: boolean })[]>`
-    select trunks.id, trunks.account_id, name, config, password, ${trunkRoomColumns(sql, now, callId)},
+    select trunks.id, trunks.account_id, name, config, password, tls_key, ${trunkRoomColumns(sql, now, callId)},
       trunks.id is not distinct from (
         select trunk_id from calls where account_id = ${accountId} and id = ${callId}) as chosen
     from trunks join trunk_workers on trunk_workers.trunk_id = trunks.id and trunk_workers.account_id = trunks.account_id
     where trunks.account_id = ${accountId} and worker_id = ${workerId} and is_active and ${dialsOut(sql)}
     order by chosen desc, trunks.created_at, trunks.id`
-  return rows.map(({ id, name, config, password, chosen, ...room }) => ({
+  return rows.map(({ id, name, config, password, tlsKey, chosen, ...room }) => ({
     id,
     accountId,
     name,
     config,
     password,
+    tlsKey,
     chosen,
     free: hasRoom(room, now),
   }))

@@ -37,7 +37,7 @@ export async function takeTrunkTurns(sql: Sql, { nodeId, length, atMost }: Trunk
       where trunk_states.keeper is null or trunk_states.keeper = excluded.keeper
         or trunk_states.kept_until <= clock_timestamp()
       returning trunk_id)
-    select id, account_id, name, config, password from trunks where id in (select trunk_id from taken) order by id`
+    select id, account_id, name, config, password, tls_key from trunks where id in (select trunk_id from taken) order by id`
 }
 
 /** A node that goes gives its trunks to whoever asks next. */

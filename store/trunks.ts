@@ -16,6 +16,7 @@ import { givenColumns } from './given-columns.ts'
 import type { SecretBox } from './secret-box.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
+import { certificateIssuesOf } from './trunk-certificate.ts'
 import { replaceTrunkAddresses } from './trunk-addresses.ts'
 import { replaceTrunkExtensions } from './trunk-extensions.ts'
 import { findTrunkState } from './trunk-states.ts'
@@ -36,15 +37,19 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
       const found = await findTrunkState(sql, accountId, id)
       return found && trunkStateOf(found.settings, found.state)
     },
-    async create(accountId, { name, direction = 'both', isActive = true, password, workerIds = [], ...settings }) {
+    async create(
+      accountId,
+      { name, direction = 'both', isActive = true, password, tlsKey, workerIds = [], ...settings },
+    ) {
       const workers = await requireWorkers(sql, accountId, namedWorkers(workerIds))
       await requireRoom(sql, accountId, 'trunks')
       const [id, now] = [newId<'trunk'>(), clock.now()]
       const row = { id, accountId, name, direction, isActive, createdAt: now, updatedAt: now }
       const config = settled(settings, { passwordSet: Boolean(password), workerIds: workers })
-      const sealed = password ? box.seal(password) : null
+      requireCertificate(settings.tlsCertificate ?? null, tlsKey ?? null, now)
+      const sealed = { password: password ? box.seal(password) : null, tlsKey: tlsKey ? box.seal(tlsKey) : null }
       return sql.begin(async (tx) => {
-        await tx`insert into trunks ${tx({ ...row, config: tx.json(config), password: sealed })}`
+        await tx`insert into trunks ${tx({ ...row, config: tx.json(config), ...sealed })}`
         await linkWorkers(tx, accountId, id, workers)
         await replaceTrunkAddresses(tx, accountId, id, config)
         await replaceTrunkExtensions(tx, accountId, id, config)
@@ -52,8 +57,11 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
         return toTrunk(trunk as TrunkFacts)
       })
     },
-    async change(accountId, id, { name, direction, isActive, password, workerIds, ...settings }) {
-      const plain = { name, direction, isActive, password: password ? box.seal(password) : password }
+    async change(accountId, id, { name, direction, isActive, password, tlsKey: given, workerIds, ...settings }) {
+      // A key without its certificate is of no use.
+      const tlsKey = settings.tlsCertificate === null && given === undefined ? null : given
+      const secrets = { password: password && box.seal(password), tlsKey: tlsKey && box.seal(tlsKey) }
+      const plain = { name, direction, isActive, ...secrets }
       const columns = givenColumns({ ...plain, updatedAt: clock.now() })
       return sql.begin(async (tx) => {
         const stored = await lockSettings(tx, accountId, id)
@@ -61,6 +69,11 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
         const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
         const passwordSet = password === undefined ? stored.passwordSet : password !== null
         const surroundings = { passwordSet, workerIds: workers ?? stored.workerIds }
+        if (tlsKey !== undefined || settings.tlsCertificate !== undefined) {
+          const key = tlsKey === undefined && stored.tlsKey ? box.open(stored.tlsKey) : tlsKey
+          const { tlsCertificate = stored.config.tlsCertificate } = settings
+          requireCertificate(tlsCertificate ?? null, key ?? null, clock.now())
+        }
         const merged = settled({ ...stored.config, ...settings }, surroundings)
         await tx`
           update trunks set ${tx(columns)}, config = ${tx.json(merged)} where account_id = ${accountId} and id = ${id}`
@@ -82,15 +95,16 @@ export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
 /** One, or all of the account in the order they were made. */
 function readTrunks(sql: Sql | Transaction, accountId: AccountId, id: TrunkId | null): Promise<TrunkFacts[]> {
   return sql<TrunkFacts[]>`
-    select id, account_id, name, direction, is_active, password is not null as password_set, config, created_at, updated_at,
+    select id, account_id, name, direction, is_active, password is not null as password_set,
+      tls_key is not null as tls_key_set, config, created_at, updated_at,
       array(select worker_id from trunk_workers where trunk_id = trunks.id order by worker_id) as worker_ids
     from trunks where account_id = ${accountId} and (${id}::text is null or id = ${id}) order by created_at, id`
 }
 
 /** Until the transaction ends: of two changes at once each sees what the other left. */
 async function lockSettings(tx: Transaction, accountId: AccountId, id: TrunkId) {
-  const [row] = await tx<{ config: TrunkSettings; passwordSet: boolean; workerIds: string[] }[]>`
-    select config, password is not null as password_set,
+  const [row] = await tx<{ config: TrunkSettings; passwordSet: boolean; tlsKey: string | null; workerIds: string[] }[]>`
+    select config, password is not null as password_set, tls_key,
       array(select worker_id from trunk_workers where trunk_id = trunks.id) as worker_ids
     from trunks where account_id = ${accountId} and id = ${id} for update`
   return row ?? null
@@ -109,6 +123,12 @@ function settled(settings: TrunkSettings, surroundings: TrunkSurroundings): Trun
   const issues = trunkIssuesOf(settings, surroundings)
   if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'The settings of the trunk do not go together.', issues)
   return withoutNulls(settings)
+}
+
+/** Throws Problem VALIDATION_FAILED for a certificate and a key that cannot be shown together. */
+function requireCertificate(cert: string | null, key: string | null, now: number): void {
+  const issues = certificateIssuesOf(cert, key, now)
+  if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'The certificate of the trunk cannot be used.', issues)
 }
 
 const unlinkedAtOnce = 1_000

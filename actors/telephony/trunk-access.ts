@@ -1,4 +1,4 @@
-/** Owns the step from a trunk's row to what the SIP edge gets: the password opened. */
+/** Owns the step from a trunk's row to what the SIP edge gets: its secrets opened. */
 import type { Log } from '../../model/log.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
@@ -6,13 +6,16 @@ import type { TrunkRow } from '../../store/telephony.ts'
 
 export type TrunkAccessDeps = { readonly box: SecretBox; readonly log: Log }
 
-/** Throws for a password that was sealed with another key. */
+/** Throws for a secret that was sealed with another key. */
 export function accessOf({ box }: Pick<TrunkAccessDeps, 'box'>, trunk: TrunkRow): TrunkAccess {
-  const { id, accountId, name, config, password } = trunk
-  return { id, accountId, name, settings: config, password: password === null ? null : box.open(password) }
+  const { id, accountId, name, config, password, tlsKey } = trunk
+  const opened = (sealed: string | null): string | null => (sealed === null ? null : box.open(sealed))
+  const key = config.tlsCertificate ? opened(tlsKey) : null
+  const tls = config.tlsCertificate && key !== null ? { cert: config.tlsCertificate, key } : null
+  return { id, accountId, name, settings: config, password: opened(password), ...(tls && { tls }) }
 }
 
-/** One trunk whose password does not open is left out, and does not take the others along. */
+/** One trunk whose secrets do not open is left out, and does not take the others along. */
 export function accessOfAll(deps: TrunkAccessDeps, trunks: readonly TrunkRow[]): TrunkAccess[] {
   return trunks.flatMap((trunk) => {
     try {

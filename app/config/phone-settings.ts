@@ -43,16 +43,19 @@ const nearby = ['127.0.0.0/8', '::1', ...privateUse]
 export function phoneOf(settings: Settings, given: Given) {
   if (settings.SIP === 'off') return null
   const { SIP_TLS_CERT, SIP_TLS_KEY, SIP_TLS_CA } = settings
+  const tls = pemsOf({ SIP_TLS_CERT }, { SIP_TLS_KEY }) ?? given.tls
   const address = settings.SIP_ADDRESS ?? plainAddressOf(given.host) ?? '127.0.0.1'
   return {
     address,
     publicAddress: settings.SIP_PUBLIC_ADDRESS ?? given.publicAddress,
     port: settings.SIP_PORT,
     tlsPort: settings.SIP_TLS_PORT,
-    tls: pemsOf({ SIP_TLS_CERT }, { SIP_TLS_KEY }) ?? given.tls,
+    tls,
     tlsClient: {
       ca: SIP_TLS_CA === null ? null : readPem('SIP_TLS_CA', SIP_TLS_CA),
       verify: settings.SIP_TLS_VERIFY === 'on',
+      /** Who asks those that call for a certificate gets ours. */
+      identity: tls,
     },
     mediaPorts: settings.SIP_MEDIA_PORTS,
     inbandKeys: settings.SIP_INBAND_DTMF === 'on',

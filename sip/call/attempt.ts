@@ -78,6 +78,7 @@ export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience:
       ...(auth && { auth }),
       ...(proxy && { proxy }),
       ...(publicName && { publicName }),
+      ...(way.trunk.tls && { client: way.trunk.tls }),
     }
     return [uri, options] as const
   }

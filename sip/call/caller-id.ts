@@ -4,6 +4,7 @@
  */
 import type { DialRequest } from '../../model/dial.ts'
 import { writeNumber } from '../../model/number-format.ts'
+import type { TrunkAccess } from '../../model/telephony.ts'
 import type { Gateway, TrunkSettings } from '../../model/trunk.ts'
 import { withoutBrackets } from '../../net/addresses.ts'
 import { noParams, quoted, withParam } from '../server/message/header-text.ts'
@@ -60,7 +61,7 @@ export function wayTo({ outboundProxy, domain }: TrunkSettings, gateway: Gateway
 }
 
 /** Asks whether a gateway is there, as the trunk's requests go. */
-export function optionsTo(settings: TrunkSettings, gateway: Gateway) {
+export function optionsTo({ settings, tls }: Pick<TrunkAccess, 'settings' | 'tls'>, gateway: Gateway) {
   const { proxy, headers } = wayTo({ outboundProxy: settings.outboundProxy }, gateway)
   const { publicName, fromDomain } = settings
   const options = {
@@ -72,6 +73,7 @@ export function optionsTo(settings: TrunkSettings, gateway: Gateway) {
     },
     ...(proxy && { proxy }),
     ...(publicName && { publicName }),
+    ...(tls && { client: tls }),
   }
   return { uri: gatewayUri(gateway), options }
 }

@@ -147,7 +147,7 @@ async function findWays(
   if (refusal) return refusal
   const trunks = await telephony.waysOut(accountId as AccountId, workerId as WorkerId, callId as CallId)
   if ('sipStatus' in trunks) return trunks
-  const ways = orderWays(trunks, (gateway, settings) => health.isReachable({ gateway, settings }))
+  const ways = orderWays(trunks, (gateway, trunk) => health.isReachable({ gateway, trunk }))
   if (ways.length > 0) return ways
   const details = 'no trunk of the worker has a gateway that may carry the call now'
   return { reason: 'no_trunk', details, accountId, trunkId: null, sipStatus: 503 }
@@ -224,13 +224,12 @@ async function tryWay(
  * The 32 s of Timer B are longer than a caller waits. A gateway that is at work on the call says so at once by 100 (RFC 3261 §17.2.1), and
  * one that answers OPTIONS is given the benefit of the doubt: some countries take long to ring. The last one may ring as late as it will.
  */
-function patienceWith({ health, tellsTrying }: PlacingDeps, { trunk, gateway }: WayOut, isLast: boolean): Patience {
-  const asked = { gateway, settings: trunk.settings }
-  const word = health.hasAnswered(asked) ? atWork : 8_000
+function patienceWith({ health, tellsTrying }: PlacingDeps, way: WayOut, isLast: boolean): Patience {
+  const word = health.hasAnswered(way) ? atWork : 8_000
   if (!isLast) return { word, ring: atWork }
   if (tellsTrying) return { word, ring: null }
   // Its silence may be our deafness, but not for long where it does not answer OPTIONS.
-  return { word: health.isReachable(asked) ? null : atWork, ring: null }
+  return { word: health.isReachable(way) ? null : atWork, ring: null }
 }
 
 const atWork = 20_000

@@ -18,6 +18,8 @@ export type Order = {
   readonly wantsContact: boolean
   /** Within a dialog: by which name the peer knows us. Outside of one the request's own Contact tells. */
   readonly publicName?: string | null
+  /** Within a dialog: which certificate of ours it began with. */
+  readonly client?: string | null
   /** Of a request within a dialog. */
   readonly peer?: SeenPeer
   /** Nothing is told before `send` has resolved. Final answers made here are told like any. */
@@ -87,7 +89,7 @@ function createGate() {
 function createOutgoing(deps: SendDeps, order: Order, { targets, fault }: Found) {
   const gate = createGate()
   const publicName = order.publicName ?? publicNameIn(order.request)
-  const rest = targets.map((target) => ({ ...target, publicName }))
+  const rest = targets.map((target) => ({ ...target, publicName, client: target.client ?? order.client ?? null }))
   let current: ClientTransaction | null = null
   let canceling: readonly HeaderField[] | null = null
   let answered = false

@@ -108,11 +108,11 @@ function sharedOf(options: CoreOptions): Shared {
 /** The targets in their order: an ACK has no transaction that could tell of a failure later. */
 function createAckSender({ resolve, transactions, externalOf }: CoreOptions): Shared['sendAck'] {
   return async (request, peer) => {
-    const { publicName } = peer
+    const { publicName, client } = peer
     let failure: unknown = new TransportError('nobody answers for the address')
     for (const target of await resolve(nextHopOf(request), peer)) {
       try {
-        const sent = await transactions().ack(request, { ...target, publicName })
+        const sent = await transactions().ack(request, { ...target, publicName, client })
         const local = externalOf(target.protocol, target.remote)
         return { sent, flow: { protocol: target.protocol, remote: target.remote, local, connection: 0 } }
       } catch (error) {

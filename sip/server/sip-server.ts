@@ -16,6 +16,7 @@ import { createServerCore, type ServerCore } from './server-core.ts'
 import { defaultTransactionLimits, createTransactions, type TransactionLimits } from './transaction/transactions.ts'
 import type { Transactions } from './transaction/transaction.ts'
 import { createDnsResolver, type DnsResolver } from './transport/dns-resolver.ts'
+import { createClientIdentities, type ClientIdentities } from './transport/client-identities.ts'
 import type { TlsClient } from './transport/open-socket.ts'
 import type { ExternalAddress } from './transport/places.ts'
 import { type MayReach, reachableTargets, targetsInDialog } from './transport/reachable-targets.ts'
@@ -50,6 +51,8 @@ export type SipServer = {
   /** What a drachtio app connects with. */
   readonly control: { readonly host: string; readonly port: number; readonly secret: string }
   readonly listening: Transports['listening']
+  /** Certificates that its app wants shown. */
+  readonly identities: ClientIdentities
   readonly sizes: () => ReturnType<ServerCore['sizes']> & {
     readonly transactions: number
     readonly connections: number
@@ -66,6 +69,8 @@ const farewell = 200
 /** RFC 4028 §4. */
 const defaultSessionSeconds = 1_800
 
+const publicAuthorities: TlsClient = { ca: null, verify: true }
+
 const defaultLimits: Limits & ControlLimits = {
   dialogs: 5_000,
   openRequests: 5_000,
@@ -81,7 +86,8 @@ export async function createSipServer(options: SipServerOptions): Promise<SipSer
   const { clock, log } = options
   const limits = { ...defaultTransactionLimits, ...defaultLimits, ...options.limits }
   const secret = options.secret ?? randomBytes(32).toString('hex')
-  const network = createNetwork(options)
+  const identities = createClientIdentities()
+  const network = createNetwork({ ...options, tlsClient: { ...(options.tlsClient ?? publicAuthorities), identities } })
   const core: ServerCore = createServerCore({
     clock,
     log,
@@ -132,6 +138,7 @@ export async function createSipServer(options: SipServerOptions): Promise<SipSer
   return {
     control: { host: controlHost, port: control.port, secret },
     listening: network.transports().listening,
+    identities,
     sizes: () => sizesOf(parts),
     close: () => (closing ??= closeAll(parts)),
   }
@@ -190,7 +197,8 @@ function createNetwork(options: SipServerOptions) {
       const asking = { resolver, signal: abort.signal, clock, random: Math.random }
       const { mayReach = () => true } = options
       const { host } = destination
-      if (!peer) return reachableTargets(await resolveTargets(destination, asking), host, mayReach)
+      const client = read.params.get('client') ?? null
+      if (!peer) return withClient(reachableTargets(await resolveTargets(destination, asking), host, mayReach), client)
       const targets = await resolveTargets(destination, asking).catch(nowhere)
       return targetsInDialog(targets, host, { mayReach, peer })
     },
@@ -211,7 +219,7 @@ function openTransports(
   const transportsOptions = {
     listen,
     externalAddress: externalAddress ?? { ipv4: null, ipv6: null },
-    tlsClient: tlsClient ?? { ca: null, verify: true },
+    tlsClient: tlsClient ?? publicAuthorities,
     ...(limits ? { limits } : {}),
     clock,
     log,
@@ -231,6 +239,10 @@ function openTransports(
 
 const hearsFlow = ({ hears }: SipServerOptions, { remote, protocol }: Flow, isDecided: boolean) =>
   hears?.({ address: remote.address, protocol }, isDecided) ?? true
+
+/** Only the next hop of an app says one: a Request-URI or Route with such a parameter names an id that nobody was given. */
+const withClient = (targets: readonly Target[], client: string | null): readonly Target[] =>
+  client === null ? targets : targets.map((target) => ({ ...target, client }))
 
 /** Many an exchange names itself in its Contact by a name that only its own network resolves. */
 function nowhere(error: unknown): readonly Target[] {

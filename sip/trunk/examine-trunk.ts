@@ -5,7 +5,7 @@
 import type { Clock } from '../../model/clock.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { attempt } from '../call/attempt.ts'
-import { registrarsOf, type Gateway, type TrunkSettings } from '../../model/trunk.ts'
+import { registrarsOf, type Gateway } from '../../model/trunk.ts'
 import { gatewayUri, optionsTo } from '../call/caller-id.ts'
 import { openPhoneMedia, wishesOf, type MediaDeps } from '../call/phone-media.ts'
 import type { Target } from '../server/transport/transport.ts'
@@ -46,7 +46,7 @@ export async function* examineTrunk(
     const found = await findGateway(deps, gateway)
     yield found
     if (found.verdict === 'failed') continue
-    const options = await askOptions(deps, trunk.settings, gateway)
+    const options = await askOptions(deps, trunk, gateway)
     yield options
     if (options.verdict !== 'failed') answering.push(gateway)
   }
@@ -68,8 +68,8 @@ async function findGateway({ resolve }: ExamineTrunkDeps, gateway: Gateway): Pro
   }
 }
 
-async function askOptions({ stack }: ExamineTrunkDeps, settings: TrunkSettings, gateway: Gateway): Promise<TrunkCheck> {
-  const { uri, options } = optionsTo(settings, gateway)
+async function askOptions({ stack }: ExamineTrunkDeps, trunk: TrunkAccess, gateway: Gateway): Promise<TrunkCheck> {
+  const { uri, options } = optionsTo(trunk, gateway)
   const answered = await stack.request(uri, options, answerWithin)
   const check = { name: `${nameOf(gateway)} answers`, expected: 'any answer to OPTIONS', got: lineOf(answered) }
   if (isThere(answered)) return { ...check, verdict: 'passed', mend: null }

@@ -5,7 +5,8 @@
 import type { Cancel, Clock } from '../../model/clock.ts'
 import { toIso } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
-import type { Gateway, TrunkSettings, TrunkState } from '../../model/trunk.ts'
+import type { TrunkAccess } from '../../model/telephony.ts'
+import type { Gateway, TrunkState } from '../../model/trunk.ts'
 import { optionsTo } from '../call/caller-id.ts'
 import type { Answered, SipStack } from '../stack.ts'
 import type { Gate } from './gate.ts'
@@ -20,8 +21,8 @@ export type GatewayHealthDeps = {
   readonly gate: Gate
 }
 
-/** A gateway, and the settings of the trunk that say how it is asked. */
-export type GatewayOf = { readonly gateway: Gateway; readonly settings: TrunkSettings }
+/** A gateway, and the trunk that says how it is asked. */
+export type GatewayOf = { readonly gateway: Gateway; readonly trunk: Pick<TrunkAccess, 'settings' | 'tls'> }
 
 export type GatewayHealth = {
   /** Until the result is called. `changed`: it answers now, or no longer. */
@@ -116,7 +117,7 @@ export function createGatewayHealth({ stack, clock, log, random, gate }: Gateway
   }
 }
 
-const askingOf = ({ gateway, settings }: GatewayOf): Asking => optionsTo(settings, gateway)
+const askingOf = ({ gateway, trunk }: GatewayOf): Asking => optionsTo(trunk, gateway)
 const keyOf = (asking: Asking): string => JSON.stringify(asking)
 
 const freshWatch = (asking: Asking): Watch => ({

@@ -163,7 +163,11 @@ function createRegisterRequest(
     }
     const auth = authOf(trunk)
     const { publicName } = settings
-    const by = { ...(way.proxy !== undefined && { proxy: way.proxy }), ...(publicName && { publicName }) }
+    const by = {
+      ...(way.proxy !== undefined && { proxy: way.proxy }),
+      ...(publicName && { publicName }),
+      ...(trunk.tls && { client: trunk.tls }),
+    }
     return stack.request(uri, { method: 'REGISTER', headers, ...(auth && { auth }), ...by }, timeout)
   }
 }

@@ -117,7 +117,7 @@ type KeepDeps = TrunkKeeperDeps & Pick<RegistrationDeps, 'gate' | 'after'> & { r
 function keepTrunk(deps: KeepDeps, trunk: TrunkAccess, fingerprint: string): Kept {
   const { health, clock } = deps
   const { settings } = trunk
-  const ways = (settings.gateways ?? []).map((gateway) => ({ gateway, settings }))
+  const ways = (settings.gateways ?? []).map((gateway) => ({ gateway, trunk }))
   const report = createReport(deps, trunk.id, () => stateOf(registrations, health, ways))
   const registrations = createRegistrations({ ...deps, newId: () => randomUUID(), changed: report }, trunk)
   const watched = settings.qualify === false ? [] : ways.map((way) => health.watch(way, report))

@@ -1,4 +1,5 @@
 /** Owns the OpenAPI document as generated tests read it: its operations, its schemas followed, samples of what a schema allows. */
+import { fakeTls } from './tls.ts'
 import { randomUUID } from 'node:crypto'
 
 export type Schema = {
@@ -110,6 +111,8 @@ const known: Readonly<Record<string, unknown>> = {
   maxConcurrentCalls: 1000,
   metadata: { ticket: 7 },
   provider: 'knowledge_base',
+  tlsCertificate: fakeTls.cert,
+  tlsKey: fakeTls.key,
   toolName: 'search',
   // Nothing listens there, and no name has to be resolved.
   url: 'http://127.0.0.1:9/hook',

@@ -115,7 +115,14 @@ async function examine(trunk: TrunkAccess, call: TestCall | null, told: (check: 
   closing.defer(() => ports.close())
   const server = await openSipServer({ clock, log }, { ...sip, port: 0, tlsPort: 0 })
   closing.defer(() => server.close())
-  const stack = await connectStack({ control: server.control, routes: {}, clock, log, connectWithin: 5_000 })
+  const stack = await connectStack({
+    control: server.control,
+    routes: {},
+    clock,
+    log,
+    connectWithin: 5_000,
+    identities: server.identities,
+  })
   closing.defer(() => stack.close())
   const resolver = createDnsResolver()
   closing.defer(() => resolver.close())

@@ -35,6 +35,8 @@ const settingOptions = {
   username: one,
   'auth-username': one,
   'password-file': one,
+  'tls-certificate-file': one,
+  'tls-key-file': one,
   extension: several,
   'called-form': one,
   'calling-form': one,
@@ -92,7 +94,7 @@ export const trunkCommands: Commands = {
       '    [--allow <address or network>]… [--username <name>] [--password-file <file, - for standard input>] [--realm <realm>]\n' +
       '    [--authenticate-inbound] [--caller-id from|identity|username] [--trust-identity] [--domain <host>] [--transfer-to sip|tel]\n' +
       '    [--auth-username <name>] [--extension <user[=workerId]>]… [--called-form plus|digits|national] [--calling-form plus|digits|national]\n' +
-      '    [--country-code <digits>]\n' +
+      '    [--country-code <digits>] [--tls-certificate-file <PEM file> --tls-key-file <PEM file>]\n' +
       '    [--encryption none|sdes] [--no-qualify] [--register] [--codec PCMU|PCMA|G722|opus]… [--header <name: value>]…\n' +
       '    [--prefix <digits>] [--max-calls <n>] [--calls-per-second <n>] [--worker <workerId>]…',
     options: settingOptions,
@@ -146,6 +148,8 @@ async function settingsOf(options: Options) {
     direction: textOf(options, 'direction'),
     allowedAddresses: textsOf(options, 'allow'),
     username: textOf(options, 'username'),
+    tlsCertificate: await readFrom(options, 'tls-certificate-file'),
+    tlsKey: await readFrom(options, 'tls-key-file'),
     authUsername: textOf(options, 'auth-username'),
     extensions: textsOf(options, 'extension')?.map(extensionOf),
     numberFormat: numberFormatOf(options),
@@ -167,6 +171,11 @@ async function settingsOf(options: Options) {
     workerIds: textsOf(options, 'worker'),
   }
   return { ...settings, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) }
+}
+
+const readFrom = async (options: Options, name: string): Promise<string | undefined> => {
+  const file = textOf(options, name)
+  return file === undefined ? undefined : readText(file)
 }
 
 /** Empty without a file. */

@@ -36,6 +36,8 @@ export type DialogState = {
   readonly isTranslated: boolean
   /** By which the peer knows us, as our Contact said; null: by our address. */
   readonly publicName: string | null
+  /** Which certificate of ours the dialog began with. */
+  readonly client: string | null
   /** Our last session description, for refreshing. */
   readonly description: string | null
   readonly peerTakesUpdate: boolean
@@ -146,6 +148,7 @@ export function stateOfReceived({ transactionId, invite, response, flow, firstRS
     flow,
     isTranslated: isTranslatedCaller(invite, flow),
     publicName: publicNameIn(response),
+    client: flow.client ?? null,
     credentials: [],
     peerTakesUpdate: hasTag(invite, 'Allow', 'UPDATE'),
     // RFC 3311 §5.2: until we have answered its offer, the peer may make no other.
@@ -173,6 +176,7 @@ export function stateOfPlaced(invite: SipRequest, response: SipResponse, flow: F
     flow,
     isTranslated: isTranslatedCallee(response, flow),
     publicName: publicNameIn(invite),
+    client: flow.client ?? null,
     description: descriptionIn(invite),
     credentials: credentialsIn(invite),
     peerTakesUpdate: false,

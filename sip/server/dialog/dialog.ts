@@ -157,6 +157,7 @@ export function createDialog(deps: DialogDeps, { id, app, state: first }: Dialog
         request,
         wantsContact,
         publicName: run.state().publicName,
+        client: run.state().client,
         peer: run.state(),
         response: (response, way) => feed({ type: 'response', sequence, response, flow: way }),
         terminated: () => undefined,

@@ -2,6 +2,7 @@
 import net from 'node:net'
 import tls from 'node:tls'
 import type { Clock } from '../../../model/clock.ts'
+import type { ClientIdentities, ClientIdentity } from './client-identities.ts'
 import { type Target, TransportError } from './transport.ts'
 
 export type TlsClient = {
@@ -9,6 +10,9 @@ export type TlsClient = {
   readonly ca: string | null
   /** False: any certificate is taken. */
   readonly verify: boolean
+  /** Of the service, for who asks. */
+  readonly identity?: ClientIdentity | null
+  readonly identities?: ClientIdentities
 }
 
 export type OpenOptions = {
@@ -60,6 +64,7 @@ function connectTls(options: OpenOptions): tls.TLSSocket {
   const { serverName } = target
   return tls.connect({
     ...placeOf(options),
+    ...identityFor(options),
     ...(tlsClient.ca === null ? {} : { ca: tlsClient.ca }),
     // An address is no server name of TLS (RFC 6066 §3).
     ...(serverName === null || net.isIP(serverName) !== 0 ? {} : { servername: serverName }),
@@ -67,6 +72,14 @@ function connectTls(options: OpenOptions): tls.TLSSocket {
     rejectUnauthorized: tlsClient.verify,
     checkServerIdentity: (_host, certificate) => identityFault(serverName, certificate),
   })
+}
+
+/** Throws TransportError: another certificate than the trunk's own would be another peer. */
+function identityFor({ target: { client = null }, tlsClient }: OpenOptions): ClientIdentity | object {
+  if (client === null) return tlsClient.identity ?? {}
+  const identity = tlsClient.identities?.of(client)
+  if (!identity) throw new TransportError('the certificate of the trunk is not known any more')
+  return identity
 }
 
 /** RFC 5922 §7.1: a certificate for SIP may name its domain as a URI; else as any server of TLS does. */

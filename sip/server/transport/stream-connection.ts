@@ -41,6 +41,8 @@ export type ConnectionOptions = {
   readonly protocol: Protocol
   readonly connection: number
   readonly serverName: string | null | undefined
+  /** As of Flow. */
+  readonly client: string | null
   readonly limits: ConnectionLimits
   now(): number
 }
@@ -124,12 +126,13 @@ export function createStreamConnection(options: ConnectionOptions, handlers: Con
   return { flow, serverName, isOpen, send, check, cut }
 }
 
-function flowOf({ socket, protocol, connection }: ConnectionOptions): Flow {
+function flowOf({ socket, protocol, connection, client }: ConnectionOptions): Flow {
   const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket
   return {
     protocol,
     connection,
     remote: { address: peerAddressOf(remoteAddress), port: remotePort },
     local: { address: peerAddressOf(localAddress), port: localPort },
+    ...(client !== null && { client }),
   }
 }

@@ -64,9 +64,14 @@ export function createStreamConnections(options: ConnectionsOptions, handlers: C
   let lastId = 0
   let isClosed = false
 
-  function add(socket: Socket, protocol: Protocol, serverName: string | null | undefined): StreamConnection {
+  function add(
+    socket: Socket,
+    protocol: Protocol,
+    serverName: string | null | undefined,
+    client: string | null = null,
+  ): StreamConnection {
     lastId += 1
-    const seen = { socket, protocol, connection: lastId, serverName, limits, now: clock.now }
+    const seen = { socket, protocol, connection: lastId, serverName, client, limits, now: clock.now }
     const closed = (flow: Flow, why: string): void => {
       table.remove(flow)
       log.debug('SIP connection closed', { protocol, address: flow.remote.address, why })
@@ -88,7 +93,7 @@ export function createStreamConnections(options: ConnectionsOptions, handlers: C
     const socket = await openSocket({ target, localAddress, timeout, tlsClient, clock, gone: place.give }, unready)
     if (isClosed) socket.destroy()
     if (tlsClient.verify) names.add(target)
-    return add(socket, target.protocol, target.serverName)
+    return add(socket, target.protocol, target.serverName, target.client)
   }
 
   function obtain(asked: Target, timeout: number, isKnown = false): Promise<StreamConnection> {
@@ -96,7 +101,7 @@ export function createStreamConnections(options: ConnectionsOptions, handlers: C
     const known = table.toward(target).find((connection) => serves(connection, target))
     const near = known ?? (isKnown && isNameless(target) ? table.from(target) : undefined)
     if (near) return Promise.resolve(near)
-    const key = `${peerOf(target)} ${target.serverName ?? ''}`
+    const key = `${peerOf(target)} ${target.serverName ?? ''} ${target.client ?? ''}`
     const running = opening.get(key)
     if (running) return running
     const fresh = open(target, timeout).finally(() => opening.delete(key))
@@ -136,10 +141,12 @@ function createTable(clock: Clock) {
   return {
     toward,
     /** Whose peer came from this address: ours to it have been asked for before. */
-    from: ({ protocol, remote }: Target): StreamConnection | undefined =>
-      [...connections.values()].findLast(
-        ({ flow, isOpen }) => flow.protocol === protocol && flow.remote.address === remote.address && isOpen(),
-      ),
+    from(target: Target): StreamConnection | undefined {
+      const { protocol, remote } = target
+      const isFrom = ({ flow }: StreamConnection): boolean =>
+        flow.protocol === protocol && flow.remote.address === remote.address && shows(flow, target)
+      return [...connections.values()].findLast((one) => isFrom(one) && one.isOpen())
+    },
     all: (): StreamConnection[] => [...connections.values()],
     count: (): number => connections.size,
     find(connection: number): StreamConnection | null {
@@ -171,5 +178,11 @@ const peerOf = ({ protocol, remote }: Pick<Target, 'protocol' | 'remote'>): stri
  * A name that must be proved has been proved by connections that were opened for it only: a peer that came by itself has proved none
  * (RFC 5923 §9).
  */
-const serves = ({ serverName, isOpen }: StreamConnection, target: Target): boolean =>
-  isOpen() && (target.protocol === 'tcp' || target.serverName === null || target.serverName === serverName)
+const serves = ({ serverName, isOpen, flow }: StreamConnection, target: Target): boolean =>
+  isOpen() && (target.protocol === 'tcp' || (isProved(serverName, target) && shows(flow, target)))
+
+const isProved = (serverName: string | null | undefined, target: Target): boolean =>
+  target.serverName === null || target.serverName === serverName
+
+/** One account's certificate speaks for no other; what a peer opened shows the service's, and serves whoever it called. */
+const shows = (flow: Flow, { client }: Target): boolean => (flow.client ?? null) === (client ?? null)

@@ -12,6 +12,8 @@ export type Flow = {
   readonly local: Endpoint
   /** 0 on UDP. */
   readonly connection: number
+  /** Of a connection that we opened: which certificate of ours it shows (client-identities.ts); none: that of the service. */
+  readonly client?: string | null
 }
 
 /** Where a request goes: an address that was resolved. `serverName`: for the certificate of TLS; null: not checked against a name. */
@@ -21,6 +23,8 @@ export type Target = {
   readonly serverName: string | null
   /** By which name the peer knows us, in place of our address in Via. */
   readonly publicName?: string | null
+  /** As of Flow. */
+  readonly client?: string | null
 }
 
 /** Could not be sent, or was cut off: what RFC 3261 §8.1.3.1 has answered as 503. */
