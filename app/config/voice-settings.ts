@@ -25,6 +25,7 @@ export const voiceSettings = z.object({
   CASCADE_SPEECH_MODEL: optional(text.min(1)),
   CASCADE_VOICE: optional(text.min(1)),
   CASCADE_SPEECH_RATE: optional(Rate),
+  CASCADE_TRANSCRIPTION_STREAM: z.enum(['auto', 'off']).default('auto'),
   EMBEDDED_HEARING: z.enum(['fsg', 'vad', 'script']).default('fsg'),
   EMBEDDED_INSTRUCTIONS: z.enum(['ignore', 'script']).default('ignore'),
 })
@@ -105,13 +106,15 @@ function cascadeOf(settings: Settings) {
       url: address(CASCADE_TRANSCRIPTION_URL, 'CASCADE_TRANSCRIPTION_URL'),
       model: CASCADE_TRANSCRIPTION_MODEL ?? 'gpt-transcribe',
       apiKey,
+      streams: settings.CASCADE_TRANSCRIPTION_STREAM === 'auto',
     },
     speech: {
       url: address(CASCADE_SPEECH_URL, 'CASCADE_SPEECH_URL'),
       // Of servers of one's own: OpenAI has no model left for this endpoint from 2027-01-06 on.
       model: CASCADE_SPEECH_MODEL ?? 'kokoro',
       voice: CASCADE_VOICE ?? 'alloy',
-      rateHz: CASCADE_SPEECH_RATE ?? (24_000 as const),
+      /** Null: as its WAV says. */
+      rateHz: CASCADE_SPEECH_RATE,
       apiKey,
     },
   }

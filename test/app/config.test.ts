@@ -91,6 +91,7 @@ test('a wrong setting is refused with its name', async (t) => {
     CASCADE_SPEECH_URL: '/v1',
     CASCADE_API_KEY: 'a\nb',
     CASCADE_SPEECH_RATE: '44100',
+    CASCADE_TRANSCRIPTION_STREAM: 'always',
     EMBEDDED_HEARING: 'telepathy',
   }
   for (const [name, value] of Object.entries(wrong))
@@ -166,8 +167,8 @@ test('the cascade has one address for all its parts, or one for each', async (t)
   const one = readConfig({ CASCADE_URL: 'http://127.0.0.1:11434/v1/', CASCADE_CHAT_MODEL: 'llama' }).voice.cascade
   t.strictSame(one, {
     chat: { url: 'http://127.0.0.1:11434/v1', model: 'llama', apiKey: null },
-    transcription: { url: 'http://127.0.0.1:11434/v1', model: 'gpt-transcribe', apiKey: null },
-    speech: { url: 'http://127.0.0.1:11434/v1', model: 'kokoro', voice: 'alloy', rateHz: 24_000, apiKey: null },
+    transcription: { url: 'http://127.0.0.1:11434/v1', model: 'gpt-transcribe', apiKey: null, streams: true },
+    speech: { url: 'http://127.0.0.1:11434/v1', model: 'kokoro', voice: 'alloy', rateHz: null, apiKey: null },
   })
   const parts = { CASCADE_CHAT_URL: 'http://a/v1', CASCADE_TRANSCRIPTION_URL: 'http://b/v1', CASCADE_CHAT_MODEL: 'm' }
   const each = readConfig({ ...parts, CASCADE_SPEECH_URL: 'http://c/v1', CASCADE_SPEECH_RATE: '16000' }).voice.cascade

@@ -7,7 +7,9 @@ import type { AddressInfo, Socket } from 'node:net'
 import { z } from 'zod'
 import { bytesOf } from '../../model/frame.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
+import { wavHeaderOf } from '../../media/recording/wav.ts'
 import { createRandom } from './random.ts'
+import { attachTranscriptionStream, type StreamBehaviour, type StreamedUtterance } from './transcription-stream.ts'
 
 export type Stage = 'models' | 'transcription' | 'chat' | 'speech'
 
@@ -21,7 +23,13 @@ export type ScriptedReply = {
 
 /** `body` is the whole answer, with status 200 and, when it `staysOpen`, without an end. `answers: 'hang'` gives no answer; `stall` half of one; `cut` half of one and a reset; `half` that, as if it were all. The rest is a whole answer that is none. */
 export type ScriptedFailure =
-  | { readonly status: number; readonly error?: object; readonly headers?: Readonly<Record<string, string>> }
+  | {
+      readonly status: number
+      readonly error?: object
+      /** In place of `error`, as servers do that are made of FastAPI: a text, or what pydantic finds wrong. */
+      readonly detail?: unknown
+      readonly headers?: Readonly<Record<string, string>>
+    }
   | { readonly contentType: string; readonly body: string | Uint8Array; readonly staysOpen?: boolean }
   | { readonly answers: 'hang' | 'stall' | 'cut' | 'half' | 'garbage' | 'huge' | 'web page' | 'redirect' }
 
@@ -48,6 +56,8 @@ export type CascadeServer = {
   readonly requests: readonly CascadeRequest[]
   readonly violations: readonly string[]
   requestsOf(stage: Stage): CascadeRequest[]
+  /** What was transcribed as it came. */
+  readonly streamed: readonly StreamedUtterance[]
   /** Connections that are open now. */
   sockets(): number
   /** The next request of the stage that no `next` has told yet; waits for one. */
@@ -69,7 +79,13 @@ type Options = {
   readonly apiKey?: string
   readonly models?: Readonly<Record<'transcription' | 'chat' | 'speech', string>>
   readonly voices?: readonly string[]
+  /** Of its speech. */
   readonly rateHz?: number
+  readonly refusesWav?: boolean
+  /** Tools are refused unless `reasoning_effort` is `none`: BerriAI/litellm#34569, GoogleChromeLabs/webmcp-tools#417, with these words. */
+  readonly refusesThinkingWithTools?: boolean
+  /** It transcribes speech as it comes, too. */
+  readonly stream?: StreamBehaviour
   readonly transcript?: string
   /** Newer models refuse what older ones take. */
   readonly refusesMaxTokens?: boolean
@@ -121,6 +137,7 @@ const ChatShape = z.strictObject({
     .min(1)
     .optional(),
   temperature: z.number().min(0).max(2).optional(),
+  reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']).optional(),
   max_tokens: z.number().int().positive().optional(),
   max_completion_tokens: z.number().int().positive().optional(),
   stream: z.literal(true),
@@ -129,7 +146,7 @@ const SpeechShape = z.strictObject({
   model: z.string(),
   input: z.string().min(1).max(4096),
   voice: z.string().optional(),
-  response_format: z.literal('pcm'),
+  response_format: z.enum(['pcm', 'wav']),
 })
 const TranscriptionShape = z.strictObject({
   model: z.string(),
@@ -152,6 +169,7 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
   const { apiKey = cascadeKey, models = cascadeModels, rateHz = 24_000, delays = {} } = options
   const requests: CascadeRequest[] = []
   const violations: string[] = []
+  const streamed: StreamedUtterance[] = []
   const told = new Map<Stage, number>()
   const looking = new Set<() => void>()
   const heard: (string | Heard | ((wav: Int16Array) => string))[] = []
@@ -217,6 +235,13 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
       throw new Refused(400, { message: 'max_tokens', param: 'max_tokens', code: 'unsupported_parameter' })
     if (options.refusesTemperature && body.temperature !== undefined)
       throw new Refused(400, { message: 'temperature', param: 'temperature', code: 'unsupported_value' })
+    if (options.refusesThinkingWithTools && body.tools !== undefined && body.reasoning_effort !== 'none')
+      throw new Refused(400, {
+        message: `Function tools with reasoning_effort are not supported for ${body.model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
+        type: 'invalid_request_error',
+        param: 'reasoning_effort',
+        code: null,
+      })
     if (JSON.stringify(body.messages).length > (options.contextLetters ?? Infinity))
       throw new Refused(400, {
         message: "This model's maximum context length is 8192 tokens.",
@@ -250,13 +275,17 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
   const speech = async (given: unknown, response: ServerResponse): Promise<void> => {
     note({ stage: 'speech', body: given as Record<string, unknown>, seconds: 0, aborted: false }, response)
     if (fail('speech', response)) return
-    const { model, input, voice } = checked(SpeechShape, given)
+    const { model, input, voice, response_format: format } = checked(SpeechShape, given)
     knowModel('speech', model)
     if (voice !== undefined && options.voices && !options.voices.includes(voice))
       throw new Refused(400, { message: `no voice ${voice}`, param: 'voice', code: 'invalid_value' })
+    if (options.refusesWav && format === 'wav')
+      throw new Refused(400, { message: 'response_format', param: 'response_format', code: 'unsupported_value' })
     await pause(delays.speechFirst ?? 0)
-    response.writeHead(200, { 'content-type': 'audio/pcm' })
-    const sound = soundOf(input, rateHz)
+    // Bare samples do not say at what rate they are: Speaches' Piper voices have 22,050 Hz.
+    response.writeHead(200, { 'content-type': `audio/${format}` })
+    const bare = soundOf(input, rateHz)
+    const sound = format === 'wav' ? Buffer.concat([wavHeaderOf({ rateHz, channels: 1 }, bare.length), bare]) : bare
     const random = createRandom(input.length)
     for (let at = 0; at < sound.length && !response.destroyed;) {
       const size = 1 + random.below(20_000)
@@ -311,12 +340,26 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
+  if (options.stream)
+    attachTranscriptionStream(server, {
+      ...options.stream,
+      apiKey,
+      model: models.transcription,
+      nextText() {
+        const next = heard[0] ?? options.transcript ?? ''
+        if (typeof next === 'function') throw new Error('what is heard by its sound is heard whole')
+        if (options.stream?.ends === undefined) heard.shift()
+        return typeof next === 'string' ? next : next.text
+      },
+      onUtterance: (utterance) => void streamed.push(utterance),
+    })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests,
     violations,
+    streamed,
     requestsOf: (stage) => requests.filter((request) => request.stage === stage),
     next: (stage) =>
       new Promise((resolve) => {
@@ -396,7 +439,10 @@ function failAs(failure: ScriptedFailure, stage: Stage, response: ServerResponse
     if (failure.staysOpen !== true) response.end()
     return
   }
-  if ('status' in failure) return sendJson(response, failure.status, { error: failure.error ?? {} }, failure.headers)
+  if ('status' in failure) {
+    const body = 'detail' in failure ? { detail: failure.detail } : { error: failure.error ?? {} }
+    return sendJson(response, failure.status, body, failure.headers)
+  }
   const contentType = {
     models: 'application/json',
     transcription: 'application/json',

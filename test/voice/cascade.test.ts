@@ -905,3 +905,129 @@ test('a session that is closed ends its requests, and an engine that is closed a
     EngineRefusal,
   )
 })
+
+test('a chat model that refuses tools while it thinks is asked not to, at once in every later reply', async (t) => {
+  const { call, server, log } = await openCall(t, { server: { refusesThinkingWithTools: true } })
+  server.hears('When are you open?')
+  server.replies('From nine to five.')
+  await call.say(question)
+  t.equal((await call.agent()).text, 'From nine to five.')
+  t.same(
+    server.requestsOf('chat').map(({ body }) => body['reasoning_effort']),
+    [undefined, 'none', 'none'],
+  )
+  t.equal(log.lines.filter(({ message }) => message.includes('does not think')).length, 1)
+})
+
+test('a server whose errors are told as FastAPI tells them is understood: what it lacks, what it refuses, what is too long', async (t) => {
+  const missing = { status: 404, detail: 'Model `brain-1` is not installed locally. You can download it.' }
+  const lacking = await openScene(t)
+  lacking.server.fails('models', missing, missing, missing)
+  await t.rejects(
+    lacking.engine.open(lacking.config, () => undefined),
+    {
+      isRetryable: false,
+      message: /it has no model/,
+    },
+  )
+  const { call, server } = await openCall(t)
+  server.hears('When are you open?')
+  server.replies('From nine to five.')
+  const extra = { type: 'extra_forbidden', loc: ['body', 'max_tokens'], msg: 'Extra inputs are not permitted' }
+  server.fails('chat', { status: 422, detail: [extra] })
+  server.fails('transcription', { status: 422, detail: [{ ...extra, loc: ['body', 'response_format'] }] })
+  await call.say(question)
+  t.equal((await call.agent()).text, 'From nine to five.')
+  t.ok('max_completion_tokens' in server.requestsOf('chat').at(-1)!.body, 'the field that it refused has another name')
+  const gone = await openCall(t)
+  gone.server.hears('My secret is 1234.')
+  gone.server.fails('chat', { status: 400, detail: [{ type: 'value_error', loc: ['body', 'messages'], msg: '1234' }] })
+  await gone.call.say(question)
+  const { details } = await gone.call.next('failed')
+  t.equal(details, 'chat: it answered 400 (value_error)', 'and none of the words of the talk')
+})
+
+test('a voice of any rate sounds as it should: its speech is asked for as WAV where nobody says how fast it is', async (t) => {
+  const ms = 'From nine to five.'.length * msPerLetter
+  for (const [rateHz, refusesWav] of [
+    [22_050, false],
+    [16_000, false],
+    [24_000, true],
+  ] as const) {
+    const { call, server } = await openCall(t, {
+      server: { rateHz, refusesWav },
+      deps: (url) => ({
+        speech: { url, apiKey: cascadeKey, model: cascadeModels.speech, voice: 'alloy', rateHz: null },
+      }),
+    })
+    server.hears('When are you open?')
+    server.replies('From nine to five.')
+    await call.say(question)
+    const { itemId } = await call.agent()
+    t.ok(Math.abs(call.soundOf(itemId) - ms) < 10, `${call.soundOf(itemId)} ms of ${ms} at ${rateHz} Hz`)
+    t.same(
+      server.requestsOf('speech').map(({ body }) => body['response_format']),
+      refusesWav ? ['wav', 'pcm', 'pcm'] : ['wav', 'wav'],
+    )
+  }
+})
+
+for (const dialect of ['openai', 'speaches', 'vllm'] as const) {
+  test(`speech is transcribed as it comes where the server can (${dialect})`, async (t) => {
+    const { call, server } = await openCall(t, { server: { stream: { dialect } }, config: { language: 'de-CH' } })
+    for (const said of ['When are you open tomorrow?', 'And on Sunday?']) {
+      server.hears(said)
+      server.replies('From nine to five.')
+      await call.say(question)
+      const final = await call.next('user_text', ({ isFinal }) => isFinal)
+      t.equal(final.text, said)
+      await call.agentHeard()
+    }
+    t.same(server.requestsOf('transcription'), [], 'nothing is sent twice')
+    t.equal(server.streamed.length, 2)
+    const spoken = (question.length / 16_000) * 1000
+    for (const { ms } of server.streamed) t.ok(ms > spoken + 500 && ms < spoken + 1_200, 'all of it, at its rate')
+    const partial = call.events.find((event) => event.type === 'user_text' && !event.isFinal)
+    t.match(partial, { text: dialect === 'speaches' ? 'When are you open tomorrow?' : /^When/, confidence: null })
+    const stopped = call.events.findIndex(({ type }) => type === 'user_speech_stopped')
+    if (dialect !== 'speaches') t.ok(call.events.indexOf(partial!) < stopped, 'before the end of it')
+    call.session.close()
+  })
+
+  for (const ends of ['late', 'broken', 'lost'] as const)
+    test(`speech whose text does not come that way (${dialect}, ${ends}) is transcribed whole`, async (t) => {
+      const { call, server } = await openCall(t, { server: { stream: { dialect, ends } } })
+      server.hears('When are you open tomorrow?')
+      server.replies('From nine to five.')
+      await call.say(question)
+      const final = await call.next('user_text', ({ isFinal }) => isFinal)
+      t.equal(final.text, 'When are you open tomorrow?')
+      await call.agentHeard()
+      t.equal(server.requestsOf('transcription').length, 1)
+      t.equal(server.streamed.length, 1)
+      t.notOk(typesOf(call).includes('failed'))
+      call.session.close()
+    })
+}
+
+test('a server that streams no texts is asked once for all calls, and whoever wants no stream asks nobody', async (t) => {
+  const { engine, config, server } = await openScene(t, { server: { transcript: 'Yes.' } })
+  for (let times = 0; times < 2; times++) {
+    const call = await openSpokenCall(engine, config)
+    await call.agentHeard()
+    await call.say(question)
+    t.equal((await call.next('user_text', ({ isFinal }) => isFinal)).text, 'Yes.')
+    call.session.close()
+  }
+  t.equal(server.requestsOf('transcription').length, 2)
+  const quiet = await openCall(t, {
+    server: { stream: { dialect: 'openai' }, transcript: 'Yes.' },
+    deps: (url) => ({
+      transcription: { url, apiKey: cascadeKey, model: cascadeModels.transcription, streams: false },
+    }),
+  })
+  await quiet.call.say(question)
+  await quiet.call.next('user_text', ({ isFinal }) => isFinal)
+  t.equal(quiet.server.requestsOf('transcription').length, 1)
+  t.equal(quiet.server.streamed.length, 0)
+})

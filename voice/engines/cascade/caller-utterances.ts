@@ -6,6 +6,7 @@ import { joined } from '../../../media/pcm/joined.ts'
 import { frameMs } from '../../../model/frame.ts'
 import { createVoiceActivity, levelOf } from '../../../media/vad/voice-activity.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
+import type { SpokenStream } from './spoken-stream.ts'
 import type { Transcript } from './transcription.ts'
 
 /** Times are ms on the caller's line. */
@@ -31,15 +32,26 @@ export type CallerUtterances = {
 
 type Deps = {
   readonly detector: VoiceDetector
-  /** Null when it cannot be known. Never rejects, and takes a bounded time. */
-  transcribe(samples: Int16Array): Promise<Transcript | null>
+  /** Null when it cannot be known. Never rejects, and takes a bounded time. `streamed`: the same, if it was transcribed as it was spoken. */
+  transcribe(samples: Int16Array, streamed: Promise<Transcript | null> | null): Promise<Transcript | null>
+  /** Transcribes an utterance as it is spoken; null: this one is not. */
+  stream?(onText: (text: string) => void): SpokenStream | null
   agentSpeaks(at: number): string | null
   onStarted(at: number): void
   onStopped(at: number): void
+  /** What is understood so far of what is or was being said from `from` to `to`. */
+  onPartial?(text: string, from: number, to: number): void
   onHeard(utterance: Utterance): void
 }
 
-type Speech = { readonly from: number; readonly over: string | null; readonly frames: Int16Array[] }
+type Speech = {
+  readonly from: number
+  /** Null: it goes on. */
+  to: number | null
+  readonly over: string | null
+  readonly frames: Int16Array[]
+  readonly live: SpokenStream | null
+}
 
 const preRollFrames = 300 / frameMs
 /** The pre-roll and the frames that it takes to be sure of speech. */
@@ -59,15 +71,27 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
 
   const begin = (ago: number): void => {
     const from = (frames - 1 - ago) * frameMs
-    speech = { from, over: deps.agentSpeaks(from), frames: recent.slice(-1 - ago - preRollFrames) }
+    const live = deps.stream?.((text) => deps.onPartial?.(text, from, begun.to ?? frames * frameMs)) ?? null
+    const begun: Speech = {
+      from,
+      to: null,
+      over: deps.agentSpeaks(from),
+      frames: recent.slice(-1 - ago - preRollFrames),
+      live,
+    }
+    speech = begun
+    for (const frame of begun.frames) live?.push(frame)
     deps.onStarted(from)
   }
-  const stop = ({ from, over, frames: spoken }: Speech, ago: number): void => {
+  const stop = (stopped: Speech, ago: number): void => {
+    const { from, over, frames: spoken } = stopped
     const to = (frames - ago) * frameMs
+    stopped.to = to
     speech = null
     untold++
     deps.onStopped(to)
-    const transcribed = untold > maxUntold ? Promise.resolve(null) : deps.transcribe(joined(spoken))
+    const streamed = stopped.live?.end() ?? null
+    const transcribed = untold > maxUntold ? Promise.resolve(null) : deps.transcribe(joined(spoken), streamed)
     told = told.then(async () => {
       const transcript = await transcribed
       untold--
@@ -84,6 +108,7 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
       const event = activity.next(deps.detector.isVoice(frame), levelOf(frame), false)
       if (event?.type === 'started') return begin(event.ago)
       speech?.frames.push(frame)
+      speech?.live?.push(frame)
       if (speech !== null && event?.type === 'stopped') return stop(speech, event.ago)
       if (speech === null || speech.frames.length < maxFrames) return
       activity.reset()

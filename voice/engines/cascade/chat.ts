@@ -34,7 +34,12 @@ const maxText = 6_000
 
 export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clock; tellOnce: Notices }): Chat {
   const { endpoint, model, clock, tellOnce } = deps
-  let dialect: Dialect = { limit: 'max_tokens', takesTemperature: true, beginsInThought: false }
+  let dialect: Dialect = {
+    limit: 'max_tokens',
+    takesTemperature: true,
+    thinksBeforeTools: true,
+    beginsInThought: false,
+  }
 
   const attempt = async (request: ChatRequest, spoken: Dialect, onText: (text: string) => void) => {
     const { messages, tools, signal } = request
@@ -42,6 +47,7 @@ export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clo
       model,
       messages,
       ...(tools.length > 0 && { tools: tools.map(toolOf) }),
+      ...(tools.length > 0 && !spoken.thinksBeforeTools && { reasoning_effort: 'none' }),
       ...fieldsIn(spoken, request.temperature),
       stream: true,
     })
@@ -80,6 +86,8 @@ export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clo
       } catch (error) {
         const other = learnt(spoken, error)
         if (other === null) throw error
+        if (!other.thinksBeforeTools)
+          tellOnce('the chat model takes tools only where it does not think: it is asked not to')
         if (!other.takesTemperature) tellOnce('the chat model takes no temperature: llmTemperature is ignored')
         dialect = { ...dialect, ...other }
       }
@@ -95,6 +103,8 @@ const toolOf = ({ name, description, inputSchema }: EngineTool): object => ({
 type Dialect = {
   readonly limit: 'max_tokens' | 'max_completion_tokens'
   readonly takesTemperature: boolean
+  /** Of OpenAI, gpt-5.4 and newer refuse tools in chat completions unless they are told not to think. */
+  readonly thinksBeforeTools: boolean
   /** It says where its thoughts end, and not that they begin. */
   readonly beginsInThought: boolean
 }
@@ -109,6 +119,7 @@ function learnt(spoken: Dialect, error: unknown): Dialect | null {
   if (!(error instanceof EndpointError) || error.isTooLong || ![400, 422].includes(error.status ?? 0)) return null
   if (error.param === 'max_tokens' && spoken.limit === 'max_tokens')
     return { ...spoken, limit: 'max_completion_tokens' }
+  if (error.param === 'reasoning_effort' && spoken.thinksBeforeTools) return { ...spoken, thinksBeforeTools: false }
   return error.param === 'temperature' && spoken.takesTemperature ? { ...spoken, takesTemperature: false } : null
 }
 

@@ -15,15 +15,20 @@ import { createNotices } from '../notices.ts'
 import { createChat } from './chat.ts'
 import { createEndpoint, type EndpointAddress } from './endpoint.ts'
 import { createEndpointHealth } from './endpoint-health.ts'
-import { createSpeech } from './speech.ts'
+import { createSpeech, speechFormOf, speechRateOf, type SpeechRate } from './speech.ts'
 import { createTranscription } from './transcription.ts'
+import { createTranscriptionStreams } from './transcription-stream.ts'
 import { createWire } from './wire.ts'
 
 export type CascadeEngineDeps = {
   readonly chat: EndpointAddress
-  readonly transcription: EndpointAddress
-  /** `voice`: of workers that name none; null leaves it to the endpoint. `rateHz`: of its `pcm`. */
-  readonly speech: EndpointAddress & { readonly voice: string | null; readonly rateHz: 8000 | 16000 | 24000 | 48000 }
+  /** `streams` false: whole utterances only, whatever the server has. */
+  readonly transcription: EndpointAddress & { readonly streams?: boolean }
+  /** `voice`: of workers that name none; null leaves it to the endpoint. `rateHz`: of its `pcm`; null: as its WAV says. */
+  readonly speech: EndpointAddress & {
+    readonly voice: string | null
+    readonly rateHz: SpeechRate | null
+  }
   readonly log: Log
   readonly clock: Clock
 }
@@ -52,20 +57,25 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
     model: deps.transcription.model,
     clock,
   })
+  const { transcription } = deps
+  const openStream =
+    transcription.streams === false ? noStream : createTranscriptionStreams({ address: transcription, clock, tellOnce })
   const checkHealth = createEndpointHealth({
     addresses: { chat: deps.chat, transcription: deps.transcription, speech },
     endpointOf,
     clock,
   })
+  const rateHz = speechRateOf(speech.rateHz)
+  const form = speechFormOf(speech.rateHz)
   const wires = new Set<Wire>()
   const ending = new AbortController()
 
   const openWire: OpenWire = async (setup, emit) => {
-    refuseOtherFormats(setup.formats, speech.rateHz)
+    refuseOtherFormats(setup.formats, rateHz)
     await checkHealth(ending.signal)
     const voice = setup.worker.voiceId ?? speech.voice
-    const { model, rateHz } = speech
-    const speak = createSpeech({ endpoint: speechEndpoint, model, voice, rateHz, clock, tellOnce })
+    const { model } = speech
+    const speak = createSpeech({ endpoint: speechEndpoint, model, voice, rateHz, form, clock, tellOnce })
     // Closed while the endpoints were asked.
     if (ending.signal.aborted) throw new EngineRefusal('the engine is closed', false)
     const session = `cascade-${randomUUID().slice(0, 8)}`
@@ -73,6 +83,7 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
       setup,
       chat,
       transcribe,
+      openStream,
       speak,
       rateHz,
       session,
@@ -86,7 +97,7 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
   return {
     name: 'cascade',
     hears: [hears],
-    speaks: [{ encoding: 'pcm16', rateHz: speech.rateHz }],
+    speaks: [{ encoding: 'pcm16', rateHz }],
     open: (config, emit) => openTalk({ config, openWire, speaksWhileToolsRun: true, log, clock, emit }),
     async close() {
       ending.abort()
@@ -95,6 +106,8 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
     },
   }
 }
+
+const noStream = () => ({ begin: () => null, close: () => undefined })
 
 function refuseOtherFormats(formats: LineFormats, rateHz: number): void {
   const isOurs = ({ encoding, rateHz: rate }: AudioFormat, wanted: number) => encoding === 'pcm16' && rate === wanted

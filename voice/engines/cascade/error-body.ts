@@ -21,7 +21,27 @@ export function errorBodyOf(body: Fields | null): ErrorBody | null {
   const error = body['error']
   if (error !== undefined && error !== null) return errorIn(fieldsOf(error) ?? { message: error })
   // Older ones of vLLM are the error themselves.
-  return body['object'] === 'error' ? errorIn(body) : null
+  if (body['object'] === 'error') return errorIn(body)
+  return isAnswer(body) ? null : errorInDetail(body['detail'])
+}
+
+/** An answer may have a field of any name besides its own. */
+const isAnswer = (body: Fields): boolean => ['choices', 'text', 'data'].some((name) => name in body)
+
+/**
+ * FastAPI's HTTPException and RequestValidationError, of which many servers are made: a text, a list of what is wrong with which field, or whatever the
+ * server likes. https://fastapi.tiangolo.com/tutorial/handling-errors
+ */
+function errorInDetail(detail: unknown): ErrorBody | null {
+  if (isText(detail)) return errorIn({ message: detail })
+  if (!Array.isArray(detail)) {
+    const fields = fieldsOf(detail)
+    return fields && errorIn(fieldsOf(fields['error']) ?? fields)
+  }
+  const wrong = detail.map(fieldsOf).find((one) => one !== null)
+  if (!wrong) return errorIn({})
+  const { loc, msg: message, type } = wrong
+  return errorIn({ message, type, param: Array.isArray(loc) ? loc.findLast(isText) : null })
 }
 
 function errorIn({ code, type, param, message }: Fields): ErrorBody {
@@ -32,8 +52,9 @@ function errorIn({ code, type, param, message }: Fields): ErrorBody {
   return {
     code: name,
     status,
-    param: isText(param) ? param : null,
-    lacksModel: /model/i.test(said) && /not.?found|does not exist|no such/i.test(said),
+    // Proxies pass on the words alone.
+    param: isText(param) ? param : (/\breasoning_effort\b/.exec(said)?.[0] ?? null),
+    lacksModel: /model/i.test(said) && /not.?found|does not exist|no such|not installed/i.test(said),
     isTooLong: /context.?(?:length|window|size)|maximum context|input.?tokens|prompt is too long/i.test(said),
   }
 }

@@ -22,6 +22,8 @@ export function createTranscription(deps: { endpoint: Endpoint; model: string; c
   const { endpoint, model, clock } = deps
   /** Only this one tells how sure it is; newer models have not got it. */
   let format: 'verbose_json' | 'json' = 'verbose_json'
+  /** There are fewer than two hundred. */
+  const refusedLanguages = new Set<string>()
 
   const ask = async (samples: Int16Array, fields: FormFields, signal: AbortSignal): Promise<Transcript> => {
     const form = formOf(samples, { model, ...fields })
@@ -29,8 +31,9 @@ export function createTranscription(deps: { endpoint: Endpoint; model: string; c
     const answer = await endpoint.ask({ ...request, ...form, signal, waits, maxBytes })
     return transcriptOf(await textOf(answer.body))
   }
-  return async (samples, language, signal) => {
-    const known = languageOf(language)
+  return async (samples, tag, signal) => {
+    const language = languageOf(tag)
+    const known = language === null || refusedLanguages.has(language) ? {} : { language }
     const wide = { response_format: format, ...known }
     const forms: FormFields[] = [wide, { response_format: 'json', ...known }, { response_format: 'json' }]
     const attempts = forms.slice(format === 'json' ? 1 : 0, 'language' in known ? 3 : 2)
@@ -39,6 +42,7 @@ export function createTranscription(deps: { endpoint: Endpoint; model: string; c
       try {
         const transcript = await twice(clock, signal, () => ask(samples, fields, signal))
         format = fields.response_format
+        if (language !== null && !('language' in fields)) refusedLanguages.add(language)
         return transcript
       } catch (error) {
         const isRefused = error instanceof EndpointError && [400, 415, 422].includes(error.status ?? 0)
@@ -68,11 +72,11 @@ const whisperCodes: Readonly<Record<string, string>> = {
   cmn: 'zh',
 }
 
-/** ISO 639-1 is what it knows. */
-function languageOf(tag: string): { language?: string } {
+/** ISO 639-1 is what it knows; null for languages that have no such code. */
+export function languageOf(tag: string): string | null {
   const given = tag.split('-')[0]?.toLowerCase() ?? ''
   const language = whisperCodes[given] ?? given
-  return language.length === 2 ? { language } : {}
+  return language.length === 2 ? language : null
 }
 
 /** RFC 7578. */

@@ -10,10 +10,12 @@ import { createCallerUtterances, type Utterance } from './caller-utterances.ts'
 import { isBackchannel, looksUnfinished } from './caller-words.ts'
 import { EndpointError } from './endpoint.ts'
 import type { Transcribe, Transcript } from './transcription.ts'
+import type { OpenTranscriptionStream } from './transcription-stream.ts'
 
 export type WireDeps = Pick<AgentDeps, 'setup' | 'chat' | 'speak' | 'rateHz' | 'session' | 'emit'> & {
   readonly detector: VoiceDetector
   readonly transcribe: Transcribe
+  readonly openStream: OpenTranscriptionStream
   /** By whomever; once. */
   onClosed(): void
 }
@@ -45,6 +47,7 @@ export function createWire(deps: WireDeps): Wire {
     ending.abort()
     agent.close()
     caller.close()
+    stream.close()
     deps.onClosed()
   }
   const fail = (where: string, error: unknown): void => {
@@ -52,9 +55,13 @@ export function createWire(deps: WireDeps): Wire {
     emit({ type: 'failed', details: `${where}: ${error instanceof Error ? error.message : 'unknown'}`, isRetryable })
     close()
   }
-  const transcribe = async (samples: Int16Array): Promise<Transcript | null> => {
+  const stream = deps.openStream(deps.setup.language)
+  const transcribe = async (
+    samples: Int16Array,
+    streamed: Promise<Transcript | null> | null,
+  ): Promise<Transcript | null> => {
     try {
-      return await deps.transcribe(samples, deps.setup.language, ending.signal)
+      return (await streamed) ?? (await deps.transcribe(samples, deps.setup.language, ending.signal))
     } catch (error) {
       // After the event that it was not understood: no later utterance will be.
       if (error instanceof EndpointError && isForGood(error)) setImmediate(() => fail('transcription', error))
@@ -83,6 +90,8 @@ export function createWire(deps: WireDeps): Wire {
   const caller = createCallerUtterances({
     detector: deps.detector,
     transcribe,
+    stream: stream.begin,
+    onPartial: (text, from, to) => emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to }),
     agentSpeaks: agent.saying,
     onStarted(at) {
       waitFrames = 0
