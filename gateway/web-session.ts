@@ -44,8 +44,8 @@ export type WebSession = {
 /** From the end of the leg to the end of a session whose call says nothing more: it hears the caller's last words out first. */
 export const farewellTime = 7_000
 
-/** How a page that goes away closes its sockets (RFC 6455 §7.4.1): in order, going away, without a code. */
-const byPage: readonly number[] = [1000, 1001, 1005]
+/** How browsers close the sockets of a page that is closed, left or crashes. RFC 6455 §7.4.1. */
+const goingAway = 1001
 
 export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSession {
   const subjects = subjectsOf(callId)
@@ -88,7 +88,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   function dropped(connection: SocketConnection, code: number): void {
     if (!outbox.detach(connection) || isOver) return
     expiry = startExpiry()
-    media?.presence(byPage.includes(code) ? 'left' : 'lost')
+    media?.presence(code === goingAway ? 'left' : 'lost')
   }
 
   function hangUp(): void {

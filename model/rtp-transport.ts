@@ -87,7 +87,7 @@ export type RtpTransportHandlers = {
 }
 
 /**
- * Of the client behind a leg, apart from its media. `open`: it has a signaling socket. `left`: its page closed the socket; `lost`: the socket broke;
+ * Of the client behind a leg, apart from its media. `open`: it has a signaling socket. `left`: its page was closed, and the socket with it; `lost`: the socket ended otherwise;
  * both may come back for a while. `none`: it will not, or never had one.
  */
 export type Presence = 'open' | 'left' | 'lost' | 'none'

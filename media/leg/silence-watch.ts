@@ -1,7 +1,7 @@
 /**
  * Owns how long a peer has been silent, and when that means that it is gone: a browser or telephone that vanishes sends no word of it. A
  * client that has a signaling socket, or may come back to it, may be muted, on hold or on its way to another network; then it is its
- * consent that ends (RFC 7675 §5.1). One whose socket is gone as well has left, however its last word got lost.
+ * consent that ends (RFC 7675 §5.1). One whose page closed the socket and falls silent as well has left.
  */
 import type { Presence } from '../../model/rtp-transport.ts'
 
@@ -25,7 +25,7 @@ const firstPacketWithin = 30_000
 const nextPacketWithin = 15_000
 /** RFC 7675 §5.1: consent is good for so long. */
 const consentFor = 30_000
-/** Without a socket: of a client that was sending sound, and of one on hold, which Firefox lets check every 4 to 6 s only. */
+/** After its page left: of a client that was sending sound, and of one on hold, which Firefox lets check every 4 to 6 s only. */
 const leftFor = { sounding: 4_000, onHold: 13_000 } as const
 /** Sound that is so much older than the last sign of life had ended before. */
 const soundingFor = 1_000
@@ -58,9 +58,9 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
     return hasSent ? 'packets stopped coming' : 'no packet came'
   }
 
-  function withoutSocket(): string | null {
+  function withoutPage(): string | null {
     const isSounding = signAt - soundAt <= soundingFor
-    return silentMs > (isSounding ? leftFor.sounding : leftFor.onHold) ? 'socket and media of the client ended' : null
+    return silentMs > (isSounding ? leftFor.sounding : leftFor.onHold) ? 'page and media of the client ended' : null
   }
 
   return {
@@ -78,7 +78,9 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
     presence(next) {
       if (next === presence) return
       presence = next
-      restart()
+      // Whoever has been silent until here has had time to come back.
+      if (next === 'none') waitsSince = Math.max(waitsSince, signAt)
+      else restart()
     },
     restart,
     gone() {
@@ -89,10 +91,10 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
         case 'none':
           return withoutPackets(at)
         case 'open':
+        case 'lost':
           return silentMs > consentFor ? 'consent ended' : null
         case 'left':
-        case 'lost':
-          return withoutSocket()
+          return withoutPage()
       }
     },
     cause: () => (presence === 'left' ? 'hung_up' : 'media_lost'),

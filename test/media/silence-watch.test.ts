@@ -43,7 +43,7 @@ test('a client whose socket is lost and whose media goes on is there: sound, che
     watch.presence('open')
     t.equal(run(6000, 6000, watch.consented), null, 'put on hold')
     watch.presence(presence)
-    t.equal(run(30_000, 6000, watch.consented), null, 'lost again')
+    t.equal(run(30_000, 6000, watch.consented), null, 'without the socket again')
     watch.presence('open')
     t.equal(run(29_000), null, 'back, and moving to another network')
     t.equal(run(15_000, 20, watch.packet), null)
@@ -58,6 +58,16 @@ test('a page that closes its socket and falls silent was closed: noticed within 
   const gone = run(60_000)
   t.match(gone, { cause: 'hung_up' })
   t.ok((gone?.after ?? 1e9) < 4500, `${gone?.after} ms`)
+})
+
+test('a client whose socket breaks together with its media may be on its way to another network', async (t) => {
+  const { watch, run } = createWatch()
+  watch.presence('open')
+  run(1000, 20, watch.packet)
+  watch.presence('lost')
+  t.equal(run(29_900), null)
+  watch.presence('none')
+  t.match(run(200), { cause: 'media_lost', details: 'packets stopped coming' })
 })
 
 test('when nobody comes back, sound or reports have to come every 15 s', async (t) => {

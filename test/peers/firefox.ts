@@ -95,7 +95,11 @@ async function pageOf(bidi: Bidi, end: () => Promise<void>): Promise<BrowserPage
     preload: async (script) =>
       void (await bidi.ask('script.addPreloadScript', { functionDeclaration: `() => {${script}}` })),
     complaints: bidi.complaints,
-    closeTab: async () => void (await bidi.ask('browsingContext.close', { context, promptUnload: false })),
+    async closeTab() {
+      // Firefox ends with its last tab.
+      await bidi.ask('browsingContext.create', { type: 'tab' })
+      await bidi.ask('browsingContext.close', { context, promptUnload: false })
+    },
     async close() {
       bidi.close()
       await end()

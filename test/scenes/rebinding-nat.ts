@@ -3,6 +3,8 @@ import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import type { Test } from 'tap'
 import { readSdp } from '../../gateway/read-sdp.ts'
+import { isRtcp } from '../../media/rtp/rtp-wire.ts'
+import { createRandom } from '../fake/random.ts'
 
 export type Nat = {
   /** The service's answer as the client is to see it: it leads through here. */
@@ -11,8 +13,10 @@ export type Nat = {
   rebind(): Promise<void>
   /** What came from the client, the newest last. */
   readonly passed: readonly Buffer[]
-  /** False keeps back what it fits. */
+  /** From here on nothing else of the client passes. */
   only(mayPass: (datagram: Buffer) => boolean): void
+  /** This share of all sound gets lost by chance, both ways. */
+  lose(share: number): void
   readonly stranger: {
     /** From an address of its own. */
     send(datagram: Buffer): void
@@ -27,18 +31,31 @@ type Stage = Pick<Test, 'teardown'>
 export async function openNat(t: Stage, address = '127.0.0.1'): Promise<Nat> {
   const passed: Buffer[] = []
   const got: Buffer[] = []
-  const inside = await bound(t, address)
-  const outsider = await bound(t, address)
-  let outside = await bound(t, address)
   let mayPass: (datagram: Buffer) => boolean = () => true
   let servicePort = 0
+  let isClosed = false
+  const open = async (): Promise<Socket> => {
+    const socket = await bound(address)
+    t.teardown(() => {
+      isClosed = true
+      socket.close()
+    })
+    return socket
+  }
+  const [inside, outsider] = [await open(), await open()]
+  let outside = await open()
   let client: { readonly port: number; readonly address: string } | null = null
 
-  const back = (datagram: Buffer): void => void (client && inside.send(datagram, client.port, client.address))
+  const random = createRandom(7)
+  let share = 0
+  const isLost = (datagram: Buffer): boolean => datagram[0]! >> 6 === 2 && !isRtcp(datagram) && random.next() < share
+  const back = (datagram: Buffer): void => {
+    if (client && !isClosed && !isLost(datagram)) inside.send(datagram, client.port, client.address)
+  }
   inside.on('message', (datagram, from) => {
     client = from
     passed.push(datagram)
-    if (mayPass(datagram)) outside.send(datagram, servicePort, address)
+    if (mayPass(datagram) && !isClosed && !isLost(datagram)) outside.send(datagram, servicePort, address)
   })
   outside.on('message', back)
   outsider.on('message', (datagram) => got.push(datagram))
@@ -54,18 +71,18 @@ export async function openNat(t: Stage, address = '127.0.0.1'): Promise<Nat> {
     },
     async rebind() {
       outside.off('message', back)
-      outside = await bound(t, address)
+      outside = await open()
       outside.on('message', back)
     },
     passed,
     only: (next) => void (mayPass = next),
+    lose: (next) => void (share = next),
     stranger: { send: (datagram) => outsider.send(datagram, servicePort, address), got },
   }
 }
 
-async function bound(t: Stage, address: string): Promise<Socket> {
+async function bound(address: string): Promise<Socket> {
   const socket = createSocket('udp4').bind(0, address)
   await once(socket, 'listening')
-  t.teardown(() => void socket.close())
   return socket
 }
