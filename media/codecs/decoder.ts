@@ -4,8 +4,7 @@ import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
 import { createConcealment } from '../pcm/concealment.ts'
 import { lawOfEncoding } from './g711.ts'
 import { createG722Decoder } from './g722.ts'
-import { repeatsFormer } from './opus-packet.ts'
-import type { OpusDecoder, OpusLibrary } from './opus.ts'
+import type { OpusLibrary } from './opus.ts'
 
 /** Results are samples at `rateHz`, valid until the next call. Null: there are none. */
 export type Decoder = {
@@ -13,7 +12,7 @@ export type Decoder = {
   readonly decode: (payload: Uint8Array) => Int16Array | null
   /** Sound for `samples` that never came. */
   readonly conceal: (samples: number) => Int16Array | null
-  /** The lost sound before `next`, from what `next` repeats of it, null where that is nothing; null where no packet repeats anything. */
+  /** The lost sound before `next`, from what `next` repeats of it; null where no packet repeats anything. */
   readonly recover: ((next: Uint8Array, samples: number) => Int16Array | null) | null
   /** Idempotent. */
   readonly close: () => void
@@ -28,7 +27,7 @@ export const isPayload = ({ length }: Uint8Array): boolean => length > 0 && leng
 export function createDecoder({ codec }: NegotiatedAudio, { rateHz }: AudioFormat, opus: OpusLibrary): Decoder {
   switch (codec) {
     case 'opus':
-      return opusDecoderOf(rateHz, opus.createDecoder({ rateHz }))
+      return { rateHz, ...opus.createDecoder({ rateHz }) }
     case 'pcmu':
     case 'pcma':
       return plainDecoderOf(8000, 1, lawOfEncoding(codec).decode)
@@ -36,12 +35,6 @@ export function createDecoder({ codec }: NegotiatedAudio, { rateHz }: AudioForma
       return plainDecoderOf(16_000, 2, createG722Decoder().decode)
   }
 }
-
-const opusDecoderOf = (rateHz: number, decoder: OpusDecoder): Decoder => ({
-  ...decoder,
-  rateHz,
-  recover: (next, samples) => (repeatsFormer(next) ? decoder.recover(next, samples) : null),
-})
 
 type Decode = (payload: Uint8Array, out: Int16Array) => void
 

@@ -10,6 +10,8 @@ export type Encoder = {
   readonly rateHz: number
   /** The payload is the caller's own. */
   readonly encode: (samples: Int16Array) => Uint8Array
+  /** 20 ms of a pause after silence was encoded, where the codec can say that it is one: a receiver then misses nothing. Null: as silence. */
+  readonly rest: (() => Uint8Array) | null
   /** Percent of packets that get lost; only Opus can prepare for it. */
   readonly expectLoss: (percent: number) => void
   /** Idempotent. */
@@ -23,9 +25,9 @@ export function createEncoder({ codec }: NegotiatedAudio, { rateHz }: AudioForma
       return { rateHz, ...opus.createEncoder({ rateHz }) }
     case 'pcmu':
     case 'pcma':
-      return { rateHz: 8000, encode: lawEncodingOf(codec), expectLoss() {}, close() {} }
+      return { rateHz: 8000, encode: lawEncodingOf(codec), rest: null, expectLoss() {}, close() {} }
     case 'g722':
-      return { rateHz: 16_000, encode: createG722Encoder().encode, expectLoss() {}, close() {} }
+      return { rateHz: 16_000, encode: createG722Encoder().encode, rest: null, expectLoss() {}, close() {} }
   }
 }
 

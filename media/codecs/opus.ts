@@ -12,6 +12,8 @@ export type OpusRate = 8000 | 16000 | 24000 | 48000
 type OpusEncoder = {
   /** 20 ms of sound at the encoder's rate; the packet is the caller's own. */
   readonly encode: (samples: Int16Array) => Uint8Array
+  /** 20 ms in which nothing is said, behind silence that was encoded: a frame without content, as DTX sends it (RFC 6716 §3.1). */
+  readonly rest: () => Uint8Array
   /** Packet loss to prepare for with redundancy, 0–100: none at 0. */
   readonly expectLoss: (percent: number) => void
   /** Idempotent. */
@@ -64,7 +66,8 @@ export function createOpusLibrary(loadNative: () => NativeEncoderClass | null = 
   const Native = loadNative()
   return {
     encoding: Native === null ? 'wasm' : 'native',
-    createEncoder: (options) => (Native === null ? wasmEncoderOf(wasm, options) : nativeEncoderOf(Native, options)),
+    createEncoder: (options) =>
+      withRest(Native === null ? wasmEncoderOf(wasm, options) : nativeEncoderOf(Native, options), options.rateHz),
     createDecoder: ({ rateHz }) => decoderOf(wasm, rateHz),
     memoryBytes: wasm.memoryBytes,
   }
@@ -105,7 +108,27 @@ function prepare(
   return expectLoss
 }
 
-function nativeEncoderOf(Native: NativeEncoderClass, options: EncoderOptions): OpusEncoder {
+type SoundEncoder = Omit<OpusEncoder, 'rest'>
+
+/** A rest is of the same configuration as what was encoded last: there is nothing to change between them. */
+function withRest(encoder: SoundEncoder, rateHz: OpusRate): OpusEncoder {
+  let configuration: number | null = null
+  const encode = (samples: Int16Array) => {
+    const packet = encoder.encode(samples)
+    configuration = (packet[0] ?? 0) & ~frameCountBits
+    return packet
+  }
+  return {
+    ...encoder,
+    encode,
+    rest: () => (configuration === null ? encode(new Int16Array(rateHz / 50)) : Uint8Array.of(configuration)),
+  }
+}
+
+/** Of the first byte of a packet: 0 says one frame. RFC 6716 §3.1. */
+const frameCountBits = 3
+
+function nativeEncoderOf(Native: NativeEncoderClass, options: EncoderOptions): SoundEncoder {
   // The addon frees an encoder when it is collected: letting go of it is all there is to close.
   let native: NativeEncoder | null = new Native({ channels: 1, sample_rate: options.rateHz, application: 'voip' })
   const expectLoss = prepare((request, value) => void native?.ctl(request, value), options)
@@ -119,7 +142,7 @@ function nativeEncoderOf(Native: NativeEncoderClass, options: EncoderOptions): O
   }
 }
 
-function wasmEncoderOf(wasm: OpusWasm, options: EncoderOptions): OpusEncoder {
+function wasmEncoderOf(wasm: OpusWasm, options: EncoderOptions): SoundEncoder {
   let handle = wasm.openEncoder(options.rateHz)
   const expectLoss = prepare((request, value) => void (handle !== 0 && wasm.control(handle, request, value)), options)
   return {

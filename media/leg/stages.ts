@@ -81,7 +81,7 @@ export function downStages({ audio, opus, recording, speaks, isWaiting }: Down):
       ...onSamples,
       silence({ audio, speaks, rateHz: codec.rateHz, isWaiting }),
       resample(speaks.rateHz, codec.rateHz),
-      encode({ write: codec.encode, isUntouched }),
+      encode({ write: codec.encode, isUntouched, rest: codec.rest }),
     ]),
     expectLoss: codec.expectLoss,
     close: codec.close,

@@ -2,7 +2,7 @@
 import { test } from 'tap'
 import { createLossWatch } from '../../media/leg/loss-watch.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
-import { repeatsFormer } from '../../media/codecs/opus-packet.ts'
+import { repeatsFormer } from '../scenes/opus-packet.ts'
 import { bytesOf } from '../../model/frame.ts'
 import type { TransportQuality } from '../../model/rtp-transport.ts'
 import { negotiatedOpus } from '../fake/scripted-transport.ts'

@@ -301,3 +301,29 @@ test('the codecs of a line are closed when another takes its place, and at its e
   await leg.close()
   t.equal(watched.open(), 0)
 })
+
+test('Opus says where the agent pauses, by packets without content; G.711 sends silence', async (t) => {
+  for (const audio of [negotiatedOpus, negotiatedPcmu]) {
+    const { wire, command, say, run } = openLegScene(t, audio, { opus })
+    wire.connect()
+    await command(startOf)
+    await say(1, 0, times(10, bytesOf(toneOf(16_000))))
+    await run(2000)
+    const lengths = wire.sent.map(({ payload }) => payload.length)
+    const [spoken, tail, pause] = [lengths.slice(0, 10), lengths.slice(10, 19), lengths.slice(19)]
+    const isOpus = audio === negotiatedOpus
+    t.ok([...spoken, ...tail].every((length) => length > 2))
+    t.ok(pause.length >= 4 && pause.every((length) => (isOpus ? length === 1 : length === 160)), pause.join())
+    await say(1, 10, times(10, bytesOf(toneOf(16_000))))
+    await run(200)
+    t.ok(
+      wire.sent.slice(-10).every(({ payload }) => payload.length > 2),
+      'the agent goes on',
+    )
+    if (!isOpus) continue
+    const decoder = opus.createDecoder({ rateHz: 16_000 })
+    const heard = wire.sent.map(({ payload }) => levelOf(decoder.decode(payload)!))
+    decoder.close()
+    t.ok(heard.slice(19, -10).every((level) => level < 50) && heard.at(-1)! > 1000)
+  }
+})

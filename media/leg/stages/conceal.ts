@@ -22,12 +22,12 @@ export const conceal =
 
     const miss = (sound: Sound) => {
       missed++
-      const repeated = sound.payload.length > 0 ? (codec.recover?.(sound.payload, perPacket) ?? null) : null
-      const samples = repeated ?? guessed()
+      const isRepeated = codec.recover !== null && sound.payload.length > 0
+      const samples = isRepeated ? codec.recover(sound.payload, perPacket) : guessed()
       sound.timestamp = nextTimestamp >>> 0
       nextTimestamp += (samples?.length ?? perPacket) * clockPerSample
       if (samples === null) return
-      sound.kind = repeated ? 'sound' : 'guess'
+      sound.kind = isRepeated ? 'sound' : 'guess'
       sound.payload = noBytes
       sound.samples = samples
       next(sound)

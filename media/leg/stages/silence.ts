@@ -1,13 +1,14 @@
 /**
  * Owns what a pause of the agent sounds like: soft noise for a peer that takes a pause in packets for a lost call, else silence for 200 ms
- * and then a sign of life every 400 ms.
+ * and then a sign of life every 400 ms. From the last of the silence on Opus says that it is a pause: browsers take one for loss else, and guess.
  */
 import { samplesPerFrame, type AudioFormat } from '../../../model/frame.ts'
 import type { NegotiatedAudio } from '../../../model/rtp-transport.ts'
 import { comfortLevel, createNoise } from '../../pcm/comfort-noise.ts'
 import type { Stage } from './stage.ts'
 
-const tailTicks = 10
+/** Of silence that is sent: what was said ends in it. */
+export const tailTicks = 10
 const keepAliveTicks = 20
 
 type Options = {
