@@ -13,13 +13,14 @@ export type ScriptedEngine = VoiceEngine & {
   heardFrames(): number
   /** Of them those with sound. */
   heardSound(): number
+  /** What it still has to say when the line is closed. */
+  hearOut?: ((emit: (event: EngineEvent) => void) => Promise<void>) | undefined
 }
 
 type Options = {
   readonly failsToOpen?: string
   readonly voicemail?: string
-  /** What it still has to say when the line is closed. */
-  hearOut?(emit: (event: EngineEvent) => void): Promise<void>
+  readonly hearOut?: ScriptedEngine['hearOut']
 }
 
 export function createScriptedEngine(options: Options = {}): ScriptedEngine {
@@ -30,11 +31,12 @@ export function createScriptedEngine(options: Options = {}): ScriptedEngine {
   let emit: (event: EngineEvent) => void = () => {}
   const speak = (event: EngineEvent): void => emit(event)
   const format = { encoding: 'pcm16', rateHz: 16000 } as const
-  return {
+  const engine: ScriptedEngine = {
     name: 'scripted',
     hears: [format],
     speaks: [format],
     told,
+    hearOut: options.hearOut,
     configs,
     heardFrames: () => heard,
     heardSound: () => sound,
@@ -64,11 +66,12 @@ export function createScriptedEngine(options: Options = {}): ScriptedEngine {
         instruct: (instructions) => void told.push(`instruct:${instructions}`),
         async hearOut() {
           told.push('hear out')
-          await options.hearOut?.(speak)
+          await engine.hearOut?.(speak)
         },
         close: () => void told.push('close'),
       })
     },
     close: () => Promise.resolve(),
   }
+  return engine
 }
