@@ -128,7 +128,12 @@ test('instructions are said not to be followed; those in statements are, where t
   t.match(await prompted.next('warned'), { warning: { type: 'INSTRUCTIONS_NOT_FOLLOWED' } })
   t.match(await prompted.agentHeard(), /^Welcome to the tea house/, 'the script is followed')
   prompted.session.close()
-  const following = await createEmbeddedEngine({ log, clock: systemClock, hearing: 'vad', followsInstructions: true })
+  const following = await createEmbeddedEngine({
+    log: createQuietLog(),
+    clock: systemClock,
+    hearing: 'vad',
+    followsInstructions: true,
+  })
   t.teardown(() => following.close())
   const inStatements = await openSpokenCall(
     following,
