@@ -13,8 +13,14 @@ export function openGuard(core: Core, config: Config, closing: AsyncDisposableSt
     banAfter,
     banFor,
     isExempt: networksOf([...exempt, ...config.trustedProxies]).includes,
-    banned({ group, isProven, failure }) {
-      log.warn('an address is banned', { failure, isProven, seconds: banFor / 1000, personal: { address: group } })
+    banned({ group, isProven, covers, failure }) {
+      log.warn('an address is banned', {
+        failure,
+        isProven,
+        covers,
+        seconds: banFor / 1000,
+        personal: { address: group },
+      })
       shared.wake()
     },
   })

@@ -18,6 +18,8 @@ export type Ban = {
   /** As addressGroupOf says it. */
   readonly group: string
   readonly isProven: boolean
+  /** `questions`: its calls are heard. An exchange asks on and on whether we are there, and proves its password when it calls. */
+  readonly covers: 'questions' | 'all'
   /** The last one before it. */
   readonly failure: Failure
   /** Ms since the epoch. */
@@ -30,8 +32,8 @@ export type FailureGuard = {
    * Of a request of an unknown SIP peer: false for who is slowed and who is banned. It counts as a failure at once, because many may come
    * before the first is answered.
    */
-  hears(sender: Sender): boolean
-  /** What `hears` counted was none, or another one. */
+  hears(sender: Sender, isCall: boolean): boolean
+  /** What `hears` counted of a call was none, or another one. */
   takeBack(sender: Sender): void
   /** Of a request with a secret, which may be the right one: some are looked at during a ban too. */
   looksAt(sender: Sender): boolean
@@ -82,7 +84,10 @@ const tiny = 1e-9
 export function createFailureGuard(options: GuardOptions): FailureGuard {
   const { now, isExempt, banAfter, maxCounted = 20_000 } = options
   // Apart in memory too: packets in made-up names push out nothing that is proven.
-  const [proven, claimed] = [createLedger(options, true), createLedger(options, false)]
+  const ledgers = [true, false].flatMap((isProven) =>
+    (['all', 'questions'] as const).map((covers) => createLedger(options, { isProven, covers })),
+  )
+  const [proven, provenQuestions, claimed, claimedQuestions] = ledgers as [Ledger, Ledger, Ledger, Ledger]
   const proofs = createRecent<number>(maxCounted)
   const looks = createTokenBuckets(lookRate, maxCounted)
 
@@ -90,16 +95,18 @@ export function createFailureGuard(options: GuardOptions): FailureGuard {
   const hasProved = (group: string): boolean => (proofs.get(group) ?? -Infinity) > now() - proofLasts
   const mayLook = (group: string): boolean => takeToken(looks(group, now()), now())
   const ledgerOf = ({ isProven }: Sender): Ledger => (isProven ? proven : claimed)
+  const questionsOf = ({ isProven }: Sender): Ledger => (isProven ? provenQuestions : claimedQuestions)
   /** What is proven silences also who proves nothing. */
   const wait = (sender: Sender, group: string): number => Math.max(proven.wait(group), ledgerOf(sender).wait(group))
 
   return {
-    hears(sender) {
+    hears(sender, isCall) {
       if (isOpen(sender.address)) return true
       const group = addressGroupOf(sender.address)
       if (hasProved(group)) return !proven.isBanned(group) || mayLook(group)
-      const isHeard = wait(sender, group) === 0
-      ledgerOf(sender).count(group, 'unknown_peer')
+      const ledger = isCall ? ledgerOf(sender) : questionsOf(sender)
+      const isHeard = wait(sender, group) === 0 && ledger.wait(group) === 0
+      ledger.count(group, 'unknown_peer')
       return isHeard
     },
     takeBack(sender) {
@@ -121,11 +128,10 @@ export function createFailureGuard(options: GuardOptions): FailureGuard {
       if (!isOpen(address)) proofs.set(addressGroupOf(address), now())
     },
     wait: (sender) => (isOpen(sender.address) ? 0 : wait(sender, addressGroupOf(sender.address))),
-    bans: () => [...proven.bans(), ...claimed.bans()],
-    adopt: (ban) => (ban.isProven ? proven : claimed).adopt(ban),
+    bans: () => ledgers.flatMap((ledger) => ledger.bans()),
+    adopt: (ban) => (ban.covers === 'all' ? ledgerOf : questionsOf)({ address: '', ...ban }).adopt(ban),
     lift(group) {
-      proven.lift(group)
-      claimed.lift(group)
+      for (const ledger of ledgers) ledger.lift(group)
     },
   }
 }
@@ -133,7 +139,7 @@ export function createFailureGuard(options: GuardOptions): FailureGuard {
 type Ledger = ReturnType<typeof createLedger>
 
 /** Of one kind of senders. */
-function createLedger(options: GuardOptions, isProven: boolean) {
+function createLedger(options: GuardOptions, kind: Pick<Ban, 'isProven' | 'covers'>) {
   const { now, banAfter, banFor, banned, maxCounted = 20_000, maxBans = 5_000 } = options
   const slowAfter = banAfter / 2
   const forgivenPerMs = slowAfter / forgivenIn
@@ -172,7 +178,7 @@ function createLedger(options: GuardOptions, isProven: boolean) {
       const failures = Math.min(banAfter, failuresOf(group) + weights[failure])
       counts.set(group, { failures, at: now() })
       if (failures > banAfter - tiny && hasRoom()) {
-        const ban = { group, isProven, failure, since: now(), until: now() + banFor }
+        const ban = { ...kind, group, failure, since: now(), until: now() + banFor }
         bans.set(group, ban)
         counts.delete(group)
         banned(ban)

@@ -11,7 +11,7 @@ export const guardedRoutes = (routes: Routes, strangers: Pick<Strangers, 'hears'
 
 function guarded(handler: Handler, { hears }: Pick<Strangers, 'hears'>): Handler {
   const take = (request: RequestIn, reply: Reply, isDecided: boolean): void => {
-    const heard = hears(fromOf(request), isDecided)
+    const heard = hears({ ...fromOf(request), method: request.method }, isDecided)
     if (heard === true) handler(request, reply)
     else if (heard === false) answerWith(reply, 403)
     else void heard.then(() => take(request, reply, true))

@@ -17,7 +17,7 @@ export type From = { readonly address: string; readonly protocol: string }
  * Of a request that belongs to no call and no transaction: is it looked at? Asked before anything is answered. A promise: it is not known yet
  * who that is; when it resolves this is to be asked once more, with `isDecided`. It never rejects.
  */
-export type Hears = (from: From, isDecided: boolean) => boolean | Promise<void>
+export type Hears = (asked: From & { readonly method: string }, isDecided: boolean) => boolean | Promise<void>
 
 export type Strangers = {
   readonly hears: Hears
@@ -77,14 +77,15 @@ export function createStrangers({ guard, telephony, clock, log }: StrangersDeps)
   }
 
   return {
-    hears(from, isDecided) {
+    hears({ method, ...from }, isDecided) {
       const known = isKnown(from.address)
       if (known === true) return true
       const sender = senderOf(from, false)
-      if (known === false) return guard.hears(sender)
+      const isCall = method === 'INVITE'
+      if (known === false) return guard.hears(sender, isCall)
       const asking = ask(from.address)
       if (guard.wait(sender) === 0) return isDecided || (asking ?? true)
-      return guard.hears(sender)
+      return guard.hears(sender, isCall)
     },
     challenged(from) {
       if (isKnown(from.address) !== false) return

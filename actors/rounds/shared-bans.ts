@@ -42,4 +42,4 @@ export function createSharedBans(deps: {
   return createRounds({ clock, log, every: bansSharedEvery, look })
 }
 
-const keyOf = ({ group, isProven }: Ban): string => `${isProven} ${group}`
+const keyOf = ({ group, isProven, covers }: Ban): string => `${isProven} ${covers} ${group}`

@@ -103,7 +103,7 @@ export async function createSipServer(options: SipServerOptions): Promise<SipSer
     sessionSeconds: options.sessionSeconds === undefined ? defaultSessionSeconds : options.sessionSeconds,
     appFor: (method) => control.appFor(method),
     wanted: () => control.methods(),
-    hears: (_request, flow, isDecided) => hearsFlow(options, flow, isDecided),
+    hears: (request, flow, isDecided) => isHeard(options, { request, flow, isDecided }),
   })
   const transactions = createTransactions({
     clock,
@@ -230,15 +230,17 @@ function openTransports(
   return createTransports(transportsOptions, {
     received: ({ message, flow }) => transactions.receive(message, flow),
     faulted: (request, fault, flow) => {
-      if (hearsFlow(options, flow, true) === false) return
+      if (isHeard(options, { request, flow, isDecided: true }) === false) return
       answerFault(request, fault, flow).catch((error: unknown) => log.debug('SIP answer not sent', { error }))
     },
     closed: (flow) => transactions.closed(flow),
   })
 }
 
-const hearsFlow = ({ hears }: SipServerOptions, { remote, protocol }: Flow, isDecided: boolean) =>
-  hears?.({ address: remote.address, protocol }, isDecided) ?? true
+type Arrived = { readonly request: SipRequest; readonly flow: Flow; readonly isDecided: boolean }
+
+const isHeard = ({ hears }: SipServerOptions, { request: { method }, flow, isDecided }: Arrived) =>
+  hears?.({ method, address: flow.remote.address, protocol: flow.protocol }, isDecided) ?? true
 
 /** Only the next hop of an app says one: a Request-URI or Route with such a parameter names an id that nobody was given. */
 const withClient = (targets: readonly Target[], client: string | null): readonly Target[] =>

@@ -22,27 +22,27 @@ test('a ban of one process holds in all of them, until it is over or an operator
   const { sql } = await opened
   const clock = createHandClock()
   const [one, other] = [createNode(sql, clock), createNode(sql, clock)]
-  for (let count = 0; count < 20; count += 1) one.guard.hears(scanner)
+  for (let count = 0; count < 20; count += 1) one.guard.hears(scanner, true)
   await one.rounds.idle()
   await other.rounds.idle()
-  t.notOk(other.guard.hears(scanner))
+  t.notOk(other.guard.hears(scanner, true))
   t.match(await listBans(sql, clock.now(), 10), [{ group: '192.0.2.7', isProven: true, failure: 'unknown_peer' }])
 
   t.equal(await liftBans(sql, '192.0.2.7'), 1)
   await other.rounds.idle()
   await one.rounds.idle()
-  t.ok(one.guard.hears(scanner))
-  t.ok(other.guard.hears(scanner))
+  t.ok(one.guard.hears(scanner, true))
+  t.ok(other.guard.hears(scanner, true))
   t.same(await listBans(sql, clock.now(), 10), [], 'nobody writes it again')
 
-  for (let count = 0; count < 20; count += 1) other.guard.hears(scanner)
+  for (let count = 0; count < 20; count += 1) other.guard.hears(scanner, true)
   await other.rounds.idle()
   const late = createNode(sql, clock)
   await late.rounds.idle()
-  t.notOk(late.guard.hears(scanner), 'a process that begins later has it too')
+  t.notOk(late.guard.hears(scanner, true), 'a process that begins later has it too')
   clock.advance(600_000)
   await late.rounds.idle()
-  t.ok(late.guard.hears(scanner))
+  t.ok(late.guard.hears(scanner, true))
   const [left] = await sql<{ count: number }[]>`select count(*)::int as count from bans`
   t.equal(left?.count, 0, 'what is over is forgotten')
   await Promise.all([one, other, late].map(({ rounds }) => rounds.close()))
@@ -52,9 +52,9 @@ test('two processes that ban the same address keep the later end, and one liftin
   const { sql } = await opened
   const clock = createHandClock()
   const [one, other] = [createNode(sql, clock), createNode(sql, clock)]
-  for (let count = 0; count < 20; count += 1) one.guard.hears(scanner)
+  for (let count = 0; count < 20; count += 1) one.guard.hears(scanner, true)
   clock.advance(1_000)
-  for (let count = 0; count < 20; count += 1) other.guard.hears(scanner)
+  for (let count = 0; count < 20; count += 1) other.guard.hears(scanner, true)
   await Promise.all([one.rounds.idle(), other.rounds.idle()])
   await Promise.all([one.rounds.idle(), other.rounds.idle()])
   const [ban] = await listBans(sql, clock.now(), 10)
@@ -69,18 +69,24 @@ test('two processes that ban the same address keep the later end, and one liftin
 test('every few seconds, and without the database by its own bans', async (t) => {
   const { sql } = await opened
   const { guard, log, clock, rounds } = createNode(sql)
-  const ban = { isProven: false, failure: 'unknown_peer', since: clock.now(), until: clock.now() + 60_000 } as const
+  const ban = {
+    isProven: false,
+    covers: 'questions',
+    failure: 'unknown_peer',
+    since: clock.now(),
+    until: clock.now() + 60_000,
+  } as const
   await writeBans(sql, [{ ...ban, group: '192.0.2.9' }])
   clock.advance(bansSharedEvery)
   await rounds.idle()
-  t.match(guard.bans(), [{ group: '192.0.2.9', isProven: false }])
+  t.match(guard.bans(), [{ group: '192.0.2.9', isProven: false, covers: 'questions' }])
   await rounds.close()
 
   const { sql: gone } = { sql: (() => Promise.reject(new Error('no database'))) as unknown as Sql }
   const alone = createSharedBans({ sql: gone, clock, log, guard })
-  for (let count = 0; count < 20; count += 1) guard.hears(scanner)
+  for (let count = 0; count < 20; count += 1) guard.hears(scanner, true)
   await alone.idle()
-  t.notOk(guard.hears(scanner))
+  t.notOk(guard.hears(scanner, true))
   t.match(log.lines.at(-1), { level: 'error', message: 'a round of work failed' })
   await alone.close()
 })

@@ -22,7 +22,9 @@ test('an address that fails is not heard any more, and who belongs here is', { t
     'an unknown SIP peer is answered five times, and banned once, as the log and the operator see',
     async (t) => {
       for (let count = 0; count < 40; count += 1) scanner.ask(count % 2 === 0 ? 'OPTIONS' : 'REGISTER')
-      await until(async () => (await admin('bans')).includes(`${stranger}  unknown_peer  UDP only  since`))
+      await until(async () =>
+        (await admin('bans')).includes(`${stranger}  unknown_peer  UDP only, not its calls  since`),
+      )
       t.equal(scanner.answers(), 5)
       const bans = scene.log.lines.filter(({ message }) => message === 'an address is banned')
       t.match(bans, [{ level: 'warn', fields: { failure: 'unknown_peer', personal: { address: stranger } } }])

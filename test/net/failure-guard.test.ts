@@ -22,9 +22,9 @@ type Guard = ReturnType<typeof open>['guard']
 const by = (address: string, isProven = false) => ({ address, isProven })
 
 /** As a SIP edge asks: how many of so many requests of a stranger are heard. */
-function heard(guard: Guard, sender: ReturnType<typeof by>, count: number): number {
+function heard(guard: Guard, sender: ReturnType<typeof by>, count: number, isCall = true): number {
   let answers = 0
-  for (let index = 0; index < count; index += 1) if (guard.hears(sender)) answers += 1
+  for (let index = 0; index < count; index += 1) if (guard.hears(sender, isCall)) answers += 1
   return answers
 }
 
@@ -45,9 +45,9 @@ test('a stranger is answered a few times, then not, then banned once, and heard 
   t.equal(banned.length, 1, 'once, not for each packet')
   t.equal(heard(guard, by('192.0.2.8'), 1), 1, 'another address is heard')
   turn(599_999)
-  t.notOk(guard.hears(by('192.0.2.7')), 'what came meanwhile made the ban no longer')
+  t.notOk(guard.hears(by('192.0.2.7'), true), 'what came meanwhile made the ban no longer')
   turn(1)
-  t.ok(guard.hears(by('192.0.2.7')))
+  t.ok(guard.hears(by('192.0.2.7'), true))
   t.same(guard.bans(), [])
   t.end()
 })
@@ -67,10 +67,10 @@ test('who is slowed is heard again as time passes, less often than at first', (t
 test('an address is what limits count: an IPv4 address however it is written, an IPv6 /64', (t) => {
   const { guard, banned } = open()
   heard(guard, by('192.0.2.7'), 100)
-  t.notOk(guard.hears(by('::ffff:192.0.2.7')))
+  t.notOk(guard.hears(by('::ffff:192.0.2.7'), true))
   for (let host = 1; host <= 100; host += 1) heard(guard, by(`2001:db8:1:2::${host.toString(16)}`), 1)
-  t.notOk(guard.hears(by('2001:db8:1:2:ffff::1')))
-  t.ok(guard.hears(by('2001:db8:1:3::1')))
+  t.notOk(guard.hears(by('2001:db8:1:2:ffff::1'), true))
+  t.ok(guard.hears(by('2001:db8:1:3::1'), true))
   t.same(
     banned.map(({ group }) => group),
     ['192.0.2.7', '2001:db8:1:2'],
@@ -81,7 +81,7 @@ test('an address is what limits count: an IPv4 address however it is written, an
 test('packets in the name of an address silence nothing of it that is proven, and not who has shown a password', (t) => {
   const { guard, banned } = open()
   heard(guard, by('192.0.2.7'), 1_000)
-  t.ok(guard.hears(by('192.0.2.7', true)), 'over TCP it is heard')
+  t.ok(guard.hears(by('192.0.2.7', true), true), 'over TCP it is heard')
   t.equal(told(guard, '192.0.2.7', 10), 10, 'its keys are looked at')
   guard.proved('198.51.100.1')
   t.equal(heard(guard, by('198.51.100.1'), 1_000), 1_000)
@@ -89,10 +89,31 @@ test('packets in the name of an address silence nothing of it that is proven, an
   t.end()
 })
 
+test('who only asks again and again is not answered any more, and may call all the same', (t) => {
+  for (const isProven of [true, false]) {
+    const { guard, banned } = open()
+    const exchange = by('192.0.2.7', isProven)
+    t.equal(heard(guard, exchange, 1_000, false), 5)
+    t.match(banned, [{ group: '192.0.2.7', isProven, covers: 'questions' }])
+    t.equal(banned.length, 1)
+    t.equal(heard(guard, exchange, 1_000), 5, 'its calls are counted apart')
+    t.match(banned[1], { isProven, covers: 'all' })
+    guard.lift('192.0.2.7')
+    heard(guard, exchange, 1_000, false)
+    guard.proved('192.0.2.7')
+    t.equal(heard(guard, exchange, 100, false), 100, 'when it has proved its password it is answered')
+    t.equal(told(guard, '192.0.2.7', 10), 10)
+  }
+  const { guard } = open()
+  heard(guard, by('192.0.2.7'), 1_000)
+  t.equal(heard(guard, by('192.0.2.7'), 1, false), 0, 'who is banned for its calls is not answered either')
+  t.end()
+})
+
 test('what is proven silences also what comes by UDP from there', (t) => {
   const { guard } = open()
   heard(guard, by('192.0.2.7', true), 100)
-  t.notOk(guard.hears(by('192.0.2.7')))
+  t.notOk(guard.hears(by('192.0.2.7'), true))
   t.end()
 })
 
@@ -124,11 +145,11 @@ test('behind one NAT the right key is looked at while the wrong one is banned, s
   turn(1_000)
   t.ok(guard.looksAt(by('192.0.2.7', true)))
   t.notOk(guard.looksAt(by('192.0.2.7', true)))
-  t.notOk(guard.hears(by('192.0.2.7', true)), 'nothing of an address that has shown no right secret is heard')
+  t.notOk(guard.hears(by('192.0.2.7', true), true), 'nothing of an address that has shown no right secret is heard')
   guard.proved('192.0.2.7')
   turn(5_000)
-  t.ok(guard.hears(by('192.0.2.7', true)), 'one that has is slowed only')
-  t.ok(guard.hears(by('192.0.2.7')), 'by UDP too')
+  t.ok(guard.hears(by('192.0.2.7', true), true), 'one that has is slowed only')
+  t.ok(guard.hears(by('192.0.2.7'), true), 'by UDP too')
   t.end()
 })
 
@@ -148,12 +169,19 @@ test('a ban that is lifted is over, and one of another process holds here', (t) 
   heard(guard, by('192.0.2.7', true), 100)
   guard.lift('192.0.2.7')
   t.equal(heard(guard, by('192.0.2.7', true), 5), 5, 'it begins anew')
-  guard.adopt({ group: '192.0.2.9', isProven: true, failure: 'wrong_key', since: 1_000_000, until: 1_060_000 })
-  t.notOk(guard.hears(by('192.0.2.9', true)))
+  guard.adopt({
+    group: '192.0.2.9',
+    isProven: true,
+    covers: 'all',
+    failure: 'wrong_key',
+    since: 1_000_000,
+    until: 1_060_000,
+  })
+  t.notOk(guard.hears(by('192.0.2.9', true), true))
   t.equal(guard.wait(by('192.0.2.9', true)), 60_000)
   t.equal(banned.length, 1, 'which is told by the other')
   turn(60_000)
-  t.ok(guard.hears(by('192.0.2.9', true)))
+  t.ok(guard.hears(by('192.0.2.9', true), true))
   t.end()
 })
 
@@ -161,11 +189,11 @@ test('what was counted beforehand is taken back for who proves a password, and u
   const { guard } = open()
   const phone = by('192.0.2.7')
   for (let call = 0; call < 17; call += 1) {
-    t.ok(guard.hears(phone), `challenge ${call}`)
+    t.ok(guard.hears(phone, true), `challenge ${call}`)
     guard.takeBack(phone)
     guard.failed(phone, 'no_password')
   }
-  t.notOk(guard.hears(by('192.0.2.7')), 'who answers none of them is slowed too')
+  t.notOk(guard.hears(by('192.0.2.7'), true), 'who answers none of them is slowed too')
   t.equal(heard(guard, by('192.0.2.8'), 2), 2)
   guard.takeBack(by('192.0.2.8'))
   t.equal(heard(guard, by('192.0.2.8'), 10), 4)
@@ -182,8 +210,8 @@ test('memory is bounded, and no crowd of addresses clears the ban of one of them
   }
   t.equal(guard.bans().length, 200)
   t.equal(banned.length, 200)
-  t.notOk(guard.hears(by('192.0.2.7', true)))
-  t.notOk(guard.hears(by('192.0.2.8')))
+  t.notOk(guard.hears(by('192.0.2.7', true), true))
+  t.notOk(guard.hears(by('192.0.2.8'), true))
   t.equal(heard(guard, by('198.51.100.1', true), 20), 5, 'beyond the room for bans it stays slowed')
   t.end()
 })
@@ -201,6 +229,6 @@ test('a clock that is set back forgives nothing and bans nobody longer than by i
   const { guard, turn } = open()
   heard(guard, by('192.0.2.7', true), 6)
   turn(-3_600_000)
-  t.notOk(guard.hears(by('192.0.2.7', true)))
+  t.notOk(guard.hears(by('192.0.2.7', true), true))
   t.end()
 })

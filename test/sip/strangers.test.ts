@@ -96,7 +96,7 @@ test('slowly is no way around it', async (t) => {
 })
 
 async function stepOf({ guard }: EdgeScene): Promise<boolean> {
-  return guard.hears({ address: '127.0.0.1', isProven: false })
+  return guard.hears({ address: '127.0.0.1', isProven: false }, false)
 }
 
 test('a trunk is answered however often it asks, and when strangers use its address', async (t) => {
@@ -181,6 +181,15 @@ test('behind one NAT the right password is answered while another client has a w
   t.match(scene.banned, [{ isProven: true, failure: 'wrong_password' }])
   scene.clock.advance(5_000)
   t.equal(await callWith(scene, 'secret'), 180)
+})
+
+test('an exchange that asks every minute whether we are there may call by its password', async (t) => {
+  const scene = await openEdgeScene(t)
+  asksPassword(scene)
+  const exchange = await openStranger(t, scene)
+  t.equal(await exchange.blast('OPTIONS', 100, 5), 5)
+  t.equal(await callWith(scene, 'secret'), 180)
+  t.equal(await exchange.blast('OPTIONS', 20, 20), 20, 'and is answered from then on')
 })
 
 test('a caller with a password is no stranger: its next calls are not counted', async (t) => {

@@ -356,10 +356,10 @@ test('an operator sets an account up', async (t) => {
   await t.test('bans: those that run are listed, and lifted by any address of them', async (t) => {
     t.equal(await done(['bans']), 'nobody is banned')
     const [since, until] = [Date.now() - 1_000, Date.now() + 60_000]
-    const ban = { isProven: true, failure: 'wrong_key', since, until } as const
+    const ban = { isProven: true, covers: 'all', failure: 'wrong_key', since, until } as const
     await writeBans(sql, [
       { ...ban, group: '192.0.2.7' },
-      { ...ban, group: '192.0.2.7', isProven: false, failure: 'unknown_peer' },
+      { ...ban, group: '192.0.2.7', isProven: false, covers: 'questions', failure: 'unknown_peer' },
       { ...ban, group: '2001:db8:0:1', since: since - 1 },
       { ...ban, group: '192.0.2.9', until: Date.now() - 1 },
     ])
@@ -367,7 +367,7 @@ test('an operator sets an account up', async (t) => {
     const times = `since ${toIso(since)}  until ${toIso(until)}`
     t.equal(await done(['bans']), listed)
     t.same(listed.split('\n').slice(0, 2), [
-      `192.0.2.7  unknown_peer  UDP only  ${times}`,
+      `192.0.2.7  unknown_peer  UDP only, not its calls  ${times}`,
       `192.0.2.7  wrong_key  proven  ${times}`,
     ])
     t.match(listed, /^2001:db8:0:1::\/64 {2}wrong_key/m)

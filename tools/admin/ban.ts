@@ -10,9 +10,9 @@ const most = 1_000
 const list: Omit<Extract<Command, { runOn: unknown }>, 'usage'> = {
   async runOn({ sql, print }) {
     const bans = await listBans(sql, Date.now(), most + 1)
-    for (const { group, isProven, failure, since, until } of bans.slice(0, most))
+    for (const { group, isProven, covers, failure, since, until } of bans.slice(0, most))
       print(
-        `${writtenOf(group)}  ${failure}  ${isProven ? 'proven' : 'UDP only'}  since ${toIso(since)}  until ${toIso(until)}`,
+        `${writtenOf(group)}  ${failure}  ${isProven ? 'proven' : 'UDP only'}${covers === 'questions' ? ', not its calls' : ''}  since ${toIso(since)}  until ${toIso(until)}`,
       )
     if (bans.length > most) print(`and more than these ${most}`)
     if (bans.length === 0) print('nobody is banned')
