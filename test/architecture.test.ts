@@ -360,3 +360,13 @@ test('the repository keeps the table of imports and the house rules', (t) => {
   t.same(violationsOf(sources), [])
   t.end()
 })
+
+test('each migration has a number of its own', (t) => {
+  const names = readdirSync(path.join(import.meta.dirname, '..', 'store', 'migrations'))
+  const numbers = Map.groupBy(names, (name) => name.slice(0, 4))
+  t.same(
+    [...numbers.values()].filter((named) => named.length > 1),
+    [],
+  )
+  t.end()
+})
