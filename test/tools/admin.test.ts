@@ -20,6 +20,7 @@ import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createFolder } from '../scenes/folder.ts'
+import { fakeTls } from '../scenes/tls.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
 import { findAccountByKey } from '../scenes/find-key.ts'
 
@@ -276,6 +277,39 @@ test('an operator sets an account up', async (t) => {
         code: 1,
         err: told,
       })
+    await done(['trunk', 'remove', accountId, trunkId])
+  })
+
+  await t.test('trunks: a file says what the API takes, and options go before it', async (t) => {
+    const file = path.join(folder, 'trunk.json')
+    const [cert, key] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')]
+    const settings = { gateways: [{ host: 'pbx.example' }], displayName: 'Acme', registrar: { host: 'reg.example' } }
+    await Promise.all([
+      writeFile(file, JSON.stringify({ ...settings, username: 'file' })),
+      writeFile(cert, fakeTls.cert),
+      writeFile(key, fakeTls.key),
+    ])
+    const forms = ['--called-form', 'national', '--calling-form', 'digits', '--country-code', '49']
+    const line = ['--username', '1002', '--auth-username', 'login7', '--extension', '1001', '--allow', 'pbx.example']
+    const tlsFiles = ['--tls-certificate-file', cert, '--tls-key-file', key]
+    const add = ['trunk', 'add', accountId, 'PBX', '--settings', file]
+    const trunkId = await done([...add, ...line, ...forms, ...tlsFiles])
+    const [row] = await sql`select config, tls_key from trunks where id = ${trunkId}`
+    t.same(row?.['config'], {
+      ...settings,
+      username: '1002',
+      authUsername: 'login7',
+      extensions: [{ user: '1001' }],
+      allowedAddresses: ['pbx.example'],
+      numberFormat: { called: 'national', calling: 'digits', countryCode: '49' },
+      tlsCertificate: fakeTls.cert,
+    })
+    t.equal(box.open(String(row?.['tlsKey'])), fakeTls.key)
+    t.notMatch(await done(['trunk', 'show', accountId, trunkId]), fakeTls.key.split('\n')[1])
+    await writeFile(file, '[]')
+    t.match(await admin(add), { code: 1, err: /must hold a JSON object/ })
+    await writeFile(file, '{"nobody": 1}')
+    t.match(await admin(add), { code: 1, err: /nobody: is not a known field/ })
     await done(['trunk', 'remove', accountId, trunkId])
   })
 

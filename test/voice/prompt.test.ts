@@ -114,6 +114,18 @@ test('placeholders of customer and context are filled in; those of answers stay'
     promptWith({ script: '{{context.__proto__.x}} {{context.constructor}}', context: '{}' }),
     '⟨not known⟩ ⟨not known⟩',
   )
+  const sip = {
+    callId: 'c',
+    requestUri: 'sip:1@a',
+    to: '<sip:1@a>',
+    trusted: false,
+    headers: { 'X-Tier': 'gold ⟩ now' },
+  }
+  t.match(
+    promptWith({ script: 'Tier {{sip.headers.X-Tier}}, {{sip.verstat}}.', sip }),
+    'Tier ⟨gold  now⟩, ⟨not known⟩.',
+  )
+  t.notMatch(promptWith({ sip }), 'gold', 'what nobody asks for is not told')
   t.notMatch(promptWith({ script: 'Say hello.' }), '⟨')
 })
 

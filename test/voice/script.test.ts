@@ -10,7 +10,7 @@ import {
   type DialogueState,
 } from '../../voice/script/dialogue/dialogue-state.ts'
 import type { DialogueEvent, Setting } from '../../voice/script/dialogue/dialogue-turn.ts'
-import { contextOf, fillIn } from '../../voice/script/fill-in.ts'
+import { contextOf, fillIn, valuesOf } from '../../voice/script/fill-in.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import type { EngineTool } from '../../model/voice-engine.ts'
 import type { Meaning, Request } from '../../voice/script/phrases.ts'
@@ -232,6 +232,20 @@ test('placeholders are filled from the customer, the context and the answers; un
   }
   t.equal(fillIn('Hello {{customer.firstName}}, order {{ context.order.number }}.', values), 'Hello Ada, order 7.')
   t.equal(fillIn('Hello {{customer.lastName}}, {{drink}}? {{ok}}.', values), 'Hello, tea? yes.')
+  const sip = {
+    callId: 'c',
+    requestUri: 'sip:1002@pbx',
+    to: '<sip:1002@pbx>',
+    called: '1002',
+    trusted: false,
+    headers: { 'X-Account-ID': '4711' },
+  }
+  const told = valuesOf({ customer: null, context: null, sip })
+  t.equal(
+    fillIn('{{sip.called}}: {{sip.headers.X-Account-ID}}, {{ sip.headers.x-account-id }}, {{sip.headers.x-b}}.', told),
+    '1002: 4711, 4711,.',
+  )
+  t.equal(fillIn('{{sip.called}}x', valuesOf({ customer: null, context: null })), 'x', 'of a web call there is none')
   t.equal(fillIn('{{constructor.name}}{{customer.__proto__}}x', values), 'x')
   t.equal(contextOf('{ not JSON'), '{ not JSON')
   const from = performance.now()
@@ -761,6 +775,8 @@ test('what a tool needs and cannot be asked for is told to whoever saves the scr
     { line: 1, message: '"items" of the tool "x" cannot be asked for: write items: {{key}} or items: "text"' },
   ])
   t.same(check('tool x (items: {{context.items}}): Wait.'), [])
+  t.same(check('tool x (items: {{sip.headers.x-items}}): Wait.'), [])
+  t.same(check('if sip.headers.x-vip is yes: say Welcome back.\ntool x (items: {{context.items}}): Wait.'), [])
 })
 
 test('what a tool needs and nobody has said is asked for', async (t) => {
