@@ -54,7 +54,8 @@ export async function learnTrunkAddresses(
       insert into trunk_addresses (account_id, trunk_id, network, name, seen_at)
       select ${trunk.accountId}::text, ${trunkId}::text, unnest(${networks}::text[])::inet, ${name}::text, ${now}::timestamptz
       on conflict (trunk_id, network) do update set name = excluded.name, seen_at = excluded.seen_at
-      where trunk_addresses.name is not null`
+      where trunk_addresses.name is not null
+        and (trunk_addresses.name <> excluded.name or trunk_addresses.seen_at < excluded.seen_at - interval '10 min')`
   })
 }
 

@@ -10,7 +10,7 @@ import type { Log } from '../../model/log.ts'
 import type { Telephony, TrunkAccess } from '../../model/telephony.ts'
 import type { TrunkState } from '../../model/trunk.ts'
 import type { SipStack } from '../stack.ts'
-import { createGate } from './gate.ts'
+import { createGate, type Gate } from './gate.ts'
 import { createGatewayHealth, type GatewayHealth, type GatewayOf } from './gateway-health.ts'
 import type { RegistrationDeps } from './registration.ts'
 import type { Resolver } from '../server/transport/dns-resolver.ts'
@@ -45,6 +45,8 @@ type Kept = {
 
 /** Requests to trunks at once. */
 const width = 50
+/** Names that are looked up at once: a DNS that does not answer holds up no registration. */
+const lookupWidth = 20
 /** Ms between two reports of a trunk that does as it did. */
 const reportEvery = 240_000
 /** Ms that the end of the service waits for registrars, all together. */
@@ -55,6 +57,7 @@ const [askAtLeast, askAtMost] = [5_000, 60_000]
 export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
   const { telephony, clock, log } = deps
   const gate = createGate(width)
+  const lookupGate = createGate(lookupWidth)
   const health = createGatewayHealth({ ...deps, gate })
   const trunks = new Map<TrunkId, Kept>()
   let isClosed = false
@@ -76,7 +79,7 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
       const kept = trunks.get(trunk.id)
       if (kept?.fingerprint === fingerprint) continue
       const after = kept ? drop(trunk.id, kept) : Promise.resolve()
-      const fresh = keepTrunk({ ...deps, gate, health, after }, trunk, fingerprint)
+      const fresh = keepTrunk({ ...deps, gate, lookupGate, health, after }, trunk, fingerprint)
       trunks.set(trunk.id, fresh)
       fresh.start()
     }
@@ -112,7 +115,11 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
   }
 }
 
-type KeepDeps = TrunkKeeperDeps & Pick<RegistrationDeps, 'gate' | 'after'> & { readonly health: GatewayHealth }
+type KeepDeps = TrunkKeeperDeps &
+  Pick<RegistrationDeps, 'gate' | 'after'> & {
+    readonly health: GatewayHealth
+    readonly lookupGate: Gate
+  }
 
 function keepTrunk(deps: KeepDeps, trunk: TrunkAccess, fingerprint: string): Kept {
   const { health, clock } = deps
@@ -121,7 +128,7 @@ function keepTrunk(deps: KeepDeps, trunk: TrunkAccess, fingerprint: string): Kep
   const report = createReport(deps, trunk.id, () => stateOf(registrations, health, ways))
   const registrations = createRegistrations({ ...deps, newId: () => randomUUID(), changed: report }, trunk)
   const watched = settings.qualify === false ? [] : ways.map((way) => health.watch(way, report))
-  const names = createSourceNames(deps, trunk)
+  const names = createSourceNames({ ...deps, gate: deps.lookupGate }, trunk)
   let cancel: Cancel = () => undefined
   const start = () => {
     report()
