@@ -61,6 +61,8 @@ type Path = {
   isReached: boolean
   /** Proven addresses by key, the one that was heard longest ago first. */
   readonly proven: Map<string, CandidateAddress>
+  /** Those of them that were proven before the last restart, and not since: late media from there leads nowhere. */
+  former: ReadonlySet<string>
   readonly ssrcs: Set<number>
 }
 
@@ -95,7 +97,7 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
     const credentials = newest?.usernameFragment === user ? newest : former
     const good = path && credentials && readCheck(datagram, credentials.password, from)
     if (!path || !good || !path.seen.take(good.transactionId, keyOf(from))) return
-    if (credentials === newest) reach(path, newest)
+    if (credentials === newest) reach(path, newest, from)
     remember(path, from)
     path.aim.checked(from, good.nominates, now())
     path.checked()
@@ -103,8 +105,10 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
   }
 
   /** Those before are of no use any more. */
-  function reach(path: Path, newest: Credentials): void {
+  function reach(path: Path, newest: Credentials, from: CandidateAddress): void {
+    if (!path.isReached) path.former = new Set(path.proven.keys())
     path.isReached = true
+    if (path.former.has(keyOf(from))) path.former = new Set([...path.former].filter((key) => key !== keyOf(from)))
     for (const { usernameFragment } of path.credentials.slice(1)) byUser.delete(usernameFragment)
     path.credentials = [newest]
   }
@@ -139,6 +143,7 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
   }
 
   function heard(path: Path, from: CandidateAddress, ssrc: number): void {
+    if (path.former.has(keyOf(from))) return
     remember(path, from)
     path.aim.heard(from, now())
     if (bySsrc.has(ssrc) || path.ssrcs.size >= maxSsrcs) return
@@ -204,6 +209,7 @@ const createPath = (receive: Receive, checked: () => void): Path => ({
   credentials: [],
   isReached: false,
   proven: new Map(),
+  former: new Set(),
   ssrcs: new Set(),
 })
 

@@ -279,6 +279,35 @@ test('the end of the leg is a bye with its reason, when the call says nothing mo
   await call.hangUp()
 })
 
+test('a client that comes back from another network restarts ICE; the answer comes again until it is used, and the call is the same', async (t) => {
+  const { url, legs } = await setUpStage(t)
+  const caller = createWeriftCaller()
+  t.teardown(() => caller.close())
+  const first = await connect(url, 'token=good')
+  const { resumeToken } = await first.next('ready')
+  first.send({ type: 'offer', sdp: await caller.offer() })
+  await caller.accept((await first.next('answer')).sdp)
+  const { payloadType } = await caller.connected
+  first.socket.terminate()
+
+  const second = await connect(url, `resume=${resumeToken}`)
+  const ready = await second.next('ready')
+  const offer = await caller.offer()
+  second.send({ type: 'offer', sdp: offer })
+  const { sdp } = await second.next('answer')
+  second.socket.terminate()
+  const third = await connect(url, `resume=${ready.resumeToken}`)
+  t.equal((await third.next('answer')).sdp, sdp, 'the socket may have lost it')
+  await caller.accept(sdp)
+  const echo = new Promise((resolve) => caller.onPacket(resolve))
+  caller.send({ payloadType, marker: false, sequenceNumber: 1, timestamp: 0, payload: Buffer.from('moved') })
+  await echo
+  third.send({ type: 'offer', sdp: offer })
+  t.equal((await third.next('error')).error.type, 'CONFLICT', 'the same offer restarts nothing')
+  t.same(legs[0]?.heard, ['negotiated opus', 'connected connected', 'negotiated opus'])
+  t.equal(legs.length, 1)
+})
+
 test('a dropped socket leaves media alone; the resumed one gets a new token and what it missed', async (t) => {
   const { url, say, bus, signaling, clock } = await setUpStage(t)
   const call = await placeWebCall({
