@@ -40,7 +40,7 @@ export type RequestLimit = {
   wrongKey(request: Charged, key: string | undefined): void
 }
 
-type WhoFails = Pick<FailureGuard, 'looksAt' | 'failed' | 'proved' | 'wait'>
+type WhoFails = Pick<FailureGuard, 'looksAt' | 'failed' | 'wait'>
 
 /** Without a guard wrong keys cost requests and nothing else. */
 export function createRequestLimit(
@@ -72,10 +72,7 @@ export function createRequestLimit(
       if (limits.perAddress !== 0) chargeAddress(request)
     },
     goodKey(request, key, accountId) {
-      if (request.charged || limits.perAddress === 0) {
-        provenKeys.add(key)
-        guard?.proved(request.info.remoteAddress)
-      }
+      if (request.charged || limits.perAddress === 0) provenKeys.add(key)
       if (request.charged) giveBack(request.charged)
       request.charged = null
       if (limits.perAccount !== 0) charge(request, accounts(accountId, now()))

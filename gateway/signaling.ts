@@ -29,7 +29,7 @@ export type SignalingDeps = {
   /** More are refused with 503. */
   readonly maxSessions?: number
   /** Against addresses that make tokens up; without it each is looked at. */
-  readonly guard?: Pick<FailureGuard, 'looksAt' | 'failed' | 'proved'>
+  readonly guard?: Pick<FailureGuard, 'looksAt' | 'failed'>
 }
 
 export type Signaling = {
@@ -84,7 +84,6 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     const isGuess = result instanceof Problem && result.type === 'UNAUTHORIZED' && !(await deps.admission.isOurs(token))
     if (isGuess && deps.guard?.failed(sender, 'wrong_token') === false) throw tooMany()
     if (result instanceof Problem) throw result
-    deps.guard?.proved(address)
     return result
   }
 

@@ -39,7 +39,10 @@ export type FailureGuard = {
   looksAt(sender: Sender): boolean
   /** False: it is not to be told so, because there were too many. */
   failed(sender: Sender, failure: Failure): boolean
-  /** Showed a right secret: for a day a ban is none for it, it is slowed only, and what came in its name by UDP does not count. */
+  /**
+   * A SIP peer showed a right password: for a day a ban only slows it, and what comes in its name by UDP does not count. Keys and tokens are
+   * no such proof: who has an account here may still be a scanner.
+   */
   proved(address: string): void
   /** Ms until it is heard again; 0: it is heard. */
   wait(sender: Sender): number

@@ -229,6 +229,16 @@ test('an address that sends wrong keys again and again', async (t) => {
   })
 })
 
+test('a right key makes no SIP peer known: who has an account may still be a scanner', async (t) => {
+  const { deps, own } = await openSeededApi(t)
+  const unbanned = { isExempt: () => false, banned: () => undefined }
+  const guard = createFailureGuard({ now: deps.clock.now, banAfter: 10, banFor: 600_000, ...unbanned })
+  const limit = createRequestLimit({ perAccount: 0, perAddress: 600 }, deps.clock, guard)
+  t.equal((await createAsk(deps, own.key, limit)(current)).status, 200)
+  const scanner = { address: '192.0.2.7', isProven: false }
+  t.equal(Array.from({ length: 20 }, () => guard.hears(scanner, true)).filter(Boolean).length, 5)
+})
+
 /** The bare limit of one address a minute: how often each of these is let through, one after the other. */
 function passed(addresses: readonly string[]): boolean[] {
   const limit = createRequestLimit({ perAccount: 0, perAddress: 1 }, createHandClock())
