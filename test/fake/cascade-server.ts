@@ -56,6 +56,8 @@ export type CascadeServer = {
   readonly requests: readonly CascadeRequest[]
   readonly violations: readonly string[]
   requestsOf(stage: Stage): CascadeRequest[]
+  /** How often it was asked for a stream that it has not got. */
+  streamRefusals(): number
   /** What was transcribed as it came. */
   readonly streamed: readonly StreamedUtterance[]
   /** Connections that are open now. */
@@ -84,6 +86,7 @@ type Options = {
   readonly refusesWav?: boolean
   /** Tools are refused unless `reasoning_effort` is `none`: BerriAI/litellm#34569, GoogleChromeLabs/webmcp-tools#417, with these words. */
   readonly refusesThinkingWithTools?: boolean
+  readonly hangsOnStreams?: boolean
   /** It transcribes speech as it comes, too. */
   readonly stream?: StreamBehaviour
   readonly transcript?: string
@@ -170,6 +173,7 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
   const requests: CascadeRequest[] = []
   const violations: string[] = []
   const streamed: StreamedUtterance[] = []
+  let streamRefusals = 0
   const told = new Map<Stage, number>()
   const looking = new Set<() => void>()
   const heard: (string | Heard | ((wav: Int16Array) => string))[] = []
@@ -313,6 +317,8 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
     if (method === 'POST' && url === '/v1/audio/transcriptions') return transcription(incoming, whole, response)
     if (method === 'POST' && url === '/v1/chat/completions') return chat(jsonOf(incoming, whole), response)
     if (method === 'POST' && url === '/v1/audio/speech') return speech(jsonOf(incoming, whole), response)
+    if (url.startsWith('/v1/realtime')) streamRefusals++
+    if (url.startsWith('/v1/realtime') && options.hangsOnStreams) return
     if (method !== 'GET' || !url.startsWith('/v1/models') || options.listsModels === false)
       throw new Refused(404, { message: 'Not Found', type: 'invalid_request_error' })
     note({ stage: 'models', body: {}, seconds: 0, aborted: false }, response)
@@ -360,6 +366,7 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
     requests,
     violations,
     streamed,
+    streamRefusals: () => streamRefusals,
     requestsOf: (stage) => requests.filter((request) => request.stage === stage),
     next: (stage) =>
       new Promise((resolve) => {

@@ -1020,6 +1020,7 @@ test('a server that streams no texts is asked once for all calls, and whoever wa
     call.session.close()
   }
   t.equal(server.requestsOf('transcription').length, 2)
+  t.equal(server.streamRefusals(), 2, 'by the address of OpenAI and by that of Speaches')
   const quiet = await openCall(t, {
     server: { stream: { dialect: 'openai' }, transcript: 'Yes.' },
     deps: (url) => ({
@@ -1030,4 +1031,15 @@ test('a server that streams no texts is asked once for all calls, and whoever wa
   await quiet.call.next('user_text', ({ isFinal }) => isFinal)
   t.equal(quiet.server.requestsOf('transcription').length, 1)
   t.equal(quiet.server.streamed.length, 0)
+})
+
+test('a server that leaves the question for a stream unanswered keeps nobody waiting, nor a connection open', async (t) => {
+  const { call, server, engine } = await openCall(t, {
+    server: { transcript: 'Yes.', hangsOnStreams: true },
+  })
+  await call.say(question)
+  t.equal((await call.next('user_text', ({ isFinal }) => isFinal)).text, 'Yes.')
+  await engine.close()
+  while (server.sockets() > 0) await turn()
+  t.equal(server.streamRefusals(), 1)
 })

@@ -12,6 +12,8 @@ type Deps = {
   readonly clock: Clock
   /** As the server knows it; null: it is to find out. */
   readonly language: string | null
+  /** The call is over. */
+  readonly signal: AbortSignal
   /** Once it is open. */
   onNews(news: StreamNews): void
   onLost(): void
@@ -22,6 +24,7 @@ const setupWithin = 3_000
 /** Null: it has none. Never rejects. */
 export async function openStream(deps: Deps): Promise<OpenStream | null> {
   for (const url of addressesOf(deps)) {
+    if (deps.signal.aborted) return null
     const stream = await tryStream(url, deps)
     if (stream !== null) return stream
   }
@@ -58,14 +61,18 @@ async function tryStream(url: string, deps: Deps): Promise<OpenStream | null> {
     if (news.kind === 'updated') updated.resolve()
     if (news.kind === 'failed') refuse()
   }
+  const late = new AbortController()
+  const signal = AbortSignal.any([deps.signal, late.signal])
+  signal.addEventListener('abort', refuse, { once: true })
+  const cancel = clock.after(setupWithin, () => late.abort())
   let socket: JsonSocket | null = null
-  const cancel = clock.after(setupWithin, refuse)
   try {
     socket = await openJsonSocket({
       url,
       ...(address.apiKey !== null && { headers: { authorization: `Bearer ${address.apiKey}` } }),
       key: address.apiKey ?? noKey,
       clock,
+      signal,
       onMessage: take,
       onLost() {
         refuse()

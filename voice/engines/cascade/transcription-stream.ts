@@ -31,7 +31,8 @@ export function createTranscriptionStreams({ address, clock, tellOnce }: Deps): 
     absentUntil = clock.now() + absentFor
   }
   return (language) => {
-    let closed = false
+    const ending = new AbortController()
+    const { signal } = ending
     let stream: OpenStream | null = null
     let utterances: readonly OpenUtterance[] = []
 
@@ -54,9 +55,9 @@ export function createTranscriptionStreams({ address, clock, tellOnce }: Deps): 
       if (news.kind === 'unheard') utterance?.settle(null)
     }
     const connect = async (): Promise<void> => {
-      const opened = await openStream({ address, clock, language: languageOf(language), onNews, onLost: stop })
+      const opened = await openStream({ address, clock, language: languageOf(language), signal, onNews, onLost: stop })
+      if (signal.aborted) return opened?.socket.close()
       if (opened === null) return absent()
-      if (closed) return opened.socket.close()
       stream = opened
     }
     if (clock.now() >= absentUntil) void connect()
@@ -69,7 +70,7 @@ export function createTranscriptionStreams({ address, clock, tellOnce }: Deps): 
         return utterance
       },
       close() {
-        closed = true
+        ending.abort()
         stop()
       },
     }

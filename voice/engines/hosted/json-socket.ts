@@ -16,6 +16,8 @@ type Options = {
   /** Providers repeat a key that they refuse: it is in nothing that is told. */
   readonly key: string
   readonly clock: Clock
+  /** Nobody waits for it any more, while it is being opened. */
+  readonly signal?: AbortSignal
   /** Objects only: anything else closes the socket with `onLost`. */
   onMessage(message: Readonly<Record<string, unknown>>): void
   /** At most once, after it was open, and not after `close`. `code` is that of the close frame, 1006 without one. */
@@ -36,7 +38,7 @@ const unsupported = 1003
 
 /** Rejects with EngineRefusal: 401, 403, 404, 400 and an address that is none are for good, anything else may pass. */
 export function openJsonSocket(options: Options): Promise<JsonSocket> {
-  const { onMessage, onLost, clock, key } = options
+  const { onMessage, onLost, clock, key, signal } = options
   const { promise, resolve, reject } = Promise.withResolvers<JsonSocket>()
   const socket = socketTo(options)
   if (socket === null) return Promise.reject(new EngineRefusal('its address is none', false))
@@ -63,7 +65,16 @@ export function openJsonSocket(options: Options): Promise<JsonSocket> {
     close(unsupported)
   })
   watchForSilence(socket, clock, () => lose('the provider has not been heard for a minute', 1006))
-  socket.on('open', () => resolve({ send, close: () => close() }))
+  const giveUp = (): void => {
+    over = true
+    reject(new EngineRefusal('nobody waits for it any more', true))
+    socket.terminate()
+  }
+  signal?.addEventListener('abort', giveUp, { once: true })
+  socket.on('open', () => {
+    signal?.removeEventListener('abort', giveUp)
+    resolve({ send, close: () => close() })
+  })
   socket.on('unexpected-response', (request, response) => {
     const status = response.statusCode ?? 0
     over = true
