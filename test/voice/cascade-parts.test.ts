@@ -202,6 +202,17 @@ test('errors of any endpoint are understood, and no word of them is repeated', (
   t.match(read({ error: { code: 500, message: 'rpc error', type: '' } }), { code: '500', status: 500 })
   t.match(read({ error: 'model is loading' }), { code: 'error', status: null, isTooLong: false })
   t.match(read({ error: { code: 'sk-1234567890abc', type: 'x y' } }), { code: 'error' })
+  // As FastAPI tells them.
+  t.match(read({ detail: 'Model `a` not found' }), { code: 'error', lacksModel: true })
+  const invalid = { type: 'missing', loc: ['body', 'messages', 0, 'content'], msg: 'Field required' }
+  t.match(read({ detail: [invalid] }), { code: 'missing', param: 'content' })
+  t.match(read({ detail: { error: { code: 'context_length_exceeded' } } }), { code: 'context_length_exceeded' })
+  t.match(read({ detail: [] }), { code: 'error', param: null })
+  const thinking = "Function tools with reasoning_effort are not supported: set reasoning_effort to 'none'."
+  t.match(read({ detail: thinking }), { param: 'reasoning_effort' })
+  const answer = createChatReply()
+  t.equal(answer.take('{"choices":[],"detail":"of an answer"}'), '')
+  t.equal(answer.error(), null)
   t.end()
 })
 

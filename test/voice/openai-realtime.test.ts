@@ -689,6 +689,10 @@ test('a prompt is measured in tokens: one beyond what its model takes is told, o
   const tools = [{ ...lookup, inputSchema: { ...inputSchema, required: [] } }]
   await openSpokenCall(small, { ...config, tools }).then(({ session }) => session.close())
   t.equal(told().length, 2, 'its tools count')
+  const spoken = await openSpokenCall(small, config)
+  spoken.session.instruct(chinese)
+  t.equal(told().length, 3, 'so do instructions that come during the call')
+  spoken.session.close()
 })
 
 test('what was said before is told as far as there is room beside the prompt', async (t) => {

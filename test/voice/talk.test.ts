@@ -246,6 +246,24 @@ test('a caller who says nothing is asked twice, then told goodbye', async (t) =>
   t.equal(types().at(-1), 'finished')
 })
 
+test('a goodbye to nobody that comes to nothing at first is waited for, but not for long', async (t) => {
+  for (const comesAfterAll of [true, false]) {
+    const { say, wait, tell, types } = await openScene()
+    say('hello')
+    for (const words of ['Are you there?', 'Are you still there?']) {
+      wait(10_020)
+      say(words)
+    }
+    wait(10_020)
+    tell(begun)
+    tell({ type: 'reply_done' })
+    t.not(types().at(-1), 'finished')
+    if (comesAfterAll) say('Goodbye.')
+    else wait(3_020)
+    t.equal(types().at(-1), 'finished')
+  }
+})
+
 test('an agent that is to say its last words says them in place of anything else, hears nobody, and is finished', async (t) => {
   const { say, session, tell, taken, types, wait, heard, events } = await openScene({
     direction: 'outbound',

@@ -238,6 +238,8 @@ function createWire(
       items.interrupt(heard, replying)
     },
     instruct(text) {
+      const { tooLong } = promptSizeOf(provider.model, { instructions: text, tools: setup.tools })
+      if (tooLong) log.warn(tooLong.message, { callId: setup.callId })
       instructions = text
       send({ type: 'session.update', session: { type: 'realtime', instructions } })
     },
