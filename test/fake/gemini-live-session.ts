@@ -293,6 +293,10 @@ function refusalOf(setup: LiveClientSetup, options: GeminiOptions, saved: Map<st
   // AidenAI-IO/aiden-firmware#708 and NousResearch/hermes-agent#114116: "no thinking level" closes it.
   if (model.endsWith('-extended-thinking') && !setup.generationConfig?.thinkingConfig)
     return { code: 1007, reason: 'No thinking level specified.' }
+  // What production clients know: `parametersJsonSchema` is taken by gemini-3.1 and newer only.
+  const declarations = setup.tools?.flatMap((tool) => ('functionDeclarations' in tool ? tool.functionDeclarations : []))
+  if (/gemini-2/.test(model) && declarations?.some((one) => one?.parametersJsonSchema !== undefined))
+    return { code: 1007, reason: invalid }
   const language = setup.generationConfig?.speechConfig?.languageCode
   if (language !== undefined && options.refusedLanguages?.includes(language))
     return { code: 1007, reason: `Unsupported language code '${language}' for model ${model}` }

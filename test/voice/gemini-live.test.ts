@@ -112,9 +112,18 @@ for (const model of ['gemini-3.8-live', 'gemini-3.1-flash-live-preview', 'gemini
     call.session.say('Please wait.')
     await call.next('agent_text', ({ text }) => text === 'Please wait.')
     t.same(saidBy(call), ['Thank you.', 'Please wait.'])
-    const tools = JSON.stringify(server.received('setup')[0]?.tools)
-    t.equal(/"name":"note_value".*"behavior":"NON_BLOCKING"/.test(tools), isSilenced)
-    t.match(tools, /"name":"lookup"[^[]*\[\]\},"behavior":"BLOCKING"/)
+    const declared = server
+      .received('setup')[0]
+      ?.tools?.flatMap((tool) => ('functionDeclarations' in tool ? (tool.functionDeclarations ?? []) : []))
+    const own = isSilenced ? 'NON_BLOCKING' : 'BLOCKING'
+    t.same(
+      declared?.map(({ name, behavior }) => [name, behavior]),
+      [
+        ['lookup', 'BLOCKING'],
+        ['end_call', own],
+        ['note_value', own],
+      ],
+    )
     const [result] = server.received('toolResponse')[0]?.functionResponses ?? []
     t.equal(result?.scheduling, isSilenced ? 'SILENT' : undefined)
   })
@@ -153,6 +162,40 @@ test('a model that goes on by itself behind a value that it noted is not asked t
   t.same(kinds, ['text'])
   t.same(saidBy(call), ['And when do you come?'])
   t.equal(server.received('toolResponse')[0]?.functionResponses?.[0]?.scheduling, 'SILENT')
+})
+
+test('models that take no JSON Schema are told the arguments of tools in the part of OpenAPI that they know', async (t) => {
+  const model = 'gemini-2.5-flash-native-audio-latest'
+  const { server, open } = await openStage(t, { models: [`models/${model}`] }, { model })
+  const place = {
+    type: 'object',
+    properties: { town: { type: ['string', 'null'], pattern: '^A' } },
+    required: ['town'],
+  }
+  const properties = {
+    day: { type: 'string', format: 'date', description: 'When.' },
+    seats: { type: 'integer', minimum: 1, exclusiveMaximum: 9, enum: [1, 2] },
+    tags: { type: 'array', items: { enum: ['a', 'b'] }, uniqueItems: true },
+    place,
+    anything: { $ref: '#/$defs/thing' },
+  }
+  const inputSchema = { type: 'object' as const, properties, required: ['day', 'none'], additionalProperties: false }
+  await (await open({ tools: [{ ...lookup, inputSchema }] })).agent()
+  const declared = server
+    .received('setup')[0]
+    ?.tools?.flatMap((tool) => ('functionDeclarations' in tool ? (tool.functionDeclarations ?? []) : []))
+  t.strictSame(declared?.[0]?.parameters, {
+    type: 'object',
+    properties: {
+      day: { type: 'string', description: 'When.' },
+      seats: { type: 'integer', minimum: 1 },
+      tags: { type: 'array', items: { type: 'string', enum: ['a', 'b'] } },
+      place: { type: 'object', properties: { town: { type: 'string', nullable: true } }, required: ['town'] },
+      anything: { type: 'string' },
+    },
+    required: ['day'],
+  })
+  t.notOk('parameters' in declared![1]!, 'end_call has no arguments here')
 })
 
 test('several tools are called at once: the words that one of them wants are said, although another wants none', async (t) => {

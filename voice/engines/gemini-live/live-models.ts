@@ -4,9 +4,15 @@
  * It takes the result of a tool without saying something about it (`SILENT`), of a tool that does not block it. Of one that does the scheduling is
  * ignored, and older models have no others.
  */
-export function takesSilentResults(model: string): boolean {
-  const [, major = 0, minor = 0] = (/gemini-(?:live-)?(\d+)(?:\.(\d+))?/.exec(model) ?? []).map(Number)
-  return major > 3 || (major === 3 && minor >= 8)
+export const takesSilentResults = (model: string): boolean => isSince(model, 3, 8) === true
+
+/** It takes the schemas of tools as JSON Schema; of a name that tells no version that is taken for granted. */
+export const takesJsonSchema = (model: string): boolean => isSince(model, 3, 1) !== false
+
+/** Null: its name tells no version. */
+function isSince(model: string, major: number, minor: number): boolean | null {
+  const [, ours, ourMinor = 0] = (/gemini-(?:live-)?(\d+)(?:\.(\d+))?/.exec(model) ?? []).map(Number)
+  return ours === undefined ? null : ours > major || (ours === major && ourMinor >= minor)
 }
 
 /** Why no call can be held with it; null when nothing is known against it. */

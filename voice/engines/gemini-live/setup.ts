@@ -1,9 +1,10 @@
 /** Owns how a session of Gemini Live is asked for: its address, the setup, what was said before, and what goes on from an earlier session. Pure. */
 import { z } from 'zod'
 import type { Json } from '../../../model/json.ts'
-import { engineToolNames, type Said } from '../../../model/voice-engine.ts'
+import { engineToolNames, type EngineTool, type Said } from '../../../model/voice-engine.ts'
 import type { WireSetup } from '../hosted/wire.ts'
-import { takesSilentResults } from './live-models.ts'
+import { takesJsonSchema, takesSilentResults } from './live-models.ts'
+import { openApiOf } from './tool-schema.ts'
 
 const path = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
 /** Of the newest; older ones would cost more than they tell. */
@@ -46,6 +47,12 @@ export const newsOf = (memory: Json): readonly News[] => Memory.safeParse(memory
 export const isBlocking = (model: string, tool: string): boolean =>
   !takesSilentResults(model) || !engineToolNames.includes(tool)
 
+function parametersOf(model: string, schema: EngineTool['inputSchema']): object {
+  if (takesJsonSchema(model)) return { parametersJsonSchema: schema }
+  const parameters = openApiOf(schema)
+  return parameters === null ? {} : { parameters }
+}
+
 /** `handle` null: a session that knows nothing, to which `historyOf` is told before anything else. `language` empty: the model's own choice. */
 export function setupOf(
   { instructions, language, tools, history, worker: { llmTemperature: temperature } }: WireSetup,
@@ -56,7 +63,7 @@ export function setupOf(
   const functionDeclarations = tools.map(({ name, description, inputSchema }) => ({
     name,
     description,
-    parametersJsonSchema: inputSchema,
+    ...parametersOf(model, inputSchema),
     behavior: isBlocking(model, name) ? 'BLOCKING' : 'NON_BLOCKING',
   }))
   return {
