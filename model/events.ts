@@ -4,7 +4,7 @@ import { Direction, ProgressStatus, Speaker } from './call.ts'
 import { ExternalTool } from './external-tool.ts'
 import { Json, JsonObject, Metadata } from './json.ts'
 import { Language } from './language.ts'
-import { TerminalStatus } from './outcome.ts'
+import { EndedBy, TerminalStatus } from './outcome.ts'
 import { SipFacts } from './sip-facts.ts'
 import { withoutNulls } from './without-nulls.ts'
 import { WorkerConfig } from './worker.ts'
@@ -125,6 +125,9 @@ export const EndedData = z.object({
   scheduledAt: z.string().nullable().optional(),
   startedAt: z.string().nullable().optional(),
   endedAt: z.string().nullable().optional(),
+  /** Additive, like the next. */
+  endedBy: EndedBy.nullable().optional(),
+  endCause: z.string().nullable().optional(),
   transcript: Json.optional(),
   recordingAvailable: z.boolean(),
   nextAction: z.object({ key: z.string(), name: z.string(), data: JsonObject.optional() }).optional(),

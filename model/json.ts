@@ -32,6 +32,15 @@ export function flawOf(value: unknown): Flaw | null {
 export const storableText = (text: string, maxLength: number): string =>
   text.replaceAll('\0', '').slice(0, maxLength).toWellFormed()
 
+/** The same, of everything in it: what is wrong with a text is left out of it. Values without a flaw come back as they are. */
+export function storableJson<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value), (_, item: unknown) => {
+    if (typeof item === 'string') return storableText(item, item.length)
+    if (typeof item !== 'object' || item === null || Array.isArray(item)) return item
+    return Object.fromEntries(Object.entries(item).map(([key, inner]) => [storableText(key, key.length), inner]))
+  }) as Value
+}
+
 function flawIn(value: unknown, depth: number, left: { digits: number }): Flaw | null {
   if (typeof value === 'string') return textFlawOf(value)
   if (typeof value === 'number') return numberFlawOf(value, left)

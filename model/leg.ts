@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { LegQuality } from './call-quality.ts'
-import { FailedReason, type Outcome } from './outcome.ts'
+import { EndedBy, FailedReason, type Outcome } from './outcome.ts'
 
 const Format = z.object({
   encoding: z.enum(['pcm16', 'pcmu', 'pcma']),
@@ -41,6 +41,19 @@ export const LegCommand = z.discriminatedUnion('type', [
 ])
 export type LegCommand = z.infer<typeof LegCommand>
 
+/**
+ * Ms since the last media of the other side, or since the other side ended the call. An age and no time, because the clocks of two nodes
+ * differ. Legs of before it was told have none.
+ */
+const silentFor = z.number().nonnegative()
+
+/** Of the end of a call, as far as the leg knows: by whom, and the SIP status or Q.850 cause that the other side gave (`Q.850 16`). */
+const end = {
+  endedBy: EndedBy.optional(),
+  endCause: z.string().max(100).nullable().optional(),
+  silentFor: silentFor.optional(),
+}
+
 export const LegReply = z.discriminatedUnion('type', [
   z.object({ type: z.literal('started'), hears: Format, speaks: Format }),
   /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
@@ -50,6 +63,7 @@ export const LegReply = z.discriminatedUnion('type', [
     type: z.literal('closed'),
     recordedMs: z.number().nullable(),
     quality: LegQuality.optional().catch(undefined),
+    silentFor: silentFor.optional(),
   }),
   /** `ended`: what the leg told last, when it is over. */
   z.object({
@@ -79,7 +93,7 @@ export const LegEvent = z.discriminatedUnion('type', [
   /** The other side rings. */
   z.object({ type: z.literal('ringing'), providerStatus: z.string() }),
   /** Nobody answered; the leg is over. */
-  z.object({ type: z.literal('dial_failed'), outcome: EndOfDialing, providerStatus: z.string().nullable() }),
+  z.object({ type: z.literal('dial_failed'), outcome: EndOfDialing, providerStatus: z.string().nullable(), ...end }),
   /** Media can flow both ways. */
   z.object({ type: z.literal('connected'), providerStatus: z.string() }),
   /** Gone for good: the caller hung up, the network failed or no media came for too long. */
@@ -87,10 +101,11 @@ export const LegEvent = z.discriminatedUnion('type', [
     type: z.literal('disconnected'),
     cause: z.enum(['hung_up', 'media_lost', 'failed']),
     details: z.string(),
+    ...end,
   }),
   z.object({ type: z.literal('dtmf'), digit: z.string() }),
   /** The caller has been passed on; the leg ends by itself. */
-  z.object({ type: z.literal('transferred'), providerStatus: z.string() }),
+  z.object({ type: z.literal('transferred'), providerStatus: z.string(), ...end }),
   /** The caller is still here. */
   z.object({ type: z.literal('transfer_failed'), providerStatus: z.string() }),
   /** The first frame after a pause of the agent has been sent to the caller. */

@@ -10,10 +10,10 @@ import {
   callStatusOf,
   Direction,
   PostProcessingStatus,
+  ProgressStatus,
   Speaker,
   toClockOffset,
   TurnLatency,
-  type ProgressStatus,
   type Transport,
   type Turn,
 } from './call.ts'
@@ -23,7 +23,7 @@ import type { Once } from './idempotency.ts'
 import type { AccountId, CallId, PersonId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
 import { JsonObject } from './json.ts'
-import { FailedReason, TerminalStatus } from './outcome.ts'
+import { EndedBy, FailedReason, TerminalStatus } from './outcome.ts'
 import { pageOf, Paging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { CallHeaders } from './sip-facts.ts'
@@ -71,9 +71,20 @@ export const PhoneCall = z.object({
   customer: Customer.extend({ id: z.string().nullable() }).optional(),
   workerId: z.string(),
   scheduledAt: z.string().optional(),
-  /** Additive, like the five below: how a call that reads `completed` really ended. */
+  /** Additive, like all below: what the last call.status_update said. */
+  progress: ProgressStatus.optional(),
+  /** How a call that reads `completed` really ended. */
   outcome: TerminalStatus.optional(),
   failedReason: FailedReason.optional(),
+  endedBy: EndedBy.optional().describe(
+    'Who ended the call: the person on the other side, the agent, this service, or the network between. Not there while the call runs, and for calls of before it was told.',
+  ),
+  endCause: z
+    .string()
+    .optional()
+    .describe(
+      'What the other side of a telephone call gave as the cause: `Q.850 16`, `SIP 486`. Not there when it gave none.',
+    ),
   providerStatus: z.string().optional(),
   /** The trunk that carries a phone call, once one was chosen. */
   trunkId: z.string().optional(),
@@ -132,6 +143,8 @@ export type PhoneCallFacts = {
   readonly scheduledAt: number | null
   readonly startedAt: number | null
   readonly endedAt: number | null
+  readonly endedBy: EndedBy | null
+  readonly endCause: string | null
   /** Null for web calls too. */
   readonly trunkId: TrunkId | null
   readonly quality: LegQuality | null
@@ -146,6 +159,7 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
     direction,
     postProcessingStatus,
     workerId,
+    progress: call.progress,
     ...withoutNulls({
       ...numbersOf(call),
       nextAction: call.nextAction?.key,
@@ -157,6 +171,8 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
       scheduledAt: isoOrNull(call.scheduledAt),
       outcome,
       failedReason,
+      endedBy: call.endedBy,
+      endCause: call.endCause,
       providerStatus,
       trunkId: call.trunkId,
       quality: call.quality && toCallQuality(call.quality),

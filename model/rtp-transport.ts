@@ -3,7 +3,7 @@
  * The SSRC belongs to the transport; sequence numbers and timestamps belong to the pipeline. RFC 3550.
  */
 
-import type { Outcome } from './outcome.ts'
+import type { EndedBy, Outcome } from './outcome.ts'
 
 export type RtpPacket = {
   readonly payloadType: number
@@ -73,6 +73,9 @@ export type RtpTransport = {
   close(reason?: string): Promise<void>
 }
 
+/** What a line tells of an end besides. `endedBy`: where the cause alone says it wrong; `endCause`: as in LegEvent. */
+export type LineEnd = { readonly endedBy?: EndedBy; readonly endCause?: string | null }
+
 export type RtpTransportHandlers = {
   /** Again whenever it changes (re-INVITE). */
   negotiated(audio: NegotiatedAudio): void
@@ -83,7 +86,7 @@ export type RtpTransportHandlers = {
   /** The same by a check of ICE, with which the peer consents to what is sent (RFC 7675). */
   consented?(): void
   /** At most once, and nothing comes after it. */
-  disconnected(cause: 'hung_up' | 'media_lost' | 'failed', details: string): void
+  disconnected(cause: 'hung_up' | 'media_lost' | 'failed', details: string, end?: LineEnd): void
 }
 
 /**
@@ -96,7 +99,7 @@ export type Presence = 'open' | 'left' | 'lost' | 'none'
 export type LegHandlers = RtpTransportHandlers & {
   ringing(providerStatus: string): void
   /** In place of `disconnected`, before `connected`. */
-  dialFailed(outcome: Outcome, providerStatus: string | null): void
+  dialFailed(outcome: Outcome, providerStatus: string | null, end?: LineEnd): void
   /** On hold nothing is sent and nothing need come; time on hold is no lost media. */
   held(isHeld: boolean): void
   alive(): void

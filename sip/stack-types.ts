@@ -25,7 +25,7 @@ export type RequestIn = MessageIn & {
   readonly protocol: string
   /** Throws for what its grammar does not know. */
   getParsedHeader(name: string): unknown
-  on(event: 'cancel', listener: () => void): unknown
+  on(event: 'cancel', listener: (cancel?: MessageIn) => void): unknown
 }
 
 export type ResponseIn = MessageIn & {

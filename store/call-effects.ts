@@ -3,7 +3,7 @@ import type { LegQuality } from '../model/call-quality.ts'
 import type { CallWarning, ProgressStatus, Turn } from '../model/call.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { JsonObject } from '../model/json.ts'
-import { failedReasonOf, type Outcome } from '../model/outcome.ts'
+import { failedReasonOf, type EndedBy, type Outcome } from '../model/outcome.ts'
 import type { CallOverrides } from './call-rows.ts'
 import type { Transaction } from './sql.ts'
 
@@ -52,11 +52,19 @@ export async function insertTurn(
 export async function storeOutcome(
   tx: Transaction,
   callId: CallId,
-  ended: { outcome: Outcome; answeredAt: number | null; endedAt: number; quality?: LegQuality },
+  ended: {
+    outcome: Outcome
+    answeredAt: number | null
+    endedAt: number
+    endedBy?: EndedBy
+    endCause?: string | null
+    quality?: LegQuality
+  },
 ): Promise<void> {
   await tx`
     update calls set outcome = ${ended.outcome.status}, failed_reason = ${failedReasonOf(ended.outcome)},
       started_at = ${ended.answeredAt}, ended_at = ${ended.endedAt},
+      ended_by = ${ended.endedBy ?? null}, end_cause = ${ended.endCause ?? null},
       quality = ${ended.quality ? tx.json(ended.quality) : null}
     where id = ${callId}`
 }

@@ -78,6 +78,8 @@ const callFields: Readonly<Record<keyof CallRow, true>> = {
   scheduledAt: true,
   startedAt: true,
   endedAt: true,
+  endedBy: true,
+  endCause: true,
   trunkId: true,
   recordingKey: true,
   recordedMs: true,

@@ -5,6 +5,7 @@
 import { callColumns, type CallBirthRow, type CallFactsRow } from './call-rows.ts'
 import type { Json } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
+import { leaseLength } from './nodes.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type Claim = {
@@ -12,6 +13,8 @@ export type Claim = {
   readonly epoch: number
   readonly version: number
   readonly snapshot: Json
+  /** Ms since the former owner was last alive, as its lease or its last step tells; null: it had none. */
+  readonly leftFor: number | null
 }
 
 /** Who may write the next step, and on top of what. */
@@ -51,9 +54,15 @@ export async function insertCall(tx: Transaction, call: CallBirthRow, first: Log
  */
 export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId): Promise<Claim | null> {
   const [claim] = await sql<Claim[]>`
-    update calls set owner = ${nodeId}, epoch = epoch + 1
-    where id = ${callId} and not finished and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql)})
-    returning account_id, epoch, version, snapshot`
+    with former as (
+      select id, case when owner is not null then greatest(0, extract(epoch from clock_timestamp() - coalesce(
+        (select lease_until - ${leaseLength}::int * interval '1 ms' from nodes
+          where nodes.id = calls.owner and isfinite(lease_until)),
+        (select max(at) from call_events where call_id = calls.id))) * 1000)::float8 end as left_for
+      from calls where id = ${callId})
+    update calls set owner = ${nodeId}, epoch = epoch + 1 from former
+    where calls.id = former.id and not finished and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql)})
+    returning account_id, epoch, version, snapshot, left_for`
   return claim ?? null
 }
 

@@ -5,6 +5,9 @@
 import type { NodeId } from '../model/ids.ts'
 import type { Sql } from './sql.ts'
 
+/** Ms that a lease runs from its last renewal: so long before its end a dead node was last known to be alive. */
+export const leaseLength = 5_000
+
 /** Begins or renews, for so many ms from now. */
 export async function renewLease(sql: Sql, nodeId: NodeId, length: number): Promise<void> {
   await sql`

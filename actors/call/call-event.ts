@@ -2,7 +2,7 @@
 import type { LegQuality } from '../../model/call-quality.ts'
 import type { CallWarning, Direction, ProgressStatus, Transport, Turn } from '../../model/call.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
-import type { Outcome, TerminalStatus } from '../../model/outcome.ts'
+import type { EndedBy, Outcome, TerminalStatus } from '../../model/outcome.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import type { Note } from '../../model/voice-engine.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
@@ -13,7 +13,12 @@ export type CallBirth = {
   readonly transport: Transport
   /** When a scheduled outbound call is to be dialed; null means now. */
   readonly scheduledAt: number | null
+  /** By which rules it ends (machine/call-end.ts); absent: those of before they were told apart. */
+  readonly rules?: 2
 }
+
+/** As a leg tells it (LegEvent), or whoever found that the leg is gone. Absent in logs of before it was told. */
+export type LegEnd = { readonly endedBy?: EndedBy; readonly endCause?: string | null; readonly silentFor?: number }
 
 export type CallFact =
   | ({ readonly type: 'created' } & CallBirth)
@@ -34,10 +39,14 @@ export type CallFact =
     }
   | { readonly type: 'worker_request_failed'; readonly required: boolean; readonly details: string }
   | { readonly type: 'ringing'; readonly providerStatus: string | null }
-  | { readonly type: 'dial_failed'; readonly outcome: Outcome; readonly providerStatus: string | null }
+  | ({ readonly type: 'dial_failed'; readonly outcome: Outcome; readonly providerStatus: string | null } & LegEnd)
   /** Media flows both ways: answered. */
   | { readonly type: 'leg_connected'; readonly providerStatus: string | null }
-  | { readonly type: 'leg_disconnected'; readonly cause: 'hung_up' | 'media_lost' | 'failed'; readonly details: string }
+  | ({
+      readonly type: 'leg_disconnected'
+      readonly cause: 'hung_up' | 'media_lost' | 'failed'
+      readonly details: string
+    } & LegEnd)
   /**
    * `recordedMs`: null when the leg did not tell; `quality` absent when it did not, as in logs of before it was told. `endedAt`: when the talk was
    * over, before the caller's last words were heard out; absent in logs of before they were.
@@ -46,6 +55,7 @@ export type CallFact =
       readonly type: 'leg_closed'
       readonly recordedMs: number | null
       readonly quality?: LegQuality
+      readonly silentFor?: number
       readonly endedAt?: number
     }
   /** `hasSpoken`: the agent was heard before. `fallsBack`: the embedded engine may take its place. */
@@ -56,7 +66,7 @@ export type CallFact =
       readonly fallsBack?: true
     }
   /** The caller has been passed on. */
-  | { readonly type: 'transferred'; readonly providerStatus: string | null }
+  | ({ readonly type: 'transferred'; readonly providerStatus: string | null } & LegEnd)
   | { readonly type: 'transfer_failed'; readonly providerStatus: string | null }
   /** No person answered. `signs`: what told so, two at least. `leavesMessage`: the agent has something to say to an answering machine. */
   | { readonly type: 'voicemail_detected'; readonly signs: readonly string[]; readonly leavesMessage?: true }
@@ -81,7 +91,8 @@ export type CallFact =
   | { readonly type: 'agent_finished'; readonly nextAction: string | null }
   /** By the caller's last words, behind which nothing more is said. */
   | { readonly type: 'action_chosen'; readonly nextAction: string }
-  | { readonly type: 'hang_up_requested' }
+  /** `by` absent: the service. */
+  | { readonly type: 'hang_up_requested'; readonly by?: EndedBy }
   | { readonly type: 'cancel_requested' }
   | { readonly type: 'deadline_passed'; readonly deadline: Deadline }
   | {
@@ -124,6 +135,9 @@ export type Effect =
       readonly outcome: Outcome
       readonly answeredAt: number | null
       readonly endedAt: number
+      /** These two: absent in logs of before they were told. */
+      readonly endedBy?: EndedBy
+      readonly endCause?: string | null
       readonly quality?: LegQuality
     }
   /** Once for each type. */
@@ -140,8 +154,8 @@ export type Effect =
   // Carried out after the commit; what comes of them returns as facts.
   | { readonly type: 'ask_worker_request' }
   | { readonly type: 'dial' }
-  /** Takes an inbound phone call. */
-  | { readonly type: 'answer' }
+  /** Takes an inbound phone call, once a voice session could be had. `engine` absent: the one that the call's configuration chooses. */
+  | { readonly type: 'answer'; readonly engine?: 'embedded' }
   /** Passes the caller on to the number for the time that the service is down. Comes back as `transferred` or `transfer_failed`. */
   | { readonly type: 'redirect' }
   /** Is the leg connected already? Its event may have been lost with a former actor. */

@@ -156,6 +156,8 @@ function endedOf(call: CallFactsRow, turns: readonly TurnRow[]): CallEvent {
     scheduledAt: isoOrNull(call.scheduledAt),
     startedAt: isoOrNull(call.startedAt),
     endedAt: isoOrNull(call.endedAt),
+    endedBy: call.endedBy,
+    endCause: call.endCause,
     ...(answered && { transcript: turns.map(toTranscriptSegment) as Json }),
     recordingAvailable: call.recordedMs !== null,
     ...(call.nextAction && call.nextAction.key !== 'undetermined' && { nextAction: call.nextAction }),

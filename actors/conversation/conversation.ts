@@ -38,6 +38,8 @@ export type ConversationDeps = {
   post(fact: CallFact): void
   /** To the browser, if there is one. */
   signal(message: ServerMessage): void
+  /** A frame of the leg came. */
+  legSeen?(): void
 }
 
 export type ConversationStart = {
@@ -192,6 +194,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
   const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
     const frame = decodeFrame(message.payload)
     if (frame?.epoch !== epoch) return
+    deps.legSeen?.()
     if (leaving.hear(frame.payload)) return session.hear(silence)
     session.hear(frame.payload)
     voicemailWatch?.hear(frame.payload)

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
-import { endLease, renewLease } from '../../store/nodes.ts'
+import { endLease, leaseLength, renewLease } from '../../store/nodes.ts'
 import type { CallActor, CallActorDeps } from '../call/life/call-actor.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { createCallRouter, type CallRouter } from './call-router.ts'
@@ -20,7 +20,6 @@ export type Switchboard = CallRouter & {
 }
 
 const heartbeat = 1_000
-const leaseLength = 5_000
 const hangUpTime = 10_000
 
 export function createSwitchboard(deps: CallActorDeps): Switchboard {
@@ -60,7 +59,7 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
 async function endCalls(owned: OwnedCalls, grace: number, clock: Clock): Promise<void> {
   if (grace > 0) await deadline(clock, grace, goneOf(await owned.actors()), goOn)
   const actors = await owned.actors()
-  for (const actor of actors) void actor.deliver({ type: 'hang_up_requested' })
+  for (const actor of actors) void actor.deliver({ type: 'hang_up_requested', by: 'service' })
   await deadline(clock, hangUpTime, goneOf(actors), goOn)
   await Promise.all((await owned.actors()).map((actor) => actor.abandon()))
 }

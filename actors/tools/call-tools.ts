@@ -45,7 +45,7 @@ export const callTools = (deps: Deps): WorkerTool[] => [
     refusal: always,
     async run({ call }) {
       if (!isActive(call)) return callNotActive()
-      const told = await deps.router.route(call.id, { type: 'hang_up_requested' })
+      const told = await deps.router.route(call.id, { type: 'hang_up_requested', by: 'agent' })
       return told ? success({}) : callNotActive()
     },
   }),

@@ -42,8 +42,10 @@ export type LegMedia = {
   readonly stats: () => MediaStats
   /** The caller is gone: what came of them before is heard now. */
   readonly end: () => void
-  /** Frees codecs and completes the recording; resolves with its length in ms, null when there is none. Idempotent. */
-  readonly finish: () => Promise<number | null>
+  /**
+   * Frees codecs and completes the recording, which goes up to `at`; resolves with its length in ms, null when there is none. Idempotent.
+   */
+  readonly finish: (at: number) => Promise<number | null>
 }
 
 export type MediaStats = {
@@ -142,11 +144,11 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     halfway: pacer.halfway,
     stats: () => statsOf(receiver, pacer),
     end: receiver.end,
-    finish: async () => {
+    finish: async (at) => {
       finished = true
       receiver.close()
       pacer.use(null)
-      return recording?.finish(deps.now()) ?? null
+      return recording?.finish(at) ?? null
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Owns a leg's side of its transport: whether the caller is connected, and the suspicion that a caller is gone. */
 import type { LegHandlers, NegotiatedAudio, RtpPacket, RtpTransport } from '../../model/rtp-transport.ts'
-import { createSilenceWatch, type SilenceWatch } from './silence-watch.ts'
+import type { EndedBy } from '../../model/outcome.ts'
+import { createSilenceWatch } from './silence-watch.ts'
 
 type WireHandlers = Pick<
   LegHandlers,
@@ -14,12 +15,14 @@ export type LegWire = {
   readonly isConnected: () => boolean
   /** Since when, by `now`; null before. */
   readonly connectedAt: () => number | null
+  /** When something of the caller came last, by `now`: the connection counts, and the end of a hold. Before it: now. */
+  readonly heardAt: () => number
   /** Dropped while there is no transport. */
   readonly send: (packet: RtpPacket) => void
   /** Why the media is taken for lost, null while it is not. Asked at every tick. */
   readonly lost: () => string | null
-  /** Of that end. */
-  readonly cause: SilenceWatch['cause']
+  /** What that end is. */
+  readonly end: () => { readonly cause: 'hung_up' | 'media_lost'; readonly endedBy?: EndedBy }
   readonly transport: () => RtpTransport | null
   /** Idempotent. A transport that is attached later is closed at once. */
   readonly close: (reason: string) => Promise<void>
@@ -76,12 +79,16 @@ export function createLegWire(deps: LegWireDeps): LegWire {
     },
     isConnected: () => connectedAt !== null,
     connectedAt: () => connectedAt,
+    heardAt: () => (connectedAt === null ? now() : silence.heardAt()),
     send: (packet) => transport?.send(packet),
     lost() {
       if (connectedAt === null) return now() - createdAt > connectWithin ? 'never connected' : null
       return isHeld ? null : silence.gone()
     },
-    cause: () => (connectedAt === null ? 'media_lost' : silence.cause()),
+    end() {
+      const cause = connectedAt === null ? 'media_lost' : silence.cause()
+      return { cause, ...(cause === 'media_lost' && silence.hasLeft() && { endedBy: 'caller' }) }
+    },
     transport: () => transport,
     async close(reason) {
       closeReason ??= reason

@@ -102,16 +102,16 @@ export function createLeg(deps: LegDeps): Leg {
     connected: (providerStatus) => guarded(() => connected(providerStatus)),
     packet: (packet) => guarded(() => media.packet(packet)),
     held: (isHeld) => guarded(() => media.hold(isHeld)),
-    disconnected: (cause, details) => void ending.end({ type: 'disconnected', cause, details }),
+    disconnected: (cause, details, end) => void ending.end({ type: 'disconnected', cause, details, ...end }),
   })
   const release = () => {
     for (const leave of leaving) leave()
     deps.onClosed()
   }
   const stats = (): LegStats => ({ ...media.stats(), transport: wire.transport()?.stats() ?? null })
-  const finish = async (reason: string): Promise<ClosedLeg> => {
+  const finish = async (reason: string, at: number): Promise<ClosedLeg> => {
     const quality = audio && wire.isConnected() ? qualityOf(audio, stats()) : null
-    const recordedMs = await finished(media, wire, { reason, log })
+    const recordedMs = await finished(media, wire, { reason, at, log })
     return told(deps, reason, { recordedMs, ...(quality && { quality }) })
   }
   const tellEnd = (event: LegEvent) => {
@@ -160,7 +160,8 @@ function telephoneEvents({
         if (rings === null && !wire.isConnected()) tell({ type: 'ringing', providerStatus })
         rings ??= providerStatus
       }),
-    dialFailed: (outcome, providerStatus) => void ending.end({ type: 'dial_failed', outcome, providerStatus }),
+    dialFailed: (outcome, providerStatus, end) =>
+      void ending.end({ type: 'dial_failed', outcome, providerStatus, ...end }),
     transferred: (providerStatus) => void ending.end({ type: 'transferred', providerStatus }),
     transferFailed: (providerStatus) => guarded(() => tell({ type: 'transfer_failed', providerStatus })),
   } satisfies Partial<LegHandlers>
@@ -199,7 +200,7 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     media.tick(at, lateMs)
     if (--untilLook === 0) lookAtLoss()
     const details = wire.lost()
-    if (details !== null) void ending.end({ type: 'disconnected', cause: wire.cause(), details })
+    if (details !== null) void ending.end({ type: 'disconnected', details, ...wire.end() }, wire.heardAt())
     if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })
   }
   const isLeftAlone = () => !commands.isStarted() && deps.now() - (wire.connectedAt() ?? deps.now()) > startWithin
@@ -215,11 +216,11 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
   return [leave, ...subscriptions.map((subscription) => () => subscription.close())]
 }
 
-type Finish = { readonly reason: string; readonly log: Log }
+type Finish = { readonly reason: string; readonly at: number; readonly log: Log }
 
 /** A recording that could not be completed is lost, the call is not. */
-async function finished(media: LegMedia, wire: LegWire, { reason, log }: Finish): Promise<number | null> {
-  const [recorded] = await Promise.allSettled([media.finish(), wire.close(reason)])
+async function finished(media: LegMedia, wire: LegWire, { reason, at, log }: Finish): Promise<number | null> {
+  const [recorded] = await Promise.allSettled([media.finish(at), wire.close(reason)])
   if (recorded.status === 'fulfilled') return recorded.value
   log.error('recording was not completed', { error: recorded.reason })
   return null

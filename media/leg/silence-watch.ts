@@ -17,8 +17,12 @@ export type SilenceWatch = {
   restart(): void
   /** Asked at every tick: why the peer is taken for gone, null while it is not. */
   gone(): string | null
+  /** When the last sign of it came; the beginning and the end of a hold count. */
+  heardAt(): number
   /** What its end is, should it be gone now: a page that closed its socket hung up. */
   cause(): 'hung_up' | 'media_lost'
+  /** Its socket is gone, for whatever reason. */
+  hasLeft(): boolean
 }
 
 const firstPacketWithin = 30_000
@@ -34,6 +38,8 @@ const longestTick = 200
 
 export function createSilenceWatch(now: () => number): SilenceWatch {
   let presence: Presence = 'none'
+  let hadSocket = false
+  let heardAt = now()
   let hasSent = false
   let soundAt = Number.NEGATIVE_INFINITY
   let signAt = Number.NEGATIVE_INFINITY
@@ -45,6 +51,7 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
 
   function sign(): void {
     signAt = now()
+    heardAt = signAt
     silentMs = 0
   }
 
@@ -78,11 +85,15 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
     presence(next) {
       if (next === presence) return
       presence = next
+      hadSocket = true
       // Whoever has been silent until here has had time to come back.
       if (next === 'none') waitsSince = Math.max(waitsSince, signAt)
       else restart()
     },
-    restart,
+    restart() {
+      heardAt = now()
+      restart()
+    },
     gone() {
       const at = now()
       silentMs += Math.min(longestTick, at - askedAt)
@@ -97,6 +108,8 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
           return withoutPage()
       }
     },
+    heardAt: () => heardAt,
     cause: () => (presence === 'left' ? 'hung_up' : 'media_lost'),
+    hasLeft: () => hadSocket && presence !== 'open',
   }
 }

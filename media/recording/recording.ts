@@ -19,7 +19,10 @@ export type Recording = {
   /** The caller's next sound belongs to another stream, of this clock. */
   readonly restartCaller: (clockRateHz: number) => void
   readonly tick: (at: number) => void
-  /** Writes what is left; resolves with the recorded milliseconds when all is on disk. Idempotent. */
+  /**
+   * Writes what is left; resolves with the recorded milliseconds when all is on disk. A recording whose call ended earlier than was noticed goes
+   * up to there: what was written after it stays in the file and is no part of the sound. Idempotent.
+   */
   readonly finish: (at: number) => Promise<number>
 }
 
@@ -56,9 +59,10 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
 
   const finishAt = async (at: number) => {
     writeUntil(positionOf(at))
-    writer.overwriteStart(headerOf(timeline.edge()))
+    const length = Math.min(timeline.edge(), positionOf(at))
+    writer.overwriteStart(headerOf(length))
     await writer.close()
-    return Math.round(timeline.edge() / samplesPerMs)
+    return Math.round(length / samplesPerMs)
   }
 
   writer.append(headerOf(0))

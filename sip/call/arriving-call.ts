@@ -11,6 +11,7 @@ import type { Reply, RequestIn } from '../stack-types.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
 import type { Admission, Arrived } from './admit-arrival.ts'
 import { identityUri, placeOf, placeOfSender, referTarget, shown, type Place } from './caller-id.ts'
+import { endCauseOf } from './end-cause.ts'
 import { answerTo } from './outcome-of-answer.ts'
 import { openPhoneMedia, wishesOf, type Agreed, type PhoneMedia } from './phone-media.ts'
 import { sdpIn } from './sdp-in.ts'
@@ -90,16 +91,18 @@ async function takeIn(deps: ArrivalDeps, arrived: Arrived): Promise<void> {
 /** The CANCEL is answered by the server, and the INVITE with 487. RFC 3261 §9.2. */
 function watchCancel(invite: RequestIn) {
   let isCanceled = false
-  let action = () => undefined as void
-  invite.on('cancel', () => {
+  let cause: string | null = null
+  let action = (_cause: string | null) => undefined as void
+  invite.on('cancel', (cancel) => {
     isCanceled = true
-    action()
+    cause = endCauseOf(cancel)
+    action(cause)
   })
   return {
     isCanceled: () => isCanceled,
-    whenCanceled(told: () => void) {
+    whenCanceled(told: (cause: string | null) => void) {
       action = told
-      if (isCanceled) told()
+      if (isCanceled) told(cause)
     },
   }
 }
@@ -178,9 +181,9 @@ function ring(deps: ArrivalDeps, call: Ringing): void {
   const personal = { address: call.invite.source_address, sipCallId: call.invite.get('call-id') }
   log.info('a call arrived', { callId, trunkId: route.trunk.id, personal })
   answerWith180(reply, contactIn(deps, call))
-  call.cancel.whenCanceled(() => {
+  call.cancel.whenCanceled((endCause) => {
     phase.end()
-    live.leg.handlers.disconnected('hung_up', 'the caller hung up before the answer')
+    live.leg.handlers.disconnected('hung_up', 'the caller hung up before the answer', { endCause })
   })
   begin(deps, live).catch((error: unknown) => {
     // It is stored all the same: the search for orphans ends it.
@@ -233,6 +236,8 @@ function createPhase() {
   }
 }
 
+const unacknowledged = { endedBy: 'network' } as const
+
 type Answering = { readonly live: LiveCall; readonly phase: Phase }
 
 /** 200 with our answer, or with our offer where the INVITE had none; connected when the ACK is there. RFC 3261 §13.3.1.4. */
@@ -242,7 +247,7 @@ function answer(deps: ArrivalDeps, call: Ringing, { live, phase }: Answering): v
   if (agreed) media.use(agreed.session)
   const content = { sdp: agreed?.sdp ?? media.offer(), headers: contactIn(deps, call) }
   deps.stack.accept(call.invite, call.reply, content, (accepted) => {
-    if ('details' in accepted) return handlers.disconnected('failed', accepted.details)
+    if ('details' in accepted) return handlers.disconnected('failed', accepted.details, unacknowledged)
     const { dialog } = accepted
     let isAcknowledged = false
     // Before the talk hears of it: a BYE proves as much as the ACK that was lost before it (RFC 3261 §15), and one right behind the ACK
@@ -288,7 +293,8 @@ function placeOfCaller({ route, invite }: Ringing): Place {
 function acknowledged({ leg, media }: LiveCall, agreed: Agreed | null, body: string | null): void {
   if (agreed) return leg.handlers.connected('200 OK')
   const read = media.readAnswer(body ?? '')
-  if ('refused' in read) return leg.handlers.disconnected('failed', `no answer in the ACK: ${read.refused}`)
+  if ('refused' in read)
+    return leg.handlers.disconnected('failed', `no answer in the ACK: ${read.refused}`, unacknowledged)
   media.use(read.session)
   leg.handlers.connected('200 OK')
 }

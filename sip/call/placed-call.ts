@@ -6,6 +6,7 @@ import type { Cancel } from '../../model/clock.ts'
 import type { DialReply, DialRequest } from '../../model/dial.ts'
 import type { AccountId, CallId, WorkerId } from '../../model/ids.ts'
 import type { Outcome } from '../../model/outcome.ts'
+import type { LineEnd } from '../../model/rtp-transport.ts'
 import type { RefusedArrival } from '../../model/telephony.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
 import type { SipDialog } from '../stack-types.ts'
@@ -13,6 +14,7 @@ import type { GatewayHealth } from '../trunk/gateway-health.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
 import { attempt, type Attempt, type AttemptResult, type Patience } from './attempt.ts'
 import { placeOf } from './caller-id.ts'
+import { endOfRefusal } from './end-cause.ts'
 import { outcomeOf, speaksOfGateway, unreachable } from './outcome-of-answer.ts'
 import { openPhoneMedia } from './phone-media.ts'
 import { createTalk, type Talk } from './talk.ts'
@@ -120,12 +122,12 @@ async function dial(deps: PlacingDeps, dialing: Dialing): Promise<void> {
   const { clock } = deps
   call.hold(clock.after(call.ringTimeout, () => call.ringOut()))
   // A gateway that does not answer our CANCEL is not waited for.
-  call.hold(clock.after(call.ringTimeout + cancelWithin, () => fail(dialing, call.outcomeOfRingOut())))
+  call.hold(clock.after(call.ringTimeout + cancelWithin, () => fail(dialing, call.outcomeOfRingOut(), ours)))
   const ways = await findWays(deps, request)
   if ('sipStatus' in ways) return refuse(deps, dialing, ways)
   if (!(await mayDial(deps, dialing))) return
   deps.log.info('a call is dialed', { callId: live.callId, ways: ways.length })
-  let outcome: Outcome = unreachable
+  let [outcome, end]: [Outcome, LineEnd] = [unreachable, byNetwork]
   for (const [index, way] of ways.entries()) {
     if (call.isDone()) break
     if (way.trunk !== ways[index - 1]?.trunk) await deps.telephony.carriedBy(live.callId, way.trunk.id)
@@ -133,10 +135,11 @@ async function dial(deps: PlacingDeps, dialing: Dialing): Promise<void> {
     const result = await tryWay(deps, dialing, { way, isLast: index === ways.length - 1 })
     if (result.kind === 'answered') return answered(deps, dialing, { way, ...result })
     outcome = outcomeAfter(call, result)
+    end = result.kind === 'refused' ? endOfRefusal(result, call.hasRungOut()) : byNetwork
     if (result.kind === 'refused' && !speaksOfGateway(result, result.rang)) break
     if (result.kind === 'unreachable' && !call.isDone()) tellUnreachable(deps, dialing, way, result.details)
   }
-  fail(dialing, call.hasRungOut() ? call.outcomeOfRingOut() : outcome)
+  fail(dialing, call.hasRungOut() ? call.outcomeOfRingOut() : outcome, call.hasRungOut() ? { ...end, ...ours } : end)
 }
 
 async function findWays(
@@ -162,7 +165,7 @@ async function mayDial({ bus, telephony, log }: PlacingDeps, dialing: Dialing): 
   const leave = await telephony.mayDial(live.callId, request.epoch)
   if (leave === 'may') return true
   log.warn('nobody was called for a request to dial', { callId: live.callId, epoch: request.epoch, leave })
-  if (leave === 'was_dialed') fail(dialing, unreachable)
+  if (leave === 'was_dialed') fail(dialing, unreachable, ours)
   // Without an event: the present actor of the call must not hear of it.
   else await live.leg.close('canceled')
   return false
@@ -174,7 +177,7 @@ function refuse({ telephony }: PlacingDeps, dialing: Dialing, refused: RefusedAr
   const { sipStatus: _, ...why } = refused
   const numbers = { calling: fromNumber, called: toNumber }
   telephony.refused({ direction: 'outbound', sipStatus: null, callId, address: null, ...numbers, ...why })
-  fail(dialing, unreachable)
+  fail(dialing, unreachable, ours)
 }
 
 /** Where the account can read it: a call that reached nobody has no SIP status that says so. */
@@ -197,9 +200,12 @@ function tellUnreachable({ telephony, log }: PlacingDeps, dialing: Dialing, way:
   })
 }
 
-function fail({ live, call }: Dialing, outcome: Outcome): void {
+const ours: LineEnd = { endedBy: 'service' }
+const byNetwork: LineEnd = { endedBy: 'network' }
+
+function fail({ live, call }: Dialing, outcome: Outcome, end: LineEnd): void {
   call.settle()
-  if (!call.isOver()) live.leg.handlers.dialFailed(outcome, call.lastLine())
+  if (!call.isOver()) live.leg.handlers.dialFailed(outcome, call.lastLine(), end)
 }
 
 async function tryWay(
@@ -258,7 +264,7 @@ function answered(deps: PlacingDeps, dialing: Dialing, { way, dialog, sdp, line:
   // The leg was closed, or the ringing was over, while the answer was on its way. RFC 3261 §9.1.
   if (call.isDone()) {
     talk.hangUp('canceled')
-    return call.isOver() ? undefined : handlers.dialFailed({ status: 'no_answer' }, call.lastLine())
+    return call.isOver() ? undefined : handlers.dialFailed({ status: 'no_answer' }, call.lastLine(), ours)
   }
   const read = live.media.readAnswer(sdp)
   if ('refused' in read) {

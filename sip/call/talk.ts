@@ -10,6 +10,7 @@ import { acceptingHeaders } from '../session-headers.ts'
 import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
 import type { Acknowledgements } from './acknowledgements.ts'
 import { identityUri, referTarget, shown, type Place } from './caller-id.ts'
+import { endCauseOf } from './end-cause.ts'
 import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
 import { createReferral } from './referral.ts'
 import { sdpIn } from './sdp-in.ts'
@@ -58,7 +59,10 @@ export function createTalk(deps: TalkDeps): Talk {
     if (over() || referral.hungUp()) return
     referral.close()
     const isServers = request?.source === 'application'
-    handlers.disconnected(isServers ? 'failed' : 'hung_up', isServers ? reason : hungUpText(request))
+    const endCause = endCauseOf(request)
+    // The server says it in the place of a peer that is gone.
+    if (isServers) handlers.disconnected('failed', reason, { endedBy: 'network', endCause })
+    else handlers.disconnected('hung_up', hungUpText(request), { endCause })
   }
 
   return {

@@ -356,8 +356,6 @@ for (const missed of [false, true])
     const config = { serviceDownRedirectEnabled: true, serviceDownRedirectNumber: '+49309991' }
     const { callId, phone } = await arrive(shared, dying, config)
     await dying.switchboard.route(callId, begun)
-    await phone.next('answer')
-    phone.event(answered)
     await phone.next('transfer')
     await dying.die()
     const transferred = { type: 'transferred', providerStatus: '200 OK' } as const

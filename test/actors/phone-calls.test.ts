@@ -12,7 +12,8 @@ import { createSubscription } from '../../store/subscriptions.ts'
 import { takeDial } from '../../store/telephony.ts'
 import { box, openCallNode, openShared, type CallNode } from '../scenes/call-node.ts'
 import { createScriptedEdge, createScriptedPhone, type PhoneReplies } from '../fake/scripted-phone.ts'
-import { EngineRefusal } from '../../model/voice-engine.ts'
+import { EngineRefusal, type VoiceEngine } from '../../model/voice-engine.ts'
+import { changeAccountConfig } from '../../store/accounts.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
 import { newId, type Tenant } from '../scenes/tenant.ts'
@@ -244,8 +245,102 @@ test('a caller whom nobody here can talk to is sent to serviceDownRedirectNumber
   t.match(await ended(stage, callId), { outcome: 'failed', failedReason: 'voice_session_unavailable', startedAt: null })
 })
 
-test('a voice session that cannot be opened sends the caller on after the answer', async (t) => {
+/** Opens `opens` sessions, then `fails`; `closed` counts those that were. */
+function createDyingEngine(opens: number) {
+  const healthy = createScriptedEngine()
+  let asked = 0
+  const engine: VoiceEngine = {
+    ...healthy,
+    open: (...given) => (asked++ < opens ? healthy.open(...given) : Promise.reject(new Error('it answered 500'))),
+  }
+  return { engine, asked: () => asked }
+}
+
+/** Opens nothing until it is told to. */
+function createSlowEngine() {
+  const healthy = createScriptedEngine()
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>()
+  const { promise: asked, resolve: isAsked } = Promise.withResolvers<void>()
+  const engine: VoiceEngine = {
+    ...healthy,
+    async open(...given) {
+      isAsked()
+      await gate
+      return healthy.open(...given)
+    },
+  }
+  return { engine, asked, open, told: healthy.told }
+}
+
+const isAnswer = ({ type }: { readonly type: string }): boolean => type === 'answer'
+
+test('a voice session is tried while a call rings: one that cannot be opened sends the caller on before the answer', async (t) => {
   const stage = await open(t, { node: { engine: createScriptedEngine({ failsToOpen: 'no key' }) } })
+  await configure(stage, redirect)
+  const { callId, phone, begin } = await ring(stage)
+  await begin()
+  t.match(await phone.next('transfer'), { to: '+49309991' })
+  t.notOk(phone.commands.some(isAnswer), 'nothing was answered')
+  phone.event({ type: 'transferred', providerStatus: '302 Moved Temporarily' })
+  t.match(await finished(stage, callId), { providerStatus: '302 Moved Temporarily' })
+  t.match(await ended(stage, callId), {
+    outcome: 'failed',
+    failedReason: 'voice_session_unavailable',
+    startedAt: null,
+    endedBy: 'service',
+  })
+})
+
+test('an engine that does not answer within 8 s sends the caller on, and what it opens later is closed', async (t) => {
+  const slow = createSlowEngine()
+  const stage = await open(t, { node: { provider: slow.engine } })
+  await configure(stage, redirect)
+  const { callId, phone, begin } = await ring(stage)
+  await begin()
+  await slow.asked
+  stage.clock.advance(7_900)
+  await stage.sql`select 1`
+  t.notOk(phone.commands.some(({ type }) => type === 'transfer'))
+  stage.clock.advance(200)
+  await phone.next('transfer')
+  phone.event({ type: 'transferred', providerStatus: '302 Moved Temporarily' })
+  await finished(stage, callId)
+  t.notOk(phone.commands.some(isAnswer))
+  slow.open()
+  await stage.sql`select 1`
+  t.same(slow.told, ['close'])
+})
+
+test('a caller who hangs up while the engine is tried is canceled, never answered and never sent on', async (t) => {
+  const slow = createSlowEngine()
+  const stage = await open(t, { node: { provider: slow.engine } })
+  await configure(stage, redirect)
+  const { callId, phone, begin } = await ring(stage)
+  await begin()
+  await slow.asked
+  phone.event({ ...hungUp, details: 'CANCEL', endCause: 'SIP 200' })
+  await phone.next('close')
+  await finished(stage, callId)
+  stage.clock.advance(8_000)
+  slow.open()
+  await stage.sql`select 1`
+  t.notOk(phone.commands.some(({ type }) => type === 'answer' || type === 'transfer'))
+  t.match(await ended(stage, callId), { outcome: 'canceled', endedBy: 'caller', endCause: 'SIP 200' })
+})
+
+test('an engine that is down and no number to go to: the call is turned away unanswered', async (t) => {
+  const stage = await open(t, { node: { engine: createScriptedEngine({ failsToOpen: 'no key' }) } })
+  const { callId, phone, begin } = await ring(stage)
+  await begin()
+  t.match(await phone.next('close'), { reason: 'failed' }, 'the edge answers 503')
+  await finished(stage, callId)
+  t.notOk(phone.commands.some(isAnswer))
+  t.match(await ended(stage, callId), { outcome: 'failed', failedReason: 'voice_session_unavailable', startedAt: null })
+})
+
+test('an engine that dies right after its trial sends the caller on after the answer', async (t) => {
+  const dying = createDyingEngine(1)
+  const stage = await open(t, { node: { provider: dying.engine } })
   await configure(stage, redirect)
   const { callId, phone, begin } = await ring(stage)
   await begin()
@@ -256,6 +351,23 @@ test('a voice session that cannot be opened sends the caller on after the answer
   await phone.next('close')
   await finished(stage, callId)
   t.match(await ended(stage, callId), { outcome: 'failed', failedReason: 'voice_session_unavailable' })
+})
+
+test('where the account allows it the embedded engine answers in place of one that is down, which is not asked again', async (t) => {
+  const down = createDyingEngine(0)
+  const stage = await open(t, { node: { provider: down.engine } })
+  await configure(stage, redirect)
+  await changeAccountConfig(stage.sql, stage.tenant.accountId, { embeddedFallback: true }, Date.now())
+  const { callId, phone, begin } = await ring(stage)
+  await begin()
+  await phone.next('answer')
+  phone.event({ type: 'connected', providerStatus: '200 OK' })
+  await phone.next('start')
+  phone.event(hungUp)
+  await finished(stage, callId)
+  t.equal(down.asked(), 1)
+  t.match(await ended(stage, callId), { outcome: 'completed' })
+  t.same(replay(await listCallEvents(stage.sql, callId)).differences, [])
 })
 
 test('nobody is redirected where it is switched off, to what is no number, or to a number that is not allowed', async (t) => {
@@ -341,7 +453,7 @@ test('a call whose leg is gone without a word ends within half a minute, whateve
   for (const leg of [ringing, talking, phone]) leg.close()
   const ends: [CallId, string][] = [
     [dialed, 'failed'],
-    [talked, 'completed'],
+    [talked, 'failed'],
     [answered, 'canceled'],
   ]
   const areOver = async () => (await Promise.all(ends.map(([id]) => ended(stage, id)))).every((call) => call?.outcome)

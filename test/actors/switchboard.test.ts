@@ -279,10 +279,11 @@ test('a call whose leg went down with its process ends when it is taken over', a
   await expireLease(shared, dying)
   const successor = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
   t.teardown(() => successor.close())
-  await call.browser.until(status('completed'))
+  await call.browser.until(status('failed'))
   await successor.scheduler.idle()
   t.match(await findCall(shared.sql, call.accountId, call.callId), {
-    outcome: 'completed',
+    outcome: 'failed',
+    failedReason: 'internal_error',
     postProcessingStatus: 'completed',
   })
   await dying.die()

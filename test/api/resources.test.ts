@@ -60,8 +60,11 @@ const tables = {
     workerId: 'string',
     scheduledAt: 'string',
     // Additive: docs/contract/rest.md "Phone calls".
+    progress: 'string',
     outcome: 'string',
     failedReason: 'string',
+    endedBy: 'string',
+    endCause: 'string',
     providerStatus: 'string',
     quality: 'object',
   },
@@ -266,6 +269,7 @@ test('phone calls', async (t) => {
       customer: { type: 'lead', firstName: 'Ada', externalId: 'crm-7', id: personId, accountId: own.id },
       workerId: own.worker.id,
       scheduledAt: '2026-01-01T11:59:00.000Z',
+      progress: 'completed',
       outcome: 'completed',
       providerStatus: '200 OK',
     })
@@ -313,6 +317,7 @@ test('phone calls', async (t) => {
       direction: 'inbound',
       postProcessingStatus: 'none',
       workerId: own.worker.id,
+      progress: 'scheduled',
     })
   })
 

@@ -113,7 +113,17 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       duration: may('number'),
       customer: may('object'),
     },
-    additive: ['outcome', 'failedReason', 'providerStatus', 'trunkId', 'quality', 'warnings'],
+    additive: [
+      'progress',
+      'outcome',
+      'failedReason',
+      'endedBy',
+      'endCause',
+      'providerStatus',
+      'trunkId',
+      'quality',
+      'warnings',
+    ],
   },
   'Transcript segment': {
     schema: 'TranscriptSegment',
@@ -295,6 +305,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       transcript: may('any'),
       ...allOf('nextAction metadata', may('object')),
     },
+    additive: ['endedBy', 'endCause'],
   },
   'nextAction of call.ended': {
     schema: 'EndedData',

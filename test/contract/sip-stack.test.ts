@@ -325,7 +325,7 @@ const rules: Readonly<Record<string, (t: Test, stage: Stage) => Promise<void>>> 
   'a call that is canceled while it rings is told of, and answered 487': async (t, { peer, arrived }) => {
     const call = peer.invite({ body: sdp() })
     const { request, reply } = await arrived()
-    const canceled = new Promise<void>((resolve) => request.on('cancel', resolve))
+    const canceled = new Promise<void>((resolve) => request.on('cancel', () => resolve()))
     reply.send(180, undefined, {})
     t.equal((await call.answered()).status, 180)
     call.cancel()

@@ -31,7 +31,7 @@ export type PeerCall = {
   /** The next response to our INVITE other than 100. */
   answered(): Promise<SipResponse>
   ack(words?: Words): void
-  cancel(): void
+  cancel(words?: Words): void
   /** Sends it within the call and waits for its final answer. */
   request(method: string, words?: Words): Promise<SipResponse>
   /** INVITE within the call: its final answer, ACK sent. `ack`: what the ACK says. */
@@ -218,7 +218,7 @@ function createCalls({ port, send, response }: Ends) {
         return answer
       },
       ack: (words = {}) => lastAnswer && acknowledge(lastAnswer, words),
-      cancel: () => write('CANCEL', sequence, {}, branch),
+      cancel: (words = {}) => write('CANCEL', sequence, words, branch),
       request(method, words = {}) {
         write(method, ++sequence, words)
         return response(callId, `${sequence} ${method}`)

@@ -61,12 +61,13 @@ async function subscribe(dataDir: string, receiver: FakeWebhookReceiver): Promis
 }
 
 test(
-  'a call whose process is killed with -9 keeps its recording and is ended by the next process',
+  'a call whose process is killed with -9 keeps its recording, and the next process ends it as failed, when its media ended',
   { timeout: 120_000 },
   async (t) => {
     const { dataDir, child, receiver, accountId, call } = await setUp(t)
     child.kill('SIGKILL')
     await once(child, 'exit')
+    const killedAt = Date.now()
     await call.end()
 
     const second = await start(t, dataDir)
@@ -83,8 +84,11 @@ test(
     )
 
     const ended = await receiver.next('call.ended')
-    t.match(ended.data, { callId, status: 'completed', recordingAvailable: true })
-    t.match(await findCall(sql, accountId, callId), { outcome: 'completed', postProcessingStatus: 'completed' })
+    t.match(ended.data, { callId, status: 'failed', failedReason: 'internal_error', recordingAvailable: true })
+    const found = await findCall(sql, accountId, callId)
+    t.match(found, { outcome: 'failed', endedBy: 'service', postProcessingStatus: 'completed' })
+    const late = (found?.endedAt ?? 0) - killedAt
+    t.ok(late > -2_500 && late < 500, `it ended ${late} ms after it was killed`)
     const log = await listCallEvents(sql, callId)
     t.ok(
       log.some(({ epoch }) => epoch === 2),

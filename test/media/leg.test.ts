@@ -4,7 +4,7 @@ import { BusNoResponders } from '../../model/bus.ts'
 import { bytesOf, samplesOf, type AudioFormat, type Frame } from '../../model/frame.ts'
 import { createLegWire } from '../../media/leg/leg-wire.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
-import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
+import type { NegotiatedAudio, Presence } from '../../model/rtp-transport.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import type { LegDeps } from '../../media/leg/leg.ts'
 import { createOpusLibrary, type OpusRate } from '../../media/codecs/opus.ts'
@@ -368,6 +368,47 @@ test('15 s without a packet, or 30 s without the first, and the media is lost', 
   await stalled.run(200)
   t.match(stalled.events.at(-1), { type: 'disconnected', cause: 'media_lost' })
   t.equal(stalled.events.length, 2)
+})
+
+test('media that is lost ended with its last packet: so the leg tells, whenever it is asked, and so long is the recording', async (t) => {
+  const { wire, run, events, files, command } = createScene(t)
+  wire.connect()
+  await command({ ...startOf(1), recording: { key: 'a/lost.wav', mode: 'mixed' } })
+  await run(3_000, speakerOf(wire))
+  await run(15_100)
+  const lost = events.at(-1)
+  if (lost?.type !== 'disconnected') return t.fail('the media is not lost')
+  t.ok(Math.abs((lost.silentFor ?? 0) - 15_020) <= 20, `${lost.silentFor} ms`)
+  await run(2_000)
+  const here = await command({ type: 'ping', epoch: 1 })
+  const told = here.type === 'here' && here.ended?.type === 'disconnected' ? here.ended.silentFor : null
+  t.ok(Math.abs((told ?? 0) - 17_100) <= 40, `${told} ms`)
+  const closed = await command({ type: 'close', epoch: 1, reason: 'failed' })
+  if (closed.type !== 'closed') return t.fail('the leg did not close')
+  t.ok(Math.abs((closed.recordedMs ?? 0) - 3_000) <= 40, `${closed.recordedMs} ms`)
+  t.ok(Math.abs((closed.silentFor ?? 0) - 17_100) <= 40, `${closed.silentFor} ms`)
+  t.equal(parseWav(files.get('a/lost.wav')!).samples.length, (closed.recordedMs ?? 0) * 16)
+})
+
+test('media that is lost with the socket of its browser was left by the caller', async (t) => {
+  const ends: [Presence, object, string | undefined][] = [
+    ['open', { cause: 'media_lost' }, undefined],
+    ['lost', { cause: 'media_lost' }, 'caller'],
+    ['none', { cause: 'media_lost' }, 'caller'],
+    ['left', { cause: 'hung_up' }, undefined],
+  ]
+  for (const [presence, end, endedBy] of ends) {
+    const { wire, leg, run, events } = createScene(t)
+    leg.handlers.presence('open')
+    wire.connect()
+    await run(1000, speakerOf(wire))
+    leg.handlers.presence(presence)
+    await run(31_000)
+    const last = events.at(-1)
+    t.match(last, { type: 'disconnected', ...end }, presence)
+    t.equal(last?.type === 'disconnected' ? last.endedBy : null, endedBy, presence)
+    t.ok(last?.type === 'disconnected' && (last.silentFor ?? 0) > 3_000, 'ended with its last sign')
+  }
 })
 
 test('a peer that sends no sound but RTCP is there', async (t) => {

@@ -93,6 +93,34 @@ test('sound flows both ways, by the ports of the descriptions', async (t) => {
   }
 })
 
+test('the cause that a caller gives to BYE or CANCEL is told: of Q.850 before SIP, and none where none can be read', async (t) => {
+  const { telephony, peer, begun, event, command } = await openEdgeScene(t)
+  telephony.trunks = [trunkOf({})]
+  const given: [string[], string | null][] = [
+    [['Reason: SIP;cause=200;text="elsewhere", Q.850;cause=16;text="Normal call clearing"'], 'Q.850 16'],
+    [['Reason: SIP ;cause=480'], 'SIP 480'],
+    [['Reason: preemption;text="no cause"'], null],
+    [[], null],
+  ]
+  for (const [headers, endCause] of given) {
+    const call = peer.invite({ body: sdp() })
+    await call.answered()
+    const callId = await begun()
+    await command(callId, { type: 'answer' })
+    await call.answered()
+    call.ack()
+    await event(callId)
+    await call.request('BYE', { headers })
+    t.match(await event(callId), { type: 'disconnected', cause: 'hung_up', endCause }, headers.join())
+    await command(callId, { type: 'close', reason: 'completed' })
+  }
+  const ringing = peer.invite({ body: sdp() })
+  await ringing.answered()
+  const callId = await begun()
+  ringing.cancel({ headers: ['Reason: SIP;cause=200;text="Call completed elsewhere"'] })
+  t.match(await event(callId), { type: 'disconnected', cause: 'hung_up', endCause: 'SIP 200' })
+})
+
 test('an INVITE without an offer gets ours, and the call is connected by the answer in the ACK', async (t) => {
   const scene = await openEdgeScene(t)
   const { telephony, peer, begun, command, event } = scene

@@ -111,16 +111,16 @@ test('a password is proved by MD5 and SHA-256, with a counter that grows', (t) =
   const { nonce, stale } = challenge()
   t.equal(stale, false)
   t.equal(verifier.size(), 0, 'a challenge costs no memory')
-  t.same(ask(prove(nonce)), { kind: 'proved' })
+  t.same(ask(prove(nonce)), { kind: 'proved', isThere: true })
   t.equal(challenge(prove(nonce)).stale, true, 'the same proof again')
-  t.same(ask(prove(nonce, { nc: '0000000a', algorithm: 'MD5' })), { kind: 'proved' })
+  t.same(ask(prove(nonce, { nc: '0000000a', algorithm: 'MD5' })), { kind: 'proved', isThere: true })
   t.equal(challenge(prove(nonce, { nc: '00000009' })).stale, true, 'an older one')
   const without = challenge().nonce
-  t.same(ask(prove(without, { nc: null })), { kind: 'proved' })
+  t.same(ask(prove(without, { nc: null })), { kind: 'proved', isThere: true })
   t.equal(challenge(prove(without, { nc: null })).stale, true, 'without a counter once only')
   t.same(
     ask(`${prove(nonce, { realm: 'other' })}, ${prove(nonce, { nc: '000000ff' })}`),
-    { kind: 'proved' },
+    { kind: 'proved', isThere: true },
     'among others',
   )
   t.end()
@@ -144,7 +144,7 @@ test('however many nonces prove something, memory is bounded and none is good tw
   const proofs = Array.from({ length: 10 }, () => {
     clock.advance(1)
     const proof = prove(challenge().nonce)
-    t.same(ask(proof), { kind: 'proved' })
+    t.same(ask(proof), { kind: 'proved', isThere: true })
     return proof
   })
   t.equal(verifier.size(), 3)

@@ -116,6 +116,8 @@ test('a challenge is answered with the password of the trunk, of its realm only'
     type: 'dial_failed',
     outcome: { status: 'failed', reason: 'sip_call_failed' },
     providerStatus: '401 Unauthorized',
+    endedBy: 'network',
+    endCause: 'SIP 401',
   })
 })
 
@@ -132,6 +134,8 @@ test('ringing has an end: the INVITE is canceled and nobody answered', async (t)
     type: 'dial_failed',
     outcome: { status: 'no_answer' },
     providerStatus: '487 Request Terminated',
+    endedBy: 'service',
+    endCause: 'SIP 487',
   })
 })
 
@@ -145,6 +149,7 @@ test('a gateway that ignores the CANCEL keeps nobody waiting', async (t) => {
     type: 'dial_failed',
     outcome: { status: 'no_answer' },
     providerStatus: '180 Ringing',
+    endedBy: 'service',
   })
 })
 
@@ -189,7 +194,13 @@ test('the next gateway is asked when one is out of order, the next trunk when al
   t.match(bodyText(invite), /m=audio \d+ RTP\/AVP 8 /, 'the offer is that of the trunk')
   t.equal(/^o=\S+ \d+ (\d+)/m.exec(bodyText(invite))?.[1], '2', 'and a new version of the description')
   third.answer(invite, 486, { reason: 'Busy Here' })
-  t.same(await event(callId), { type: 'dial_failed', outcome: { status: 'busy' }, providerStatus: '486 Busy Here' })
+  t.same(await event(callId), {
+    type: 'dial_failed',
+    outcome: { status: 'busy' },
+    providerStatus: '486 Busy Here',
+    endedBy: 'caller',
+    endCause: 'SIP 486',
+  })
   t.same(
     telephony.carried.map(({ trunkId }) => trunkId),
     telephony.trunks.map(({ id }) => id),
@@ -205,7 +216,13 @@ test('a gateway that rang has asked the callee: no other is tried', async (t) =>
   peer.answer(invite, 180)
   await event(callId)
   peer.answer(invite, 500, { reason: 'Oops', headers: ['Reason: Q.850;cause=17'] })
-  t.same(await event(callId), { type: 'dial_failed', outcome: { status: 'busy' }, providerStatus: '500 Oops' })
+  t.same(await event(callId), {
+    type: 'dial_failed',
+    outcome: { status: 'busy' },
+    providerStatus: '500 Oops',
+    endedBy: 'caller',
+    endCause: 'Q.850 17',
+  })
 })
 
 test('what policy forbids is not dialed, and told', async (t) => {

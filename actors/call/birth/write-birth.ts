@@ -6,6 +6,7 @@ import { insertCall } from '../../../store/call-steps.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import type { CallBirth } from '../call-event.ts'
 import { recordEffects } from '../record-effects.ts'
+import { endRules } from '../machine/call-end.ts'
 import { beginCall } from '../machine/step.ts'
 
 /** What the creator knows; the rest follows from the first step. */
@@ -13,12 +14,13 @@ export type NewCall = Omit<CallBirthRow, keyof CallBirth | 'progress' | 'snapsho
 
 export async function writeBirth(
   tx: Transaction,
-  { birth, call, now, newId }: { birth: CallBirth; call: NewCall; now: number; newId: NewId },
+  { birth, call, now, newId }: { birth: Omit<CallBirth, 'rules'>; call: NewCall; now: number; newId: NewId },
 ): Promise<void> {
-  const { state, effects } = beginCall(birth, now)
+  const born: CallBirth = { ...birth, rules: endRules }
+  const { state, effects } = beginCall(born, now)
   const row = { ...call, ...birth, progress: state.progress, snapshot: state.persisted, createdAt: now }
   await insertCall(tx, row, {
-    event: { type: 'created', ...birth },
+    event: { type: 'created', ...born },
     effects: effects as Json,
     ignored: false,
     at: now,

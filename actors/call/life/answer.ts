@@ -1,6 +1,7 @@
 /**
- * Owns how an inbound phone call is taken, and where its caller goes when no voice session can be had. docs/contract/rest.md "Worker configuration"
- * (serviceDownRedirect). Both ask the leg first, so that an actor that took over repeats nothing.
+ * Owns how an inbound phone call is taken, and where its caller goes when no voice session can be had: that is found out while it rings, because
+ * only a call that was not answered can be redirected by the network (302). docs/contract/rest.md "Worker configuration" (serviceDownRedirect).
+ * Both ask the leg first, so that an actor that took over repeats nothing.
  */
 import { PhoneNumber } from '../../../model/phone-number.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
@@ -9,8 +10,9 @@ import type { CallFact } from '../call-event.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { legFactOf } from './dial.ts'
 import { configOf } from '../engine-choice.ts'
-import { engineOf } from '../fallback.ts'
+import { engineOf, withFallback } from '../fallback.ts'
 import { readCall } from './read-call.ts'
+import { opensSession } from './try-session.ts'
 
 /** The edge replies before it sends anything. */
 const answerTimeout = 5_000
@@ -20,13 +22,22 @@ const transferTimeout = 38_000
 const legLost = (details: string): CallFact => ({ type: 'leg_disconnected', cause: 'failed', details })
 const transferFailed: CallFact = { type: 'transfer_failed', providerStatus: null }
 
-export async function answer(deps: PerformerDeps, end: CallEnd): Promise<void> {
+/** A caller waits, so it is tried once; as long as an engine may take to open a session. */
+const trial = { waits: [], within: 8_000 }
+
+const engineFailed = (details: string) => ({ type: 'engine_failed', details }) as const
+
+/** `named`: the engine that has taken the place of the call's own. */
+export async function answer(deps: PerformerDeps, end: CallEnd, named?: 'embedded'): Promise<void> {
   const { callId, epoch, post } = end
-  if (!(await engineOf(deps, await readCall(deps, callId))))
-    return post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
+  const call = await readCall(deps, callId)
+  const engine = named ? (deps.engines.get(named) ?? null) : await engineOf(deps, call)
+  if (!engine) return post(engineFailed('the voice provider is not set up on this service'))
   const known = await legFactOf(deps.bus, end)
   if (known === 'none') return post(legLost('no leg answers'))
   if (known && known !== 'silent') return post(known)
+  if (!(await opensSession(deps, call, engine, trial)))
+    return post(await withFallback(deps, { call, engine }, engineFailed('no voice session can be opened')))
   const reply = await commandLeg(deps.bus, callId, { type: 'answer', epoch }, answerTimeout)
   if (reply?.type === 'accepted') return
   post(legLost(reply ? JSON.stringify(reply) : 'no leg answers'))

@@ -6,7 +6,7 @@ import { subjectsOf, type Subscription } from '../../../model/bus.ts'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import type { CallId, NewId, NodeId } from '../../../model/ids.ts'
-import type { Json } from '../../../model/json.ts'
+import { flawOf, storableJson, type Json } from '../../../model/json.ts'
 import type { LegEvent } from '../../../model/leg.ts'
 import { retry, waitsOf } from '../../../model/retry.ts'
 import { databaseUnreachable } from '../../../store/database-unreachable.ts'
@@ -15,6 +15,7 @@ import { toLegEvent } from '../../node/leg-link.ts'
 import type { CallFact, Deadline } from '../call-event.ts'
 import { createCallPerformer } from './call-performer.ts'
 import { factOf } from './leg-facts.ts'
+import { createLegSightings } from './leg-sightings.ts'
 import { createLegWatch } from './leg-watch.ts'
 import { createMailbox } from './mailbox.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
@@ -66,12 +67,15 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
     return true
   }
   const mailbox = createMailbox(maxMailbox, take)
-  const deliver = (fact: CallFact): Promise<boolean> => mailbox.post(fact)
-  const post = (fact: CallFact): void => void deliver(fact)
-  const end = { callId, epoch: claim.epoch, post }
+  // A text of a telephone network, a receiver or a model that Postgres cannot store would make the step fail, and the call deaf to the fact.
+  const deliver = (fact: CallFact): Promise<boolean> => mailbox.post(flawOf(fact) ? storableJson(fact) : fact)
+  const sightings = createLegSightings(clock, claim.leftFor)
+  const post = (fact: CallFact): void => void deliver(sightings.aged(fact))
+  const end = { callId, epoch: claim.epoch, post, legSeen: sightings.seen }
   const performer = createCallPerformer({ ...deps, log }, end)
   const waits = createWaits(deps, end)
   const subscription = subscribeToLeg(deps, callId, (event) => {
+    sightings.seen()
     performer.legEvent(event)
     const fact = factOf(event)
     if (fact) post(fact)

@@ -8,8 +8,11 @@ import { toIso } from '../../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
 import { storableText, type JsonObject } from '../../../model/json.ts'
 import type { ClosedLeg, LegEvent } from '../../../model/leg.ts'
+import type { CallId } from '../../../model/ids.ts'
 import type { Log } from '../../../model/log.ts'
+import { failedReasonOf, type Outcome } from '../../../model/outcome.ts'
 import { PhoneNumber } from '../../../model/phone-number.ts'
+import { errorBodyOf, Problem } from '../../../model/problem.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
 import type { WorkerConfig } from '../../../model/worker.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
@@ -70,8 +73,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   return {
     perform(effects) {
       for (const effect of effects) {
-        const message = messageOf(effect, clock.now())
-        if (message) signal(message)
+        for (const message of messagesOf(effect, end.callId, clock.now())) signal(message)
         performOne(parts, effect)
       }
     },
@@ -101,7 +103,7 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'dial':
       return run(dial(deps, end), dialFailed)
     case 'answer':
-      return run(answer(deps, end), legLost)
+      return run(answer(deps, end, effect.engine), legLost)
     case 'redirect':
       return run(parts.passOn(), transferFailed)
     case 'start_conversation':
@@ -195,21 +197,30 @@ const transferFailed = (): CallFact => ({ type: 'transfer_failed', providerStatu
 const dialFailed = (): CallFact => sipCallFailed('internal error')
 type LegClosed = Extract<CallFact, { type: 'leg_closed' }>
 const legGone = (): LegClosed => ({ type: 'leg_closed', recordedMs: null })
-const legClosed = ({ recordedMs, quality }: ClosedLeg): LegClosed => ({
+const legClosed = ({ recordedMs, quality, silentFor = 0 }: ClosedLeg): LegClosed => ({
   type: 'leg_closed',
   recordedMs,
+  silentFor,
   ...(quality && { quality }),
 })
 
 /** What the browser of a web call is told of an effect. */
-function messageOf(effect: Effect, now: number): ServerMessage | null {
+function messagesOf(effect: Effect, callId: CallId, now: number): ServerMessage[] {
   const ts = toIso(now)
-  if (effect.type === 'announce_status') return { type: 'status', status: effect.status, ts }
-  if (effect.type === 'store_outcome') return { type: 'bye', reason: effect.outcome.status }
-  if (effect.type === 'store_warning') return { type: 'warning', warning: effect.warning, ts }
-  if (effect.type !== 'store_turn') return null
+  if (effect.type === 'announce_status') return [{ type: 'status', status: effect.status, ts }]
+  if (effect.type === 'store_outcome')
+    return [...errorsOf(effect.outcome, callId), { type: 'bye', reason: effect.outcome.status }]
+  if (effect.type === 'store_warning') return [{ type: 'warning', warning: effect.warning, ts }]
+  if (effect.type !== 'store_turn') return []
   const { role, text } = effect.turn
-  return { type: 'transcript', role, text, isFinal: true, turnIndex: effect.index, ts }
+  return [{ type: 'transcript', role, text, isFinal: true, turnIndex: effect.index, ts }]
+}
+
+/** A page can say to its visitor that it was not their microphone. */
+function errorsOf(outcome: Outcome, callId: CallId): ServerMessage[] {
+  if (failedReasonOf(outcome) !== 'voice_session_creation_failed') return []
+  const problem = new Problem('SERVICE_UNAVAILABLE', 'No voice session could be created for the call; try again later.')
+  return [{ type: 'error', error: errorBodyOf(problem, callId) }]
 }
 
 type Prepared = Offer & { readonly conversation: Conversation }

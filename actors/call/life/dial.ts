@@ -7,18 +7,17 @@ import { fromBytes, toBytes } from '../../../model/bus-json.ts'
 import { DialReply, dialSubject, DialRequest } from '../../../model/dial.ts'
 import type { FailedReason } from '../../../model/outcome.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
-import { retry, waitsOf } from '../../../model/retry.ts'
-import { EngineRefusal, type VoiceEngine } from '../../../model/voice-engine.ts'
 import { reachLeg } from '../../node/leg-link.ts'
 import type { CallFact } from '../call-event.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
-import { chooseEngine, configOf, engineConfigOf } from '../engine-choice.ts'
+import { chooseEngine, configOf } from '../engine-choice.ts'
 import { fallbackOf } from '../fallback.ts'
 import { factOf } from './leg-facts.ts'
-import { readCall, readScript } from './read-call.ts'
+import { readCall } from './read-call.ts'
+import { opensSession } from './try-session.ts'
 
 /** A retryable refusal is tried again, because no callee waits yet. */
-const trialDelays = [500, 2_000]
+const trial = { waits: [500, 2_000], within: null }
 /** The edge answers when it has made the leg, before anything goes over the network. */
 const dialTimeout = 5_000
 /** A leg that is there and does not answer is asked this often: while it may ring, no other edge dials. */
@@ -54,27 +53,10 @@ async function place(deps: PerformerDeps, end: CallEnd, call: CallFactsRow): Pro
 /** A call is dialed only when a voice session can be had: one is opened, and closed before it says anything. */
 async function canTalk(deps: PerformerDeps, call: CallFactsRow): Promise<boolean> {
   const engine = chooseEngine(deps.engines, call)
-  if (engine && (await opens(deps, call, engine))) return true
+  if (engine && (await opensSession(deps, call, engine, trial))) return true
   const fallback = await fallbackOf(deps, call)
-  return fallback !== null && fallback !== engine && (await opens(deps, call, fallback))
+  return fallback !== null && fallback !== engine && (await opensSession(deps, call, fallback, trial))
 }
-
-async function opens(deps: PerformerDeps, call: CallFactsRow, engine: VoiceEngine): Promise<boolean> {
-  const script = await readScript(deps, call)
-  const config = engineConfigOf(call, { script, tools: [], history: [], owesReply: false, memory: null })
-  const [hears, speaks] = [engine.hears[0]!, engine.speaks[0]!]
-  const open = () => engine.open({ ...config, formats: { hears, speaks } }, () => {})
-  try {
-    const session = await retry({ clock: deps.clock, wait: waitsOf(trialDelays, isRetryable) }, open)
-    session.close()
-    return true
-  } catch (error) {
-    deps.log.warn('no voice session can be opened for a call that is due', { engine: engine.name, error })
-    return false
-  }
-}
-
-const isRetryable = (error: unknown): boolean => error instanceof EngineRefusal && error.isRetryable
 
 /** What an actor finds out about the leg of its call. Null: nothing has happened that it has not been told. */
 export async function legFactOf(bus: Bus, { callId, epoch }: CallEnd): Promise<CallFact | null | 'none' | 'silent'> {

@@ -33,7 +33,7 @@ export function createEndCall(deps: Deps): EndCall {
     },
     async hangUp(accountId, callId) {
       if (await isStillWaiting(deps, accountId, callId)) throw isWaiting()
-      const taken = await router.route(callId, { type: 'hang_up_requested' })
+      const taken = await router.route(callId, { type: 'hang_up_requested', by: 'service' })
       const call = await readCall(sql, accountId, callId)
       if (!taken) throw hasEnded(call) ? isOver() : isOutOfReach()
       return toPhoneCall(call)

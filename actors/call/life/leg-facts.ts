@@ -11,18 +11,30 @@ export function factOf(event: LegEvent): CallFact | null {
   const { type } = event
   switch (type) {
     case 'ringing':
-    case 'transferred':
     case 'transfer_failed':
       return { type, providerStatus: wordsOf(event.providerStatus) }
-    case 'dial_failed':
-      return { type, outcome: event.outcome, providerStatus: event.providerStatus && wordsOf(event.providerStatus) }
+    case 'transferred':
+      return { type, providerStatus: wordsOf(event.providerStatus), ...endOf(event) }
+    case 'dial_failed': {
+      const providerStatus = event.providerStatus && wordsOf(event.providerStatus)
+      return { type, outcome: event.outcome, providerStatus, ...endOf(event) }
+    }
     case 'connected':
       return { type: 'leg_connected', providerStatus: wordsOf(event.providerStatus) }
     case 'disconnected':
-      return { type: 'leg_disconnected', cause: event.cause, details: wordsOf(event.details) }
+      return { type: 'leg_disconnected', cause: event.cause, details: wordsOf(event.details), ...endOf(event) }
     case 'dtmf':
     case 'sounding':
     case 'drained':
       return null
   }
 }
+
+/** Without an age it has just ended. */
+const endOf = ({ endedBy, endCause, silentFor = 0 }: LegEnd) => ({
+  ...(endedBy && { endedBy }),
+  ...(endCause && { endCause: wordsOf(endCause) }),
+  silentFor,
+})
+
+type LegEnd = Extract<LegEvent, { readonly type: 'disconnected' | 'dial_failed' | 'transferred' }>

@@ -35,6 +35,7 @@ export function createLegWatch(deps: { readonly bus: Bus; readonly clock: Clock 
     const found = await legFactOf(deps.bus, end).catch(() => 'silent' as const) // An unreadable answer counts as none.
     cancel = null
     if (isClosed || !current?.leg) return
+    if (found !== 'none' && found !== 'silent') end.legSeen?.()
     const fact = judge(found, current)
     if (fact) end.post(fact)
     askLater()

@@ -39,4 +39,10 @@ export type PerformerDeps = {
 }
 
 /** The call of one actor, and the way back to it. */
-export type CallEnd = { readonly callId: CallId; readonly epoch: number; readonly post: (fact: CallFact) => void }
+export type CallEnd = {
+  readonly callId: CallId
+  readonly epoch: number
+  readonly post: (fact: CallFact) => void
+  /** Something of the leg came. */
+  readonly legSeen?: () => void
+}

@@ -8,6 +8,7 @@ import type { Json, JsonObject } from '../../../model/json.ts'
 import type { Outcome } from '../../../model/outcome.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
 import type { CallBirth, CallerWords, CallFact, Deadline, Effect, WindUpReason } from '../call-event.ts'
+import { closedEnd, endedByOf, endOf, endRules, outcomeOfCut, type CallEnd } from './call-end.ts'
 
 export type CallContext = CallBirth & {
   /** When the fact that is being worked on happened. Here and not in the event, because XState's own events (`onDone`) carry none. */
@@ -27,13 +28,15 @@ export type CallContext = CallBirth & {
   /** As the leg told when it closed. */
   readonly recordedMs: number | null
   readonly quality?: LegQuality
-  /** When the talk was over, as who wound it up told. */
-  readonly endedAt?: number
   /** It has taken the place of the call's own. */
   readonly engine?: 'embedded'
   /** The engine's own memory, newest. */
   readonly memory: Json
   readonly outcome: Outcome | null
+  /** Noted when its end is decided. Calls of before there were rules have none. */
+  readonly end?: CallEnd
+  /** The outcome has been stored. */
+  readonly isStored?: true
   readonly deadlines: Readonly<Partial<Record<Deadline, number>>>
 }
 
@@ -59,7 +62,7 @@ export const machineActions = setup({
     ask_worker_request: () => {},
     look_for_leg: () => {},
     dial: () => {},
-    answer: () => {},
+    answer: effect<'answer'>(),
     redirect: () => {},
     start_conversation: effect<'start_conversation'>(),
     run_tool: effect<'run_tool'>(),
@@ -83,10 +86,17 @@ export const machineActions = setup({
         (event as Of<'ringing' | 'dial_failed' | 'transferred' | 'transfer_failed'>).providerStatus ??
         context.providerStatus,
     })),
-    noteLegClosed: assign(({ event }) => {
-      const { recordedMs, quality, endedAt } = event as Of<'leg_closed'>
-      return { recordedMs, ...(quality && { quality }), ...(endedAt !== undefined && { endedAt }) }
+    noteLegClosed: assign(({ context, event }) => {
+      const closed = event as Of<'leg_closed'>
+      const { recordedMs, quality } = closed
+      const end = context.end && closedEnd(context.end, closed, context.now)
+      return { recordedMs, ...(quality && { quality }), ...(end && { end }) }
     }),
+    /** Once: what comes after the decision ends nothing. */
+    noteEnd: assign(({ context, event }) =>
+      context.rules === endRules && !context.end ? { end: endOf(event, context.outcome, context.now) } : {},
+    ),
+    noteStored: assign({ isStored: true }),
     countTurn: assign(({ context, event }) => {
       const { turn, memory } = event as Of<'turn_committed'>
       return { turns: context.turns + 1, memory, ...(turn.role === 'user' && context.heard && { heard: null }) }
@@ -124,6 +134,12 @@ export const machineActions = setup({
     answered: ({ context }) => context.answeredAt !== null,
     required: ({ event }) => (event as Of<'worker_request_failed'>).required,
     hungUp: ({ event }) => (event as Of<'leg_disconnected'>).cause === 'hung_up',
+    /** The leg of an answered call went although nobody hung up. */
+    cut: ({ context, event }) => context.rules === endRules && endedByOf(event as Of<'leg_disconnected'>) !== 'caller',
+    answeredAndCut: ({ context, event }) =>
+      context.rules === endRules &&
+      context.answeredAt !== null &&
+      endedByOf(event as Of<'leg_disconnected'>) !== 'caller',
     outbound: ({ context }) => context.direction === 'outbound',
     leavesMessage: ({ context, event }) =>
       context.direction === 'outbound' && (event as Of<'voicemail_detected'>).leavesMessage === true,
@@ -165,6 +181,11 @@ export const canceledByAdmin = {
   params: { status: 'canceled', reason: 'cancelled_by_account_admin' },
 } as const
 
+export const cutOff = {
+  type: 'end',
+  params: ({ event }: { event: CallFact }): Outcome => outcomeOfCut(event as Of<'leg_disconnected'>),
+} as const
+
 /** A hang-up before the answer cancels the call. */
 export const hungUp = {
   type: 'end',
@@ -177,6 +198,40 @@ export const windUp = {
   params: ({ context }: { context: CallContext }): { reason: WindUpReason } => ({
     reason: context.outcome?.status ?? 'completed',
   }),
+} as const
+
+/**
+ * Terminal states are one write: a call that was not answered has its outcome from the moment that its end is decided, because its status reads
+ * so; an answered one when its last words have been said.
+ */
+export const storeDecided = machineActions.enqueueActions(({ context, enqueue }) => {
+  if (context.rules !== endRules || context.answeredAt !== null) return
+  enqueue(storeOutcome)
+  enqueue('noteStored')
+})
+
+export const storeUnstored = machineActions.enqueueActions(({ context, enqueue }) => {
+  if (!context.isStored) enqueue(storeOutcome)
+})
+
+const storeOutcome = {
+  type: 'store_outcome',
+  params: ({ context }: { context: CallContext }) => {
+    const { outcome, answeredAt, end, now, quality } = context
+    return {
+      outcome: outcome ?? ({ status: 'completed' } as const),
+      answeredAt,
+      endedAt: end ? Math.min(now, Math.max(end.at, answeredAt ?? end.at)) : now,
+      ...(end && { endedBy: end.by, endCause: end.cause }),
+      // Legs that tell none, and logs of before they did, must give the same effect as ever.
+      ...(quality && { quality }),
+    }
+  },
+} as const
+
+export const answerLeg = {
+  type: 'answer',
+  params: ({ context }: { context: CallContext }) => (context.engine ? { engine: context.engine } : {}),
 } as const
 
 export const startConversation = {
@@ -277,6 +332,14 @@ export const storeWorkerRequest = {
   }),
 } as const
 
+const hookLost = {
+  type: 'end',
+  params: ({ context }: { context: CallContext }): Outcome => ({
+    status: 'failed',
+    reason: context.rules === endRules ? 'internal_error' : null,
+  }),
+} as const
+
 /** What a call does once it asks is the same for browser and phone: the answer changes the call, a required failure ends it. */
 export const workerRequestAnswers = <Settled extends string>(settled: Settled) =>
   ({
@@ -288,7 +351,7 @@ export const workerRequestAnswers = <Settled extends string>(settled: Settled) =
     deadline_passed: {
       guard: { type: 'passed', params: 'hook' },
       target: '#call.windingUp',
-      actions: failed(null),
+      actions: hookLost,
     },
     taken_over: { actions: 'ask_worker_request' },
   }) as const

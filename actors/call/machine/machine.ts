@@ -8,6 +8,7 @@ import {
   canceled,
   canceledByAdmin,
   completed,
+  cutOff,
   failed,
   hungUp,
   keepHeard,
@@ -15,6 +16,8 @@ import {
   noteProviderStatus,
   startConversation,
   stopWaiting,
+  storeDecided,
+  storeUnstored,
   toolFacts,
   turnCommitted,
   turnShown,
@@ -78,6 +81,7 @@ export const callMachine = machineActions.createMachine({
       type: 'parallel',
       on: {
         leg_disconnected: [
+          { guard: 'answeredAndCut', target: 'windingUp', actions: cutOff },
           { guard: 'answered', target: 'windingUp', actions: completed },
           { target: 'windingUp', actions: failed('webrtc_client_never_connected') },
         ],
@@ -148,7 +152,10 @@ export const callMachine = machineActions.createMachine({
           target: 'windingUp',
           actions: [assign({ nextAction: ({ event }) => event.nextAction }), completed],
         },
-        leg_disconnected: { target: 'windingUp', actions: completed },
+        leg_disconnected: [
+          { guard: 'cut', target: 'windingUp', actions: cutOff },
+          { target: 'windingUp', actions: completed },
+        ],
         hang_up_requested: { target: 'windingUp', actions: completed },
         deadline_passed: { guard: { type: 'passed', params: 'duration' }, target: 'windingUp', actions: completed },
         // A tool passed the caller on, or could not: then the talk goes on.
@@ -191,7 +198,7 @@ export const callMachine = machineActions.createMachine({
 
     // Conversation and leg close; what the caller said last is heard out meanwhile.
     windingUp: {
-      entry: [windUp, wait('close', closeTimeout)],
+      entry: ['noteEnd', storeDecided, windUp, wait('close', closeTimeout)],
       exit: stopWaiting('close'),
       on: {
         turn_committed: turnCommitted,
@@ -211,16 +218,7 @@ export const callMachine = machineActions.createMachine({
     },
 
     over: {
-      entry: {
-        type: 'store_outcome',
-        params: ({ context }) => ({
-          outcome: context.outcome ?? { status: 'completed' },
-          answeredAt: context.answeredAt,
-          endedAt: context.endedAt ?? context.now,
-          // Legs that tell none, and logs of before they did, must give the same effect as ever.
-          ...(context.quality && { quality: context.quality }),
-        }),
-      },
+      entry: ['noteEnd', storeUnstored],
       always: [{ guard: 'answered', target: 'processing' }, { target: 'ended' }],
     },
     // Only answered calls have something to process; their end is announced after it.
@@ -245,14 +243,7 @@ export const callMachine = machineActions.createMachine({
 
     canceledBeforeDialing: {
       type: 'final',
-      entry: {
-        type: 'store_outcome',
-        params: ({ context }) => ({
-          outcome: context.outcome ?? { status: 'canceled', reason: null },
-          answeredAt: null,
-          endedAt: context.now,
-        }),
-      },
+      entry: ['noteEnd', storeUnstored],
     },
   },
 })

@@ -3,7 +3,9 @@
  * session can be had. Each asks again for what was under way when another actor takes over, and each ends by its deadline at the latest.
  */
 import {
+  answerLeg,
   canceled,
+  cutOff,
   failed,
   machineActions,
   noteProviderStatus,
@@ -72,6 +74,7 @@ export const phoneStates = {
       },
       leg_disconnected: [
         { guard: 'hungUp', target: '#call.windingUp', actions: canceled },
+        { guard: 'cut', target: '#call.windingUp', actions: cutOff },
         { target: '#call.windingUp', actions: failed(null) },
       ],
       hang_up_requested: { target: '#call.windingUp', actions: canceled },
@@ -88,18 +91,18 @@ export const phoneStates = {
 
   // Inbound: it rings, and we take the call.
   answering: createStateConfig({
-    entry: ['answer', wait('answer', answerTimeout)],
+    entry: [answerLeg, wait('answer', answerTimeout)],
     exit: stopWaiting('answer'),
     on: {
       leg_connected: { target: '#call.talking', actions: 'noteAnswered' },
-      engine_failed: 'redirecting',
+      engine_failed: [{ guard: 'fallsBack', actions: ['takeEmbedded', answerLeg] }, { target: 'redirecting' }],
       ...hungUpOrCanceled,
       deadline_passed: {
         guard: { type: 'passed', params: 'answer' },
         target: '#call.windingUp',
         actions: failed(null),
       },
-      taken_over: { actions: 'answer' },
+      taken_over: { actions: answerLeg },
     },
   }),
 

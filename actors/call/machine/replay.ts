@@ -30,8 +30,8 @@ export function replay(log: readonly LoggedFact[]): Replay {
   const [birth, ...rest] = log
   const created = birth?.event as ({ type: 'created' } & CallBirth) | undefined
   if (!birth || created?.type !== 'created') throw new Error('the log of a call begins with its creation')
-  const { direction, transport, scheduledAt } = created
-  let last = beginCall({ direction, transport, scheduledAt }, birth.at)
+  const { type: _, ...born } = created
+  let last = beginCall(born, birth.at)
   const differences = differenceOf(birth, last)
   for (const logged of rest) {
     last = step(last.state.persisted, logged.event as CallFact, logged.at)
