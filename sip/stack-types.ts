@@ -46,7 +46,7 @@ export type Reply = {
 export type RequestOut = MessageIn & {
   on(event: 'response', listener: (response: ResponseIn) => void): unknown
   /** Before the final answer; the library answers it with our offer. */
-  on(event: 'update', listener: (update: MessageIn) => void): unknown
+  on(event: 'update', listener: (update: RequestIn, reply: Reply) => void): unknown
   /** Throws when the connection is gone. */
   cancel(): void
 }
@@ -69,12 +69,16 @@ export type SipDialog = {
   on(event: 'destroy', listener: (bye: RequestIn | undefined, reason?: string) => void): unknown
   /** One turn of the event loop late; INVITE and BYE are told at once. */
   on(event: 'ack', listener: (ack: RequestIn) => void): unknown
-  request(
-    options: { method: string; headers?: Record<string, string>; body?: string },
-    done: (error: unknown, response?: ResponseIn) => void,
-  ): unknown
+  emit(event: 'update', request: RequestIn, reply: Reply): unknown
+  /** What requests within the dialog are sent by, see request-within.ts. */
+  readonly agent: {
+    request(options: RequestWithin, done: (error: unknown, request?: RequestOut) => void): void
+  }
+  readonly socket: unknown
   destroy(options: { headers?: Record<string, string> }, done: (error: unknown) => void): unknown
 }
+
+type RequestWithin = Omit<OutgoingOptions, 'auth'> & { readonly auth?: AuthChooser; readonly _socket: unknown }
 
 export type AuthChooser = (
   sent: MessageIn,

@@ -6,6 +6,7 @@ import type { LegSignaling } from '../../model/rtp-transport.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { answerWith, capabilities, mediaWarning } from '../answer-with.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
+import { requestWithin } from '../request-within.ts'
 import { acceptingHeaders } from '../session-headers.ts'
 import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
 import type { Acknowledgements } from './acknowledgements.ts'
@@ -39,10 +40,12 @@ export function createTalk(deps: TalkDeps): Talk {
   const { live, dialog, clock, stack, trunk, place, number } = deps
   const { handlers } = live.leg
   let isOver = false
-  const pressByInfo = takesInfo(deps.first) ? createKeysByInfo((options, done) => dialog.request(options, done)) : null
+  const pressByInfo = takesInfo(deps.first)
+    ? createKeysByInfo((options, done) => requestWithin(dialog, options, done))
+    : null
   const referral = createReferral({
     clock,
-    send: (headers, done) => void dialog.request({ method: 'REFER', headers }, done),
+    send: (headers, done) => requestWithin(dialog, { method: 'REFER', headers }, done),
     sound: () => (live.media.isHeld() ? null : live.media.transport.stats().packetsReceived),
     alive: handlers.alive,
     transferred: (providerStatus) => handlers.transferred(providerStatus),

@@ -12,6 +12,7 @@ import { readCredentials, provesPassword } from '../../sip/server/message/digest
 import { headerOf } from '../../sip/server/message/header-fields.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
 import { createSipServer } from '../../sip/server/sip-server.ts'
+import { requestWithin } from '../../sip/request-within.ts'
 import { connectStack, type Control, type SipStack, type StackDeps } from '../../sip/stack.ts'
 import type { InviteOptions, Reply, RequestIn, SipDialog } from '../../sip/stack-types.ts'
 import { openControlRelay } from '../fake/control-relay.ts'
@@ -359,8 +360,10 @@ const rules: Readonly<Record<string, (t: Test, stage: Stage) => Promise<void>>> 
     const info = { headers: ['Content-Type: application/dtmf-relay'], body: 'Signal=5' }
     t.equal((await call.request('INFO', info)).status, 200)
     const asked = new Promise<number | undefined>((resolve) =>
-      dialog.request({ method: 'INFO', headers: { 'Content-Type': 'text/plain' }, body: 'hello' }, (_error, response) =>
-        resolve(response?.status),
+      requestWithin(
+        dialog,
+        { method: 'INFO', headers: { 'Content-Type': 'text/plain' }, body: 'hello' },
+        (_error, response) => resolve(response?.status),
       ),
     )
     const request = await stage.peer.request('INFO')

@@ -51,7 +51,7 @@ export async function openBareServer(t: Test): Promise<BareServer> {
       if (command.kind !== 'sip')
         return void socket.write(frameOf(`${++count}|response|${id}|OK${wordsOf(command.kind)}`))
       const { draft, dialogId } = command
-      const message = draft.kind === 'request' ? completeRequest(draft) : completeResponse(draft)
+      const message = draft.kind === 'request' ? completeRequest(draft, dialogId) : completeResponse(draft)
       const transactionId = draft.kind === 'request' ? `ours${++count}` : command.transactionId
       drafted.push({ draft: message, transactionId, dialogId })
       const named = dialogId || dialogIdOf(message)
@@ -95,11 +95,12 @@ const wireOf = (message: SipMessage) => ({ id: `frame${++count}`, at: 0, bytes: 
 export const dialogIdOf = (message: SipMessage): string =>
   `${headerOf(message, 'Call-ID')};from-tag=${/;tag=([^;]+)/.exec(headerOf(message, 'From') ?? '')?.[1]}`
 
-function completeRequest(draft: SipRequest): SipRequest {
+/** Within a dialog it is of the same call. */
+function completeRequest(draft: SipRequest, dialogId: string): SipRequest {
   const defaults = [
     ['From', '<sip:us@127.0.0.1>'],
     ['To', `<${draft.uri}>`],
-    ['Call-ID', `call${++count}`],
+    ['Call-ID', dialogId.split(';from-tag=')[0] || `call${++count}`],
     ['CSeq', `1 ${draft.method}`],
     ['Contact', contact],
   ] as const

@@ -262,3 +262,20 @@ test('where a 100 is not told the last gateway may be silent until the ringing i
   clock.advance(5_000)
   t.match(await event(callId), { type: 'dial_failed', outcome: { reason: 'sip_call_failed' }, providerStatus: null })
 })
+
+test('an UPDATE of the caller is answered while a request of ours waits for its answer', async (t) => {
+  const { taken, write, answered, bare, command, telephony } = await openScene(t)
+  telephony.trunks = [trunkOf({ transferTo: 'tel' })]
+  const { id } = await taken({ body: sdp() })
+  bare.tell(write('ACK', 1))
+  const asked = command(id, { type: 'transfer', to: '+4989555' })
+  const refer = await bare.next((draft) => draft.kind === 'request' && draft.method === 'REFER')
+  bare.tell(write('UPDATE', 2), write('UPDATE', 3, { body: sdp(40_002, 2) }))
+  t.equal((await answered('UPDATE', 2)).status, 200)
+  t.match(bodyText(await answered('UPDATE', 3)), /m=audio/)
+  const [callId, from, to, cseq] = fieldsOf(refer.draft, 'Call-ID', 'From', 'To', 'CSeq')
+  const head = `SIP/2.0 603 Decline\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bK1\r\nFrom: ${from}\r\nTo: ${to};tag=them`
+  const text = `${head}\r\nCall-ID: ${callId}\r\nCSeq: ${cseq}\r\nContent-Length: 0\r\n\r\n`
+  bare.tell({ text, transactionId: refer.transactionId, dialogId: refer.dialogId })
+  t.match(await asked, { type: 'refused', details: /603/ })
+})
