@@ -303,7 +303,7 @@ test('what the caller was saying at the end of a call is a turn, and the call en
     t.match(steps.at(-1)?.effects[1], { type: 'store_turn', index: 0, turn: { text: 'yes please' } })
     t.same(steps.at(-1)?.state.context.notes, { book: true })
   }
-  const late = run(web, [
+  const late = run({ ...web, rules: 2 }, [
     ...talk,
     { type: 'hang_up_requested' },
     turnOfCaller,

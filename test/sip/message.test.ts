@@ -164,7 +164,7 @@ void test('the head of a stream is found wherever its pieces end, and says how l
   t.end()
 })
 
-void test('names are put in their long form with the usual capitals', (t) => {
+void test('known names are put in their long form with the usual capitals', (t) => {
   const message = taken([
     'v: SIP/2.0/UDP a',
     'f: <sip:a@b>',
@@ -191,7 +191,7 @@ void test('names are put in their long form with the usual capitals', (t) => {
       'Session-Expires',
       'WWW-Authenticate',
       'Min-SE',
-      'X-My-Thing',
+      'X-MY-thing',
       'Contact',
       'Supported',
       'Refer-To',
