@@ -244,56 +244,6 @@ export const startConversation = {
   }),
 } as const
 
-const heardTurn = ({ context }: { context: CallContext }) => ({
-  index: context.turns,
-  // Asked for only where there are words.
-  turn: context.heard!.turn,
-})
-
-const shownOfCaller = ({ context }: { context: CallContext }) => {
-  const { role, text, confidence, source } = context.heard!.turn
-  return { index: context.turns, turn: { role, text, confidence, source } }
-}
-
-export const turnShown = {
-  actions: [
-    {
-      type: 'show_turn',
-      params: ({ event: { index, turn } }: { event: Of<'turn_shown'> }) => ({ index, turn }),
-    },
-  ],
-} as const
-
-export const turnCommitted = {
-  actions: [
-    {
-      type: 'store_turn',
-      params: ({ context, event }: { context: CallContext; event: Of<'turn_committed'> }) => ({
-        index: context.turns,
-        turn: event.turn,
-      }),
-    },
-    'countTurn',
-  ],
-} as const
-
-/** What the caller is saying is shown, and kept for the case that nobody is left to hear the end of it. */
-export const callerHeard = [
-  { guard: 'saysSomething', actions: ['noteHeard', { type: 'show_turn', params: shownOfCaller }] },
-  { actions: 'noteHeard' },
-] as const
-
-export const warned = {
-  guard: 'newWarning',
-  actions: [
-    { type: 'store_warning', params: ({ event }: { event: Of<'warned'> }) => ({ warning: event.warning }) },
-    'noteWarned',
-  ],
-} as const
-
-/** It stands as it was understood by then. */
-export const keepHeard = [{ type: 'store_turn', params: heardTurn }, 'countHeard'] as const
-
 /** A tool is run once, in the order of the facts: asked for, then answered or no longer awaited. */
 export const toolFacts = {
   tool_called: {

@@ -4,14 +4,12 @@
  */
 import { assign } from 'xstate'
 import {
-  callerHeard,
   canceled,
   canceledByAdmin,
   completed,
   cutOff,
   failed,
   hungUp,
-  keepHeard,
   machineActions,
   noteProviderStatus,
   startConversation,
@@ -19,15 +17,13 @@ import {
   storeDecided,
   storeUnstored,
   toolFacts,
-  turnCommitted,
-  turnShown,
   voicemail,
   wait,
-  warned,
   windUp,
   workerRequestAnswers,
 } from './machine-actions.ts'
 import { hookTimeout, phoneStates } from './phone-states.ts'
+import { callerHeard, keepHeard, turnCommitted, turnShown, warned } from './turn-actions.ts'
 
 /** From the browser's socket to its media. */
 const connectTimeout = 30_000
