@@ -738,6 +738,51 @@ test('whatever a graph lets a caller say is a value, unless it contradicts itsel
   }
 })
 
+test('a value is told to sound like another where one word of it may be taken for a word that fits as well', async (t) => {
+  const isAlike = (slot: ValueSlot, text: string) =>
+    spokenValuesOf(slot).valueOf(wordsIn(text), '2026-11-21')?.isAlike ?? false
+  const upTo = (max: number): ValueSlot => ({ kind: 'number', min: 1, max })
+  for (const text of ['fifteen', "it's thirty", 'nine', 'a hundred and seventy', 'twenty five', 'nineteen oh five'])
+    t.ok(isAlike(upTo(9999), text), text)
+  for (const [max, text] of [
+    [20, 'fifteen'],
+    [8, 'five'],
+    [99, 'thirty two'],
+    [99, 'twenty one'],
+  ] as const)
+    t.notOk(isAlike(upTo(max), text), `${text}, up to ${max}`)
+  for (const text of ['at nine in the morning', 'three fifteen', 'half past five'])
+    t.ok(isAlike({ kind: 'time' }, text), text)
+  for (const text of ['half past three', 'noon', 'quarter to one']) t.notOk(isAlike({ kind: 'time' }, text), text)
+  t.ok(isAlike({ kind: 'date' }, 'the thirtieth of may'))
+  t.notOk(isAlike({ kind: 'date' }, 'the third of may'))
+  t.notOk(isAlike({ kind: 'digits', min: 1, max: 4 }, 'five nine'), 'digits are read back anyway')
+})
+
+test('words are known as people say them, and after digits nothing is taken for thanks', async (t) => {
+  const pronounce = await readPronunciations()
+  t.ok(pronounce("o'clock").includes('OW K L AA K'))
+  for (const [word, flapped] of [
+    ['thirty', 'TH ER D IY'],
+    ['forty', 'F AO R D IY'],
+    ['seventy', 'S EH V AH N D IY'],
+    ['eighty', 'EY D IY'],
+    ['ninety', 'N AY N D IY'],
+  ] as const)
+    t.ok(pronounce(word).includes(flapped), word)
+  const { understandingFor } = createUnderstandings(pronounce)
+  const words = (slot: Slot) =>
+    understandingFor({ slot, intents: [], confirming: false }, '2026-11-21').grammar.words.map(([word]) => word)
+  const isHeard = (slot: Slot) =>
+    understandingFor({ slot, intents: [], confirming: false }, '2026-11-21').grammar.transitions.filter(
+      ({ word, to }) => word === 'thanks' && to === 3,
+    ).length > 0
+  t.notOk(isHeard({ kind: 'digits', min: 4, max: 4 }))
+  t.ok(isHeard({ kind: 'time' }))
+  t.ok(words({ kind: 'none' }).includes('mhm'), 'who listens may nod')
+  t.notOk(words({ kind: 'time' }).includes('mhm'), 'but a nod is no answer')
+})
+
 const expecting = (slot: Slot, intents: readonly string[] = []): Expected => ({
   slot,
   intents: intents.map((name) => ({ value: name, name, phrases: [name] })),

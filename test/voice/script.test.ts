@@ -371,6 +371,72 @@ test('repeat, help, hello and a person are understood anywhere, and goodbye ends
   t.same(line(heard('goodbye')), ['Goodbye.', 'finish null'])
 })
 
+/** Heard, but it may have been another word. */
+const unsure = (request: Request): DialogueEvent => ({ ...heard(request), confidence: 0.55 }) as DialogueEvent
+
+test('what may have been another word ends no call and passes nobody on before the caller has said yes', async (t) => {
+  const asked = 'Would you like to end the call?'
+  const line = follow(t, drinks)
+  line(opened)
+  t.same(line(unsure('goodbye')), [asked])
+  t.match(expectedOf(line.setting.script, line.state()), { confirming: true, slot: { kind: 'choices' } })
+  t.same(line(played), [], 'it waits for the answer')
+  t.same(line(heard(1)), ['Welcome.'], 'no: the line that was cut is said again')
+  line(played)
+  t.same(line(unsure('goodbye')), [asked])
+  t.same(line(heard('repeat')), [asked])
+  t.same(line(heard(null)), ['Would you like tea?'], 'what is not understood is no yes')
+  line(unsure('goodbye'))
+  t.same(line(silence), ['Would you like tea?'], 'nor is silence')
+  line(unsure('goodbye'))
+  t.same(press(line, '2'), ['keys 2', 'Would you like tea?'])
+  line(unsure('goodbye'))
+  t.same(line(heard(0)), ['Goodbye.', 'finish null'])
+
+  for (const yes of [unsure('goodbye'), heard('yes')]) {
+    const again = follow(t, drinks)
+    again(opened)
+    again(unsure('goodbye'))
+    t.same(again(yes), ['Goodbye.', 'finish null'], 'who says it again means it')
+  }
+  const gone = follow(t, drinks)
+  gone(opened)
+  gone(unsure('goodbye'))
+  const later = follow(t, drinks, { from: gone.state() })
+  t.same(later(opened), [asked], 'a session that goes on asks again')
+  t.same(press(later, '1'), ['keys 1', 'Goodbye.', 'finish null'])
+
+  const text = 'ask well (yes/no): Are you well?\nend Bye.'
+  const transfers = follow(t, `${text}\non person: transfer Front desk: Wait.`, { tools })
+  transfers(opened)
+  t.same(transfers(unsure('person')), ['Would you like to speak to a person?'])
+  t.same(transfers(heard('no')), ['Are you well?'])
+  transfers(unsure('person'))
+  t.same(transfers(heard('goodbye')), ['Goodbye.', 'finish null'], 'another wish is another wish')
+  const passed = follow(t, `${text}\non person: transfer Front desk: Wait.`, { tools })
+  passed(opened)
+  passed(unsure('person'))
+  t.same(passed(heard(0)), ['call tool-1 call__transfer {"to":"Front desk"}', 'Wait.'])
+  const nobody = follow(t, text)
+  nobody(opened)
+  t.match(nobody(unsure('person')), [/^I am an automated voice/], 'where nobody is passed on nobody is asked')
+})
+
+test('a value that sounds like another one is read back, however well it was understood', async (t) => {
+  const line = follow(t, 'ask guests (number 1-99): How many?\nask at (time, no confirm): When?\nend {{guests}}.')
+  const alike = (of: string | number): DialogueEvent => ({
+    type: 'heard',
+    meaning: { kind: 'value', value: of, spoken: String(of), isAlike: true },
+    confidence: 1,
+  })
+  line(opened)
+  t.same(line(alike(15)), ['I heard 15. Is that right?'])
+  t.same(line(heard('no')), ['Sorry. How many?'])
+  line(alike(50))
+  t.same(line(heard('yes')), ['guests=50', 'When?'])
+  t.same(line(alike('09:00')), ['at=09:00', '50.', 'finish null'], 'unless the script wants none')
+})
+
 test('keys answer questions: 1 and 2 are yes and no, n is the nth choice', async (t) => {
   const line = follow(t, drinks)
   line(opened)

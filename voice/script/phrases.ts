@@ -6,13 +6,14 @@ export type Choice = {
   readonly phrases: readonly string[]
 }
 
-export type Request = 'yes' | 'no' | 'hello' | 'repeat' | 'help' | 'stop' | 'goodbye' | 'person'
+/** `nod` says "go on, I am listening", and means something only where nothing is asked. */
+export type Request = 'yes' | 'no' | 'nod' | 'hello' | 'repeat' | 'help' | 'stop' | 'goodbye' | 'person'
 export type Meaning =
   | { readonly kind: 'choice'; readonly index: number }
   | { readonly kind: 'request'; readonly request: Request }
   | { readonly kind: 'intent'; readonly index: number }
-  /** `spoken` is what is read back. */
-  | { readonly kind: 'value'; readonly value: string | number; readonly spoken: string }
+  /** `spoken` is what is read back; `isAlike`: words that sound like these are another value. */
+  | { readonly kind: 'value'; readonly value: string | number; readonly spoken: string; readonly isAlike?: boolean }
   | { readonly kind: 'free'; readonly text: string }
 
 /** One way to say something, and what it means. */
@@ -45,6 +46,7 @@ export const negative: readonly string[] = [
 const requests: Readonly<Record<Request, readonly string[]>> = {
   yes: affirmative,
   no: negative,
+  nod: [],
   hello: ['hello', 'hello there', 'hi', 'good morning', 'good afternoon', 'good evening'],
   repeat: ['repeat', 'repeat that', 'please repeat that', 'say that again', 'say it again', 'pardon', 'once more'],
   help: ['help', 'help me', 'what are my options'],
@@ -60,6 +62,31 @@ const requests: Readonly<Record<Request, readonly string[]>> = {
     'operator',
   ],
 }
+
+const nods: readonly string[] = [
+  'uh huh',
+  'uh-huh',
+  'mhm',
+  'mm',
+  'mm hmm',
+  'hmm',
+  'i see',
+  'right',
+  'all right',
+  'oh okay',
+  'oh i see',
+  'oh right',
+  'okay okay',
+  'yeah yeah',
+  'got it',
+  'i know',
+  'good',
+  'great',
+]
+
+/** What only who listens says. */
+export const nodPhrases = (): Phrase<Meaning>[] =>
+  nods.map((text) => ({ text, meaning: { kind: 'request', request: 'nod' } }))
 
 /** The answers first, so that they win where a phrase is both. */
 export function phrasesOf(choices: readonly Choice[]): Phrase<Meaning>[] {

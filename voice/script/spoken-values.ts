@@ -7,7 +7,12 @@ import { numberOf, numbersPattern } from '../english/spoken-numbers.ts'
 import { spokenTime, timeOf, timesPattern } from '../english/spoken-times.ts'
 
 export type ValueSlot = Extract<Slot, { kind: 'digits' | 'number' | 'date' | 'time' }>
-export type SpokenValue = { readonly value: string | number; readonly spoken: string }
+export type SpokenValue = {
+  readonly value: string | number
+  readonly spoken: string
+  /** With one word exchanged for one that sounds like it, as `fifteen` for `fifty`, it would be another value. */
+  readonly isAlike?: boolean
+}
 
 export type SpokenValues = {
   /** Equal for equal graphs, and short. */
@@ -35,13 +40,39 @@ export function spokenValuesOf(slot: ValueSlot): SpokenValues {
       const text = words.join(' ')
       for (const carrier of ['', ...before]) {
         if (carrier !== '' && !text.startsWith(`${carrier} `)) continue
-        const value = plainValueOf(slot, words.slice(carrier === '' ? 0 : carrier.split(' ').length), today)
-        if (value !== null) return value
+        const plain = words.slice(carrier === '' ? 0 : carrier.split(' ').length)
+        const value = plainValueOf(slot, plain, today)
+        if (value === null) continue
+        return slot.kind !== 'digits' && isAlike(slot, plain, today) ? { ...value, isAlike: true } : value
       }
       return null
     },
   }
 }
+
+/** Over a telephone each is taken for the other. */
+const alikeWords: ReadonlyMap<string, string> = new Map(
+  [
+    ['five', 'nine'],
+    ['thirteen', 'thirty'],
+    ['fourteen', 'forty'],
+    ['fifteen', 'fifty'],
+    ['sixteen', 'sixty'],
+    ['seventeen', 'seventy'],
+    ['eighteen', 'eighty'],
+    ['nineteen', 'ninety'],
+    ['thirteenth', 'thirtieth'],
+  ].flatMap(([one = '', other = '']): [string, string][] => [
+    [one, other],
+    [other, one],
+  ]),
+)
+
+const isAlike = (slot: ValueSlot, words: readonly string[], today: string): boolean =>
+  words.some((word, index) => {
+    const other = alikeWords.get(word)
+    return other !== undefined && plainValueOf(slot, words.with(index, other), today) !== null
+  })
 
 function patternOf(slot: ValueSlot): Pattern {
   switch (slot.kind) {

@@ -4,8 +4,8 @@
  */
 import { joined } from '../../../media/pcm/joined.ts'
 import { frameMs } from '../../../model/frame.ts'
-import { createVoiceActivity, levelOf } from '../../../media/vad/voice-activity.ts'
-import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
+import type { CallerActivity } from '../../../media/vad/caller-activity.ts'
+import { longestAgo } from '../../../media/vad/voice-activity.ts'
 import type { SpokenStream } from './spoken-stream.ts'
 import type { Transcript } from './transcription.ts'
 
@@ -31,7 +31,7 @@ export type CallerUtterances = {
 }
 
 type Deps = {
-  readonly detector: VoiceDetector
+  readonly activity: CallerActivity
   /** Null when it cannot be known. Never rejects, and takes a bounded time. `streamed`: the same, if it was transcribed as it was spoken. */
   transcribe(samples: Int16Array, streamed: Promise<Transcript | null> | null): Promise<Transcript | null>
   /** Transcribes an utterance as it is spoken; null: this one is not. */
@@ -55,13 +55,14 @@ type Speech = {
 
 const preRollFrames = 300 / frameMs
 /** The pre-roll and the frames that it takes to be sure of speech. */
-const recentFrames = preRollFrames + 10
+const recentFrames = preRollFrames + longestAgo + 1
 const maxFrames = 30_000 / frameMs
 /** Utterances whose text is awaited; further ones are not transcribed. */
 const maxUntold = 4
+const nothing: Transcript = { text: '', confidence: null }
 
 export function createCallerUtterances(deps: Deps): CallerUtterances {
-  const activity = createVoiceActivity()
+  const { activity } = deps
   let recent: Int16Array[] = []
   let speech: Speech | null = null
   let frames = 0
@@ -83,7 +84,7 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
     for (const frame of begun.frames) live?.push(frame)
     deps.onStarted(from)
   }
-  const stop = (stopped: Speech, ago: number): void => {
+  const stop = (stopped: Speech, ago: number, isNoVoice = false): void => {
     const { from, over, frames: spoken } = stopped
     const to = (frames - ago) * frameMs
     stopped.to = to
@@ -91,7 +92,9 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
     untold++
     deps.onStopped(to)
     const streamed = stopped.live?.end() ?? null
-    const transcribed = untold > maxUntold ? Promise.resolve(null) : deps.transcribe(joined(spoken), streamed)
+    const isTooMuch = untold > maxUntold
+    const transcribed =
+      isNoVoice || isTooMuch ? Promise.resolve(isNoVoice ? nothing : null) : deps.transcribe(joined(spoken), streamed)
     told = told.then(async () => {
       const transcript = await transcribed
       untold--
@@ -105,11 +108,11 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
       frames++
       const frame = samples.slice()
       recent = [...recent, frame].slice(-recentFrames)
-      const event = activity.next(deps.detector.isVoice(frame), levelOf(frame), false)
+      const event = activity.hear(frame, false)
       if (event?.type === 'started') return begin(event.ago)
       speech?.frames.push(frame)
       speech?.live?.push(frame)
-      if (speech !== null && event?.type === 'stopped') return stop(speech, event.ago)
+      if (speech !== null && event?.type === 'stopped') return stop(speech, event.ago, event.isNoVoice)
       if (speech === null || speech.frames.length < maxFrames) return
       activity.reset()
       stop(speech, 0)
@@ -120,7 +123,7 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
       if (closed) return
       closed = true
       speech = null
-      deps.detector.close()
+      activity.close()
     },
   }
 }

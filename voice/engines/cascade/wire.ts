@@ -3,6 +3,8 @@
  * the agent silences it; when that was no more than noise or a "mhm", the agent goes on with the sentence that was cut off.
  */
 import { frameMs, samplesOf } from '../../../model/frame.ts'
+import { createCallerActivity } from '../../../media/vad/caller-activity.ts'
+import { createOwnEcho } from '../../../media/vad/own-echo.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { Wire, WireEvent } from '../hosted/wire.ts'
 import { createAgent, type AgentDeps } from './agent.ts'
@@ -39,8 +41,11 @@ export function createWire(deps: WireDeps): Wire {
   let cutOff: string | null = null
   let lastSentence = ''
 
+  const echo = createOwnEcho(deps.rateHz)
   const emit = (event: WireEvent): void => {
-    if (!ending.signal.aborted) deps.emit(event)
+    if (ending.signal.aborted) return
+    if (event.type === 'audio') echo.says(samplesOf(event.payload))
+    deps.emit(event)
   }
   const close = (): void => {
     if (ending.signal.aborted) return
@@ -88,7 +93,7 @@ export function createWire(deps: WireDeps): Wire {
     onFailed: fail,
   })
   const caller = createCallerUtterances({
-    detector: deps.detector,
+    activity: createCallerActivity(deps.detector, echo),
     transcribe,
     stream: stream.begin,
     onPartial: (text, from, to) => emit({ type: 'user_text', text, isFinal: false, confidence: null, from, to }),
@@ -113,6 +118,7 @@ export function createWire(deps: WireDeps): Wire {
     },
     interrupt(heard) {
       if (ending.signal.aborted) return
+      echo.cut()
       if (agent.cut(heard, caller.busy()) && caller.busy()) cutOff = lastSentence
     },
     // The silence behind the last words has ended them.

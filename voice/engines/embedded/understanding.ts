@@ -4,7 +4,7 @@
  */
 import type { Expected, Slot } from '../../script/expected.ts'
 import { understandingOf, type Grammar, type Spotting, type Understanding, type Values } from './grammar.ts'
-import { phrasesOf, type Choice, type Meaning, type Phrase } from '../../script/phrases.ts'
+import { nodPhrases, phrasesOf, type Choice, type Meaning, type Phrase } from '../../script/phrases.ts'
 import type { Pronounce } from './pronunciations.ts'
 import { wordsOf } from './vocabulary.ts'
 import { spokenValuesOf, type SpokenValues, type ValueSlot } from '../../script/spoken-values.ts'
@@ -26,7 +26,9 @@ export function createUnderstandings(pronounce: Pronounce): Understandings {
     understandingFor({ slot, intents, dictate = false }, today) {
       const answers = slot.kind === 'choices' ? phrasesWith(slot.choices, 'choice') : []
       const values = isValue(slot) ? spokenValues(JSON.stringify(slot), () => spokenValuesOf(slot)) : null
-      return understandingOf([...answers, ...phrasesWith(intents, 'intent'), ...phrasesOf([])], pronounce, {
+      const nods = slot.kind === 'none' ? nodPhrases() : []
+      const phrases = [...answers, ...phrasesWith(intents, 'intent'), ...phrasesOf([]), ...nods]
+      return understandingOf(phrases, pronounce, {
         values: values && meaningsOf(values, slot, today),
         spotting: spottingOf(intents, pronounce),
         dictated: slot.kind === 'free' || dictate ? (text) => ({ kind: 'free', text }) : null,
@@ -49,6 +51,7 @@ function meaningsOf({ name, graph, valueOf }: SpokenValues, slot: Slot, today: s
     name,
     graph,
     pauseBeforeMore: slot.kind === 'digits' ? 'long' : 'usual',
+    areDigits: slot.kind === 'digits',
     meaningOf(words) {
       const value = valueOf(words, today)
       return value === null ? null : { kind: 'value', ...value }

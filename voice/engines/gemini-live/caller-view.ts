@@ -3,7 +3,8 @@
  * detector does. Counts frames of the caller's line.
  */
 import { frameMs, samplesOf } from '../../../model/frame.ts'
-import { createVoiceActivity, levelOf } from '../../../media/vad/voice-activity.ts'
+import { createCallerActivity } from '../../../media/vad/caller-activity.ts'
+import type { OwnEcho } from '../../../media/vad/own-echo.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { WireEvent } from '../hosted/wire.ts'
 import { createCallerTexts, type CallerTexts } from './caller-texts.ts'
@@ -25,8 +26,9 @@ export type CallerView = {
 /** A beginning that the detector does not hear as well is over after this. */
 const unheardMs = 1_000
 
-export function createCallerView(detector: VoiceDetector, emit: (event: WireEvent) => void): CallerView {
-  const activity = createVoiceActivity()
+/** `echo`: of what the model says. */
+export function createCallerView(detector: VoiceDetector, echo: OwnEcho, emit: (event: WireEvent) => void): CallerView {
+  const activity = createCallerActivity(detector, echo)
   let frames = 0
   let from: number | null = null
   let to = 0
@@ -53,8 +55,7 @@ export function createCallerView(detector: VoiceDetector, emit: (event: WireEven
     texts,
     hear(payload) {
       frames++
-      const samples = samplesOf(payload)
-      const event = activity.next(detector.isVoice(samples), levelOf(samples), isComplete)
+      const event = activity.hear(samplesOf(payload), isComplete)
       if (event !== null) isHeard = event.type === 'started'
       if (event?.type === 'started') start((frames - 1 - event.ago) * frameMs)
       else if (event?.type === 'stopped') stop((frames - event.ago) * frameMs)
@@ -70,6 +71,6 @@ export function createCallerView(detector: VoiceDetector, emit: (event: WireEven
       if (!isHeard) stop(at())
     },
     isNoticed: () => from !== null || texts.isAwaiting(),
-    close: () => detector.close(),
+    close: activity.close,
   }
 }

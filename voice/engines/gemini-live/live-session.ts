@@ -1,6 +1,8 @@
 /** Owns a session of Gemini Live that has been set up: what the provider says becomes events, and what the talk wants becomes messages. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../model/clock.ts'
+import { samplesOf } from '../../../model/frame.ts'
+import { createOwnEcho } from '../../../media/vad/own-echo.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { JsonSocket } from '../hosted/json-socket.ts'
 import type { Wire, WireEvent } from '../hosted/wire.ts'
@@ -8,7 +10,7 @@ import type { Notices } from '../notices.ts'
 import { createCallerView } from './caller-view.ts'
 import { createHeldResults, type Result } from './held-results.ts'
 import { msOf, type FunctionCall, type ServerContent, type ServerMessage } from './messages.ts'
-import { createModelSound } from './model-sound.ts'
+import { createModelSound, speaksHz } from './model-sound.ts'
 import { createModelTurns } from './model-turns.ts'
 import { createToldNews } from './news.ts'
 import { createPendingTools } from './pending-tools.ts'
@@ -45,8 +47,10 @@ export function createLiveSession(deps: Deps) {
   const id = randomUUID()
   let closed = false
   let isLineClosed = false
+  const echo = createOwnEcho(speaksHz)
   const emit = (event: WireEvent): void => {
     if (closed) return
+    if (event.type === 'audio') echo.says(samplesOf(event.payload))
     tell(event)
     if (event.type === 'user_speech_started') turns.callerStarts()
     if (event.type === 'user_speech_stopped') turns.callerStops()
@@ -55,7 +59,7 @@ export function createLiveSession(deps: Deps) {
     emit({ type: 'failed', details, isRetryable })
     close()
   }
-  const caller = createCallerView(createDetector(), emit)
+  const caller = createCallerView(createDetector(), echo, emit)
   const tools = createPendingTools(id)
   const news = createToldNews({ resumed: handle, before, remember: (memory) => emit({ type: 'memory', memory }) })
   const turns = createModelTurns({
@@ -146,7 +150,10 @@ export function createLiveSession(deps: Deps) {
         isLineClosed = true
         if (!closed) socket.send({ realtimeInput: { audioStreamEnd: true } })
       },
-      interrupt: () => turns.mute(),
+      interrupt() {
+        echo.cut()
+        turns.mute()
+      },
       reply: (hint) => turns.ask(hint === null ? yourTurn : { kind: 'hinted reply', text: instruction(hint) }),
       say: (text) => turns.ask({ kind: 'words', text: `${sayExactly}\n${text}` }),
       tell: (text) => news.add({ text, wantsAnswer: true }),

@@ -12,7 +12,7 @@ export type ModelSound = {
   restart(): void
 }
 
-const speaksHz = 24_000
+export const speaksHz = 24_000
 const rates = [8_000, 16_000, 22_050, speaksHz, 32_000, 44_100, 48_000]
 
 /** `refuse` is told what cannot be played. */

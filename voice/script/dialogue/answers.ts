@@ -6,7 +6,7 @@ import { after, end, goodbye, joined, speak, stay, type Advanced, type Setting }
 import type { Meaning } from '../phrases.ts'
 import type { Ask, AskedSlot } from '../steps.ts'
 
-/** A date or a number that was understood less surely is read back. */
+/** A date or a number that was understood less surely is read back, and one that sounds like another. */
 const sure = 0.7
 const maxText = 500
 
@@ -26,7 +26,8 @@ export function answerTo(
   const value = valueOf(ask.slot, meaning, state.confirming !== null)
   if (value === null) return null
   const { confirm } = ask
-  const isReadBack = confirm === 'always' || confirm === 'spoken' || (confirm === 'unsure' && confidence < sure)
+  const isUnsure = confidence < sure || (meaning?.kind === 'value' && meaning.isAlike === true)
+  const isReadBack = confirm === 'always' || confirm === 'spoken' || (confirm === 'unsure' && isUnsure)
   return isReadBack && ask.key !== null ? readBack(state, value) : answered(setting, state, ask, value)
 }
 

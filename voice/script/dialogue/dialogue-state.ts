@@ -53,6 +53,8 @@ export const DialogueState = z.object({
   argument: z.string().nullable().default(null),
   /** An answer that is read back. */
   confirming: z.object({ value: Answer, spoken: z.string() }).nullable().default(null),
+  /** A request that ends the call or passes it on and was not understood for certain: the caller is asked whether it is meant. */
+  doubted: z.enum(['goodbye', 'person']).nullable().default(null),
   /** Keys that are no whole answer yet. */
   keys: z.string().default(''),
   knowledge: z.boolean().default(false),
@@ -76,6 +78,7 @@ export const initialState: DialogueState = {
   aside: null,
   argument: null,
   confirming: null,
+  doubted: null,
   keys: '',
   knowledge: false,
   call: null,
@@ -93,7 +96,7 @@ function isOf(state: DialogueState, script: Script): boolean {
   if (state.step > script.steps.length) return false
   if (state.aside !== null && state.aside.step > (script.asides.get(state.aside.name)?.length ?? -1)) return false
   const isAsking = state.phase === 'listening' || state.argument !== null
-  return !isAsking || questionOf(script, state) !== null
+  return !isAsking || state.doubted !== null || questionOf(script, state) !== null
 }
 
 export const stepOf = (script: Script, { aside, step }: DialogueState): Step | undefined =>
@@ -110,7 +113,7 @@ export function questionOf(script: Script, state: DialogueState): Ask | null {
 
 /** What the caller's next words may be. */
 export function expectedOf(script: Script, state: DialogueState): Expected {
-  const confirming = state.confirming !== null
+  const confirming = state.confirming !== null || state.doubted !== null
   const asked = questionOf(script, state)?.slot ?? ({ kind: 'none' } as const)
   const slot = confirming ? ({ kind: 'choices', choices: yesNo } as const) : asked
   const { intents } = script

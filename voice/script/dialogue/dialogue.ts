@@ -6,6 +6,7 @@ import { answerTo, lineOf, misunderstood, pressed, unanswered } from './answers.
 import { hintOf, noPerson, stillWorking, stopped, toolDropped } from './own-lines.ts'
 import { cancelOf, drop, fillerOver, left, lookUp, resulted, spokenOver, tookTooLong } from './tool-results.ts'
 import { questionOf, stepOf, type DialogueState } from './dialogue-state.ts'
+import { askAbout, doubtedOf, isMeant, isOtherWish, type DoubtedRequest } from './doubted-request.ts'
 import { enter, goOn, resumable, textOf } from './enter-step.ts'
 import { after, end, goodbye, joined, speak, stay } from './dialogue-turn.ts'
 import type { Advanced, DialogueEvent, Setting } from './dialogue-turn.ts'
@@ -15,6 +16,7 @@ export function advance(setting: Setting, state: DialogueState, event: DialogueE
   if (state.phase === 'ended') return event.type === 'opened' ? end(state, '', state.nextAction) : stay(state)
   if (event.type === 'opened') return opened(setting, state, event.isOwed ?? true)
   if (state.phase === 'unopened') return stay(state)
+  if (state.doubted !== null) return advanceDoubted(setting, state, state.doubted, event)
   const ask = questionOf(setting.script, state)
   switch (event.type) {
     case 'played':
@@ -32,7 +34,46 @@ export function advance(setting: Setting, state: DialogueState, event: DialogueE
   }
 }
 
+/** While the caller is asked whether a request is meant; only a clear yes is one. */
+function advanceDoubted(
+  setting: Setting,
+  state: DialogueState,
+  doubted: DoubtedRequest,
+  event: Exclude<DialogueEvent, { type: 'opened' }>,
+): Advanced {
+  const free: DialogueState = { ...state, doubted: null }
+  switch (event.type) {
+    case 'played':
+    case 'interrupted':
+      return stay({ ...state, phase: 'listening' })
+    case 'heard':
+      if (isMeant(event.meaning, doubted)) return requested(setting, free, doubted)
+      if (isRepeat(event.meaning)) return askAbout(state, doubted)
+      return isOtherWish(event.meaning) ? advance(setting, free, event) : backToLine(setting, free)
+    case 'dtmf':
+      if (event.digit !== '1' && event.digit !== '2') return backToLine(setting, free)
+      return after(
+        [{ type: 'took_keys', keys: event.digit }],
+        event.digit === '1' ? requested(setting, free, doubted) : backToLine(setting, free),
+      )
+    case 'silence':
+      return backToLine(setting, free)
+    case 'tool_result':
+      return resulted(setting, state, event.id, event.result)
+  }
+}
+
+const isRepeat = (meaning: Meaning | null): boolean => meaning?.kind === 'request' && meaning.request === 'repeat'
+
+/** The request was none: what was being said or asked is said again. */
+function backToLine(setting: Setting, state: DialogueState): Advanced {
+  if (state.call?.outcome === 'moved') return stay({ ...state, phase: 'waiting' })
+  if (state.call?.outcome === 'done') return fillerOver(setting, state)
+  return requested(setting, state, 'repeat')
+}
+
 function opened(setting: Setting, state: DialogueState, isOwed: boolean): Advanced {
+  if (isOwed && state.doubted !== null) return askAbout(state, state.doubted)
   if (!isOwed && state.phase !== 'unopened') return state.phase === 'speaking' ? lineOver(setting, state) : stay(state)
   if (state.call?.outcome === 'pending') return speak(state, stillWorking)
   if (state.call?.outcome === 'moved') return stay({ ...state, phase: 'waiting' })
@@ -43,13 +84,17 @@ function opened(setting: Setting, state: DialogueState, isOwed: boolean): Advanc
 }
 
 function lineOver(setting: Setting, state: DialogueState): Advanced {
+  if (state.doubted !== null) return stay({ ...state, phase: 'listening' })
   if (state.call !== null) return fillerOver(setting, state)
   return questionOf(setting.script, state) === null ? goOn(setting, state) : stay({ ...state, phase: 'listening' })
 }
 
 function heard(setting: Setting, state: DialogueState, meaning: Meaning | null, confidence: number): Advanced {
   const intent = meaning?.kind === 'intent' ? setting.script.intents[meaning.index] : undefined
-  if (meaning?.kind === 'request' && isAsked(meaning.request)) return requested(setting, state, meaning.request)
+  if (meaning?.kind === 'request' && isAsked(meaning.request)) {
+    const doubted = doubtedOf(setting.script, meaning.request, confidence)
+    return doubted === null ? requested(setting, state, meaning.request) : askAbout(state, doubted)
+  }
   if (state.call?.outcome === 'moved') return stay(state)
   if (intent !== undefined && setting.script.asides.has(intent.name)) return turnAside(setting, state, intent.name)
   if (state.call !== null) return heardMeanwhile(setting, state, meaning)
@@ -65,14 +110,14 @@ function heard(setting: Setting, state: DialogueState, meaning: Meaning | null, 
 
 /** "Okay" while a tool runs is for the words that were said meanwhile. */
 function heardMeanwhile(setting: Setting, state: DialogueState, meaning: Meaning | null): Advanced {
-  if (meaning?.kind === 'request' && meaning.request === 'yes') return stay(state)
+  if (meaning?.kind === 'request' && (meaning.request === 'yes' || meaning.request === 'nod')) return stay(state)
   const isQuestion = meaning?.kind === 'free' && state.call?.purpose !== 'transfer'
   const found = isQuestion ? lookUp(setting, { ...left(state).state, call: state.call }, meaning.text) : null
   return found === null ? spokenOver(setting, state) : after(cancelOf(state.call), found)
 }
 
-type Asked = Exclude<Request, 'yes' | 'no'>
-const isAsked = (request: Request): request is Asked => request !== 'yes' && request !== 'no'
+type Asked = Exclude<Request, 'yes' | 'no' | 'nod'>
+const isAsked = (request: Request): request is Asked => request !== 'yes' && request !== 'no' && request !== 'nod'
 
 function requested(setting: Setting, state: DialogueState, request: Asked): Advanced {
   if (request === 'goodbye') return after(cancelOf(state.call), end({ ...state, call: null }, goodbye, null))

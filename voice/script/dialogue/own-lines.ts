@@ -25,6 +25,10 @@ export function stillThereOf(ask: Ask, times: number): string {
   return times === 1 ? 'Are you still there?' : `I cannot hear you. ${hintOf(ask.slot)}`
 }
 
+/** Before the call is ended, or passed on, at words that may have been others. */
+export const doubtOf = (request: 'goodbye' | 'person'): string =>
+  request === 'goodbye' ? 'Would you like to end the call?' : 'Would you like to speak to a person?'
+
 export const readBackOf = (spoken: string): string => `I heard ${spoken}. Is that right?`
 
 export function hintOf(slot: AskedSlot): string {

@@ -1,0 +1,61 @@
+/** What the embedded agent takes for a caller and what not: tones, music, noise, its own echo, coughs and nods, through the real engine. */
+import { test } from 'tap'
+import { systemClock } from '../../app/clock.ts'
+import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { constantNoises, holdMusic, signals, soundOf } from '../scenes/line-noises.ts'
+import { frameSamples, isAudible, openPlayedCall } from '../scenes/played-call.ts'
+import { callConfig } from '../scenes/spoken-call.ts'
+import { overTelephone } from '../scenes/telephone-sound.ts'
+
+const engine = await createEmbeddedEngine({ log: createQuietLog(), clock: systemClock, threads: 1 })
+
+const days = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
+const lines = days.map((day) => `On ${day} our tea house is open from nine in the morning until eight in the evening.`)
+const talk = [...lines.map((line) => `say ${line}`), 'end Thank you for calling.'].join('\n')
+await engine.warm([...lines, 'Thank you for calling.'], 'rms')
+
+/** How many frames of the agent a caller hears while this comes on the line. */
+async function voicedFrames(line: Int16Array): Promise<{ readonly voiced: number; readonly began: number }> {
+  const call = await openPlayedCall(engine, callConfig({ script: talk }))
+  let voiced = 0
+  for (let at = 0; at + frameSamples <= line.length; at += frameSamples)
+    if (isAudible(await call.frame(line.slice(at, at + frameSamples)))) voiced++
+  const began = call.events.filter(({ type }) => type === 'user_speech_started').length
+  call.close()
+  return { voiced, began }
+}
+
+const callMs = 25_000
+const silent = await voicedFrames(new Int16Array(16 * callMs))
+
+const linesOf = (sound: Int16Array) =>
+  [
+    ['wide', sound],
+    ['telephone', overTelephone(sound)],
+  ] as const
+
+const { 'hold music, guitar': guitar, ...softMusic } = holdMusic
+
+test('no tone, signal, key, beep, steady noise or hold music is a caller: the agent speaks as on a silent line', async (t) => {
+  t.ok(silent.voiced > 900, `${silent.voiced} frames on a silent line`)
+  for (const [name, wave] of Object.entries({ ...signals, ...constantNoises, ...softMusic })) {
+    for (const [line, heard] of linesOf(soundOf(callMs, wave()))) {
+      const { voiced, began } = await voicedFrames(heard)
+      t.equal(began, 0, `${name}, ${line}: nobody speaks`)
+      t.ok(voiced >= 0.99 * silent.voiced, `${name}, ${line}: ${voiced} of ${silent.voiced} frames`)
+    }
+  }
+})
+
+test('music whose beginning passes for a voice holds the agent for some seconds, once', async (t) => {
+  for (const [line, heard] of linesOf(soundOf(callMs, guitar!()))) {
+    const { voiced, began } = await voicedFrames(heard)
+    t.ok(began <= 1, `${line}: ${began} beginnings`)
+    t.ok(voiced >= 0.6 * silent.voiced, `${line}: ${voiced} of ${silent.voiced} frames`)
+  }
+})
+
+test('the engine is closed', async () => {
+  await engine.close()
+})
