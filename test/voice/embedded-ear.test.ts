@@ -56,6 +56,45 @@ test('music whose beginning passes for a voice holds the agent for some seconds,
   }
 })
 
+/** The agent's sound so many ms later and so much softer, with the caller's own above it; frames of the agent, and when the caller was noticed. */
+async function withEcho({ delayMs, gain, caller = new Int16Array(0), at = 0 }: EchoLine) {
+  const call = await openPlayedCall(engine, callConfig({ script: talk }))
+  const sent = new Int16Array(16 * (callMs + 20))
+  let voiced = 0
+  for (let from = 0; from < 16 * callMs; from += frameSamples) {
+    const line = new Int16Array(frameSamples)
+    for (let index = 0; index < frameSamples; index++)
+      line[index] = gain * (sent[from + index - 16 * delayMs] ?? 0) + (caller[from + index - 16 * at] ?? 0)
+    const out = await call.frame(line)
+    sent.set(out, from)
+    if (isAudible(out)) voiced++
+  }
+  const began = call.events.flatMap((event) => (event.type === 'user_speech_started' ? [event.at] : []))
+  call.close()
+  return { voiced, began }
+}
+type EchoLine = {
+  readonly delayMs: number
+  readonly gain: number
+  readonly caller?: Int16Array
+  readonly at?: number
+}
+
+test("the agent's own sound coming back is no caller, and who speaks over it is one", async (t) => {
+  for (const delayMs of [20, 90, 137, 260, 500])
+    for (const gain of [0.1, -0.1, 0.3]) {
+      const { voiced, began } = await withEcho({ delayMs, gain })
+      t.same(began, [], `${delayMs} ms later, ${gain} times as loud`)
+      t.ok(voiced >= 0.99 * silent.voiced, `${voiced} of ${silent.voiced} frames`)
+    }
+  const speech = await engine.speak('Can you tell me your opening hours on Sunday?', 'slt')
+  const onset = 3000 + speech.findIndex((sample) => Math.abs(sample) > 300) / 16
+  for (const delayMs of [90, 260]) {
+    const { began } = await withEcho({ delayMs, gain: 0.1, caller: speech, at: 3000 })
+    t.ok(began[0] !== undefined && Math.abs(began[0] - onset) < 300, `${began[0]} for ${onset}`)
+  }
+})
+
 test('the engine is closed', async () => {
   await engine.close()
 })
