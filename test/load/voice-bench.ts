@@ -1,8 +1,9 @@
 /**
- * Owns `npm run bench voice [recognition | embedded | hosted]`: how well the embedded engine understands, how long callers wait for each engine and
+ * Owns `npm run bench voice [recognition | embedded | hosted | ear]`: how well the embedded engine understands, how long callers wait for each engine and
  * for its silence, what the service adds to a hosted one, and what a call with each of them costs. The aims stand beside the figures.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { benchEar } from './ear-bench.ts'
 import { forkProcess, type ForkedProcess } from './forked-process.ts'
 import type { ProviderName, ProviderReady, ProviderTake } from './process-playing-provider.ts'
 import { printTable, quantile } from './table.ts'
@@ -27,13 +28,14 @@ const sections: Readonly<Record<string, () => Promise<void>>> = {
   recognition: benchRecognition,
   embedded: benchEmbedded,
   hosted: benchHosted,
+  ear: benchEar,
 }
 
 export async function benchVoice([only]: readonly string[]): Promise<void> {
   const section = sections[only ?? '']
   if (only !== undefined && !section)
     return console.log(`usage: npm run bench voice [${Object.keys(sections).join(' | ')}]`)
-  for (const bench of section ? [section] : Object.values(sections)) await bench()
+  for (const bench of section ? [section] : [benchRecognition, benchEmbedded, benchHosted]) await bench()
 }
 
 async function benchRecognition(): Promise<void> {
