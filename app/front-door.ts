@@ -15,6 +15,7 @@ import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
+import { trunksSubject } from '../model/telephony.ts'
 import { createTrunks } from '../store/trunks.ts'
 import type { CallSide } from './call-side.ts'
 import { presetVariable, type Config } from './config.ts'
@@ -103,7 +104,7 @@ function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, ch
   const deps = {
     ...core,
     ...calls,
-    trunks: createTrunks(core),
+    trunks: createTrunks({ ...core, changed: () => core.bus.publish(trunksSubject, new Uint8Array()) }),
     checkScript,
     iceServers: createIceServers(config.turn, core.clock),
     publicUrl: config.publicUrl,

@@ -10,6 +10,9 @@ import { pageOf, Paging } from './paging.ts'
 import type { SipFacts } from './sip-facts.ts'
 import type { TrunkSettings, TrunkState } from './trunk.ts'
 
+/** A trunk was made, changed or taken away: whoever looks after trunks asks at once which are its own. The message says nothing. */
+export const trunksSubject = 'sip.trunks'
+
 /** A trunk with its password in clear: never logged, never sent over the bus. */
 export type TrunkAccess = {
   readonly id: TrunkId

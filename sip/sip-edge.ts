@@ -7,7 +7,7 @@ import { fromBytes, toBytes } from '../model/bus-json.ts'
 import type { Clock } from '../model/clock.ts'
 import { dialSubject, DialRequest, type DialReply } from '../model/dial.ts'
 import type { Log } from '../model/log.ts'
-import type { Telephony } from '../model/telephony.ts'
+import { trunksSubject, type Telephony } from '../model/telephony.ts'
 import type { Ticker } from '../media/ticker/ticker.ts'
 import { createAdmission } from './call/admit-arrival.ts'
 import { createArrivals } from './call/arriving-call.ts'
@@ -120,12 +120,14 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     answerDial((request) => placeCall(placing, request), log),
     { queue },
   )
+  const changes = bus.subscribe(trunksSubject, () => keeper.askSoon())
   ready.resolve({ arrivals })
   keeper.start()
 
   const stop = () => {
     isStopping = true
     dialing.close()
+    changes.close()
   }
   const end = async (grace: number) => {
     stop()

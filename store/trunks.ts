@@ -22,9 +22,31 @@ import { replaceTrunkExtensions } from './trunk-extensions.ts'
 import { findTrunkState } from './trunk-states.ts'
 import { namedWorkers, requireWorkers } from './workers.ts'
 
-type Deps = { readonly sql: Sql; readonly box: SecretBox; readonly clock: Clock; readonly newId: NewId }
+type Deps = {
+  readonly sql: Sql
+  readonly box: SecretBox
+  readonly clock: Clock
+  readonly newId: NewId
+  /** A trunk was made, changed or removed, and that is committed. */
+  readonly changed?: () => void
+}
 
-export function createTrunks({ sql, box, clock, newId }: Deps): Trunks {
+export function createTrunks({ changed = () => undefined, ...deps }: Deps): Trunks {
+  const { create, change, remove, ...reads } = createSilentTrunks(deps)
+  const told = async <Done>(work: Promise<Done>): Promise<Done> => {
+    const done = await work
+    changed()
+    return done
+  }
+  return {
+    ...reads,
+    create: (...asked) => told(create(...asked)),
+    change: (...asked) => told(change(...asked)),
+    remove: (...asked) => told(remove(...asked)),
+  }
+}
+
+function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): Trunks {
   return {
     async list(accountId) {
       return (await readTrunks(sql, accountId, null)).map(toTrunk)

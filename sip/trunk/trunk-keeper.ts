@@ -29,6 +29,8 @@ export type TrunkKeeperDeps = {
 
 export type TrunkKeeper = {
   start(): void
+  /** Trunks have changed: asks within a second whose turn it is, however often this is called. */
+  askSoon(): void
   readonly health: Pick<GatewayHealth, 'isReachable' | 'hasAnswered'>
   kept(): number
   /** Takes registrations back; bounded. Idempotent. */
@@ -53,6 +55,7 @@ const reportEvery = 240_000
 const farewellWithin = 5_000
 /** Ms between two questions whose turn it is. */
 const [askAtLeast, askAtMost] = [5_000, 60_000]
+const soon = 1_000
 
 export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
   const { telephony, clock, log } = deps
@@ -61,6 +64,9 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
   const health = createGatewayHealth({ ...deps, gate })
   const trunks = new Map<TrunkId, Kept>()
   let isClosed = false
+  let isAsking = false
+  /** The next question is a second away at most. */
+  let isSoon = false
   let cancel: Cancel = () => undefined
   let closing: Promise<void> | null = null
   let asking: Promise<void> = Promise.resolve()
@@ -85,6 +91,8 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
     }
   }
   const ask = async () => {
+    isAsking = true
+    isSoon = false
     let pause = askAtLeast
     try {
       const { trunks: wanted, until } = await telephony.keep()
@@ -94,9 +102,18 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
     } catch (error) {
       log.warn('whose turn it is to keep trunks is not known', { error })
     }
-    if (!isClosed) cancel = clock.after(pause, start)
+    isAsking = false
+    // What changed meanwhile may have been read or not.
+    if (!isClosed) cancel = clock.after(isSoon ? soon : pause, start)
   }
   const start = () => void (asking = ask())
+  const askSoon = () => {
+    if (isClosed || isSoon) return
+    isSoon = true
+    if (isAsking) return
+    cancel()
+    cancel = clock.after(soon, start)
+  }
   const end = async () => {
     isClosed = true
     cancel()
@@ -109,6 +126,7 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
 
   return {
     start,
+    askSoon,
     health,
     kept: () => trunks.size,
     close: () => (closing ??= end()),

@@ -1,6 +1,7 @@
 /** SIP headers on their way through the whole service: to call.worker_request and the script, and from POST phone-calls to the INVITE. */
 import { test } from 'tap'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
+import type { SipRequest } from '../../sip/server/message/message.ts'
 import { createHearingEngine } from '../fake/hearing-engine.ts'
 import { openSipPeer } from '../fake/sip-peer.ts'
 import { openPhoneStage } from '../scenes/phone-stage.ts'
@@ -65,4 +66,17 @@ test('SIP headers reach the hook and the engine, and those of a request the wire
     await call.request('BYE')
     t.match((await line.ended()).row, { outcome: 'completed', toNumber: '1002' })
   })
+
+  await t.test('a trunk that is made over REST is registered within seconds', async (t) => {
+    const trunk = { name: 'PBX', username: '1003', register: true, qualify: false, gateways }
+    const { id } = await stage.rest('POST', '/trunks', trunk)
+    const register = await until(() => peer.request('REGISTER').then(of1003))
+    peer.answer(register, 200)
+    const state = () => stage.rest('GET', `/trunks/${String(id)}/state`)
+    t.match(await until(async () => isRegistered(await state())), { registration: 'registered' })
+  })
 })
+
+/** The line of the test before is registered, too. */
+const of1003 = (register: SipRequest) => headerOf(register, 'To')?.includes('1003') && register
+const isRegistered = (state: Record<string, unknown>) => state['registration'] === 'registered' && state

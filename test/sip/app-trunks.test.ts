@@ -1,5 +1,6 @@
 /** Trunks that are looked after: registered, refreshed, asked whether they answer, and reported. RFC 3261 §10, §11. */
 import { test, type Test } from 'tap'
+import { trunksSubject } from '../../model/telephony.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import { createGate } from '../../sip/trunk/gate.ts'
 import { grantedSeconds, longerSeconds, refreshAfter, retryAfter } from '../../sip/trunk/registration-plan.ts'
@@ -146,6 +147,23 @@ function scriptedStack() {
       }),
   }
 }
+
+test('a trunk that is changed is looked after within a second, however many changes there are', async (t) => {
+  const { bus, telephony, clock, edge } = await openEdgeScene(t)
+  await until(() => clock.pending() > 0)
+  let asked = 0
+  const { keep } = telephony
+  telephony.keep = () => ((asked += 1), keep())
+  telephony.trunks = [trunkOf({ gateways: [{ host: '127.0.0.1' }] })]
+  for (let change = 0; change < 50; change++) bus.publish(trunksSubject, new Uint8Array())
+  await bus.flush()
+  t.equal(edge.health().trunks, 0)
+  await until(() => (clock.advance(100), edge.health().trunks === 1))
+  t.equal(asked, 1)
+  telephony.trunks = []
+  bus.publish(trunksSubject, new Uint8Array())
+  await until(() => (clock.advance(100), edge.health().trunks === 0))
+})
 
 const nothing = async () => []
 const emptyDns = { naptr: nothing, srv: nothing, addresses: nothing }
