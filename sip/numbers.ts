@@ -24,11 +24,11 @@ export function e164Of(text: string): string | null {
   return PhoneNumber.safeParse(candidate).success ? candidate : null
 }
 
-/** The user of a SIP URI or the number of a tel URI, without parameters; null where there is none. */
+/** The user of a SIP URI or the number of a tel URI, without parameters; null where there is none, or one that is nobody's name (`%00`). */
 export function userOf(uri: string): string | null {
   const read = readUri(uri)
-  const number = read && subscriberOf(read)?.number.slice(0, maxLength)
-  return number || null
+  const number = (read && subscriberOf(read)?.number.slice(0, maxLength)) || null
+  return number === null || /\p{Cc}/u.test(number) || !number.isWellFormed() ? null : number
 }
 
 /** The addresses of a header that may stand several times. */

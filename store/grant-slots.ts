@@ -40,7 +40,7 @@ export function grantSlots(sql: Sql, asked: Asked): Promise<Grant> {
     if (places <= 0) return { ...nothing, nextAt: turns.nextAt }
     const ways = await listWays(tx, accountId, now)
     const next = await listLongestWaiting(tx, { accountId, now, places, ways })
-    const chosen = await chooseTrunks(tx, asked, next, ways)
+    const chosen = await holdTrunks(tx, await chooseTrunks(tx, asked, next, ways))
     const granted = await takeSlots(tx, chosen, now)
     await insertJobs(
       tx,
@@ -125,6 +125,16 @@ async function chooseTrunks(
     way.room = { ...way.room, carried: way.room.carried + 1, lately: [now, ...way.room.lately] }
     return [{ id, trunkId: way.id }]
   })
+}
+
+/** Before the calls, as by everybody. Those whose trunk was deleted a moment ago are let go, for the next round. */
+async function holdTrunks(tx: Transaction, chosen: readonly Chosen[]): Promise<Chosen[]> {
+  const wanted = [...new Set(chosen.flatMap(({ trunkId }) => trunkId ?? []))]
+  if (wanted.length === 0) return [...chosen]
+  const rows = await tx<{ id: TrunkId }[]>`
+    select id from trunks where id = any(${wanted}) order by id for key share`
+  const held = new Set(rows.map(({ id }) => id))
+  return chosen.filter(({ trunkId }) => trunkId === null || held.has(trunkId))
 }
 
 /**

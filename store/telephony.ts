@@ -105,12 +105,12 @@ export async function takeDial(
   return own ? 'was_dialed' : 'passed_on'
 }
 
-/** Of the same account only. */
+/** Of the same account only. The trunk is held before the call: who deletes it finds the call linked, or there is nothing to link to. */
 export async function noteCarrier(sql: Sql, callId: CallId, trunkId: TrunkId): Promise<void> {
   await sql`
-    update calls set trunk_id = ${trunkId}
-    where id = ${callId} and trunk_id is distinct from ${trunkId}
-      and account_id = (select account_id from trunks where id = ${trunkId})`
+    with carrier as materialized (select id, account_id from trunks where id = ${trunkId} for key share)
+    update calls set trunk_id = carrier.id from carrier
+    where calls.id = ${callId} and calls.trunk_id is distinct from carrier.id and calls.account_id = carrier.account_id`
 }
 
 /** No call is longer. */

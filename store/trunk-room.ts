@@ -62,8 +62,9 @@ export const trunkRoomColumns = (sql: Sql | Transaction, now: number, except: Ca
     order by coalesce(slot_granted_at, created_at) desc
     limit greatest(1, floor((config->>'maxCallsPerSecond')::float8))::int) end as lately`
 
+/** Nobody deletes the trunk until the transaction ends: a call that is written in it has one to be linked to. */
 export async function findTrunkRoom(tx: Transaction, trunkId: TrunkId, now: number): Promise<TrunkRoom | null> {
   const [room] = await tx<TrunkRoom[]>`
-    select ${trunkRoomColumns(tx, now)} from trunks where id = ${trunkId} and is_active`
+    select ${trunkRoomColumns(tx, now)} from trunks where id = ${trunkId} and is_active for key share`
   return room ?? null
 }

@@ -4,6 +4,7 @@
  */
 import { toIso } from '../model/clock.ts'
 import type { AccountId, NodeId, TrunkId } from '../model/ids.ts'
+import { storableJson } from '../model/json.ts'
 import type { TrunkSettings, TrunkState } from '../model/trunk.ts'
 import type { Sql, Transaction } from './sql.ts'
 import type { TrunkRow } from './telephony.ts'
@@ -52,7 +53,7 @@ export async function writeTrunkState(
 ): Promise<void> {
   const { nodeId, trunkId, state, now } = report
   await sql`
-    update trunk_states set state = ${sql.json(state)}, updated_at = ${now}
+    update trunk_states set state = ${sql.json(storableJson(state))}, updated_at = ${now}
     where trunk_id = ${trunkId} and keeper = ${nodeId}`
 }
 

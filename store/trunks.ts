@@ -107,8 +107,9 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
       })
     },
     async remove(accountId, id) {
-      await unlinkCalls(sql, accountId, id)
       const deleted = await sql`delete from trunks where account_id = ${accountId} and id = ${id}`
+      // A deletion that was broken off is gone on with by the next.
+      await unlinkCalls(sql, accountId, id)
       return deleted.count === 1
     },
   }
@@ -156,15 +157,25 @@ function requireCertificate(cert: string | null, key: string | null, now: number
 const unlinkedAtOnce = 1_000
 
 /**
- * A part of them at a time, those that are over: the steps of a call wait for who writes its row. The few that are left lose the link with the
- * trunk. Rows are locked in one order, as by who gives places to calls.
+ * Calls and refusals of a trunk that is gone lose the link, those that run as well. Nobody holds the row of a trunk and then waits for that of a
+ * call, or the other way round: a step of a call waits for nothing here but the row of its own call. A part of them at a time, in one order, as
+ * by who gives places to calls.
  */
 async function unlinkCalls(sql: Sql, accountId: AccountId, id: TrunkId): Promise<void> {
-  for (let unlinked = unlinkedAtOnce; unlinked === unlinkedAtOnce;) {
-    const { count } = await sql`
+  await inParts(
+    () => sql`
       update calls set trunk_id = null where id = any(array(
-        select id from calls where account_id = ${accountId} and trunk_id = ${id} and outcome is not null
-        order by id limit ${unlinkedAtOnce} for no key update))`
-    unlinked = count
-  }
+        select id from calls where account_id = ${accountId} and trunk_id = ${id}
+        order by id limit ${unlinkedAtOnce} for no key update))`,
+  )
+  await inParts(
+    () => sql`
+      update call_refusals set trunk_id = null where id = any(array(
+        select id from call_refusals where account_id = ${accountId} and trunk_id = ${id}
+        order by id limit ${unlinkedAtOnce} for no key update))`,
+  )
+}
+
+async function inParts(unlink: () => Promise<{ readonly count: number }>): Promise<void> {
+  for (let unlinked = unlinkedAtOnce; unlinked === unlinkedAtOnce;) unlinked = (await unlink()).count
 }

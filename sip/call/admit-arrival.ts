@@ -8,6 +8,7 @@ import { addressGroupOf } from '../../net/addresses.ts'
 import { answerWith } from '../answer-with.ts'
 import { fromOf } from '../guarded-routes.ts'
 import type { DigestVerifier } from '../digest-verifier.ts'
+import { hasControls } from '../server/message/read-head.ts'
 import { calledAsWritten, calledNumbersOf, callingAsWritten } from '../numbers.ts'
 import { tooShortSession } from '../session-headers.ts'
 import type { Reply, RequestIn } from '../stack-types.ts'
@@ -58,11 +59,17 @@ export function createAdmission({ telephony, verifier, strangers }: AdmissionDep
 /** RFC 3261 §8.2.2: what no call can be made of. */
 function faultOf(invite: RequestIn, called: readonly string[]): RefusedArrival | null {
   const nobodys = { reason: 'malformed', accountId: null, trunkId: null } as const
-  if (called.length === 0)
-    return { ...nobodys, sipStatus: 484, details: 'neither To nor the Request-URI names a number' }
-  const unreadable = unreadableIn(invite)
-  if (unreadable === null) return null
-  return { ...nobodys, sipStatus: 400, details: `the INVITE has no ${unreadable} that can be read` }
+  const unreadable = controlsIn(invite) ?? unreadableIn(invite)
+  if (unreadable !== null)
+    return { ...nobodys, sipStatus: 400, details: `the INVITE has no ${unreadable} that can be read` }
+  if (called.length > 0) return null
+  return { ...nobodys, sipStatus: 484, details: 'neither To nor the Request-URI names a number' }
+}
+
+/** RFC 3261 §25.1. A drachtio-server passes control characters on; what is read of an INVITE may be stored. */
+function controlsIn({ uri, headers }: RequestIn): string | null {
+  if (hasControls(uri)) return 'Request-URI'
+  return Object.entries(headers).find(([, value]) => hasControls(value))?.[0] ?? null
 }
 
 /** Characters: the library takes the square of some of them in time, and a drachtio-server lets them pass. */

@@ -8,12 +8,14 @@ import { beginCall, step, type Step } from '../../actors/call/machine/step.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { Json } from '../../model/json.ts'
 import { toPhoneCall } from '../../model/phone-call.ts'
-import { claimCall, listCallEvents } from '../../store/call-steps.ts'
+import { claimCall, findCallFacts, listCallEvents } from '../../store/call-steps.ts'
 import { findCall } from '../../store/calls.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
+import { noteCarrier } from '../../store/telephony.ts'
+import { createTrunks } from '../../store/trunks.ts'
 import { createCutBus } from '../fake/cut-bus.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
-import { createScriptedEdge, createScriptedPhone } from '../fake/scripted-phone.ts'
+import { createScriptedEdge, createScriptedPhone, type ScriptedPhone } from '../fake/scripted-phone.ts'
 import { box, openCallNode, openShared, type CallNode, type Shared } from '../scenes/call-node.ts'
 import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
 import { newId } from '../scenes/tenant.ts'
@@ -290,6 +292,60 @@ test('a call whose process was killed ended when that process was last alive, ho
   const call = toPhoneCall((await findCall(sql, accountId, callId))!)
   t.match(call, { outcome: 'failed', failedReason: 'internal_error', endedBy: 'service' })
   t.ok(Math.abs((call.duration ?? 0) - 11) < 1.5, `${call.duration} s`)
+})
+
+test('trunks are deleted while calls of them are carried, ring and end: every call ends, and nothing waits in a ring', async (t) => {
+  const shared = await opened
+  const { sql } = shared
+  const node = await openNode(t, shared)
+  const edge = createScriptedEdge(shared.bus)
+  t.teardown(() => edge.close())
+  const tenant = await createCallingTenant(sql, { maxConcurrentCalls: 1_000 })
+  const { accountId, workerId } = tenant
+  const trunks = createTrunks({ sql, box, clock: shared.clock, newId })
+  const deadlocks = async () => {
+    await sql`select pg_stat_clear_snapshot()`
+    const [row] = await sql<{ deadlocks: number }[]>`
+      select deadlocks::int from pg_stat_database where datname = current_database()`
+    return row?.deadlocks ?? 0
+  }
+  const before = await deadlocks()
+  for (let round = 0; round < 3; round++) {
+    const trunkId = await addTrunk(sql, tenant)
+    const calls: { callId: CallId; phone: ScriptedPhone }[] = []
+    for (let count = 0; count < 12; count++) {
+      const { id } = await node.createPhoneCall(accountId, { workerId, phoneNumber: '+4930200' }, null)
+      calls.push({ callId: id as CallId, phone: await edge.phone(id as CallId) })
+    }
+    await Promise.all(calls.slice(6).map(({ callId }) => noteCarrier(sql, callId, trunkId)))
+    const removing = trunks.remove(accountId, trunkId)
+    for (const [index, { callId, phone }] of calls.entries()) {
+      void noteCarrier(sql, callId, trunkId).catch(t.threw)
+      phone.event({ type: 'ringing', providerStatus: '180 Ringing' })
+      phone.event({ type: 'connected', providerStatus: '200 OK' })
+      if (index % 2 === 0) phone.event({ type: 'disconnected', cause: 'hung_up', details: 'BYE' })
+      else void node.endCall.hangUp(accountId, callId).catch(() => {})
+    }
+    t.equal(await removing, true)
+    for (const { callId } of calls) await untilOver(shared, node, callId)
+    t.same(await sql`select id from calls where trunk_id = ${trunkId}`, [])
+  }
+  t.equal(await deadlocks(), before)
+})
+
+test('a fact with text that no database takes is committed without it', async (t) => {
+  const shared = await opened
+  const node = await openNode(t, shared)
+  const { callId, phone } = await arrive(shared, node)
+  await node.switchboard.route(callId, here as never)
+  await phone.next('answer')
+  phone.event({ type: 'connected', providerStatus: '200 OK' })
+  await phone.next('start')
+  t.ok(await node.switchboard.route(callId, { type: 'noted', key: 'a\0b', value: ['x\0', { deep: '\ud800' }] }))
+  const log = await listCallEvents(shared.sql, callId)
+  t.match(log.at(-1), { event: { type: 'noted', key: 'ab', value: ['x', {}] }, ignored: false })
+  await node.endCall.hangUp((await findCallFacts(shared.sql, callId))!.accountId, callId)
+  await untilOver(shared, node, callId)
 })
 
 test('a node that left no lease was last alive when it wrote its last step', async (t) => {

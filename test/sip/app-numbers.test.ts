@@ -1,5 +1,6 @@
 /** Numbers in headers, and proofs of a password: the pure parts of the telephone edge. */
 import { test } from 'tap'
+import { createAdmission } from '../../sip/call/admit-arrival.ts'
 import { keyIn } from '../../sip/call/key-requests.ts'
 import { sdpIn } from '../../sip/call/sdp-in.ts'
 import { orderWays } from '../../sip/call/ways-out.ts'
@@ -14,7 +15,7 @@ import {
 import type { RequestIn } from '../../sip/stack-types.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createRandom } from '../fake/random.ts'
-import { trunkOf } from '../fake/telephony-port.ts'
+import { createTelephonyPort, trunkOf } from '../fake/telephony-port.ts'
 
 const messageOf = (fields: Record<string, string>, body = '') => {
   const lower = new Map(Object.entries(fields).map(([name, value]) => [name.toLowerCase(), value]))
@@ -75,6 +76,28 @@ test('a call is for To, the Request-URI, or whoever passed it on', (t) => {
   ])
   t.same(calledNumbersOf(inviteOf({ To: 'garbage <' }, 'sip:service.test')), [])
   t.end()
+})
+
+test('a user that is no text is nobody, and an INVITE that a server let through with control characters is refused', async (t) => {
+  const fields = { From: '<sip:%00@x>;tag=1', To: '<sip:+4930%00@x>', Contact: '<sip:a@x>' }
+  t.same(calledNumbersOf(inviteOf(fields, 'sip:%00@y')), [])
+  t.equal(callerOf(inviteOf(fields), true), null)
+  const telephony = createTelephonyPort()
+  const nothing = () => undefined
+  const strangers = { challenged: nothing, wrongPassword: nothing, proved: nothing }
+  const admission = createAdmission({ telephony, verifier: createDigestVerifier({ now: () => 0 }), strangers })
+  const good = { From: '<sip:+4930999@x>;tag=1', To: '<sip:+4930123456@x>', Contact: '<sip:a@x>' }
+  for (const [invite, status] of [
+    [inviteOf({ ...good, 'X-Any': 'a\0b' }), 400],
+    [inviteOf({ ...good, From: '<sip:+4930\u0001@x>' }), 400],
+    [inviteOf(good, 'sip:+4930\0@x'), 400],
+    [inviteOf(fields, 'sip:%00@y'), 484],
+  ] as const) {
+    const sent: number[] = []
+    const reply = { finalResponseSent: false, send: (code: number) => void sent.push(code) }
+    t.equal(await admission.admit(invite, reply), null)
+    t.same(sent, [status])
+  }
 })
 
 test('who asks for privacy is nobody', (t) => {

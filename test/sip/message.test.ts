@@ -144,6 +144,20 @@ void test('a header that is no header is answered 400, and nothing smuggles a li
   t.equal(reasonOf([...mandatoryLines, 'no colon']), '400 Malformed Header Field')
   t.equal(reasonOf([...mandatoryLines, 'na me: x']), '400 Malformed Header Field')
   t.equal(reasonOf([...mandatoryLines, 'Subject: a\rVia: x']), '400 Malformed Subject')
+  for (const control of ['\0', '\u0001', '\u001b', '\u007f']) {
+    t.equal(reasonOf([...mandatoryLines, `X-Any: a${control}b`]), '400 Malformed X-Any')
+    t.equal(reasonOf(mandatoryLines.with(1, `From: <sip:a${control}@x>;tag=1`)), '400 Malformed From')
+    t.equal(
+      reasonOf(mandatoryLines, { start: `OPTIONS sip:a${control}b@example.com SIP/2.0` }),
+      '400 Malformed Request-Line',
+    )
+    const answer = parseMessage(
+      Buffer.from(textOf([...mandatoryLines, `X-Any: a${control}b`], { start: 'SIP/2.0 200 OK' })),
+    )
+    t.equal(answer.kind === 'message' && headerOf(answer.message, 'X-Any'), 'a b', 'a response is read without it')
+  }
+  t.equal(reasonOf([...mandatoryLines, 'X-Any: a\tb']), 'message', 'a tab is space')
+  t.equal(reasonOf([...mandatoryLines, 'X-Any: "a\\\0b"']), 'message', 'a quoted pair may be any')
   const message = withHeader(taken(), 'Subject', 'a\r\nVia: evil')
   t.match(writeMessage(message).toString(), /\r\nSubject: a Via: evil\r\n/)
   t.end()

@@ -4,6 +4,8 @@ import { test } from 'tap'
 import { isNetwork } from '../../net/networks.ts'
 import { TrunkChange, TrunkRequest, trunkStateOf } from '../../model/trunk.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
+import { noteCarrier } from '../../store/telephony.ts'
+import { writeTrunkState } from '../../store/trunk-states.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
 import { blockedQueries } from '../scenes/blocked-queries.ts'
@@ -162,6 +164,59 @@ test('trunks', async (t) => {
     release.resolve()
     await Promise.all([holding, ...changes])
     t.match(await trunks.find(accountId, id as never), { numberPrefix: '00', realm: 'r' })
+  })
+
+  await t.test(
+    'a trunk is deleted while a call of it writes its last steps, and neither waits for the other in a ring',
+    async (t) => {
+      const { id } = await trunks.create(accountId, { name: 'Ending' })
+      const callId = newId<'call'>()
+      await sql`
+      insert into calls (id, account_id, worker_id, session_id, direction, transport, progress, snapshot, trunk_id)
+      values (${callId}, ${accountId}, ${workerId}, 's', 'inbound', 'sip_trunk', 'in_progress', '{}', ${id})`
+      await sql`
+      insert into call_refusals (id, account_id, trunk_id, direction, reason, details, first_at, last_at)
+      values (${newId()}, ${accountId}, ${id}, 'inbound', 'malformed', '', now(), now())`
+      const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      // As the step that ends a call: its row is written more than once in one transaction.
+      const ending = sql.begin(async (tx) => {
+        await tx`update calls set version = version + 1 where id = ${callId}`
+        held.resolve()
+        await release.promise
+        await tx`update calls set progress = 'completed' where id = ${callId}`
+        await tx`update calls set outcome = 'completed' where id = ${callId}`
+        await tx`update call_refusals set count = count + 1 where trunk_id = ${id}`
+      })
+      await held.promise
+      const removing = trunks.remove(accountId, id as never)
+      await blockedQueries(sql, 1)
+      release.resolve()
+      await ending
+      t.equal(await removing, true)
+      t.match(await sql`select outcome, trunk_id from calls where id = ${callId}`, [
+        { outcome: 'completed', trunkId: null },
+      ])
+      t.match(await sql`select trunk_id from call_refusals where account_id = ${accountId}`, [{ trunkId: null }])
+      await noteCarrier(sql, callId, id as never)
+      t.match(
+        await sql`select trunk_id from calls where id = ${callId}`,
+        [{ trunkId: null }],
+        'nothing to be linked to',
+      )
+    },
+  )
+
+  await t.test('what a registrar says of itself is stored, control characters or not', async (t) => {
+    const { id } = await trunks.create(accountId, { name: 'Told' })
+    const nodeId = newId<'node'>()
+    await sql`
+      insert into trunk_states (trunk_id, account_id, keeper, kept_until)
+      values (${id}, ${accountId}, ${nodeId}, now() + interval '1 h')`
+    const state = { registered: false, registration: 'Forb\0idden \ud800', gateways: [] } as never
+    await writeTrunkState(sql, { nodeId, trunkId: id as never, state, now: clock.now() })
+    t.match(await sql`select state from trunk_states where trunk_id = ${id}`, [
+      { state: { registration: /^Forbidden/ } },
+    ])
   })
 
   await t.test('another account neither sees, changes nor removes it', async (t) => {

@@ -6,15 +6,17 @@
 import { readAddress } from './address.ts'
 import { headersOf, valuesOf } from './header-fields.ts'
 import { isToken } from './header-text.ts'
-import type { MessageFault, SipMessage, SipRequest, SipResponse } from './message.ts'
+import type { HeaderField, MessageFault, SipMessage, SipRequest, SipResponse } from './message.ts'
 import { readCSeq } from './numbered-fields.ts'
 import {
   contentLengthIn,
   endOfHead,
+  hasControls,
   maxLineLength,
   maxMessageBytes,
   readHead,
   startOfMessage,
+  withoutControls,
   type Head,
 } from './read-head.ts'
 import { readVia, topViaOf } from './via.ts'
@@ -58,7 +60,7 @@ function parsed(head: Head, rest: Uint8Array, given: MessageFault | string | nul
   if ('status' in start) return responseOf(start, head, body, fault)
   const { method, uri } = start
   const request: SipRequest = { kind: 'request', method, uri, headers: head.headers, body: bytesOf(body) }
-  const worst = start.fault ?? fault ?? mandatoryFault(request, method)
+  const worst = start.fault ?? fault ?? controlFault(request) ?? mandatoryFault(request, method)
   if (!worst) return { kind: 'message', message: request }
   // An ACK is never answered (§17), and without a Via there is no way back (§18.2.2).
   if (method === 'ACK' || !topViaOf(request)) return garbage
@@ -71,9 +73,19 @@ function responseOf(
   body: Uint8Array | string,
   fault: MessageFault | null,
 ): ParsedMessage {
-  const message: SipResponse = { kind: 'response', status, reason, headers, body: bytesOf(body) }
+  const message: SipResponse = { kind: 'response', status, reason, headers: headers.map(cleaned), body: bytesOf(body) }
   return fault || mandatoryFault(message, null) ? garbage : { kind: 'message', message }
 }
+
+function controlFault({ uri, headers }: SipRequest): MessageFault | null {
+  if (hasControls(uri)) return badRequest('Malformed Request-Line')
+  const field = headers.find(({ value }) => hasControls(value))
+  return field ? badRequest(`Malformed ${field.name}`) : null
+}
+
+/** A response cannot be refused: without it the request would wait for nothing. */
+const cleaned = (field: HeaderField): HeaderField =>
+  hasControls(field.value) ? { ...field, value: withoutControls(field.value) } : field
 
 const badRequest = (reason: string): MessageFault => ({ status: 400, reason, headers: [] })
 

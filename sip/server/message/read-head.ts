@@ -20,6 +20,16 @@ export type Head = {
 const maxBlank = 100
 const blank = /\s{100}/
 
+/** Control characters. Others than HTAB stand in a header field only as quoted pairs. RFC 3261 §25.1. */
+const control = /[^\t\x20-\x7e\u0080-\uffff]/g
+const quotedPair = /\\[^\r\n\u0080-\uffff]/g
+
+/** A NUL would end the text for others, and no database takes it. */
+export const hasControls = (text: string): boolean =>
+  text.search(control) !== -1 && text.replaceAll(quotedPair, '').search(control) !== -1
+
+export const withoutControls = (text: string): string => text.replaceAll(control, ' ').trim()
+
 const carriageReturn = 13
 const lineFeed = 10
 
