@@ -10,7 +10,7 @@ import { readConfig } from '../../app/config.ts'
 import type { InvitationResult } from '../../sip/invitation.ts'
 import { readCredentials, provesPassword } from '../../sip/server/message/digest.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
-import type { SipRequest } from '../../sip/server/message/message.ts'
+import type { SipRequest, SipResponse } from '../../sip/server/message/message.ts'
 import { createSipServer } from '../../sip/server/sip-server.ts'
 import { requestWithin } from '../../sip/request-within.ts'
 import { connectStack, type Control, type SipStack, type StackDeps } from '../../sip/stack.ts'
@@ -147,8 +147,8 @@ async function placed(t: Test, stage: Stage): Promise<{ dialog: SipDialog; reque
 }
 
 /** A call of the peer that we took. */
-async function taken(t: Test, stage: Stage) {
-  const call = stage.peer.invite({ body: sdp(4004) })
+async function taken(t: Test, stage: Stage, headers: readonly string[] = []) {
+  const call = stage.peer.invite({ body: sdp(4004), headers })
   const { request, reply } = await stage.arrived()
   const { promise, resolve } = Promise.withResolvers<{ dialog: SipDialog } | { details: string }>()
   stage.stack.accept(request, reply, sdp(), resolve)
@@ -257,6 +257,24 @@ const rules: Readonly<Record<string, (t: Test, stage: Stage) => Promise<void>>> 
     const bye = await peer.request('BYE')
     t.match(headerOf(bye, 'Reason'), /^SIP *;cause=200 ?;text="completed"$/)
     peer.answer(bye, 200)
+  },
+
+  'an INVITE of ours and a 200 of ours say what we can do, and how long a session lasts': async (t, stage) => {
+    const can = (message: SipRequest | SipResponse) => [headerOf(message, 'Allow'), headerOf(message, 'Supported')]
+    const abilities = ['INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE, REFER, NOTIFY, PRACK', 'timer, 100rel']
+    const { ended } = invite(stage)
+    const request = await stage.peer.request('INVITE')
+    t.same([...can(request), headerOf(request, 'Session-Expires')], [...abilities, '1800'])
+    stage.peer.answer(request, 422, { headers: ['Min-SE: 2400'] })
+    const again = await stage.peer.request('INVITE')
+    t.same([...can(again), headerOf(again, 'Session-Expires')], [...abilities, '2400'])
+    stage.peer.answer(again, 486)
+    t.match(await ended, { kind: 'refused', status: 486 })
+    const headers = ['Session-Expires: 600;refresher=uac', 'Supported: timer']
+    const { answer, dialog } = await taken(t, stage, headers)
+    t.same([...can(answer), headerOf(answer, 'Session-Expires')], [...abilities, '600;refresher=uac'])
+    stage.stack.hangUp(dialog, undefined)
+    stage.peer.answer(await stage.peer.request('BYE'), 200)
   },
 
   'an invitation that is refused ends with what the peer said': async (t, stage) => {
