@@ -25,6 +25,6 @@ export const CustomerInput = z.strictObject({
 })
 export type CustomerInput = z.infer<typeof CustomerInput>
 
-/** As an answer shows it. A customer that was sent with the call and is no stored person has no id. */
+/** As an answer shows it. Of a customer that was sent with the call and is no stored person a call has the id null. */
 export const Customer = CustomerInput.extend({ id: z.string().optional(), accountId: z.string().optional() })
 export type Customer = z.infer<typeof Customer>

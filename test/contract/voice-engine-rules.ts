@@ -103,6 +103,26 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     t.ok(final.confidence === null || (final.confidence >= 0 && final.confidence <= 1))
     call.session.close()
   },
+  'a caller who hangs up behind their last word is heard out: one final text, and nothing said': async (
+    t,
+    candidate,
+  ) => {
+    const call = await openSpokenCall(candidate.engine, candidate.config)
+    await hearAgentOut(call)
+    const items = new Set(call.events.flatMap((event) => (event.type === 'audio' ? [event.itemId] : [])))
+    await call.silence(500)
+    const last = candidate.answer.findLastIndex((sample) => Math.abs(sample) > 300)
+    await call.say(candidate.answer.slice(0, last + 1), 0)
+    const from = call.events.length
+    await call.session.hearOut()
+    const finals = call.events.filter((event) => event.type === 'user_text' && event.isFinal && event.text !== '')
+    t.equal(finals.length, 1)
+    const late = call.events.slice(from).filter((event) => event.type === 'audio' && !items.has(event.itemId))
+    t.equal(late.length, 0)
+    await call.session.hearOut()
+    call.session.close()
+    await call.session.hearOut()
+  },
   'each end of speech is followed by one final text': async (t, { engine, config, answer }) => {
     const call = await openSpokenCall(engine, config)
     await hearAgentOut(call)

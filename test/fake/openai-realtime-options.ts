@@ -34,6 +34,8 @@ export type RealtimeOptions = {
   readonly transcriptAfter?: number
   readonly speechStartAfter?: number
   readonly setupAfter?: number
+  /** Silence that ends a turn, ms, whatever was asked for: as where the meaning is judged. */
+  readonly patience?: number
   /** Between two pieces of 100 ms of sound. */
   readonly pace?: number
   /** Seconds since the epoch. */

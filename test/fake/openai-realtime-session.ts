@@ -225,7 +225,9 @@ export function createRealtimeSession(
     const detection = session.audio?.input?.turn_detection
     if (detection?.type !== 'semantic_vad') return detection ?? null
     const { create_response = true, interrupt_response = true } = detection
-    return { type: 'server_vad', prefix_padding_ms: 0, create_response, interrupt_response }
+    const { patience = 500 } = options
+    const silence_duration_ms = patience
+    return { type: 'server_vad', prefix_padding_ms: 0, silence_duration_ms, create_response, interrupt_response }
   }
   const ear = createEar({
     vad,
@@ -314,8 +316,15 @@ export function createRealtimeSession(
           instructions: event.response?.instructions ?? null,
           metadata: event.response?.metadata ?? null,
         })
+      case 'input_audio_buffer.commit': {
+        if (!ear.commit()) return refuse('input_audio_buffer_commit_empty', event)
+        const previous_item_id = items.at(-1)?.id ?? null
+        const item_id = idOf('item')
+        send({ type: 'input_audio_buffer.committed', previous_item_id, item_id })
+        add({ id: item_id, type: 'message', role: 'user', content: [{ type: 'input_audio' }] })
+        return transcribe(item_id, utterances++)
+      }
       case 'conversation.item.retrieve':
-      case 'input_audio_buffer.commit':
       case 'input_audio_buffer.clear':
       case 'output_audio_buffer.clear':
         return refuse('unsupported_by_this_fake', event, 'type')
@@ -372,6 +381,13 @@ function createEar({ vad, started, stopped }: EarDeps) {
   let lastLoud = 0
   let speaking: string | null = null
   return {
+    /** False: nobody speaks. */
+    commit(): boolean {
+      const spoke = speaking !== null
+      speaking = null
+      loudFrom = null
+      return spoke
+    },
     hear({ samples, rate }: { samples: Int16Array; rate: number }): void {
       const begin = now
       now += (samples.length * 1000) / rate

@@ -647,6 +647,19 @@ test('the end of a turn is found by meaning, and the model thinks as hard as the
   spoken.session.close()
 })
 
+test('a caller who hung up is not waited for by meaning: what they said is committed, whatever it is named then', async (t) => {
+  const { server, engineWith } = await open(t, { patience: 60_000 })
+  const spoken = await openSpokenCall(engineWith({ turnDetection: { type: 'semantic_vad', eagerness: 'low' } }), config)
+  await spoken.listens()
+  await spoken.say(speech, 0)
+  await spoken.session.hearOut()
+  const finals = spoken.events.filter((event) => event.type === 'user_text' && event.isFinal)
+  t.match(finals, [{ text: /[a-z]/i }])
+  t.equal(server.events('input_audio_buffer.commit').length, 1)
+  t.same(server.errors(), [])
+  spoken.session.close()
+})
+
 test('a model that does not think is told so once, and the session opens', async (t) => {
   const { server, log, engineWith } = await open(t, { refusesReasoning: true })
   const engine = engineWith({ reasoningEffort: 'high' })

@@ -12,6 +12,8 @@ export type CallerTurns = {
   stopped(message: Message): void
   /** Nothing more is said. False: nobody was speaking. */
   end(): boolean
+  /** The provider has named what it takes for said. */
+  committed(message: Message): void
   partText(message: Message): void
   finalText(message: Message): void
   noText(message: Message): void
@@ -43,7 +45,12 @@ type Deps = {
 
 export function createCallerTurns({ line, padding, emit }: Deps): CallerTurns {
   const turns: Turn[] = []
-  const turnOf = ({ item_id }: Message): Turn | undefined => turns.find(({ itemId }) => itemId === textOf(item_id))
+  /** The turn that we have ended ourselves: what is committed then may have another name. */
+  let ended: { readonly turn: Turn; itemId: string } | null = null
+  const turnOf = ({ item_id }: Message): Turn | undefined => {
+    const named = turns.find(({ itemId }) => itemId === textOf(item_id))
+    return named ?? (ended?.itemId === textOf(item_id) ? ended.turn : undefined)
+  }
 
   const flush = (): void => {
     for (let turn = turns[0]; turn?.final && turn.to !== null; turn = turns[0]) {
@@ -87,8 +94,12 @@ export function createCallerTurns({ line, padding, emit }: Deps): CallerTurns {
     end() {
       const last = turns.at(-1)
       if (last?.to !== null) return false
+      ended = { turn: last, itemId: last.itemId }
       stop(last, line.now())
       return true
+    },
+    committed(message) {
+      if (ended && turnOf(message) === undefined) ended.itemId = textOf(message.item_id)
     },
     partText(message) {
       const turn = turnOf(message)

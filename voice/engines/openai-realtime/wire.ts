@@ -192,7 +192,10 @@ function createWire(
         turns.stopped(message)
         replies.callerStopped()
       },
-      'input_audio_buffer.committed': tools.cancelAll,
+      'input_audio_buffer.committed': (message) => {
+        turns.committed(message)
+        tools.cancelAll()
+      },
       'conversation.item.input_audio_transcription.delta': turns.partText,
       'conversation.item.input_audio_transcription.completed': turns.finalText,
       'conversation.item.input_audio_transcription.failed': turns.noText,
