@@ -33,10 +33,8 @@ test(
     const stage = await openEngineStage(t, await openProviders(t))
     const speech = trimmed(await stage.embedded.speak(said, 'rms'))
     const lines = new Map<LlmProvider, EngineLine>()
-    for (const llmProvider of engines) {
-      const script = `ask book (yes/no): ${question}\nend Goodbye.`
-      lines.set(llmProvider, await stage.addLine({ name: llmProvider, script, config: { llmProvider, dimensions } }))
-    }
+    for (const engine of engines) lines.set(engine, await addLine(stage, engine, engine))
+    const web = await addLine(stage, 'embedded', 'web')
     const phone = await openTestPhone(t, stage)
     t.jobs = 2
     await Promise.all([
@@ -53,31 +51,67 @@ test(
         }),
       ),
       t.test('embedded, from a browser', { buffered: true }, async (t) => {
-        const line = await stage.addLine({
-          name: 'web',
-          script: `ask book (yes/no): ${question}\nend Goodbye.`,
-          config: { llmProvider: 'embedded', dimensions },
-        })
-        const session = WebCallSession.parse(await stage.rest('POST', '/web-calls', { workerId: line.workerId }))
-        const told: ServerMessage[] = []
-        const onMessage = (message: ServerMessage): void => void told.push(message)
-        const call = await placeWebCall({ ...session, createCaller: () => createWeriftCaller(), onMessage })
-        t.teardown(() => call.hangUp())
-        const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
-        t.teardown(() => ticker.close())
-        const audio = await call.caller.connected
-        const voice = createSyntheticCaller({ caller: call.caller, audio, opus: createOpusLibrary(), ticker, now })
-        t.teardown(() => voice.close())
-        await inTime(question, agentAsked(line), () => told)
+        const { call, voice, told } = await callFromBrowser(t, stage, web)
+        await inTime(question, agentAsked(web), () => told)
         await inTime('silence', voice.silence(300))
         await saidAll(voice, speech)
         const hungUpAt = Date.now()
         await call.hangUp()
-        await proveHeard(t, stage, line, hungUpAt)
+        await proveHeard(t, stage, web, hungUpAt)
       }),
     ])
   },
 )
+
+test(
+  "the agent's next turn is told after the caller's final text, however late that is",
+  { timeout: 120_000 },
+  async (t) => {
+    const stage = await openEngineStage(t, await openProviders(t, 2_000))
+    const speech = await stage.embedded.speak(said, 'rms')
+    const lines = new Map<LlmProvider, EngineLine>()
+    for (const engine of engines) lines.set(engine, await addLine(stage, engine, engine))
+    t.jobs = 2
+    await Promise.all(
+      engines.map((engine) =>
+        t.test(engine, { buffered: true }, async (t) => {
+          const line = lines.get(engine)!
+          const { voice, told } = await callFromBrowser(t, stage, line)
+          await inTime(question, agentAsked(line), () => told)
+          await inTime('silence', voice.silence(300))
+          await voice.say(speech)
+          const shown = () => told.filter((message) => message.type === 'transcript')
+          const isNext = ({ role, turnIndex }: Transcript): boolean => role === 'agent' && turnIndex > 0
+          await until(() => shown().some((message) => isNext(message) && message.isFinal), shown)
+          const answered = shown().findIndex(isNext)
+          const heard = shown().findIndex(({ role, isFinal }) => role === 'user' && isFinal)
+          t.ok(heard !== -1 && heard < answered, JSON.stringify(shown()))
+        }),
+      ),
+    )
+  },
+)
+
+type Transcript = Extract<ServerMessage, { type: 'transcript' }>
+
+function addLine(stage: EngineStage, llmProvider: LlmProvider, name: string): Promise<EngineLine> {
+  const script = `ask book (yes/no): ${question}\nend It is booked.`
+  return stage.addLine({ name, script, config: { llmProvider, dimensions } })
+}
+
+async function callFromBrowser(t: Test, stage: EngineStage, line: EngineLine) {
+  const session = WebCallSession.parse(await stage.rest('POST', '/web-calls', { workerId: line.workerId }))
+  const told: ServerMessage[] = []
+  const onMessage = (message: ServerMessage): void => void told.push(message)
+  const call = await placeWebCall({ ...session, createCaller: () => createWeriftCaller(), onMessage })
+  t.teardown(() => call.hangUp())
+  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
+  t.teardown(() => ticker.close())
+  const audio = await call.caller.connected
+  const voice = createSyntheticCaller({ caller: call.caller, audio, opus: createOpusLibrary(), ticker, now })
+  t.teardown(() => voice.close())
+  return { call, voice, told }
+}
 
 /** Resolves with the frame behind the last one of the speech. */
 async function saidAll({ say }: { say(speech: Int16Array): Promise<unknown> }, speech: Int16Array): Promise<void> {
@@ -113,7 +147,8 @@ function trimmed(speech: Int16Array): Int16Array {
   return speech.slice(0, end + 1)
 }
 
-async function openProviders(t: Test): Promise<Record<string, string>> {
+/** `after`: ms from the end of what the caller said to its text. */
+async function openProviders(t: Test, after = 500): Promise<Record<string, string>> {
   const answer = [{ text: 'It is booked.' }]
   const realtime = await openRealtimeServer({
     model: ({ last }) =>
@@ -122,7 +157,7 @@ async function openProviders(t: Test): Promise<Record<string, string>> {
         : last?.type === 'function_call_output'
           ? answer
           : [{ text: question }],
-    transcript: () => ({ text: said, after: 700 }),
+    transcript: () => ({ text: said, after }),
     pace: 20,
   })
   t.teardown(() => realtime.close())
@@ -132,7 +167,7 @@ async function openProviders(t: Test): Promise<Record<string, string>> {
       return kind === 'tool' ? answer : [{ text: question }]
     },
     transcript: () => said,
-    transcriptAfter: 300,
+    transcriptAfter: after,
     pace: 20,
   })
   t.teardown(() => gemini.close())

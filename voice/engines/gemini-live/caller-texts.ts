@@ -12,7 +12,7 @@ export type CallerTexts = {
   add(piece: string, finished: boolean): void
   /** What may still be changed by the provider. */
   guess(text: string): void
-  /** No more text is to be expected of what was said. */
+  /** What has come of the text is all of it. Where none has come, it is awaited on: it may be later than the answer. */
   settle(): void
   /** 20 ms have passed. */
   frame(): void
@@ -79,7 +79,7 @@ export function createCallerTexts({ at, begun, emit }: Line): CallerTexts {
     },
     guess,
     settle() {
-      while (awaiting.length > 0) settleOne()
+      while (awaiting.length > 0 && said.trim() !== '') settleOne()
       settleUnnoticed()
     },
     frame() {
