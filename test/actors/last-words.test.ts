@@ -80,7 +80,7 @@ test('a call whose process died over the words of its caller ends with them, and
   await until(async () => (await talk.log()).some(({ event }) => (event as { type: string }).type === 'caller_heard'))
   talk.leg.close()
   const successor = await successorOf(t, shared, dying)
-  await talk.browser.until(status('completed'))
+  await until(async () => (await talk.call())?.outcome)
   await successor.scheduler.idle()
   t.same(await talk.turns(), ['user: Yes, please'])
   t.match(await talk.call(), { dimensions: { book: true }, postProcessingStatus: 'completed' })
