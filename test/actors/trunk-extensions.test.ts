@@ -1,5 +1,5 @@
 /** Calls that a PBX sends to the name of a line and not to a number: whose worker they are for. */
-import { test, type Test } from 'tap'
+import t, { test } from 'tap'
 import { createDestinationPolicy } from '../../actors/telephony/destination-policy.ts'
 import { createTelephony } from '../../actors/telephony/telephony.ts'
 import type { TrunkId, WorkerId } from '../../model/ids.ts'
@@ -14,8 +14,12 @@ import { refusalOf } from '../scenes/refusal.ts'
 import { clearBox } from '../scenes/telephony.ts'
 import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 
-async function openScene(t: Test) {
-  const { sql } = await openTestDatabase(t)
+/** Of all tests of this file: each begins with an empty one. */
+const opened = openTestDatabase(t)
+
+async function openScene() {
+  const { sql } = await opened
+  await sql`delete from accounts`
   const clock = createHandClock()
   const telephony = createTelephony({
     sql,
@@ -49,7 +53,7 @@ async function openScene(t: Test) {
 }
 
 test('a registered line is called by its username, and the call is for the worker of the trunk', async (t) => {
-  const { addTrunk, from, tenant } = await openScene(t)
+  const { addTrunk, from, tenant } = await openScene()
   const gateways = [{ host: '192.0.2.10' }]
   const trunk = await addTrunk({ username: '1002', register: true, gateways, allowedAddresses: [] })
   const route = { trunk: { id: trunk.id }, workerId: tenant.workerId, toNumber: '1002', mustAuthenticate: false }
@@ -58,7 +62,7 @@ test('a registered line is called by its username, and the call is for the worke
 })
 
 test('extensions of a trunk lead to its workers, each to the one that is named', async (t) => {
-  const { addTrunk, addWorker, change, from, tenant } = await openScene(t)
+  const { addTrunk, addWorker, change, from, tenant } = await openScene()
   const [sales, number] = [await addWorker('Sales'), '+4930123456']
   const named = await addWorker('Named', number)
   const workerIds = [tenant.workerId, sales, named]
@@ -76,7 +80,7 @@ test('extensions of a trunk lead to its workers, each to the one that is named',
 })
 
 test('a stranger who tries short names is told nothing, and asked for no password of a line', async (t) => {
-  const { addTrunk, from } = await openScene(t)
+  const { addTrunk, from } = await openScene()
   await addTrunk({ username: '1002', password: 'open sesame', allowedAddresses: [] })
   t.match(await from('198.51.100.9', '1002'), { reason: 'unknown_source', sipStatus: 403, accountId: null })
   await addTrunk({ username: 'u', password: 'open sesame', allowedAddresses: [], extensions: [{ user: 'desk' }] })
@@ -88,7 +92,7 @@ test('a stranger who tries short names is told nothing, and asked for no passwor
 })
 
 test('two accounts may have the same extension: the address tells them apart', async (t) => {
-  const { addTrunk, from, sql, tenant } = await openScene(t)
+  const { addTrunk, from, sql, tenant } = await openScene()
   const other = await createTenant(sql, { slug: 'other' })
   await addTrunk({ extensions: [{ user: '1002' }] })
   await addTrunk(
@@ -100,7 +104,7 @@ test('two accounts may have the same extension: the address tells them apart', a
 })
 
 test('a number that a trunk writes as within its country finds its worker', async (t) => {
-  const { addTrunk, addWorker, from } = await openScene(t)
+  const { addTrunk, addWorker, from } = await openScene()
   const workerIds = [await addWorker('Berlin', '+4930123456')]
   await addTrunk({ workerIds, numberFormat: { countryCode: '49' } })
   t.match(await from('192.0.2.10', '030123456'), { workerId: workerIds[0], toNumber: '+4930123456' })
@@ -109,7 +113,7 @@ test('a number that a trunk writes as within its country finds its worker', asyn
 })
 
 test('extensions that cannot be are refused with their path', async (t) => {
-  const { addTrunk, addWorker, change, tenant } = await openScene(t)
+  const { addTrunk, addWorker, change, tenant } = await openScene()
   const stranger = await addWorker('Stranger')
   const refused = (extensions: TrunkRequest['extensions']) => refusalOf(addTrunk({ extensions }))
   t.same(await refused([{ user: 'a', workerId: stranger }]), ['VALIDATION_FAILED', 'extensions.0.workerId'])
@@ -118,8 +122,9 @@ test('extensions that cannot be are refused with their path', async (t) => {
   t.same(await refusalOf(change(id, { workerIds: [] })), ['VALIDATION_FAILED', 'extensions.0.workerId'])
 })
 
+// Last, because it takes a table away for a moment.
 test('lines of yesterday are called by their usernames too', async (t) => {
-  const { addTrunk, from, sql, tenant } = await openScene(t)
+  const { addTrunk, from, sql, tenant } = await openScene()
   await addTrunk({ username: '1002' })
   await addTrunk({ name: 'Without a line' })
   await sql`drop table trunk_extensions`
