@@ -19,6 +19,7 @@ import { browsers } from '../peers/browsers.ts'
 import { openTestDatabase, type TestDatabase } from '../scenes/database.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
+import { spy } from '../scenes/page-call.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
 
 const rateHz = 16000
@@ -53,13 +54,6 @@ async function spokenWav(engine: Engine, file: string): Promise<void> {
   await writeFile(file, Buffer.concat([wavHeaderOf({ rateHz, channels: 1 }, bytes.length), bytes]))
 }
 
-/** Keeps what the page opens, so that the test can look at it and cut it. */
-const spy = `
-  const { RTCPeerConnection: Peer, WebSocket: Socket } = window
-  window.peers = []; window.sockets = []
-  window.RTCPeerConnection = class extends Peer { constructor(...given) { super(...given); window.peers.push(this) } }
-  window.WebSocket = class extends Socket { constructor(...given) { super(...given); window.sockets.push(this) } }
-`
 const packets = `peers.at(-1).getStats().then((stats) => {
   const of = (type) => [...stats.values()].find((entry) => entry.type === type && entry.kind === 'audio')
   const { packetsReceived: received = 0, totalAudioEnergy: energy = 0 } = of('inbound-rtp') ?? {}

@@ -8,18 +8,11 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import type { BrowserPage } from '../peers/browser-page.ts'
 import { browsers } from '../peers/browsers.ts'
 import { until } from '../scenes/in-time.ts'
-import { callFromBarePage } from '../scenes/page-call.ts'
+import { callFromBarePage, spy } from '../scenes/page-call.ts'
 import { openPhoneStage } from '../scenes/phone-stage.ts'
 import { openNat } from '../scenes/rebinding-nat.ts'
 import { openWebPeers } from '../scenes/web-peers.ts'
 
-/** What the page's call opens can be looked at, and changed behind its back. */
-const spy = `
-  const { RTCPeerConnection: Peer, WebSocket: Socket } = window
-  window.peers = []; window.sockets = []
-  window.RTCPeerConnection = class extends Peer { constructor(...given) { super(...given); window.peers.push(this) } }
-  window.WebSocket = class extends Socket { constructor(...given) { super(...given); window.sockets.push(this) } }
-`
 const callWith = (session: unknown): string => `import('/parley-client.js').then(({ createCall }) => {
   window.statuses = []
   window.call = createCall({ session: ${JSON.stringify(session)}, onStatus: (status) => statuses.push(status) })

@@ -6,6 +6,14 @@ import type { Test } from 'tap'
 import type { BrowserPage } from '../peers/browser-page.ts'
 import type { Browser } from '../peers/browsers.ts'
 
+/** To be preloaded: keeps what a page opens as `peers` and `sockets`, so that a test can look at it and cut it. */
+export const spy = `
+  const { RTCPeerConnection: Peer, WebSocket: Socket } = window
+  window.peers = []; window.sockets = []
+  window.RTCPeerConnection = class extends Peer { constructor(...given) { super(...given); window.peers.push(this) } }
+  window.WebSocket = class extends Socket { constructor(...given) { super(...given); window.sockets.push(this) } }
+`
+
 export type PageCall = {
   readonly page: BrowserPage
   readonly offer: string
