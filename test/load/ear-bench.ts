@@ -23,7 +23,8 @@ import { printTable } from './table.ts'
 
 type Ear = { readonly recognition: Recognition; readonly understandings: Understandings }
 type Line = { readonly slot: Slot; readonly text: string; readonly spoken: string; readonly wants: string | number }
-type Count = { right: number; rejected: number; wrong: number }
+/** `doubted`: another value, which is read back before it is noted. */
+type Count = { right: number; rejected: number; doubted: number; wrong: number }
 
 const today = '2026-11-21'
 const choices = (names: readonly string[]): Slot => ({
@@ -134,13 +135,20 @@ async function benchVoices(ear: Ear, voices: readonly Voice[], people: Voice | n
   console.log(`\nnot right:\n${misses.join('\n')}`)
 }
 
-const noCount = (): Count => ({ right: 0, rejected: 0, wrong: 0 })
-const sharesOf = ({ right, rejected, wrong }: Count): string =>
-  `${right} right, ${rejected} rejected, ${wrong} wrong of ${right + rejected + wrong}`
+const noCount = (): Count => ({ right: 0, rejected: 0, doubted: 0, wrong: 0 })
+const sharesOf = ({ right, rejected, doubted, wrong }: Count): string =>
+  `${right} right, ${rejected} rejected, ${doubted} wrong but read back, ${wrong} wrong of ${right + rejected + doubted + wrong}`
 
-function verdictOf({ meaning }: Understood, { slot, wants }: Line): keyof Count {
+/** What dialogue/answers.ts makes of a value. */
+const isReadBack = ({ isAlike }: { readonly isAlike?: boolean }, confidence: number): boolean =>
+  isAlike === true || confidence < 0.7
+
+function verdictOf({ meaning, confidence }: Understood, { slot, wants }: Line): keyof Count {
   if (meaning === null) return 'rejected'
-  if (meaning.kind === 'value') return meaning.value === wants ? 'right' : 'wrong'
+  if (meaning.kind === 'value' && meaning.value === wants) return 'right'
+  if (meaning.kind === 'value') return slot.kind === 'digits' || isReadBack(meaning, confidence) ? 'doubted' : 'wrong'
+  // No answer to these questions: they are asked again.
+  if (meaning.kind === 'request' && (meaning.request === 'yes' || meaning.request === 'no')) return 'rejected'
   if (meaning.kind !== 'choice' || slot.kind !== 'choices') return 'wrong'
   return slot.choices[meaning.index]?.name === wants ? 'right' : 'wrong'
 }

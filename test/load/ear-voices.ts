@@ -75,8 +75,9 @@ function espeakVoice(accent: string): Voice {
 function ran(program: string, given: readonly string[], input: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = execFile(program, [...given], (error) => (error ? reject(error) : resolve()))
-    child.stdin?.on('error', reject)
-    child.stdin?.end(input)
+    // A program that does not read has ended by itself, and how is told by its exit code.
+    child.stdin?.on('error', () => undefined)
+    if (input !== '') child.stdin?.end(input)
   })
 }
 
