@@ -220,7 +220,7 @@ async function benchNods(ear: Ear, voices: readonly Voice[]): Promise<void> {
           isNoise,
           text: heard,
         } = await hear(ear, carried, { slot: { kind: 'none' }, intents: [], confirming: false })
-        const isNod = meaning?.kind === 'request' && (meaning.request === 'yes' || meaning.request === 'nod')
+        const isNod = meaning?.kind === 'request' && ['yes', 'nod', 'hello'].includes(meaning.request)
         const isShort = meaning === null && spokenMs(carried) < 700
         total++
         if (isNoise || isNod || isShort) continue

@@ -3,6 +3,7 @@ import { test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom } from '../fake/random.ts'
 import { constantNoises, holdMusic, signals, soundOf } from '../scenes/line-noises.ts'
 import { frameSamples, isAudible, openPlayedCall } from '../scenes/played-call.ts'
 import { callConfig } from '../scenes/spoken-call.ts'
@@ -92,6 +93,27 @@ test("the agent's own sound coming back is no caller, and who speaks over it is 
   for (const delayMs of [90, 260]) {
     const { began } = await withEcho({ delayMs, gain: 0.1, caller: speech, at: 3000 })
     t.ok(began[0] !== undefined && Math.abs(began[0] - onset) < 300, `${began[0]} for ${onset}`)
+  }
+})
+
+test('whoever nods or coughs over a line hears all of it', async (t) => {
+  const random = createRandom(9)
+  const cough = Int16Array.from(
+    { length: 16 * 300 },
+    (_, index) => (random.next() - 0.5) * 16_000 * Math.exp(-index / 1500),
+  )
+  const sounds: [string, Int16Array][] = [['a cough', cough]]
+  for (const text of ['Uh huh.', 'I see.', 'Right.', 'Okay.', 'Got it.'])
+    for (const voice of ['kal16', 'awb']) sounds.push([`${text} ${voice}`, await engine.speak(text, voice)])
+  for (const [name, sound] of sounds) {
+    const call = await openPlayedCall(engine, callConfig({ script: talk }))
+    const sent = new Int16Array(16 * 12_000)
+    sent.set(sound, 16 * 3000)
+    for (let at = 0; at < sent.length; at += frameSamples) await call.frame(sent.slice(at, at + frameSamples))
+    t.match(call.said().slice(0, 2).join(' '), /Monday.*(Monday|Tuesday)/, name)
+    const isCut = call.events.some(({ type }) => type === 'user_speech_started')
+    if (isCut) t.equal(call.said()[1], lines[0], `${name}: the line that was cut goes on`)
+    call.close()
   }
 })
 

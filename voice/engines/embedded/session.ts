@@ -59,6 +59,8 @@ const maxHeld = 16
 const unclear = '[unclear]'
 /** Shorter speech that is not understood is a backchannel while nothing is asked, ms. */
 const shortestAnswer = 700
+/** A cough over the agent's words is heard as a "nope" of less than this. */
+const sureNo = 0.7
 
 export function createSession(deps: SessionDeps): EngineSession & { begin(): void } {
   const id = randomUUID().slice(0, 8)
@@ -257,13 +259,14 @@ function finalTextOf({ text, isNoise, confidence, from, to }: Heard): EngineEven
   return { type: 'user_text', text: told, isFinal: true, confidence, from, to }
 }
 
-/** Noise; and while nothing is asked, "okay", "uh-huh" or a short sound. Such a caller did not want to interrupt. */
+/** Noise; and while nothing is asked, "okay", "uh-huh", "hello?" or a short sound. Such a caller did not want to interrupt. */
 function isBackchannel(heard: Heard, isAsked: boolean): boolean {
   const { meaning, isNoise } = heard
   if (isNoise) return true
   if (isAsked) return false
   if (meaning === null) return isShort(heard)
-  return meaning.kind === 'request' && (meaning.request === 'yes' || meaning.request === 'nod')
+  if (meaning.kind !== 'request') return false
+  return ['yes', 'nod', 'hello'].includes(meaning.request) || (meaning.request === 'no' && heard.confidence < sureNo)
 }
 
 const isShort = ({ from, to }: Heard): boolean => to - from < shortestAnswer
