@@ -43,7 +43,8 @@ export function createCallerActivity(detector: VoiceDetector, echo: OwnEcho | nu
   const verdict = (): Verdict => {
     const movement = liveliness.movement()
     if (movement === 'steady' || loudest < ignored || echo?.isEcho()) return 'no'
-    return movement === 'dull' ? 'not yet' : 'yes'
+    if (movement === 'lively') return 'yes'
+    return movement === 'dull' ? 'doubtful' : 'not yet'
   }
   const next = (samples: Int16Array, isComplete: boolean, isUnderWay: boolean): SpeechEvent | null => {
     const level = levelOf(samples)

@@ -4,9 +4,10 @@
  */
 import { createPredictionGain } from './prediction-gain.ts'
 import { createRecentLevels } from './recent-levels.ts'
+import { bitsOf } from './voice-activity.ts'
 
-/** `steady`: it does not move at all. `dull`: too little for a voice, so far. */
-export type Movement = 'steady' | 'dull' | 'lively'
+/** `steady`: it does not move at all. `dull`: too little for a voice, so far; `noisy`: nor has it a pitch. */
+export type Movement = 'steady' | 'dull' | 'noisy' | 'lively'
 
 export type Liveliness = {
   /** One frame, its root mean square in dB beside it. `isHeard`: it stands out from the noise of the line. */
@@ -28,6 +29,11 @@ const beating = 3.2
 const sameCrossings = 4
 /** dB of linear prediction: a vowel on a telephone line has up to 30. */
 const tonal = 34
+/** Noise has less, on a telephone line too; vowels that a monotonous voice holds have more, however even they are. */
+const unpitched = 30
+/** Of so many frames so many are steady in a tone; of a monotonous voice up to half are. */
+const steadySpan = 20
+const steadyFrames = 14
 
 /**
  * How likely it is a voice, from three spreads over the span: of the level, of the level with high sound brought up (both dB), of zero crossings.
@@ -70,10 +76,14 @@ export function createLiveliness(frameSamples: number): Liveliness {
   let lifeless = 0
   let silent = 0
   let isSteady = false
+  let newest: Int16Array = new Int16Array(0)
+  /** One bit for each of the last frames. */
+  let steadiness = 0
 
   const steadyOf = (samples: Int16Array): boolean => {
     const spread = spreadOf(levels)
-    if (spread <= sameLevel || spreadOf(highLevels) <= sameHighLevel) return true
+    if (spread <= sameLevel) return true
+    if (spreadOf(highLevels) <= sameHighLevel && gainOf(samples) < unpitched) return true
     return spread <= beating && spreadOf(crossings) <= sameCrossings && gainOf(samples) >= tonal
   }
   const spanScore = (): number =>
@@ -100,6 +110,7 @@ export function createLiveliness(frameSamples: number): Liveliness {
       recent.clear()
     }
     isSteady = frames >= span && isHeard && steadyOf(samples)
+    steadiness = ((steadiness << 1) | (isSteady ? 1 : 0)) & ((1 << steadySpan) - 1)
     if (!isHeard) return recent.lower(level)
     // A line may hum or hiss below everything that is said on it.
     if (frames < span || (isSteady && (level < loud || gainOf(samples) < pitched))) return
@@ -110,6 +121,7 @@ export function createLiveliness(frameSamples: number): Liveliness {
   return {
     hear(samples, level, isHeard) {
       const at = frames++ % span
+      newest = samples
       let [high, crossed] = [0, 0]
       for (let index = 0; index < samples.length; index++) {
         const sample = samples[index]!
@@ -125,8 +137,9 @@ export function createLiveliness(frameSamples: number): Liveliness {
     },
     movement() {
       if (frames < span) return 'lively'
-      if (isSteady) return 'steady'
-      return spanScore() < dullSpan || score() < enough() ? 'dull' : 'lively'
+      if (isSteady && (spreadOf(levels) <= sameLevel || bitsOf(steadiness) >= steadyFrames)) return 'steady'
+      if (!isSteady && spanScore() >= dullSpan && score() >= enough()) return 'lively'
+      return gainOf(newest) < unpitched ? 'noisy' : 'dull'
     },
     isNoVoice: () => lifeless >= lifelessFrames,
   }

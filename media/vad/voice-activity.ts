@@ -10,12 +10,14 @@ export type SpeechEvent =
   /** The last frame of speech was `ago` frames before this one. `isNoVoice`: it has turned out that nobody spoke. */
   | { readonly type: 'stopped'; readonly ago: number; readonly isNoVoice?: true }
 
-export type Verdict = 'yes' | 'no' | 'not yet'
+/** `doubtful`: so far; a monotonous voice stays so. */
+export type Verdict = 'yes' | 'no' | 'not yet' | 'doubtful'
 
 export type VoiceActivity = {
   /**
    * `level` is the root mean square of the frame; `isComplete`: what was said so far is a whole answer; `isUnderWay`: it is the first part of one,
-   * as when people stop between the digits of a number. `verdict` is asked where speech would begin: `no` forgets what was heard of it, `not yet` asks again with the next frame.
+   * as when people stop between the digits of a number. `verdict` is asked where speech would begin: `no` forgets what was heard of it, `not yet` and `doubtful`
+   * ask again with the next frame, the latter until a beginning would be lost.
    */
   next(
     isVoice: boolean,
@@ -73,7 +75,7 @@ export function createVoiceActivity(): VoiceActivity {
     }
     const ago = Math.min(longestAgo, 31 - Math.clz32(window) + waited)
     const begins = verdict()
-    if (begins === 'not yet') {
+    if (begins === 'not yet' || (begins === 'doubtful' && waited < longestAgo)) {
       waited++
       return null
     }
@@ -111,7 +113,7 @@ export function createVoiceActivity(): VoiceActivity {
 
 const always = (): Verdict => 'yes'
 
-function bitsOf(window: number): number {
+export function bitsOf(window: number): number {
   let count = 0
   for (let rest = window; rest !== 0; rest &= rest - 1) count++
   return count

@@ -21,5 +21,5 @@ test('a telephone talks with every engine', { timeout: 170_000 }, async (t) => {
       }),
     ),
   )
-  await end(t)
+  await end(t, 2)
 })

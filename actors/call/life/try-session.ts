@@ -9,6 +9,7 @@ import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { engineConfigOf } from '../engine-choice.ts'
 import type { PerformerDeps } from './performer-deps.ts'
 import { readScript } from './read-call.ts'
+import { offeredTools, toEngineTool } from './run-tool.ts'
 
 /** `waits`: ms before each further attempt, for refusals that may pass. `within`: ms for all of it; null: as long as the engine takes. */
 export type Trial = { readonly waits: readonly number[]; readonly within: number | null }
@@ -19,8 +20,9 @@ export async function opensSession(
   engine: VoiceEngine,
   { waits, within }: Trial,
 ): Promise<boolean> {
-  const script = await readScript(deps, call)
-  const config = engineConfigOf(call, { script, tools: [], history: [], owesReply: false, memory: null })
+  const [script, offered] = await Promise.all([readScript(deps, call), offeredTools(deps, call)])
+  const tools = offered.map(toEngineTool)
+  const config = engineConfigOf(call, { script, tools, history: [], owesReply: false, memory: null })
   const [hears, speaks] = [engine.hears[0]!, engine.speaks[0]!]
   const open = () => engine.open({ ...config, formats: { hears, speaks } }, () => {})
   const opening = retry({ clock: deps.clock, wait: waitsOf(waits, isRetryable) }, open)
