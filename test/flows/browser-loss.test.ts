@@ -39,7 +39,7 @@ type Heard = Record<string, number>
 
 for (const browser of browsers())
   test(
-    `${browser.name} hears less than 3 % of concealed sound when a tenth of all packets gets lost both ways`,
+    `${browser.name} hears what lost packets carried, a tenth of all both ways, and guesses little of it`,
     { skip: browser.skip, timeout: 180_000 },
     async (t) => {
       const voice = await createEmbeddedEngine({ log: createQuietLog(), clock: systemClock })
@@ -70,9 +70,12 @@ for (const browser of browsers())
       const to = await call.page.evaluate<Heard>(heard)
       const grown = (name: string) => (to[name] ?? 0) - (from[name] ?? 0)
       const concealed = grown('concealedSamples') / grown('totalSamplesReceived')
-      t.comment(`${(concealed * 100).toFixed(2)} %`, from, to)
-      t.ok(concealed < 0.03, `${(concealed * 100).toFixed(2)} % of what is heard is concealed`)
-      t.ok(grown('packetsLost') / (grown('packetsLost') + grown('packetsReceived')) > 0.06, 'packets got lost')
+      const lost = grown('packetsLost') / (grown('packetsLost') + grown('packetsReceived'))
+      const percent = (share: number): string => `${(share * 100).toFixed(2)} %`
+      t.comment(`concealed ${percent(concealed)}, lost ${percent(lost)}`, from, to)
+      // Under 2 % on a quiet machine; a busy one brings packets too late besides. Without repair it is more than what got lost.
+      t.ok(concealed < lost / 2, `${percent(concealed)} of what is heard is concealed where ${percent(lost)} got lost`)
+      t.ok(lost > 0.06, 'packets got lost')
       await call.hangUp()
     },
   )
