@@ -209,6 +209,9 @@ const shapes = {
     scheduledAt: 'time?',
     // Additive.
     outcome: 'string?',
+    progress: 'string?',
+    endedBy: 'string?',
+    endCause: 'string?',
     failedReason: 'string?',
     trunkId: 'string?',
     providerStatus: 'string?',
@@ -294,6 +297,8 @@ const shapes = {
     callId: 'string',
     status: 'string',
     failedReason: 'string|null?',
+    endedBy: 'string|null?',
+    endCause: 'string|null?',
     accountId: 'string',
     workerId: 'string',
     direction: 'string?',
@@ -540,7 +545,7 @@ async function placesPhoneCalls(place: Place): Promise<void> {
   t.notOk('metadata' in (asked[0]?.data ?? {}), 'nobody has given metadata yet')
   t.match(over.data, {
     status: 'failed',
-    failedReason: 'carrier_call_failed',
+    failedReason: 'sip_call_failed',
     direction: 'outbound',
     metadata: { crm: 7 },
   })
@@ -549,7 +554,7 @@ async function placesPhoneCalls(place: Place): Promise<void> {
   t.same([statusesOf(events).at(0), statusesOf(events).at(-1)], ['queued', 'failed'])
   const read = await ask('GET', `${calls}/${String(callId)}`)
   complies(t, 'the ended call', read.body, shapes.call)
-  t.match(read.body, { status: 'completed', outcome: 'failed', failedReason: 'carrier_call_failed' })
+  t.match(read.body, { status: 'completed', outcome: 'failed', failedReason: 'sip_call_failed' })
   t.same((await ask('GET', `${calls}/${String(callId)}/transcript`)).body, [])
   refused(t, await ask('GET', `${calls}/${String(callId)}/audio/url`), 404, 'NOT_FOUND')
 

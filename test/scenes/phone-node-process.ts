@@ -1,6 +1,7 @@
 /**
  * Owns one node of the service in a process of its own, so that it can be killed: given a folder, a bus and, for a telephone edge, a SIP port.
- * Its engine says one sentence after the other and goes on counting where a former session stopped; it cannot talk where the script says so.
+ * Its engine says one sentence after the other and goes on counting where a former session stopped. Where the script says so it opens a session
+ * before the call is answered, and cannot talk then.
  */
 import process from 'node:process'
 import { readConfig } from '../../app/config.ts'
@@ -13,12 +14,18 @@ import { tone } from '../load/echo-engine.ts'
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const spoken = tone(440, 25)
 
+let wasTried = false
+
 const engine: VoiceEngine = {
   name: 'counting',
   hears: [format],
   speaks: [format],
   async open({ memory, script }, emit) {
-    if (script?.includes('mute')) throw new Error('this voice cannot talk')
+    if (script?.includes('mute')) {
+      if (wasTried) throw new Error('this voice cannot talk')
+      wasTried = true
+      return idleSession
+    }
     let count = typeof memory === 'number' ? memory : 0
     const say = () => {
       const itemId = String(count)
