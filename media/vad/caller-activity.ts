@@ -41,8 +41,8 @@ export function createCallerActivity(detector: VoiceDetector, echo: OwnEcho | nu
     if (quiet > quietFrames) ignored = Number.NEGATIVE_INFINITY
   }
   const verdict = (): Verdict => {
+    if (loudest < ignored || echo?.isEcho()) return 'no'
     const movement = liveliness.movement()
-    if (movement === 'steady' || loudest < ignored || echo?.isEcho()) return 'no'
     if (movement === 'lively') return 'yes'
     return movement === 'dull' ? 'doubtful' : 'not yet'
   }
@@ -52,7 +52,7 @@ export function createCallerActivity(detector: VoiceDetector, echo: OwnEcho | nu
     follow(decibels)
     liveliness.hear(samples, decibels, decibels > audible)
     echo?.hear(samples)
-    if (liveliness.movement() === 'steady') activity.forget()
+    if (liveliness.isSteady()) activity.forget()
     const event = activity.next(detector.isVoice(samples), level, isComplete, isUnderWay, verdict)
     if (event !== null || !isSpeaking || !liveliness.isNoVoice()) return event
     activity.reset()

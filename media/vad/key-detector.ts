@@ -2,6 +2,8 @@
  * Owns finding the two tones of a telephone key in sound (ITU-T Q.23, Q.24): one of the low and one of the high group, of about the same level, and
  * hardly anything else. Voices and music have other parts, or do not hold both tones for as long. Pure: time is counted in samples.
  */
+import { factorOf, powerAt } from './goertzel.ts'
+import { energyOf } from './tone.ts'
 
 export type KeyDetector = {
   /** Any number of samples. `began`: keys whose press was found in them; `isPressed`: one is held. */
@@ -70,9 +72,8 @@ export function createKeyDetector(rateHz: number): KeyDetector {
 
 /** The key whose tones a window is, or null. */
 function createTones(rateHz: number, size: number): (window: Int16Array) => string | null {
-  const factorOf = (hertz: number): number => 2 * Math.cos((2 * Math.PI * hertz) / rateHz)
-  const lows = low.map(factorOf)
-  const highs = high.map(factorOf)
+  const lows = low.map((hertz) => factorOf(hertz, rateHz))
+  const highs = high.map((hertz) => factorOf(hertz, rateHz))
 
   const strongest = (window: Int16Array, factors: readonly number[]) => {
     const powers = factors.map((factor) => powerAt(window, factor))
@@ -81,8 +82,8 @@ function createTones(rateHz: number, size: number): (window: Int16Array) => stri
     return { best, power: powers[best]!, isAlone }
   }
   return (window) => {
-    const energy = window.reduce((sum, sample) => sum + sample * sample, 0)
-    // A sine of amplitude A has the power (A * size / 2)^2 here and the energy A^2 * size / 2.
+    const energy = energyOf(window)
+    // A sine of amplitude A has the energy A^2 * size / 2.
     const whole = (energy * size) / 2
     if (energy < quietest * quietest * size) return null
     const row = strongest(window, lows)
@@ -92,15 +93,4 @@ function createTones(rateHz: number, size: number): (window: Int16Array) => stri
     if (column.power > row.power * strongerHigh || row.power > column.power * weakerHigh) return null
     return digits[row.best]![column.best]!
   }
-}
-
-/** Goertzel: squared magnitude. */
-function powerAt(samples: Int16Array, factor: number): number {
-  let [before, earlier] = [0, 0]
-  for (let i = 0; i < samples.length; i++) {
-    const now = samples[i]! + factor * before - earlier
-    earlier = before
-    before = now
-  }
-  return before * before + earlier * earlier - factor * before * earlier
 }

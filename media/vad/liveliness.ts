@@ -6,13 +6,15 @@ import { createPredictionGain } from './prediction-gain.ts'
 import { createRecentLevels } from './recent-levels.ts'
 import { bitsOf } from './voice-activity.ts'
 
-/** `steady`: it does not move at all. `dull`: too little for a voice, so far; `noisy`: nor has it a pitch. */
-export type Movement = 'steady' | 'dull' | 'noisy' | 'lively'
+/** `dull`: too little for a voice, so far; `noisy`: nor has it a pitch. */
+export type Movement = 'dull' | 'noisy' | 'lively'
 
 export type Liveliness = {
   /** One frame, its root mean square in dB beside it. `isHeard`: it stands out from the noise of the line. */
   hear(samples: Int16Array, level: number, isHeard: boolean): void
-  /** Of the last 120 ms, and of up to two seconds before. */
+  /** It does not move at all, by its last 120 ms: a tone, or even noise. */
+  isSteady(): boolean
+  /** Of the last 120 ms, and of up to two seconds before. Some microseconds of work: not for every frame. */
   movement(): Movement
   /** Three seconds of sound that moved less than any voice. */
   isNoVoice(): boolean
@@ -135,9 +137,9 @@ export function createLiveliness(frameSamples: number): Liveliness {
       crossings[at] = crossed
       keep(samples, level, isHeard)
     },
+    isSteady: () => isSteady && (spreadOf(levels) <= sameLevel || bitsOf(steadiness) >= steadyFrames),
     movement() {
       if (frames < span) return 'lively'
-      if (isSteady && (spreadOf(levels) <= sameLevel || bitsOf(steadiness) >= steadyFrames)) return 'steady'
       if (!isSteady && spanScore() >= dullSpan && score() >= enough()) return 'lively'
       return gainOf(newest) < unpitched ? 'noisy' : 'dull'
     },

@@ -2,6 +2,7 @@
  * Owns finding one tone in 20 ms of sound: which frequency is strongest, and how much of all the sound a single sine of it explains. A
  * voice, music and the two tones of a key have parts that no single sine explains. Pure.
  */
+import { factorOf, powerAt } from './goertzel.ts'
 
 export type Tone = {
   readonly hertz: number
@@ -30,6 +31,7 @@ export function createToneFinder(rateHz: number): ToneFinder {
     { length: Math.ceil((highestTone - lowestTone) / stepHertz) + 3 },
     (_, i) => first + i * stepHertz,
   )
+  const factors = tried.map((hertz) => factorOf(hertz, rateHz))
   const powers = new Float64Array(tried.length)
   let windowed = new Float64Array(0)
   let window = new Float64Array(0)
@@ -38,7 +40,7 @@ export function createToneFinder(rateHz: number): ToneFinder {
     if (window.length !== samples.length) window = hannOf(samples.length)
     if (windowed.length !== samples.length) windowed = new Float64Array(samples.length)
     for (let i = 0; i < samples.length; i++) windowed[i] = samples[i]! * window[i]!
-    for (let i = 0; i < tried.length; i++) powers[i] = powerAt(windowed, tried[i]!, rateHz)
+    for (let i = 0; i < tried.length; i++) powers[i] = powerAt(windowed, factors[i]!)
     let best = 1
     for (let i = 2; i < tried.length - 1; i++) if (powers[i]! > powers[best]!) best = i
     return tried[best]! + stepHertz * summitOf(powers[best - 1]!, powers[best]!, powers[best + 1]!)
@@ -63,18 +65,6 @@ export const energyOf = (samples: Int16Array): number => {
 
 const hannOf = (length: number): Float64Array<ArrayBuffer> =>
   Float64Array.from({ length }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * (i + 0.5)) / length))
-
-/** Goertzel. */
-function powerAt(samples: Float64Array, hertz: number, rateHz: number): number {
-  const factor = 2 * Math.cos((2 * Math.PI * hertz) / rateHz)
-  let [before, earlier] = [0, 0]
-  for (let i = 0; i < samples.length; i++) {
-    const now = samples[i]! + factor * before - earlier
-    earlier = before
-    before = now
-  }
-  return before * before + earlier * earlier - factor * before * earlier
-}
 
 /** Where between three neighbours the summit lies, in steps; the logarithm of a window's lobe is nearly a parabola. */
 function summitOf(left: number, middle: number, right: number): number {
