@@ -51,13 +51,18 @@ async function successorOf(t: Test, shared: Shared, dying: CallNode): Promise<Ca
   return successor
 }
 
+/** The caller is in the middle of an answer, and the log has what was understood of it. */
+async function saysYes({ engine }: CallNode, talk: Awaited<ReturnType<typeof beginTalk>>): Promise<void> {
+  engine.emit({ type: 'user_speech_started', at: 100 })
+  engine.emit({ ...words, text: 'Yes, please', isFinal: false, notes: [{ key: 'book', value: true }] })
+  await until(async () => (await talk.log()).some(({ event }) => (event as { type: string }).type === 'caller_heard'))
+}
+
 test('an actor that takes a call over knows what the caller was saying when the former one died', async (t) => {
   const shared = await openShared(t)
   const dying = await openCallNode(shared)
   const talk = await beginTalk(shared, dying)
-  dying.engine.emit({ type: 'user_speech_started', at: 100 })
-  dying.engine.emit({ ...words, text: 'Yes, please', isFinal: false, notes: [{ key: 'book', value: true }] })
-  await until(async () => (await talk.log()).some(({ event }) => (event as { type: string }).type === 'caller_heard'))
+  await saysYes(dying, talk)
   t.same(await talk.turns(), [], 'it is no turn while somebody may hear the end of it')
   const successor = await successorOf(t, shared, dying)
   await until(() => successor.engine.configs.length > 0)
@@ -75,9 +80,7 @@ test('a call whose process died over the words of its caller ends with them, and
   const shared = await openShared(t)
   const dying = await openCallNode(shared)
   const talk = await beginTalk(shared, dying)
-  dying.engine.emit({ type: 'user_speech_started', at: 100 })
-  dying.engine.emit({ ...words, text: 'Yes, please', isFinal: false, notes: [{ key: 'book', value: true }] })
-  await until(async () => (await talk.log()).some(({ event }) => (event as { type: string }).type === 'caller_heard'))
+  await saysYes(dying, talk)
   talk.leg.close()
   const successor = await successorOf(t, shared, dying)
   await until(async () => (await talk.call())?.outcome)

@@ -1,7 +1,5 @@
 /** The telephone edge's port: whose call is this, may it come in or out, who looks after a trunk, and what is told of refusals. */
 import t, { test } from 'tap'
-import { createDestinationPolicy } from '../../actors/telephony/destination-policy.ts'
-import { createTelephony } from '../../actors/telephony/telephony.ts'
 import { createRetention } from '../../actors/rounds/retention.ts'
 import { costlyDestinations, destinationRefusalOf } from '../../model/destination.ts'
 import type { AccountId, CallId, TrunkId } from '../../model/ids.ts'
@@ -16,7 +14,7 @@ import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
-import { addTrunk, clearBox } from '../scenes/telephony.ts'
+import { addTrunk, clearBox, openTelephony } from '../scenes/telephony.ts'
 import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 
 const keep = { deliveries: 30 * 24 * 3_600_000 }
@@ -29,17 +27,14 @@ function createNode(sql: Sql, clock: HandClock = createHandClock()) {
   const log = createQuietLog()
   const begun: CallId[] = []
   let woken = 0
-  const telephony = createTelephony({
-    sql,
-    clock,
-    log,
-    box: clearBox,
-    newId,
-    nodeId: newId<'node'>(),
-    router: { route: async (callId) => (begun.push(callId), true) },
-    refusalOf: createDestinationPolicy({ sql, clock }),
-    wakeDeliveries: () => void (woken += 1),
-  })
+  const telephony = openTelephony(
+    { sql, clock },
+    {
+      log,
+      router: { route: async (callId) => (begun.push(callId), true) },
+      wakeDeliveries: () => void (woken += 1),
+    },
+  )
   return { telephony, clock, log, begun, woken: () => woken }
 }
 
@@ -339,23 +334,14 @@ test('a password that does not open leaves its trunk out and nothing else', asyn
   const { sql } = await opened
   const node = createNode(sql)
   const tenant = await createTenant(sql, { slug: newId() })
-  const broken = createTelephony({
-    sql,
-    clock: node.clock,
-    log: node.log,
-    newId,
-    nodeId: newId<'node'>(),
-    wakeDeliveries: () => {},
-    box: {
-      ...clearBox,
-      open: (sealed) => {
-        if (sealed.includes('bad')) throw new Error('altered')
-        return clearBox.open(sealed)
-      },
+  const box = {
+    ...clearBox,
+    open: (sealed: string) => {
+      if (sealed.includes('bad')) throw new Error('altered')
+      return clearBox.open(sealed)
     },
-    router: { route: async () => true },
-    refusalOf: async () => null,
-  })
+  }
+  const broken = openTelephony({ sql, clock: node.clock }, { log: node.log, box, refusalOf: async () => null })
   await addTrunk(sql, tenant, { name: 'bad', password: 'bad' })
   await addTrunk(sql, tenant, { name: 'good', password: 'good' })
   const ways = await broken.waysOut(tenant.accountId, tenant.workerId, newId<'call'>())

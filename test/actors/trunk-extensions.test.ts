@@ -1,17 +1,14 @@
 /** Calls that a PBX sends to the name of a line and not to a number: whose worker they are for. */
 import t, { test } from 'tap'
-import { createDestinationPolicy } from '../../actors/telephony/destination-policy.ts'
-import { createTelephony } from '../../actors/telephony/telephony.ts'
 import type { TrunkId, WorkerId } from '../../model/ids.ts'
 import type { TrunkChange, TrunkRequest } from '../../model/trunk.ts'
 import { migrate } from '../../store/migrate.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
-import { createQuietLog } from '../fake/quiet-log.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { refusalOf } from '../scenes/refusal.ts'
-import { clearBox } from '../scenes/telephony.ts'
+import { clearBox, openTelephony } from '../scenes/telephony.ts'
 import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 
 /** Of all tests of this file: each begins with an empty one. */
@@ -21,17 +18,7 @@ async function openScene() {
   const { sql } = await opened
   await sql`delete from accounts`
   const clock = createHandClock()
-  const telephony = createTelephony({
-    sql,
-    clock,
-    log: createQuietLog(),
-    box: clearBox,
-    newId,
-    nodeId: newId<'node'>(),
-    router: { route: async () => true },
-    refusalOf: createDestinationPolicy({ sql, clock }),
-    wakeDeliveries: () => undefined,
-  })
+  const telephony = openTelephony({ sql, clock })
   const trunks = createTrunks({ sql, box: clearBox, clock, newId })
   const tenant = await createTenant(sql)
   const pbx = { name: 'PBX', allowedAddresses: ['192.0.2.10'], workerIds: [tenant.workerId] }

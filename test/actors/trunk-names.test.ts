@@ -1,29 +1,16 @@
 /** Names in allowedAddresses: who may deliver calls follows what they lead to. */
 import { test } from 'tap'
-import { createDestinationPolicy } from '../../actors/telephony/destination-policy.ts'
-import { createTelephony } from '../../actors/telephony/telephony.ts'
 import type { TrunkId } from '../../model/ids.ts'
 import { createTrunks } from '../../store/trunks.ts'
-import { createQuietLog } from '../fake/quiet-log.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { openTestDatabase } from '../scenes/database.ts'
-import { clearBox } from '../scenes/telephony.ts'
+import { clearBox, openTelephony } from '../scenes/telephony.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
 
 test('a name allows the addresses that it led to last, and for a day', async (t) => {
   const { sql } = await openTestDatabase(t)
   const clock = createHandClock(Date.now())
-  const telephony = createTelephony({
-    sql,
-    clock,
-    log: createQuietLog(),
-    box: clearBox,
-    newId,
-    nodeId: newId<'node'>(),
-    router: { route: async () => true },
-    refusalOf: createDestinationPolicy({ sql, clock }),
-    wakeDeliveries: () => undefined,
-  })
+  const telephony = openTelephony({ sql, clock })
   const { accountId, workerId } = await createTenant(sql)
   const number = '+4930123456'
   await sql`update workers set inbound_phone_number = ${number} where id = ${workerId}`

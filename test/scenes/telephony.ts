@@ -1,9 +1,12 @@
-/** Owns what a tenant needs to place calls: a number to call from, a trunk to dial out on. */
+/** Owns telephony in tests: the telephony of a node, and what a tenant needs to place calls: a number to call from, a trunk to dial out on. */
+import { createDestinationPolicy } from '../../actors/telephony/destination-policy.ts'
+import { createTelephony, type TelephonyDeps } from '../../actors/telephony/telephony.ts'
 import type { TrunkId, WorkerId } from '../../model/ids.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { replaceTrunkAddresses } from '../../store/trunk-addresses.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
 import { createTenant, newId, type Tenant } from './tenant.ts'
 
 export type TrunkOptions = TrunkSettings & {
@@ -15,6 +18,24 @@ export type TrunkOptions = TrunkSettings & {
 }
 
 export const clearBox: SecretBox = { seal: (text) => `sealed ${text}`, open: (sealed) => sealed.slice(7) }
+
+/** Of a node of its own, which takes every call; unless `parts` say otherwise. */
+export const openTelephony = (
+  { sql, clock }: Pick<TelephonyDeps, 'sql' | 'clock'>,
+  parts: Partial<TelephonyDeps> = {},
+) =>
+  createTelephony({
+    sql,
+    clock,
+    log: createQuietLog(),
+    box: clearBox,
+    newId,
+    nodeId: newId<'node'>(),
+    router: { route: async () => true },
+    refusalOf: createDestinationPolicy({ sql, clock }),
+    wakeDeliveries: () => undefined,
+    ...parts,
+  })
 
 export async function addTrunk(sql: Sql, tenant: Tenant, options: TrunkOptions = {}): Promise<TrunkId> {
   const { name = 'Carrier', direction = 'both', isActive = true, password = null } = options
