@@ -14,8 +14,8 @@ import { openSipApp, socketOf, type Loose, type SipApp } from '../fake/sip-app.t
 import { openSipWire, sdp, type SipWire } from '../fake/sip-wire.ts'
 
 const every = (protocol: 'udp' | 'tcp') => ({ protocol, address: '127.0.0.1', port: 0 })
-/** Timers of RFC 3261 ten times as fast. */
-const fast = { t1: 50, t2: 400, t4: 500 }
+/** Timers of RFC 3261 twenty times as fast. */
+const fast = { t1: 25, t2: 200, t4: 250 }
 
 type Scene = {
   readonly app: SipApp
