@@ -26,6 +26,8 @@ export type ApiDeps = {
   readonly tools: Toolbox
   readonly subscriptions: Subscriptions
   readonly trunks: Trunks
+  /** Accounts may give workers numbers that are nobody's; false: only those that the operator assigned. Absent: they may. */
+  readonly mayClaimNumbers?: boolean
   /** Of call scripts; absent: nothing is told of their errors. */
   readonly checkScript?: ScriptCheck
   readonly recordings: RecordingStore

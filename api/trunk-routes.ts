@@ -86,7 +86,7 @@ const getState = createRoute({
 
 export function addTrunkRoutes(app: Api, { trunks }: ApiDeps): void {
   app.openapi(list, async (c) => c.json(await trunks.list(c.get('accountId')), 200))
-  app.openapi(create, async (c) => c.json(await trunks.create(c.get('accountId'), c.req.valid('json')), 200))
+  app.openapi(create, async (c) => c.json(await trunks.create(c.get('accountId'), c.req.valid('json'), 'account'), 200))
   app.openapi(get, async (c) => {
     const trunk = existing(await trunks.find(c.get('accountId'), idOf<'trunk'>(c.req.valid('param').trunkId)))
     return c.json(trunk, 200)
@@ -97,7 +97,7 @@ export function addTrunkRoutes(app: Api, { trunks }: ApiDeps): void {
   })
   app.openapi(change, async (c) => {
     const trunkId = idOf<'trunk'>(c.req.valid('param').trunkId)
-    const trunk = existing(await trunks.change(c.get('accountId'), trunkId, c.req.valid('json')))
+    const trunk = existing(await trunks.change(c.get('accountId'), trunkId, c.req.valid('json'), 'account'))
     return c.json(trunk, 200)
   })
   app.openapi(remove, async (c) => {

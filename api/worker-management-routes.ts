@@ -43,15 +43,18 @@ const change = createRoute({
   responses: answerOf(namedWorker, 'The worker as it is now.'),
 })
 
-export function addWorkerManagementRoutes(app: Api, { sql, clock, newId }: ApiDeps): void {
+export function addWorkerManagementRoutes(app: Api, { sql, clock, newId, mayClaimNumbers = true }: ApiDeps): void {
+  const numberRule = mayClaimNumbers ? 'claim' : 'only_assigned'
   app.openapi(create, async (c) => {
     const request = c.req.valid('json')
-    const worker = await createWorker(sql, { ...request, accountId: c.get('accountId'), newId, now: clock.now() })
+    const asked = { ...request, accountId: c.get('accountId'), numberRule, newId, now: clock.now() } as const
+    const worker = await createWorker(sql, asked)
     return c.json(toWorker(worker), 200)
   })
   app.openapi(change, async (c) => {
     const workerId = idOf<'worker'>(c.req.valid('param').workerId)
-    const changed = { accountId: c.get('accountId'), workerId, change: c.req.valid('json'), now: clock.now() }
+    const change = c.req.valid('json')
+    const changed = { accountId: c.get('accountId'), workerId, change, numberRule, now: clock.now() } as const
     const worker = existing(await changeWorker(sql, changed))
     return c.json(toWorker(worker), 200)
   })

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { coreOf, coreSettings } from './config/core-settings.ts'
 import { mediaOf, mediaSettings } from './config/media-settings.ts'
 import { outgoingOf, outgoingSettings } from './config/outgoing-settings.ts'
-import { phoneOf, phoneSettings } from './config/phone-settings.ts'
+import { mayClaimNumbers, phoneOf, phoneSettings } from './config/phone-settings.ts'
 import { WrongSettings } from './config/setting.ts'
 import { voiceOf, voiceSettings } from './config/voice-settings.ts'
 import { isForThisMachine, webOf, webSettings } from './config/web-settings.ts'
@@ -56,6 +56,7 @@ function toConfig(settings: z.infer<typeof Settings>) {
     media,
     turn,
     sip: phoneOf(settings, { host, tls, publicAddress: media.publicAddress, isLocal }),
+    mayClaimNumbers: mayClaimNumbers(settings),
     ...outgoingOf(settings, isLocal),
     voice: voiceOf(settings),
   }

@@ -105,6 +105,7 @@ function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, ch
     ...core,
     ...calls,
     trunks: createTrunks({ ...core, changed: () => core.bus.publish(trunksSubject, new Uint8Array()) }),
+    mayClaimNumbers: config.mayClaimNumbers,
     checkScript,
     iceServers: createIceServers(config.turn, core.clock),
     publicUrl: config.publicUrl,

@@ -95,6 +95,8 @@ export type Arrival = {
   readonly address: string
   /** Numbers it may be for, the best first: To, Request-URI, Diversion; E.164 where it can be read as such, else as it stood. */
   readonly called: readonly string[]
+  /** Of them those that were dialed, the Request-URI first: they say which account the call is for. Absent: all of them. */
+  readonly dialed?: readonly string[]
   readonly calling: string | null
 }
 

@@ -276,16 +276,22 @@ export function trunkStateOf(settings: TrunkSettings, told: TrunkState | null): 
   }
 }
 
-/** Trunks, as the API sees them: sealing passwords is none of its business. Null: the account has no such trunk. */
+/** Who asks. An account opens a trunk to networks of a size that a carrier has, the operator to any. */
+export type TrunkAuthor = 'account' | 'operator'
+
+/** Trunks, as the API sees them: sealing passwords is none of its business. Null: the account has no such trunk. Absent, the author is the operator. */
 export type Trunks = {
   /** In the order they were made. */
   list(accountId: AccountId): Promise<Trunk[]>
   find(accountId: AccountId, id: TrunkId): Promise<Trunk | null>
   stateOf(accountId: AccountId, id: TrunkId): Promise<TrunkState | null>
-  /** Throws Problem VALIDATION_FAILED for workers the account has not got, and for settings that do not go together. */
-  create(accountId: AccountId, request: TrunkRequest): Promise<Trunk>
-  /** Throws like `create`. */
-  change(accountId: AccountId, id: TrunkId, change: TrunkChange): Promise<Trunk | null>
+  /**
+   * Throws Problem VALIDATION_FAILED for workers the account has not got, for settings that do not go together, and for networks that are too wide
+   * for the author.
+   */
+  create(accountId: AccountId, request: TrunkRequest, author?: TrunkAuthor): Promise<Trunk>
+  /** Throws like `create`. A wide network that the trunk has already may stay. */
+  change(accountId: AccountId, id: TrunkId, change: TrunkChange, author?: TrunkAuthor): Promise<Trunk | null>
   /** False: there was none. */
   remove(accountId: AccountId, id: TrunkId): Promise<boolean>
 }

@@ -34,6 +34,15 @@ export const isNetwork = (text: string): boolean => readNetwork(text) !== null
 /** The one spelling, as the database takes it: `198.51.100.0/24`. Null: it is none. */
 export const plainNetworkOf = (text: string): string | null => readNetwork(text)?.text ?? null
 
+/** Bits of a prefix: what has fewer holds the hosts of many. */
+const narrowest = { ipv4: 16, ipv6: 48 } as const
+
+/** Wider than a /16 of IPv4 or a /48 of IPv6, in whichever spelling. What is no network is not. */
+export function isWideNetwork(text: string): boolean {
+  const network = readNetwork(text)
+  return network !== null && network.prefix < (network.words.length === 2 ? narrowest.ipv4 : narrowest.ipv6)
+}
+
 /** `prefix` in bits of its own family: a network of IPv4 that is written as IPv6 is one of IPv4, and one of IPv6 holds no IPv4. */
 type Network = { readonly words: AddressWords; readonly prefix: number; readonly text: string }
 

@@ -45,19 +45,29 @@ export const calledAsWritten = (invite: RequestIn): string | null =>
 export const callingAsWritten = (invite: MessageIn): string | null => usersIn(invite, 'from')[0] ?? null
 
 /** Each number once, the best first: as E.164 where it can be read as such, and as it stood. */
-export function calledNumbersOf(invite: RequestIn): string[] {
-  const uri = userOf(invite.uri)
-  const written = [
+export const calledNumbersOf = (invite: RequestIn): string[] =>
+  readAll([
     ...usersIn(invite, 'to').slice(0, 1),
-    ...(uri === null ? [] : [uri]),
-    // A registered line is called by its username; the network says here which number led to it (RFC 7315 §4.2).
-    ...usersIn(invite, 'p-called-party-id'),
+    ...requestUserOf(invite),
+    ...partiesOf(invite),
     ...usersIn(invite, 'diversion'),
     ...usersIn(invite, 'history-info'),
-  ]
-  const readable = written.flatMap((text) => e164Of(text) ?? [])
-  return [...new Set([...readable, ...written])].slice(0, maxCandidates)
-}
+  ])
+
+/**
+ * Of them those that say where the network delivered the call. The Request-URI first: To is what the caller wrote. Who passed a call on is none
+ * of them: Diversion and History-Info name somebody else's number.
+ */
+export const dialedNumbersOf = (invite: RequestIn): string[] =>
+  readAll([...requestUserOf(invite), ...usersIn(invite, 'to').slice(0, 1), ...partiesOf(invite)])
+
+const requestUserOf = ({ uri }: RequestIn): string[] => [userOf(uri)].filter((user) => user !== null)
+
+/** A registered line is called by its username; the network says here which number led to it (RFC 7315 §4.2). */
+const partiesOf = (invite: RequestIn): string[] => usersIn(invite, 'p-called-party-id')
+
+const readAll = (written: readonly string[]): string[] =>
+  [...new Set([...written.flatMap((text) => e164Of(text) ?? []), ...written])].slice(0, maxCandidates)
 
 /**
  * E.164; null when it was withheld or is no such number. P-Asserted-Identity counts only from a trunk that is trusted to say it

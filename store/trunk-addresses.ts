@@ -63,14 +63,21 @@ export async function learnTrunkAddresses(
 export const isFreshSource = (sql: Sql | Transaction) =>
   sql`(trunk_addresses.seen_at is null or trunk_addresses.seen_at > clock_timestamp() - interval '1 day')`
 
-/** Active trunks that take calls from this address, the oldest first. Those of all accounts: nobody knows yet whose call it is. */
+export const takesCallsIn = (sql: Sql | Transaction) => sql`(trunks.is_active and trunks.direction <> 'outbound')`
+
+/**
+ * Active trunks that take calls from this address. Those of all accounts: nobody knows yet whose call it is. The oldest first, but one of each
+ * account before the second of any, so that none is hidden behind many of another.
+ */
 export function listKnownSources(sql: Sql, address: string): Promise<KnownSource[]> {
   return sql<KnownSource[]>`
-    select distinct trunks.created_at, trunks.account_id, trunks.id as trunk_id, trunks.name,
-      config->'numberFormat' as number_format
-    from trunk_addresses join trunks on trunks.id = trunk_addresses.trunk_id
-    where network >>= ${address}::text::inet and ${isFreshSource(sql)} and is_active and direction <> 'outbound'
-    order by trunks.created_at, trunks.id limit ${maxSources}`
+    select account_id, trunk_id, name, number_format from (
+      select distinct trunks.created_at, trunks.account_id, trunks.id as trunk_id, trunks.name,
+        config->'numberFormat' as number_format
+      from trunk_addresses join trunks on trunks.id = trunk_addresses.trunk_id
+      where network >>= ${address}::text::inet and ${isFreshSource(sql)} and ${takesCallsIn(sql)}) known
+    order by row_number() over (partition by account_id order by created_at, trunk_id), created_at, trunk_id
+    limit ${maxSources}`
 }
 
 /** Of any active trunk, also of one that only dials out: its gateway may ask whether we are there. */

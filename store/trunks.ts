@@ -6,12 +6,14 @@ import {
   toTrunk,
   trunkIssuesOf,
   trunkStateOf,
+  type TrunkAuthor,
   type TrunkFacts,
   type Trunks,
   type TrunkSettings,
   type TrunkSurroundings,
 } from '../model/trunk.ts'
 import { withoutNulls } from '../model/without-nulls.ts'
+import { isWideNetwork, plainNetworkOf } from '../net/networks.ts'
 import { givenColumns } from './given-columns.ts'
 import type { SecretBox } from './secret-box.ts'
 import { requireRoom } from './room.ts'
@@ -62,7 +64,9 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
     async create(
       accountId,
       { name, direction = 'both', isActive = true, password, tlsKey, workerIds = [], ...settings },
+      author,
     ) {
+      requireNarrow(settings, [], author)
       const workers = await requireWorkers(sql, accountId, namedWorkers(workerIds))
       await requireRoom(sql, accountId, 'trunks')
       const [id, now] = [newId<'trunk'>(), clock.now()]
@@ -79,7 +83,12 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
         return toTrunk(trunk as TrunkFacts)
       })
     },
-    async change(accountId, id, { name, direction, isActive, password, tlsKey: given, workerIds, ...settings }) {
+    async change(
+      accountId,
+      id,
+      { name, direction, isActive, password, tlsKey: given, workerIds, ...settings },
+      author,
+    ) {
       // A key without its certificate is of no use.
       const tlsKey = settings.tlsCertificate === null && given === undefined ? null : given
       const secrets = { password: password && box.seal(password), tlsKey: tlsKey && box.seal(tlsKey) }
@@ -88,6 +97,7 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
       return sql.begin(async (tx) => {
         const stored = await lockSettings(tx, accountId, id)
         if (!stored) return null
+        requireNarrow(settings, stored.config.allowedAddresses ?? [], author)
         const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
         const passwordSet = password === undefined ? stored.passwordSet : password !== null
         const surroundings = { passwordSet, workerIds: workers ?? stored.workerIds }
@@ -146,6 +156,25 @@ function settled(settings: TrunkSettings, surroundings: TrunkSurroundings): Trun
   const issues = trunkIssuesOf(settings, surroundings)
   if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'The settings of the trunk do not go together.', issues)
   return withoutNulls(settings)
+}
+
+/**
+ * Throws Problem VALIDATION_FAILED with the path of each network that an account may not open its trunk to: calls of other accounts would come from
+ * there too, and everybody in it counts as known. `before` were let in already.
+ */
+function requireNarrow(
+  { allowedAddresses = [] }: TrunkSettings,
+  before: readonly string[],
+  author: TrunkAuthor = 'operator',
+): void {
+  if (author === 'operator') return
+  const known = new Set(before.map(plainNetworkOf))
+  const message =
+    'must be no wider than /16 (IPv4) or /48 (IPv6); the operator opens wider ones (npm run admin -- trunk widen)'
+  const issues = allowedAddresses.flatMap((text, index) =>
+    isWideNetwork(text) && !known.has(plainNetworkOf(text)) ? [{ path: `allowedAddresses.${index}`, message }] : [],
+  )
+  if (issues.length > 0) throw new Problem('VALIDATION_FAILED', `allowedAddresses ${message}`, issues)
 }
 
 /** Throws Problem VALIDATION_FAILED for a certificate and a key that cannot be shown together. */

@@ -3,6 +3,7 @@ import { toId, type AccountId, type NewId, type WorkerId } from '../model/ids.ts
 import { Problem } from '../model/problem.ts'
 import type { WorkerChange, WorkerFacts, WorkerType } from '../model/worker-resource.ts'
 import type { WorkerConfig } from '../model/worker.ts'
+import { conflictOf, requireNotOthers, takeNumber, type NumberRule } from './account-numbers.ts'
 import { givenColumns } from './given-columns.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
@@ -24,6 +25,8 @@ export type NewWorker = {
   readonly outboundPhoneNumber?: string | null | undefined
   readonly isActive?: boolean | undefined
   readonly config?: WorkerConfig | undefined
+  /** Absent: the operator's word. */
+  readonly numberRule?: NumberRule | undefined
   readonly newId: NewId
   readonly now: number
 }
@@ -32,21 +35,39 @@ export type ChangedWorker = {
   readonly accountId: AccountId
   readonly workerId: WorkerId
   readonly change: WorkerChange
+  /** Absent: the operator's word. */
+  readonly numberRule?: NumberRule | undefined
   readonly now: number
 }
 
 /** What one answer names at most. */
 const maxIssues = 50
 
+type Numbers = Pick<WorkerChange, 'inboundPhoneNumber' | 'outboundPhoneNumber'>
+type NumberWish = {
+  readonly accountId: AccountId
+  readonly numbers: Numbers
+  readonly numberRule?: NumberRule | undefined
+}
+
 /**
- * Accounts share carriers, and a call comes to whoever has its number: nobody may take the number that another account has. Throws Problem
- * CONFLICT.
+ * Writes a worker together with its right to its numbers: a call comes to whoever has the number, and is called back where it came from. Throws
+ * Problem CONFLICT for one of another account.
  */
-async function requireFreeNumber(sql: Sql | Transaction, accountId: AccountId, number: string | null): Promise<void> {
-  if (number === null) return
-  const [taken] = await sql`
-    select from workers where inbound_phone_number = ${number} and account_id <> ${accountId} limit 1`
-  if (taken) throw new Problem('CONFLICT', `The number ${number} takes calls for another account.`)
+async function withNumbers<Written>(
+  sql: Sql | Transaction,
+  { accountId, numbers, numberRule = 'assign' }: NumberWish,
+  write: (tx: Sql | Transaction) => Promise<Written>,
+): Promise<Written> {
+  const { inboundPhoneNumber: number, outboundPhoneNumber: shown } = numbers
+  if (shown) await requireNotOthers(sql, accountId, shown)
+  if (!number) return write(sql)
+  const taking = async (tx: Transaction): Promise<Written> => {
+    await takeNumber(tx, accountId, { number, rule: numberRule })
+    return write(tx)
+  }
+  const taken = 'begin' in sql ? sql.begin(taking) : taking(sql)
+  return taken.catch((error: unknown) => conflictOf(number, error)) as Promise<Written>
 }
 
 export async function createWorker(sql: Sql | Transaction, worker: NewWorker): Promise<Worker> {
@@ -55,16 +76,20 @@ export async function createWorker(sql: Sql | Transaction, worker: NewWorker): P
   const { type = null, inboundPhoneNumber = null, outboundPhoneNumber = null, maxConcurrentCalls = null } = worker
   const row = { accountId, name, language, inboundPhoneNumber, outboundPhoneNumber, isActive, maxConcurrentCalls }
   const id = newId<'worker'>()
-  await requireFreeNumber(sql, accountId, inboundPhoneNumber)
-  await sql`
-    insert into workers ${sql({
-      ...row,
-      id,
-      type: type && sql.json(type),
-      config: sql.json(config as never),
-      createdAt: now,
-      updatedAt: now,
-    })}`
+  const { numberRule } = worker
+  await withNumbers(
+    sql,
+    { accountId, numbers: { inboundPhoneNumber, outboundPhoneNumber }, numberRule },
+    (tx) => tx`
+      insert into workers ${tx({
+        ...row,
+        id,
+        type: type && tx.json(type),
+        config: tx.json(config as never),
+        createdAt: now,
+        updatedAt: now,
+      })}`,
+  )
   return { id, ...row, type, config, createdAt: now, updatedAt: now }
 }
 
@@ -99,17 +124,22 @@ export async function hasNumber(sql: Sql | Transaction, accountId: AccountId, nu
 /** Config is merged key by key of its top level, null takes a key away. Null: the account has no such worker. */
 export async function changeWorker(
   sql: Sql | Transaction,
-  { accountId, workerId, change, now }: ChangedWorker,
+  { accountId, workerId, change, numberRule, now }: ChangedWorker,
 ): Promise<Worker | null> {
   const { config = {}, type, ...plain } = change
-  await requireFreeNumber(sql, accountId, change.inboundPhoneNumber ?? null)
+  // A number that nobody takes in the end must not be claimed.
+  if (change.inboundPhoneNumber && !(await findWorker(sql, accountId, workerId))) return null
   const columns = givenColumns({ ...plain, type: type && sql.json(type), updatedAt: now })
   const removed = Object.keys(config).filter((key) => config[key as keyof typeof config] === null)
-  const [row] = await sql<Worker[]>`
-    update workers set ${sql(columns)}, config = (config || ${sql.json(config as never)}::jsonb) - ${removed}::text[]
-    where account_id = ${accountId} and id = ${workerId}
-    returning id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active,
-      max_concurrent_calls, config, created_at, updated_at`
+  const [row] = await withNumbers(
+    sql,
+    { accountId, numbers: change, numberRule },
+    (tx) => tx<Worker[]>`
+      update workers set ${tx(columns)}, config = (config || ${tx.json(config as never)}::jsonb) - ${removed}::text[]
+      where account_id = ${accountId} and id = ${workerId}
+      returning id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active,
+        max_concurrent_calls, config, created_at, updated_at`,
+  )
   return row ?? null
 }
 

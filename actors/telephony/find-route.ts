@@ -1,6 +1,7 @@
 /**
- * Owns whose an arriving call is, and what it is refused for: by the number first, then by who may deliver it. A refusal says to its account
- * which rule failed and how it is mended; to the other side it says nothing: an unknown source gets one answer for every number.
+ * Owns whose an arriving call is, and what it is refused for: the dialed number decides the account, then its trunks say who may deliver it. A
+ * refusal says to its account which rule failed and how it is mended; to the other side it says nothing: an unknown source gets one answer for
+ * every number.
  */
 import type { Arrival, InboundRoute, RefusedArrival } from '../../model/telephony.ts'
 import {
@@ -10,44 +11,117 @@ import {
   type NumberedWorker,
 } from '../../store/inbound-routes.ts'
 import type { Sql } from '../../store/sql.ts'
+import { listNumberOwners } from '../../store/account-numbers.ts'
 import { listKnownSources, type KnownSource } from '../../store/trunk-addresses.ts'
+import type { AccountId } from '../../model/ids.ts'
 import { readNational } from '../../model/number-format.ts'
-import { reachedAddressOf } from '../../net/addresses.ts'
+import { isLoopback, reachedAddressOf } from '../../net/addresses.ts'
 import { accessOf, type TrunkAccessDeps } from './trunk-access.ts'
 
 export type RouteDeps = TrunkAccessDeps & { readonly sql: Sql }
 
 const maxCalled = 10
+const maxReadings = 100
 
 export async function findRoute(deps: RouteDeps, arrival: Arrival): Promise<InboundRoute | RefusedArrival> {
   const address = reachedAddressOf(arrival.address)
   const called = arrival.called.slice(0, maxCalled)
   if (address === null) return nobody({ address: arrival.address, called, sources: [] })
-  const candidates = await listInboundCandidates(deps.sql, called, address)
-  const [first] = candidates
-  if (first && isOpen(first)) return routeOf(deps, first)
-  const sources = await listKnownSources(deps.sql, address)
-  const national = await findNational(deps.sql, { address, called, sources })
-  return national ? routeOf(deps, national) : explain(deps.sql, { address, called, candidates, sources })
+  const dialed = (arrival.dialed ?? called).slice(0, maxCalled)
+  const [owners, sources] = await Promise.all([
+    ownersOf(deps.sql, dialed, address),
+    listKnownSources(deps.sql, address),
+  ])
+  const asked = { address, called, dialed, sources }
+  const owned = dialed.flatMap((number) => owners.find((owner) => owner.number === number) ?? [])[0]
+  if (owned) return routeWithin(deps, owned.accountId, asked)
+  const national = await findNational(deps.sql, asked)
+  if (national) return national === 'several' ? ofSeveral(asked) : routeOf(deps, national)
+  return (await routeByExtension(deps, asked)) ?? (await routeDiverted(deps, asked)) ?? nobody(asked)
 }
+
+type Asked = {
+  readonly address: string
+  /** All that the call names, the best first: which worker of an account it is for. */
+  readonly called: readonly string[]
+  /** What was really dialed: which account it is for. */
+  readonly dialed: readonly string[]
+  readonly sources: readonly KnownSource[]
+}
+
+const ownersOf = (sql: Sql, numbers: readonly string[], address: string) =>
+  listNumberOwners(sql, numbers, { address, isOwnMachine: isLoopback(address) })
 
 const isOpen = ({ rule, isActive }: InboundCandidate): boolean => rule !== 'none' && isActive
 
-/** A number within the country of the trunk that delivers it is one of the world's only when that trunk is known. */
-async function findNational(sql: Sql, { address, called, sources }: From & { readonly called: readonly string[] }) {
-  const readings = sources.flatMap(({ trunkId, numberFormat }) =>
-    called.flatMap((text) => {
+/** The number decided: whoever may not deliver to its account delivers to nobody. */
+async function routeWithin(
+  deps: RouteDeps,
+  accountId: AccountId,
+  asked: Asked,
+): Promise<InboundRoute | RefusedArrival> {
+  const { address, called } = asked
+  const candidates = await listInboundCandidates(deps.sql, { called, address, accountId })
+  const [first] = candidates
+  if (first && isOpen(first)) return routeOf(deps, first)
+  return explain(deps.sql, accountId, { ...asked, candidates })
+}
+
+/** Numbers as within the countries of the trunks that know the address. */
+const readingsOf = (texts: readonly string[], sources: readonly KnownSource[]) =>
+  sources.flatMap(({ accountId, trunkId, numberFormat }) =>
+    texts.flatMap((text) => {
       const number = numberFormat && readNational(text, numberFormat)
-      return number ? [{ trunkId, number }] : []
+      return number ? [{ accountId, trunkId, number }] : []
     }),
   )
+
+type Found = InboundCandidate | 'several' | null
+
+/** A number within the country of the trunk that delivers it is one of the world's only when that trunk is known. */
+async function findNational(sql: Sql, { address, called, dialed, sources }: Asked): Promise<Found> {
+  const readings = readingsOf(dialed, sources).slice(0, maxReadings)
   if (readings.length === 0) return null
-  const numbers = [...new Set(readings.map(({ number }) => number))].slice(0, maxCalled)
-  const candidates = await listInboundCandidates(sql, numbers, address)
+  const owners = await ownersOf(sql, [...new Set(readings.map(({ number }) => number))], address)
+  const owned = readings.filter(({ accountId, number }) =>
+    owners.some((owner) => owner.accountId === accountId && owner.number === number),
+  )
+  const [accountId, other] = accountsOf(owned)
+  if (other) return 'several'
+  if (!accountId) return null
+  const numbers = readingsOf(called, sources).map(({ number }) => number)
+  const candidates = await listInboundCandidates(sql, { called: [...new Set(numbers)], address, accountId })
   const isMeant = ({ trunk, toNumber }: InboundCandidate): boolean =>
-    readings.some((reading) => reading.trunkId === trunk.id && reading.number === toNumber)
+    owned.some((reading) => reading.trunkId === trunk.id && reading.number === toNumber)
   return candidates.find((candidate) => isOpen(candidate) && isMeant(candidate)) ?? null
 }
+
+/**
+ * The name of a line is nobody's own: where two accounts have it at one address, none of them gets the call of the other, awake or not. Null: no
+ * trunk has it for this address.
+ */
+async function routeByExtension(deps: RouteDeps, asked: Asked): Promise<InboundRoute | RefusedArrival | null> {
+  const { address, dialed } = asked
+  const candidates = await listInboundCandidates(deps.sql, { called: dialed, address, accountId: null })
+  const [accountId, other] = accountsOf(candidates.flatMap(({ rule, trunk }) => (rule === 'address' ? [trunk] : [])))
+  if (other) return ofSeveral(asked)
+  // Within the account a line may be called by its name for a number that only a Diversion names.
+  if (accountId) return routeWithin(deps, accountId, asked)
+  const [first] = candidates
+  return first && isOpen(first) ? routeOf(deps, first) : null
+}
+
+/** Whoever passed a call on says for which number; anybody may say so, and it chooses among the numbers of one account only. */
+async function routeDiverted(deps: RouteDeps, { address, called, sources }: Asked): Promise<InboundRoute | null> {
+  const [accountId, other] = accountsOf(sources)
+  if (!accountId || other) return null
+  const [first] = await listInboundCandidates(deps.sql, { called, address, accountId })
+  return first && isOpen(first) ? routeOf(deps, first) : null
+}
+
+const accountsOf = (found: readonly { readonly accountId: AccountId }[]): AccountId[] => [
+  ...new Set(found.map(({ accountId }) => accountId)),
+]
 
 /** A caller from an allowed address needs no password, unless the trunk asks for it. */
 function routeOf(deps: RouteDeps, { trunk, workerId, toNumber, rule }: InboundCandidate): InboundRoute {
@@ -55,22 +129,15 @@ function routeOf(deps: RouteDeps, { trunk, workerId, toNumber, rule }: InboundCa
   return { trunk: accessOf(deps, trunk), workerId, toNumber, mustAuthenticate }
 }
 
-type Refused = {
-  readonly address: string
-  readonly called: readonly string[]
-  readonly candidates: readonly InboundCandidate[]
-  readonly sources: readonly KnownSource[]
-}
+type Refused = Asked & { readonly candidates: readonly InboundCandidate[] }
 
-async function explain(sql: Sql, refused: Refused): Promise<RefusedArrival> {
+async function explain(sql: Sql, accountId: AccountId, refused: Refused): Promise<RefusedArrival> {
   const { address, called, candidates, sources } = refused
   const asleep = candidates.find(({ rule }) => rule === 'address')
   if (asleep) return inactive(asleep)
   const [closed] = candidates
   if (closed) return notAllowed(closed, { address, sources })
-  const unreachable = await listUnreachableWorkers(sql, called)
-  const own = unreachable.find(({ accountId }) => sources.some((source) => source.accountId === accountId))
-  const nearest = own ?? unreachable[0]
+  const [nearest] = await listUnreachableWorkers(sql, accountId, called)
   if (nearest) return withoutTrunk(nearest, { address, sources })
   return nobody(refused)
 }
@@ -114,7 +181,16 @@ function withoutTrunk({ accountId, workerName, toNumber }: NumberedWorker, from:
   }
 }
 
-function nobody({ address, called, sources }: Omit<Refused, 'candidates'>): RefusedArrival {
+/** Told to the operator alone: whose caller this was is not known. */
+const ofSeveral = ({ address, dialed, sources }: Asked): RefusedArrival => ({
+  reason: 'unknown_number',
+  details: `Trunks of several accounts allow ${address} and have ${dialed.join(', ')} as an extension or a number within their country: the call is nobody’s. Let their carrier write numbers as E.164, and give the numbers to the accounts (npm run admin -- number assign).`,
+  sipStatus: statusFor(sources),
+  accountId: null,
+  trunkId: null,
+})
+
+function nobody({ address, called, sources }: Pick<Asked, 'address' | 'called' | 'sources'>): RefusedArrival {
   const numbers = called.join(', ') || 'no number'
   if (sources.length === 0)
     return {

@@ -23,6 +23,7 @@ export const phoneSettings = z.object({
     ),
   ),
   SIP_INBAND_DTMF: z.enum(['on', 'off']).default('on'),
+  NUMBER_CLAIMS: z.enum(['on', 'off']).default('on'),
   DRACHTIO_URL: optional(url(/^tcp$/, 'tcp://')),
 })
 
@@ -38,6 +39,9 @@ type Given = {
 
 /** This machine and private networks. Not link-local ones, where clouds keep their metadata. */
 const nearby = ['127.0.0.0/8', '::1', ...privateUse]
+
+/** Accounts may give workers numbers that nobody has. Of every process that serves REST, with a telephone edge or without. */
+export const mayClaimNumbers = ({ NUMBER_CLAIMS }: Settings): boolean => NUMBER_CLAIMS === 'on'
 
 /** Null: no telephone edge in this process. */
 export function phoneOf(settings: Settings, given: Given) {

@@ -9,7 +9,7 @@ import { answerWith } from '../answer-with.ts'
 import { fromOf } from '../guarded-routes.ts'
 import type { DigestVerifier } from '../digest-verifier.ts'
 import { hasControls } from '../server/message/read-head.ts'
-import { calledAsWritten, calledNumbersOf, callingAsWritten } from '../numbers.ts'
+import { calledAsWritten, calledNumbersOf, callingAsWritten, dialedNumbersOf } from '../numbers.ts'
 import { tooShortSession } from '../session-headers.ts'
 import type { Reply, RequestIn } from '../stack-types.ts'
 import type { Strangers } from '../strangers.ts'
@@ -48,7 +48,8 @@ export function createAdmission({ telephony, verifier, strangers }: AdmissionDep
       const tooShort = tooShortSession(invite)
       if (tooShort) return (answerWith(reply, 422, { headers: tooShort }), null)
       const calling = callingAsWritten(invite)
-      const route = await telephony.route({ address: invite.source_address, called, calling })
+      const dialed = dialedNumbersOf(invite)
+      const route = await telephony.route({ address: invite.source_address, called, dialed, calling })
       if ('sipStatus' in route) return (refuse(arrived, route), null)
       if (!route.mustAuthenticate) return route
       return authenticate(arrived, route, { verifier, refuse, strangers }) ? route : null

@@ -2,7 +2,7 @@
 import t, { test } from 'tap'
 import { createRetention } from '../../actors/rounds/retention.ts'
 import { costlyDestinations, destinationRefusalOf } from '../../model/destination.ts'
-import type { AccountId, CallId, TrunkId } from '../../model/ids.ts'
+import type { AccountId, CallId, TrunkId, WorkerId } from '../../model/ids.ts'
 import { CallRefusalQuery, type Refusal } from '../../model/telephony.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { listAllRefusals, listRefusals } from '../../store/call-refusals.ts'
@@ -106,11 +106,12 @@ test('route: who may deliver a call', async (t) => {
   await t.test(
     'of several that match: address before password, the better number, then the oldest trunk',
     async (t) => {
-      const [first, second] = [await createCalled(sql), await createCalled(sql)]
-      await sql`update workers set inbound_phone_number = ${first.number} where id = ${second.workerId}`
+      const first = await createCalled(sql)
+      const named = { accountId: first.accountId, name: 'Bob', language: 'en', inboundPhoneNumber: first.number }
+      const second = { ...first, workerId: (await createWorker(sql, { ...named, newId, now: 1 })).id as WorkerId }
       const network = { ...noGateways, allowedAddresses: ['198.18.0.0/24'] }
       await addTrunk(sql, first, { ...noGateways, username: 'u', password: 'p' })
-      t.match(await from('198.18.0.1', first.number), { trunk: { accountId: first.accountId }, mustAuthenticate: true })
+      t.match(await from('198.18.0.1', first.number), { workerId: first.workerId, mustAuthenticate: true })
       const young = await addTrunk(sql, second, network)
       t.match(await from('198.18.0.1', first.number), { trunk: { id: young }, mustAuthenticate: false })
       const old = await addTrunk(sql, first, network)

@@ -1,5 +1,6 @@
 /** docs/contract/rest.md "Management": workers, keys, trunks and the calls they refused, persons, documents. */
 import { test } from 'tap'
+import { assignNumber } from '../../store/account-numbers.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { createAsk, insertCall, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
@@ -27,7 +28,7 @@ function verbsOf({ ask, own }: Seeded) {
 
 test('workers', async (t) => {
   const seeded = await openSeededApi(t)
-  const { other, own, hands, sql } = seeded
+  const { ask, other, own, hands, sql } = seeded
   const { get, post, patch, remove } = verbsOf(seeded)
   const configOf = async (id: string) => (await get(`workers/${id}/config`)).json
 
@@ -72,6 +73,29 @@ test('workers', async (t) => {
     t.equal(row?.updatedAt, start + 1000)
     for (const field of ['name', 'language', 'isActive', 'config'])
       t.same(refusalIn(await patch(`workers/${before.id}`, { [field]: null })), [400, 'VALIDATION_FAILED', field])
+  })
+
+  await t.test('a number takes calls for one account, and is claimed by the first', async (t) => {
+    const theirs = {
+      method: 'POST',
+      key: other.key,
+      json: { name: 'E', language: 'en', inboundPhoneNumber: '+4930444444' },
+    }
+    t.match(await ask(`/v1/accounts/${other.id}/workers`, theirs), { status: 200 })
+    const { json } = await post('workers', { name: 'W', language: 'en' })
+    for (const field of ['inboundPhoneNumber', 'outboundPhoneNumber'])
+      t.match(await patch(`workers/${json.id}`, { [field]: '+4930444444' }), {
+        status: 409,
+        json: { type: 'CONFLICT' },
+      })
+    t.match(await post('workers', theirs.json), { status: 409 })
+    t.match(await post('workers', { ...theirs.json, inboundPhoneNumber: '+4930555555' }), { status: 200 })
+    const strict = createAsk({ ...seeded.deps, mayClaimNumbers: false }, own.key)
+    const claim = (inboundPhoneNumber: string) =>
+      strict(`/v1/accounts/${own.id}/workers/${json.id}`, { method: 'PATCH', json: { inboundPhoneNumber } })
+    t.same(refusalIn(await claim('+4930666666')), [400, 'VALIDATION_FAILED', 'inboundPhoneNumber'])
+    await assignNumber(sql, { accountId: own.id, number: '+4930666666', move: false })
+    t.match(await claim('+4930666666'), { status: 200 })
   })
 
   await t.test('config is merged key by key of its top level, and null takes a key away', async (t) => {

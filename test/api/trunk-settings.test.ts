@@ -64,6 +64,8 @@ test('the settings of a trunk', async (t) => {
       ['publicName', { publicName: '192.0.2.1' }],
       ['allowedAddresses.0', { allowedAddresses: ['203.0.113.0/33'] }],
       ['allowedAddresses.0', { allowedAddresses: ['a b'] }],
+      ['allowedAddresses.0', { allowedAddresses: ['0.0.0.0/0'] }],
+      ['allowedAddresses.1', { allowedAddresses: ['203.0.113.7', '::/0'] }],
       ['tlsKey', { tlsCertificate: fakeTls.cert }],
       ['tlsKey', { tlsCertificate: fakeTls.cert, tlsKey: carrierTls.key }],
       ['tlsCertificate', { tlsKey: fakeTls.key }],

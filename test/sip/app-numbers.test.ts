@@ -5,7 +5,7 @@ import { keyIn } from '../../sip/call/key-requests.ts'
 import { sdpIn } from '../../sip/call/sdp-in.ts'
 import { orderWays } from '../../sip/call/ways-out.ts'
 import { createDigestVerifier } from '../../sip/digest-verifier.ts'
-import { calledNumbersOf, callerOf, e164Of, userOf } from '../../sip/numbers.ts'
+import { calledNumbersOf, callerOf, dialedNumbersOf, e164Of, userOf } from '../../sip/numbers.ts'
 import {
   digestResponseOf,
   readChallenge,
@@ -75,6 +75,22 @@ test('a call is for To, the Request-URI, or whoever passed it on', (t) => {
     '00498966666',
   ])
   t.same(calledNumbersOf(inviteOf({ To: 'garbage <' }, 'sip:service.test')), [])
+  t.end()
+})
+
+test('what was dialed is the Request-URI, then To; who passed a call on has dialed nothing', (t) => {
+  const fields = {
+    To: '<sip:+4989555@carrier.test>',
+    'P-Called-Party-ID': '<sip:+4930777777@carrier.test>',
+    Diversion: '<sip:+4989666@carrier.test>',
+    'History-Info': '<sip:+4977777777@carrier.test>;index=1',
+  }
+  t.same(dialedNumbersOf(inviteOf(fields, 'sip:4930123456@service.test')), [
+    '+4930123456',
+    '+4989555',
+    '+4930777777',
+    '4930123456',
+  ])
   t.end()
 })
 

@@ -5,6 +5,7 @@ import { PersonQuery } from '../../model/person.ts'
 import { PhoneCallQuery } from '../../model/phone-call.ts'
 import { CallRefusalQuery } from '../../model/telephony.ts'
 import { DeliveryQuery } from '../../model/webhook.ts'
+import { listNumberOwners } from '../../store/account-numbers.ts'
 import { listAccountsWithWaitingCalls } from '../../store/call-capacity.ts'
 import { listCalls } from '../../store/calls.ts'
 import { enqueueDeliveries, giveUpStale, staleAtOnce } from '../../store/deliveries.ts'
@@ -155,19 +156,21 @@ test("an arriving call finds its worker and its trunk among ten thousand, and so
   const { sql, accountId } = await filledTelephony
   const total = async (work: (sql: Sql) => Promise<unknown>): Promise<number> => {
     let read = 0
-    for (const table of ['workers', 'trunks', 'trunk_workers', 'trunk_addresses'])
+    for (const table of ['workers', 'trunks', 'trunk_workers', 'trunk_addresses', 'account_numbers'])
       read += await rowsRead(sql, table, work)
     return read
   }
   const [address, number] = ['10.0.7.9', '+493000007']
-  t.match(await listInboundCandidates(sql, [number], address), [
+  t.match(await listInboundCandidates(sql, { called: [number], address, accountId }), [
     { workerId: 'tw7', rule: 'address', trunk: { id: 't7' } },
   ])
   for (const [what, work] of Object.entries({
-    known: (tx: Sql) => listInboundCandidates(tx, [number], address),
-    'an unknown address': (tx: Sql) => listInboundCandidates(tx, [number], '192.0.2.1'),
-    'an unknown number': (tx: Sql) => listInboundCandidates(tx, ['+1'], address),
-    'whose number': (tx: Sql) => listUnreachableWorkers(tx, ['+1', number]),
+    known: (tx: Sql) => listInboundCandidates(tx, { called: [number], address, accountId }),
+    'an unknown address': (tx: Sql) => listInboundCandidates(tx, { called: [number], address: '192.0.2.1', accountId }),
+    'an unknown number': (tx: Sql) => listInboundCandidates(tx, { called: ['+1'], address, accountId }),
+    'an extension': (tx: Sql) => listInboundCandidates(tx, { called: ['1001'], address, accountId: null }),
+    'whose number': (tx: Sql) => listNumberOwners(tx, ['+1', number], { address, isOwnMachine: false }),
+    'a number without a trunk': (tx: Sql) => listUnreachableWorkers(tx, accountId, ['+1', number]),
     'whose address': (tx: Sql) => listKnownSources(tx, address),
     "nobody's address": (tx: Sql) => listKnownSources(tx, '192.0.2.1'),
     'ways out': (tx: Sql) =>

@@ -125,6 +125,48 @@ test('trunks', async (t) => {
       t.notOk(isNetwork(address), address)
   })
 
+  await t.test(
+    'an account opens its trunk to no network that is wider than a carrier, the operator to any',
+    async (t) => {
+      const wide = [
+        '0.0.0.0/0',
+        '10.0.0.0/15',
+        '::/0',
+        '2001:db8::/47',
+        '::ffff:0:0/96',
+        '64:ff9b::/96',
+        '::ffff:1.0.0.0/111',
+      ]
+      const narrow = [
+        '10.0.0.0/16',
+        '2001:db8::/48',
+        '::ffff:1.0.0.0/112',
+        '192.0.2.1',
+        '2001:db8::1',
+        'sip.example.com',
+      ]
+      const create = (allowedAddresses: string[]) =>
+        trunks.create(accountId, { name: 'x', allowedAddresses }, 'account')
+      for (const network of wide)
+        t.same(await refusalOf(create(['192.0.2.1', network])), ['VALIDATION_FAILED', 'allowedAddresses.1'], network)
+      const { id } = await create(narrow)
+      const change = (change: TrunkChange) => trunks.change(accountId, id as never, change, 'account')
+      t.same(await refusalOf(change({ allowedAddresses: wide })), [
+        'VALIDATION_FAILED',
+        ...wide.map((_, index) => `allowedAddresses.${index}`),
+      ])
+      t.match(await trunks.find(accountId, id as never), { allowedAddresses: narrow }, 'and nothing was changed')
+      await trunks.change(accountId, id as never, { allowedAddresses: ['10.0.0.0/8'] })
+      t.match(await change({ name: 'y', allowedAddresses: ['192.0.2.1', '10.0.0.1/8'] }), { name: 'y' }, 'it may stay')
+      t.match(await change({ allowedAddresses: [] }), { allowedAddresses: [] })
+      t.match(
+        await refusalOf(change({ allowedAddresses: ['10.0.0.0/8'] })),
+        ['VALIDATION_FAILED'],
+        'and does not come back',
+      )
+    },
+  )
+
   await t.test('workers are replaced whole, once each, and must be of the account', async (t) => {
     const second = await createWorker(sql, { accountId, name: 'Second', language: 'en', newId, now: 1 })
     const foreign = { name: 'x', workerIds: [workerId, other.workerId] }

@@ -387,6 +387,38 @@ test('an operator sets an account up', async (t) => {
     },
   )
 
+  await t.test('numbers: each is of one account, on the word of the operator', async (t) => {
+    const number = '+4930111000'
+    t.equal(await done(['number', 'assign', accountId, number]), `${number} takes calls for ${String(accountId)}`)
+    const line = `${number}  ${String(accountId)}  assigned  no worker`
+    t.ok((await done(['number', 'list', accountId])).split('\n').includes(line))
+    await done(['worker', 'create', accountId, 'Bea', '--inbound', number])
+    t.match(await done(['number', 'list']), `${number}  ${String(accountId)}  assigned  “Bea”`)
+    const taken = await admin(['worker', 'create', other.accountId, 'Eve', '--inbound', number])
+    t.match(taken, { code: 1, err: `The number ${number} takes calls for another account.` })
+    t.match(await admin(['number', 'assign', other.accountId, number]), { code: 1, err: /--move takes it from there/ })
+    const moved = await done(['number', 'assign', other.accountId, number, '--move'])
+    t.match(moved, `; the account ${String(accountId)} has lost it, and so have its workers “Bea”`)
+    t.match(await done(['number', 'release', number]), `${number} is nobody’s now; the account ${other.accountId} has`)
+    t.match(await admin(['number', 'release', number]), { code: 1, out: 'nobody has this number' })
+    t.match(await admin(['number', 'assign', accountId, '030']), {
+      code: 1,
+      err: /\n {2}number: must be a number in E\.164/,
+    })
+  })
+
+  await t.test('trunks: the operator opens one to a network of any size', async (t) => {
+    const trunkId = await done(['trunk', 'add', accountId, 'Wide', '--allow', '192.0.2.1'])
+    const widened = await done(['trunk', 'widen', accountId, trunkId, '--allow', '10.0.0.0/8', '--allow', '192.0.2.1'])
+    t.equal(widened, '192.0.2.1\n10.0.0.0/8')
+    t.match(await admin(['trunk', 'widen', accountId, trunkId]), { code: 1, err: '--allow is missing' })
+    t.match(await admin(['trunk', 'widen', other.accountId, trunkId, '--allow', '::/0']), {
+      code: 1,
+      err: /no such trunk/,
+    })
+    await done(['trunk', 'remove', accountId, trunkId])
+  })
+
   await t.test('bans: those that run are listed, and lifted by any address of them', async (t) => {
     t.equal(await done(['bans']), 'nobody is banned')
     const [since, until] = [Date.now() - 1_000, Date.now() + 60_000]

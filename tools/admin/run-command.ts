@@ -8,6 +8,7 @@ import { callCommands } from './call.ts'
 import type { AdminDatabase, Command, Commands } from './command.ts'
 import { engineCommands } from './engine.ts'
 import { keyCommands } from './key.ts'
+import { numberCommands } from './number.ts'
 import { personCommands } from './person.ts'
 import { trunkCommands } from './trunk.ts'
 import { webhookCommands } from './webhook.ts'
@@ -18,6 +19,7 @@ const commands: Commands = {
   ...accountCommands,
   ...keyCommands,
   ...workerCommands,
+  ...numberCommands,
   ...trunkCommands,
   ...personCommands,
   ...webhookCommands,

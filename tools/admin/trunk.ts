@@ -2,7 +2,7 @@
 import { toIso } from '../../model/clock.ts'
 import type { TrunkId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
-import { TrunkRequest, type TrunkState } from '../../model/trunk.ts'
+import { TrunkChange, TrunkRequest, type TrunkState } from '../../model/trunk.ts'
 import { listAllRefusals, type ToldRefusal } from '../../store/call-refusals.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { systemClock as clock } from '../../app/clock.ts'
@@ -102,6 +102,22 @@ export const trunkCommands: Commands = {
       const accountId = await accountOf(database.sql, account)
       const request = checked(TrunkRequest, { ...(await settingsOf(options)), name: required(name, 'name') })
       database.print((await (await trunksOf(database)).create(accountId, request)).id)
+      return 0
+    },
+  },
+  'trunk widen': {
+    usage: 'trunk widen <accountId> <trunkId> --allow <address or network>…',
+    options: { allow: several },
+    async runOn(database, [account, trunk], options) {
+      const [accountId, trunkId] = [await accountOf(database.sql, account), idOf<'trunk'>(trunk, 'trunkId')]
+      const trunks = await trunksOf(database)
+      const found = await trunks.find(accountId, trunkId)
+      if (!found) throw new Problem('NOT_FOUND', 'the account has no such trunk')
+      const added = textsOf(options, 'allow') ?? []
+      if (added.length === 0) throw new Problem('VALIDATION_FAILED', '--allow is missing')
+      const allowedAddresses = [...new Set([...(found.allowedAddresses ?? []), ...added])]
+      const changed = await trunks.change(accountId, trunkId, checked(TrunkChange, { allowedAddresses }))
+      for (const network of changed?.allowedAddresses ?? []) database.print(network)
       return 0
     },
   },
