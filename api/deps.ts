@@ -4,6 +4,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import type { Clock } from '../model/clock.ts'
 import type { AccountId, NewId, WorkerId } from '../model/ids.ts'
+import type { LoadGate } from '../model/load-gate.ts'
 import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
@@ -40,6 +41,8 @@ export type ApiDeps = {
   /** Whose agent the page at `/` calls without a key. Given only where the listener is bound to a loopback address. */
   readonly demo: { readonly accountId: AccountId; readonly workerId: WorkerId } | null
   readonly rateLimits: RateLimits
+  /** Does this node begin calls? Absent: whenever it is asked. */
+  readonly newCalls?: LoadGate['newCalls']
   readonly log: Log
   readonly clock: Clock
   readonly newId: NewId

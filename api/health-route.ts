@@ -7,6 +7,14 @@ import { answerOf, named } from './openapi.ts'
 
 const answerWithin = 2_000
 
+const Health = z.object({
+  status: z.literal('ok'),
+  newCalls: z.enum(['limited', 'refused']).optional().openapi({
+    description:
+      'Of the process that answers: there while its running calls leave no room for all new ones (limited), or for any (refused).',
+  }),
+})
+
 const get = createRoute({
   method: 'get',
   path: '/health',
@@ -14,14 +22,15 @@ const get = createRoute({
   tags: ['Health'],
   operationId: 'getHealth',
   summary: 'Ask whether the service can work',
-  responses: answerOf(named('Health', z.object({ status: z.literal('ok') })), 'It can; otherwise the answer is 503.'),
+  responses: answerOf(named('Health', Health), 'It can; otherwise the answer is 503.'),
 })
 
-export function addHealthRoute(app: Api, { sql, clock }: ApiDeps): void {
+export function addHealthRoute(app: Api, { sql, clock, newCalls = () => 'taken' }: ApiDeps): void {
   app.openapi(get, async (c) => {
     await deadline(clock, answerWithin, sql`select 1`, () => {
       throw new Problem('SERVICE_UNAVAILABLE', 'The database does not answer.')
     })
-    return c.json({ status: 'ok' as const }, 200)
+    const taken = newCalls()
+    return c.json({ status: 'ok' as const, ...(taken !== 'taken' && { newCalls: taken }) }, 200)
   })
 }

@@ -18,6 +18,7 @@ import { createSwitchboard } from '../actors/node/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
 import { deadline, goOn } from '../model/deadline.ts'
+import type { LoadGate } from '../model/load-gate.ts'
 import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.ts'
@@ -26,6 +27,8 @@ import type { Admission, CreateWebCall } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { countedDials, gatedPhoneCalls, gatedWebCalls, overloadOf } from './gated-calls.ts'
+import { unwatchedLoad, type Load } from './load.ts'
 import { openOutgoing, type Outgoing } from './outgoing.ts'
 
 export type CallSide = {
@@ -36,6 +39,7 @@ export type CallSide = {
   readonly telephony: Telephony
   readonly tools: Toolbox
   readonly subscriptions: Subscriptions
+  newCalls: LoadGate['newCalls']
   /** Calls that have an actor in this process. */
   running(): number
   start(): Promise<void>
@@ -46,7 +50,15 @@ export type CallSide = {
 /** What is due when the service stops gets this long; the rest waits in the outbox for the next start. */
 const drainTime = 3_000
 
-export function openCallSide(core: Core, config: Config, engines: Engines, closing: AsyncDisposableStack): CallSide {
+/** Without `load` nothing is refused for it. */
+export function openCallSide(
+  core: Core,
+  config: Config,
+  engines: Engines,
+  closing: AsyncDisposableStack,
+  load: Load = unwatchedLoad(),
+): CallSide {
+  const { gate } = load
   let ending = false
   const stopping = () => new Problem('SERVICE_UNAVAILABLE', 'The service is stopping; try again in a moment.')
   const unlessEnding: UnlessEnding =
@@ -57,27 +69,30 @@ export function openCallSide(core: Core, config: Config, engines: Engines, closi
     }
   const outgoing = openOutgoing(core, config, closing)
   const refusalOf = createDestinationPolicy(core)
-  const { switchboard, scheduler, dispatcher, tools } = openActing(
-    core,
-    engines,
-    { outgoing, unlessEnding, refusalOf },
-    closing,
-  )
+  const acting = { engines, load, outgoing, unlessEnding, refusalOf }
+  const { switchboard, scheduler, dispatcher, tools } = openActing(core, acting, closing)
   const { subscriptions, wakeDeliveries } = outgoing
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
-  const createWebCall = createWebCallCreator(creating)
+  const { createWebCall, admission } = gatedWebCalls(gate, {
+    createWebCall: createWebCallCreator(creating),
+    admission: createAdmission({ ...core, router: switchboard }),
+  })
   const createPhoneCall = createPhoneCallCreator(creating)
-  const admission = createAdmission({ ...core, router: switchboard })
   const telephony = createTelephony({ ...core, router: switchboard, refusalOf, wakeDeliveries })
   closing.defer(() => telephony.close())
 
   return {
     createWebCall: unlessEnding(createWebCall),
-    createPhoneCall: unlessEnding(createPhoneCall),
+    createPhoneCall: unlessEnding(gatedPhoneCalls(gate, createPhoneCall)),
     endCall: createEndCall({ ...core, router: switchboard }),
     tools,
     subscriptions,
-    telephony: { ...telephony, receive: async (call) => (ending ? closedTo(call) : telephony.receive(call)) },
+    telephony: {
+      ...telephony,
+      overload: overloadOf(gate),
+      receive: async (call) => (ending ? closedTo(call) : telephony.receive(call)),
+    },
+    newCalls: () => gate.newCalls(),
     admission: { ...admission, admit: async (token, origin) => (ending ? stopping() : admission.admit(token, origin)) },
     running: () => switchboard.running(),
     async start() {
@@ -109,18 +124,22 @@ type UnlessEnding = <Given extends readonly unknown[], Answer>(
   act: (...given: Given) => Promise<Answer>,
 ) => (...given: Given) => Promise<Answer>
 
-function openActing(
-  core: Core,
-  engines: Engines,
-  deps: { readonly outgoing: Outgoing; readonly unlessEnding: UnlessEnding; readonly refusalOf: DestinationPolicy },
-  closing: AsyncDisposableStack,
-) {
+type Acting = {
+  readonly engines: Engines
+  readonly load: Load
+  readonly outgoing: Outgoing
+  readonly unlessEnding: UnlessEnding
+  readonly refusalOf: DestinationPolicy
+}
+
+function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   const { sender, email, wakeDeliveries } = deps.outgoing
-  const { refusalOf } = deps
+  const { refusalOf, engines } = deps
+  const { gate, commits } = deps.load
   const hook = { ...core, sender, now: core.clock.now }
   const wakeJobs = (): void => scheduler.wake()
   const wakeDispatcher = (): void => dispatcher.wake()
-  const dispatcher = createDispatcher({ ...core, wakeJobs })
+  const dispatcher = createDispatcher({ ...core, wakeJobs, room: () => gate.room('phone_call') })
   closing.defer(() => dispatcher.close())
   /** Its tools act on calls, and calls use tools. */
   const tools: Toolbox = {
@@ -130,6 +149,7 @@ function openActing(
   const switchboard = createSwitchboard({
     ...core,
     engines,
+    commits,
     tools,
     askWorkerRequest: (question) => askWorkerRequest(hook, question),
     wakeDeliveries,
@@ -141,10 +161,11 @@ function openActing(
   closing.defer(() => switchboard.close(0))
   const scheduler = createScheduler({
     ...core,
+    mayDial: () => gate.room('phone_call') > 0,
     work: {
       expire_token: expireTokenWork({ ...core, router: switchboard }),
       dial_time: deps.unlessEnding(dialTimeWork({ ...core, router: switchboard, wakeDispatcher })),
-      dial: deps.unlessEnding(dialWork({ ...core, router: switchboard })),
+      dial: deps.unlessEnding(countedDials(gate, dialWork({ ...core, router: switchboard }))),
       post_process: createPostProcessing({ ...core, router: switchboard }),
     },
   })

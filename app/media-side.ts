@@ -9,6 +9,8 @@ import type { Core } from './core.ts'
 
 export type MediaSide = {
   readonly ticker: Ticker
+  /** Calls with a leg here; `fresh` are those that got it in the last seconds. */
+  count(): { readonly calls: number; readonly fresh: number }
   createLeg(line: {
     readonly callId: CallId
     readonly signaling: LegSignaling | null
@@ -19,27 +21,37 @@ export type MediaSide = {
 
 export const now = (): number => performance.now()
 
+/** Ms. */
+const freshFor = 3_000
+
 /** `inbandKeys`: as in LegDeps. */
 export function openMediaSide(core: Core, closing: AsyncDisposableStack, inbandKeys = false): MediaSide {
   const { bus, recordings, log, clock, telemetry } = core
   const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action), telemetry })
   closing.defer(() => ticker.close())
   const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, telemetry, now, inbandKeys }
-  const legs = new Map<CallId, Leg>()
+  /** In the order in which they were made. */
+  const legs = new Map<CallId, { readonly leg: Leg; readonly since: number }>()
   const legSweep = createLegSweep(core, {
     all: () => [...legs.keys()],
-    close: (callId, reason) => void legs.get(callId)?.close(reason),
+    close: (callId, reason) => void legs.get(callId)?.leg.close(reason),
   })
   closing.defer(() => legSweep.close())
   return {
     ticker,
+    count() {
+      const freshSince = now() - freshFor
+      let fresh = 0
+      for (const { since } of legs.values()) if (since > freshSince) fresh++
+      return { calls: legs.size - fresh, fresh }
+    },
     createLeg(line) {
       const onClosed = () => {
-        if (legs.get(line.callId) === leg) legs.delete(line.callId)
+        if (legs.get(line.callId)?.leg === leg) legs.delete(line.callId)
         line.onClosed()
       }
       const leg: Leg = createLeg({ ...shared, ...line, onClosed })
-      legs.set(line.callId, leg)
+      legs.set(line.callId, { leg, since: now() })
       return leg
     },
   }

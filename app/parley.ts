@@ -4,12 +4,13 @@ import type { Listener } from '../model/listener.ts'
 import { isWildcard } from '../net/addresses.ts'
 import type { SecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
-import type { Lateness } from '../media/ticker/lateness.ts'
+import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import { openCallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import { openCore, type Core, type Telling } from './core.ts'
 import { openFrontDoor, type Demo } from './front-door.ts'
 import { openGuard } from './guard.ts'
+import { openLoad } from './load.ts'
 import { openMediaSide } from './media-side.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
 
@@ -24,6 +25,10 @@ export type Parley = {
   sipSizes(): ReturnType<PhoneSide['sizes']>
   /** Of the beat that all media of this process shares. */
   lateness(): Lateness
+  /** The same since the start. */
+  beat(): LatenessTotals
+  /** Legs of calls in this process. */
+  legs(): number
   /** Calls that have an actor in this process. */
   running(): number
   /** No new calls; running ones have SHUTDOWN_GRACE_SECONDS to end by themselves; their ends are processed and delivered. Idempotent. */
@@ -42,8 +47,10 @@ export async function startParley(
   await using opening = new AsyncDisposableStack()
   const core = await openCore(config, deps, opening)
   const demo = await deps.seed(core)
-  const calls = openCallSide(core, config, deps.engines, opening)
+  const load = openLoad(core, config, opening)
+  const calls = openCallSide(core, config, deps.engines, opening, load)
   const media = openMediaSide(core, opening, config.sip?.inbandKeys)
+  load.watch(media)
   const guard = openGuard(core, config, opening)
   const listener = await openFrontDoor({ core, config, calls, media, demo, guard }, opening)
   const { sip } = config
@@ -70,6 +77,8 @@ export async function startParley(
     sip: phones?.listening ?? null,
     sipSizes: () => phones?.sizes() ?? null,
     lateness: () => media.ticker.lateness(),
+    beat: () => media.ticker.totals(),
+    legs: () => media.count().calls + media.count().fresh,
     running: () => calls.running(),
     close: () => (ended ??= end()),
   }

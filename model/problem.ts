@@ -33,15 +33,23 @@ export type ProblemType = keyof typeof problemStatus
 export const Issue = z.object({ path: z.string(), message: z.string() })
 export type Issue = z.infer<typeof Issue>
 
+/** Where a status other than that of the type is told: what the whole service lacks is 503, and not the request's fault. */
+type ProblemOver = { readonly status?: 503; readonly retryAfterSeconds?: number }
+
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly type: ProblemType
   readonly issues: readonly Issue[] | null
+  readonly status: number
+  /** Null: about what a restart takes, where the status says that trying again helps. */
+  readonly retryAfterSeconds: number | null
   /** `details` is a sentence for the person who reads the answer; it never carries anything of the inside. */
-  constructor(type: ProblemType, details: string, issues: readonly Issue[] | null = null) {
+  constructor(type: ProblemType, details: string, issues: readonly Issue[] | null = null, over: ProblemOver = {}) {
     super(details)
     this.type = type
     this.issues = issues
+    this.status = over.status ?? problemStatus[type]
+    this.retryAfterSeconds = over.retryAfterSeconds ?? null
   }
 }
 
@@ -58,7 +66,7 @@ export type ErrorBody = z.infer<typeof ErrorBody>
 
 export function errorBodyOf(problem: Problem, requestId: string): ErrorBody {
   return {
-    statusCode: problemStatus[problem.type],
+    statusCode: problem.status,
     type: problem.type,
     localizedKey: `errors.${camelCaseOf(problem.type)}`,
     details: problem.message,

@@ -10,13 +10,14 @@
 import { LegQuality } from './call-quality.ts'
 import { TurnLatency } from './call.ts'
 import { EventType } from './events.ts'
+import { loadReasons } from './load-gate.ts'
 import type { LogFields } from './log.ts'
 import { LlmProvider } from './worker.ts'
 
 type Instrument = {
   /** For people. */
   readonly description: string
-  readonly unit: 'ms' | 'fraction' | 'score' | 'attempts' | 'frames' | 'messages' | 'slots'
+  readonly unit: 'ms' | 'fraction' | 'score' | 'attempts' | 'calls' | 'frames' | 'messages' | 'slots'
   /** Every label with all of its values. */
   readonly labels: Readonly<Record<string, readonly string[]>>
 }
@@ -43,6 +44,11 @@ export const counters = {
     description: 'Slots of the media ticker that were left out because the thread was too far behind',
     unit: 'slots',
     labels: {},
+  },
+  'load.refused': {
+    description: 'Calls that were refused because the node had no room for them, by what was short',
+    unit: 'calls',
+    labels: { beginning: ['web_session', 'web_call', 'phone_call'], reason: loadReasons },
   },
   'bus.dropped': {
     description: 'Messages that were not sent because too many waited, or because the connection was lost',

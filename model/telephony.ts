@@ -41,6 +41,8 @@ export const RefusalReason = z.enum([
   'not_acceptable_here',
   'malformed',
   'service_stopping',
+  /** Inbound: the node has no room for another call, whosever. */
+  'node_overloaded',
   /** Outbound, and transfers: outside the account's allowed destinations. */
   'destination_not_allowed',
   'daily_minutes_used_up',
@@ -112,6 +114,8 @@ export type InboundRoute = {
 
 export type RefusedArrival = Pick<Refusal, 'reason' | 'details' | 'accountId' | 'trunkId'> & {
   readonly sipStatus: number
+  /** Where the refusal says when to try again. */
+  readonly retryAfterSeconds?: number
 }
 
 export type InboundCall = {
@@ -128,6 +132,11 @@ export type Telephony = {
   knows(address: string): Promise<boolean>
   /** Reads only. */
   route(arrival: Arrival): Promise<InboundRoute | RefusedArrival>
+  /**
+   * Is this node too loaded for one more call? Null: no. Before anything is known of an INVITE, `route` is null and nothing is taken; with its
+   * route the call counts as begun. Reads no database.
+   */
+  overload?(route: InboundRoute | null): RefusedArrival | null
   /** Takes the places of account, worker and trunk and stores the call; nothing runs yet. */
   receive(call: InboundCall): Promise<{ readonly callId: CallId } | RefusedArrival>
   /** The leg of the call listens to its actor: the call may begin. False: it cannot, the call is ended by itself. */

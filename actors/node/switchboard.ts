@@ -29,7 +29,8 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
   let closing: Promise<void> | null = null
 
   const renew = async (): Promise<boolean> => {
-    await renewLease(sql, nodeId, leaseLength)
+    const write = () => renewLease(sql, nodeId, leaseLength)
+    await (deps.commits?.lease(write) ?? write())
     return false
   }
   // Rounds of their own: a takeover may take longer than the lease.

@@ -1,7 +1,7 @@
 /**
  * Owns whose turn it is: gives the free places of accounts, workers and trunks to the outbound calls that wait longest, no more of them in a
  * second than account and trunk may begin. Looks when woken, when the next turn is due, and once a second, so that a place that another
- * process freed, or a call of before a restart, is found too. Several may run on one database.
+ * process freed, or a call of before a restart, is found too. Several may run on one database; one whose node has no room for calls gives none.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { AccountId, NewId } from '../../model/ids.ts'
@@ -24,21 +24,29 @@ export function createDispatcher(deps: {
   readonly clock: Clock
   readonly log: Log
   readonly newId: NewId
+  /** How many calls may begin here now. What it does not give stays in the queue, for this node later or another one now. */
+  readonly room?: () => number
   /** Calls with a place have been committed as jobs. */
   readonly wakeJobs: () => void
 }): Dispatcher {
-  const { sql, clock, log, newId } = deps
+  const { sql, clock, log, newId, room = () => Infinity } = deps
 
   /** Looks again when the limit of calls a second lets the next call begin, where that is before the next round. */
   let cancelTurn: Cancel = () => {}
   let nextAt = Infinity
+  /** Of the room, in this round: those that were granted take it when they are dialed. */
+  let left = 0
+  let first = 0
 
   /** True when the account has more to give at once. */
   const grant = async (accountId: AccountId): Promise<boolean> => {
-    const given = await grantSlots(sql, { accountId, now: clock.now(), atMost: atOnce, newId })
+    const atMost = Math.min(atOnce, left)
+    if (atMost < 1) return false
+    const given = await grantSlots(sql, { accountId, now: clock.now(), atMost, newId })
+    left -= given.granted
     if (given.granted > 0) deps.wakeJobs()
     nextAt = Math.min(nextAt, given.nextAt ?? Infinity)
-    return given.more
+    return given.more && left >= 1
   }
   /** A failure in one account does not stop the others. */
   const grantSafely = (accountId: AccountId): Promise<boolean> =>
@@ -49,7 +57,12 @@ export function createDispatcher(deps: {
   const look = async (): Promise<boolean> => {
     let more = false
     nextAt = Infinity
-    for (const accountId of await listAccountsWithWaitingCalls(sql, clock.now()))
+    left = room()
+    if (left < 1) return false
+    const accounts = await listAccountsWithWaitingCalls(sql, clock.now())
+    // Where there is too little room for all, another account is first each time.
+    first = (first + 1) % Math.max(1, accounts.length)
+    for (const accountId of [...accounts.slice(first), ...accounts.slice(0, first)])
       more = (await grantSafely(accountId)) || more
     awaitTurn()
     return more

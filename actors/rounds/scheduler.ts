@@ -28,10 +28,12 @@ type Deps = {
   readonly log: Log
   readonly telemetry?: Telemetry
   readonly work: Readonly<Record<JobKind, Work>>
+  /** False: the node has no room for a call now, and leaves those that have their place to others, or for later. */
+  readonly mayDial?: () => boolean
 }
 
 export function createScheduler(deps: Deps): Scheduler {
-  const { sql, clock, nodeId, log } = deps
+  const { sql, clock, nodeId, log, mayDial = () => true } = deps
   const run = observedRun(deps)
   const underWay = new Set<Promise<void>>()
   /** The last look left something behind for want of room, or may have. */
@@ -61,7 +63,7 @@ export function createScheduler(deps: Deps): Scheduler {
     const room = atOnce - underWay.size
     full = room <= 0
     if (full) return false
-    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room)
+    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room, mayDial())
     jobs.forEach(begin)
     full = jobs.length >= room
     return false

@@ -20,6 +20,7 @@ export const coreSettings = z.object({
     .default(10),
   BAN_SECONDS: z.coerce.number().int('must be a whole number').min(1).max(86_400).default(600),
   BAN_EXEMPT: List.default([]).refine((list) => list.every(isNetwork), 'must be addresses or networks like 10.0.0.0/8'),
+  LOAD_GATE: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('warn'),
 })
 
@@ -39,6 +40,8 @@ export const coreOf = (settings: Settings, isLocal: boolean) => {
     selfTest: settings.SELF_TEST === 'on' && isLocal,
     shutdownGrace: settings.SHUTDOWN_GRACE_SECONDS * 1000,
     bans: { banAfter: settings.BAN_AFTER, banFor: settings.BAN_SECONDS * 1000, exempt: settings.BAN_EXEMPT },
+    /** New calls are refused while the node has no room for them. */
+    loadGate: settings.LOAD_GATE === 'on',
     logLevel: settings.LOG_LEVEL,
   }
 }

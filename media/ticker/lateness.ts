@@ -12,10 +12,19 @@ export type Lateness = {
   readonly max: number
 }
 
+/** Slots since the ticker began. */
+export type LatenessTotals = {
+  readonly ticks: number
+  /** Run more than `toleratedMs` late. */
+  readonly late: number
+  readonly skipped: number
+}
+
 export type LatenessMeter = {
   readonly add: (lateMs: number, now: number) => void
   readonly skip: (count: number, now: number) => void
   readonly read: (now: number) => Lateness
+  readonly totals: () => LatenessTotals
 }
 
 /** A frame that is sent later than this after it was due is a late one, ms. */
@@ -35,6 +44,7 @@ export function createLatenessMeter(): LatenessMeter {
   let current = emptyWindow()
   let previous = emptyWindow()
   let endsAt = -Infinity
+  const counted = { ticks: 0, late: 0, skipped: 0 }
 
   const turnTo = (now: number) => {
     if (now < endsAt) return
@@ -49,12 +59,17 @@ export function createLatenessMeter(): LatenessMeter {
       turnTo(now)
       current.counts[bucketOf(lateMs)]!++
       current.ticks++
-      if (lateMs > toleratedMs) current.overTen++
+      counted.ticks++
+      if (lateMs > toleratedMs) {
+        current.overTen++
+        counted.late++
+      }
       current.max = Math.max(current.max, lateMs)
     },
     skip(count, now) {
       turnTo(now)
       current.skipped += count
+      counted.skipped += count
     },
     read(now) {
       turnTo(now)
@@ -69,6 +84,7 @@ export function createLatenessMeter(): LatenessMeter {
         max,
       }
     },
+    totals: () => ({ ...counted }),
   }
 }
 

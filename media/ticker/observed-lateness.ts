@@ -27,6 +27,7 @@ export function createObservedLateness(telemetry: Telemetry): ObservedLateness {
   return {
     tell,
     read: meter.read,
+    totals: meter.totals,
     add(lateMs, now) {
       meter.add(lateMs, now)
       counts[bucketOf(lateMs)]!++

@@ -5,7 +5,7 @@
 import type { Cancel } from '../../model/clock.ts'
 import { frameMs } from '../../model/frame.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
-import type { Lateness } from './lateness.ts'
+import type { Lateness, LatenessTotals } from './lateness.ts'
 import { createObservedLateness } from './observed-lateness.ts'
 
 /**
@@ -18,6 +18,7 @@ export type Ticker = {
   /** `halfway` is called 10 ms after each tick. The result leaves again and is idempotent. */
   readonly join: (onTick: OnTick, halfway?: OnTick) => () => void
   readonly lateness: () => Lateness
+  readonly totals: () => LatenessTotals
   /** Idempotent; nobody is called after it. */
   readonly close: () => void
 }
@@ -92,6 +93,7 @@ export function createTicker({ now, after, telemetry = noTelemetry }: TickerDeps
       }
     },
     lateness: () => meter.read(now()),
+    totals: meter.totals,
     close() {
       closed = true
       stop()

@@ -51,10 +51,13 @@ export function createArrivals(deps: ArrivalDeps): Arrivals {
 
   return {
     arrive(invite, reply) {
+      const arrived = { invite, reply }
+      const overload = deps.telephony.overload?.(null)
+      if (overload) return refuseOverload(deps, arrived, overload)
       const reason = reasonNotToLook(deps, pending)
-      if (reason) return refuseUnseen(deps, { invite, reply }, reason)
+      if (reason) return refuseUnseen(deps, arrived, reason)
       pending += 1
-      void take({ invite, reply })
+      void take(arrived)
     },
     pending: () => pending,
   }
@@ -71,11 +74,16 @@ function reasonNotToLook({ isStopping, maxPending }: ArrivalDeps, pending: numbe
 const refuseUnseen = ({ admission }: ArrivalDeps, arrived: Arrived, unseen: Unseen): void =>
   admission.refuse(arrived, { ...unseen, accountId: null, trunkId: null, sipStatus: 503 }, retryAfter)
 
+const refuseOverload = ({ admission }: ArrivalDeps, arrived: Arrived, refused: RefusedArrival): void =>
+  admission.refuse(arrived, refused, { 'Retry-After': String(refused.retryAfterSeconds ?? retryAfter['Retry-After']) })
+
 async function takeIn(deps: ArrivalDeps, arrived: Arrived): Promise<void> {
   const { invite, reply } = arrived
   const cancel = watchCancel(invite)
   const route = await deps.admission.admit(invite, reply)
   if (!route || cancel.isCanceled()) return
+  const overload = deps.telephony.overload?.(route)
+  if (overload) return refuseOverload(deps, arrived, overload)
   const media = await openPhoneMedia(deps.media, wishesOf(route.trunk.settings, 'answer', invite.protocol))
   try {
     const described = describe(media, deps, { arrived, route })

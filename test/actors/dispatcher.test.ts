@@ -6,6 +6,7 @@ import { createDispatcher } from '../../actors/rounds/dispatcher.ts'
 import type { CallId } from '../../model/ids.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { countRunningCalls } from '../../store/call-capacity.ts'
+import { claimJobs } from '../../store/jobs.ts'
 import { createWorker } from '../../store/workers.ts'
 import { connect, type Sql } from '../../store/sql.ts'
 import { box } from '../scenes/call-node.ts'
@@ -27,8 +28,8 @@ async function open(t: Test) {
   let woken = 0
   let noteWaking = () => {}
   const wakeJobs = () => (woken++, noteWaking())
-  const openDispatcher = (own: Sql = sql) => {
-    const dispatcher = createDispatcher({ sql: own, clock, log, newId, wakeJobs })
+  const openDispatcher = (own: Sql = sql, room = () => Infinity) => {
+    const dispatcher = createDispatcher({ sql: own, clock, log, newId, wakeJobs, room })
     t.teardown(() => dispatcher.close())
     return dispatcher
   }
@@ -456,4 +457,26 @@ test('two nodes, calls that come, end and are canceled in any order: limits hold
     t.same(tooClose(times, 1_000, 2), [], 'nobody faster than the pace')
   }
   t.same(stage.log.lines, [], 'and no error on the way')
+})
+
+test('a node gives no more places than it has room for calls, and one without room leaves the queue to the others', async (t) => {
+  const stage = await open(t)
+  const { sql, clock } = stage
+  const tenant = await createCallingTenant(sql, { maxConcurrentCalls: 10 })
+  const placed = [await stage.place(tenant), await stage.place(tenant), await stage.place(tenant)]
+  let room = 0
+  const overloaded = stage.openDispatcher(sql, () => room)
+  await overloaded.idle()
+  t.same(await grantedOf(stage), [])
+  room = 2
+  await overloaded.idle()
+  t.same(await grantedOf(stage), placed.slice(0, 2), 'in its order')
+  await stage.openDispatcher().idle()
+  t.same(await grantedOf(stage), placed)
+  const claimed = (mayDial: boolean) => claimJobs(sql, newId<'node'>(), clock.now(), 60_000, 16, mayDial)
+  t.same(await claimed(false), [], 'nor does it dial what another has given a place')
+  t.same(
+    (await claimed(true)).map(({ callId }) => callId),
+    placed,
+  )
 })

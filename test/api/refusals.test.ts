@@ -1,5 +1,5 @@
 /** docs/contract/rest.md "Errors" and "Keys and accounts": what is refused, and how the refusal reads. */
-import { test } from 'tap'
+import { test, type Test } from 'tap'
 import { renderTooLarge } from '../../api/render.ts'
 import { toId } from '../../model/ids.ts'
 import { createApiKey, revokeApiKey } from '../../store/api-keys.ts'
@@ -449,6 +449,14 @@ test('health', async (t) => {
     const answer = await ask('/health', { key: null })
     t.same([answer.status, answer.json], [200, { status: 'ok' }])
     t.equal(hands.waiting(), before)
+  })
+
+  await t.test('says so while the node takes not all new calls, or none, and is 200: running ones go on', async (t) => {
+    for (const newCalls of ['limited', 'refused'] as const) {
+      const { ask: askLoaded } = await openSeededApi(t as Test, { newCalls: () => newCalls })
+      const answer = await askLoaded('/health', { key: null })
+      t.same([answer.status, answer.json], [200, { status: 'ok', newCalls }])
+    }
   })
 
   await t.test('is 503 when the database takes longer than two seconds', async (t) => {

@@ -1,5 +1,6 @@
 /** Owns `npm run bench <name>`: which benches there are. They measure; nothing in them passes or fails. */
 import process from 'node:process'
+import { benchAdmission } from './admission-bench.ts'
 import { benchApi } from './api-bench.ts'
 import { benchSip } from './sip-bench.ts'
 import { benchVoice } from './voice-bench.ts'
@@ -7,6 +8,7 @@ import { benchWeb } from './web-bench.ts'
 import { benchWebhooks } from './webhook-bench.ts'
 
 const benches: Readonly<Record<string, (given: readonly string[]) => Promise<void>>> = {
+  admission: benchAdmission,
   api: benchApi,
   sip: benchSip,
   voice: benchVoice,

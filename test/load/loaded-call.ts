@@ -46,11 +46,14 @@ export async function placeLoadedCall(deps: {
   readonly url: string
   readonly opus: OpusLibrary
   readonly ticker: Ticker
+  /** None: it only listens. */
   readonly packets: readonly Uint8Array[]
   readonly measures: boolean
 }): Promise<LoadedCall> {
   const requestedAt = performance.now()
-  const session = WebCallSession.parse(await (await fetch(`${deps.url}/demo/session`, { method: 'POST' })).json())
+  const answer = await fetch(`${deps.url}/demo/session`, { method: 'POST' })
+  if (!answer.ok) throw new Error(`refused with ${answer.status}`)
+  const session = WebCallSession.parse(await answer.json())
   const over = Promise.withResolvers<void>()
   const call = await placeWebCall({
     ...session,
@@ -69,7 +72,7 @@ export async function placeLoadedCall(deps: {
   })
   const audio = await call.caller.connected
   let sent = 0
-  const leave = deps.ticker.join(() => {
+  const say = (): void => {
     const payload = deps.packets[sent % deps.packets.length] as Uint8Array
     if (sent % marksEvery === 0) echo.marked(performance.now())
     const timestamp = (sent * rtpStep) >>> 0
@@ -81,7 +84,8 @@ export async function placeLoadedCall(deps: {
       payload,
     })
     sent++
-  })
+  }
+  const leave = deps.packets.length > 0 ? deps.ticker.join(say) : () => undefined
   return {
     firstPacketMs: first.promise,
     echoes: echo.delays,

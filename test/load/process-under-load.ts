@@ -30,10 +30,16 @@ export type Reading = {
     readonly p99: number
     readonly skipped: number
   }
+  /** Slots of the ticker since the start. */
+  readonly beat: ReturnType<Parley['beat']>
+  readonly legs: number
 }
 
-/** `phone`: the engine of the telephone benches, which is told over IPC what to do; else the echo. */
-const [, , dataDir = '.data/bench', engineName] = process.argv
+/**
+ * `phone`: the engine of the telephone benches, which is told over IPC what to do; else the echo. Benches look for what a machine can bear, so
+ * new calls are refused only for `gate`.
+ */
+const [, , dataDir = '.data/bench', engineName, gate = 'open'] = process.argv
 const phoneEngine = engineName === 'phone' ? await createPhoneEngine() : null
 const config = readConfig({
   DATA_DIR: dataDir,
@@ -42,6 +48,8 @@ const config = readConfig({
   SELF_TEST: 'off',
   LOG_LEVEL: 'warn',
   MEDIA_PORTS: '41000-41999',
+  LOAD_GATE: gate === 'gate' ? 'on' : 'off',
+  RATE_LIMIT_PER_ADDRESS: '0',
 })
 const engines = new Map([['embedded', phoneEngine?.engine ?? createEchoEngine()]] as const)
 const service = await startParley({
@@ -69,6 +77,8 @@ function read(): Reading {
     running: service.running(),
     sip: service.sipSizes(),
     lateness: service.lateness(),
+    beat: service.beat(),
+    legs: service.legs(),
   }
 }
 

@@ -426,3 +426,31 @@ test('a service that stops lets no call in, waits for those that run, and hangs 
   // Actors have their moment to learn what was recorded, and there is none here.
   await passing(clock, closed)
 })
+
+test('a node that is overloaded says so to INVITEs before anything is looked at, and its calls go on', async (t) => {
+  const scene = await openTalk(t)
+  const { peer, telephony, call } = scene
+  const overload = { reason: 'node_overloaded', details: 'busy', sipStatus: 503, retryAfterSeconds: 5 } as const
+  const asked: unknown[] = []
+  let isOver: 'unseen' | 'routed' = 'unseen'
+  telephony.overload = (route) => {
+    asked.push(route?.trunk.id ?? null)
+    const [accountId, trunkId] = route ? [route.trunk.accountId, route.trunk.id] : [null, null]
+    return (route === null) === (isOver === 'unseen') ? { ...overload, accountId, trunkId } : null
+  }
+  const route = t.capture(telephony, 'route', telephony.route)
+  const unseen = await peer.invite({ body: sdp() }).answered()
+  t.same([unseen.status, headerOf(unseen, 'Retry-After')], [503, '5'])
+  t.same(route().length, 0, 'whose it is was not asked')
+  isOver = 'routed'
+  const routed = await peer.invite({ body: sdp() }).answered()
+  t.same([routed.status, headerOf(routed, 'Retry-After')], [503, '5'])
+  t.same(asked, [null, null, telephony.trunks[0]?.id])
+  t.match(telephony.refusals, [
+    { reason: 'node_overloaded', trunkId: null },
+    { reason: 'node_overloaded', trunkId: telephony.trunks[0]?.id },
+  ])
+  t.equal(telephony.received.length, 1, 'nothing was stored')
+  t.equal(scene.edge.health().calls, 1)
+  t.equal((await call.reinvite({ body: sdp(40_000, { version: 2 }) })).status, 200)
+})

@@ -11,6 +11,7 @@ import type { LegEvent } from '../../../model/leg.ts'
 import { retry, waitsOf } from '../../../model/retry.ts'
 import { databaseUnreachable } from '../../../store/database-unreachable.ts'
 import { commitStep, type Claim } from '../../../store/call-steps.ts'
+import type { CommitWatch } from '../../node/commit-watch.ts'
 import { toLegEvent } from '../../node/leg-link.ts'
 import type { CallFact, Deadline } from '../call-event.ts'
 import { createCallPerformer } from './call-performer.ts'
@@ -22,7 +23,11 @@ import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { recordEffects } from '../record-effects.ts'
 import { nextDeadlineOf, stateOf, step, type CallState, type Step } from '../machine/step.ts'
 
-export type CallActorDeps = PerformerDeps & { readonly nodeId: NodeId; readonly newId: NewId }
+export type CallActorDeps = PerformerDeps & {
+  readonly nodeId: NodeId
+  readonly newId: NewId
+  readonly commits?: CommitWatch
+}
 
 export type CallActor = {
   /** True when the fact has been committed; false when this actor has left the call and took no notice. */
@@ -56,7 +61,8 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
     const next = step(state.persisted, fact, now)
     if (next.ignored) log.info('a call ignored a fact', { fact: fact.type, progress: state.progress })
     const commit = () => write(deps, { callId, claim, version }, { fact, next, now })
-    const committed = await commitWithRetry(commit, clock, log)
+    const committing = () => commitWithRetry(commit, clock, log)
+    const committed = await (deps.commits?.step(committing) ?? committing())
     if (committed === 'refused') return true
     if (committed !== 'written') return stop()
     version++

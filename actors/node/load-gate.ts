@@ -1,0 +1,139 @@
+/**
+ * Owns the gate before the calls of this node: reads the measures four times a second, asks the policy (net/load-policy.ts), and tells of what
+ * was refused. One per process, because a thread carries the calls of its process and no others.
+ */
+import type { Cancel, Clock } from '../../model/clock.ts'
+import {
+  loadRefusalOf,
+  type Beginning,
+  type LoadGate,
+  type LoadReason,
+  type LoadRefusal,
+} from '../../model/load-gate.ts'
+import type { Log } from '../../model/log.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
+import { createLoadPolicy } from '../../net/load-policy.ts'
+import type { CommitWatch } from './commit-watch.ts'
+
+/** What the media of this process tells of itself. */
+export type MediaLoad = {
+  /** Of the ticker, since it began. */
+  readonly totals: () => { readonly ticks: number; readonly late: number; readonly skipped: number }
+  /** Legs: `fresh` ones have been made in the last seconds. */
+  readonly calls: () => { readonly calls: number; readonly fresh: number }
+}
+
+type Deps = {
+  /** Ms that never jump. */
+  readonly now: () => number
+  readonly after: Clock['after']
+  readonly media: MediaLoad
+  /** Part of the time since it was last asked in which the thread was at work, 0–1. */
+  readonly busy: () => number
+  readonly commits: Pick<CommitWatch, 'read'>
+  readonly log: Log
+  readonly telemetry?: Telemetry
+}
+
+export type NodeLoadGate = LoadGate & {
+  /** Idempotent. */
+  close(): void
+}
+
+const readEvery = 250
+/** After the last refusal so much later nothing is refused any more. */
+const quietFor = 5_000
+
+export function createLoadGate(deps: Deps): NodeLoadGate {
+  const policy = createLoadPolicy()
+  const refusals = createRefusals(deps)
+  const look = createLook(deps)
+  let cancel: Cancel = () => undefined
+
+  const read = (): void => {
+    const reading = look()
+    policy.read(reading)
+    refusals.quiet()
+  }
+  const poll = (): void => {
+    read()
+    cancel = deps.after(readEvery, poll)
+  }
+  cancel = deps.after(readEvery, poll)
+
+  /** A thread that was blocked comes to its sockets before its timers now and then. */
+  const ask = (beginning: Beginning, isPromised: boolean): LoadRefusal | null => {
+    if (look.age() > 2 * readEvery) read()
+    const reason = policy.refusal(isPromised)
+    return reason === null ? null : refusals.add(beginning, reason)
+  }
+  const admit = (beginning: Beginning, isPromised: boolean): LoadRefusal | null => {
+    const refusal = ask(beginning, isPromised)
+    if (refusal === null) policy.took(beginning, 1)
+    return refusal
+  }
+  return {
+    refusal: (beginning) => ask(beginning, false),
+    admit: (beginning) => admit(beginning, false),
+    admitPromised: (beginning) => admit(beginning, true),
+    writing() {
+      const reason = policy.refusal(true)
+      return reason === 'commits' || reason === 'database' ? refusals.add('phone_call', reason) : null
+    },
+    giveBack: (beginning) => policy.took(beginning, -1),
+    room: (beginning) => policy.room(beginning),
+    began: (beginning, count) => policy.took(beginning, count),
+    newCalls() {
+      if (policy.isClosed()) return 'refused'
+      return policy.refusal(false) === null ? 'taken' : 'limited'
+    },
+    close: () => cancel(),
+  }
+}
+
+function createLook({ now, media, busy, commits }: Deps) {
+  let at = now()
+  let before = media.totals()
+  const look = () => {
+    const totals = media.totals()
+    const { medianMs, stuckMs } = commits.read()
+    const due = totals.ticks - before.ticks + totals.skipped - before.skipped
+    const late = totals.late - before.late + totals.skipped - before.skipped
+    const reading = {
+      elapsedMs: Math.max(1, now() - at),
+      late: due === 0 ? null : late / due,
+      busy: busy(),
+      commitMs: medianMs,
+      stuckMs,
+      ...media.calls(),
+    }
+    at = now()
+    before = totals
+    return reading
+  }
+  return Object.assign(look, { age: () => now() - at })
+}
+
+/** One line when refusals begin and one when they are over, however many there were. */
+function createRefusals({ now, log, telemetry = noTelemetry }: Deps) {
+  let count = 0
+  let since = 0
+  let last = -Infinity
+  return {
+    add(beginning: Beginning, reason: LoadReason): LoadRefusal {
+      last = now()
+      if (count === 0) {
+        since = last
+        log.warn('new calls are refused: this node has no room for them', { reason, beginning })
+      }
+      count++
+      telemetry.count('load.refused', { beginning, reason })
+      return loadRefusalOf(reason)
+    },
+    quiet() {
+      if (count === 0 || now() - last < quietFor) return
+      log.warn('new calls are taken again', { refused: count, ms: Math.round(last - since) })
+      count = 0
+    },
+  }
+}

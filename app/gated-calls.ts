@@ -1,0 +1,81 @@
+/**
+ * Owns where the gate stands before what begins a call: before the database is asked, before a browser's socket is upgraded, before an INVITE
+ * is looked at. docs/design/load.md "The gate before new calls"
+ */
+import type { Work } from '../actors/rounds/scheduler.ts'
+import { loadProblemOf, unavailableOf, type LoadGate } from '../model/load-gate.ts'
+import type { CreatePhoneCall } from '../model/phone-call.ts'
+import { Problem } from '../model/problem.ts'
+import type { RefusedArrival, Telephony } from '../model/telephony.ts'
+import type { Admission, CreateWebCall } from '../model/web-call.ts'
+import { createRecent } from '../net/recent.ts'
+
+type WebCalls = { readonly createWebCall: CreateWebCall; readonly admission: Admission }
+
+/** Sessions of this process that nobody has joined yet. */
+const maxPromised = 20_000
+
+/**
+ * Who got a session here may join while others are refused for their number: a page has no other node to go to. Elsewhere the session was
+ * promised by another process, and its browser is one more for this one.
+ */
+export function gatedWebCalls(gate: LoadGate, { createWebCall, admission }: WebCalls): WebCalls {
+  const promised = createRecent<true>(maxPromised)
+
+  return {
+    async createWebCall(...given) {
+      const refusal = gate.admit('web_session')
+      if (refusal) throw loadProblemOf(refusal)
+      try {
+        const created = await createWebCall(...given)
+        promised.set(created.token, true)
+        return created
+      } catch (error) {
+        gate.giveBack('web_session')
+        throw error
+      }
+    },
+    admission: {
+      ...admission,
+      async admit(token, origin) {
+        const isOwn = promised.get(token) !== undefined
+        // Nothing is taken for a token that may be made up.
+        const refusal = isOwn ? gate.admitPromised('web_call') : gate.refusal('web_call')
+        if (refusal) return loadProblemOf(refusal)
+        promised.delete(token)
+        const admitted = await admission.admit(token, origin)
+        const isRefused = admitted instanceof Problem
+        if (isOwn && isRefused) gate.giveBack('web_call')
+        if (!isOwn && !isRefused) gate.began('web_call', 1)
+        return admitted
+      },
+    },
+  }
+}
+
+/** A telephone call that is placed waits for its turn, so only what cannot be written is refused. */
+export function gatedPhoneCalls(gate: LoadGate, createPhoneCall: CreatePhoneCall): CreatePhoneCall {
+  return async (...given) => {
+    const refusal = gate.writing()
+    if (refusal) throw unavailableOf(refusal)
+    return createPhoneCall(...given)
+  }
+}
+
+export function countedDials(gate: LoadGate, dial: Work): Work {
+  return (job) => {
+    gate.began('phone_call', 1)
+    return dial(job)
+  }
+}
+
+/** `Telephony.overload`. */
+export function overloadOf(gate: LoadGate): NonNullable<Telephony['overload']> {
+  return (route): RefusedArrival | null => {
+    const refusal = route ? gate.admit('phone_call') : gate.refusal('phone_call')
+    if (!refusal) return null
+    const { details, retryAfterSeconds } = refusal
+    const { accountId = null, id: trunkId = null } = route?.trunk ?? {}
+    return { reason: 'node_overloaded', details, sipStatus: 503, accountId, trunkId, retryAfterSeconds }
+  }
+}

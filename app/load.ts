@@ -1,0 +1,54 @@
+/** Owns the wiring of the gate before new calls: what it measures of this process, and whether it is there at all. */
+import { performance } from 'node:perf_hooks'
+import { createCommitWatch, type CommitWatch } from '../actors/node/commit-watch.ts'
+import { createLoadGate } from '../actors/node/load-gate.ts'
+import { openGate, type LoadGate } from '../model/load-gate.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+import { now, type MediaSide } from './media-side.ts'
+
+export type Load = {
+  readonly gate: LoadGate
+  readonly commits: CommitWatch
+  /** The media are opened after what begins calls. */
+  watch(media: MediaSide): void
+}
+
+/** Until the media are there. */
+const noSlots = { ticks: 0, late: 0, skipped: 0 }
+const noCalls = { calls: 0, fresh: 0 }
+
+/** Everything may begin. */
+export const unwatchedLoad = (): Load => ({
+  gate: openGate,
+  commits: createCommitWatch(now),
+  watch: () => undefined,
+})
+
+export function openLoad({ clock, log, telemetry }: Core, config: Config, closing: AsyncDisposableStack): Load {
+  if (!config.loadGate) return unwatchedLoad()
+  const commits = createCommitWatch(now)
+  let media: MediaSide | null = null
+  const gate = createLoadGate({
+    now,
+    after: (ms, action) => clock.after(ms, action),
+    media: { totals: () => media?.ticker.totals() ?? noSlots, calls: () => media?.count() ?? noCalls },
+    busy: busyMeter(),
+    commits,
+    log,
+    telemetry,
+  })
+  closing.defer(() => gate.close())
+  return { gate, commits, watch: (opened) => void (media = opened) }
+}
+
+/** Time without work is time in which the loop waits for events; one that waits for a core has work. */
+function busyMeter(): () => number {
+  let before = performance.eventLoopUtilization()
+  return () => {
+    const current = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(current, before)
+    before = current
+    return utilization
+  }
+}
