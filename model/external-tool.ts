@@ -1,9 +1,11 @@
 /** Owns external tool definitions: sent with a web call or returned by call.worker_request. docs/contract/tools.md "External tools". */
 import { z } from 'zod'
 import { JsonObject } from './json.ts'
+import { WebUrl } from './web-url.ts'
 
 export const ExternalTool = z.strictObject({
-  name: z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must be letters, digits, _ and -, starting with a letter'),
+  /** Any text: engines get another one where they need it (engine-tool-name.ts). */
+  name: z.string().min(1).max(128),
   description: z.string().max(2000).default(''),
   inputSchema: z
     .looseObject({
@@ -12,7 +14,7 @@ export const ExternalTool = z.strictObject({
       required: z.array(z.string()).optional(),
     })
     .optional(),
-  deliveryUrl: z.url({ protocol: /^https?$/ }).max(2000),
+  deliveryUrl: WebUrl,
   signingSecret: z.string().min(1).max(500),
 })
 export type ExternalTool = z.infer<typeof ExternalTool>

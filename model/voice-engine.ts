@@ -8,8 +8,14 @@ import type { SipFacts } from './sip-facts.ts'
 import type { ToolDescriptor, ToolResult } from './tool.ts'
 import type { EffectiveConfig } from './worker.ts'
 
-/** What the engine may ask to be done. `name` stands for one tool: letters, digits, `_` and `-`, 64 at most. */
-export type EngineTool = Pick<ToolDescriptor, 'description' | 'inputSchema'> & { readonly name: string }
+/**
+ * What the engine may ask to be done. `name` stands for one tool: letters, digits, `_` and `-`, 64 at most. `givenName`: what its owner calls it,
+ * where that is another one; call scripts may name it so.
+ */
+export type EngineTool = Pick<ToolDescriptor, 'description' | 'inputSchema'> & {
+  readonly name: string
+  readonly givenName?: string
+}
 
 /** The engines' own tools: by them a model tells what only a conversation can establish. No other tool takes their names. */
 export const [endCall, noteValue] = ['end_call', 'note_value'] as const

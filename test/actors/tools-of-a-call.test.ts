@@ -11,17 +11,17 @@ import { until } from '../scenes/in-time.ts'
 
 const schema = { type: 'object' as const, properties: { colour: { type: 'string' } }, required: ['colour'] }
 
-/** A call in progress whose engine is the test, with the external tools `lookup` and `end_call`. */
+/** Two of them come out alike. */
+const oddNames = ['Küche öffnen!', 'Kuche offnen?', '検索', '2fa', 'x'.repeat(128), 'call__transfer']
+
+/** A call in progress whose engine is the test, with the external tools `lookup`, `end_call` and those of `oddNames`. */
 async function talk(t: Test) {
   const shared = await openShared(t)
   const receiver = await openFakeWebhookReceiver(t)
   const secret = newId()
   receiver.trust('/tool', secret)
   const tool = { description: '', deliveryUrl: receiver.url('/tool'), signingSecret: secret, inputSchema: schema }
-  const tools = [
-    { ...tool, name: 'lookup' },
-    { ...tool, name: 'end_call' },
-  ]
+  const tools = ['lookup', 'end_call', ...oddNames].map((name) => ({ ...tool, name }))
   const node = await openCallNode(shared, async () => ({ kind: 'answered', answer: { tools } }))
   t.teardown(() => node.close())
   const { accountId, workerId } = await createTenant(shared.sql, { slug: newId() })
@@ -58,6 +58,26 @@ test('an engine is offered what its worker can do, by names it can use, and noth
   t.notOk(names.includes('call__hang_up'))
   for (const name of names) t.match(name, /^[\w-]{1,64}$/)
   t.match(engine.configs[0]?.tools.find(({ name }) => name === 'lookup')?.inputSchema, schema)
+})
+
+test('a tool of any name has a plain one for engines, its own for its receiver, and none stands for another', async (t) => {
+  const { engine, receiver, callTool, told, replayed } = await talk(t)
+  const offered = engine.configs[0]?.tools ?? []
+  t.equal(new Set(offered.map(({ name }) => name)).size, offered.length)
+  for (const { name } of offered) t.match(name, /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/)
+  for (const [index, odd] of oddNames.entries()) {
+    const tool = offered.find(({ givenName }) => givenName === odd)
+    t.match(tool?.description, odd, 'a model that is told of it finds it')
+    receiver.script('/tool', [{ status: 200, body: '{"result":true}' }])
+    callTool(`odd-${index}`, tool?.name ?? '', { colour: 'blue' })
+    t.match((await receiver.next()).data, { name: odd })
+    await told(`result:odd-${index}:${tool?.name}:success`)
+  }
+  t.match(
+    offered.flatMap(({ name, givenName }) => (givenName?.startsWith('K') ? [name] : [])),
+    ['external__Kuche_offnen_', 'external__Kuche_offnen__2'],
+  )
+  t.same(await replayed(), [])
 })
 
 test('a tool is asked once, its result goes to the session, and the log of it replays', async (t) => {

@@ -14,6 +14,7 @@ import { contextOf, fillIn, valuesOf } from '../../voice/script/fill-in.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import type { EngineTool } from '../../model/voice-engine.ts'
 import type { Meaning, Request } from '../../voice/script/phrases.ts'
+import { hasStatements } from '../../voice/script/notation.ts'
 import { checkScript, parseScript, type Script } from '../../voice/script/script.ts'
 import { vocabularyOf } from '../../voice/engines/embedded/vocabulary.ts'
 import { sentencesOf } from '../../voice/english/sentences.ts'
@@ -796,6 +797,18 @@ test('a tool is called with what was answered, and its result is read out and de
   t.same(line(done('a-tool-1', { result: { state: 'late', day: 'Monday' } })), ['It is late. It comes on Monday.'])
   t.same(line(done('a-tool-1', {})), [], 'a second result is none')
   t.same(line(played), ['Bye.', 'finish null'])
+})
+
+test('a tool whose name is no word stands in quotes, as its owner wrote it', async (t) => {
+  const odd = { ...find, name: 'external__Find_my_order_', givenName: 'Find  my order!' }
+  const text = 'tool "Find my order!" (number: "0427", express: false) into order: One moment.\nend Bye.'
+  t.ok(hasStatements(text))
+  t.same(checkScript(text, { vocabulary, tools: [odd] }), [])
+  const line = follow(t, text, { tools: [odd], idPrefix: 'a-' })
+  t.match(line(opened), [/^call a-tool-1 external__Find_my_order_ /, 'One moment.'])
+  const ours = { ...find, name: 'external__call__transfer', givenName: 'call__transfer' }
+  const passedOn = follow(t, 'transfer Front desk: Wait.\nend Bye.', { tools: [ours, transfer] })
+  t.match(passedOn(opened), [/^call \S+ call__transfer /, 'Wait.'], 'nobody takes the place of a tool of ours')
 })
 
 test('a result that comes while the agent still speaks waits for the end of the line', async (t) => {

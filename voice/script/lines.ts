@@ -4,11 +4,16 @@ export type BlockKind = 'prose' | 'statement' | 'intent' | 'on' | 'voicemail' | 
 /** With the number of its first line. */
 export type Block = { readonly line: number; text: string; readonly kind: BlockKind }
 
-const statement =
-  /^((say|ask|end|if)\b(?![-'’])|tool\s+[\w.-]+\s*(\(|into\s|:|$)|transfer\s[^:]{1,100}:|knowledge\s+(on|off)$)/
+/** A name that is one word, or any name in quotes. */
+export const toolName = String.raw`(?:[\w.-]+|["“][^"“”]{1,200}["”])`
+
+const statement = new RegExp(
+  String.raw`^((say|ask|end|if)\b(?![-'’])|tool\s+${toolName}\s*(\(|into\s|:|$)|transfer\s[^:]{1,100}:|knowledge\s+(on|off)$)`,
+)
 /** Recognised even in the middle of a paragraph, where a line of prose may begin with any word. */
-const unmistakable =
-  /^(ask\s+\w+\s*\(|if\s+[\w.-]+\s+is\s.*:|end\s*(\(|:|$)|say:|tool\s+[\w.-]+\s*(\(|into\s+\w+\s*:|:)|knowledge\s+(on|off)$)/
+const unmistakable = new RegExp(
+  String.raw`^(ask\s+\w+\s*\(|if\s+[\w.-]+\s+is\s.*:|end\s*(\(|:|$)|say:|tool\s+${toolName}\s*(\(|into\s+\w+\s*:|:)|knowledge\s+(on|off)$)`,
+)
 const intent = /^intent\s+\w+\s*:/
 const voicemail = /^voicemail\s*:/
 const reprompt = /^no\s+(match|input)\s*:/

@@ -2,7 +2,7 @@
  * Owns whether a call script is written in statements (docs/call-scripts.md) or in prose, and the words that explain to a model those statements that
  * it uses. Prose is for models: a line of it may well begin with a word of a statement.
  */
-import { blocksOf } from './lines.ts'
+import { blocksOf, toolName } from './lines.ts'
 import { noteValue } from '../../model/voice-engine.ts'
 
 type Notation = { readonly shape: RegExp; readonly meaning: string }
@@ -28,7 +28,7 @@ const statements: readonly Notation[] = [
     meaning: 'if <key> is <value>: … – the rest of the line only when this is so, with “is not” only when it is not.',
   },
   {
-    shape: /^tool\s+[\w.-]+\s*(?:\(|into\s|:|$)/,
+    shape: new RegExp(String.raw`^tool\s+${toolName}\s*(?:\(|into\s|:|$)`),
     meaning:
       'tool <name> (<argument>: <value>) into <key>: … – say this and call the tool; {{<key>.…}} is its result, “<key> is error” that it failed.',
   },

@@ -1,6 +1,7 @@
 /** Owns how a call script calls the call's tools: which tool a name means, its arguments, and the questions for those that are missing. */
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { EngineTool } from '../../model/voice-engine.ts'
+import { toolName } from './lines.ts'
 import { maxDigits, maxNumber, usualOf, yesNo } from './questions.ts'
 import type { ArgumentValue, Ask, AskedSlot, Options, Placed, Step, ToolArgument, ToolStep } from './steps.ts'
 import { plain } from './text.ts'
@@ -16,17 +17,31 @@ const maxArguments = 40
 const maxEnum = 40
 const maxDescription = 300
 
-/** By its whole name, or by the last part of it: `search` or `knowledge_base.search` for `knowledge_base__search`. */
+/**
+ * By its whole name, by the one its owner gave it, or by the last part of the first: `search` or `knowledge_base.search` for
+ * `knowledge_base__search`.
+ */
 export function toolNamed(tools: readonly EngineTool[], written: string): EngineTool | null {
   const name = written.replaceAll('.', '__')
-  return tools.find((tool) => tool.name === name) ?? tools.find((tool) => tool.name.endsWith(`__${name}`)) ?? null
+  return (
+    tools.find((tool) => tool.name === name) ??
+    tools.find(({ givenName }) => givenName !== undefined && oneSpaced(givenName) === written) ??
+    tools.find((tool) => tool.name.endsWith(`__${name}`)) ??
+    null
+  )
 }
+
+/** As lines of a script are read. */
+const oneSpaced = (text: string): string => text.trim().replace(/\s+/g, ' ')
 
 export const knowledgeToolOf = (tools: readonly EngineTool[]): string | null =>
   tools.find((tool) => tool.name === knowledgeTool)?.name ?? null
 
+const written = new RegExp(String.raw`^\s+(${toolName})\s*(.*)$`, 's')
+
 export function toolOf(placed: Placed, rest: string, reading: Reading): ToolStep | null {
-  const [, name = '', after = ''] = /^\s+([\w.-]+)\s*(.*)$/s.exec(rest) ?? []
+  const [, quoted = '', after = ''] = written.exec(rest) ?? []
+  const name = quoted.replace(/^["“]|["”]$/g, '')
   const { inside, outside } = parenthesesOf(after)
   const tail = outside === null ? null : /^\s*(?:into\s+(\w+))?\s*(?::\s*(.*))?$/s.exec(outside)
   if (tail === null) {

@@ -6,9 +6,10 @@ import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { Problem } from '../../../model/problem.ts'
 import type { Toolbox, ToolDescriptor, ToolResult } from '../../../model/tool.ts'
-import { engineToolNames, type EngineTool } from '../../../model/voice-engine.ts'
+import type { EngineTool } from '../../../model/voice-engine.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import type { Effect } from '../call-event.ts'
+import { engineNamesOf } from '../engine-tool-name.ts'
 import type { CallEnd } from './performer-deps.ts'
 
 /** The name that an engine knows, and the tool behind it. */
@@ -18,7 +19,6 @@ type RunTool = Extract<Effect, { type: 'run_tool' }>
 
 /** An engine ends its call by itself, after its last words: this would cut them off. */
 const notOffered: readonly string[] = ['call.hang_up']
-const maxName = 64
 
 /** When the tools cannot be listed now, the talk goes on without any. */
 export async function offeredTools(
@@ -27,35 +27,23 @@ export async function offeredTools(
 ): Promise<OfferedTool[]> {
   try {
     const descriptors = await tools.list(accountId, workerId, { phoneCallId: id })
-    return withOwnNames(descriptors.filter(({ capabilityKey }) => !notOffered.includes(capabilityKey)).map(toOffered))
+    const offered = descriptors.filter(({ capabilityKey }) => !notOffered.includes(capabilityKey))
+    const names = engineNamesOf(offered)
+    return offered.map((descriptor, index) => toOffered(descriptor, names[index] as string))
   } catch (error) {
     log.error('the tools of a call could not be listed', { error })
     return []
   }
 }
 
-function toOffered({ name: toolName, provider, description, inputSchema }: ToolDescriptor): OfferedTool {
-  const isPlain = provider === 'external' && !engineToolNames.includes(toolName) && !toolName.includes('__')
-  const name = isPlain ? toolName : `${provider}__${toolName}`.slice(0, maxName)
-  return { name, description, inputSchema, provider, toolName }
+/** A model that is told to use a tool by the name its owner gave it finds that name in the description. */
+function toOffered({ name: toolName, provider, description, inputSchema }: ToolDescriptor, name: string): OfferedTool {
+  const offered = { name, description, inputSchema, provider, toolName }
+  if (provider !== 'external' || name === toolName) return offered
+  return { ...offered, givenName: toolName, description: `“${toolName}”. ${description}`.trim() }
 }
 
-/** Long names that were cut to the same one get a number. */
-function withOwnNames(tools: readonly OfferedTool[]): OfferedTool[] {
-  const taken = new Set<string>()
-  return tools.map((tool) => {
-    let { name } = tool
-    for (let number = 2; taken.has(name); number++) name = `${tool.name.slice(0, maxName - 3)}_${number}`
-    taken.add(name)
-    return { ...tool, name }
-  })
-}
-
-export const toEngineTool = ({ name, description, inputSchema }: OfferedTool): EngineTool => ({
-  name,
-  description,
-  inputSchema,
-})
+export const toEngineTool = ({ provider: _, toolName: __, ...tool }: OfferedTool): EngineTool => tool
 
 /** The tools of one conversation, and whose they are. */
 export type Offer = { readonly call: CallFactsRow; readonly offered: readonly OfferedTool[] }
