@@ -13,8 +13,8 @@ import {
   ProgressStatus,
   Speaker,
   toClockOffset,
+  Transport,
   TurnLatency,
-  type Transport,
   type Turn,
 } from './call.ts'
 import { toIso } from './clock.ts'
@@ -22,7 +22,7 @@ import { Customer, CustomerInput } from './customer.ts'
 import type { Once } from './idempotency.ts'
 import type { AccountId, CallId, PersonId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
-import { JsonObject } from './json.ts'
+import { JsonObject, Metadata } from './json.ts'
 import { EndedBy, FailedReason, TerminalStatus } from './outcome.ts'
 import { pageOf, Paging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
@@ -37,9 +37,11 @@ export const PhoneCallRequest = z.strictObject({
   customer: CustomerInput.optional(),
   callScriptFileNames: z.array(z.string().min(1).max(200)).max(50).optional(),
   scheduledAt: Instant.optional(),
-  /** Additive, like the one below: the number that is shown, one of the account's. Absent: the worker's. */
+  /** Additive, like all below: the number that is shown, one of the account's. Absent: the worker's. */
   from: PhoneNumber.optional(),
   headers: CallHeaders.optional(),
+  instructions: z.string().max(100_000).optional(),
+  metadata: Metadata.optional(),
 })
 export type PhoneCallRequest = z.infer<typeof PhoneCallRequest>
 
@@ -73,6 +75,9 @@ export const PhoneCall = z.object({
   scheduledAt: z.string().optional(),
   /** Additive, like all below: what the last call.status_update said. */
   progress: ProgressStatus.optional(),
+  transport: Transport.optional(),
+  /** As the events of the call have it: of its creation, else of call.worker_request's answer. */
+  metadata: JsonObject.optional(),
   /** How a call that reads `completed` really ended. */
   outcome: TerminalStatus.optional(),
   failedReason: FailedReason.optional(),
@@ -138,6 +143,7 @@ export type PhoneCallFacts = {
   readonly toNumber: string | null
   readonly personId: PersonId | null
   readonly customer: Customer | null
+  readonly metadata: JsonObject | null
   readonly nextAction: { readonly key: string } | null
   readonly dimensions: JsonObject | null
   readonly scheduledAt: number | null
@@ -160,6 +166,7 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
     postProcessingStatus,
     workerId,
     progress: call.progress,
+    transport: call.transport,
     ...withoutNulls({
       ...numbersOf(call),
       nextAction: call.nextAction?.key,
@@ -168,6 +175,7 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
       endedAt: isoOrNull(call.endedAt),
       duration: durationOf(call),
       customer: customerOf(call),
+      metadata: call.metadata,
       scheduledAt: isoOrNull(call.scheduledAt),
       outcome,
       failedReason,

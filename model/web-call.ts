@@ -7,11 +7,10 @@ import type { AccountId, CallId } from './ids.ts'
 import { Metadata } from './json.ts'
 import { Language } from './language.ts'
 import type { Problem } from './problem.ts'
+import { WebOrigin } from './web-origin.ts'
 
 export const tokenLifetime = 120_000
 export const resumeWindow = 30_000
-
-const WebOrigin = z.string().max(300).refine(isOrigin, 'must be an origin like https://app.example.com')
 
 export const WebCallRequest = z.strictObject({
   workerId: z.string(),
@@ -73,8 +72,4 @@ export type Admission = {
   resume(resumeToken: string, origin: string | null): Promise<Admitted | Problem>
   /** Of one that was refused: was it ever a token of ours? A made-up one is a guess, a used one an honest mistake. */
   isOurs(token: string): Promise<boolean>
-}
-
-function isOrigin(text: string): boolean {
-  return URL.canParse(text) && new URL(text).origin === text
 }

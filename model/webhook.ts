@@ -2,7 +2,9 @@
 import { z } from 'zod'
 import type { AccountId, DeliveryId, SubscriptionId, WorkerId } from './ids.ts'
 import { EventType, SubscribedType } from './events.ts'
+import { oneLine } from './one-line.ts'
 import { pageOf, Paging, type Page } from './paging.ts'
+import { WebUrl } from './web-url.ts'
 
 export const maxHookTimeout = 10_000
 export const defaultHookTimeout = 5_000
@@ -22,7 +24,7 @@ export const CustomHeaders = z
     for (const name of Object.keys(headers))
       if (reserved.test(name))
         context.addIssue({ code: 'custom', path: [name], message: 'is a header the service sets itself' })
-    if (Object.keys(headers).length > 32) context.addIssue({ code: 'custom', message: 'at most 32 headers' })
+    if (Object.keys(headers).length > 32) context.addIssue({ code: 'custom', message: 'must have 32 fields at most' })
   })
 
 const needsSync = (subscription: { eventType: string; required?: boolean | undefined }): boolean =>
@@ -32,13 +34,13 @@ export const SubscriptionRequest = z
   .strictObject({
     workerId: z.string().optional(),
     eventType: SubscribedType,
-    url: z.url({ protocol: /^https?$/ }).max(2000),
+    url: WebUrl,
     headers: CustomHeaders.optional(),
     timeoutMs: z.number().min(1).max(maxHookTimeout).optional(),
     enabled: z.boolean().optional(),
     required: z.boolean().optional(),
   })
-  .refine(needsSync, { path: ['required'], message: 'only for call.worker_request and *' })
+  .refine(needsSync, { path: ['required'], message: 'is for call.worker_request and * only' })
 export type SubscriptionRequest = z.infer<typeof SubscriptionRequest>
 
 export const WebhookSubscription = z.object({
@@ -63,13 +65,13 @@ export const WebhookSubscription = z.object({
 })
 export type WebhookSubscription = z.infer<typeof WebhookSubscription>
 
+/** One that a client sets: as long as cannot be guessed. Ours are `whsec_` and 43 characters more. */
+const OwnSecret = z.string().min(16).max(500).refine(oneLine, 'must be one line')
+
 /** What is not named stays. `signingSecret` sets a new one and is never shown again. */
 export const SubscriptionChange = z.strictObject({
-  url: z
-    .url({ protocol: /^https?$/ })
-    .max(2000)
-    .optional(),
-  signingSecret: z.string().min(1).max(500).optional(),
+  url: WebUrl.optional(),
+  signingSecret: OwnSecret.optional(),
   headers: CustomHeaders.optional(),
   timeoutMs: z.number().min(1).max(maxHookTimeout).optional(),
   enabled: z.boolean().optional(),

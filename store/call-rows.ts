@@ -73,6 +73,7 @@ const callFields: Readonly<Record<keyof CallRow, true>> = {
   toNumber: true,
   personId: true,
   customer: true,
+  metadata: true,
   nextAction: true,
   dimensions: true,
   scheduledAt: true,
@@ -94,7 +95,6 @@ export const callColumns = (sql: Sql | Transaction) => sql.unsafe(callColumnList
 /** The same, and what the actor of the call needs besides. */
 export type CallFactsRow = CallRow & {
   readonly context: string | null
-  readonly metadata: JsonObject | null
   readonly request: CallOverrides
   readonly hookAnswer: CallOverrides
   readonly scriptIds: readonly DocumentId[]

@@ -229,6 +229,36 @@ test('a required call.worker_request that fails aborts the call before it is dia
   t.notMatch(JSON.stringify(await listCallEvents(stage.sql, callId)), /"dial"/)
 })
 
+test('instructions and metadata that come with a call reach hook, engine and events; what the hook answers goes before them', async (t) => {
+  const metadata = { ticket: 7, deep: { list: [1, null] } }
+  const answers = [{}, { instructions: 'Be brief.', metadata: { ticket: 8 } }]
+  const stage = await open(t, async () => ({ kind: 'answered', answer: answers.shift() ?? {} }))
+  const tenant = await createCallingTenant(stage.sql)
+  await subscribe(stage, tenant)
+  const toldAll = async ({ callId }: { callId: CallId }) => {
+    const rows = await stage.sql<{ body: string }[]>`select body from deliveries where call_id = ${callId} order by seq`
+    return rows.map(({ body }) => (JSON.parse(body) as { data: { metadata?: unknown } }).data.metadata)
+  }
+  for (const [instructions, told] of [
+    ['Be kind.', metadata],
+    ['Be brief.', { ticket: 8 }],
+  ] as const) {
+    const call = await place(stage.node, tenant, { instructions: 'Be kind.', metadata })
+    t.match(call, { transport: 'sip_trunk', metadata })
+    await finished(stage, call.callId)
+    t.same(stage.asked.at(-1)?.metadata, metadata)
+    t.equal(stage.engine.configs.at(-1)?.instructions, instructions)
+    const all = await toldAll(call)
+    t.same([all[0], all.at(-1)], [metadata, told])
+    t.ok(all.length > 2 && all.every((one) => one !== undefined), 'each event has it')
+    t.match((await findCall(stage.sql, tenant.accountId, call.callId))?.metadata, told)
+  }
+  const plain = await place(stage.node, tenant)
+  t.notOk('metadata' in plain)
+  await finished(stage, plain.callId)
+  t.equal(stage.engine.configs.at(-1)?.instructions, null)
+})
+
 test('calls that became due while no node ran are dialed at once when one starts, in the order of their times', async (t) => {
   const shared = await opened
   const before = await openCallNode(shared)

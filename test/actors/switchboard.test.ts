@@ -122,6 +122,11 @@ test('a token works once, for the allowed origin, and until it expires', async (
   ])
   t.same(new Set(both), new Set(['UNAUTHORIZED', null]), 'of two at once one gets in')
 
+  const tenants = await beginCall(shared, node, { allowedOrigins: ['https://*.example.com'] })
+  for (const origin of ['https://a.b.example.com', 'https://example.com', 'https://evil-example.com'])
+    t.equal(await problemOf(tenants.token, origin), 'ORIGIN_NOT_ALLOWED', origin)
+  t.equal(await problemOf(tenants.token, 'https://shop.example.com'), null, 'one label more')
+
   const late = await beginCall(shared, node)
   shared.clock.advance(125_001)
   t.equal(await problemOf(late.token, null), 'UNAUTHORIZED')

@@ -61,6 +61,8 @@ const tables = {
     scheduledAt: 'string',
     // Additive: docs/contract/rest.md "Phone calls".
     progress: 'string',
+    transport: 'string',
+    metadata: 'object',
     outcome: 'string',
     failedReason: 'string',
     endedBy: 'string',
@@ -247,6 +249,7 @@ test('phone calls', async (t) => {
       customer: { type: 'lead', firstName: 'Ada', externalId: 'crm-7' },
       nextAction: { key: 'call_back', name: 'Call back', data: { when: 'tomorrow' } },
       dimensions: { drink: 'tea', sugar: true, cups: 2 },
+      metadata: { ticket: 7, deep: { list: [1, null] } },
     },
   )
 
@@ -270,6 +273,8 @@ test('phone calls', async (t) => {
       workerId: own.worker.id,
       scheduledAt: '2026-01-01T11:59:00.000Z',
       progress: 'completed',
+      transport: 'sip_trunk',
+      metadata: { ticket: 7, deep: { list: [1, null] } },
       outcome: 'completed',
       providerStatus: '200 OK',
     })
@@ -318,6 +323,7 @@ test('phone calls', async (t) => {
       postProcessingStatus: 'none',
       workerId: own.worker.id,
       progress: 'scheduled',
+      transport: 'webrtc',
     })
   })
 

@@ -210,6 +210,8 @@ const shapes = {
     // Additive.
     outcome: 'string?',
     progress: 'string?',
+    transport: 'string?',
+    metadata: 'object?',
     endedBy: 'string?',
     endCause: 'string?',
     failedReason: 'string?',

@@ -173,7 +173,7 @@ export async function insertCall(
   accountId: AccountId,
   workerId: WorkerId,
   columns: CallColumns = {},
-  documents: { customer?: Json; nextAction?: Json; dimensions?: Json; quality?: Json } = {},
+  documents: { customer?: Json; nextAction?: Json; dimensions?: Json; quality?: Json; metadata?: Json } = {},
 ): Promise<CallId> {
   const id = newId<'call'>()
   const row = {

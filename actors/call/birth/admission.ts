@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../../model/clock.ts'
 import { Problem } from '../../../model/problem.ts'
 import type { Admission, Admitted } from '../../../model/web-call.ts'
+import { admitsOrigin } from '../../../model/web-origin.ts'
 import type { Sql } from '../../../store/sql.ts'
 import {
   findByResumeToken,
@@ -61,6 +62,6 @@ const admitted = (session: WebSession, resumeToken: string): Admitted => ({
 /** With a list of origins a client that sends none is refused too. */
 function originProblem(session: WebSession, origin: string | null): Problem | null {
   if (session.allowedOrigins === null) return null
-  if (origin !== null && session.allowedOrigins.includes(origin)) return null
+  if (origin !== null && admitsOrigin(session.allowedOrigins, origin)) return null
   return new Problem('ORIGIN_NOT_ALLOWED', 'this origin may not join the call')
 }

@@ -8,6 +8,7 @@ import { msOf } from '../../../model/instant.ts'
 import { toPhoneCall, type CreatePhoneCall, type PhoneCall, type PhoneCallRequest } from '../../../model/phone-call.ts'
 import { PhoneNumber } from '../../../model/phone-number.ts'
 import { Problem } from '../../../model/problem.ts'
+import { withoutNulls } from '../../../model/without-nulls.ts'
 import { findCall } from '../../../store/calls.ts'
 import { listOutboundCallScripts } from '../../../store/documents.ts'
 import { answerOnce } from '../../../store/idempotency.ts'
@@ -81,8 +82,8 @@ async function insertPhoneCall(
     customer: request.customer ?? customer,
     context: request.context ?? null,
     scriptIds,
-    metadata: null,
-    request: request.headers ? { headers: request.headers } : {},
+    metadata: request.metadata ?? null,
+    request: withoutNulls({ headers: request.headers, instructions: request.instructions }),
     externalTools: [],
   }
   const birth = { direction: 'outbound', transport: 'sip_trunk', scheduledAt } as const
@@ -127,7 +128,9 @@ async function pinScripts(tx: Transaction, worker: Worker, fileNames: readonly s
     (name) => scripts.find(({ fileName }) => fileName === name)?.id as DocumentId | undefined,
   )
   const issues = fileNames.flatMap((name, index) =>
-    pinned[index] ? [] : [{ path: `callScriptFileNames.${index}`, message: `the worker has no call script ${name}` }],
+    pinned[index]
+      ? []
+      : [{ path: `callScriptFileNames.${index}`, message: `must be a call script of the worker; it has no ${name}` }],
   )
   if (issues.length > 0)
     throw new Problem('VALIDATION_FAILED', 'the worker has not got all of the call scripts', issues)
