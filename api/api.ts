@@ -1,7 +1,8 @@
 /** Owns the REST API as one fetch-style function: order of the checks, routes, one rim for errors. docs/contract/rest.md "Requests". */
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Fetch } from '../model/listener.ts'
-import { issuesOf, Problem } from '../model/problem.ts'
+import { issuesOf } from '../model/issues.ts'
+import { Problem } from '../model/problem.ts'
 import { createAccessLog } from './access-log.ts'
 import { addAccountRoutes } from './account-routes.ts'
 import { createAllowedMethods } from './allowed-methods.ts'
@@ -63,7 +64,7 @@ async function respond(app: Api, request: Request, env: ApiEnv['Bindings'], deps
 function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
-      if (!result.success) throw invalid(issuesOf(result.error))
+      if (!result.success) throw invalid(issuesOf(result.error, givenOf(result)))
     },
   })
   app.onError((error, c) => renderError(error, c.req.raw, c.env.requestId, deps.log))
@@ -116,6 +117,9 @@ function answerTheRest(app: Api, limit: RequestLimit): void {
     return renderProblem(problem, c.env.requestId, { allow: allowed.join(', ') })
   })
 }
+
+/** What was checked; the types of the library do not tell of it. */
+const givenOf = (result: object): unknown => ('data' in result ? result.data : undefined)
 
 function invalid(issues: Problem['issues']): Problem {
   return new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', (issues ?? []).slice(0, maxIssues))

@@ -1,5 +1,6 @@
 /** Owns the words that routes describe themselves with, and the OpenAPI document at /openapi.json. */
 import { z } from '@hono/zod-openapi'
+import { nullAsAbsent } from '../model/null-as-absent.ts'
 import { ErrorBody } from '../model/problem.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { completeDocument, errorResponses, standardHeaders } from './openapi-document.ts'
@@ -25,9 +26,15 @@ export const noContentOf = (description: string) => ({ 204: { description } })
 /** Beside answerOf, where the state of a resource may forbid what is asked. The other errors follow from the shape of a route. */
 export const conflict = { 409: { $ref: '#/components/responses/Conflict' } } as const
 
+/** In it null reads as absent; see nullAsAbsent. */
 export const bodyOf = <Schema extends z.ZodType>(schema: Schema, example?: unknown) => ({
   required: true,
-  content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
+  content: {
+    'application/json': {
+      schema: z.preprocess((given) => nullAsAbsent(schema, given), schema),
+      ...(example !== undefined && { example }),
+    },
+  },
 })
 
 export function addOpenApi(app: Api, { publicUrl }: ApiDeps): void {
@@ -52,6 +59,7 @@ const introduction = [
   'Every request carries `x-api-key`; a key reaches its own account only, and what belongs to another answers like what does not exist (404).',
   'Every error has one shape: `type` is stable, `issues` names each wrong field, `requestId` finds it in the log. `RateLimit` tells what is left; 429 and 503 say `Retry-After`.',
   'Creating a call takes an `Idempotency-Key`: the same key and body within 24 hours give the same answer. Times are ISO 8601.',
+  'In a body null reads as absent where a field may be left out; where its type names null, null takes the value away.',
 ].join('\n\n')
 
 function documentOf(app: Api, url: string) {

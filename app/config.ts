@@ -6,6 +6,7 @@ import { mediaOf, mediaSettings } from './config/media-settings.ts'
 import { outgoingOf, outgoingSettings } from './config/outgoing-settings.ts'
 import { mayClaimNumbers, phoneOf, phoneSettings } from './config/phone-settings.ts'
 import { WrongSettings } from './config/setting.ts'
+import { issuesOf } from '../model/issues.ts'
 import { voiceOf, voiceSettings } from './config/voice-settings.ts'
 import { isForThisMachine, webOf, webSettings } from './config/web-settings.ts'
 
@@ -41,7 +42,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   )
   const parsed = Settings.safeParse(named)
   if (parsed.success) return toConfig(parsed.data)
-  const lines = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`)
+  const lines = issuesOf(parsed.error, named).map(({ path, message }) => `  ${path}: ${message}`)
   throw new WrongSettings(`These settings are wrong (see .env.example):\n${lines.join('\n')}`)
 }
 

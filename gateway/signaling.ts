@@ -7,7 +7,8 @@ import type { Clock } from '../model/clock.ts'
 import type { CallId } from '../model/ids.ts'
 import type { RequestInfo, SocketConnection, SocketDecision, SocketHandlers, SocketRoute } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
-import { issuesOf, Problem, type ErrorBody } from '../model/problem.ts'
+import { issuesOf } from '../model/issues.ts'
+import { Problem, type ErrorBody } from '../model/problem.ts'
 import type { CreateWebPeer } from '../model/rtp-transport.ts'
 import { ClientMessage, maxSignalingFrameBytes } from '../model/signaling.ts'
 import type { Admission, Admitted } from '../model/web-call.ts'
@@ -149,9 +150,10 @@ function handlersOf(session: WebSession, connection: SocketConnection, clock: Cl
 }
 
 function toClientMessage(text: string): ClientMessage {
-  const message = ClientMessage.safeParse(jsonOf(text))
+  const given = jsonOf(text)
+  const message = ClientMessage.safeParse(given)
   if (message.success) return message.data
-  throw new Problem('VALIDATION_FAILED', 'The message is not understood.', issuesOf(message.error))
+  throw new Problem('VALIDATION_FAILED', 'The message is not understood.', issuesOf(message.error, given))
 }
 
 function jsonOf(text: string): unknown {

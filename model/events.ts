@@ -4,9 +4,9 @@ import { Direction, ProgressStatus, Speaker } from './call.ts'
 import { ExternalTool } from './external-tool.ts'
 import { Json, JsonObject, Metadata } from './json.ts'
 import { Language } from './language.ts'
+import { nullAsAbsent } from './null-as-absent.ts'
 import { EndedBy, TerminalStatus } from './outcome.ts'
 import { SipFacts } from './sip-facts.ts'
-import { withoutNulls } from './without-nulls.ts'
 import { WorkerConfig } from './worker.ts'
 
 export const EventType = z.enum([
@@ -61,18 +61,9 @@ export const WorkerRequestAnswer = z.object({
 })
 export type WorkerRequestAnswer = z.infer<typeof WorkerRequestAnswer>
 
-/** In an answer, and in its `config` and `tools`, null reads as absent. */
-export function parseWorkerRequestAnswer(json: unknown): z.ZodSafeParseResult<WorkerRequestAnswer> {
-  if (!isObject(json)) return WorkerRequestAnswer.safeParse(json)
-  const given: Record<string, unknown> = { ...json }
-  if (isObject(given['config'])) given['config'] = withoutNulls(given['config'])
-  if (Array.isArray(given['tools']))
-    given['tools'] = given['tools'].map((tool: unknown) => (isObject(tool) ? withoutNulls(tool) : tool))
-  return WorkerRequestAnswer.safeParse(withoutNulls(given))
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Null reads as absent, whatever may be absent in it. */
+export const parseWorkerRequestAnswer = (json: unknown): z.ZodSafeParseResult<WorkerRequestAnswer> =>
+  WorkerRequestAnswer.safeParse(nullAsAbsent(WorkerRequestAnswer, json))
 
 export const ToolCallData = z.object({
   callId: z.string(),

@@ -75,14 +75,5 @@ export function errorBodyOf(problem: Problem, requestId: string): ErrorBody {
   }
 }
 
-/** `['data', 0, 'name']` reads `data.0.name`; the whole body reads as the empty path. Each unknown key is an issue with its own path. */
-export function issuesOf(error: z.ZodError): Issue[] {
-  return error.issues.flatMap((issue) => {
-    const path = issue.path.map(String)
-    if (issue.code !== 'unrecognized_keys') return [{ path: path.join('.'), message: issue.message }]
-    return issue.keys.map((key) => ({ path: [...path, key].join('.'), message: 'is not a known field' }))
-  })
-}
-
 const camelCaseOf = (type: string): string =>
   type.toLowerCase().replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())

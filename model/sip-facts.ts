@@ -39,18 +39,19 @@ export const CallHeaders = z.record(z.string(), z.string()).superRefine((headers
     else if (names.findIndex((other) => other.toLowerCase() === name.toLowerCase()) < index)
       refuse([name], 'is there twice; names of headers are the same in any case')
   }
-  if (names.length > maxHeaders) refuse([], `at most ${maxHeaders} headers`)
-  if (Object.entries(headers).join('').length > maxLength) refuse([], `at most ${maxLength} characters in all`)
+  if (names.length > maxHeaders) refuse([], `must have ${maxHeaders} fields at most`)
+  if (Object.entries(headers).join('').length > maxLength)
+    refuse([], `must have ${maxLength} characters at most, in all`)
 })
 export type CallHeaders = z.infer<typeof CallHeaders>
 
 /** RFC 3261 section 25.1: a header name is a token. */
 function nameFaultOf(name: string): string | null {
   if (!/^x-[A-Za-z0-9\-.!%*_+`'~]+$/i.test(name)) return 'must be a SIP header name that begins with X-'
-  return name.length <= maxNameLength ? null : `must be at most ${maxNameLength} characters`
+  return name.length <= maxNameLength ? null : `must have ${maxNameLength} characters at most`
 }
 
 function valueFaultOf(value: string): string | null {
   if (!oneLine(value) || !value.isWellFormed()) return 'must be one line without control characters'
-  return value.length <= maxValueLength ? null : `must be at most ${maxValueLength} characters`
+  return value.length <= maxValueLength ? null : `must have ${maxValueLength} characters at most`
 }

@@ -5,6 +5,7 @@ import type { AccountId, TrunkId, WorkerId } from './ids.ts'
 import { Network } from './network.ts'
 import { NumberFormat } from './number-format.ts'
 import { oneLine } from './one-line.ts'
+import { removable } from './removable.ts'
 import type { Issue } from './problem.ts'
 import { CustomHeaders } from './webhook.ts'
 
@@ -129,7 +130,10 @@ export function trunkIssuesOf(settings: TrunkSettings, { passwordSet, workerIds 
   if (register && (!username || registrarsOf(settings).length === 0))
     issues.push({ path: 'register', message: 'needs a username and a gateway or registrar' })
   if (settings.registrar && settings.registerWith === 'every')
-    issues.push({ path: 'registerWith', message: 'every means the gateways, and registrar names another place' })
+    issues.push({
+      path: 'registerWith',
+      message: 'must not be every where registrar names another place than the gateways',
+    })
   if (callerId === 'username' && !username) issues.push({ path: 'callerId', message: 'needs a username to show' })
   if (authenticateInbound && (!authUserOf(settings) || !passwordSet))
     issues.push({ path: 'authenticateInbound', message: 'needs a username and a password to be proved' })
@@ -189,8 +193,8 @@ const fields = {
 
 export const TrunkRequest = z.strictObject(fields)
 export type TrunkRequest = z.infer<typeof TrunkRequest>
-/** What is not named stays. */
-export const TrunkChange = z.strictObject(fields).partial()
+/** What is not named stays; null takes a setting away. */
+export const TrunkChange = z.strictObject({ ...fields, ...removable(TrunkSettings.shape) }).partial()
 export type TrunkChange = z.infer<typeof TrunkChange>
 
 export const Trunk = z.object({

@@ -4,6 +4,7 @@ import type { AccountId, WorkerId } from './ids.ts'
 import { Language } from './language.ts'
 import { withoutNulls } from './without-nulls.ts'
 import { PhoneNumber } from './phone-number.ts'
+import { removable } from './removable.ts'
 import { effectiveConfigOf, WorkerConfig } from './worker.ts'
 
 const WorkerType = z.strictObject({ id: z.string().min(1).max(100), name: z.string().min(1).max(200) })
@@ -37,12 +38,7 @@ const fields = {
 }
 export const WorkerRequest = z.strictObject(fields)
 export type WorkerRequest = z.infer<typeof WorkerRequest>
-const configFields = WorkerConfig.shape
-const ConfigChange = z.strictObject(
-  Object.fromEntries(Object.entries(configFields).map(([key, field]) => [key, field.nullable()])) as {
-    [Key in keyof typeof configFields]: z.ZodNullable<(typeof configFields)[Key]>
-  },
-)
+const ConfigChange = z.strictObject(removable(WorkerConfig.shape))
 /** What is not named stays; `config` is merged key by key of its top level, null takes a key away. */
 export const WorkerChange = z.strictObject({ ...fields, config: ConfigChange.optional() }).partial()
 export type WorkerChange = z.infer<typeof WorkerChange>

@@ -223,5 +223,5 @@ async function linkWorkers(
 
 const notWritten = (type: string): Problem =>
   new Problem('VALIDATION_FAILED', `The text of a document of type ${type} cannot be replaced.`, [
-    { path: 'text', message: `only for ${writtenTypes.join(' and ')}` },
+    { path: 'text', message: `is for ${writtenTypes.join(' and ')} only` },
   ])

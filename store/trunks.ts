@@ -151,11 +151,14 @@ async function linkWorkers(tx: Transaction, accountId: AccountId, id: TrunkId, w
     select ${accountId}::text, ${id}::text, unnest(${[...workers]}::text[])`
 }
 
+type GivenSettings = { readonly [Key in keyof TrunkSettings]: TrunkSettings[Key] | null | undefined }
+
 /** As they are stored. Throws Problem VALIDATION_FAILED for settings that do not go together. */
-function settled(settings: TrunkSettings, surroundings: TrunkSurroundings): TrunkSettings {
+function settled(given: GivenSettings, surroundings: TrunkSurroundings): TrunkSettings {
+  const settings: TrunkSettings = withoutNulls(given)
   const issues = trunkIssuesOf(settings, surroundings)
   if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'The settings of the trunk do not go together.', issues)
-  return withoutNulls(settings)
+  return settings
 }
 
 /**

@@ -7,6 +7,15 @@
  * go in circles or multiply (each use of a `$ref` is a copy; copies are counted, and so are their characters).
  */
 import { validate, type OutputUnit, type Schema } from '@cfworker/json-schema'
+import {
+  isMissing,
+  isUnknown,
+  mustBeOfType,
+  mustBeOneOf,
+  mustHaveAtLeast,
+  mustHaveAtMost,
+  mustHaveFormat,
+} from '../../model/issue-words.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { Issue } from '../../model/problem.ts'
 
@@ -30,7 +39,7 @@ export function argumentIssues(schema: unknown, given: JsonObject): Issue[] {
     const { errors } = validate(given, bounded, '2020-12', {}, false)
     return errors
       .filter(({ keyword }) => !wrappers.has(keyword))
-      .map(issueOf)
+      .map((found) => issueOf(found, bounded))
       .slice(0, maxIssues)
   } catch {
     // More errors than a call can carry as its arguments: nothing of it fits.
@@ -49,12 +58,41 @@ const wrappers = new Set([
   'if',
 ])
 
-function issueOf({ instanceLocation, keyword, error }: OutputUnit): Issue {
+function issueOf({ instanceLocation, keywordLocation, keyword, error }: OutputUnit, schema: unknown): Issue {
   const keys = instanceLocation.split('/').slice(1).map(keyOf)
   const missing = keyword === 'required' ? /property "(.*)"\.$/s.exec(error)?.[1] : undefined
   const path = ['arguments', ...keys, ...(missing === undefined ? [] : [missing])].join('.').slice(0, maxMessage)
-  if (missing !== undefined) return { path, message: 'is required' }
-  return { path, message: keyword === 'false' ? 'is not a known field' : error.slice(0, maxMessage) }
+  if (missing !== undefined) return { path, message: isMissing }
+  return { path, message: wordsOf(keyword, pointed(schema, keywordLocation)).slice(0, maxMessage) }
+}
+
+/** `rule`: what stands behind the keyword in the schema. */
+function wordsOf(keyword: string, rule: unknown): string {
+  if (keyword === 'false') return isUnknown
+  return (rule !== undefined && wordsOfKeyword[keyword]?.(rule)) || 'must fit the schema of the tool'
+}
+
+const ofBound =
+  (words: typeof mustHaveAtLeast, kind: string, isExclusive = false) =>
+  (bound: unknown): string =>
+    words(kind, Number(bound), { isExclusive })
+
+const wordsOfKeyword: Readonly<Record<string, (rule: unknown) => string>> = {
+  type: (types) => mustBeOfType([types].flat().map(String)),
+  enum: (values) => mustBeOneOf([values].flat()),
+  const: (value) => mustBeOneOf([value]),
+  format: (format) => mustHaveFormat(String(format)),
+  multipleOf: (divisor) => `must be a multiple of ${Number(divisor)}`,
+  minLength: ofBound(mustHaveAtLeast, 'string'),
+  maxLength: ofBound(mustHaveAtMost, 'string'),
+  minItems: ofBound(mustHaveAtLeast, 'array'),
+  maxItems: ofBound(mustHaveAtMost, 'array'),
+  minProperties: ofBound(mustHaveAtLeast, 'object'),
+  maxProperties: ofBound(mustHaveAtMost, 'object'),
+  minimum: ofBound(mustHaveAtLeast, 'number'),
+  maximum: ofBound(mustHaveAtMost, 'number'),
+  exclusiveMinimum: ofBound(mustHaveAtLeast, 'number', true),
+  exclusiveMaximum: ofBound(mustHaveAtMost, 'number', true),
 }
 
 /** RFC 6901, in the form of a URI fragment. */

@@ -6,7 +6,8 @@ import { z } from 'zod'
 import type { AccountId } from '../../model/ids.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { PersonFacts } from '../../model/person.ts'
-import { issuesOf, type Issue } from '../../model/problem.ts'
+import { issuesOf } from '../../model/issues.ts'
+import type { Issue } from '../../model/problem.ts'
 import type { ToolDescriptor, ToolErrorCode, ToolResult } from '../../model/tool.ts'
 import type { Customer } from '../../model/customer.ts'
 import type { EffectiveConfig } from '../../model/worker.ts'
@@ -60,7 +61,7 @@ export function defineTool<Input extends z.ZodObject>(definition: ToolDefinition
     inputSchema: inputSchemaOf(input),
     prepare(given) {
       const parsed = input.safeParse(given)
-      if (!parsed.success) return issuesOf(parsed.error)
+      if (!parsed.success) return issuesOf(parsed.error, given)
       return (context, signal) => run(context, parsed.data, signal)
     },
   }

@@ -84,6 +84,6 @@ function requireChangeable({ eventType }: WebhookSubscription, { required }: Sub
   const aborts = eventType === 'call.worker_request' || deliveryModeOf(eventType) === 'both'
   if (!required || aborts) return
   throw new Problem('VALIDATION_FAILED', 'The subscription cannot be required.', [
-    { path: 'required', message: 'only for call.worker_request and *' },
+    { path: 'required', message: 'is for call.worker_request and * only' },
   ])
 }

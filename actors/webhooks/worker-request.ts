@@ -6,7 +6,7 @@ import { parseWorkerRequestAnswer, type WorkerRequestAnswer, type WorkerRequestD
 import type { AccountId, NewId, WorkerId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { storableText } from '../../model/json.ts'
-import { issuesOf } from '../../model/problem.ts'
+import { issuesOf } from '../../model/issues.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { findMatching, type MatchingSubscription } from '../../store/subscriptions.ts'
@@ -81,7 +81,7 @@ export function workerRequestAnswerOf(answer: HookAnswer): WorkerRequestAnswer |
   if (answer.kind === 'failed') return answer.details
   const parsed = parseWorkerRequestAnswer(answer.json)
   if (parsed.success) return parsed.data
-  const issues = issuesOf(parsed.error).slice(0, 5)
+  const issues = issuesOf(parsed.error, answer.json).slice(0, 5)
   const details = issues.map(({ path, message }) => `${path} ${message}`).join('; ')
   return storableText(`the answer is invalid: ${details}`, maxDetails)
 }

@@ -4,19 +4,26 @@ import type { Issue } from '../../model/problem.ts'
 import { sampleOf, type Operation } from '../scenes/api-operations.ts'
 import { newId, openSeededApi } from '../scenes/seeded-api.ts'
 import { goodRequestOf, openWholeApi, pathOf } from '../scenes/whole-api.ts'
-import { referencesOf, withValue, wrongBodiesOf } from './wrong-bodies.ts'
+import { nullBodiesOf, referencesOf, withValue, wrongBodiesOf } from './wrong-bodies.ts'
+
+/** Said of the field in front of it, and of no validator. */
+const ownWords =
+  /^(?:must|is|are|needs|belongs)\b(?!.*(?:Invalid|expected|received|Too (?:big|small)|Unrecognized|pattern))/
 
 test('what is wrong in one place', async (t) => {
   const { ask, document, operations, own, other } = await openWholeApi(t)
   const withBodies = operations.flatMap((operation) => (operation.body ? [{ ...operation, body: operation.body }] : []))
   t.ok(withBodies.length > 12)
   let asked = 0
+  const foreign = new Set<string>()
 
   async function refuses(operation: Operation, body: unknown, path: string, what: string): Promise<string | null> {
     asked += 1
     const options = { ...goodRequestOf(document, operation, own), json: body }
     const answer = await ask(pathOf(operation, own.ids), options)
-    const paths = ((answer.json?.issues ?? []) as { path: string }[]).map((issue) => issue.path)
+    const issues = (answer.json?.issues ?? []) as Issue[]
+    const paths = issues.map((issue) => issue.path)
+    for (const { message } of issues) if (!ownWords.test(message)) foreign.add(message)
     const isRefused = answer.status === 400 && paths.includes(path)
     const shown = `${operation.id} with ${what} at ${path || 'the top'}`
     return isRefused ? null : `${shown}: ${answer.status} ${answer.text.slice(0, 300)}`
@@ -42,6 +49,22 @@ test('what is wrong in one place', async (t) => {
           const complaint = await refuses(operation, withValue(good, path, id), path.join('.'), `the id ${id}`)
           t.equal(complaint, null)
         }
+      }
+    })
+
+  await t.test('every issue is said in the words of this service', (t) => {
+    t.same([...foreign], [])
+    t.end()
+  })
+
+  for (const operation of withBodies)
+    await t.test(`${operation.id} reads null as absent where a field may be absent`, async (t) => {
+      for (const { path, withNull, without } of nullBodiesOf(document, operation.body, own.ids)) {
+        const post = async (json: unknown) => {
+          const answer = await ask(pathOf(operation, own.ids), { ...goodRequestOf(document, operation, own), json })
+          return { status: answer.status, issues: answer.json.issues }
+        }
+        t.same(await post(withNull), await post(without), path)
       }
     })
 

@@ -7,7 +7,7 @@ import { test, type Test } from 'tap'
 import { accessOf } from '../../actors/telephony/trunk-access.ts'
 import type { TrunkId } from '../../model/ids.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
-import type { TrunkChange } from '../../model/trunk.ts'
+import type { TrunkChange, TrunkRequest } from '../../model/trunk.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
 import { parseMessage } from '../../sip/server/message/parse-message.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
@@ -162,7 +162,7 @@ test('the key is sealed and never told; a pair that does not belong together is 
   const id = made.id as TrunkId
   const stored = await findTrunkRow(sql, accountId, id)
   t.same(stored && accessOf({ box }, stored).tls, fakeTls, 'the edge gets both')
-  const refused = (request: Omit<TrunkChange, 'name'>) => refusalOf(trunks.create(accountId, { name: 'x', ...request }))
+  const refused = (request: Partial<TrunkRequest>) => refusalOf(trunks.create(accountId, { name: 'x', ...request }))
   const changed = (change: TrunkChange) => refusalOf(trunks.change(accountId, id, change))
   t.same(await refused({ tlsCertificate }), ['VALIDATION_FAILED', 'tlsKey'])
   t.same(await refused({ tlsKey }), ['VALIDATION_FAILED', 'tlsCertificate'])

@@ -6,7 +6,8 @@ import type { ParseArgsOptionsConfig } from 'node:util'
 import type { z } from 'zod'
 import { toId, type AccountId, type Id } from '../../model/ids.ts'
 import { flawOf } from '../../model/json.ts'
-import { issuesOf, Problem } from '../../model/problem.ts'
+import { issuesOf } from '../../model/issues.ts'
+import { Problem } from '../../model/problem.ts'
 import { findAccount } from '../../store/accounts.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -104,7 +105,8 @@ export const readSecret = async (file: string): Promise<string> => (await readTe
 export function checked<Schema extends z.ZodType>(schema: Schema, request: Readonly<Record<string, unknown>>) {
   const given = Object.fromEntries(Object.entries(request).filter(([, value]) => value !== undefined))
   const parsed = schema.safeParse(given)
-  if (!parsed.success) throw new Problem('VALIDATION_FAILED', 'Some values are not valid:', issuesOf(parsed.error))
+  if (!parsed.success)
+    throw new Problem('VALIDATION_FAILED', 'Some values are not valid:', issuesOf(parsed.error, given))
   const flaw = flawOf(given)
   if (flaw) throw new Problem('VALIDATION_FAILED', `${flaw.path.join('.')} ${flaw.message}`)
   return parsed.data

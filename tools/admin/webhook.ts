@@ -2,6 +2,7 @@
 import process from 'node:process'
 import type { WebhookReceiver } from '../callers/webhook-receiver.ts'
 import { JsonObject } from '../../model/json.ts'
+import { issuesOf } from '../../model/issues.ts'
 import { Problem } from '../../model/problem.ts'
 import { CustomHeaders, maxHookTimeout } from '../../model/webhook.ts'
 import { systemClock } from '../../app/clock.ts'
@@ -129,9 +130,11 @@ function headersOf(lines: readonly string[]): Record<string, string> {
     const [name = '', ...value] = line.split(':')
     return [name.trim(), value.join(':').trim()]
   })
-  const parsed = CustomHeaders.safeParse(Object.fromEntries(pairs))
+  const given = Object.fromEntries(pairs)
+  const parsed = CustomHeaders.safeParse(given)
   if (parsed.success) return parsed.data
-  throw wrong(`--header: ${parsed.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; ')}`)
+  const issues = issuesOf(parsed.error, given)
+  throw wrong(`--header: ${issues.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
 }
 
 const wrong = (message: string): Problem => new Problem('VALIDATION_FAILED', message)

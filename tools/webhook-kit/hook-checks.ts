@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { parseWorkerRequestAnswer, ToolCallAnswer } from '../../model/events.ts'
 import { flawOf } from '../../model/json.ts'
-import { issuesOf } from '../../model/problem.ts'
+import { issuesOf } from '../../model/issues.ts'
 import { printable } from './printable.ts'
 import type { ProbeAnswer } from './probe.ts'
 import type { Check } from './stage.ts'
@@ -48,7 +48,7 @@ function judge(answer: ProbeAnswer, parse: Parse, mend: string): Finding {
   if (flaw) return invalid(`JSON that cannot be stored: ${printable(flaw.path.join('.'))} ${flaw.message}`)
   const parsed = parse(json)
   if (parsed.success) return finding
-  const issues = issuesOf(parsed.error).slice(0, 5)
+  const issues = issuesOf(parsed.error, json).slice(0, 5)
   return invalid(`an invalid answer: ${printable(issues.map(({ path, message }) => `${path} ${message}`).join('; '))}`)
 }
 
