@@ -1,11 +1,12 @@
 /** Owns the routes that make and change workers; those that read them are in worker-routes.ts. docs/contract/rest.md "Workers". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { toWorker, WorkerChange, WorkerRequest, WorkerResource } from '../model/worker-resource.ts'
+import { deleteWorker } from '../store/delete-worker.ts'
 import { changeWorker, createWorker } from '../store/workers.ts'
-import { idOf, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { answerOf, bodyOf, conflict, named, noContentOf, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/workers'
@@ -27,7 +28,6 @@ const create = createRoute({
   responses: answerOf(namedWorker, 'The worker.'),
 })
 
-/** There is no way to delete one: calls keep their worker, and `isActive` false switches it off. */
 const change = createRoute({
   ...withBody,
   method: 'patch',
@@ -41,6 +41,18 @@ const change = createRoute({
     body: bodyOf(named('WorkerChange', WorkerChange), { config: { ringTimeout: 45, voiceId: null } }),
   },
   responses: answerOf(namedWorker, 'The worker as it is now.'),
+})
+
+const remove = createRoute({
+  ...shared,
+  method: 'delete',
+  path: `${path}/{workerId}`,
+  operationId: 'deleteWorker',
+  summary: 'Delete a worker',
+  description:
+    'A number that was not assigned by the operator is free for others; trunks, documents and persons lose the link; its calls stay with their workerId. 409 while a call of it runs, rings, or waits for its time, its turn or its browser. isActive false switches a worker off instead.',
+  request: { params: z.object({ accountId: z.string(), workerId: z.string() }) },
+  responses: { ...noContentOf('It is gone.'), ...conflict },
 })
 
 export function addWorkerManagementRoutes(app: Api, { sql, clock, newId, mayClaimNumbers = true }: ApiDeps): void {
@@ -57,5 +69,10 @@ export function addWorkerManagementRoutes(app: Api, { sql, clock, newId, mayClai
     const changed = { accountId: c.get('accountId'), workerId, change, numberRule, now: clock.now() } as const
     const worker = existing(await changeWorker(sql, changed))
     return c.json(toWorker(worker), 200)
+  })
+  app.openapi(remove, async (c) => {
+    const workerId = idOf<'worker'>(c.req.valid('param').workerId)
+    if (!(await deleteWorker(sql, { accountId: c.get('accountId'), workerId, now: clock.now() }))) throw notFound()
+    return c.body(null, 204)
   })
 }

@@ -44,6 +44,16 @@ export async function countRunningCalls(
   return { limit, running: count?.running ?? 0, runningOfWorker: count?.runningOfWorker ?? 0 }
 }
 
+/** Calls of a worker that are not over: that run or ring, or wait for their time, their turn or their client. */
+export async function countUnfinished(tx: Transaction, accountId: AccountId, workerId: WorkerId): Promise<number> {
+  const ofWorker = tx`calls.account_id = ${accountId} and calls.worker_id = ${workerId}`
+  // Each finds its index.
+  const [count] = await tx<{ running: number; waiting: number }[]>`
+    select (select count(*)::int from calls where ${ofWorker} and ${runs(tx)}) as running,
+      (select count(*)::int from calls where ${ofWorker} and ${unplaced(tx)}) as waiting`
+  return (count?.running ?? 0) + (count?.waiting ?? 0)
+}
+
 /** Inbound phone calls that ring, or were answered and have no ACK yet: of the same trunk, and of the same address. */
 export async function countUnacknowledged(
   tx: Transaction,

@@ -18,7 +18,8 @@ export async function requireRoom(
   table: keyof typeof limits,
 ): Promise<void> {
   const [row] = await sql<{ count: number }[]>`
-    select count(*)::int as count from ${sql(table)} where account_id = ${accountId}`
+    select count(*)::int as count from ${sql(table)}
+    where account_id = ${accountId} ${table === 'workers' ? sql`and deleted_at is null` : sql``}`
   if ((row?.count ?? 0) < limits[table]) return
   throw new Problem('CONFLICT', `The account has ${limits[table]} ${table.replace('_', ' ')}, as many as it may.`)
 }

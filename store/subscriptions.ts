@@ -66,7 +66,9 @@ export async function createSubscription(
 async function requireWorker(sql: Sql, accountId: AccountId, named: string): Promise<WorkerId> {
   const workerId = toId<'worker'>(named)
   const rows =
-    workerId === null ? [] : await sql`select 1 from workers where account_id = ${accountId} and id = ${workerId}`
+    workerId === null
+      ? []
+      : await sql`select 1 from workers where account_id = ${accountId} and id = ${workerId} and deleted_at is null`
   if (workerId !== null && rows.length > 0) return workerId
   throw new Problem('VALIDATION_FAILED', 'The worker does not exist.', [
     { path: 'workerId', message: 'must be a worker of the account' },
@@ -83,7 +85,7 @@ export async function listSubscriptions(
     select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
       failing_since, disabled_reason
     from webhook_subscriptions
-    where account_id = ${accountId} and (${workerId}::text is null or worker_id = ${workerId})
+    where account_id = ${accountId} and (${workerId}::text is null or worker_id = ${workerId}) and ${hasItsWorker(sql)}
     order by created_at, id`
   return rows.map((row) => toSubscription(row, null))
 }
@@ -97,9 +99,13 @@ export async function findSubscription(
   const [row] = await sql<Row[]>`
     select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
       failing_since, disabled_reason
-    from webhook_subscriptions where account_id = ${accountId} and id = ${id}`
+    from webhook_subscriptions where account_id = ${accountId} and id = ${id} and ${hasItsWorker(sql)}`
   return row ? toSubscription(row, null) : null
 }
+
+/** One of a deleted worker is told what is still due to it, and is nobody's otherwise. */
+const hasItsWorker = (sql: Sql) => sql`not exists (
+  select from workers where workers.id = webhook_subscriptions.worker_id and deleted_at is not null)`
 
 /** What sending to it needs, enabled or not. */
 export async function findTarget(

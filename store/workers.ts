@@ -98,7 +98,7 @@ export function listWorkers(sql: Sql | Transaction, accountId: AccountId): Promi
   return sql<Worker[]>`
     select id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active, max_concurrent_calls,
       config, created_at, updated_at
-    from workers where account_id = ${accountId} order by created_at, id`
+    from workers where account_id = ${accountId} and deleted_at is null order by created_at, id`
 }
 
 export async function findWorker(
@@ -109,8 +109,14 @@ export async function findWorker(
   const [row] = await sql<Worker[]>`
     select id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active, max_concurrent_calls,
       config, created_at, updated_at
-    from workers where account_id = ${accountId} and id = ${workerId}`
+    from workers where account_id = ${accountId} and id = ${workerId} and deleted_at is null`
   return row ?? null
+}
+
+/** The same, of a worker that nobody deletes until the transaction ends: a call that is written in it has one. */
+export async function holdWorker(tx: Transaction, accountId: AccountId, workerId: WorkerId): Promise<Worker | null> {
+  await tx`select from workers where account_id = ${accountId} and id = ${workerId} for key share`
+  return findWorker(tx, accountId, workerId)
 }
 
 /** Is the number one that callers of the account call, or are shown? */
@@ -136,7 +142,7 @@ export async function changeWorker(
     { accountId, numbers: change, numberRule },
     (tx) => tx<Worker[]>`
       update workers set ${tx(columns)}, config = (config || ${tx.json(config as never)}::jsonb) - ${removed}::text[]
-      where account_id = ${accountId} and id = ${workerId}
+      where account_id = ${accountId} and id = ${workerId} and deleted_at is null
       returning id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active,
         max_concurrent_calls, config, created_at, updated_at`,
   )
@@ -155,7 +161,7 @@ export async function requireWorkers(
   const ids = [...new Set(named.flatMap(({ id }) => toId<'worker'>(id) ?? []))]
   if (named.length === 0) return []
   const rows = await sql<{ id: WorkerId }[]>`
-    select id from workers where account_id = ${accountId} and id = any(${ids})`
+    select id from workers where account_id = ${accountId} and id = any(${ids}) and deleted_at is null`
   const known = new Set(rows.map(({ id }) => id))
   const unknown = named.filter(({ id }) => !known.has(toId<'worker'>(id) as WorkerId))
   if (unknown.length === 0) return ids

@@ -1,11 +1,13 @@
 /**
- * Owns forgetting what nobody needs any more: finished deliveries with their log, refused calls, and idempotency keys past their time. Every
+ * Owns forgetting what nobody needs any more: finished deliveries with their log, refused calls, subscriptions of deleted workers, and idempotency keys
+ * past their time. Every
  * round is bounded; several nodes may do this at the same time and skip what another is at.
  */
 import type { Clock } from '../../model/clock.ts'
 import { idempotencyLifetime } from '../../model/idempotency.ts'
 import type { Log } from '../../model/log.ts'
 import { forgetRefusals } from '../../store/call-refusals.ts'
+import { forgetSubscriptionsOfDeleted } from '../../store/delete-worker.ts'
 import { forgetDeliveries } from '../../store/delivery-log.ts'
 import { forgetIdempotencyKeys } from '../../store/idempotency.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -14,6 +16,8 @@ import { createRounds, type Rounds } from './rounds.ts'
 export const retentionEvery = 600_000
 /** Ms. docs/contract/rest.md "Call refusals". */
 const refusalsKept = 30 * 24 * 3_600_000
+/** Ms. Longer than an event is tried again for. */
+const subscriptionsKept = 3 * 24 * 3_600_000
 const batchSize = 1_000
 /** Bounds what one round deletes, so that a busy disk serves calls first. */
 const batchesPerRound = 100
@@ -41,6 +45,7 @@ export function createRetention(deps: {
     const now = clock.now()
     const deliveries = await forgetAll((limit) => forgetDeliveries(sql, now - keep.deliveries, limit))
     await forgetAll((limit) => forgetRefusals(sql, now - refusalsKept, limit))
+    await forgetAll((limit) => forgetSubscriptionsOfDeleted(sql, now - subscriptionsKept, limit))
     await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })
     return false

@@ -9,7 +9,7 @@ import { addressGroupOf } from '../../net/addresses.ts'
 import { countRunningCalls, countUnacknowledged } from '../../store/call-capacity.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { findTrunkRoom, roomOf } from '../../store/trunk-room.ts'
-import { findWorker } from '../../store/workers.ts'
+import { holdWorker } from '../../store/workers.ts'
 import { createInboundCall } from '../call/birth/create-inbound-call.ts'
 
 export type ReceiveDeps = {
@@ -43,7 +43,7 @@ async function refusalOf(tx: Transaction, call: InboundCall, now: number): Promi
     trunkId,
   })
   const { limit, running, runningOfWorker } = await countRunningCalls(tx, accountId, route.workerId)
-  const worker = await findWorker(tx, accountId, route.workerId)
+  const worker = await holdWorker(tx, accountId, route.workerId)
   const room = await findTrunkRoom(tx, trunkId, now)
   if (!worker?.isActive || !room)
     return refused('worker_inactive', 480, 'The worker or the trunk was switched off while the call came in.')

@@ -115,6 +115,8 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
     },
     additive: [
       'progress',
+      'transport',
+      'metadata',
       'outcome',
       'failedReason',
       'endedBy',
@@ -194,7 +196,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       customer: may('object'),
       callScriptFileNames: may('string[]'),
     },
-    additive: ['from', 'headers'],
+    additive: ['from', 'headers', 'instructions', 'metadata'],
   },
   'POST web-calls body': {
     schema: 'WebCallRequest',
@@ -379,6 +381,7 @@ export const additiveEndpoints: readonly string[] = [
   `post ${subscriptions}/{subscriptionId}/deliveries/{deliveryId}/resend`,
   `post ${account}/workers`,
   `patch ${worker}`,
+  `delete ${worker}`,
   `get ${account}/api-keys`,
   `post ${account}/api-keys`,
   `delete ${account}/api-keys/{keyId}`,

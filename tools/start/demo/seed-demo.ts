@@ -99,7 +99,7 @@ function seedAccount({ sql, clock }: SeedDeps, wish: Wish): Promise<SeededDemo> 
 async function findSeeded(tx: Transaction, slug: string): Promise<Seeded | null> {
   const [found] = await tx<Seeded[]>`
     select accounts.id as account_id, workers.id as worker_id from accounts join workers on workers.account_id = accounts.id
-    where slug = ${slug} order by workers.created_at limit 1`
+    where slug = ${slug} and deleted_at is null order by workers.created_at limit 1`
   return found ?? null
 }
 
