@@ -97,7 +97,7 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
       return sql.begin(async (tx) => {
         const stored = await lockSettings(tx, accountId, id)
         if (!stored) return null
-        requireNarrow(settings, stored.config.allowedAddresses ?? [], author)
+        requireNarrow(withoutNulls(settings), stored.config.allowedAddresses ?? [], author)
         const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
         const passwordSet = password === undefined ? stored.passwordSet : password !== null
         const surroundings = { passwordSet, workerIds: workers ?? stored.workerIds }
