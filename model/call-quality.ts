@@ -29,6 +29,8 @@ export const LegQuality = z.object({
   roundTripMs: ms.nullable(),
   concealedMs: ms,
   lateFrames: count,
+  /** That came from elsewhere than the peer and were dropped; absent: none, or of a leg of before. */
+  strangerPackets: count.optional(),
 })
 export type LegQuality = z.infer<typeof LegQuality>
 
@@ -60,6 +62,13 @@ export const CallQuality = z
       .number()
       .int()
       .describe('Frames of the agent (20 ms of sound each) that this service sent more than 10 ms late.'),
+    strangerPackets: z
+      .number()
+      .int()
+      .optional()
+      .describe(
+        'Packets of sound or reports that came to this call from an address that is not the other side’s, and were dropped. Not there when there were none.',
+      ),
   })
   .describe(
     'How well sound got through, counted up to the end of the media. Not there before that, when no sound could flow, and when the process that carried it was killed.',
@@ -67,7 +76,7 @@ export const CallQuality = z
 export type CallQuality = z.infer<typeof CallQuality>
 
 export function toCallQuality(leg: LegQuality): CallQuality {
-  const { codec, received, sent, roundTripMs, concealedMs, lateFrames } = leg
+  const { codec, received, sent, roundTripMs, concealedMs, lateFrames, strangerPackets } = leg
   const scores = [received, sent].flatMap((way) => (way ? [scoreOf(leg, way)] : []))
   return {
     mos: scores.length === 0 ? null : rounded(Math.min(...scores), 100),
@@ -77,6 +86,7 @@ export function toCallQuality(leg: LegQuality): CallQuality {
     roundTripMs: roundTripMs === null ? null : rounded(roundTripMs, 10),
     concealedMs: Math.round(concealedMs),
     lateFrames,
+    ...(strangerPackets !== undefined && { strangerPackets }),
   }
 }
 

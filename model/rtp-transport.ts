@@ -40,12 +40,14 @@ export type TransportStats = {
   readonly quality?: TransportQuality
   /** Datagrams that came and were not passed on. */
   readonly dropped?: {
-    /** From an address that is not the peer's. */
+    /** From an address that is not the peer's. Of those that SRTP would have had to prove some count as `unusable` too. */
     readonly strangers: number
     /** More than a call may send. */
     readonly flood: number
     /** No packet of this call: malformed, not authentic, seen before, of a payload type nobody agreed on, or too early. */
     readonly unusable: number
+    /** The address that the last stranger had; null: there was none. */
+    readonly lastStranger?: string | null
   }
 }
 

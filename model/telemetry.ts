@@ -17,7 +17,7 @@ import { LlmProvider } from './worker.ts'
 type Instrument = {
   /** For people. */
   readonly description: string
-  readonly unit: 'ms' | 'fraction' | 'score' | 'attempts' | 'calls' | 'frames' | 'messages' | 'slots'
+  readonly unit: 'ms' | 'fraction' | 'score' | 'attempts' | 'calls' | 'frames' | 'packets' | 'messages' | 'slots'
   /** Every label with all of its values. */
   readonly labels: Readonly<Record<string, readonly string[]>>
 }
@@ -38,6 +38,11 @@ export const counters = {
   'leg.late_frames': {
     description: 'Frames of the agent that were sent more than 10 ms late, told at the end of a leg',
     unit: 'frames',
+    labels: { line },
+  },
+  'leg.stranger_packets': {
+    description: 'Packets to a leg that came from elsewhere than its peer and were dropped, told at the end of a leg',
+    unit: 'packets',
     labels: { line },
   },
   'ticker.skipped': {

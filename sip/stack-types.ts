@@ -57,7 +57,7 @@ export type InDialogListener = (request: RequestIn, reply: Reply) => void
 export type SipDialog = {
   readonly id: string
   /** The last response to our INVITE, or our own to theirs. */
-  readonly res: MessageIn
+  readonly res: MessageIn & Pick<ResponseIn, 'source_address'>
   readonly remote: { readonly sdp?: string | undefined }
   /** Asked when a request within the dialog is challenged. */
   auth?: AuthChooser | undefined

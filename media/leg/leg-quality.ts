@@ -11,6 +11,7 @@ export type LegStats = MediaStats & {
 export function qualityOf({ codec, packetMs }: NegotiatedAudio, stats: LegStats): LegQuality {
   const { concealedMs, agentFramesLate: lateFrames, transport } = stats
   const peer = transport?.quality?.peer
+  const strangerPackets = transport?.dropped?.strangers ?? 0
   return {
     codec,
     packetMs,
@@ -19,6 +20,7 @@ export function qualityOf({ codec, packetMs }: NegotiatedAudio, stats: LegStats)
     roundTripMs: transport?.quality?.roundTripMs ?? null,
     concealedMs,
     lateFrames,
+    ...(strangerPackets > 0 && { strangerPackets }),
   }
 }
 
@@ -31,7 +33,7 @@ function receivedOf({ transport, received }: LegStats): LegQuality['received'] {
 }
 
 export function tellQuality(telemetry: Telemetry, quality: LegQuality, line: 'web' | 'phone'): void {
-  const { mos, codec, received, sent, roundTripMs, concealedMs, lateFrames } = toCallQuality(quality)
+  const { mos, codec, received, sent, roundTripMs, concealedMs, lateFrames, strangerPackets } = toCallQuality(quality)
   for (const [direction, way] of [
     ['received', received],
     ['sent', sent],
@@ -43,4 +45,5 @@ export function tellQuality(telemetry: Telemetry, quality: LegQuality, line: 'we
   if (mos !== null) telemetry.observe('leg.mos', mos, { line, codec })
   telemetry.observe('leg.concealed', concealedMs, { line })
   telemetry.count('leg.late_frames', { line }, lateFrames)
+  if (strangerPackets !== undefined) telemetry.count('leg.stranger_packets', { line }, strangerPackets)
 }

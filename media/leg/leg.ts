@@ -10,7 +10,13 @@ import type { CallId } from '../../model/ids.ts'
 import type { ClosedLeg, LegEvent } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
-import type { LegHandlers, LegSignaling, NegotiatedAudio, RtpTransport } from '../../model/rtp-transport.ts'
+import type {
+  LegHandlers,
+  LegSignaling,
+  NegotiatedAudio,
+  RtpTransport,
+  TransportStats,
+} from '../../model/rtp-transport.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { createKeyPresses } from './key-presses.ts'
 import { createLegCommands } from './leg-commands.ts'
@@ -190,15 +196,18 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     if (frame !== null && commands.isCurrent(frame.epoch)) media.push(frame)
   }
   const loss = createLossWatch()
+  const tellStranger = createStrangerReport(deps)
   let untilLook = ticksPerLook
-  const lookAtLoss = () => {
+  const lookAtTheWire = () => {
     untilLook = ticksPerLook
-    const percent = loss.news(wire.transport()?.stats().quality?.peer ?? null)
+    const stats = wire.transport()?.stats()
+    const percent = loss.news(stats?.quality?.peer ?? null)
     if (percent !== null) media.expectLoss(percent)
+    if (stats) tellStranger(stats)
   }
   const tick = (at: number, lateMs: number) => {
     media.tick(at, lateMs)
-    if (--untilLook === 0) lookAtLoss()
+    if (--untilLook === 0) lookAtTheWire()
     const details = wire.lost()
     if (details !== null) void ending.end({ type: 'disconnected', details, ...wire.end() }, wire.heardAt())
     if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })
@@ -214,6 +223,16 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
   }
   const leave = ticker.join(beat, () => guarded(media.halfway))
   return [leave, ...subscriptions.map((subscription) => () => subscription.close())]
+}
+
+/** An attack on a call is told while it runs, and once: its packets are counted. */
+function createStrangerReport({ callId, log }: Pick<LegDeps, 'callId' | 'log'>): (stats: TransportStats) => void {
+  let isTold = false
+  return ({ dropped }) => {
+    if (isTold || !dropped || dropped.strangers <= 0) return
+    isTold = true
+    log.warn('RTP of a stranger is dropped', { callId, personal: { address: dropped.lastStranger ?? null } })
+  }
 }
 
 type Finish = { readonly reason: string; readonly at: number; readonly log: Log }

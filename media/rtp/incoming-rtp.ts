@@ -17,6 +17,8 @@ export type IncomingRtp = {
   use(session: MediaSession): void
   receive(datagram: Buffer, from: Address): void
   readonly counts: Readonly<Record<'packets' | 'bytes' | 'strangers' | 'flood' | 'unusable', number>>
+  /** The address that the last packet of a stranger had. */
+  lastStranger(): string | null
 }
 
 export type IncomingRtpDeps = {
@@ -31,28 +33,41 @@ export type IncomingRtpDeps = {
 
 /** Packets of 10 ms are 100 a second; key presses come on top. */
 const peerPerSecond = 250
-/** Whoever may become the peer, in sum. */
+/** Of the peer's hosts from other ports, and of whoever else may become the peer: of each in sum. */
 const othersPerSecond = 100
 
 export function createIncomingRtp({ source, security, rtcp, now, ...tell }: IncomingRtpDeps): IncomingRtp {
   const counts = { packets: 0, bytes: 0, strangers: 0, flood: 0, unusable: 0 }
-  const mayPeer = createRateLimit(perSecond(peerPerSecond))
-  const mayOthers = createRateLimit(perSecond(othersPerSecond))
+  const budgets = {
+    peer: createRateLimit(perSecond(peerPerSecond)),
+    near: createRateLimit(perSecond(othersPerSecond)),
+    candidate: createRateLimit(perSecond(othersPerSecond)),
+  }
   const splice = createStreamSplice()
   const others = createOtherTypes()
   let session: MediaSession | null = null
+  let lastStranger: string | null = null
 
-  function refuse(as: 'strangers' | 'flood' | 'unusable'): null {
+  function refuse(as: 'flood' | 'unusable'): null {
     counts[as] += 1
+    return null
+  }
+
+  function refuseStranger({ address }: Address): null {
+    counts.strangers += 1
+    lastStranger = address
     return null
   }
 
   /** Null: counted as what it is. */
   function read(datagram: Buffer, from: Address, at: number): RtpPacket | null {
     const judgement = source.judge(from, at)
-    if (judgement === 'stranger') return refuse('strangers')
-    if (!(judgement === 'peer' ? mayPeer(at) : mayOthers(at))) return refuse('flood')
+    if (judgement === 'stranger') return refuseStranger(from)
+    if (judgement === 'former') return refuse('unusable')
+    if (!budgets[judgement](at)) return refuse('flood')
     const plain = security.unprotect(datagram)
+    // Where SRTP tells who is the peer, it tells who is not.
+    if (plain === null && judgement !== 'peer') refuseStranger(from)
     const read = plain && readRtp(plain)
     const packet = read && session && others.agreed(read, session.audio)
     return packet && isAgreedOn(packet) ? packet : refuse('unusable')
@@ -71,9 +86,17 @@ export function createIncomingRtp({ source, security, rtcp, now, ...tell }: Inco
   function isOfPeer(ssrc: number, { sequenceNumber }: RtpPacket, from: Address, at: number): boolean {
     const isAuthentic = security.isOn()
     const verdict = source.proved(from, { ssrc, sequenceNumber, isAuthentic }, at)
-    if (verdict === 'stranger') counts.strangers += 1
-    if (verdict === 'learned') tell.learned()
+    if (verdict === 'stranger') refuseStranger(from)
+    if (verdict === 'learned') learned()
     return verdict !== 'stranger'
+  }
+
+  /** What it was refused before was not a stranger's. */
+  function learned(): void {
+    const found = source.learned()
+    counts.strangers -= found?.refused ?? 0
+    if (found?.tookOver) splice.forget()
+    tell.learned()
   }
 
   function accept(ssrc: number, packet: RtpPacket, { audio, direction }: MediaSession, at: number): void {
@@ -87,6 +110,7 @@ export function createIncomingRtp({ source, security, rtcp, now, ...tell }: Inco
 
   return {
     counts,
+    lastStranger: () => lastStranger,
     use(next) {
       session = next
       splice.use(next.audio.clockRateHz)

@@ -23,6 +23,8 @@ export type MediaSession = {
   readonly srtp: { readonly ours: SrtpKey; readonly theirs: SrtpKey } | null
   /** RTP and RTCP on one port (RFC 5761). */
   readonly rtcpMux: boolean
+  /** Where the signaling of it came from, as the network says; null or absent: not known. */
+  readonly signaledFrom?: string | null
 }
 
 /** What we bring along to an offer or answer. Port numbers as the peer reaches them. */

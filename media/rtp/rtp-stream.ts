@@ -4,10 +4,12 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import type { RtpPacket, TransportStats } from '../../model/rtp-transport.ts'
+import { isLoopback, plainAddressOf } from '../../net/addresses.ts'
+import { isLocal } from '../../net/special-networks.ts'
 import { createIncomingRtp } from './incoming-rtp.ts'
 import type { MediaSession } from './media-session.ts'
 import { createOutgoingRtp } from './outgoing-rtp.ts'
-import type { Address, PeerSource } from './peer-source.ts'
+import type { Address, Ground, PeerSource } from './peer-source.ts'
 import { createRtcpLink } from './rtcp/rtcp-link.ts'
 import { createRtcpSession } from './rtcp/rtcp-session.ts'
 import { isRtcp } from './rtp-wire.ts'
@@ -59,7 +61,7 @@ export function createRtpStream({ source, now, ...deps }: RtpStreamDeps): RtpStr
     cname,
     use(session) {
       security.use(session.srtp)
-      source.expect(session.remote)
+      source.expect(session.remote, groundOf(session, now()))
       rtcp.use(session.audio.clockRateHz, now())
       incoming.use(session)
       outgoing.use(session)
@@ -81,8 +83,26 @@ export function createRtpStream({ source, now, ...deps }: RtpStreamDeps): RtpStr
         packetsSent: outgoing.counts.packets,
         bytesSent: outgoing.counts.bytes,
         quality: rtcp.quality(),
-        dropped: { strangers, flood, unusable },
+        dropped: {
+          strangers: strangers - source.onProbation() + link.strangers(),
+          flood,
+          unusable,
+          lastStranger: incoming.lastStranger() ?? link.lastStranger(),
+        },
       }
     },
   }
+}
+
+const groundOf = (session: MediaSession, at: number): Ground => ({
+  natHost: natHostOf(session),
+  isSecure: session.srtp !== null,
+  listens: session.direction === 'sendrecv' || session.direction === 'recvonly',
+  at,
+})
+
+/** A peer behind a NAT may write its address of the inside; then the host that signaled is what NAT made of it. RFC 3581 §1. */
+function natHostOf({ remote, signaledFrom = null }: MediaSession): string | null {
+  if (remote === null || signaledFrom === null) return null
+  return isLocal(remote.address) && !isLoopback(remote.address) ? plainAddressOf(signaledFrom) : null
 }

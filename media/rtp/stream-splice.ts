@@ -9,6 +9,8 @@ export type StreamSplice = {
   pass(ssrc: number, packet: RtpPacket, at: number): RtpPacket
   /** Timestamps count by another clock from here on. */
   use(clockRateHz: number): void
+  /** What comes from here on is of another sender, also under an SSRC that was heard before. */
+  forget(): void
 }
 
 type Source = { readonly ssrc: number; sequenceShift: number; timestampShift: number; highest: number }
@@ -25,6 +27,7 @@ export function createStreamSplice(): StreamSplice {
   let highest = 0
   let timestamp = 0
   let passedAt = 0
+  let hasPassed = false
 
   const shiftTo = (packet: RtpPacket): number => (highest + 1 - packet.sequenceNumber) & 0xffff
 
@@ -33,7 +36,7 @@ export function createStreamSplice(): StreamSplice {
 
   function begin(ssrc: number, packet: RtpPacket, at: number): Source {
     const { sequenceNumber } = packet
-    if (sources.length === 0) return { ssrc, sequenceShift: 0, timestampShift: 0, highest: sequenceNumber }
+    if (!hasPassed) return { ssrc, sequenceShift: 0, timestampShift: 0, highest: sequenceNumber }
     const timestampShift = (dueAt(at) - packet.timestamp) >>> 0
     return { ssrc, sequenceShift: shiftTo(packet), timestampShift, highest: sequenceNumber }
   }
@@ -59,8 +62,10 @@ export function createStreamSplice(): StreamSplice {
 
   return {
     use: (rateHz) => void (clockRateHz = rateHz),
+    forget: () => void (sources = []),
     pass(ssrc, packet, at) {
       const source = sourceOf(ssrc, packet, at)
+      hasPassed = true
       const passed = shifted(packet, source)
       if (aheadOf(source, packet) < 0) return passed
       source.highest = packet.sequenceNumber

@@ -85,6 +85,7 @@ async function takeIn(deps: ArrivalDeps, arrived: Arrived): Promise<void> {
   const overload = deps.telephony.overload?.(route)
   if (overload) return refuseOverload(deps, arrived, overload)
   const media = await openPhoneMedia(deps.media, wishesOf(route.trunk.settings, 'answer', invite.protocol))
+  media.signaledFrom(invite.source_address)
   try {
     const described = describe(media, deps, { arrived, route })
     const callId = described && !cancel.isCanceled() ? await store(deps, arrived, route) : null

@@ -34,6 +34,8 @@ export type PhoneMedia = {
   /** Our answer; nothing of it is in use yet. */
   answer(offer: string): Agreed | NotAgreed
   use(session: MediaSession): void
+  /** Of the message whose description is used next: behind a NAT sound may come from there. */
+  signaledFrom(address: string | undefined): void
   /** By the other side: no sound of the caller is expected. */
   isHeld(): boolean
   /** Key presses have come with the sound: those that come by another way too are the same ones. */
@@ -61,6 +63,7 @@ export function wishesOf(settings: TrunkSettings, way: 'offer' | 'answer', proto
 export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: MediaWishes): Promise<PhoneMedia> {
   let listener: MediaListener | null = null
   let inUse: MediaSession | null = null
+  let signaledFrom: string | null = null
   let hearsKeys = false
   const endpoint = await ports.open({
     packet(packet) {
@@ -103,10 +106,11 @@ export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: 
     use(session) {
       const before = inUse
       inUse = session
-      endpoint.use(session)
+      endpoint.use({ ...session, signaledFrom })
       if (!isSame(before?.audio, session.audio)) listener?.negotiated(session.audio)
       if (isHeld(before) !== isHeld(session)) listener?.held(isHeld(session))
     },
+    signaledFrom: (address) => void (signaledFrom = address ?? null),
     isHeld: () => isHeld(inUse),
     hearsKeys: () => hearsKeys,
     close(reason) {

@@ -272,6 +272,7 @@ function answered(deps: PlacingDeps, dialing: Dialing, { way, dialog, sdp, line:
     talk.hangUp('failed')
     return handlers.dialFailed({ status: 'failed', reason: 'sip_call_failed' }, sipLine)
   }
+  live.media.signaledFrom(dialog.res.source_address)
   live.media.use(read.session)
   handlers.connected(sipLine)
 }

@@ -135,11 +135,13 @@ function renegotiate({ live, acks, log, stack, trunk }: TalkDeps, request: Reque
     const answer = media.answer(offer)
     if ('refused' in answer) return answerWith(reply, 488, { headers: mediaWarning(answer.refused, answer.warning) })
     answerWith(reply, 200, { ...content, body: answer.sdp })
+    media.signaledFrom(request.source_address)
     return media.use(answer.session)
   }
   // The offer is ours then, and the answer comes in the ACK. RFC 3261 §14.1, RFC 3264 §4.
   acks.expect(request, true, (ack) => {
     const agreed = media.readAnswer(sdpIn(ack) ?? '')
+    media.signaledFrom(ack.source_address)
     if ('session' in agreed) return media.use(agreed.session)
     log.warn('a re-INVITE was not answered in its ACK', { callId: live.callId, details: agreed.refused })
     leg.handlers.disconnected('failed', agreed.refused)

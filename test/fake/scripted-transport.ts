@@ -5,6 +5,7 @@ import type {
   RtpTransport,
   RtpTransportHandlers,
   TransportQuality,
+  TransportStats,
 } from '../../model/rtp-transport.ts'
 
 export type ScriptedTransport = RtpTransport & {
@@ -28,6 +29,8 @@ export type ScriptedTransport = RtpTransport & {
   renegotiate(audio: NegotiatedAudio): void
   /** What RTCP says from here on; until then the wire speaks none. */
   report(quality: TransportQuality): void
+  /** Datagrams that came and were not passed on, from here on. */
+  drop(dropped: TransportStats['dropped']): void
   /** The stream goes on with other numbers, as that of another source does. */
   jump(sequenceNumber: number, timestamp: number): void
   disconnect(cause: 'hung_up' | 'media_lost' | 'failed', details: string): void
@@ -70,6 +73,7 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, first: N
   let closeReason: string | null = null
   let received = 0
   let reported: TransportQuality | null = null
+  let dropped: TransportStats['dropped'] = undefined
 
   const pass = (ms: number) => void (timestamp = (timestamp + (ms * audio.clockRateHz) / 1000) >>> 0)
   const receive = (payloadType: number, marker: boolean, payload: Uint8Array) => {
@@ -107,6 +111,7 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, first: N
     report(quality) {
       reported = quality
     },
+    drop: (counted) => void (dropped = counted),
     jump(toSequenceNumber, toTimestamp) {
       sequenceNumber = toSequenceNumber
       timestamp = toTimestamp
@@ -121,6 +126,7 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, first: N
       bytesReceived: 0,
       bytesSent: 0,
       ...(reported && { quality: reported }),
+      ...(dropped && { dropped }),
     }),
     close: async (reason = '') => void (closeReason ??= reason),
   }

@@ -84,6 +84,11 @@ test('the score of a call is that of its worse direction, with half the round tr
   t.equal(toCallQuality({ ...told, sent: { ...moreThanSent, packets: 2 } }).sent?.loss, 1)
 })
 
+test('a quality tells of strangers where there were any, and that of a leg of before is read without', async (t) => {
+  t.notOk('strangerPackets' in toCallQuality(LegQuality.parse(told)))
+  t.equal(toCallQuality(LegQuality.parse({ ...told, strangerPackets: 7 })).strangerPackets, 7)
+})
+
 test('a quality that cannot be read costs nobody the length of the recording', async (t) => {
   const closed = { type: 'closed', recordedMs: 1_000 }
   t.same(LegReply.parse({ ...closed, quality: told }), { ...closed, quality: told })
@@ -155,6 +160,25 @@ test('a leg that is closed tells what got lost, what was guessed and how long a 
     ],
   )
   t.same(telemetry.counted, [{ name: 'leg.late_frames', labels: { line: 'phone' }, by: 0 }])
+})
+
+test('packets of a stranger are told once in the log while the call runs, then in its quality and in telemetry', async (t) => {
+  const { wire, command, run, log, telemetry } = openScene(t, negotiatedPhone, { signaling })
+  const told = () => log.lines.filter(({ message }) => message === 'RTP of a stranger is dropped')
+  wire.connect()
+  await command(start)
+  await run(2_000, () => wire.speak(new Uint8Array(160).fill(0xd5)))
+  t.same(told(), [])
+  for (const strangers of [3, 300]) {
+    wire.drop({ strangers, flood: 0, unusable: 0, lastStranger: '198.51.100.66' })
+    await run(1_000, () => wire.speak(new Uint8Array(160).fill(0xd5)))
+  }
+  const callId = '0198c000-0000-7000-8000-000000000001'
+  t.match(told(), [{ level: 'warn', fields: { callId, personal: { address: '198.51.100.66' } } }])
+  t.equal(told().length, 1)
+  const closed = await command({ type: 'close', epoch: 1, reason: 'completed' })
+  t.match(closed, { quality: { strangerPackets: 300 } })
+  t.equal(telemetry.total('leg.stranger_packets', { line: 'phone' }), 300)
 })
 
 test('a wire without reports tells what the jitter buffer missed, and nothing of the other direction', async (t) => {

@@ -158,7 +158,7 @@ test('media of the signaled host from another port is the peer behind NAT: the a
   t.same(learned, [`${behind.local.port} false`])
 })
 
-test('a stranger takes no call over, is not heard, and is counted', async (t) => {
+test('a stranger takes no call over, however long the peer is silent, is not heard, and is counted', async (t) => {
   const { ports, log, time } = createPorts(t)
   const [peer, stranger] = [await openPeer(t), await openPeer(t, '127.0.0.2')]
   const { endpoint, heard, sequence, learned } = await openEndpoint(ports)
@@ -170,18 +170,162 @@ test('a stranger takes no call over, is not heard, and is counted', async (t) =>
   for (let seq = 502; seq < 520; seq += 1) await stranger.send(endpoint.local, { sequenceNumber: seq })
   await peer.send(endpoint.local, { sequenceNumber: 2 })
   await heard(2)
-  t.same(sequence(), [1, 2])
+  t.equal(endpoint.stats().dropped?.strangers, 20)
+  for (const silentMs of [3_001, 60_000]) {
+    time.now += silentMs
+    // Sound, a key and comfort noise, under its own SSRC and under the peer's.
+    for (const payloadType of [0, 101, 13])
+      for (const ssrc of [7, 99])
+        for (let seq = 3; seq < 23; seq += 1)
+          await stranger.send(endpoint.local, { sequenceNumber: seq, payloadType, ssrc })
+    // A session refresh and a hold say nothing of another place.
+    endpoint.use(sessionWith(plain(peer), { direction: 'inactive' }))
+    endpoint.use(sessionWith({ ...peer.local, address: '0.0.0.0' }))
+    endpoint.use(sessionWith(plain(peer)))
+  }
+  time.now += 20
+  await peer.send(endpoint.local, { sequenceNumber: 3 })
+  await heard(3)
+  t.same(sequence(), [1, 2, 3])
   endpoint.send(packetOf(9))
   t.equal((await peer.next()).bytes.readUInt16BE(2), 9)
-  t.equal(endpoint.stats().dropped?.strangers, 20)
-  time.now += 3001
-  for (let seq = 520; seq < 523; seq += 1) await stranger.send(endpoint.local, { sequenceNumber: seq })
-  await heard(3)
-  endpoint.send(packetOf(10))
-  t.equal((await stranger.next()).bytes.readUInt16BE(2), 10, 'who talks on when the peer is silent is the peer')
-  t.same(learned, [`${peer.local.port} true`, `${stranger.local.port} false`])
+  t.equal(stranger.waiting(), 0)
+  t.same(learned, [`${peer.local.port} true`])
+  t.match(endpoint.stats().dropped, { strangers: 260, lastStranger: '127.0.0.2' })
   await endpoint.close()
-  t.match(log.lines, [{ message: 'RTP was dropped', fields: { strangers: 22 } }])
+  t.match(log.lines, [{ message: 'RTP was dropped', fields: { strangers: 260 } }])
+})
+
+test('a stranger who shoots before the peer loses the call at the first packet of the signaled host', async (t) => {
+  for (const port of ['signaled', 'another']) {
+    const { ports } = createPorts(t)
+    const [peer, behind, stranger] = [await openPeer(t), await openPeer(t), await openPeer(t, '127.0.0.2')]
+    const from = port === 'signaled' ? peer : behind
+    const { endpoint, heard, learned } = await openEndpoint(ports)
+    endpoint.use(sessionWith(plain(peer)))
+    for (let seq = 1; seq < 10; seq += 1)
+      await stranger.send(endpoint.local, { sequenceNumber: seq, payload: 'forged' })
+    await heard(7)
+    await from.send(endpoint.local, { sequenceNumber: 1, payload: 'true' })
+    t.equal(await heard(8), 'true')
+    for (let seq = 10; seq < 30; seq += 1) await stranger.send(endpoint.local, { sequenceNumber: seq })
+    await from.send(endpoint.local, { sequenceNumber: 2, payload: 'true' })
+    t.equal(await heard(9), 'true')
+    endpoint.send(packetOf(1))
+    await from.next()
+    t.same(learned, [`${stranger.local.port} false`, `${from.local.port} ${port === 'signaled'}`])
+  }
+})
+
+test('where SDP names an address of the inside, the host that signaled is known, and a stranger who shoots first loses', async (t) => {
+  const { ports } = createPorts(t)
+  const [peer, stranger] = [await openPeer(t), await openPeer(t, '127.0.0.2')]
+  const { endpoint, heard, learned } = await openEndpoint(ports)
+  const inside = { ...peer.local, address: '192.168.7.7' }
+  endpoint.use(sessionWith(inside, { signaledFrom: '::ffff:127.0.0.1' }))
+  for (let seq = 1; seq < 4; seq += 1) await stranger.send(endpoint.local, { sequenceNumber: seq })
+  await heard(1)
+  await peer.send(endpoint.local, { sequenceNumber: 1 })
+  await heard(2)
+  endpoint.send(packetOf(1))
+  await peer.next()
+  t.same(learned, [`${stranger.local.port} false`, `${peer.local.port} false`])
+
+  const apart = await openEndpoint(ports)
+  apart.endpoint.use(sessionWith(plain(stranger), { signaledFrom: '127.0.0.1' }))
+  await stranger.send(apart.endpoint.local, { sequenceNumber: 1 })
+  await apart.heard(1)
+  for (let seq = 1; seq < 9; seq += 1) await peer.send(apart.endpoint.local, { sequenceNumber: seq })
+  await stranger.send(apart.endpoint.local, { sequenceNumber: 2 })
+  await apart.heard(2)
+  t.same(apart.sequence(), [1, 2], 'who signals in the place of a peer with an address of its own is not its sound')
+})
+
+test('NAT gives the peer another port: its stream is heard on without a pause, and late packets move nothing back', async (t) => {
+  const { ports, time } = createPorts(t)
+  const [before, after, next] = [await openPeer(t), await openPeer(t), await openPeer(t)]
+  const { endpoint, heard, sequence, learned } = await openEndpoint(ports)
+  endpoint.use(sessionWith(plain(before)))
+  for (const [peer, sequenceNumber] of [
+    [before, 1],
+    [before, 2],
+    [after, 4],
+    [before, 3],
+    [after, 5],
+    [next, 6],
+    [after, 5],
+    [next, 7],
+  ] as const) {
+    time.now += 20
+    await peer.send(endpoint.local, { sequenceNumber })
+  }
+  await heard(6)
+  t.same(sequence(), [1, 2, 4, 5, 6, 7])
+  endpoint.send(packetOf(1))
+  await next.next()
+  t.same(
+    learned,
+    [before, after, next].map(({ local }) => `${local.port} ${local.port === before.local.port}`),
+  )
+  t.equal(endpoint.stats().dropped?.strangers, 0, 'no false alarm')
+})
+
+test('a peer may change its SSRC, and its port as well after a pause; its neighbour on the same host takes nothing while it talks', async (t) => {
+  const { ports, time } = createPorts(t)
+  const [peer, neighbour] = [await openPeer(t), await openPeer(t)]
+  const { endpoint, heard, packets } = await openEndpoint(ports)
+  endpoint.use(sessionWith(plain(peer)))
+  let count = 0
+  const hears = async (from: RtpPeer, ssrc: number, sequenceNumber: number): Promise<void> => {
+    time.now += 20
+    await from.send(endpoint.local, { ssrc, sequenceNumber, payload: `of ${ssrc}` })
+    t.equal(await heard((count += 1)), `of ${ssrc}`)
+  }
+  await hears(peer, 7, 1)
+  await hears(peer, 8, 30_000)
+  await hears(peer, 9, 5)
+  for (let seq = 1; seq < 20; seq += 1) await neighbour.send(endpoint.local, { ssrc: 55, sequenceNumber: seq })
+  await hears(peer, 9, 6)
+  time.now += 1_000
+  for (let seq = 20; seq < 23; seq += 1)
+    await neighbour.send(endpoint.local, { ssrc: 55, sequenceNumber: seq, payload: 'of 55' })
+  t.equal(await heard((count += 1)), 'of 55', 'the third')
+  await hears(neighbour, 55, 23)
+  endpoint.send(packetOf(1))
+  await neighbour.next()
+  t.equal(packets.length, count)
+})
+
+test('with SRTP the newest authentic packet says where the peer is, at once; a late one and a forged one move nothing', async (t) => {
+  const { ports } = createPorts(t)
+  const [peer, moved, stranger] = [await openPeer(t), await openPeer(t, '127.0.0.3'), await openPeer(t, '127.0.0.2')]
+  const [ours, theirs] = [createSrtpKey('AES_CM_128_HMAC_SHA1_80'), createSrtpKey('AES_CM_128_HMAC_SHA1_80')]
+  const { endpoint, heard, learned, sequence } = await openEndpoint(ports)
+  endpoint.use(sessionWith(plain(peer), { srtp: { ours, theirs } }))
+  const there = createSecurity()
+  there.use({ ours: theirs, theirs: ours })
+  const packets = [1, 2, 3, 4].map((sequenceNumber) => {
+    const datagram = Buffer.concat([rtpOf({ sequenceNumber }), Buffer.alloc(there.tagBytes())])
+    there.protect(datagram)
+    return datagram
+  })
+  const [first, late, third, fourth] = packets as [Buffer, Buffer, Buffer, Buffer]
+  await peer.send(endpoint.local, Buffer.from(first))
+  await heard(1)
+  await moved.send(endpoint.local, Buffer.from(third))
+  await heard(2)
+  for (const forged of [first, third, rtpOf({ sequenceNumber: 9, payload: 'x'.repeat(170) })])
+    await stranger.send(endpoint.local, Buffer.from(forged))
+  await stranger.send(endpoint.local, Buffer.from(late))
+  await heard(3)
+  endpoint.send(packetOf(1))
+  await moved.next()
+  await peer.send(endpoint.local, Buffer.from(fourth))
+  await heard(4)
+  t.same(sequence(), [1, 3, 2, 4], 'what comes late is of the peer all the same')
+  t.same(learned, [`${peer.local.port} true`, `${moved.local.port} false`, `${peer.local.port} true`])
+  t.equal(endpoint.stats().dropped?.strangers, 3)
+  t.equal(stranger.waiting(), 0)
 })
 
 test('with SRTP only what is authentic says where the peer is', async (t) => {
@@ -403,7 +547,12 @@ test('a flood costs bounded work, and none of the peer’s budget when it comes 
   for (let seq = 0; seq < 1000; seq += 1)
     incoming.receive(rtpOf({ sequenceNumber: seq }), { ...stranger, port: 5000 + seq })
   t.equal(heard, 350)
-  t.equal(incoming.counts.flood, 9750 + 900, 'others have a budget of their own')
+  t.match(incoming.counts, { flood: 9750, strangers: 11_000 }, 'none of them is looked at')
+  source.expect({ address: '192.0.2.9', port: 4000 }, { at })
+  for (let seq = 0; seq < 1000; seq += 1)
+    incoming.receive(rtpOf({ sequenceNumber: 0 }), { ...stranger, port: 5000 + seq })
+  t.equal(heard, 350)
+  t.equal(incoming.counts.flood, 9750 + 900, 'who may become the peer has a budget of its own')
   t.end()
 })
 
@@ -424,16 +573,16 @@ test('who is believed to be the peer', (t) => {
   t.same(
     [1, 2, 3].map((seq) => elsewhere.proved(other, of(seq), 0)),
     ['stranger', 'stranger', 'learned'],
+    'the first source, of a peer that NAT hides',
   )
   t.equal(elsewhere.judge(third, 2999), 'stranger')
-  t.equal(elsewhere.judge(third, 3000), 'candidate')
-  t.same(elsewhere.learned(), { ...other, asSignaled: false })
-  t.equal(elsewhere.judge(moved, 10), 'candidate', 'the host of the SDP is nearer')
-  t.same(
-    [1, 2, 3].map((seq) => elsewhere.proved(signaled, of(seq), 10)),
-    ['stranger', 'stranger', 'learned'],
-  )
-  t.same(elsewhere.target(), signaled, 'the address of the SDP may take over')
+  t.equal(elsewhere.judge(third, 1e9), 'stranger', 'for ever')
+  t.match(elsewhere.learned(), { ...other, asSignaled: false, refused: 2 })
+  t.equal(elsewhere.judge(moved, 10), 'near')
+  t.equal(elsewhere.proved(moved, { ...of(900), ssrc: 2 }, 10), 'learned', 'the host of the SDP')
+  t.equal(elsewhere.proved(signaled, { ...of(1), ssrc: 3 }, 10), 'learned', 'its very address')
+  t.equal(elsewhere.judge(other, 5000), 'stranger')
+  t.same(elsewhere.target(), signaled)
   elsewhere.expect(null)
   t.equal(elsewhere.target(), null)
   elsewhere.expect(signaled)
@@ -453,18 +602,30 @@ test('who is believed to be the peer', (t) => {
 
   const nat = begin()
   t.equal(nat.proved(moved, of(1), 0), 'learned')
-  t.equal(nat.judge(signaled, 0), 'candidate')
+  t.equal(nat.judge(signaled, 0), 'near')
   nat.expect(other)
-  t.equal(nat.judge(moved, 500), 'stranger', 'late packets of before')
+  t.equal(nat.judge(moved, 500), 'former', 'late packets of before')
   t.equal(nat.proved(moved, of(2), 1000), 'stranger')
   t.equal(nat.proved(other, of(1), 1000), 'learned')
 
-  const secure = begin()
+  const silent = begin()
+  t.equal(silent.judge(other, 30_000), 'candidate')
+  t.equal(silent.judge(other, 30_001), 'stranger', 'a peer that never spoke is not waited for at any address')
+  t.equal(silent.judge(moved, 30_001), 'near', 'only at its own')
+  silent.expect(signaled, { at: 60_000, listens: false })
+  t.equal(silent.judge(other, 60_000), 'stranger', 'on hold')
+  silent.expect(signaled, { at: 70_000 })
+  t.equal(silent.judge(other, 100_000), 'candidate', 'after a re-INVITE')
+
+  const secure = createPeerSource()
+  secure.expect(signaled, { isSecure: true })
   t.equal(secure.proved(third, of(1, true), 0), 'learned')
-  t.equal(secure.proved(other, of(2, true), 10), 'stranger', 'even so while the peer talks')
-  t.equal(secure.proved(other, of(3, true), 4000), 'learned')
-  for (let port = 1; port < 1000; port += 1) secure.proved({ address: '203.0.113.1', port }, of(1), 9000)
-  t.equal(secure.proved(other, of(4), 9000), 'peer')
+  t.equal(secure.proved(other, of(2, true), 10), 'learned', 'newer')
+  t.equal(secure.proved(third, of(1, true), 2000), 'peer', 'what is late is heard, and moves nothing')
+  secure.reported?.(third, 1, 2500)
+  t.same(secure.target(), other, 'a report says nothing while sound comes')
+  secure.reported?.(third, 1, 3001)
+  t.same(secure.target(), third)
   t.end()
 })
 
@@ -523,6 +684,8 @@ test('late packets stay late over a change of the SSRC, and a clock that stood s
   t.equal(only.pass(1, packet, 0), packet, 'one source is passed untouched')
   for (let ssrc = 0; ssrc < 100; ssrc += 1) t.equal(only.pass(ssrc + 2, packetOf(ssrc * 7), 0).sequenceNumber, ssrc + 2)
   t.equal(only.pass(2, packetOf(0), 0).sequenceNumber, 102, 'the oldest are forgotten')
+  only.forget()
+  t.equal(only.pass(2, packetOf(9000), 0).sequenceNumber, 103, 'another sender under the same SSRC')
   t.end()
 })
 
@@ -722,6 +885,7 @@ test('reports of strangers are not believed, and the last one says goodbye', asy
   await peer.sendRtcp(to, Buffer.from('garbage'))
   await peer.sendRtcp(to, report)
   await signsOfLife(1)
+  t.match(endpoint.stats().dropped, { strangers: 1, lastStranger: '127.0.0.2' })
   endpoint.tick((time.now += 10_000))
   t.ok(readRtcp((await peer.nextRtcp()).bytes))
   endpoint.send(packetOf(1))
@@ -773,6 +937,15 @@ test('reports go where the peer’s come from', (t) => {
   t.equal(report(), '192.0.2.1:7000 on rtp')
   use(sessionWith(null))
   t.equal(report(), undefined, 'on hold by 0.0.0.0')
+  use(sessionWith({ ...remote, port: 5000 }))
+  const stranger = { address: '198.51.100.9', port: 6000 }
+  for (let seq = 1; seq < 4; seq += 1) source.proved(stranger, { ssrc: 9, sequenceNumber: seq, isAuthentic: false }, 0)
+  reporting.receive(compound, { ...stranger, port: 6001 }, false)
+  t.equal(report(), '198.51.100.9:6001', 'of who was quicker than the peer')
+  source.proved({ address: '192.0.2.1', port: 5000 }, { ssrc: 1, sequenceNumber: 1, isAuthentic: false }, 0)
+  t.equal(report(), '192.0.2.1:4009', 'until the peer spoke')
+  reporting.receive(compound, { ...stranger, port: 6001 }, false)
+  t.equal(report(), '192.0.2.1:4009')
   t.end()
 })
 

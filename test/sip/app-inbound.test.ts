@@ -4,7 +4,7 @@ import { subjectsOf } from '../../model/bus.ts'
 import { encodeFrame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { SipResponse } from '../../sip/server/message/message.ts'
-import { createRtpPeer } from '../fake/rtp-peer.ts'
+import { createRtpPeer, type RtpPeer } from '../fake/rtp-peer.ts'
 import type { PeerCall } from '../fake/sip-peer.ts'
 import { digestResponseOf, readChallenge, writeCredentials } from '../../sip/server/message/digest.ts'
 import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
@@ -282,6 +282,32 @@ test('hold, resume, a new address and another codec are agreed on within the cal
   t.equal(bytes[1]! & 0x7f, 8, 'sound goes to the new address in the new codec')
   t.equal(server.sizes().dialogs, 1)
   t.notOk(log.lines.some(({ level }) => level === 'error'))
+})
+
+test('of a caller behind a NAT the host that signals is heard, and no stranger who was quicker', async (t) => {
+  const [rtp, stranger] = [await createRtpPeer(), await createRtpPeer('127.0.0.2')]
+  t.teardown(() => Promise.all([rtp.close(), stranger.close()]))
+  const inside = sdp(rtp.local.port).replace('c=IN IP4 127.0.0.1', 'c=IN IP4 192.168.7.7')
+  const { callId, answer, command, bus, log, packets } = await openTalk(t, inside)
+  const to = { address: '127.0.0.1', port: Number(/m=audio (\d+)/.exec(bodyText(answer))?.[1]) }
+  const heard: number[] = []
+  bus.subscribe(subjectsOf(callId).up, ({ payload }) => void heard.push(payload.at(-1) ?? 0))
+  const format = { encoding: 'pcmu', rateHz: 8000 } as const
+  await command(callId, { type: 'start', hears: [format], speaks: [format], recording: null })
+  const say = async (peer: RtpPeer, sequenceNumber: number, byte: number): Promise<void> =>
+    peer.send(to, { sequenceNumber, payload: new Uint8Array(160).fill(byte) })
+  for (let seq = 1; seq < 4; seq += 1) await say(stranger, seq, 0x11)
+  await until(() => packets() === 1)
+  await say(rtp, 1, 0x22)
+  await until(() => heard.includes(0x22))
+  for (let seq = 4; seq < 40; seq += 1) await say(stranger, seq, 0x33)
+  for (let seq = 2; seq < 5; seq += 1) await say(rtp, seq, 0x44)
+  await until(() => heard.includes(0x44))
+  t.equal(packets(), 5)
+  t.notOk(heard.includes(0x33))
+  await rtp.next()
+  t.pass('sound goes there')
+  await until(() => log.lines.some(({ message }) => message === 'RTP of a stranger is dropped'))
 })
 
 test('a re-INVITE without an offer gets ours, and its ACK changes the session', async (t) => {

@@ -4,7 +4,7 @@ import { maxDatagramBytes } from '../srtp/counter-mode.ts'
 import { createRateLimit, perSecond } from '../../../net/token-bucket.ts'
 import type { Address, PeerSource } from '../peer-source.ts'
 import type { RtcpSession } from './rtcp-session.ts'
-import { readRtcp } from './rtcp-wire.ts'
+import { readRtcp, type ReceivedRtcp } from './rtcp-wire.ts'
 import type { Security } from '../srtp/security.ts'
 
 export type RtcpLink = {
@@ -15,6 +15,9 @@ export type RtcpLink = {
   tick(at: number): void
   /** The last report; nothing when the peer has gone. */
   goodbye(): void
+  /** Reports that were dropped because of where they came from. */
+  strangers(): number
+  lastStranger(): string | null
 }
 
 export type RtcpLinkDeps = {
@@ -27,21 +30,25 @@ export type RtcpLinkDeps = {
   alive(): void
 }
 
-/** A peer sends one every few seconds. */
+/** A peer sends one every few seconds. Of the peer's hosts, and of all others together where SRTP has to tell them. */
 const reportsPerSecond = 20
 
 export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLinkDeps): RtcpLink {
-  const mayWork = createRateLimit(perSecond(reportsPerSecond))
+  const mayPeer = createRateLimit(perSecond(reportsPerSecond))
+  const mayOthers = createRateLimit(perSecond(reportsPerSecond))
   let session: MediaSession | null = null
   /** The last one that SDP told: on hold there may be none. */
   let remote: MediaSession['remote'] = null
   /** Where the peer's RTCP comes from. */
   let learned: Address | null = null
+  let strangers = 0
+  let lastStranger: string | null = null
 
   function target(): Address | null {
     const rtp = source.target()
     if (rtp === null || remote === null || session?.rtcpMux) return rtp
-    if (learned !== null) return learned
+    // Whoever was taken for the peer at first, and is not, gets no reports either.
+    if (learned !== null && (security.isOn() || source.knows(learned))) return learned
     const found = source.learned()
     const told = { address: remote.address, port: remote.rtcpPort }
     return withPort(found === null || found.asSignaled ? told : { ...rtp, port: rtp.port + 1 })
@@ -52,9 +59,22 @@ export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLin
     if (to) wire.send(security.protectRtcp(compound), to, session?.rtcpMux ?? false)
   }
 
-  /** Without SRTP only the address speaks for it. */
-  const mayBePeer = ({ address }: Address): boolean =>
-    security.isOn() || address === remote?.address || address === source.learned()?.address
+  function refuseStranger({ address }: Address): null {
+    strangers += 1
+    lastStranger = address
+    return null
+  }
+
+  /** Without SRTP only the address speaks for it. Null: it is not the peer's, or more than the peer would send. */
+  function read(datagram: Buffer, from: Address, at: number): ReceivedRtcp | null {
+    const isKnown = source.knows(from)
+    if (!isKnown && !security.isOn()) return refuseStranger(from)
+    if (!(isKnown ? mayPeer(at) : mayOthers(at))) return null
+    const compound = security.unprotectRtcp(datagram)
+    if (compound === null && !isKnown) return refuseStranger(from)
+    // What SRTP proved need not prove itself by its form.
+    return compound && readRtcp(compound, security.isOn())
+  }
 
   return {
     use(next) {
@@ -66,10 +86,8 @@ export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLin
     },
     receive(datagram, from, onRtp) {
       const at = now()
-      if (!session || datagram.length > maxDatagramBytes || !mayBePeer(from) || !mayWork(at)) return
-      const compound = security.unprotectRtcp(datagram)
-      // What SRTP proved need not prove itself by its form.
-      const report = compound && readRtcp(compound, security.isOn())
+      if (!session || datagram.length > maxDatagramBytes) return
+      const report = read(datagram, from, at)
       if (!report) return
       if (!onRtp) learned = from
       else if (security.isOn()) source.reported?.(from, report.ssrc, at)
@@ -79,6 +97,8 @@ export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLin
     // A slot of the ticker may run late, and what a report says is true of the time at which it goes out.
     tick: (at) => send(rtcp.due(Math.max(at, now()))),
     goodbye: () => send(rtcp.goodbye(now())),
+    strangers: () => strangers,
+    lastStranger: () => lastStranger,
   }
 }
 
