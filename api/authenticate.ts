@@ -44,6 +44,7 @@ export function authenticate({ sql, clock }: Pick<ApiDeps, 'sql' | 'clock'>, lim
     }
     const { owner, call } = found
     limit.goodKey(c.env, key, owner.accountId)
+    c.env.info.proved?.()
     c.set('accountId', owner.accountId)
     if (call !== undefined) c.set('call', call)
     return next()

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi'
 import { nullAsAbsent } from '../model/null-as-absent.ts'
 import { ErrorBody } from '../model/problem.ts'
+import { createReadyResponse } from '../net/http/ready-response.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { completeDocument, errorResponses, standardHeaders } from './openapi-document.ts'
 
@@ -39,10 +40,10 @@ export const bodyOf = <Schema extends z.ZodType>(schema: Schema, example?: unkno
 
 export function addOpenApi(app: Api, { publicUrl }: ApiDeps): void {
   registerComponents(app)
-  let text: string | null = null
-  app.get('/openapi.json', (c) => {
-    text ??= JSON.stringify(documentOf(app, publicUrl ?? '/'))
-    return c.body(text, 200, { 'content-type': 'application/json', 'cache-control': 'no-cache' })
+  let document: Uint8Array<ArrayBuffer> | null = null
+  app.get('/openapi.json', () => {
+    document ??= new TextEncoder().encode(JSON.stringify(documentOf(app, publicUrl ?? '/')))
+    return createReadyResponse(document, 200, { 'content-type': 'application/json', 'cache-control': 'no-cache' })
   })
 }
 

@@ -1,5 +1,6 @@
 /** Owns the wiring of everything that faces outward: media, signaling socket, page and API behind one listener. */
 import type { FailureGuard } from '../net/failure-guard.ts'
+import { isLoopback } from '../net/addresses.ts'
 import { networksOf } from '../net/networks.ts'
 import { createApi } from '../api/api.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
@@ -20,6 +21,7 @@ import { createTrunks } from '../store/trunks.ts'
 import type { CallSide } from './call-side.ts'
 import { presetVariable, type Config } from './config.ts'
 import type { Core } from './core.ts'
+import { connectionsWithin, openFilesLimit } from './descriptors.ts'
 import { createIceServers } from './ice-servers.ts'
 import { now, type MediaSide } from './media-side.ts'
 import { openScriptCheck } from './script-check.ts'
@@ -72,9 +74,11 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   closing.defer(() => signaling.close())
 
   const limit = createRequestLimit(config.rateLimits, clock, guard)
-  const clientAddress = createClientAddress(networksOf(config.trustedProxies).includes)
-  const clientOf = (request: Request, { remoteAddress }: RequestInfo): RequestInfo => ({
-    remoteAddress: clientAddress(request, remoteAddress),
+  const isProxy = networksOf(config.trustedProxies).includes
+  const clientAddress = createClientAddress(isProxy)
+  const clientOf = (request: Request, info: RequestInfo): RequestInfo => ({
+    ...info,
+    remoteAddress: clientAddress(request, info.remoteAddress),
   })
   const ask = openFetch(deps, limit, await openScriptCheck())
   const listener = await listen({
@@ -85,6 +89,11 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     presetVariable,
     maxBodyBytes,
     requestTimeout,
+    maxConnections: connectionsWithin(openFilesLimit(), { http: config.connections.inAll, sip: 0 }).http,
+    maxConnectionsPerAddress: config.connections.perAddress,
+    // A proxy that nobody named is most often on this machine.
+    isExempt: (address) => isLoopback(address) || isProxy(address),
+    maxBodyBytesInFlight: config.maxBodyBytesInFlight,
     clock,
     fetch: (request, info) => ask(request, clientOf(request, info)),
     tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info: clientOf(request, info) }),

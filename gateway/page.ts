@@ -1,6 +1,7 @@
 /** Owns the demonstration page and the browser client as static files, from memory, under a strict content security policy. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { createReadyResponse } from '../net/http/ready-response.ts'
 
 type PageFile = { readonly body: Uint8Array<ArrayBuffer>; readonly type: string; readonly etag: string }
 
@@ -21,7 +22,7 @@ export function createPage(): (request: Request) => Response | null {
     if (!page || (request.method !== 'GET' && request.method !== 'HEAD')) return null
     const headers = headersOf(page, request)
     if (request.headers.get('if-none-match') === page.etag) return new Response(null, { status: 304, headers })
-    return new Response(request.method === 'HEAD' ? null : page.body, { headers })
+    return request.method === 'HEAD' ? new Response(null, { headers }) : createReadyResponse(page.body, 200, headers)
   }
 }
 

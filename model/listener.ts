@@ -4,9 +4,14 @@ import type { Clock } from './clock.ts'
 export type RequestInfo = {
   /** The peer's IP address, without port. */
   readonly remoteAddress: string
+  /** To be called when the request has shown who sends it, by a good key: its connection is then among the last that are closed for others. */
+  readonly proved?: () => void
 }
 
-/** The application: fetch-style, and it never throws (its own rim renders errors). */
+/**
+ * The application: fetch-style, and it never throws (its own rim renders errors). The body of a request is on its way while it is asked: reading
+ * it rejects with a Problem when it is too large (413), or when there is no room for it (503), and one that is not read costs no memory.
+ */
 export type Fetch = (request: Request, info: RequestInfo) => Promise<Response>
 
 export type SocketConnection = {
@@ -40,9 +45,9 @@ export type ListenerOptions = {
   /** 0 takes a free one. */
   readonly port: number
   readonly tls: { readonly cert: string; readonly key: string } | null
-  /** A body over this is answered with the application's own 413; see `tooLarge`. */
+  /** A body that says to be longer is answered with the application's own 413, see `tooLarge`; one that turns out to be, as Fetch says. */
   readonly maxBodyBytes: number
-  /** A request whose head and body have not arrived by then is dropped. */
+  /** Ms from the first byte. A request whose head and body have not arrived by then is dropped. */
   readonly requestTimeout: number
   readonly clock: Clock
   readonly fetch: Fetch

@@ -6,6 +6,9 @@ import { text, optional, Port, List, url, pemsOf } from './setting.ts'
 
 const PerMinute = z.coerce.number().int('must be a whole number').min(0).max(100_000_000)
 
+/** A service without any would be none. */
+export const ConnectionCount = z.coerce.number().int('must be a whole number').min(10).max(1_000_000)
+
 export const webSettings = z.object({
   HOST: text.min(1).default('127.0.0.1'),
   PORT: Port.default(8080),
@@ -19,6 +22,9 @@ export const webSettings = z.object({
   TLS_KEY: optional(text),
   RATE_LIMIT_PER_ACCOUNT: PerMinute.default(6000),
   RATE_LIMIT_PER_ADDRESS: PerMinute.default(600),
+  MAX_CONNECTIONS: ConnectionCount.default(10_000),
+  MAX_CONNECTIONS_PER_ADDRESS: ConnectionCount.default(1_000),
+  MAX_BODY_MEMORY_MB: z.coerce.number().int('must be a whole number').min(4).max(65_536).default(64),
 })
 
 type Settings = z.infer<typeof webSettings>
@@ -32,6 +38,11 @@ export const webOf = (settings: Settings) => ({
   httpDriver:
     settings.HTTP_DRIVER === 'auto' && settings.PUBLIC_URL !== null ? ('node' as const) : settings.HTTP_DRIVER,
   tls: tlsOf(settings),
+  connections: {
+    inAll: settings.MAX_CONNECTIONS,
+    perAddress: settings.MAX_CONNECTIONS_PER_ADDRESS,
+  },
+  maxBodyBytesInFlight: settings.MAX_BODY_MEMORY_MB * 1024 * 1024,
   rateLimits: { perAccount: settings.RATE_LIMIT_PER_ACCOUNT, perAddress: settings.RATE_LIMIT_PER_ADDRESS },
 })
 

@@ -3,13 +3,15 @@ import http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { deadline, goOn } from '../../model/deadline.ts'
 import type { Listener, ListenerOptions, RequestInfo } from '../../model/listener.ts'
 import { peerAddressOf } from '../../net/addresses.ts'
-import { lingerTimeout, type Limits } from './limits.ts'
+import { createByteBudget, type ByteBudget } from '../../net/byte-budget.ts'
+import { createConnectionPlaces, type Place } from '../../net/connection-places.ts'
+import type { Limits } from './limits.ts'
+import { declaredLength, hasBody, isWhole, lingerFor, readNodeBody } from './node-body.ts'
+import { createNodePlaces } from './node-places.ts'
 import { createNodeUpgrades } from './node-upgrades.ts'
 import { nodeWire } from './node-wire.ts'
-import { readBody } from './read-body.ts'
 import { createRunningRequests } from './running-requests.ts'
 import { sendResponse } from './send-response.ts'
 import { isHandshake, pathOf, toRequest } from './to-request.ts'
@@ -19,23 +21,29 @@ import type { RequestHead } from './to-request.ts'
 const keepAliveTimeout = 75_000
 
 export async function listenOnNode(options: ListenerOptions, limits: Limits): Promise<Listener> {
-  const server = createServer(options)
-  server.maxConnections = limits.maxConnections
+  const server = createServer(options, limits)
+  const places = createConnectionPlaces(limits)
+  const placeOf = createNodePlaces(server, places).of
+  const budget = createByteBudget({ ...limits, maxBytes: limits.maxBodyBytesInFlight })
   const running = createRunningRequests(options.clock)
-  const upgrades = createNodeUpgrades(options, limits.pingInterval)
+  const upgrades = createNodeUpgrades(options, limits)
   let closing: Promise<void> | null = null
+  const seen = { options, limits, budget, closing: () => closing !== null }
 
-  const onRequest = (incoming: http.IncomingMessage, outgoing: http.ServerResponse): void => {
-    running.track(answer(options, incoming, outgoing, () => closing !== null)).catch(() => incoming.destroy())
+  function onRequest(incoming: http.IncomingMessage, outgoing: http.ServerResponse, awaitsContinue: boolean): void {
+    const place = placeOf(incoming.socket)
+    place?.begin()
+    outgoing.once('close', () => place?.rest())
+    running.track(answer(seen, { incoming, outgoing, awaitsContinue }, place)).catch(() => incoming.destroy())
   }
-  server.on('request', onRequest)
-  server.on('checkContinue', (incoming, outgoing) => {
-    if (declaredLength(incoming) <= options.maxBodyBytes) outgoing.writeContinue()
-    onRequest(incoming, outgoing)
-  })
+  server.on('request', (incoming, outgoing) => onRequest(incoming, outgoing, false))
+  server.on('checkContinue', (incoming, outgoing) => onRequest(incoming, outgoing, true))
   server.on('upgrade', (incoming: http.IncomingMessage, socket: Duplex, early: Buffer) => {
-    const seen = { head: headOf(incoming, options), info: infoOf(incoming) }
-    running.track(upgrades.upgrade(seen, incoming, socket, early)).catch(() => socket.destroy())
+    const place = placeOf(incoming.socket)
+    // A WebSocket has something to do as long as it is there.
+    place?.begin()
+    const asked = { head: headOf(incoming, options), info: infoOf(incoming, place) }
+    running.track(upgrades.upgrade(asked, incoming, socket, early)).catch(() => socket.destroy())
   })
 
   async function shut(graceMs: number): Promise<void> {
@@ -51,19 +59,21 @@ export async function listenOnNode(options: ListenerOptions, limits: Limits): Pr
   return { driver: 'node', port, close: (graceMs) => (closing ??= shut(graceMs)) }
 }
 
-function createServer(options: ListenerOptions): http.Server {
+function createServer(options: ListenerOptions, { headerTimeout }: Limits): http.Server {
+  const { requestTimeout } = options
+  const headersTimeout = Math.min(headerTimeout, requestTimeout)
   const settings: http.ServerOptions = {
-    requestTimeout: options.requestTimeout,
-    headersTimeout: options.requestTimeout,
+    requestTimeout,
+    headersTimeout,
     // How late a request that took too long is found.
-    connectionsCheckingInterval: Math.min(5_000, Math.ceil(options.requestTimeout / 4)),
+    connectionsCheckingInterval: Math.min(5_000, Math.ceil(headersTimeout / 4)),
     keepAliveTimeout,
     // Everything else that asks for an upgrade is answered as if it had not (RFC 9110 §7.8).
     shouldUpgradeCallback: (incoming) =>
       Object.hasOwn(options.sockets, pathOf(incoming.url ?? '')) && isHandshake(headOf(incoming, options)),
   }
   return options.tls
-    ? https.createServer({ ...settings, ...options.tls, handshakeTimeout: options.requestTimeout })
+    ? https.createServer({ ...settings, ...options.tls, handshakeTimeout: headersTimeout })
     : http.createServer(settings)
 }
 
@@ -77,20 +87,39 @@ function bound(server: http.Server, { host, port }: ListenerOptions): Promise<vo
   })
 }
 
-async function answer(
-  options: ListenerOptions,
-  incoming: http.IncomingMessage,
-  outgoing: http.ServerResponse,
-  closing: () => boolean,
-): Promise<void> {
+type Seen = {
+  readonly options: ListenerOptions
+  readonly limits: Limits
+  readonly budget: ByteBudget
+  readonly closing: () => boolean
+}
+type Arrived = {
+  readonly incoming: http.IncomingMessage
+  readonly outgoing: http.ServerResponse
+  readonly awaitsContinue: boolean
+}
+
+async function answer(seen: Seen, arrived: Arrived, place: Place | undefined): Promise<void> {
+  const { options, limits, budget, closing } = seen
+  const { incoming, outgoing } = arrived
   const head = headOf(incoming, options)
-  const wire = nodeWire(outgoing, closing)
-  const body = await readBody(incoming, declaredLength(incoming), options.maxBodyBytes)
-  if (body === 'gone') return
-  const request = toRequest(head, body === 'too_large' ? null : body, wire.closed)
+  const info = infoOf(incoming, place)
+  const hasOne = hasBody(incoming)
+  // Nobody waits for the rest of a body that nobody wants: the connection ends with the answer.
+  const isUnread = (): boolean => hasOne && !isWhole(incoming)
+  const wire = nodeWire(outgoing, {
+    last: () => closing() || isUnread(),
+    beforeEnd: () => (isUnread() ? lingerFor(incoming, options.clock) : null),
+    writeTimeout: limits.writeTimeout,
+  })
+  const share = hasOne ? budget.open(info.remoteAddress) : null
+  const request = toRequest(head, share && (() => readNodeBody(arrived, options.maxBodyBytes, share)), wire.closed)
   if (!request) return refuse(outgoing, 400)
-  if (body === 'too_large') return refuseBody(options, request, incoming, outgoing)
-  const response = await options.fetch(request, infoOf(incoming)).catch(() => null)
+  const response =
+    declaredLength(incoming) > options.maxBodyBytes
+      ? options.tooLarge(request, info)
+      : await options.fetch(request, info).catch(() => null)
+  share?.release()
   if (!response) return refuse(outgoing, 500)
   await sendResponse(response, wire, head.method === 'HEAD')
 }
@@ -101,25 +130,6 @@ function refuse(outgoing: http.ServerResponse, status: number): void {
   outgoing.writeHead(status, { 'content-length': 0 }).end()
 }
 
-/** The answer goes out at once; the connection ends when the client has stopped sending, or has been given time to notice. */
-async function refuseBody(
-  options: ListenerOptions,
-  request: Request,
-  incoming: http.IncomingMessage,
-  outgoing: http.ServerResponse,
-): Promise<void> {
-  const response = options.tooLarge(request, infoOf(incoming))
-  const body = await response.bytes()
-  const wire = nodeWire(outgoing, () => true)
-  const headers = [...response.headers].filter(([name]) => name !== 'content-length')
-  wire.start({ status: response.status, headers, length: body.length })
-  void wire.write(body)
-  const { promise: ended, resolve } = Promise.withResolvers<void>()
-  incoming.once('end', resolve).once('close', resolve).resume()
-  await deadline(options.clock, lingerTimeout, ended, goOn)
-  wire.end()
-}
-
 function headOf(incoming: http.IncomingMessage, { tls }: ListenerOptions): RequestHead {
   const raw = incoming.rawHeaders
   const headers: [string, string][] = []
@@ -127,8 +137,7 @@ function headOf(incoming: http.IncomingMessage, { tls }: ListenerOptions): Reque
   return { method: incoming.method ?? '', target: incoming.url ?? '', secure: tls !== null, headers }
 }
 
-const infoOf = (incoming: http.IncomingMessage): RequestInfo => ({
-  remoteAddress: peerAddressOf(incoming.socket.remoteAddress ?? ''),
-})
-
-const declaredLength = (incoming: http.IncomingMessage): number => Number(incoming.headers['content-length'] ?? 0)
+function infoOf(incoming: http.IncomingMessage, place: Place | undefined): RequestInfo {
+  const remoteAddress = peerAddressOf(incoming.socket.remoteAddress ?? '')
+  return place ? { remoteAddress, proved: place.prove } : { remoteAddress }
+}

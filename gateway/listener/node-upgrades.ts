@@ -6,6 +6,7 @@ import { WebSocketServer } from 'ws'
 import type { WebSocket } from 'ws'
 import { deadline, goOn } from '../../model/deadline.ts'
 import type { ListenerOptions, RequestInfo, SocketRoute } from '../../model/listener.ts'
+import type { Limits } from './limits.ts'
 import { nodeWire } from './node-wire.ts'
 import { sendResponse } from './send-response.ts'
 import { adoptGone, createSocketHub } from './socket-hub.ts'
@@ -18,7 +19,7 @@ const closeTimeout = 2_000
 
 type Seen = { readonly head: RequestHead; readonly info: RequestInfo }
 
-export function createNodeUpgrades(options: ListenerOptions, pingInterval: number) {
+export function createNodeUpgrades(options: ListenerOptions, { pingInterval, writeTimeout }: Limits) {
   const hub = createSocketHub(pingInterval)
   const servers = new Map(Object.entries(options.sockets).map(([path, route]) => [path, serverOf(route)]))
   const open = new Set<Duplex>()
@@ -41,9 +42,10 @@ export function createNodeUpgrades(options: ListenerOptions, pingInterval: numbe
     const gone = new AbortController()
     socket.once('close', () => gone.abort())
     const request = toRequest(seen.head, null, gone.signal)
-    if (!request || !route || !server) return refuse(incoming, socket, new Response(null, { status: 400 }))
+    if (!request || !route || !server)
+      return refuse(incoming, socket, new Response(null, { status: 400 }), writeTimeout)
     const decision = await route.upgrade(request, seen.info)
-    if (!decision.accept) return refuse(incoming, socket, decision.response)
+    if (!decision.accept) return refuse(incoming, socket, decision.response, writeTimeout)
     if (socket.destroyed || !socket.writable) return adoptGone(decision)
     server.handleUpgrade(incoming, socket, early, (webSocket) => attach(webSocket, hub, route, decision))
   }
@@ -75,15 +77,11 @@ function serverOf(route: SocketRoute): WebSocketServer {
 }
 
 /** Node has already let go of the connection, so this answer is its last one. */
-function refuse(incoming: IncomingMessage, socket: Duplex, response: Response): Promise<void> {
+function refuse(incoming: IncomingMessage, socket: Duplex, response: Response, writeTimeout: number): Promise<void> {
   const outgoing = new http.ServerResponse(incoming)
   outgoing.assignSocket(socket as never)
   outgoing.once('finish', () => socket.end(() => socket.destroy()))
-  return sendResponse(
-    response,
-    nodeWire(outgoing, () => true),
-    false,
-  )
+  return sendResponse(response, nodeWire(outgoing, { last: () => true, beforeEnd: () => null, writeTimeout }), false)
 }
 
 function attach(webSocket: WebSocket, hub: SocketHub, route: SocketRoute, accepted: Accepted): void {

@@ -1,6 +1,6 @@
 /** Owns how a fetch `Response` goes out: whole with its length when it is small and ready, else in pieces as fast as the client reads. */
 import { pairsOf } from '../../net/http/light-headers.ts'
-import { readyTextOf } from '../../net/http/ready-response.ts'
+import { readyBodyOf } from '../../net/http/ready-response.ts'
 
 export type ResponseHead = {
   readonly status: number
@@ -30,14 +30,36 @@ export async function sendResponse(response: Response, wire: ResponseWire, isHea
     response.body?.cancel().catch(ignore)
     return wire.whole(head, null)
   }
-  const text = readyTextOf(response)
-  if (text !== null) return wire.whole({ ...head, length: Buffer.byteLength(text) }, text)
+  const ready = readyBodyOf(response)
+  if (ready !== null) return sendReady(head, ready, wire)
   if (!response.body) return wire.whole({ ...head, length: 0 }, null)
   try {
     await sendBody(head, response.body.getReader(), wire)
   } catch {
     // The source of the body broke, or was read before; its owner knows, and the client learns it by the missing end.
     wire.cut()
+  }
+}
+
+/** Longer ones go in pieces, so that no client that reads slowly has a copy of its own in the driver, and that it shows whether it reads. */
+const maxPiece = 64 * 1024
+
+function sendReady(head: ResponseHead, body: Uint8Array | string, wire: ResponseWire): Promise<void> | void {
+  const length = Buffer.byteLength(body)
+  if (length <= maxPiece) return wire.whole({ ...head, length }, body)
+  return sendLong({ ...head, length }, typeof body === 'string' ? Buffer.from(body) : body, wire)
+}
+
+async function sendLong(head: ResponseHead, body: Uint8Array, wire: ResponseWire): Promise<void> {
+  wire.start(head)
+  await writeInPieces(body, wire)
+  wire.end()
+}
+
+async function writeInPieces(bytes: Uint8Array, wire: ResponseWire): Promise<void> {
+  for (let at = 0; at < bytes.length && !wire.closed.aborted; at += maxPiece) {
+    const waiting = wire.write(bytes.subarray(at, at + maxPiece))
+    if (waiting) await waiting
   }
 }
 
@@ -61,9 +83,9 @@ async function sendPieces(head: ResponseHead, reader: Reader, wire: ResponseWire
   const second = reader.read()
   // The body of most answers is one piece and over at once; that is known before the next turn of the event loop.
   const early = await Promise.race([second, nextTurn()])
-  if (early?.done) return wire.whole({ ...head, length: first.value.length }, first.value)
+  if (early?.done) return sendReady(head, first.value, wire)
   wire.start(head)
-  await wire.write(first.value)
+  await writeInPieces(first.value, wire)
   const sent = first.value.length + (await sendRest(second, reader, wire))
   if (head.length !== null && head.length !== sent) return wire.cut()
   wire.end()
@@ -73,7 +95,7 @@ async function sendRest(second: ReturnType<Reader['read']>, reader: Reader, wire
   let sent = 0
   for (let piece = await second; !piece.done && !wire.closed.aborted; piece = await reader.read()) {
     sent += piece.value.length
-    await wire.write(piece.value)
+    await writeInPieces(piece.value, wire)
   }
   return sent
 }

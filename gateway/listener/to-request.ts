@@ -1,5 +1,5 @@
 /** Owns how the head of an HTTP request, as a driver parsed it, becomes a fetch `Request`. */
-import { createLightRequest } from '../../net/http/light-request.ts'
+import { createLightRequest, type ReadBody } from '../../net/http/light-request.ts'
 
 export type RequestHead = {
   readonly method: string
@@ -9,19 +9,12 @@ export type RequestHead = {
   readonly headers: readonly (readonly [name: string, value: string])[]
 }
 
-/** Without a body for GET and HEAD. Null for what no request can be (a Host that is none, a forbidden method): answer 400. */
-export function toRequest(
-  head: RequestHead,
-  body: Uint8Array<ArrayBuffer> | null,
-  signal: AbortSignal,
-): Request | null {
-  const { method } = head
+/** GET and HEAD have no body here, whatever was sent. Null for what no request can be (a Host that is none, a forbidden method): answer 400. */
+export function toRequest(head: RequestHead, readBody: ReadBody | null, signal: AbortSignal): Request | null {
+  const { method, headers } = head
   try {
-    const [url, headers] = [urlOf(head), head.headers as [string, string][]]
-    if (method === 'GET' || method === 'HEAD') return createLightRequest({ method, url, headers, signal })
-    const request = new Request(url, { method, headers, body })
-    // Given to the constructor it would be followed by a second one, which costs as much as all the rest.
-    return Object.defineProperty(request, 'signal', { value: signal })
+    const body = method === 'GET' || method === 'HEAD' ? null : readBody
+    return createLightRequest({ method, url: urlOf(head), headers, signal }, body)
   } catch {
     // The only reasons are in the client's bytes.
     return null

@@ -1,40 +1,95 @@
-/** Owns how the uWebSockets.js driver takes in a request's body: whole and bounded, before the application is asked. */
+/** Owns how the uWebSockets.js driver takes in a request's body: whole and bounded, while the application decides whether it wants it. */
 import type { HttpResponse } from 'uWebSockets.js'
+import type { Clock } from '../../model/clock.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 import type { ListenerOptions } from '../../model/listener.ts'
+import type { ByteShare } from '../../net/byte-budget.ts'
+import type { ReadBody } from '../../net/http/light-request.ts'
+import { bodyGone, createBodyBuffer } from './body-buffer.ts'
 import { lingerTimeout } from './limits.ts'
-import type { Body } from './read-body.ts'
 import type { Announced } from './uws-request.ts'
 
-/** Called in the same turn as the request arrived. */
-export function readUwsBody(
-  res: HttpResponse,
-  closed: AbortSignal,
-  { maxBodyBytes, requestTimeout }: ListenerOptions,
-  { declared, chunked }: Announced,
-): Promise<Body> | Body {
+export type UwsBody = {
+  /** Rejects with a Problem. */
+  readonly read: ReadBody
+  /**
+   * Before an answer to who has not sent it all: the library closes a connection at once, and the client would get a reset in place of the
+   * answer. Resolves when the client has stopped sending, has left, or has been given time.
+   */
+  discard(clock: Clock): Promise<void>
+  isWhole(): boolean
+  /** Nothing is watched any more. */
+  release(): void
+}
+
+type Deps = Pick<ListenerOptions, 'maxBodyBytes' | 'requestTimeout'> & {
+  readonly closed: AbortSignal
+  readonly share: ByteShare
+}
+
+/** Called in the same turn as the request arrived: the library throws away what comes before somebody listens. Null: there is none. */
+export function takeUwsBody(res: HttpResponse, { declared, chunked }: Announced, deps: Deps): UwsBody | null {
   if (declared === 0 && !chunked) return null
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    let timer = setTimeout(() => res.close(), requestTimeout)
-    const finish = (body: Body): void => {
-      clearTimeout(timer)
-      resolve(body)
-    }
-    closed.addEventListener('abort', () => finish('gone'), { once: true })
-    const refuse = (): void => {
-      chunks.length = 0
-      clearTimeout(timer)
-      timer = setTimeout(() => finish('too_large'), Math.min(lingerTimeout, requestTimeout))
-    }
-    res.onData((chunk, isLast) => {
-      const fitted = size <= maxBodyBytes
-      size += chunk.byteLength
-      // The library takes the buffer back when this returns.
-      if (size <= maxBodyBytes) chunks.push(Buffer.from(chunk.slice(0)))
-      else if (fitted) refuse()
-      if (isLast) finish(size <= maxBodyBytes ? Buffer.concat(chunks, size) : 'too_large')
-    })
-    if (declared > maxBodyBytes) refuse()
+  const { closed, share, requestTimeout } = deps
+  const buffer = createBodyBuffer(declared, deps.maxBodyBytes, share)
+  const { promise: body, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>()
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  // An application that refuses the request by its head never asks.
+  body.catch(() => undefined)
+  const timer = setTimeout(() => res.close(), requestTimeout)
+  let [isWanted, isPaused, isWhole] = [false, false, false]
+  let isRefused = declared > deps.maxBodyBytes
+
+  closed.addEventListener('abort', () => stop(bodyGone()), { once: true })
+  res.onData((chunk, isLast) => {
+    if (!isRefused && chunk.byteLength > 0) take(new Uint8Array(chunk))
+    if (isLast) finish()
+    // What has come is kept, no more of it is taken from the system before it is known whether anybody wants it.
+    else if (!isWanted && !isPaused) pause()
   })
+
+  function take(chunk: Uint8Array): void {
+    const problem = buffer.add(chunk)
+    if (!problem) return
+    isRefused = true
+    reject(problem)
+  }
+  function finish(): void {
+    isWhole = true
+    clearTimeout(timer)
+    end()
+    if (!isRefused) resolve(buffer.whole())
+  }
+  function stop(problem: Error): void {
+    clearTimeout(timer)
+    end()
+    reject(problem)
+  }
+  function pause(): void {
+    isPaused = true
+    res.pause()
+  }
+  function goOnReading(): void {
+    isWanted = true
+    if (isPaused && !closed.aborted) res.resume()
+    isPaused = false
+  }
+
+  return {
+    read() {
+      goOnReading()
+      return body
+    },
+    async discard(clock) {
+      isRefused = true
+      share.release()
+      goOnReading()
+      await deadline(clock, Math.min(lingerTimeout, requestTimeout), ended, goOn)
+    },
+    isWhole: () => isWhole,
+    release() {
+      clearTimeout(timer)
+      share.release()
+    },
+  }
 }

@@ -4,13 +4,15 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import type { Listener, ListenerOptions, RequestInfo } from '../../model/listener.ts'
+import { createByteBudget, type ByteBudget } from '../../net/byte-budget.ts'
 import type { Limits } from './limits.ts'
 import { createRunningRequests } from './running-requests.ts'
 import { sendResponse } from './send-response.ts'
 import { createSocketHub } from './socket-hub.ts'
-import { toRequest } from './to-request.ts'
+import { headerOf, toRequest } from './to-request.ts'
 import type { RequestHead } from './to-request.ts'
-import { readUwsBody } from './uws-body.ts'
+import { takeUwsBody } from './uws-body.ts'
+import { boundConnections, type UwsConnections } from './uws-connections.ts'
 import { announcedOf, headOf, infoOf } from './uws-request.ts'
 import { uwsSocketsOf } from './uws-sockets.ts'
 import { uwsWire } from './uws-wire.ts'
@@ -36,11 +38,14 @@ export async function listenOnUws(uws: Uws, options: ListenerOptions, limits: Li
   const hub = createSocketHub(limits.pingInterval)
   let closing: Promise<void> | null = null
 
+  const connections = boundConnections(app, limits)
+  const budget = createByteBudget({ ...limits, maxBytes: limits.maxBodyBytesInFlight })
+  const seen = { options, budget, connections, closing: () => closing !== null }
+
   function serve(res: HttpResponse, head: RequestHead): void {
-    running.track(answer(options, res, head, () => closing !== null)).catch(() => res.close())
+    running.track(answer(seen, res, head)).catch(() => res.close())
   }
-  const socketClosed = boundConnections(app, limits.maxConnections)
-  const sockets = uwsSocketsOf({ options, hub, running, serve, socketClosed })
+  const sockets = uwsSocketsOf({ options, hub, running, serve, connections })
   for (const [route, behavior] of sockets) app.ws(route, behavior)
   app.any('/*', (res, req) => serve(res, headOf(req, options)))
 
@@ -73,16 +78,6 @@ function createApp(uws: Uws, tls: ListenerOptions['tls']): TemplatedApp {
   }
 }
 
-/** The library tells of every connection that comes or goes, but not of the end of those that became WebSockets: that is for the result. */
-function boundConnections(app: TemplatedApp, maxConnections: number): () => void {
-  let open = 0
-  app.filter((res, change) => {
-    open += Number(change)
-    if (change === 1 && open > maxConnections) res.close()
-  })
-  return () => void open--
-}
-
 /** LIBUS_LISTEN_EXCLUSIVE_PORT. By default a second process could take the same port and half of the connections. */
 const exclusivePort = 1
 
@@ -102,27 +97,50 @@ function bound(app: TemplatedApp, { host, port }: ListenerOptions): Promise<us_l
   })
 }
 
-/** Everything of `res` that must happen in this turn happens before the first await. */
-async function answer(
-  options: ListenerOptions,
-  res: HttpResponse,
-  head: RequestHead,
-  closing: () => boolean,
-): Promise<void> {
-  const info = infoOf(res)
-  let refused = false
-  const announced = announcedOf(head)
-  if (!announced) return void res.close()
-  const wire = uwsWire(res, () => refused || closing())
-  const body = await readUwsBody(res, wire.closed, options, announced)
-  if (body === 'gone') return
-  const request = toRequest(head, body === 'too_large' ? null : body, wire.closed)
-  refused = !request || body === 'too_large'
-  if (!request) return wire.whole({ status: 400, headers: [], length: 0 }, null)
-  const response = body === 'too_large' ? options.tooLarge(request, info) : await asked(options, request, info)
-  await sendResponse(response, wire, head.method === 'HEAD')
+type Seen = {
+  readonly options: ListenerOptions
+  readonly budget: ByteBudget
+  readonly connections: UwsConnections
+  readonly closing: () => boolean
 }
 
+/** Everything of `res` that must happen in this turn happens before the first await. */
+async function answer(
+  { options, budget, connections, closing }: Seen,
+  res: HttpResponse,
+  head: RequestHead,
+): Promise<void> {
+  const info = infoOf(res)
+  let isLast = headerOf(head, 'connection')?.toLowerCase() === 'close'
+  const announced = announcedOf(head)
+  if (!announced) return void res.close()
+  const place = connections.ask(info.remoteAddress)
+  const last = (): boolean => (isLast ||= closing() || place.isCrowded())
+  const wire = uwsWire(res, last, connections.told)
+  wire.closed.addEventListener('abort', place.gone, { once: true })
+  const share = budget.open(info.remoteAddress)
+  const body = takeUwsBody(res, announced, { ...options, closed: wire.closed, share })
+  const request = toRequest(head, body && body.read, wire.closed)
+  isLast ||= !request
+  try {
+    const response = request ? await asked(options, request, { info, declared: announced.declared }) : bad()
+    if (body && !body.isWhole()) {
+      isLast = true
+      await body.discard(options.clock)
+    }
+    body?.release()
+    await sendResponse(response, wire, head.method === 'HEAD')
+  } finally {
+    place.over(!isLast)
+  }
+}
+
+const bad = (): Response => new Response(null, { status: 400 })
+
+type Announcement = { readonly info: RequestInfo; readonly declared: number }
+
 /** 500 without a word when the application breaks its promise never to throw. */
-const asked = (options: ListenerOptions, request: Request, info: RequestInfo): Promise<Response> =>
-  options.fetch(request, info).catch(() => new Response(null, { status: 500 }))
+async function asked(options: ListenerOptions, request: Request, { info, declared }: Announcement): Promise<Response> {
+  if (declared > options.maxBodyBytes) return options.tooLarge(request, info)
+  return options.fetch(request, info).catch(() => new Response(null, { status: 500 }))
+}

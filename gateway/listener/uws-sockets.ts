@@ -7,10 +7,17 @@ import { adoptGone } from './socket-hub.ts'
 import type { Accepted, RawSocket, SocketEvents, SocketHub } from './socket-hub.ts'
 import { headerOf, isHandshake, toRequest } from './to-request.ts'
 import type { RequestHead } from './to-request.ts'
+import type { UwsConnections } from './uws-connections.ts'
 import { headOf, infoOf } from './uws-request.ts'
+import type { RunningPlace } from './uws-places.ts'
 import { uwsWire } from './uws-wire.ts'
 
-type Attached = { readonly accepted: Accepted; events: SocketEvents | null; gone: boolean }
+type Attached = {
+  readonly accepted: Accepted
+  readonly place: RunningPlace
+  events: SocketEvents | null
+  gone: boolean
+}
 
 type Deps = {
   readonly options: ListenerOptions
@@ -18,8 +25,7 @@ type Deps = {
   readonly running: ReturnType<typeof createRunningRequests>
   /** The way of a request that asks for no upgrade we know. */
   readonly serve: (res: HttpResponse, head: RequestHead) => void
-  /** One of these has gone. */
-  readonly socketClosed: () => void
+  readonly connections: UwsConnections
 }
 
 /** The library cuts a frame over its own limit without a close frame. Ours is lower and has one; past this many times ours, it is cut. */
@@ -30,7 +36,7 @@ export const uwsSocketsOf = (deps: Deps): [string, WebSocketBehavior<Attached>][
 
 function behaviorOf(
   route: SocketRoute,
-  { options, hub, running, serve, socketClosed }: Deps,
+  { options, hub, running, serve, connections }: Deps,
 ): WebSocketBehavior<Attached> {
   return {
     // Ours are the hub's: limits, pings and idle sockets.
@@ -41,7 +47,7 @@ function behaviorOf(
     upgrade(res, req, context) {
       const head = headOf(req, options)
       if (!isHandshake(head)) return serve(res, head)
-      running.track(upgrade(route, res, head, context)).catch(() => res.close())
+      running.track(upgrade(route, res, { head, context, connections })).catch(() => res.close())
     },
     open(ws) {
       const attached = ws.getUserData()
@@ -57,32 +63,39 @@ function behaviorOf(
     close(ws, code, message) {
       const attached = ws.getUserData()
       attached.gone = true
-      socketClosed()
+      connections.socketClosed()
+      attached.place.over(false)
       const oversized = code === 1006 && Buffer.from(message).toString().startsWith('Received too big message')
       attached.events?.gone(oversized ? 1009 : code)
     },
   }
 }
 
+type Asked = {
+  readonly head: RequestHead
+  readonly context: us_socket_context_t
+  readonly connections: UwsConnections
+}
+
 /** Everything of `res` that must happen in this turn happens before the first await. */
-async function upgrade(
-  route: SocketRoute,
-  res: HttpResponse,
-  head: RequestHead,
-  context: us_socket_context_t,
-): Promise<void> {
+async function upgrade(route: SocketRoute, res: HttpResponse, { head, context, connections }: Asked): Promise<void> {
   const info = infoOf(res)
-  const wire = uwsWire(res, () => true)
+  const place = connections.ask(info.remoteAddress)
+  const wire = uwsWire(res, () => true, connections.told)
+  wire.closed.addEventListener('abort', place.gone, { once: true })
   const request = toRequest(head, null, wire.closed)
-  if (!request) return wire.whole({ status: 400, headers: [], length: 0 }, null)
+  if (!request) {
+    wire.whole({ status: 400, headers: [], length: 0 }, null)
+    return place.over(false)
+  }
   const decision = await route.upgrade(request, info)
-  if (!decision.accept) return sendResponse(decision.response, wire, false)
+  if (!decision.accept) return sendResponse(decision.response, wire, false).finally(() => place.over(false))
   if (wire.closed.aborted) return adoptGone(decision)
   wire.release()
   const key = headerOf(head, 'sec-websocket-key') ?? ''
   // Of the subprotocols a client offers the first is taken, as ws does.
   const protocol = headerOf(head, 'sec-websocket-protocol')?.split(',', 1)[0]?.trim() ?? ''
-  const attached: Attached = { accepted: decision, events: null, gone: false }
+  const attached: Attached = { accepted: decision, place, events: null, gone: false }
   res.cork(() => res.upgrade(attached, key, protocol, '', context))
 }
 

@@ -10,6 +10,7 @@ export type UwsWire = ResponseWire & {
 
 type Wire = {
   readonly res: HttpResponse
+  readonly told: (action: () => void) => void
   /** Aborted or ended. */
   over: boolean
   /** Ends the wait of a chunk that did not fit. */
@@ -18,10 +19,13 @@ type Wire = {
   resume: (offset: number) => boolean
 }
 
-/** Called in the same turn as the request arrived. `last`: is this answer the last one of its connection? */
-export function uwsWire(res: HttpResponse, last: () => boolean): UwsWire {
+/**
+ * Called in the same turn as the request arrived. `last`: is this answer the last one of its connection? `told` is around all that may close
+ * the connection.
+ */
+export function uwsWire(res: HttpResponse, last: () => boolean, told: (action: () => void) => void): UwsWire {
   const gone = new AbortController()
-  const wire: Wire = { res, over: false, wake: () => undefined, resume: () => true }
+  const wire: Wire = { res, told, over: false, wake: () => undefined, resume: () => true }
   let total: number | null = null
   res.onAborted(() => {
     wire.over = true
@@ -70,7 +74,7 @@ export function uwsWire(res: HttpResponse, last: () => boolean): UwsWire {
 
 /** Every touch of the response: together in one packet, and never after its end. */
 function touch(wire: Wire, action: () => void): void {
-  if (!wire.over) wire.res.cork(action)
+  if (!wire.over) wire.told(() => wire.res.cork(action))
 }
 
 function writeHead(res: HttpResponse, { status, headers }: ResponseHead): void {

@@ -1,4 +1,4 @@
-/** The listener's rules over uWebSockets.js on a machine whose C library is too old for it: the same file, run through the loader that .ci/newer-libc.sh unpacks. */
+/** The listener's rules over uWebSockets.js on a machine whose C library is too old for it: the same files, run through the loader that .ci/newer-libc.sh unpacks. */
 import path from 'node:path'
 import { test } from 'tap'
 import { needsTool } from '../peers/tools.ts'
@@ -10,11 +10,18 @@ const loaders = ['ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1'].map((name) => 
 const loadsByItself = (): Promise<boolean> => import('uWebSockets.js').then(Boolean, () => false)
 
 test('the listener keeps its rules over uWebSockets.js', async (t) => {
-  if (await loadsByItself()) return void t.pass('uws', { skip: 'loads here by itself, so listener.test.ts proves it' })
+  if (await loadsByItself())
+    return void t.pass('uws', { skip: 'loads here by itself, so listener.test.ts and listener-flood.test.ts prove it' })
   const loader = needsTool(t, 'a newer C library, unpacked by .ci/newer-libc.sh', loaders)
   if (!loader) return
-  const file = path.join(root, 'test/contract/listener.test.ts')
-  const command = ['--library-path', path.join(folder, 'lib'), process.execPath, file]
   const env = { ...process.env, LISTENER_DRIVER: 'uws' }
-  await t.spawn(loader, command, { cwd: root, env, timeout: 90_000 }, 'listener.test.ts under the newer C library')
+  for (const name of ['listener.test.ts', 'listener-flood.test.ts']) {
+    const command = [
+      '--library-path',
+      path.join(folder, 'lib'),
+      process.execPath,
+      path.join(root, 'test/contract', name),
+    ]
+    await t.spawn(loader, command, { cwd: root, env, timeout: 90_000 }, `${name} under the newer C library`)
+  }
 })
