@@ -34,11 +34,21 @@ export const AccountConfig = z.strictObject({
   maxCallsPerSecond: z.number().min(0.001).max(1000).optional(),
   /** Minutes that outbound calls may talk in a day (UTC); running calls are not cut. Absent: any number. */
   dailyMinutes: z.number().int().min(0).max(10_000_000).optional(),
-  /** Where calls and transfers may go, as beginnings of numbers. Absent: where destination.ts lets everybody. */
+  /** Where calls and transfers may go, as beginnings of numbers: all of them. Absent: home, or where destination.ts lets everybody. */
   allowedDestinations: z.array(DestinationPrefix).max(1000).optional(),
+  /** Calls and transfers go to the home country only, unless `allowedDestinations` says otherwise. Absent: everywhere. */
+  homeCountryOnly: z.boolean().optional(),
+  /** ISO 3166, two letters. Absent: that of the first number which the account gets; it is written here then. */
+  homeCountry: z
+    .string()
+    .regex(/^[A-Z]{2}$/, 'must be two capital letters, like DE')
+    .optional(),
   /** Where workers may pass callers on to besides their contacts. */
   allowedTransferNumbers: z.array(PhoneNumber).max(1000).optional(),
   /** A call whose voice engine cannot be started gets the embedded one, rather than to fail. Absent: it fails. */
   embeddedFallback: z.boolean().optional(),
 })
 export type AccountConfig = z.infer<typeof AccountConfig>
+
+/** What a new account may, until the operator widens it: whoever steals its key earns little with it. docs/security.md "Toll fraud". */
+export const newAccountLimits: AccountConfig = { homeCountryOnly: true, dailyMinutes: 120, maxCallsPerSecond: 1 }

@@ -29,13 +29,18 @@ export const costlyDestinations = [
 /** `+44 (0)70 …`: carriers leave out the zero that people write behind the country code, and reach what stands behind it. */
 const withoutTrunkZero = (number: string): string => number.replace(/^\+(44|49|33)0+/, '+$1')
 
+/** The entry of `costlyDestinations` that the number begins with. */
+export function costlyDestinationOf(toNumber: string): string | undefined {
+  const dialed = withoutTrunkZero(toNumber)
+  return costlyDestinations.find((prefix) => dialed.startsWith(prefix))
+}
+
 /** Null: the number may be called. `allowed` absent: every number that costs what calls cost. */
 export function destinationRefusalOf(allowed: readonly string[] | undefined, toNumber: string): string | null {
   if (!PhoneNumber.safeParse(toNumber).success) return 'is no number in E.164 format, like +4930123456'
   const naming = (allowed ?? []).filter((prefix) => toNumber.startsWith(prefix))
   if (allowed && naming.length === 0) return 'is outside the destinations the account may call (allowedDestinations)'
-  const dialed = withoutTrunkZero(toNumber)
-  const costly = costlyDestinations.find((prefix) => dialed.startsWith(prefix))
+  const costly = costlyDestinationOf(toNumber)
   if (costly === undefined || naming.some((prefix) => prefix.startsWith(costly))) return null
   return `begins with ${costly}, which is called only by accounts whose allowedDestinations name it`
 }

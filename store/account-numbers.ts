@@ -4,6 +4,7 @@
  */
 import type { AccountId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
+import { settleHomeCountry } from './accounts.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { isFreshSource, takesCallsIn } from './trunk-addresses.ts'
 
@@ -111,6 +112,7 @@ export async function assignNumber(
       insert into account_numbers (number, account_id, assigned_at) values (${number}, ${accountId}, now())
       on conflict (number) do update set account_id = excluded.account_id,
         assigned_at = coalesce(case when account_numbers.account_id = excluded.account_id then account_numbers.assigned_at end, now())`
+    await settleHomeCountry(tx, accountId, number)
     return { from: isOthers ? owner.accountId : null, workers: lost }
   })
 }

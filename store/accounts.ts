@@ -2,6 +2,7 @@
 import type { AccountConfig, AccountFacts } from '../model/account.ts'
 import type { AccountId, NewId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
+import { countryOf } from '../net/numbering-plans.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type AccountRow = AccountFacts & { readonly config: AccountConfig }
@@ -10,6 +11,7 @@ export type NewAccount = {
   readonly name: string
   /** Lower-case, unique over all accounts. */
   readonly slug: string
+  /** Absent: no limit at all. Whoever makes an account for others gives it `newAccountLimits`. */
   readonly config?: AccountConfig | undefined
   readonly newId: NewId
   readonly now: number
@@ -25,6 +27,15 @@ export async function createAccount(sql: Sql | Transaction, account: NewAccount)
     returning id, name, slug, config, created_at, updated_at`
   if (!row) throw new Problem('CONFLICT', `Another account has the slug ${slug}.`)
   return row
+}
+
+/** The first number that an account gets says where it is at home, and no later one. Nothing for an account that may call everywhere. */
+export async function settleHomeCountry(sql: Sql | Transaction, accountId: AccountId, number: string): Promise<void> {
+  const country = countryOf(number)
+  if (country === null) return
+  await sql`
+    update accounts set config = config || jsonb_build_object('homeCountry', ${country}::text)
+    where id = ${accountId} and config @> '{"homeCountryOnly": true}' and config->>'homeCountry' is null`
 }
 
 export async function findAccount(sql: Sql | Transaction, accountId: AccountId): Promise<AccountRow | null> {

@@ -3,6 +3,7 @@ import { toId, type AccountId, type NewId, type WorkerId } from '../model/ids.ts
 import { Problem } from '../model/problem.ts'
 import type { WorkerChange, WorkerFacts, WorkerType } from '../model/worker-resource.ts'
 import type { WorkerConfig } from '../model/worker.ts'
+import { settleHomeCountry } from './accounts.ts'
 import { conflictOf, requireNotOthers, takeNumber, type NumberRule } from './account-numbers.ts'
 import { givenColumns } from './given-columns.ts'
 import { requireRoom } from './room.ts'
@@ -61,10 +62,13 @@ async function withNumbers<Written>(
 ): Promise<Written> {
   const { inboundPhoneNumber: number, outboundPhoneNumber: shown } = numbers
   if (shown) await requireNotOthers(sql, accountId, shown)
-  if (!number) return write(sql)
+  const first = number ?? shown
+  if (!first) return write(sql)
   const taking = async (tx: Transaction): Promise<Written> => {
-    await takeNumber(tx, accountId, { number, rule: numberRule })
-    return write(tx)
+    if (number) await takeNumber(tx, accountId, { number, rule: numberRule })
+    const written = await write(tx)
+    await settleHomeCountry(tx, accountId, first)
+    return written
   }
   const taken = 'begin' in sql ? sql.begin(taking) : taking(sql)
   return taken.catch((error: unknown) => conflictOf(number, error)) as Promise<Written>

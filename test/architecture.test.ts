@@ -56,6 +56,7 @@ const ownersOf: Readonly<Record<string, readonly string[]>> = {
   ws: ['gateway/', 'voice/engines/', 'tools/callers/'],
   werift: ['gateway/werift/'],
   'drachtio-srf': ['sip/'],
+  'libphonenumber-js': ['net/numbering-plans.ts'],
   nats: ['actors/bus/nats-bus.ts'],
   postgres: ['store/'],
 }

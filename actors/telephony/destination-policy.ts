@@ -3,13 +3,13 @@
  * when it is dialed, and before a caller is passed on.
  */
 import type { Clock } from '../../model/clock.ts'
-import { destinationRefusalOf } from '../../model/destination.ts'
 import type { AccountId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import type { RefusedArrival } from '../../model/telephony.ts'
 import { findAccount } from '../../store/accounts.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { talkedSince } from '../../store/telephony.ts'
+import { whyNotCalled } from './destination-rules.ts'
 
 const day = 24 * 3_600_000
 const minute = 60_000
@@ -17,15 +17,24 @@ const minute = 60_000
 const sumLifetime = 5_000
 const maxSums = 1_000
 
-/** Throws Problem VALIDATION_FAILED with `path`, where the number stands in the request. A call without a number fails when it is dialed. */
+type Wanted = {
+  readonly fromNumber: string | null
+  readonly toNumber: string | null
+  /** Where `toNumber` stands in the request. */
+  readonly path: string
+}
+
+/** Throws Problem VALIDATION_FAILED with `path`. A call without one of its numbers fails when it is dialed. */
 export async function requireDestination(
   tx: Transaction,
   accountId: AccountId,
-  { toNumber, path }: { readonly toNumber: string | null; readonly path: string },
+  { fromNumber, toNumber, path }: Wanted,
 ): Promise<void> {
   if (toNumber === null) return
-  const { allowedDestinations } = (await findAccount(tx, accountId))?.config ?? {}
-  const message = destinationRefusalOf(allowedDestinations, toNumber)
+  const limits = (await findAccount(tx, accountId))?.config ?? {}
+  // An account without a number has no home yet.
+  const homeCountryOnly = limits.homeCountryOnly && (fromNumber !== null || limits.homeCountry !== undefined)
+  const message = whyNotCalled({ ...limits, homeCountryOnly }, toNumber)
   if (message !== null)
     throw new Problem('VALIDATION_FAILED', 'The account may not call this number; see issues.', [{ path, message }])
 }
@@ -55,9 +64,10 @@ export function createDestinationPolicy({
   }
 
   return async (accountId, toNumber) => {
-    const { allowedDestinations, dailyMinutes } = (await findAccount(sql, accountId))?.config ?? {}
+    const limits = (await findAccount(sql, accountId))?.config ?? {}
+    const { dailyMinutes } = limits
     const refused = { sipStatus: 403, accountId, trunkId: null }
-    const message = destinationRefusalOf(allowedDestinations, toNumber)
+    const message = whyNotCalled(limits, toNumber)
     if (message !== null)
       return { ...refused, reason: 'destination_not_allowed', details: `The number ${toNumber} ${message}.` }
     if (dailyMinutes === undefined || (await talkedToday(accountId)) < dailyMinutes * minute) return null

@@ -354,6 +354,8 @@ test('an operator sets an account up', async (t) => {
         '+4930100',
       ])
       const all = {
+        homeCountryOnly: true,
+        homeCountry: 'DE',
         allowedDestinations: ['+49', '+1212'],
         maxCallsPerSecond: 2.5,
         dailyMinutes: 600,

@@ -1,7 +1,8 @@
 /** Owns the commands of accounts. */
-import { AccountConfig } from '../../model/account.ts'
+import { AccountConfig, newAccountLimits } from '../../model/account.ts'
 import { Problem } from '../../model/problem.ts'
 import { changeAccountConfig, createAccount, listAccounts } from '../../store/accounts.ts'
+import { isCountry } from '../../net/numbering-plans.ts'
 import { newId } from '../../app/core.ts'
 import {
   accountOf,
@@ -28,11 +29,14 @@ export const accountCommands: Commands = {
     },
   },
   'account create': {
-    usage: 'account create <name> <slug>',
-    async runOn({ sql, print }, [name, slug]) {
+    usage: 'account create <name> <slug> [--country <home country, like DE>]',
+    options: { country: { type: 'string' } },
+    async runOn({ sql, print }, [name, slug], options) {
       if (!slugShape.test(required(slug, 'slug')))
         throw new Problem('VALIDATION_FAILED', '<slug> must be lower-case letters, digits and single hyphens')
-      const account = { name: required(name, 'name'), slug: required(slug, 'slug'), newId, now: Date.now() }
+      const homeCountry = countryIn(options)
+      const config = { ...newAccountLimits, ...(homeCountry && { homeCountry }) }
+      const account = { name: required(name, 'name'), slug: required(slug, 'slug'), config, newId, now: Date.now() }
       print((await createAccount(sql, account)).id)
       return 0
     },
@@ -40,11 +44,14 @@ export const accountCommands: Commands = {
   'account limits': {
     usage:
       'account limits <accountId> [--prefix <beginning of numbers, like +49>]… [--calls-per-second <n>] [--daily-minutes <n>]\n' +
+      '    [--home-only on|off] [--country <home country, like DE>]\n' +
       '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--clear <name of a limit>]…',
     options: {
       prefix: several,
       'calls-per-second': { type: 'string' },
       'daily-minutes': { type: 'string' },
+      'home-only': { type: 'string' },
+      country: { type: 'string' },
       'max-calls': { type: 'string' },
       'transfer-number': several,
       'embedded-fallback': { type: 'string' },
@@ -70,6 +77,8 @@ const limitsOf = (options: Options) =>
     allowedDestinations: textsOf(options, 'prefix'),
     maxCallsPerSecond: decimalOf(options, 'calls-per-second'),
     dailyMinutes: numberOf(options, 'daily-minutes', { least: 0, most: 999_999 }),
+    homeCountryOnly: switchOf(options, 'home-only'),
+    homeCountry: countryIn(options),
     maxConcurrentCalls: numberOf(options, 'max-calls', { least: 0, most: 100_000 }),
     allowedTransferNumbers: textsOf(options, 'transfer-number'),
     embeddedFallback: switchOf(options, 'embedded-fallback'),
@@ -82,10 +91,18 @@ function switchOf(options: Options, name: string): boolean | undefined {
   return given === 'on'
 }
 
+function countryIn(options: Options): string | undefined {
+  const country = textOf(options, 'country')?.toUpperCase()
+  if (country === undefined || isCountry(country)) return country
+  throw new Problem('VALIDATION_FAILED', '--country must be two letters of a country, like DE')
+}
+
 const limitNames = {
   prefix: 'allowedDestinations',
   'calls-per-second': 'maxCallsPerSecond',
   'daily-minutes': 'dailyMinutes',
+  'home-only': 'homeCountryOnly',
+  country: 'homeCountry',
   'max-calls': 'maxConcurrentCalls',
   'transfer-number': 'allowedTransferNumbers',
   'embedded-fallback': 'embeddedFallback',

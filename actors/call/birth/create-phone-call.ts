@@ -63,7 +63,8 @@ async function insertPhoneCall(
   const scriptIds = await pinScripts(tx, worker, request.callScriptFileNames ?? [])
   const toNumber = request.phoneNumber ?? PhoneNumber.safeParse(request.customer?.phoneNumber).data ?? null
   const path = request.phoneNumber === undefined ? 'customer.phoneNumber' : 'phoneNumber'
-  await requireDestination(tx, accountId, { toNumber, path })
+  const fromNumber = request.from ?? worker.outboundPhoneNumber
+  await requireDestination(tx, accountId, { fromNumber, toNumber, path })
   await requireOwnNumber(tx, accountId, request.from)
   const engine = chooseEngine(engines, { workerConfig: worker.config, request: {}, hookAnswer: {} })
   if (!engine && !(await allowsFallback(tx, accountId)))
@@ -76,7 +77,7 @@ async function insertPhoneCall(
     accountId,
     workerId: worker.id,
     sessionId: newId(),
-    fromNumber: request.from ?? worker.outboundPhoneNumber,
+    fromNumber,
     toNumber,
     personId,
     customer: request.customer ?? customer,

@@ -3,6 +3,7 @@
  * document and a trunk for phones on this machine; and the account in which the service calls itself by telephone.
  */
 import { readFile } from 'node:fs/promises'
+import { newAccountLimits } from '../../../model/account.ts'
 import type { AccountId, TrunkId, WorkerId } from '../../../model/ids.ts'
 import type { TrunkRequest } from '../../../model/trunk.ts'
 import type { WorkerConfig } from '../../../model/worker.ts'
@@ -105,7 +106,7 @@ async function findSeeded(tx: Transaction, slug: string): Promise<Seeded | null>
 
 async function createSeeded(tx: Transaction, wish: Wish, now: number): Promise<Seeded> {
   const { slug, name, worker, numbers, config } = wish
-  const { id } = await createAccount(tx, { name, slug, newId, now })
+  const { id } = await createAccount(tx, { name, slug, config: newAccountLimits, newId, now })
   const accountId = id as AccountId
   const phone = { inboundPhoneNumber: numbers.inbound, outboundPhoneNumber: numbers.outbound }
   const created = await createWorker(tx, { accountId, name: worker, language: 'en', ...phone, config, newId, now })
