@@ -20,6 +20,8 @@ export type TrunkAccess = {
   readonly name: string
   readonly settings: TrunkSettings
   readonly password: string | null
+  /** By host (of a gateway or registrar, in lower case): the realms that have taken the password there. Absent: it is not known whether any has. */
+  readonly realms?: Readonly<Record<string, readonly string[]>>
   /** Of a trunk that has a certificate of its own; PEM, in clear. */
   readonly tls?: { readonly cert: string; readonly key: string } | null
 }
@@ -127,6 +129,9 @@ export type InboundCall = {
   readonly sip?: SipFacts
 }
 
+/** `proved`: the realms that have taken the password there; `refused`: why a challenge was not answered since, for people. */
+export type RealmNews = { readonly host: string; readonly proved: readonly string[]; readonly refused: string | null }
+
 export type Telephony = {
   /** Is it the address of an active trunk, whosever: one it allows, or that of a gateway? Reads only. */
   knows(address: string): Promise<boolean>
@@ -164,5 +169,7 @@ export type Telephony = {
   keep(): Promise<{ readonly trunks: readonly TrunkAccess[]; readonly until: number }>
   /** Addresses of a name that calls of the trunk may come from: until it is told anew, for a day at most. */
   found(trunkId: TrunkId, source: { readonly name: string; readonly addresses: readonly string[] }): Promise<void>
+  /** The first realms of a host stay; nothing of them is told again until the operator has them forgotten. */
+  learnRealm(trunkId: TrunkId, news: RealmNews): Promise<void>
   report(trunkId: TrunkId, state: Omit<TrunkState, 'updatedAt'>): Promise<void>
 }

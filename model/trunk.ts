@@ -59,7 +59,10 @@ export const TrunkSettings = z.strictObject({
   username: OptionalText,
   /** Who proves the password, where that is another name than the one the line has. Absent: `username`. */
   authUsername: OptionalText,
+  /** The only one that the password is proved to, and the one that our own challenges name. Absent: the first that took it, see TrunkState. */
   realm: OptionalText,
+  /** Of challenges, theirs and ours (RFC 7616 section 3.4). `optional`: for a peer that knows none. Absent: required. */
+  digestQop: z.enum(['required', 'optional']).optional(),
   /** By which users the trunk's peers call its workers, besides their numbers and `username`. */
   extensions: z.array(Extension).max(100).optional(),
   numberFormat: NumberFormat.nullable().optional(),
@@ -182,7 +185,7 @@ const fields = {
   name: z.string().min(1).max(200),
   direction: Direction.optional(),
   isActive: z.boolean().optional(),
-  /** Write-only. */
+  /** Write-only; 8 characters or more, where calls may come in by it. */
   password: z.string().min(1).max(500).nullable().optional(),
   /** Of `tlsCertificate`; write-only. */
   tlsKey: z.string().min(1).max(20_000).nullable().optional(),
@@ -191,10 +194,24 @@ const fields = {
   ...TrunkSettings.shape,
 }
 
-export const TrunkRequest = z.strictObject(fields)
+/** Characters of a password by which calls come in: anybody may guess at it. One that a carrier gave us, for calls out only, is as it is. */
+export const minPasswordLength = 8
+
+type WithPassword = { readonly password?: string | null | undefined; readonly direction?: string | undefined }
+
+function requireLongPassword({ password, direction }: WithPassword, context: z.RefinementCtx): void {
+  if (!password || password.length >= minPasswordLength || direction === 'outbound') return
+  const message = `must have at least ${minPasswordLength} characters, unless direction is outbound`
+  context.addIssue({ code: 'custom', path: ['password'], message })
+}
+
+export const TrunkRequest = z.strictObject(fields).superRefine(requireLongPassword)
 export type TrunkRequest = z.infer<typeof TrunkRequest>
 /** What is not named stays; null takes a setting away. */
-export const TrunkChange = z.strictObject({ ...fields, ...removable(TrunkSettings.shape) }).partial()
+export const TrunkChange = z
+  .strictObject({ ...fields, ...removable(TrunkSettings.shape) })
+  .partial()
+  .superRefine(requireLongPassword)
 export type TrunkChange = z.infer<typeof TrunkChange>
 
 export const Trunk = z.object({
@@ -259,12 +276,29 @@ export const TrunkState = z.object({
       checkedAt: z.string().nullable(),
     }),
   ),
+  /** To whom the password is proved, by the host of the gateway or registrar; only where somebody has asked. */
+  realms: z
+    .array(
+      z.object({
+        host: z.string(),
+        /** Learned at the first success there: no other is answered. */
+        realms: z.array(z.string()),
+        /** Why a challenge was not answered since, and how to accept it. */
+        refused: z.string().nullable(),
+      }),
+    )
+    .optional(),
   updatedAt: z.string().nullable(),
 })
+export type TrunkRealm = { readonly host: string; readonly realms: string[]; readonly refused: string | null }
 export type TrunkState = z.infer<typeof TrunkState>
 
 /** What a node reported last, as it stands to the settings of now: gateways and a registration that are gone are not told of. */
-export function trunkStateOf(settings: TrunkSettings, told: TrunkState | null): TrunkState {
+export function trunkStateOf(
+  settings: TrunkSettings,
+  told: Omit<TrunkState, 'realms'> | null,
+  realms: readonly TrunkRealm[] = [],
+): TrunkState {
   const registered = settings.register ? told : null
   const gateways = (settings.gateways ?? []).map(({ host, port = null }) => {
     const known = told?.gateways.find((gateway) => gateway.host === host && gateway.port === port)
@@ -276,6 +310,7 @@ export function trunkStateOf(settings: TrunkSettings, told: TrunkState | null): 
     registeredUntil: registered?.registeredUntil ?? null,
     ...(registered?.registrations && { registrations: registered.registrations }),
     gateways,
+    ...(realms.length > 0 && { realms: [...realms] }),
     updatedAt: told?.updatedAt ?? null,
   }
 }

@@ -5,6 +5,7 @@
  * argument, memory is bounded, and no ban is forgotten before its end to make room for another.
  */
 import { addressGroupOf } from './addresses.ts'
+import { createGuessLimit, type GuessLimit } from './guess-limit.ts'
 import { createRecent } from './recent.ts'
 import { createTokenBuckets, perSecond, takeToken } from './token-bucket.ts'
 
@@ -44,6 +45,8 @@ export type FailureGuard = {
    * no such proof: who has an account here may still be a scanner.
    */
   proved(address: string): void
+  /** Of passwords that people chose, whoever sends them, also who is never banned because it belongs here. */
+  readonly guesses: GuessLimit
   /** Ms until it is heard again; 0: it is heard. */
   wait(sender: Sender): number
   bans(): readonly Ban[]
@@ -130,6 +133,7 @@ export function createFailureGuard(options: GuardOptions): FailureGuard {
     proved(address) {
       if (!isOpen(address)) proofs.set(addressGroupOf(address), now())
     },
+    guesses: createGuessLimit({ now, isExempt: isOpen, maxRemembered: maxCounted }),
     wait: (sender) => (isOpen(sender.address) ? 0 : wait(sender, addressGroupOf(sender.address))),
     bans: () => ledgers.flatMap((ledger) => ledger.bans()),
     adopt: (ban) => (ban.covers === 'all' ? ledgerOf : questionsOf)({ address: '', ...ban }).adopt(ban),

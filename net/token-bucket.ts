@@ -37,6 +37,12 @@ export function takeToken(bucket: TokenBucket, now: number): boolean {
   return true
 }
 
+/** Ms until there is one; 0: there is. Takes none. */
+export function msUntil(bucket: TokenBucket, now: number): number {
+  refill(bucket, now)
+  return bucket.tokens + tiny >= 1 ? 0 : Math.ceil((1 - bucket.tokens) / bucket.rate.perMs)
+}
+
 /** Gives back what was taken from the wrong bucket. */
 export function giveBack(bucket: TokenBucket): void {
   bucket.tokens = Math.min(bucket.rate.capacity, bucket.tokens + 1)

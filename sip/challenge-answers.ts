@@ -26,6 +26,8 @@ export type Challenged = {
 export type ProvedRequest = { readonly headers: Record<string, string>; readonly proxy: string | null }
 
 export type ChallengeAnswers = {
+  /** What was proved was enough: the peer has gone on with the request. */
+  accepted(): void
   /** The request once more. Null: it is no challenge, or one that cannot be met, or it was met before and the password is wrong. */
   answer(challenged: Challenged): ProvedRequest | null
 }
@@ -41,7 +43,11 @@ const maxProofs = 2
 export function createChallengeAnswers(password: Password | undefined): ChallengeAnswers {
   const proofs: Record<string, string> = {}
   const counts = new Map<string, number>()
+  const realms = new Set<string>()
   return {
+    accepted() {
+      if (realms.size > 0) password?.pin?.proved([...realms])
+    },
     answer(challenged) {
       const kind = kinds[challenged.response.status]
       if (!kind || !password) return null
@@ -49,16 +55,32 @@ export function createChallengeAnswers(password: Password | undefined): Challeng
       const count = counts.get(kind.proves) ?? 0
       if (!challenge || count >= maxProofs || (count > 0 && !challenge.stale)) return null
       counts.set(kind.proves, count + 1)
+      realms.add(challenge.realm)
       proofs[kind.proves] = proofOf(challenge, challenged, password)
       return { headers: { ...numbersOf(challenged), ...proofs }, proxy: nextHopOf(challenged) }
     },
   }
 }
 
-/** The first that can be answered: the server names them in its order (RFC 8760 §2.4). A trunk that names its realm answers no other. */
-function challengeFor(value: string | undefined, { realm }: Password): DigestChallenge | null {
+/** Of those that may be answered the first with SHA-256, else the first: what the server would take as well (RFC 8760 §2.4) is no better. */
+function challengeFor(value: string | undefined, password: Password): DigestChallenge | null {
   const challenges = (value ?? '').split(/,\s*(?=digest\s)/i).flatMap((one) => readChallenge(one) ?? [])
-  return challenges.find((one) => !realm || one.realm === realm) ?? null
+  const refusals = challenges.map((one) => refusalOf(one, password))
+  const good = challenges.filter((_, index) => refusals[index] === null)
+  const why = refusals[0]
+  if (good.length === 0 && why) password.pin?.refused(why)
+  return good.find(({ algorithm }) => algorithm.startsWith('SHA-256')) ?? good[0] ?? null
+}
+
+/** Null: the password may be proved to it. */
+function refusalOf(challenge: DigestChallenge, { realm, pin, qop }: Password): string | null {
+  const known = realm === null ? (pin?.realms() ?? []) : [realm]
+  const names = known.map((one) => `“${one}”`).join(', ')
+  if (known.length > 0 && !known.includes(challenge.realm))
+    return `the realm “${challenge.realm}” asks for the password, and it belongs to ${names}: if the carrier has moved, name the new one as realm of the trunk, or learn it by trunk test --accept-realm`
+  if (qop === 'required' && !challenge.qopAuth)
+    return `the challenge of realm “${challenge.realm}” has no qop: where the registrar knows none, set digestQop of the trunk to optional`
+  return null
 }
 
 function proofOf(
@@ -94,11 +116,10 @@ function nextHopOf({ uri, proxy, sent, response }: Challenged): string | null {
 }
 
 /** For requests within a dialog, which the library sends and repeats by itself. */
-export function chooserOf({ username, password, realm }: Password): AuthChooser {
+export function chooserOf(password: Password): AuthChooser {
   return (_sent, challenged, use) => {
     const value = challenged.get('www-authenticate') ?? challenged.get('proxy-authenticate') ?? ''
-    const asked = readChallenge(value)?.realm
-    if (realm && asked !== undefined && asked !== realm) return use(new Error('a challenge of another realm'))
-    use(null, username, password)
+    if (!challengeFor(value, password)) return use(new Error('a challenge that is not to be answered'))
+    use(null, password.username, password.password)
   }
 }

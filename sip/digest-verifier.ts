@@ -1,15 +1,18 @@
 /**
  * Owns who has proved a password: challenges to inbound requests and what comes back. RFC 3261 §22, RFC 7616, RFC 8760. A nonce says when
- * it was made and is signed, so unanswered challenges cost no memory; one that has proved a password is remembered, because its counter
- * must grow with every use.
+ * it was made and is signed, so unanswered challenges cost no memory; one that was used is remembered, because its counter must grow with
+ * every use, and a wrong password uses it up.
  */
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { Look } from '../net/guess-limit.ts'
 import { provesPassword, readCredentials, writeChallenge, type DigestCredentials } from './server/message/digest.ts'
 
 export type Expected = {
   readonly realm: string
   readonly username: string
   readonly password: string
+  /** `required`: what is proved without is no answer to our challenge. */
+  readonly qop?: 'required' | 'optional'
 }
 
 export type Verdict =
@@ -18,13 +21,21 @@ export type Verdict =
   /** Answered 401 with these WWW-Authenticate values; nothing was claimed, or with a nonce that is used up. */
   | { readonly kind: 'challenge'; readonly challenges: readonly string[] }
   | { readonly kind: 'wrong'; readonly details: string; readonly isThere: boolean }
+  /** Too many wrong ones came: this one was not looked at. `wait` is in ms. */
+  | { readonly kind: 'unlooked'; readonly wait: number; readonly isThere: boolean }
 
 export type DigestVerifier = {
   /**
    * `authorization`: the value of the header, also of several fields together; undefined without one. `client`: where it came from; a nonce
-   * is good from elsewhere too, because networks change addresses.
+   * is good from elsewhere too, because networks change addresses. `look`: asked once when there is a password to be looked at.
    */
-  verify(method: string, authorization: string | undefined, expected: Expected, client?: string): Verdict
+  verify(
+    method: string,
+    authorization: string | undefined,
+    expected: Expected,
+    client?: string,
+    look?: (isThere: boolean) => Look,
+  ): Verdict
   /** Nonces that are remembered. */
   size(): number
 }
@@ -37,6 +48,9 @@ export type DigestVerifierOptions = {
 }
 
 const maxCredentials = 8
+/** A count that no other is higher than. */
+const usedUp = Number.MAX_SAFE_INTEGER
+const alwaysLooked = (): Look => ({ wait: 0, right: () => undefined })
 
 export function createDigestVerifier(options: DigestVerifierOptions): DigestVerifier {
   const { now, nonceLife = 300_000, maxRemembered = 10_000 } = options
@@ -67,14 +81,10 @@ export function createDigestVerifier(options: DigestVerifierOptions): DigestVeri
     counts.delete(nonce)
     forgottenUntil = Math.max(forgottenUntil, madeAt(nonce) ?? 0)
   }
-  /** The count must be higher than any before. Without `qop` there is none, and the nonce is good once. */
-  const countUp = (nonce: string, nc: string | null): boolean => {
-    const count = nc === null ? Number.MAX_SAFE_INTEGER : Number.parseInt(nc, 16)
-    if (count <= (counts.get(nonce) ?? 0)) return false
+  const use = (nonce: string, count: number): void => {
     counts.set(nonce, count)
     const oldest = counts.keys().next().value
     if (counts.size > maxRemembered && oldest !== undefined) forget(oldest)
-    return true
   }
   const isFresh = (nonce: string): boolean => {
     const made = madeAt(nonce)
@@ -83,16 +93,23 @@ export function createDigestVerifier(options: DigestVerifierOptions): DigestVeri
   }
 
   return {
-    verify(method, authorization, expected, client = '') {
+    verify(method, authorization, expected, client = '', look = alwaysLooked) {
       const credentials = credentialsFor(authorization, expected.realm)
       if (!credentials) return challenge(expected.realm, client, false)
       const { nonce, nc } = credentials
-      if (!isFresh(nonce)) return challenge(expected.realm, client, true)
+      if (nc === null && expected.qop === 'required') return challenge(expected.realm, client, false)
+      // The count must be higher than any before. Without `qop` there is none, and the nonce is good once.
+      const count = nc === null ? usedUp : Number.parseInt(nc, 16)
+      if (!isFresh(nonce) || count <= (counts.get(nonce) ?? 0)) return challenge(expected.realm, client, true)
       const isThere = isFor(nonce, client)
-      const wrong = (details: string): Verdict => ({ kind: 'wrong', details, isThere })
-      if (credentials.username !== expected.username) return wrong('another username')
-      if (!provesPassword(credentials, method, expected.password)) return wrong('a wrong password')
-      return countUp(nonce, nc) ? { kind: 'proved', isThere } : challenge(expected.realm, client, true)
+      const { wait, right } = look(isThere)
+      if (wait > 0) return { kind: 'unlooked', wait, isThere }
+      const isNamed = credentials.username === expected.username
+      const isProved = provesPassword(credentials, method, expected.password) && isNamed
+      use(nonce, isProved ? count : usedUp)
+      if (!isProved) return { kind: 'wrong', details: isNamed ? 'a wrong password' : 'another username', isThere }
+      right()
+      return { kind: 'proved', isThere }
     },
     size: () => counts.size,
   }

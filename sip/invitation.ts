@@ -57,6 +57,7 @@ export function invite(
   }
   const forget = onLost(() => end({ kind: 'unreachable', details: 'the connection to the SIP server was lost' }))
   const answered = (dialog: SipDialog) => {
+    answers.accepted()
     if (options.auth) dialog.auth = chooserOf(options.auth)
     if (isOver || isCanceled) hangUp(dialog, 'canceled')
     if (isCanceled) return end(terminated)
@@ -89,7 +90,10 @@ export function invite(
       sent = request
       if (isCanceled) sendCancel(sent, log)
     },
-    provisional: ({ status, reason }) => isOver || handlers.provisional(status, reason),
+    provisional({ status, reason }) {
+      if (status > 100) answers.accepted()
+      if (!isOver) handlers.provisional(status, reason)
+    },
   })
   const send = (asked: InviteOptions) => {
     sent = null

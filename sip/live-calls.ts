@@ -8,6 +8,7 @@ import type { LegSignaling } from '../model/rtp-transport.ts'
 import type { Telephony } from '../model/telephony.ts'
 import type { Leg } from '../media/leg/leg.ts'
 import type { MediaDeps, PhoneMedia } from './call/phone-media.ts'
+import type { RealmPins } from './realm-pins.ts'
 import type { SipStack } from './stack.ts'
 
 export type PhoneLeg = Pick<Leg, 'handlers' | 'attach' | 'dtmf' | 'close'>
@@ -29,6 +30,7 @@ export type CallDeps = {
   readonly media: MediaDeps
   readonly createLeg: CreatePhoneLeg
   readonly liveCalls: LiveCalls
+  readonly pins?: RealmPins
   readonly clock: Clock
   readonly log: Log
 }

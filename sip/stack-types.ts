@@ -86,8 +86,23 @@ export type AuthChooser = (
   use: (error: unknown, username?: string, password?: string) => void,
 ) => void
 
-/** `realm`: the only one it is proved to; null: to whoever asks. */
-export type Password = { readonly username: string; readonly password: string; readonly realm: string | null }
+/** `realm`: the only one it is proved to; null: to those of the pin, and without one to whoever asks. */
+export type Password = {
+  readonly username: string
+  readonly password: string
+  readonly realm: string | null
+  readonly pin?: RealmPin
+  /** `required`: a challenge without `qop` is not answered, because such a proof says nothing of who asked for it when. */
+  readonly qop?: 'required'
+}
+
+/** The realms that have taken the password at one place. None yet: the first that take it. */
+export type RealmPin = {
+  realms(): readonly string[]
+  proved(realms: readonly string[]): void
+  /** A challenge was not answered; why, and how that is changed, for people. */
+  refused(why: string): void
+}
 
 export type OutgoingOptions = {
   method: string

@@ -7,6 +7,7 @@ import type { Log } from '../model/log.ts'
 import type { Telephony } from '../model/telephony.ts'
 import { addressGroupOf } from '../net/addresses.ts'
 import type { FailureGuard, Sender } from '../net/failure-guard.ts'
+import type { GuessLimit } from '../net/guess-limit.ts'
 import { createRecent } from '../net/recent.ts'
 import { createRateLimit, perSecond } from '../net/token-bucket.ts'
 
@@ -26,6 +27,8 @@ export type Strangers = {
   /** `isThere`: the sender is at its address although it came by UDP. */
   wrongPassword(from: From, isThere: boolean): void
   proved(from: From, isThere: boolean): void
+  /** Passwords are guessed no faster by who belongs here than by strangers. */
+  readonly guesses: GuessLimit
   /** Answered a request of ours. */
   answered(address: string): void
 }
@@ -101,6 +104,7 @@ export function createStrangers({ guard, telephony, clock, log }: StrangersDeps)
       if (isKnown(from.address) === false) guard.takeBack(senderOf(from, false))
       if (senderOf(from, isThere).isProven) guard.proved(from.address)
     },
+    guesses: guard.guesses,
     answered: (address) => remembered.set(address, { isKnown: true, until: clock.now() + answeredFor }),
   }
 }

@@ -2,6 +2,7 @@
 import type { AccountId, CallId, TrunkId, WorkerId } from '../model/ids.ts'
 import type { TrunkSettings } from '../model/trunk.ts'
 import type { Sql, Transaction } from './sql.ts'
+import { realmsColumn } from './trunk-realms.ts'
 import { hasRoom, type TrunkRoom, trunkRoomColumns } from './trunk-room.ts'
 
 /** How far the account's active trunks carry calls of one worker. */
@@ -23,6 +24,8 @@ export type TrunkRow = {
   readonly password: string | null
   /** Sealed, too. */
   readonly tlsKey: string | null
+  /** Only where it is read to call out. */
+  readonly realms?: Readonly<Record<string, readonly string[]>>
 }
 
 /** To the letter the same wherever somebody asks what can dial. */
@@ -52,7 +55,8 @@ export async function findWayOut(sql: Sql | Transaction, accountId: AccountId, w
 
 export async function findTrunkRow(sql: Sql, accountId: AccountId, trunkId: TrunkId): Promise<TrunkRow | null> {
   const [row] = await sql<TrunkRow[]>`
-    select id, account_id, name, config, password, tls_key from trunks where account_id = ${accountId} and id = ${trunkId}`
+    select id, account_id, name, config, password, tls_key, ${realmsColumn(sql)}
+    from trunks where account_id = ${accountId} and id = ${trunkId}`
   return row ?? null
 }
 
@@ -69,19 +73,20 @@ export async function listOutboundTrunks(
   { accountId, workerId, callId, now }: { accountId: AccountId; workerId: WorkerId; callId: CallId; now: number },
 ): Promise<OutboundTrunk[]> {
   const rows = await sql<(TrunkRow & TrunkRoom & { chosen: boolean })[]>`
-    select trunks.id, trunks.account_id, name, config, password, tls_key, ${trunkRoomColumns(sql, now, callId)},
+    select trunks.id, trunks.account_id, name, config, password, tls_key, ${realmsColumn(sql)}, ${trunkRoomColumns(sql, now, callId)},
       trunks.id is not distinct from (
         select trunk_id from calls where account_id = ${accountId} and id = ${callId}) as chosen
     from trunks join trunk_workers on trunk_workers.trunk_id = trunks.id and trunk_workers.account_id = trunks.account_id
     where trunks.account_id = ${accountId} and worker_id = ${workerId} and is_active and ${dialsOut(sql)}
     order by chosen desc, trunks.created_at, trunks.id`
-  return rows.map(({ id, name, config, password, tlsKey, chosen, ...room }) => ({
+  return rows.map(({ id, name, config, password, tlsKey, realms, chosen, ...room }) => ({
     id,
     accountId,
     name,
     config,
     password,
     tlsKey,
+    realms: realms ?? {},
     chosen,
     free: hasRoom(room, now),
   }))

@@ -8,6 +8,7 @@ import { storableJson } from '../model/json.ts'
 import type { TrunkSettings, TrunkState } from '../model/trunk.ts'
 import type { Sql, Transaction } from './sql.ts'
 import type { TrunkRow } from './telephony.ts'
+import { realmsColumn } from './trunk-realms.ts'
 
 export type TrunkTurn = { readonly nodeId: NodeId; /** Ms. */ readonly length: number; readonly atMost: number }
 
@@ -38,7 +39,8 @@ export async function takeTrunkTurns(sql: Sql, { nodeId, length, atMost }: Trunk
       where trunk_states.keeper is null or trunk_states.keeper = excluded.keeper
         or trunk_states.kept_until <= clock_timestamp()
       returning trunk_id)
-    select id, account_id, name, config, password, tls_key from trunks where id in (select trunk_id from taken) order by id`
+    select id, account_id, name, config, password, tls_key, ${realmsColumn(sql)}
+    from trunks where id in (select trunk_id from taken) order by id`
 }
 
 /** A node that goes gives its trunks to whoever asks next. */

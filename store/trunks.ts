@@ -3,6 +3,7 @@ import type { Clock } from '../model/clock.ts'
 import type { AccountId, NewId, TrunkId, WorkerId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import {
+  minPasswordLength,
   toTrunk,
   trunkIssuesOf,
   trunkStateOf,
@@ -21,6 +22,7 @@ import type { Sql, Transaction } from './sql.ts'
 import { certificateIssuesOf } from './trunk-certificate.ts'
 import { replaceTrunkAddresses } from './trunk-addresses.ts'
 import { replaceTrunkExtensions } from './trunk-extensions.ts'
+import { forgetRealms, listRealms } from './trunk-realms.ts'
 import { findTrunkState } from './trunk-states.ts'
 import { namedWorkers, requireWorkers } from './workers.ts'
 
@@ -59,7 +61,7 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
     },
     async stateOf(accountId, id) {
       const found = await findTrunkState(sql, accountId, id)
-      return found && trunkStateOf(found.settings, found.state)
+      return found && trunkStateOf(found.settings, found.state, await listRealms(sql, id))
     },
     async create(
       accountId,
@@ -99,6 +101,8 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
         if (!stored) return null
         requireNarrow(withoutNulls(settings), stored.config.allowedAddresses ?? [], author)
         const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
+        if (stored.direction === 'outbound' && direction && direction !== 'outbound' && password === undefined)
+          requireLongPassword(stored.password && box.open(stored.password))
         const passwordSet = password === undefined ? stored.passwordSet : password !== null
         const surroundings = { passwordSet, workerIds: workers ?? stored.workerIds }
         if (tlsKey !== undefined || settings.tlsCertificate !== undefined) {
@@ -109,6 +113,8 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
         const merged = settled({ ...stored.config, ...settings }, surroundings)
         await tx`
           update trunks set ${tx(columns)}, config = ${tx.json(merged)} where account_id = ${accountId} and id = ${id}`
+        // Named anew or taken away: what was learned before is of no use.
+        if (settings.realm !== undefined) await forgetRealms(tx, accountId, id)
         if (workers) await linkWorkers(tx, accountId, id, workers)
         await replaceTrunkAddresses(tx, accountId, id, merged)
         await replaceTrunkExtensions(tx, accountId, id, merged)
@@ -134,10 +140,17 @@ function readTrunks(sql: Sql | Transaction, accountId: AccountId, id: TrunkId | 
     from trunks where account_id = ${accountId} and (${id}::text is null or id = ${id}) order by created_at, id`
 }
 
+type LockedTrunk = Pick<TrunkFacts, 'config' | 'direction' | 'passwordSet'> & {
+  /** Sealed, as is the key. */
+  readonly password: string | null
+  readonly tlsKey: string | null
+  readonly workerIds: string[]
+}
+
 /** Until the transaction ends: of two changes at once each sees what the other left. */
 async function lockSettings(tx: Transaction, accountId: AccountId, id: TrunkId) {
-  const [row] = await tx<{ config: TrunkSettings; passwordSet: boolean; tlsKey: string | null; workerIds: string[] }[]>`
-    select config, password is not null as password_set, tls_key,
+  const [row] = await tx<LockedTrunk[]>`
+    select config, direction, password, password is not null as password_set, tls_key,
       array(select worker_id from trunk_workers where trunk_id = trunks.id) as worker_ids
     from trunks where account_id = ${accountId} and id = ${id} for update`
   return row ?? null
@@ -152,6 +165,12 @@ async function linkWorkers(tx: Transaction, accountId: AccountId, id: TrunkId, w
 }
 
 type GivenSettings = { readonly [Key in keyof TrunkSettings]: TrunkSettings[Key] | null | undefined }
+/** Of a trunk that calls come in by from now on. */
+function requireLongPassword(password: string | null): void {
+  if (password === null || password.length >= minPasswordLength) return
+  const message = `must have at least ${minPasswordLength} characters, because calls will come in by it`
+  throw new Problem('VALIDATION_FAILED', 'The password of the trunk is too short.', [{ path: 'password', message }])
+}
 
 /** As they are stored. Throws Problem VALIDATION_FAILED for settings that do not go together. */
 function settled(given: GivenSettings, surroundings: TrunkSurroundings): TrunkSettings {

@@ -7,6 +7,7 @@ import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listOutboundTrunks, noteCarrier, takeDial } from '../../store/telephony.ts'
 import { isTrunkAddress, learnTrunkAddresses } from '../../store/trunk-addresses.ts'
+import { noteRealm } from '../../store/trunk-realms.ts'
 import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trunk-states.ts'
 import type { CallRouter } from '../node/call-router.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
@@ -74,6 +75,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
       return { trunks: accessOfAll(deps, trunks), until }
     },
     found: (trunkId, source) => learnTrunkAddresses(sql, trunkId, { ...source, now: clock.now() }),
+    learnRealm: (trunkId, news) => noteRealm(sql, trunkId, news, clock.now()),
     report: (trunkId, state) => writeTrunkState(sql, { nodeId, trunkId, state, now: clock.now() }),
     written: () => refusals.written(),
     close: () => (closing ??= end()),

@@ -8,11 +8,12 @@ export type TrunkAccessDeps = { readonly box: SecretBox; readonly log: Log }
 
 /** Throws for a secret that was sealed with another key. */
 export function accessOf({ box }: Pick<TrunkAccessDeps, 'box'>, trunk: TrunkRow): TrunkAccess {
-  const { id, accountId, name, config, password, tlsKey } = trunk
+  const { id, accountId, name, config, password, tlsKey, realms } = trunk
   const opened = (sealed: string | null): string | null => (sealed === null ? null : box.open(sealed))
   const key = config.tlsCertificate ? opened(tlsKey) : null
   const tls = config.tlsCertificate && key !== null ? { cert: config.tlsCertificate, key } : null
-  return { id, accountId, name, settings: config, password: opened(password), ...(tls && { tls }) }
+  const access = { id, accountId, name, settings: config, password: opened(password) }
+  return { ...access, ...(realms && { realms }), ...(tls && { tls }) }
 }
 
 /** One trunk whose secrets do not open is left out, and does not take the others along. */

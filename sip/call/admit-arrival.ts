@@ -5,6 +5,7 @@
 import type { InboundRoute, Refusal, RefusedArrival, Telephony } from '../../model/telephony.ts'
 import { authUserOf } from '../../model/trunk.ts'
 import { addressGroupOf } from '../../net/addresses.ts'
+import type { Guesser } from '../../net/guess-limit.ts'
 import { answerWith } from '../answer-with.ts'
 import { fromOf } from '../guarded-routes.ts'
 import type { DigestVerifier } from '../digest-verifier.ts'
@@ -26,7 +27,10 @@ export type Arrived = { readonly invite: RequestIn; readonly reply: Reply }
 export type AdmissionDeps = {
   readonly telephony: Telephony
   readonly verifier: DigestVerifier
-  readonly strangers: Pick<Strangers, 'challenged' | 'wrongPassword' | 'proved'>
+  readonly strangers: Pick<Strangers, 'challenged' | 'wrongPassword' | 'proved'> & {
+    /** Without it passwords may be guessed at any rate. */
+    readonly guesses?: Strangers['guesses']
+  }
 }
 
 /** What a challenge names when the trunk names nothing. */
@@ -103,9 +107,12 @@ function authenticate(arrived: Arrived, { trunk }: InboundRoute, deps: Authentic
     wrong(`trunk ${trunk.name} asks for a password and has none: set username and password`)
     return false
   }
-  const expected = { realm: realm ?? domain ?? defaultRealm, username, password: trunk.password }
+  const qop = trunk.settings.digestQop ?? 'required'
+  const expected = { realm: realm ?? domain ?? defaultRealm, username, password: trunk.password, qop }
   const client = addressGroupOf(invite.source_address)
-  const verdict = verifier.verify('INVITE', invite.get('authorization'), expected, client)
+  const { guesses } = strangers
+  const look = guesses && ((isThere: boolean) => guesses.look(guesserOf(invite, trunk.id, isThere)))
+  const verdict = verifier.verify('INVITE', invite.get('authorization'), expected, client, look)
   if (verdict.kind === 'proved') {
     strangers.proved(fromOf(invite), verdict.isThere)
     return true
@@ -115,11 +122,26 @@ function authenticate(arrived: Arrived, { trunk }: InboundRoute, deps: Authentic
     wrong(`the INVITE came with ${verdict.details} for trunk ${trunk.name}`)
     return false
   }
+  if (verdict.kind === 'unlooked') {
+    strangers.wrongPassword(fromOf(invite), verdict.isThere)
+    const details = `too many wrong passwords came for trunk ${trunk.name} or from the address: this one was not looked at`
+    const seconds = String(Math.ceil(verdict.wait / 1000))
+    refuse(arrived, { reason: 'wrong_credentials', sipStatus: 503, details, ...ids }, { 'Retry-After': seconds })
+    return false
+  }
   strangers.challenged(fromOf(invite))
   // Each challenge is a field of its own (RFC 3261 §7.3.1), and the library takes one text per name.
   answerWith(reply, 401, { headers: { 'WWW-Authenticate': verdict.challenges.join('\r\nWWW-Authenticate: ') } })
   return false
 }
+
+const guesserOf = (invite: RequestIn, target: string, isThere: boolean): Guesser => ({
+  target,
+  address: invite.source_address,
+  port: invite.source_port,
+  protocol: invite.protocol,
+  isProven: isThere || invite.protocol !== 'udp',
+})
 
 const refusalOf = (invite: RequestIn, { sipStatus, reason, details, accountId, trunkId }: RefusedArrival): Refusal => ({
   direction: 'inbound',

@@ -5,12 +5,13 @@ import type { TrunkAccess } from '../../model/telephony.ts'
 import { authUserOf } from '../../model/trunk.ts'
 import type { Invitation, InvitationResult } from '../invitation.ts'
 import type { CallDeps } from '../live-calls.ts'
+import type { RealmPins } from '../realm-pins.ts'
 import type { Password } from '../stack-types.ts'
 import { addressCall } from './caller-id.ts'
 import { wishesOf, type PhoneMedia } from './phone-media.ts'
 import type { WayOut } from './ways-out.ts'
 
-export type AttemptDeps = Pick<CallDeps, 'stack' | 'clock'> & {
+export type AttemptDeps = Pick<CallDeps, 'stack' | 'clock' | 'pins'> & {
   readonly media: PhoneMedia
   readonly request: Pick<DialRequest, 'fromNumber' | 'toNumber' | 'headers'>
   /** 180 and the like; never 100. */
@@ -70,7 +71,7 @@ export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience:
     const { settings } = way.trunk
     media.wish(wishesOf(settings, 'offer', way.gateway.transport ?? 'udp'))
     const { uri, proxy, headers } = addressCall(request, settings, way.gateway)
-    const auth = authOf(way.trunk)
+    const auth = authOf(way.trunk, way.gateway.host, deps.pins)
     const { publicName } = settings
     const options = {
       headers: { ...headers },
@@ -84,7 +85,12 @@ export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience:
   }
 }
 
-export function authOf({ settings, password }: TrunkAccess): Password | null {
+/** At one of the trunk's places. Without pins whoever asks there is answered. */
+export function authOf(trunk: TrunkAccess, host: string, pins: RealmPins | undefined): Password | null {
+  const { settings, password } = trunk
   const username = authUserOf(settings)
-  return username && password !== null ? { username, password, realm: settings.realm ?? null } : null
+  if (!username || password === null) return null
+  const pin = pins?.pinOf(trunk, host)
+  const qop = settings.digestQop === 'optional' ? {} : { qop: 'required' as const }
+  return { username, password, realm: settings.realm ?? null, ...(pin && { pin }), ...qop }
 }

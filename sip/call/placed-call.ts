@@ -143,13 +143,14 @@ async function dial(deps: PlacingDeps, dialing: Dialing): Promise<void> {
 }
 
 async function findWays(
-  { telephony, health }: PlacingDeps,
+  { telephony, health, pins }: PlacingDeps,
   { accountId, workerId, toNumber, callId }: DialRequest,
 ): Promise<WayOut[] | RefusedArrival> {
   const refusal = await telephony.refusalOf(accountId as AccountId, toNumber)
   if (refusal) return refusal
   const trunks = await telephony.waysOut(accountId as AccountId, workerId as WorkerId, callId as CallId)
   if ('sipStatus' in trunks) return trunks
+  for (const trunk of trunks) pins?.adopt(trunk)
   const ways = orderWays(trunks, (gateway, trunk) => health.isReachable({ gateway, trunk }))
   if (ways.length > 0) return ways
   const details = 'no trunk of the worker has a gateway that may carry the call now'

@@ -8,7 +8,9 @@ import { attempt } from '../call/attempt.ts'
 import { registrarsOf, type Gateway } from '../../model/trunk.ts'
 import { gatewayUri, optionsTo } from '../call/caller-id.ts'
 import { openPhoneMedia, wishesOf, type MediaDeps } from '../call/phone-media.ts'
+import type { RealmPin } from '../stack-types.ts'
 import type { Target } from '../server/transport/transport.ts'
+import type { RealmPins } from '../realm-pins.ts'
 import type { Answered, SipStack } from '../stack.ts'
 import { askBindings } from './registration.ts'
 
@@ -22,6 +24,8 @@ export type TrunkCheck = {
 
 export type ExamineTrunkDeps = {
   readonly stack: SipStack
+  /** What is proved is learned. */
+  readonly pins: RealmPins
   /** Of a gateway's URI, by RFC 3263. Rejects with why there is none. */
   readonly resolve: (uri: string) => Promise<readonly Target[]>
   readonly media: MediaDeps
@@ -79,16 +83,25 @@ async function askOptions({ stack }: ExamineTrunkDeps, trunk: TrunkAccess, gatew
 }
 
 async function askRegistrar(deps: ExamineTrunkDeps, trunk: TrunkAccess, gateway: Gateway): Promise<TrunkCheck> {
-  const answered = await askBindings(deps, trunk, gateway)
-  const check = { name: 'the password is good', expected: '200 to REGISTER', got: lineOf(answered) }
+  let refused: string | null = null
+  let realms: readonly string[] = []
+  const pin = deps.pins.pinOf(trunk, gateway.host)
+  const watched: RealmPin = {
+    ...pin,
+    proved: (proved) => (pin.proved(proved), void (realms = proved)),
+    refused: (why) => (pin.refused(why), void (refused = why)),
+  }
+  const answered = await askBindings({ ...deps, pins: { ...deps.pins, pinOf: () => watched } }, trunk, gateway)
   const isGood = answered.kind === 'answered' && answered.response.status < 300
-  const mend = 'see username, password, realm and domain of the trunk'
+  const got = `${lineOf(answered)}${realms.map((realm) => `, realm “${realm}” is answered from now on`).join('')}`
+  const check = { name: 'the password is good', expected: '200 to REGISTER', got }
+  const mend = refused ?? 'see username, password, realm and domain of the trunk'
   return { ...check, verdict: isGood ? 'passed' : 'failed', mend: isGood ? null : mend }
 }
 
 /** It costs what a call of a second costs, at most. */
 async function tryCall(
-  { stack, clock, media: mediaDeps }: ExamineTrunkDeps,
+  { stack, pins, clock, media: mediaDeps }: ExamineTrunkDeps,
   way: { readonly trunk: TrunkAccess; readonly gateway: Gateway },
   request: TestCall,
 ): Promise<TrunkCheck> {
@@ -99,7 +112,7 @@ async function tryCall(
     lines.push(`${status} ${reason}`)
     tried.cancel()
   }
-  const tried = attempt({ stack, clock, media, request, progress }, way, { word: answerWithin, ring: null })
+  const tried = attempt({ stack, pins, clock, media, request, progress }, way, { word: answerWithin, ring: null })
   const giveUp = clock.after(ringWithin, () => tried.cancel())
   const result = await tried.result
   giveUp()

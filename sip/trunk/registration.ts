@@ -12,6 +12,7 @@ import { authOf } from '../call/attempt.ts'
 import type { Gateway } from '../../model/trunk.ts'
 import { gatewayUri, identityUri, placeUri, realmHost, wayTo } from '../call/caller-id.ts'
 import { leadingNumber } from '../server/message/header-text.ts'
+import type { RealmPins } from '../realm-pins.ts'
 import type { Answered, SipStack } from '../stack.ts'
 import type { Gate } from './gate.ts'
 import { grantedSeconds, longerSeconds, refreshAfter, retryAfter, wantedSeconds } from './registration-plan.ts'
@@ -22,6 +23,7 @@ export type RegistrationState = Pick<TrunkState, 'registrationDetails' | 'regist
 
 export type RegistrationDeps = {
   readonly stack: Pick<SipStack, 'request'>
+  readonly pins?: RealmPins
   readonly clock: Clock
   readonly log: Log
   readonly random: () => number
@@ -127,7 +129,7 @@ function take(answered: Answered, { registered, failed }: Taken): number {
 
 /** REGISTER without Contact: who is registered is asked for, and nothing changes. RFC 3261 §10.2.3. */
 export function askBindings(
-  deps: Pick<RegistrationDeps, 'stack' | 'newId'>,
+  deps: Pick<RegistrationDeps, 'stack' | 'newId' | 'pins'>,
   trunk: TrunkAccess,
   gateway: Gateway,
 ): Promise<Answered> {
@@ -135,7 +137,7 @@ export function askBindings(
 }
 
 function createRegisterRequest(
-  { stack, newId }: Pick<RegistrationDeps, 'stack' | 'newId'>,
+  { stack, newId, pins }: Pick<RegistrationDeps, 'stack' | 'newId' | 'pins'>,
   trunk: TrunkAccess,
   gateway: Gateway,
 ): Send {
@@ -161,7 +163,7 @@ function createRegisterRequest(
       'call-id': callId,
       CSeq: `${sequence} REGISTER`,
     }
-    const auth = authOf(trunk)
+    const auth = authOf(trunk, gateway.host, pins)
     const { publicName } = settings
     const by = {
       ...(way.proxy !== undefined && { proxy: way.proxy }),

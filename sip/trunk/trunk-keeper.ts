@@ -9,6 +9,7 @@ import type { TrunkId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import type { Telephony, TrunkAccess } from '../../model/telephony.ts'
 import type { TrunkState } from '../../model/trunk.ts'
+import type { RealmPins } from '../realm-pins.ts'
 import type { SipStack } from '../stack.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createGatewayHealth, type GatewayHealth, type GatewayOf } from './gateway-health.ts'
@@ -21,6 +22,7 @@ export type TrunkKeeperDeps = {
   readonly telephony: Pick<Telephony, 'keep' | 'report' | 'found'>
   readonly resolver: Resolver
   readonly stack: Pick<SipStack, 'request'>
+  readonly pins?: RealmPins
   readonly clock: Clock
   readonly log: Log
   /** 0 ≤ x < 1. */
@@ -81,7 +83,9 @@ export function createTrunkKeeper(deps: TrunkKeeperDeps): TrunkKeeper {
     const ids = new Set(wanted.map(({ id }) => id))
     for (const [id, kept] of trunks) if (!ids.has(id)) void drop(id, kept)
     for (const trunk of wanted) {
-      const fingerprint = JSON.stringify(trunk)
+      deps.pins?.adopt(trunk)
+      // What is learned at a success is no reason to begin anew.
+      const fingerprint = JSON.stringify({ ...trunk, realms: null })
       const kept = trunks.get(trunk.id)
       if (kept?.fingerprint === fingerprint) continue
       const after = kept ? drop(trunk.id, kept) : Promise.resolve()

@@ -2,6 +2,7 @@
 import { test } from 'tap'
 import { assignNumber } from '../../store/account-numbers.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
+import { noteRealm } from '../../store/trunk-realms.ts'
 import { createAsk, insertCall, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
 type Answer = Awaited<ReturnType<ReturnType<typeof createAsk>>>
@@ -363,6 +364,47 @@ test('trunks', async (t) => {
     t.equal((await post('trunks', { name: 'x', ...proving, password: secret })).status, 200)
     t.same(refusalIn(await post('trunks', { name: 'x', domain: 'a b' })), [400, 'VALIDATION_FAILED', 'domain'])
   })
+
+  await t.test(
+    'a password by which calls come in has eight characters; one of before goes on, and is no way around it',
+    async (t) => {
+      const short = [400, 'VALIDATION_FAILED', 'password']
+      t.same(refusalIn(await post('trunks', { name: 'x', username: 'u', password: 'seven77' })), short)
+      t.same(refusalIn(await post('trunks', { name: 'x', password: 's' })), short)
+      const { json } = await post('trunks', { name: 'x', username: 'u', password: 'eight888' })
+      t.same(refusalIn(await patch(`trunks/${json.id}`, { password: 'seven77' })), short)
+      const carrier = { name: 'x', direction: 'outbound', username: 'u', password: '1234' }
+      const outbound = await post('trunks', carrier)
+      t.equal(outbound.status, 200, 'what a carrier gave us is as it is')
+      t.same(refusalIn(await patch(`trunks/${outbound.json.id}`, { direction: 'both' })), short)
+      t.equal((await patch(`trunks/${outbound.json.id}`, { direction: 'both', password: 'eight888' })).status, 200)
+      const { id } = outbound.json
+      // As an earlier version stored it.
+      await seeded.deps.trunks.change(own.id, id, { password: 'old' })
+      t.equal((await patch(`trunks/${id}`, { name: 'of before' })).status, 200)
+      t.equal((await patch(`trunks/${id}`, { direction: 'inbound' })).status, 200)
+    },
+  )
+
+  await t.test(
+    'to whom a password is proved stands in the state, until the realm is named or taken away',
+    async (t) => {
+      const { json } = await post('trunks', { name: 'x', username: 'u', password: secret })
+      const news = { host: 'sip.carrier.example', proved: ['carrier'], refused: null }
+      const realms = async () => (await get(`trunks/${json.id}/state`)).json.realms
+      await noteRealm(sql, json.id, news, start)
+      await noteRealm(sql, json.id, { ...news, proved: ['thief'], refused: 'why not' }, start)
+      t.same(
+        await realms(),
+        [{ host: 'sip.carrier.example', realms: ['carrier'], refused: 'why not' }],
+        'the first stays',
+      )
+      await patch(`trunks/${json.id}`, { name: 'y' })
+      t.equal((await realms()).length, 1)
+      await patch(`trunks/${json.id}`, { realm: 'moved' })
+      t.equal(await realms(), undefined)
+    },
+  )
 
   await t.test('the state of a trunk is there before anybody looked after it, and then as was reported', async (t) => {
     const gateways = [{ host: 'a.example', port: 5061 }]

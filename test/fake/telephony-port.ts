@@ -3,6 +3,7 @@ import type { AccountId, CallId, TrunkId, WorkerId } from '../../model/ids.ts'
 import type {
   InboundCall,
   InboundRoute,
+  RealmNews,
   Refusal,
   RefusedArrival,
   Telephony,
@@ -31,6 +32,7 @@ export type TelephonyPort = Telephony & {
   readonly refusals: Refusal[]
   /** What names led to, by trunk. */
   readonly sources: Map<TrunkId, { readonly name: string; readonly addresses: readonly string[] }[]>
+  readonly realms: Map<TrunkId, RealmNews[]>
   readonly reports: Map<TrunkId, Omit<TrunkState, 'updatedAt'>>
   /** Asked before each `begin`: holds it back. */
   beforeBegin: () => Promise<void>
@@ -66,6 +68,7 @@ export function createTelephonyPort(...trunks: TrunkAccess[]): TelephonyPort {
     carried: [],
     refusals: [],
     sources: new Map(),
+    realms: new Map(),
     reports: new Map(),
     beforeBegin: async () => undefined,
     async route({ called }): Promise<InboundRoute | RefusedArrival> {
@@ -91,6 +94,7 @@ export function createTelephonyPort(...trunks: TrunkAccess[]): TelephonyPort {
     refused: (refusal) => void port.refusals.push(refusal),
     keep: async () => ({ trunks: port.trunks, until: Date.now() + 60_000 }),
     found: async (trunkId, source) => void port.sources.set(trunkId, [...(port.sources.get(trunkId) ?? []), source]),
+    learnRealm: async (trunkId, news) => void port.realms.set(trunkId, [...(port.realms.get(trunkId) ?? []), news]),
     report: async (trunkId, state) => void port.reports.set(trunkId, state),
   }
   return port

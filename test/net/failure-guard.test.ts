@@ -232,3 +232,56 @@ test('a clock that is set back forgives nothing and bans nobody longer than by i
   t.notOk(guard.hears(by('192.0.2.7', true), true))
   t.end()
 })
+
+const guesser = (address: string, port = 5060, target = 'trunk') => ({
+  target,
+  address,
+  port,
+  protocol: 'udp',
+  isProven: true,
+})
+
+/** How many of so many wrong passwords are looked at. */
+const looked = ({ guesses }: Guard, from: ReturnType<typeof guesser>, count: number): number =>
+  Array.from({ length: count }, () => guesses.look(from)).filter(({ wait }) => wait === 0).length
+
+test('a password is guessed five times by an address, and then every half minute once, whichever of its ports asks', (t) => {
+  const { guard, turn } = open()
+  t.equal(looked(guard, guesser('192.0.2.1'), 400), 5)
+  t.equal(looked(guard, guesser('192.0.2.1', 5061), 400), 0)
+  t.equal(looked(guard, guesser('192.0.2.1', 5061, 'another trunk'), 400), 0, 'nor at another trunk')
+  turn(30_000)
+  t.equal(looked(guard, guesser('192.0.2.1'), 400), 1)
+  t.equal(looked(open({ banAfter: 0 }).guard, guesser('192.0.2.1'), 400), 400, 'where nobody is slowed')
+  t.equal(looked(open({ isExempt: () => true }).guard, guesser('192.0.2.1'), 400), 400)
+  t.end()
+})
+
+test('a right password costs nothing, and who proved it is looked at while others of the address guess', (t) => {
+  const { guard } = open()
+  for (let count = 0; count < 100; count += 1) {
+    const { wait, right } = guard.guesses.look(guesser('192.0.2.1'))
+    t.equal(wait, 0)
+    right()
+  }
+  t.equal(looked(guard, guesser('192.0.2.1', 9), 400), 5)
+  t.equal(guard.guesses.look(guesser('192.0.2.1', 9)).wait, 30_000)
+  t.equal(looked(guard, guesser('192.0.2.1'), 400), 5)
+  const forged = { ...guesser('192.0.2.2'), isProven: false }
+  t.equal(looked(guard, forged, 400), 5)
+  t.equal(looked(guard, guesser('192.0.2.2'), 400), 5, 'packets in the name of an address spend nothing of it')
+  t.end()
+})
+
+test('a trunk whose password many addresses guess has one guess for each of them, so that its own is heard from anywhere', (t) => {
+  const { guard, turn } = open()
+  let guesses = 0
+  for (let host = 1; host <= 200; host += 1) guesses += looked(guard, guesser(`198.51.100.${host}`), 400)
+  t.equal(guesses, 4 * 5 + 196)
+  const { wait, right } = guard.guesses.look(guesser('203.0.113.9'))
+  t.equal(wait, 0, 'one that was never here')
+  right()
+  turn(60_000)
+  t.equal(looked(guard, guesser('198.51.100.77'), 400), 2, 'as many as the trunk has again')
+  t.end()
+})

@@ -90,7 +90,7 @@ request_route {
   }
   if (is_method("OPTIONS") && uri == myself) { sl_send_reply("200", "OK"); exit; }
   if (is_method("REGISTER")) {
-    if (!pv_www_authenticate("$td", "PASSWORD", "0")) { www_challenge("$td", "0"); exit; }
+    if (!pv_www_authenticate("$td", "PASSWORD", "0")) { www_challenge("$td", "1"); exit; }
     if (!save("location")) { sl_reply_error(); exit; }
     if ($ct =~ "expires=0") exit;
     xlog("L_ALERT", "registered $tU at $ct\\n");
@@ -99,7 +99,7 @@ request_route {
   t_check_trans();
   record_route();
   if (CALLER_IS_ASKED) {
-    if (!pv_proxy_authenticate("$fd", "PASSWORD", "0")) { proxy_challenge("$fd", "0"); exit; }
+    if (!pv_proxy_authenticate("$fd", "PASSWORD", "0")) { proxy_challenge("$fd", "1"); exit; }
     consume_credentials();
   }
   if (lookup("location")) { t_relay(); exit; }

@@ -237,7 +237,9 @@ test('a password is asked for where it must be proved, and a proof is good once'
   const call = peer.invite({ body: sdp() })
   const challenged = await call.answered()
   t.equal(challenged.status, 401)
-  const challenges = headersOf(challenged, 'WWW-Authenticate').map((value) => readChallenge(value)!)
+  const challengesIn = (answer: SipResponse) =>
+    headersOf(answer, 'WWW-Authenticate').map((value) => readChallenge(value)!)
+  let challenges = challengesIn(challenged)
   t.match(challenges, [{ algorithm: 'MD5', realm: 'service.test', qopAuth: true }])
   const prove = (password: string, nc: string): string[] => {
     const { realm, nonce, algorithm } = challenges[0]!
@@ -248,6 +250,11 @@ test('a password is asked for where it must be proved, and a proof is good once'
   const wrong = peer.invite({ body: sdp(), headers: prove('open barley', '00000001') })
   t.equal(await statusOf(wrong.answered()), 403)
   t.match(telephony.refusals, [{ reason: 'wrong_credentials', accountId: telephony.accountId }])
+  call.again(prove('open sesame', '00000002'))
+  const burnt = await call.answered()
+  t.equal(burnt.status, 401, 'a wrong password uses the nonce up')
+  challenges = challengesIn(burnt)
+  t.match(challenges, [{ stale: true }])
   call.again(prove('open sesame', '00000001'))
   t.equal(await statusOf(call.answered()), 180)
   await begun()

@@ -67,6 +67,50 @@ test('a trunk is registered with its password, refreshed in time and taken back 
   await closed
 })
 
+test('the realm that took the password first gets it again, no other does, and the change is told with how to accept it', async (t) => {
+  const settings = { register: true, qualify: false, username: 'line7' }
+  const { peer, telephony, clock, state, trunk, dial, event, log } = await keepTrunk(t, settings, 'open sesame')
+  const challenge = (realm: string) => [`WWW-Authenticate: Digest realm="${realm}", nonce="n", qop="auth"`]
+  peer.answer(await peer.request('REGISTER'), 401, { headers: challenge('pbx') })
+  peer.answer(await peer.request('REGISTER'), 200)
+  await until(() => state()?.registration === 'registered')
+  t.same(telephony.realms.get(trunk.id), [{ host: '127.0.0.1', proved: ['pbx'], refused: null }])
+
+  const { callId } = await dial()
+  const invite = await peer.request('INVITE')
+  peer.answer(invite, 401, { headers: challenge('thief') })
+  t.match(await event(callId), { type: 'dial_failed', providerStatus: /401/ })
+  await peer.request('ACK')
+  const refused = /“thief” asks.*belongs to “pbx”.*--accept-realm/
+  t.match(telephony.realms.get(trunk.id)?.at(-1), { proved: ['pbx'], refused })
+  const told = log.lines.filter(({ message }) => message === 'a challenge to a trunk is not answered')
+  t.match(told, [{ fields: { trunkId: trunk.id, host: '127.0.0.1', details: refused } }])
+
+  const own = await dial()
+  peer.answer(await peer.request('INVITE'), 401, { headers: challenge('pbx') })
+  await peer.request('ACK')
+  const proved = await peer.request('INVITE')
+  t.match(readCredentials(headerOf(proved, 'Authorization') ?? ''), { realm: 'pbx' })
+  peer.answer(proved, 180)
+  t.match(await event(own.callId), { type: 'ringing' })
+  t.match(telephony.realms.get(trunk.id)?.at(-1), { proved: ['pbx'], refused: null }, 'all is well again')
+  peer.answer(proved, 486)
+  await event(own.callId)
+
+  // The operator had it forgotten, and the carrier has moved.
+  telephony.trunks = [{ ...trunk, realms: {} }]
+  const moved = await dial()
+  peer.answer(await peer.request('INVITE'), 401, { headers: challenge('new') })
+  await peer.request('ACK')
+  const accepted = await peer.request('INVITE')
+  peer.answer(accepted, 180)
+  t.match(await event(moved.callId), { type: 'ringing' })
+  t.match(telephony.realms.get(trunk.id)?.at(-1), { proved: ['new'], refused: null })
+  peer.answer(accepted, 486)
+  await event(moved.callId)
+  clock.advance(1_000)
+})
+
 test('a registration that is refused is tried again after a growing pause, and reported', async (t) => {
   const settings = { register: true, qualify: false, username: 'line7' }
   const { peer, state, clock, log } = await keepTrunk(t, settings, 'wrong')

@@ -115,7 +115,7 @@ async function rtpOf(t: Test) {
 }
 
 test('each challenge is met as it is written', async (t) => {
-  const scene = await openUdpScene(t, { username: 'line' }, 'secret')
+  const scene = await openUdpScene(t, { username: 'line', digestQop: 'optional' }, 'secret')
   const { wire, dial, event } = scene
   const asks = (rest: string) => `Digest realm="Acme, \\"Voice\\"", ${rest}`
   const meets = async (challenges: readonly string[], expected: object) => {
@@ -140,6 +140,11 @@ test('each challenge is met as it is written', async (t) => {
     nonce: 's',
     algorithm: 'SHA-256',
   })
+  await meets([asks('nonce="m", algorithm=MD5, qop="auth"'), asks('nonce="s", algorithm=SHA-256, qop="auth"')], {
+    nonce: 's',
+  })
+  await meets([asks('nonce="s", algorithm=sha-256-SESS, qop="auth"')], { algorithm: 'SHA-256-sess' })
+  await meets([asks('nonce="m", algorithm=MD5-sess, qop="auth"')], { algorithm: 'MD5-sess' })
   await meets([asks('nonce="x", algorithm=SHA-512-256'), asks('nonce="m", algorithm=MD5, qop="auth"')], { nonce: 'm' })
 
   const { callId } = await dial()
@@ -153,6 +158,22 @@ test('each challenge is met as it is written', async (t) => {
   t.match(readCredentials(headerOf(fresh, 'Authorization')!), { nonce: '3' })
   wire.answer(fresh, 401, 'u', ['WWW-Authenticate: Digest realm="pbx", nonce="4"'])
   t.match(await event(callId), { outcome: { reason: 'sip_call_failed' }, providerStatus: /401/ })
+})
+
+test('a challenge without qop is met only where the trunk says so', async (t) => {
+  const { wire, dial, event, telephony } = await openUdpScene(t, { username: 'line' }, 'secret')
+  const { callId } = await dial()
+  wire.answer(await wire.request('INVITE'), 401, 'c', ['WWW-Authenticate: Digest realm="r", nonce="n"'])
+  t.match(await event(callId), { providerStatus: /401/ })
+  const [trunk] = telephony.trunks
+  t.match(telephony.realms.get(trunk!.id), [{ host: '127.0.0.1', proved: [], refused: /no qop.*digestQop/ }])
+  telephony.trunks = [{ ...trunk!, settings: { ...trunk!.settings, digestQop: 'optional' } }]
+  await wire.request('ACK')
+  const second = await dial()
+  wire.answer(await wire.request('INVITE'), 401, 'd', ['WWW-Authenticate: Digest realm="r", nonce="n"'])
+  await wire.request('ACK')
+  wire.answer(await wire.request('INVITE'), 486, 'd')
+  t.match(await event(second.callId), { outcome: { status: 'busy' } })
 })
 
 test('a call that is given up while its password is asked for is not placed again', async (t) => {

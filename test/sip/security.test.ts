@@ -482,6 +482,34 @@ test('digest: forged, replayed, foreign and aged nonces prove nothing, and a wro
   t.end()
 })
 
+test('digest: a wrong password uses its nonce up, and a count that does not grow is not looked at', (t) => {
+  const verifier = createDigestVerifier({ now: () => 1_000_000 })
+  const expected = { realm: 'a', username: 'ada', password: 'secret' }
+  let looks = 0
+  const look = () => ({ wait: 0, right: () => undefined, count: (looks += 1) })
+  const verify = (given: string | undefined) => verifier.verify('INVITE', given, expected, 'here', look)
+  const challengeOf = (): string => {
+    const verdict = verify(undefined)
+    return verdict.kind === 'challenge' ? verdict.challenges[0]! : ''
+  }
+  for (const wrong of [{ password: 'x' }, { username: 'eve' }]) {
+    const challenge = challengeOf()
+    t.equal(verify(answerTo(challenge, wrong)).kind, 'wrong')
+    const again = verify(answerTo(challenge, { nc: '00000002' }))
+    t.match(again, { kind: 'challenge', challenges: [/stale=true/] }, 'the right one needs a nonce of its own')
+  }
+  const challenge = challengeOf()
+  t.equal(verify(answerTo(challenge, { nc: '00000003' })).kind, 'proved')
+  const before = looks
+  for (const nc of ['00000003', '00000001', '00000000'])
+    t.equal(verify(answerTo(challenge, { nc, password: 'x' })).kind, 'challenge', nc)
+  t.equal(looks, before)
+  t.equal(verify(answerTo(challenge, { nc: '00000004' })).kind, 'proved')
+  const limited = verifier.verify('INVITE', answerTo(challengeOf()), expected, 'here', () => ({ ...look(), wait: 7 }))
+  t.same(limited, { kind: 'unlooked', wait: 7, isThere: true })
+  t.end()
+})
+
 test('a stranger who knows nothing of a call neither ends nor changes it, and hears nothing of it', async (t) => {
   const scene = await openEdgeScene(t)
   scene.telephony.trunks = [trunkOf({})]

@@ -6,6 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { test, type Test } from 'tap'
 import { digestResponseOf, readChallenge, writeCredentials } from '../../sip/server/message/digest.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
+import type { SipResponse } from '../../sip/server/message/message.ts'
+import { openSipPeer, type SipPeer } from '../fake/sip-peer.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
 import { until } from '../scenes/in-time.ts'
 import { openEdgeScene, type EdgeScene } from '../scenes/sip-edge-scene.ts'
@@ -142,17 +144,20 @@ test('while the database is away nobody is taken for a stranger', async (t) => {
 
 const login = { username: 'ada', realm: 'carrier.test' } as const
 
-/** An INVITE of a peer and, to its challenge, one with this password; the status of what it was answered. Null: nothing. */
-async function callWith(scene: EdgeScene, password: string): Promise<number | null> {
-  const call = scene.peer.invite()
+/** An INVITE of a peer and, to its challenge, one with this password: what it was answered. Null: nothing. */
+async function answerTo(peer: SipPeer, password: string): Promise<SipResponse | null> {
+  const call = peer.invite()
   const first = await Promise.race([call.answered(), pause(1_500, null)])
-  if (first?.status !== 401) return first?.status ?? null
+  if (first?.status !== 401) return first
   const { realm, nonce } = readChallenge(headerOf(first, 'WWW-Authenticate') ?? '')!
   const proof = { ...login, realm, nonce, uri: 'sip:x', algorithm: 'MD5', nc: '00000001', cnonce: 'c' } as const
   const response = digestResponseOf(proof, 'INVITE', password)
   call.again([`Authorization: ${writeCredentials({ ...proof, opaque: null, response })}`])
-  return (await call.answered()).status
+  return call.answered()
 }
+
+const callWith = async ({ peer }: Pick<EdgeScene, 'peer'>, password: string): Promise<number | null> =>
+  (await answerTo(peer, password))?.status ?? null
 
 function asksPassword({ telephony }: EdgeScene): void {
   telephony.knowsAll = false
@@ -168,6 +173,35 @@ test('wrong passwords are told a few times, and then their address is not heard'
   const told = statuses.filter((status) => status === 403).length
   t.ok(told >= 3 && told <= 5, `${statuses.join(' ')}`)
   t.equal(statuses.at(-1), null)
+})
+
+test('four hundred guesses from an address that belongs here: five are looked at, and the true phone calls all the while', async (t) => {
+  const scene = await openEdgeScene(t)
+  asksPassword(scene)
+  scene.telephony.knowsAll = true
+  t.equal(await callWith(scene, 'secret'), 180)
+  const guesser = await openSipPeer(scene.serverPort)
+  t.teardown(() => guesser.close())
+  const guesses: (SipResponse | null)[] = []
+  // No more at once than a socket holds.
+  while (guesses.length < 400)
+    guesses.push(...(await Promise.all(Array.from({ length: 20 }, () => answerTo(guesser, 'guess')))))
+  const count = (status: number) => guesses.filter((answer) => answer?.status === status).length
+  t.equal(count(403), 5)
+  t.equal(count(503), 395)
+  t.ok(
+    Number(
+      headerOf(
+        guesses.find((answer) => answer?.status === 503)!,
+        'Retry-After',
+      ),
+    ) > 0,
+  )
+  t.equal(await callWith({ peer: guesser }, 'secret'), 503, 'nor is the right one looked at there')
+  t.equal(await callWith(scene, 'secret'), 180, 'who proved it is heard behind the same address')
+  t.match(scene.telephony.refusals.at(-1), { reason: 'wrong_credentials', sipStatus: 503 })
+  scene.clock.advance(minute / 2)
+  t.equal(await callWith({ peer: guesser }, 'secret'), 180, 'later it is')
 })
 
 test('behind one NAT the right password is answered while another client has a wrong one', async (t) => {

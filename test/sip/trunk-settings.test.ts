@@ -136,7 +136,7 @@ test('by an outbound proxy everything goes there, and the gateway stays in the R
   t.equal(register.uri, 'sip:carrier.invalid:5099')
   t.equal(headerOf(register, 'Route'), `<sip:127.0.0.1:${peer.port};lr>`)
   t.equal(headerOf(register, 'Expires'), '300')
-  peer.answer(register, 407, { headers: ['Proxy-Authenticate: Digest realm="r", nonce="n"'] })
+  peer.answer(register, 407, { headers: ['Proxy-Authenticate: Digest realm="r", nonce="n", qop="auth"'] })
   const proved = await peer.request('REGISTER')
   t.equal(headerOf(proved, 'Route'), `<sip:127.0.0.1:${peer.port};lr>`, 'the proof goes the same way')
   peer.answer(proved, 200)

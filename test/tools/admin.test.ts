@@ -9,6 +9,7 @@ import process from 'node:process'
 import { test } from 'tap'
 import { explanationOf, runCommand } from '../../tools/admin/run-command.ts'
 import type { AdminDatabase } from '../../tools/admin/command.ts'
+import { headerOf } from '../../sip/server/message/header-fields.ts'
 import { parseMessage } from '../../sip/server/message/parse-message.ts'
 import { responseTo } from '../../sip/server/message/response-to.ts'
 import { writeMessage } from '../../sip/server/message/write-message.ts'
@@ -221,6 +222,49 @@ test('an operator sets an account up', async (t) => {
     t.match(await admin(['trunk', 'test', accountId, trunkId, '--call', '030']), { code: 1, err: /E\.164/ })
     await done(['trunk', 'remove', accountId, trunkId])
   })
+
+  await t.test(
+    'trunks: a test learns to whom the password is proved, tells of a change, and accepts it when asked to',
+    async (t) => {
+      let realm = 'pbx'
+      const registrar = await bindUdp('127.0.0.1', 0)
+      t.teardown(() => closeUdp(registrar))
+      registrar.on('message', (bytes, { port }) => {
+        const parsed = parseMessage(bytes)
+        if (parsed.kind !== 'message' || parsed.message.kind !== 'request') return
+        const mustProve = parsed.message.method === 'REGISTER' && headerOf(parsed.message, 'Authorization') === null
+        const value = `Digest realm="${realm}", nonce="n", qop="auth"`
+        const parts = mustProve
+          ? { status: 401, reason: 'Unauthorized', headers: [{ name: 'WWW-Authenticate', value }] }
+          : { status: 200, reason: 'OK' }
+        registrar.send(writeMessage(responseTo(parsed.message, { ...parts, toTag: 'pbx' })), port, '127.0.0.1')
+      })
+      const gateway = [
+        '--gateway',
+        `127.0.0.1:${registrar.address().port}`,
+        '--worker',
+        workerId,
+        '--allow',
+        '192.0.2.1',
+      ]
+      const login = ['--register', '--username', 'line7', '--password-file', '-']
+      const trunkId = await done(['trunk', 'add', accountId, 'Learning', ...gateway, ...login], 'open sesame')
+      const test = (...more: string[]) => admin(['trunk', 'test', accountId, trunkId, ...more])
+      const state = async () => JSON.parse(await done(['trunk', 'show', accountId, trunkId])).state.realms
+      t.match(await test(), { code: 0, out: /✓ the password is good +200 OK, realm “pbx” is answered from now on/ })
+      t.same(await state(), [{ host: '127.0.0.1', realms: ['pbx'], refused: null }])
+      realm = 'other'
+      t.match(await test(), { code: 1, out: /✗ the password is good +401[^✓]*mend:[^✓]*“other”[^✓]*--accept-realm/ })
+      t.match(await state(), [{ realms: ['pbx'], refused: /“other” asks for the password/ }])
+      t.match(await test('--accept-realm'), { code: 0, out: /realm “other” is answered/ })
+      t.same(await state(), [{ host: '127.0.0.1', realms: ['other'], refused: null }])
+      await done(['trunk', 'remove', accountId, trunkId])
+      const file = path.join(await createFolder(t), 'short')
+      await writeFile(file, 'seven77')
+      const short = await admin(['trunk', 'add', accountId, 'x', '--username', 'u', '--password-file', file])
+      t.match(short, { code: 1, err: /\n {2}password: must have at least 8 characters/ })
+    },
+  )
 
   await t.test('trunks: every setting has its option, and what nodes reported is shown', async (t) => {
     const settings = ['--caller-id', 'username', '--trust-identity', '--domain', 'pbx.example', '--transfer-to', 'tel']

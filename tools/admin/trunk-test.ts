@@ -4,14 +4,16 @@ import { accessOf } from '../../actors/telephony/trunk-access.ts'
 import type { AccountId, TrunkId } from '../../model/ids.ts'
 import { PhoneNumber } from '../../model/phone-number.ts'
 import { Problem } from '../../model/problem.ts'
-import type { TrunkAccess } from '../../model/telephony.ts'
+import type { RealmNews, TrunkAccess } from '../../model/telephony.ts'
 import type { Trunk } from '../../model/trunk.ts'
 import { readSipUri } from '../../sip/server/message/uri.ts'
 import { createDnsResolver } from '../../sip/server/transport/dns-resolver.ts'
 import { destinationOf, resolveTargets } from '../../sip/server/transport/resolve-targets.ts'
+import { createRealmPins } from '../../sip/realm-pins.ts'
 import { connectStack } from '../../sip/stack.ts'
 import { examineTrunk, type TestCall } from '../../sip/trunk/examine-trunk.ts'
 import { findTrunkRow } from '../../store/telephony.ts'
+import { forgetRealms, noteRealm, replaceRealms } from '../../store/trunk-realms.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { listWorkers, type Worker } from '../../store/workers.ts'
 import { createTicker } from '../../media/ticker/ticker.ts'
@@ -27,10 +29,14 @@ import { accountOf, idOf, textOf, type AdminDatabase, type Command } from './com
 const nameWidth = 34
 
 export const trunkTestCommand: Command = {
-  usage: 'trunk test <accountId> <trunkId> [--call <number, rung and hung up at once>]',
-  options: { call: { type: 'string' } },
+  usage:
+    'trunk test <accountId> <trunkId> [--call <number, rung and hung up at once>]\n' +
+    '    [--accept-realm (whoever takes the password now is the right one)]',
+  options: { call: { type: 'string' }, 'accept-realm': { type: 'boolean' } },
   async runOn(database, [account, trunk], options) {
     const [accountId, trunkId] = [await accountOf(database.sql, account), idOf<'trunk'>(trunk, 'trunkId')]
+    const acceptsAny = options['accept-realm'] === true
+    if (acceptsAny) await forgetRealms(database.sql, accountId, trunkId)
     const { settings, access, workers } = await readTrunk(database, accountId, trunkId)
     const call = testCallOf(textOf(options, 'call'), workers)
     const checks: CheckReport[] = []
@@ -39,7 +45,7 @@ export const trunkTestCommand: Command = {
       for (const line of checkLinesOf(check, nameWidth)) database.print(line)
     }
     for (const check of settingChecks(settings, workers)) told(check)
-    if (settings.direction !== 'inbound') await examine(access, call, told)
+    if (settings.direction !== 'inbound') await examine(database, { access, call, acceptsAny }, told)
     const failed = checks.some(({ verdict }) => verdict === 'failed')
     database.print(`\n${checkSummaryOf(checks)}: ${failed ? 'the trunk needs mending' : 'the trunk is sound'}`)
     return failed ? 1 : 0
@@ -103,8 +109,14 @@ const judged = (name: string, got: string, mend: string): CheckReport =>
     ? { name, verdict: 'failed', expected: 'at least one', got: 'no', mend }
     : { name, verdict: 'passed', expected: 'at least one', got, mend: null }
 
+type Examined = { readonly access: TrunkAccess; readonly call: TestCall | null; readonly acceptsAny: boolean }
+
 /** By a SIP server of its own on a free port, so that it works beside the service and without it. */
-async function examine(trunk: TrunkAccess, call: TestCall | null, told: (check: CheckReport) => void): Promise<void> {
+async function examine(
+  { sql }: AdminDatabase,
+  { access, call, acceptsAny }: Examined,
+  told: (check: CheckReport) => void,
+): Promise<void> {
   const { sip, logLevel } = readConfig(readEnvironment())
   if (!sip) throw new Problem('VALIDATION_FAILED', 'SIP is off in the settings')
   const log = createLog(logLevel)
@@ -132,6 +144,11 @@ async function examine(trunk: TrunkAccess, call: TestCall | null, told: (check: 
     if (!read) throw new Error('this is no host name')
     return resolveTargets(destinationOf(read), { resolver, signal, clock, random: Math.random })
   }
-  const deps = { stack, resolve, media: { ports, ticker, log }, clock, newId: randomUUID }
-  for await (const check of examineTrunk(deps, trunk, call)) told(check)
+  const keep = acceptsAny ? replaceRealms : noteRealm
+  const telephony = { learnRealm: (id: TrunkId, news: RealmNews) => keep(sql, id, news, clock.now()) }
+  const pins = createRealmPins({ telephony, log, acceptsAny })
+  closing.defer(() => pins.written())
+  pins.adopt(access)
+  const deps = { stack, resolve, pins, media: { ports, ticker, log }, clock, newId: randomUUID }
+  for await (const check of examineTrunk(deps, access, call)) told(check)
 }

@@ -1,11 +1,12 @@
 /**
  * Owns the words of digest authentication: challenges, credentials and the response that proves a password. RFC 3261 §22, RFC 7616,
- * RFC 8760. Only what is safe to use: MD5 and SHA-256, `qop=auth` or none. Nonces and admission are decided elsewhere.
+ * RFC 8760. Only what peers use: MD5 and SHA-256, also as `-sess`, `qop=auth` or none. Nonces and admission are decided elsewhere.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { endOfQuote, quoted, unquoted } from './header-text.ts'
 
-export type DigestAlgorithm = 'MD5' | 'SHA-256'
+const algorithms = ['MD5', 'MD5-sess', 'SHA-256', 'SHA-256-sess'] as const
+export type DigestAlgorithm = (typeof algorithms)[number]
 
 export type DigestChallenge = {
   readonly realm: string
@@ -46,6 +47,8 @@ export function readChallenge(value: string): DigestChallenge | null {
     ?.toLowerCase()
     .split(/[\s,]+/)
   if (qops && !qops.includes('auth')) return null
+  // Its key is made of a cnonce, which there is with qop only.
+  if (isOfSession(algorithm) && !qops) return null
   const stale = params.get('stale')?.toLowerCase() === 'true'
   return { realm, nonce, opaque: params.get('opaque') ?? null, stale, algorithm, qopAuth: qops !== undefined }
 }
@@ -74,6 +77,7 @@ export function readCredentials(value: string): DigestCredentials | null {
     qop === undefined || (qop.toLowerCase() === 'auth' && /^[0-9a-f]{8}$/i.test(nc ?? '') && cnonce !== null)
   if (!isWhole || !/^[0-9a-f]{32,64}$/i.test(response)) return null
   const counted = qop === undefined ? { nc: null, cnonce: null } : { nc, cnonce }
+  if (isOfSession(algorithm) && counted.cnonce === null) return null
   return { username, realm, nonce, uri, response, algorithm, opaque: params.get('opaque') ?? null, ...counted }
 }
 
@@ -94,11 +98,13 @@ export function digestResponseOf(
   password: string,
 ): string {
   const hash = (text: string): string =>
-    createHash(algorithm === 'MD5' ? 'md5' : 'sha256')
+    createHash(algorithm.startsWith('MD5') ? 'md5' : 'sha256')
       .update(text)
       .digest('hex')
   const once = nc === null ? nonce : `${nonce}:${nc}:${cnonce ?? ''}:auth`
-  return hash(`${hash(`${username}:${realm}:${password}`)}:${once}:${hash(`${method}:${uri}`)}`)
+  const secret = hash(`${username}:${realm}:${password}`)
+  const key = isOfSession(algorithm) ? hash(`${secret}:${nonce}:${cnonce ?? ''}`) : secret
+  return hash(`${key}:${once}:${hash(`${method}:${uri}`)}`)
 }
 
 /** Takes as long for a response that is nearly right as for any other. */
@@ -108,11 +114,13 @@ export function provesPassword(credentials: DigestCredentials, method: string, p
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-/** Absent is MD5. RFC 7616 §3.3. `-sess` variants and SHA-512-256 are not taken, because no peer needs them. */
-function algorithmOf(text: string | undefined): DigestAlgorithm | null {
-  const upper = text?.toUpperCase() ?? 'MD5'
-  return upper === 'MD5' || upper === 'SHA-256' ? upper : null
+/** Absent is MD5. RFC 7616 §3.3. SHA-512-256 is not taken, because no peer needs it. */
+function algorithmOf(text = 'MD5'): DigestAlgorithm | null {
+  return algorithms.find((algorithm) => algorithm.toLowerCase() === text.toLowerCase()) ?? null
 }
+
+/** RFC 7616 §3.4.2. */
+const isOfSession = (algorithm: DigestAlgorithm): boolean => algorithm.endsWith('-sess')
 
 /** auth-param grammar: `name = token | "quoted"`, separated by commas. Said twice is malformed. RFC 7616 §3.3, §3.4. */
 function digestParamsOf(value: string): ReadonlyMap<string, string> | null {
