@@ -39,7 +39,7 @@ export type ApiDeps = {
   /** The address clients know this service by; null: whatever host a request names. */
   readonly publicUrl: string | null
   /** Whose agent the page at `/` calls without a key. Given only where the listener is bound to a loopback address. */
-  readonly demo: { readonly accountId: AccountId; readonly workerId: WorkerId } | null
+  readonly demo: { readonly accountId: AccountId; readonly workerId: WorkerId; readonly token?: string } | null
   readonly rateLimits: RateLimits
   /** Does this node begin calls? Absent: whenever it is asked. */
   readonly newCalls?: LoadGate['newCalls']

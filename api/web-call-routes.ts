@@ -1,4 +1,5 @@
 /** Owns the routes that create web calls: with a key, and for the demo page without. docs/contract/rest.md "Web calls". */
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { createRoute, z } from '@hono/zod-openapi'
 import { Problem } from '../model/problem.ts'
 import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/web-call.ts'
@@ -58,7 +59,8 @@ const proxyHeaders = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-rea
 
 /**
  * Takes the place of an integrator's own server, so that no key ever reaches the page. It answers this machine's own browsers and
- * only the page of this very host: neither other sites nor names that were rebound to a loopback address.
+ * only the page of this very host: neither other sites nor names that were rebound to a loopback address. A forwarder on this machine that
+ * adds no header (ssh -R, a tunnel) looks like such a browser; whoever is behind it does not know the token of the page's address.
  */
 export function addDemoRoute(app: Api, { createWebCall, iceServers, demo }: ApiDeps): void {
   if (!demo) return
@@ -69,11 +71,20 @@ export function addDemoRoute(app: Api, { createWebCall, iceServers, demo }: ApiD
     const forwarded = proxyHeaders.some((name) => c.req.header(name) !== undefined)
     if (forwarded || !isLoopback(c.env.info.remoteAddress) || !isLoopbackHost(host) || !own)
       throw new Problem('ORIGIN_NOT_ALLOWED', 'The demo answers its own page on this machine only.')
+    if (demo.token !== undefined && !isSameSecret(c.req.query('token') ?? '', demo.token))
+      throw new Problem(
+        'UNAUTHORIZED',
+        'The demo needs the token of the address that npm start printed: open that one.',
+      )
     const allowedOrigins = origin === undefined ? {} : { allowedOrigins: [origin] }
     const created = await createWebCall(demo.accountId, { workerId: demo.workerId, ...allowedOrigins })
     return c.json(sessionOf(created, publicUrlOf(null, c.req.raw), iceServers()), 200)
   })
 }
+
+/** Digests are of one length, so the comparison tells nothing of either. */
+const isSameSecret = (given: string, expected: string): boolean => timingSafeEqual(digestOf(given), digestOf(expected))
+const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 function sessionOf(
   created: CreatedWebCall,

@@ -29,7 +29,8 @@ import { openScriptCheck } from './script-check.ts'
 const maxBodyBytes = 1024 * 1024
 const requestTimeout = 30_000
 
-export type Demo = { readonly accountId: AccountId; readonly workerId: WorkerId }
+/** `token`: without it the page opens no call. */
+export type Demo = { readonly accountId: AccountId; readonly workerId: WorkerId; readonly token?: string }
 
 /** A browser that has not got its media by then never will. */
 const connectWithin = 60_000

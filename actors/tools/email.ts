@@ -30,11 +30,20 @@ const maxConnections = 4
 const maxUnderWay = 64
 const idleTimeout = 30_000
 
-/** `smtpUrl`: smtp:// (STARTTLS where the server has it) or smtps://, with user and password where it wants them. */
-export function createEmail({ smtpUrl, from, log }: { smtpUrl: string; from: string; log: Log }): Email {
+export type EmailOptions = {
+  /** smtp:// (with STARTTLS) or smtps://, with user and password where the server wants them. */
+  readonly smtpUrl: string
+  readonly from: string
+  /** Nothing is sent to a server that has no STARTTLS; somebody between may have taken it out of what it offers. Else it is used where it is. */
+  readonly requireTls: boolean
+  readonly log: Log
+}
+
+export function createEmail({ smtpUrl, from, requireTls, log }: EmailOptions): Email {
   const transport = createTransport({
     url: smtpUrl,
     pool: true,
+    requireTLS: requireTls,
     maxConnections,
     maxRequeues: 0,
     idleTimeout,

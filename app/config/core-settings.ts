@@ -22,6 +22,7 @@ export const coreSettings = z.object({
   BAN_EXEMPT: List.default([]).refine((list) => list.every(isNetwork), 'must be addresses or networks like 10.0.0.0/8'),
   LOAD_GATE: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('warn'),
+  LOG_PERSONAL: z.enum(['on', 'off']).default('off'),
 })
 
 type Settings = z.infer<typeof coreSettings>
@@ -43,5 +44,6 @@ export const coreOf = (settings: Settings, isLocal: boolean) => {
     /** New calls are refused while the node has no room for them. */
     loadGate: settings.LOAD_GATE === 'on',
     logLevel: settings.LOG_LEVEL,
+    logsPersonal: settings.LOG_PERSONAL === 'on',
   }
 }

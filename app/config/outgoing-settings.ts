@@ -6,6 +6,7 @@ export const outgoingSettings = z.object({
   WEBHOOK_ALLOW_HOSTS: optional(List),
   DELIVERY_RETENTION_DAYS: z.coerce.number().min(1).max(3650).default(30),
   SMTP_URL: optional(url(/^smtps?$/, 'smtp:// or smtps://')),
+  SMTP_REQUIRE_TLS: z.enum(['on', 'off']).default('on'),
   EMAIL_FROM: optional(z.email('must be an e-mail address')),
 })
 
@@ -18,7 +19,7 @@ export const outgoingOf = (settings: Settings, isLocal: boolean) => ({
   email: emailOf(settings),
 })
 
-function emailOf({ SMTP_URL, EMAIL_FROM }: Settings) {
+function emailOf({ SMTP_URL, EMAIL_FROM, SMTP_REQUIRE_TLS }: Settings) {
   const pair = pairOf({ SMTP_URL }, { EMAIL_FROM })
-  return pair && { smtpUrl: pair[0], from: pair[1] }
+  return pair && { smtpUrl: pair[0], from: pair[1], requireTls: SMTP_REQUIRE_TLS === 'on' }
 }

@@ -126,7 +126,8 @@ function forgetOldest() {
 
 /** In an integrator's page its own server would do this. @returns {Promise<WebCallSession>} */
 async function askForSession() {
-  const answer = await fetch('/demo/session', { method: 'POST' }).catch(() => null)
+  // The token of the address that `npm start` printed.
+  const answer = await fetch(`/demo/session${location.search}`, { method: 'POST' }).catch(() => null)
   if (!answer) throw new Error('The service cannot be reached.')
   const body = await answer.json().catch(() => null)
   if (answer.ok && body) return body

@@ -3,6 +3,7 @@ import t, { test, type Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/birth/admission.ts'
 import { createWebCallCreator } from '../../actors/call/birth/create-web-call.ts'
+import { readConfig } from '../../app/config.ts'
 import { createEmail } from '../../actors/tools/email.ts'
 import { createTurns } from '../../actors/tools/turns.ts'
 import { createSwitchboard } from '../../actors/node/switchboard.ts'
@@ -358,7 +359,7 @@ test('a mail server that is not there, wrong passwords and a closed sender fail 
   const log = createQuietLog()
   const message = { to: 'bob@example.com', subject: 'a', text: 'b' }
   for (const smtpUrl of ['smtp://127.0.0.1:1', url.replace('p%40ss', 'wrong')]) {
-    const email = createEmail({ smtpUrl, from: 'agent@parley.test', log })
+    const email = createEmail({ smtpUrl, from: 'agent@parley.test', requireTls: false, log })
     t.match(await email.send(message), { kind: 'failed', timedOut: false })
     for (const to of ['bob@example.com\r\nDATA', 'bob', '<bob@example.com>', 'a@b, c@d'])
       t.match(await email.send({ ...message, to }), { kind: 'failed' })
@@ -367,6 +368,23 @@ test('a mail server that is not there, wrong passwords and a closed sender fail 
     t.match(await email.send(message), { kind: 'failed' })
   }
   t.notMatch(JSON.stringify(log.lines.map(({ fields: { personal: _, ...rest } }) => rest)), 'wrong')
+})
+
+test('without STARTTLS nothing is sent, unless the operator says so', async (t) => {
+  const { url } = await smtpServer
+  const log = createQuietLog()
+  const message = { to: 'bob@example.com', subject: 'a', text: 'b' }
+  for (const [requireTls, kind] of [
+    [true, 'failed'],
+    [false, 'sent'],
+  ] as const) {
+    const email = createEmail({ smtpUrl: url, from: 'agent@parley.test', requireTls, log })
+    t.match(await email.send(message), { kind })
+    await email.close()
+  }
+  const given = { SMTP_URL: 'smtp://mail.example.com', EMAIL_FROM: 'agent@example.com' }
+  t.match(readConfig(given).email, { requireTls: true })
+  t.match(readConfig({ ...given, SMTP_REQUIRE_TLS: 'off' }).email, { requireTls: false })
 })
 
 test('keys, transfers and hanging up need a call that goes on, and a line that is there', async (t) => {

@@ -537,6 +537,24 @@ test('the demo session', async (t) => {
     t.notMatch(answer.text, own.key)
   })
 
+  await t.test('with a token it answers who knows it, and no forwarder that only knows the port', async (t) => {
+    const before = asked.length
+    const guarded = createAsk({ ...deps, demo: { ...demo, token: 'printed' } }, own.key)
+    const fromPage = (search: string) =>
+      guarded(`http://localhost:8080/demo/session${search}`, {
+        method: 'POST',
+        key: null,
+        headers: page,
+        remoteAddress: '127.0.0.1',
+      })
+    for (const search of ['', '?token=', '?token=Printed', '?token=printed2', '?other=printed']) {
+      const { status, json } = await fromPage(search)
+      t.match({ status, ...json }, { status: 401, type: 'UNAUTHORIZED', details: /npm start printed/ }, search)
+    }
+    t.equal(asked.length, before)
+    t.equal((await fromPage('?token=printed')).status, 200)
+  })
+
   await t.test('answers every way a machine names itself', async (t) => {
     const hosts = ['localhost', '127.0.0.1:8080', '127.8.9.10', '[::1]:8080', 'demo.localhost']
     for (const host of hosts) t.equal((await from({ host })).status, 200, host)

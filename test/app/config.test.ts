@@ -1,5 +1,8 @@
 /** What a process begins with: settings, each with a default, a wrong one named before anything starts; and ids. */
+import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import process from 'node:process'
+import { promisify } from 'node:util'
 import { test } from 'tap'
 import { version } from 'uuid'
 import { presetVariable, readConfig, settingNames } from '../../app/config.ts'
@@ -199,6 +202,31 @@ test('.env.example lists every setting, and no other', async (t) => {
   t.same(new Set(listed), new Set(settingNames))
   for (const [, name = '', value = ''] of text.matchAll(/^#([A-Z_]+)=(\S+)$/gm))
     if (!name.startsWith('TLS')) t.doesNotThrow(() => readConfig({ ...partnersOf[name], [name]: value }), name)
+})
+
+test('personal data is masked in the log unless LOG_PERSONAL is on, also within what is told of every line and of the database', async (t) => {
+  const log = new URL('../../app/log.ts', import.meta.url).href
+  const program = `
+    const { createLog } = await import(${JSON.stringify(log)})
+    const log = createLog('info', process.argv[1] === 'on')
+    const error = Object.assign(new Error('refused'), { detail: 'Key (phone)=(+4930123) exists', code: '23505' })
+    log.info('a call', { callId: 'c1', personal: { calling: '+4930123', who: { name: 'Ada +4930123' } } })
+    log.with({ personal: { address: '+4930123' } }).warn('a line', { error })
+    log.error('nothing personal')`
+  const linesOf = async (told: string) => {
+    const args = ['--input-type=module', '-e', program, told]
+    const { stderr } = await promisify(execFile)(process.execPath, args)
+    return stderr.trimEnd().split('\n')
+  }
+  const masked = await linesOf('off')
+  t.notMatch(masked.join(), '4930123')
+  const [first, second, third] = masked.map((line) => JSON.parse(line))
+  t.match(first, { callId: 'c1', personal: { calling: '[masked]', who: '[masked]' }, msg: 'a call' })
+  t.match(second, { personal: { address: '[masked]' }, error: { message: 'refused', code: '23505' } })
+  t.match(third, { msg: 'nothing personal' })
+  t.equal((await linesOf('on')).join().split('4930123').length, 5, 'four times')
+  t.equal(readConfig({}).logsPersonal, false)
+  t.equal(readConfig({ LOG_PERSONAL: 'on' }).logsPersonal, true)
 })
 
 test('ids are UUIDv7, different, and in the order of their making, also when the clock stands still or is set back', (t) => {

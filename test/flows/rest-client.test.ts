@@ -25,7 +25,7 @@ type Ask = (method: string, path: string, body?: unknown, headers?: Record<strin
 const program = path.join(import.meta.dirname, '../../tools/start/start.ts')
 
 /** `npm start`, as its output tells where it is and what the key is. */
-async function startService(t: Test): Promise<{ url: string; key: string }> {
+async function startService(t: Test): Promise<{ url: string; key: string; page: string }> {
   const folder = await createFolder(t)
   const { PATH, HOME } = process.env
   const child = spawn(process.execPath, [program], {
@@ -47,13 +47,22 @@ async function startService(t: Test): Promise<{ url: string; key: string }> {
     child.kill('SIGTERM')
     await gone
   })
-  let key = ''
+  let [key, page] = ['', '']
   for await (const line of createInterface({ input: child.stdout })) {
     key ||= /vk_\w+/.exec(line)?.[0] ?? ''
     const url = /curl .*(http:\/\/127\.0\.0\.1:\d+)/.exec(line)?.[1]
-    if (url) return { url, key }
+    page ||= /http:\S+\?token=\S+/.exec(line)?.[0] ?? ''
+    if (url) return { url, key, page }
   }
   throw new Error('the service ended before it said where it is')
+}
+
+/** As a forwarder on this machine that adds no header: it knows the port, and not what `npm start` printed. */
+async function opensDemo(t: Test, page: string): Promise<void> {
+  const session = (search: string) => fetch(new URL(`/demo/session${search}`, page), { method: 'POST' })
+  t.match(new URL(page).search, /^\?token=[\w-]{20,}$/)
+  for (const search of ['', '?token=', '?token=guess']) t.equal((await session(search)).status, 401, search)
+  t.equal((await session(new URL(page).search)).status, 200, 'as the page does')
 }
 
 function createClient(url: string, key: string): Ask {
@@ -343,7 +352,8 @@ function refused(t: Test, { status, headers, body }: Answer, statusCode: number,
 }
 
 test('an integrator with the document alone', { timeout: 110_000 }, async (t) => {
-  const { url, key } = await startService(t)
+  const { url, key, page } = await startService(t)
+  await opensDemo(t, page)
   const receiver = await openReceiver(t)
   const ask = createClient(url, key)
   const account = await ask('GET', '/v1/accounts/current')

@@ -28,7 +28,8 @@ export function openToolbox(t: Teardown, sql: Sql, options: { smtpUrl?: string }
   const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: { ...systemClock, now: clock.now } })
   t.teardown(() => sender.close())
   const { smtpUrl, ...over } = options
-  const email: Email | null = smtpUrl === undefined ? null : createEmail({ smtpUrl, from: 'agent@parley.test', log })
+  const email: Email | null =
+    smtpUrl === undefined ? null : createEmail({ smtpUrl, from: 'agent@parley.test', requireTls: false, log })
   if (email) t.teardown(() => email.close())
   const woken: number[] = []
   const router = { route: () => Promise.reject(new Error('no call of this test has an actor')) }

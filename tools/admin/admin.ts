@@ -12,7 +12,7 @@ import { createLog } from '../../app/log.ts'
 
 async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Promise<number> {
   const config = readConfig(readEnvironment())
-  const database = await openDatabase({ ...config, log: createLog(config.logLevel) })
+  const database = await openDatabase({ ...config, log: createLog(config.logLevel, config.logsPersonal) })
   const openBox = async () => createSecretBox(subkey(await loadAppKey(config), 'secrets'))
   try {
     return await use({ sql: database.sql, openBox, print })

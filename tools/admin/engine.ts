@@ -31,8 +31,8 @@ export const engineCommands: Commands = {
     async run([given]) {
       const { openEngine } = await openVoiceSide()
       const provider = providerOf(required(given, 'provider'))
-      const { voice, logLevel } = readConfig(readEnvironment())
-      const engine = await openEngine(provider, voice, { log: createLog(logLevel), clock })
+      const { voice, logLevel, logsPersonal } = readConfig(readEnvironment())
+      const engine = await openEngine(provider, voice, { log: createLog(logLevel, logsPersonal), clock })
       if (!engine) throw new Problem('VALIDATION_FAILED', `${provider} is not set up: ${missingOf(provider)}`)
       // Timers of the clock keep no process alive, and some engines have no socket.
       const alive = setInterval(() => undefined, 60_000)

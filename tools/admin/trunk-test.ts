@@ -117,9 +117,9 @@ async function examine(
   { access, call, acceptsAny }: Examined,
   told: (check: CheckReport) => void,
 ): Promise<void> {
-  const { sip, logLevel } = readConfig(readEnvironment())
+  const { sip, logLevel, logsPersonal } = readConfig(readEnvironment())
   if (!sip) throw new Problem('VALIDATION_FAILED', 'SIP is off in the settings')
-  const log = createLog(logLevel)
+  const log = createLog(logLevel, logsPersonal)
   await using closing = new AsyncDisposableStack()
   const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
   closing.defer(() => ticker.close())

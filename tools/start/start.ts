@@ -1,4 +1,5 @@
 /** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order on SIGINT or SIGTERM. */
+import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import type { Log } from '../../model/log.ts'
 import { systemClock } from '../../app/clock.ts'
@@ -23,12 +24,13 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 async function main(): Promise<void> {
   const config = readConfig(readEnvironment())
-  const log = createLog(config.logLevel)
+  const log = createLog(config.logLevel, config.logsPersonal)
   print('Parley is starting …')
   const voices = new AsyncDisposableStack()
   const { engines, embedded } = await openEngines(config, { log, clock: systemClock }, voices)
-  let demo: SeededDemo | null = null
-  const seed = async (core: Core) => (config.demo ? (demo = await seedDemo(core)) : null)
+  let demo: GreetedDemo | null = null
+  const token = randomBytes(16).toString('base64url')
+  const seed = async (core: Core) => (config.demo ? (demo = { ...(await seedDemo(core)), token }) : null)
   const service = await startParley({ config, log, engines, seed })
   endOnSignal(async () => {
     print('\nParley ends its calls …')
@@ -40,9 +42,11 @@ async function main(): Promise<void> {
   else print(`Parley listens on ${service.url}\n${firstSteps}`)
 }
 
+type GreetedDemo = SeededDemo & { readonly token: string }
+
 type Greeting = {
   readonly config: Config
-  readonly demo: SeededDemo
+  readonly demo: GreetedDemo
   readonly speak: Speak
   readonly log: Log
 }
@@ -54,7 +58,7 @@ async function greet(service: Parley, greeting: Greeting): Promise<void> {
     print('\nSelf-test: calls to this service by browser and by telephone, with a synthetic caller …')
     print(await proof(service, greeting))
   }
-  print(`\nCall it from a browser:\n  ${service.url}/\n`)
+  print(`\nCall it from a browser:\n  ${service.url}/?token=${demo.token}\n`)
   if (service.sip)
     print(
       `Or by telephone (docs/phones.md):\n  sip:${demoNumbers.inbound}@${service.sip.address}:${service.sip.port}\n`,
