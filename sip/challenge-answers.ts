@@ -26,7 +26,7 @@ export type Challenged = {
 export type ProvedRequest = { readonly headers: Record<string, string>; readonly proxy: string | null }
 
 export type ChallengeAnswers = {
-  /** What was proved was enough: the peer has gone on with the request. */
+  /** What was proved was enough: the peer has gone on with the request. `answer` sees this of a 2xx itself. */
   accepted(): void
   /** The request once more. Null: it is no challenge, or one that cannot be met, or it was met before and the password is wrong. */
   answer(challenged: Challenged): ProvedRequest | null
@@ -44,12 +44,15 @@ export function createChallengeAnswers(password: Password | undefined): Challeng
   const proofs: Record<string, string> = {}
   const counts = new Map<string, number>()
   const realms = new Set<string>()
+  const accepted = () => {
+    if (realms.size > 0) password?.pin?.proved([...realms])
+  }
   return {
-    accepted() {
-      if (realms.size > 0) password?.pin?.proved([...realms])
-    },
+    accepted,
     answer(challenged) {
-      const kind = kinds[challenged.response.status]
+      const { status } = challenged.response
+      if (status >= 200 && status < 300) accepted()
+      const kind = kinds[status]
       if (!kind || !password) return null
       const challenge = challengeFor(challenged.response.get(kind.asks), password)
       const count = counts.get(kind.proves) ?? 0

@@ -279,7 +279,6 @@ function ask(
             const why = whyUnanswered(response)
             if (why !== null) return silence(why)
             if (response.source_address !== undefined) answered?.(response.source_address)
-            if (response.status < 300) answers.accepted()
             const proved = answers.answer({ ...asked, uri, sent, response })
             if (!proved) return settle({ kind: 'answered', response, sent })
             send({
