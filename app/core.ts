@@ -50,7 +50,7 @@ export async function openCore(
     bus,
     box: createSecretBox(subkey(appKey, 'secrets')),
     recordingUrlKey: subkey(appKey, 'recording-urls'),
-    recordings: createRecordingFolder({ folder: config.recordingsDir, clock, log }),
+    recordings: createRecordingFolder({ folder: config.recordingsDir, reserve: config.recordingReserve, clock, log }),
     nodeId: newId<'node'>(),
     newId,
     clock,

@@ -57,8 +57,11 @@ export const Turn = z.object({
 })
 export type Turn = z.infer<typeof Turn>
 
-/** What a call was asked for and does not do; it goes on. */
-export const CallWarning = z.object({ type: z.enum(['INSTRUCTIONS_NOT_FOLLOWED']), message: z.string() })
+/** What a call was asked for, or promised, and does not do; it goes on. */
+export const CallWarning = z.object({
+  type: z.enum(['INSTRUCTIONS_NOT_FOLLOWED', 'RECORDING_INCOMPLETE']),
+  message: z.string(),
+})
 export type CallWarning = z.infer<typeof CallWarning>
 
 /** 3 723 000 ms reads `01:02:03`. */

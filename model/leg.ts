@@ -64,6 +64,8 @@ export const LegReply = z.discriminatedUnion('type', [
     recordedMs: z.number().nullable(),
     quality: LegQuality.optional().catch(undefined),
     silentFor: silentFor.optional(),
+    /** The disk did not take all of the recording. */
+    recordingIncomplete: z.literal(true).optional().catch(undefined),
   }),
   /** `ended`: what the leg told last, when it is over. */
   z.object({

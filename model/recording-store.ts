@@ -7,6 +7,8 @@ export type RecordingWriter = {
   overwriteStart(bytes: Uint8Array): void
   /** Resolves when everything is on disk. Idempotent. */
   close(): Promise<void>
+  /** False: something of it was lost, because the disk was full, too slow or broken. Absent: nothing can be. */
+  isWhole?(): boolean
 }
 
 export type RecordingReader = {

@@ -15,8 +15,12 @@ const codes: ReadonlySet<string> = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
   'CONNECTION_ENDED',
-  // Postgres': it became a standby.
+  // Our own: no answer within the time that a query has.
+  'QUERY_DEADLINE',
+  // Postgres': it became a standby; a transaction stood still, or took, too long.
   '25006',
+  '25P03',
+  '25P04',
 ])
 
 /**

@@ -5,13 +5,15 @@ import { awaitServer } from './await-server.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
 import { migrate } from './migrate.ts'
 import { observedSql } from './observed-sql.ts'
-import { connect, type Sql } from './sql.ts'
+import { connect, type DatabaseServer, type Sql } from './sql.ts'
+import { createTimelySql } from './timely-sql.ts'
 
 /** A server that starts beside this process (a compose file) may take a while. */
 const reachTimeout = 60_000
 const maxConnections = 10
 const endTimeout = 5_000
 const oldestVersion = 150_000
+const defaultLimit = 5_000
 
 export type Database = {
   readonly sql: Sql
@@ -24,6 +26,8 @@ export type DatabaseOptions = {
   readonly databaseUrl: string | null
   /** Where an embedded database lives. */
   readonly dataDir: string
+  /** Ms that a query or a transaction may take, the wait for a connection included. */
+  readonly databaseTimeout?: number
   readonly log: Log
   readonly telemetry?: Telemetry
 }
@@ -31,18 +35,18 @@ export type DatabaseOptions = {
 export async function openDatabase({
   databaseUrl,
   dataDir,
+  databaseTimeout: limit = defaultLimit,
   log,
   telemetry = noTelemetry,
 }: DatabaseOptions): Promise<Database> {
   const embedded = databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null
   const server = embedded?.server ?? { url: databaseUrl ?? '' }
-  const sql = connect({ server, applicationName: 'parley', maxConnections })
+  const sql = createTimelySql({ server, applicationName: 'parley', maxConnections, limit, log })
   const close = closing(sql, embedded)
   try {
     const waiting = (error: Error) => log.warn('waiting for the database', { seconds: reachTimeout / 1000, error })
     await awaitServer({ server, timeout: reachTimeout, waiting })
-    await requireVersion(sql)
-    const applied = await migrate(sql)
+    const applied = await bringUpToDate(server)
     log.info('database is ready', { embedded: embedded !== null, applied })
     return { sql: telemetry.isOn ? observedSql(sql, telemetry) : sql, embedded: embedded !== null, close }
   } catch (error) {
@@ -58,6 +62,17 @@ function closing(sql: Sql, embedded: EmbeddedPostgres | null): () => Promise<voi
     await embedded?.close()
   }
   return () => (closed ??= close())
+}
+
+/** A migration takes as long as it needs, and others wait for it. */
+async function bringUpToDate(server: DatabaseServer): Promise<string[]> {
+  const sql = connect({ server, applicationName: 'parley start', maxConnections: 1 })
+  try {
+    await requireVersion(sql)
+    return await migrate(sql)
+  } finally {
+    await sql.end({ timeout: 0 })
+  }
 }
 
 async function requireVersion(sql: Sql): Promise<void> {

@@ -1,5 +1,5 @@
 /** Owns recordings in a folder: `<folder>/<accountId>/<callId>.wav`, for this user only. */
-import { mkdir, open, stat, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, stat, statfs, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '../model/clock.ts'
 import type { Log } from '../model/log.ts'
@@ -8,19 +8,46 @@ import { createRecordingWriter } from './recording-writer.ts'
 
 const readBytes = 64 << 10
 
-export type RecordingFolderDeps = { readonly folder: string; readonly clock: Clock; readonly log: Log }
+/** How old what is known of the disk may be, ms: all recordings together write some ten megabytes in it. */
+const roomKnownFor = 1_000
 
-export function createRecordingFolder({ folder, clock, log }: RecordingFolderDeps): RecordingStore {
+export type RecordingFolderDeps = {
+  readonly folder: string
+  /** Bytes that recordings leave free on the disk of the folder, for the database that is there too. */
+  readonly reserve?: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createRecordingFolder({ folder, reserve = 0, clock, log }: RecordingFolderDeps): RecordingStore {
+  const hasRoom = createRoom(folder, reserve, clock)
   return {
     create(key) {
       const file = pathOf(folder, key)
-      return createRecordingWriter({ opening: createFile(file), clock, log: log.with({ recording: key }) })
+      const reopen = () => createFile(file)
+      return createRecordingWriter({ opening: reopen(), reopen, hasRoom, clock, log: log.with({ recording: key }) })
     },
     async read(key) {
       const file = pathOf(folder, key)
       const stats = await stat(file).catch(absent)
       return stats === null ? null : createReader(file, stats.size)
     },
+  }
+}
+
+/** Looks at the disk once for all recordings. A disk that cannot be asked has room until a write says otherwise. */
+function createRoom(folder: string, reserve: number, clock: Clock): () => Promise<boolean> {
+  let known: Promise<boolean> = Promise.resolve(true)
+  let knownAt = -Infinity
+  const look = async (): Promise<boolean> => {
+    const { bavail, bsize } = await statfs(folder)
+    return bavail * bsize > reserve
+  }
+  return () => {
+    if (reserve === 0 || clock.now() - knownAt < roomKnownFor) return known
+    knownAt = clock.now()
+    known = look().catch(() => true)
+    return known
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Owns the writing of one recording while its call runs: audio never waits for the disk, and the file stays readable when the
- * process is killed (at most the last quarter of a second is lost).
+ * process is killed (at most the last quarter of a second is lost). Sound for which the disk has no room is left out, and the file goes on
+ * behind it when there is room again: what is left out is a hole, which reads as silence and takes no room.
  */
 import type { FileHandle } from 'node:fs/promises'
 import type { Cancel, Clock } from '../model/clock.ts'
@@ -16,6 +17,10 @@ const flushBytes = 64 << 10
 export type RecordingWriterDeps = {
   /** The empty file. A rejection is logged, and the recording is lost. */
   readonly opening: Promise<FileHandle>
+  /** Asked when the disk had no room for the empty file. */
+  readonly reopen?: () => Promise<FileHandle>
+  /** False: the rest of the disk is for others. */
+  readonly hasRoom?: () => Promise<boolean>
   readonly clock: Clock
   readonly log: Log
 }
@@ -24,9 +29,10 @@ export type RecordingWriterDeps = {
  * Waiting: the backlog fills and a timer runs. Flushing: one chain writes until the backlog is empty. Given up (the backlog was full,
  * or the disk failed): everything new is ignored, and what was written stays.
  */
-export function createRecordingWriter({ opening, clock, log }: RecordingWriterDeps): RecordingWriter {
+export function createRecordingWriter(deps: RecordingWriterDeps): RecordingWriter {
+  const { clock, log } = deps
   const backlog = createBacklog()
-  const write = createSequentialWrite(opening)
+  const file = createSequentialFile(deps)
   let accepting = true
   let chain: Promise<void> | null = null
   let cancelTimer: Cancel | null = null
@@ -43,7 +49,7 @@ export function createRecordingWriter({ opening, clock, log }: RecordingWriterDe
   const drain = async () => {
     while (backlog.bytes() > 0) {
       for (const next of backlog.take()) {
-        await write(next)
+        await file.write(next)
         backlog.written(next)
       }
     }
@@ -66,13 +72,14 @@ export function createRecordingWriter({ opening, clock, log }: RecordingWriterDe
   const close = async () => {
     while (backlog.bytes() > 0) await flush()
     cancelTimer?.()
-    await closeFile(opening).catch(fail)
+    await file.close().catch(fail)
   }
-  opening.catch(fail)
+  file.opened().catch(fail)
   return {
     append: (bytes) => enqueue(false, bytes),
     overwriteStart: (bytes) => enqueue(true, bytes),
     close: () => (closed ??= close()),
+    isWhole: () => accepting && !file.hasHoles(),
   }
 }
 
@@ -109,30 +116,58 @@ function createBacklog() {
 }
 
 /** One at a time: the caller waits for the last write before the next. */
-function createSequentialWrite(opening: Promise<FileHandle>) {
+function createSequentialFile({ opening, reopen, hasRoom, log }: RecordingWriterDeps) {
   let length = 0
-  return async ({ atStart, parts }: Write): Promise<void> => {
-    const handle = await opening
+  let isFull = false
+  let hasHoles = false
+  let handle = opening.catch(noRoom)
+  /** Null: there is no room for it. */
+  const opened = async (): Promise<FileHandle | null> => {
+    if ((await handle) === null && reopen) handle = reopen().catch(noRoom)
+    return handle
+  }
+  /** The beginning has its room already. */
+  const write = async ({ atStart, parts }: Write): Promise<void> => {
     const bytes = Buffer.concat(parts)
-    await writeFully(handle, bytes, atStart ? 0 : length)
+    const position = atStart ? 0 : length
     if (!atStart) length += bytes.length
+    const isWritten = (atStart || (await (hasRoom?.() ?? true))) && (await writeFully(await opened(), bytes, position))
+    if (!isWritten && !isFull) log.error('the disk has no room for a recording', {})
+    if (isWritten && isFull && !atStart) log.warn('a recording goes on after a gap', {})
+    if (!isWritten) hasHoles = true
+    if (!isWritten || !atStart) isFull = !isWritten
   }
+  const close = async (): Promise<void> => {
+    const open = await handle.catch(() => null)
+    if (open === null) return
+    try {
+      // Its end may be a hole.
+      if (hasHoles) await open.truncate(length)
+      await open.datasync()
+    } finally {
+      await open.close()
+    }
+  }
+  return { opened: () => handle, write, close, hasHoles: () => hasHoles }
 }
 
-/** A write may be short, and says so. */
-async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  for (let written = 0; written < bytes.length;) {
-    const result = await handle.write(bytes, written, bytes.length - written, position + written)
-    written += result.bytesWritten
-  }
-}
-
-async function closeFile(opening: Promise<FileHandle>): Promise<void> {
-  const handle = await opening.catch(() => null)
-  if (handle === null) return
+/** A write may be short, and says so. False: the disk is full. */
+async function writeFully(handle: FileHandle | null, bytes: Uint8Array, position: number): Promise<boolean> {
+  if (handle === null) return false
   try {
-    await handle.datasync()
-  } finally {
-    await handle.close()
+    for (let written = 0; written < bytes.length;) {
+      const result = await handle.write(bytes, written, bytes.length - written, position + written)
+      written += result.bytesWritten
+    }
+    return true
+  } catch (error) {
+    noRoom(error)
+    return false
   }
+}
+
+/** Of the disk, or of what this user may have of it. Any other error is thrown. */
+function noRoom(error: unknown): null {
+  if (error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) return null
+  throw error
 }

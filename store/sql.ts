@@ -11,6 +11,7 @@
  * When the server ends a connection under a query, that query fails, and so does the next one on the same connection, with the
  * same error (driver 3.4.9). Whoever must succeed retries errors of class 57P more than once.
  */
+import net from 'node:net'
 import postgres from 'postgres'
 
 export type Sql = postgres.Sql
@@ -26,28 +27,52 @@ export type ConnectOptions = {
   readonly applicationName: string
   /** Connections at most; queries beyond wait their turn. */
   readonly maxConnections: number
+  /** Ms that the server lets a statement run; without it a minute. */
+  readonly statementTimeout?: number
+  /** Told of the socket of each connection, before it connects: whoever must end one that the server has forgotten can. */
+  readonly opened?: (socket: net.Socket) => void
 }
 
 const connectTimeout = 10_000
 /** Nothing this program asks takes this long; what does is stuck. */
-const statementTimeout = 60_000
+const longestStatement = 60_000
 const maxReconnectDelay = 1_000
 
 /** Opens nothing yet: the first query connects. Whoever connects ends it with `sql.end({ timeout })`. */
-export function connect({ server, applicationName, maxConnections }: ConnectOptions): Sql {
+export function connect(given: ConnectOptions): Sql {
+  const { server, applicationName, maxConnections, statementTimeout = longestStatement, opened } = given
   const options = {
     ...driverOptions,
+    ...(opened && { socket: createSocketOpener(opened) }),
     max: maxConnections,
     connection: {
       application_name: applicationName,
       DateStyle: 'ISO',
       TimeZone: 'UTC',
       statement_timeout: statementTimeout,
-      idle_in_transaction_session_timeout: statementTimeout,
+      // Of a client that the network has lost: what it locked is free again after it.
+      idle_in_transaction_session_timeout: Math.min(2 * statementTimeout, longestStatement),
     },
   }
   if ('url' in server) return postgres(server.url, options)
   return postgres({ ...options, path: server.socket, user: server.user, database: server.database })
+}
+
+/** What the driver resolved of its options; the first of the hosts is asked first. */
+type Resolved = { readonly host: readonly string[]; readonly port: readonly number[]; readonly path: string | false }
+
+/** Connects as the driver does, which tells nobody of the sockets that it makes itself. */
+function createSocketOpener(opened: (socket: net.Socket) => void): (options: Resolved) => net.Socket {
+  let tried = 0
+  return ({ host, port, path }) => {
+    const socket = new net.Socket()
+    opened(socket)
+    if (path) return socket.connect(path)
+    const place = tried++ % port.length
+    const target = { host: host[place] ?? '', port: port[place] ?? 0 }
+    // The driver reads the name that a certificate must have from here.
+    return Object.assign(socket, target).connect(target)
+  }
 }
 
 const timestamp: postgres.PostgresType = { to: 1184, from: [1184], serialize: timestampOf, parse: msOf }

@@ -7,6 +7,8 @@ import { text, optional, url, List } from './setting.ts'
 export const coreSettings = z.object({
   DATA_DIR: text.min(1).default('.data'),
   DATABASE_URL: optional(url(/^postgres(ql)?$/, 'postgres://')),
+  DATABASE_TIMEOUT_SECONDS: z.coerce.number().min(1).max(60).default(5),
+  RECORDING_RESERVE_MB: z.coerce.number().int('must be a whole number').min(0).max(1_000_000).default(256),
   NATS_URL: optional(url(/^(nats|tls)$/, 'nats:// or tls://')),
   APP_SECRET: optional(text.min(32, 'must be at least 32 characters')),
   SELF_TEST: z.enum(['on', 'off']).default('on'),
@@ -34,6 +36,10 @@ export const coreOf = (settings: Settings, isLocal: boolean) => {
     dataDir,
     recordingsDir: path.join(dataDir, 'recordings'),
     databaseUrl: settings.DATABASE_URL,
+    /** Ms. */
+    databaseTimeout: settings.DATABASE_TIMEOUT_SECONDS * 1000,
+    /** Bytes on the disk of `dataDir` that recordings leave free. */
+    recordingReserve: settings.RECORDING_RESERVE_MB * 1_000_000,
     natsUrl: settings.NATS_URL,
     appSecret: settings.APP_SECRET,
     /** The demo page may open calls without a key, the self-test may run. */

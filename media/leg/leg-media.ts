@@ -46,6 +46,8 @@ export type LegMedia = {
    * Frees codecs and completes the recording, which goes up to `at`; resolves with its length in ms, null when there is none. Idempotent.
    */
   readonly finish: (at: number) => Promise<number | null>
+  /** False: the disk did not take all of it. */
+  readonly isRecordingWhole: () => boolean
 }
 
 export type MediaStats = {
@@ -150,6 +152,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       pacer.use(null)
       return recording?.finish(at) ?? null
     },
+    isRecordingWhole: () => recording?.isWhole() ?? true,
   }
 }
 

@@ -118,7 +118,8 @@ export function createLeg(deps: LegDeps): Leg {
   const finish = async (reason: string, at: number): Promise<ClosedLeg> => {
     const quality = audio && wire.isConnected() ? qualityOf(audio, stats()) : null
     const recordedMs = await finished(media, wire, { reason, at, log })
-    return told(deps, reason, { recordedMs, ...(quality && { quality }) })
+    const gaps = media.isRecordingWhole() ? {} : ({ recordingIncomplete: true } as const)
+    return told(deps, reason, { recordedMs, ...(quality && { quality }), ...gaps })
   }
   const tellEnd = (event: LegEvent) => {
     try {

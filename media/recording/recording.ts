@@ -24,6 +24,8 @@ export type Recording = {
    * up to there: what was written after it stays in the file and is no part of the sound. Idempotent.
    */
   readonly finish: (at: number) => Promise<number>
+  /** False: it has gaps, or ends early, because of the disk. */
+  readonly isWhole: () => boolean
 }
 
 export type RecordingDeps = {
@@ -84,5 +86,6 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
       writer.overwriteStart(headerOf(timeline.edge()))
     },
     finish: (at) => (finished ??= finishAt(at)),
+    isWhole: () => writer.isWhole?.() ?? true,
   }
 }

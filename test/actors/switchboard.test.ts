@@ -7,6 +7,8 @@ import { createCallRouter } from '../../actors/node/call-router.ts'
 import { BusNoResponders, type Bus } from '../../model/bus.ts'
 import type { LegQuality } from '../../model/call-quality.ts'
 import type { CallId } from '../../model/ids.ts'
+import type { LegReply } from '../../model/leg.ts'
+import { toPhoneCall } from '../../model/phone-call.ts'
 import { Problem } from '../../model/problem.ts'
 import type { WebCallRequest } from '../../model/web-call.ts'
 import { findCall } from '../../store/calls.ts'
@@ -102,6 +104,28 @@ test('how well sound got through is stored with the call as its leg tells it; a 
   t.match(told, { outcome: 'completed', quality })
   const untold = await endOf((leg) => leg.close())
   t.match(untold, { outcome: 'completed', quality: null })
+})
+
+test('a call whose recording met a full disk has the warning that it is incomplete, and ends as any other', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const endOf = async (reply: LegReply) => {
+    const call = await beginCall(shared, node)
+    await node.admission.admit(call.token, null)
+    call.leg.event({ type: 'connected', providerStatus: 'connected' })
+    await call.browser.until(status('in_progress'))
+    call.leg.answer('close', reply)
+    call.leg.event({ type: 'disconnected', cause: 'hung_up', details: 'bye' })
+    await call.browser.until(status('completed'))
+    await node.scheduler.idle()
+    t.same(replay(await listCallEvents(shared.sql, call.callId)).differences, [])
+    const found = await findCall(shared.sql, call.accountId, call.callId)
+    return found && toPhoneCall(found)
+  }
+  const cut = await endOf({ type: 'closed', recordedMs: 1_000, recordingIncomplete: true })
+  t.match(cut, { outcome: 'completed', warnings: [{ type: 'RECORDING_INCOMPLETE', message: String }] })
+  t.notOk('warnings' in ((await endOf({ type: 'closed', recordedMs: 1_000 })) ?? {}))
 })
 
 test('a token works once, for the allowed origin, and until it expires', async (t) => {

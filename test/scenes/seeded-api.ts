@@ -22,7 +22,7 @@ import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
-import { openTestDatabase } from './database.ts'
+import { openTestDatabase, type TestDatabase } from './database.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 
 export const newId: NewId = <Kind extends string>() => v7() as Id<Kind>
@@ -69,8 +69,14 @@ export function createRecordedLog(): { log: Log; lines: Line[] } {
 export type Asked = { accountId: AccountId; request: WebCallRequest }
 
 /** The call side is the real one; its loops stand still, so that nothing is sent or dialed behind a test's back. */
-export async function openSeededApi(t: Test, changes: Partial<ApiDeps> = {}) {
-  const { sql, dataDir } = await openTestDatabase(t)
+export async function openSeededApi(
+  t: Test,
+  changes: Partial<ApiDeps> = {},
+  connectTo: (database: TestDatabase) => Sql = ({ sql }) => sql,
+) {
+  const database = await openTestDatabase(t)
+  const { dataDir } = database
+  const sql = connectTo(database)
   const hands = createHands()
   const { clock } = hands
   const { log, lines } = createRecordedLog()
@@ -112,7 +118,7 @@ export async function openSeededApi(t: Test, changes: Partial<ApiDeps> = {}) {
   const own = await seedAccount(sql, 'own')
   const other = await seedAccount(sql, 'other')
   const ask = createAsk(deps, own.key)
-  return { sql, deps, ask, own, other, asked, hands, lines, recordings }
+  return { sql, deps, ask, own, other, asked, hands, lines, recordings, database }
 }
 
 export type AskOptions = {

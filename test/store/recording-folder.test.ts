@@ -1,10 +1,13 @@
 /** Recordings in a folder, beyond the rules of every store (test/contract/recording-store.test.ts): what is on the disk, and what a disk may do. */
+import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import t from 'tap'
 import type { Log } from '../../model/log.ts'
+import type { RecordingWriter } from '../../model/recording-store.ts'
 import { createRecordingFolder } from '../../store/recording-folder.ts'
 import { createRecordingWriter } from '../../store/recording-writer.ts'
 import { createRandom } from '../fake/random.ts'
@@ -12,6 +15,18 @@ import { until } from '../scenes/in-time.ts'
 
 const folder = await mkdtemp(path.join(tmpdir(), 'parley-recordings-'))
 t.teardown(() => rm(folder, { recursive: true }))
+
+/** A disk of 400 kB, where this user may mount one. */
+const disk = await mkdtemp(path.join(tmpdir(), 'parley-disk-'))
+const run = promisify(execFile)
+const isMounted = await run('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'tmpfs', disk]).then(
+  () => true,
+  () => false,
+)
+t.teardown(async () => {
+  if (isMounted) await run('umount', [disk])
+  await rm(disk, { recursive: true })
+})
 
 function createHands() {
   const waiting = new Set<() => void>()
@@ -119,6 +134,127 @@ await t.test('a disk that fails ends the recording and nothing else', async (t) 
   t.strictSame(lines, ['recording cannot be written', 'recording cannot be written'])
   t.equal(clock.waiting(), 0)
 })
+
+/** The file, on a disk that may be full. */
+function createFullable(handle: FileHandle, isFull: () => boolean): FileHandle {
+  return new Proxy(handle, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target)
+      if (typeof value !== 'function') return value
+      return (...given: unknown[]): unknown => {
+        if (name === 'write' && isFull()) return Promise.reject(noSpace())
+        return Reflect.apply(value, target, given)
+      }
+    },
+  })
+}
+
+const noSpace = () => Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+
+await t.test(
+  'a recording that met a full disk goes on when there is room, its gap is silent, and it is not whole',
+  async (t) => {
+    const { lines, log } = createLines()
+    const file = path.join(folder, 'full.wav')
+    let isFull = false
+    let tries = 0
+    const writer = createRecordingWriter({
+      opening: open(file, 'wx').then((handle) => createFullable(handle, () => ++tries > 0 && isFull)),
+      clock,
+      log,
+    })
+    const flushed = async (): Promise<void> => {
+      const before = tries
+      clock.turn()
+      await until(() => tries > before)
+    }
+    const add = (text: string): Promise<void> => {
+      writer.append(Buffer.from(text))
+      return flushed()
+    }
+    await add('head')
+    t.equal(writer.isWhole?.(), true)
+    isFull = true
+    await add('lost')
+    await add('gone')
+    await until(() => writer.isWhole?.() === false)
+    isFull = false
+    await add('more')
+    writer.overwriteStart(Buffer.from('HEAD'))
+    await flushed()
+    isFull = true
+    await add('tail')
+    await writer.close()
+    t.equal(await readFile(file, 'latin1'), 'HEAD\0\0\0\0\0\0\0\0more\0\0\0\0', 'sound lies where it belongs')
+    t.equal(writer.isWhole?.(), false)
+    const full = 'the disk has no room for a recording'
+    t.strictSame(lines, [full, full], 'said once for each gap')
+  },
+)
+
+await t.test('a recording that began on a full disk is made when there is room', async (t) => {
+  const { log } = createLines()
+  const file = path.join(folder, 'late.wav')
+  let tries = 0
+  const writer = createRecordingWriter({
+    opening: Promise.reject(noSpace()),
+    reopen: () => (++tries < 2 ? Promise.reject(noSpace()) : open(file, 'wx')),
+    clock,
+    log,
+  })
+  for (const text of ['head', 'more']) {
+    writer.append(Buffer.from(text))
+    clock.turn()
+    await until(() => (text === 'head' ? tries === 1 : tries === 2))
+  }
+  await writer.close()
+  t.equal(await readFile(file, 'latin1'), '\0\0\0\0more')
+  t.equal(writer.isWhole?.(), false)
+})
+
+await t.test(
+  'on a real disk: recordings stop before the reserve of the database, and where it is full; and both go on',
+  { skip: !isMounted && 'nothing may be mounted here' },
+  async (t) => {
+    let now = 0
+    const hands = { ...createHands(), now: () => now }
+    const { log } = createLines()
+    const part = Buffer.alloc(100_000, 7)
+    const spare = path.join(disk, 'database')
+    const store = createRecordingFolder({ folder: disk, reserve: 250_000, clock: hands, log })
+    const bare = createRecordingFolder({ folder: disk, clock: hands, log })
+    const [kept, greedy] = [store.create('a/kept.wav'), bare.create('a/greedy.wav')]
+    const sizeOf = async (key: string) => (await stat(path.join(disk, key)).catch(() => null))?.size
+    const add = async (writer: RecordingWriter, key: string, size: number): Promise<void> => {
+      now += 2_000
+      writer.append(part)
+      await until(async () => (await sizeOf(key)) === size)
+    }
+    await add(kept, 'a/kept.wav', 100_000)
+    await add(kept, 'a/kept.wav', 200_000)
+    t.equal(kept.isWhole?.(), true)
+    now += 2_000
+    kept.append(part)
+    await until(() => kept.isWhole?.() === false)
+    t.equal(await sizeOf('a/kept.wav'), 200_000, 'what is left belongs to the database')
+    await writeFile(spare, Buffer.alloc(100_000))
+    await rm(spare)
+    await add(greedy, 'a/greedy.wav', 100_000)
+    await writeFile(spare, Buffer.alloc(100_000))
+    greedy.append(part)
+    await until(() => greedy.isWhole?.() === false)
+    await kept.close()
+    await Promise.all([rm(spare), rm(path.join(disk, 'a/kept.wav'))])
+    await add(greedy, 'a/greedy.wav', 300_000)
+    await greedy.close()
+    const bytes = await readFile(path.join(disk, 'a/greedy.wav'))
+    t.ok(bytes.subarray(0, 100_000).equals(part) && bytes.subarray(200_000).equals(part))
+    t.ok(
+      bytes.subarray(190_000, 200_000).every((byte) => byte === 0),
+      'what was lost is silence',
+    )
+  },
+)
 
 await t.test('a client that goes away in the middle leaves no file open', async (t) => {
   const [key, bytes] = ['account/range.wav', Buffer.alloc(300_000, 7)]

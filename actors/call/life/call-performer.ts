@@ -4,6 +4,7 @@
  */
 import { subjectsOf, type Bus } from '../../../model/bus.ts'
 import { toBytes } from '../../../model/bus-json.ts'
+import type { CallWarning } from '../../../model/call.ts'
 import { toIso } from '../../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
 import { storableText, type JsonObject } from '../../../model/json.ts'
@@ -179,7 +180,13 @@ async function windUp(
   const closing = commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
   const endedAt = clock.now()
   const [reply] = await Promise.all([closing, conversation?.stop()])
+  if (reply?.type === 'closed' && reply.recordingIncomplete) end.post({ type: 'warned', warning: soundLost })
   end.post({ ...(reply?.type === 'closed' ? legClosed(reply) : legGone()), endedAt })
+}
+
+const soundLost: CallWarning = {
+  type: 'RECORDING_INCOMPLETE',
+  message: 'The disk had no room for all of the recording; what is missing is silent in it.',
 }
 
 async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
@@ -210,6 +217,8 @@ function messagesOf(effect: Effect, callId: CallId, now: number): ServerMessage[
   if (effect.type === 'announce_status') return [{ type: 'status', status: effect.status, ts }]
   if (effect.type === 'store_outcome')
     return [...errorsOf(effect.outcome, callId), { type: 'bye', reason: effect.outcome.status }]
+  // The page of the caller has no use for what the disk did to the operator.
+  if (effect.type === 'store_warning' && effect.warning.type === 'RECORDING_INCOMPLETE') return []
   if (effect.type === 'store_warning') return [{ type: 'warning', warning: effect.warning, ts }]
   if (effect.type !== 'store_turn') return []
   const { role, text } = effect.turn

@@ -160,6 +160,11 @@ export const machineActions = setup({
       (context.tools ?? []).includes((event as Of<'tool_answered' | 'tool_canceled'>).id),
     /** The caller was saying something. */
     newWarning: ({ context, event }) => !(context.warned ?? []).includes((event as Of<'warned'>).warning.type),
+    /** And no other: calls of before it was told ignored all warnings of that moment, and are replayed. */
+    soundLost: ({ context, event }) => {
+      const { type } = (event as Of<'warned'>).warning
+      return type === 'RECORDING_INCOMPLETE' && !(context.warned ?? []).includes(type)
+    },
     saysSomething: ({ event }) => (event as Of<'caller_heard'>).words !== null,
     heardWords: ({ context }) => (context.heard ?? null) !== null,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,

@@ -23,7 +23,7 @@ import {
   workerRequestAnswers,
 } from './machine-actions.ts'
 import { hookTimeout, phoneStates } from './phone-states.ts'
-import { callerHeard, keepHeard, turnCommitted, turnShown, warned } from './turn-actions.ts'
+import { callerHeard, keepHeard, turnCommitted, turnShown, warned, warnedOfRecording } from './turn-actions.ts'
 
 /** From the browser's socket to its media. */
 const connectTimeout = 30_000
@@ -201,6 +201,7 @@ export const callMachine = machineActions.createMachine({
         caller_heard: callerHeard,
         noted: { actions: 'note' },
         action_chosen: { actions: 'noteAction' },
+        warned: warnedOfRecording,
         leg_closed: [
           { guard: 'heardWords', target: 'over', actions: [...keepHeard, 'noteLegClosed'] },
           { target: 'over', actions: 'noteLegClosed' },

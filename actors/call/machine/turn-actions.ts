@@ -51,5 +51,8 @@ export const warned = {
   ],
 } as const
 
+/** Told by the leg as it closes. */
+export const warnedOfRecording = { ...warned, guard: 'soundLost' } as const
+
 /** It stands as it was understood by then. */
 export const keepHeard = [{ type: 'store_turn', params: heardTurn }, 'countHeard'] as const
