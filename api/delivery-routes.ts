@@ -7,7 +7,7 @@ import { Delivery, DeliveryPage, DeliveryQuery } from '../model/webhook.ts'
 import { idOf, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, conflict, named, security } from './openapi.ts'
+import { answerOf, named, refusing, security } from './openapi.ts'
 
 const deliveries = '/v1/accounts/{accountId}/webhook-subscriptions/{subscriptionId}/deliveries'
 const namedDelivery = named('WebhookDelivery', Delivery)
@@ -43,7 +43,8 @@ const resend = createRoute({
   summary: 'Send an exhausted delivery again',
   description: 'With its old event id. 409 for one that is not exhausted.',
   request: { params },
-  responses: { ...answerOf(namedDelivery, 'The delivery, pending again.'), ...conflict },
+  ...refusing('CONFLICT'),
+  responses: answerOf(namedDelivery, 'The delivery, pending again.'),
 })
 
 export function addDeliveryRoutes(app: Api, { subscriptions }: ApiDeps): void {

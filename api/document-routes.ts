@@ -13,7 +13,7 @@ import {
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, security } from './openapi.ts'
+import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/documents'
@@ -40,6 +40,7 @@ const create = createRoute({
   path,
   operationId: 'createDocument',
   summary: 'Create a text document',
+  ...refusing('CONFLICT'),
   description:
     'A call script is tagged inbound_call_script or outbound_call_script and linked to its workers. What the embedded engine cannot follow of it is told in scriptErrors; it is stored all the same, because hosted engines read anything.',
   request: { params: accountParams, body: bodyOf(named('DocumentRequest', DocumentRequest), example) },

@@ -4,7 +4,7 @@ import { ApiKey, ApiKeyRequest, expiryOf, toApiKey, type ApiKeyFacts } from '../
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../store/api-keys.ts'
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { answerOf, bodyOf, named, noContentOf, security } from './openapi.ts'
+import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/api-keys'
@@ -29,6 +29,7 @@ const create = createRoute({
   path,
   operationId: 'createApiKey',
   summary: 'Create an API key',
+  ...refusing('CONFLICT'),
   request: {
     params,
     body: bodyOf(named('ApiKeyRequest', ApiKeyRequest), { name: 'Billing', expiresAt: '2030-01-01T00:00:00Z' }),

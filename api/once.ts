@@ -5,10 +5,8 @@ import type { Context } from 'hono'
 import { IdempotencyKey, type Once } from '../model/idempotency.ts'
 import type { ApiEnv } from './deps.ts'
 
-const description = 'The same key with the same body gives the first answer again, for 24 hours; with another body 409.'
-
 export const OnceHeaders = z.object({
-  'Idempotency-Key': IdempotencyKey.optional().openapi({ description }),
+  'Idempotency-Key': IdempotencyKey.optional(),
 })
 
 /** Null: the request may be done as often as it is sent. `operation` keeps apart what has the same body. */

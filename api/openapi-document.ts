@@ -3,6 +3,9 @@
  * docs/contract/rest.md "Errors".
  */
 import type { OpenAPIHono } from '@hono/zod-openapi'
+import { problemStatus, type ProblemType } from '../model/problem.ts'
+import { describeFields } from './fields/describe-fields.ts'
+import { parameterWords } from './fields/shared-fields.ts'
 
 type Document = ReturnType<OpenAPIHono['getOpenAPI31Document']>
 type PathItem = NonNullable<Document['paths']>[string]
@@ -34,22 +37,32 @@ const everyAnswer = {
   RateLimit: reference('headers', 'RateLimit'),
 }
 
-const errorOf = (description: string, headers = {}) => ({
-  description,
-  headers: { ...everyAnswer, ...headers },
-  content: { 'application/json': { schema: reference('schemas', 'Error') } },
-})
 const retryAfter = { 'Retry-After': reference('headers', 'RetryAfter') }
 
-export const errorResponses = {
-  BadRequest: errorOf('What was asked is not valid or cannot be had; `type` says why, `issues` where.'),
-  Unauthorized: errorOf('The API key is missing or not valid.'),
-  NotFound: errorOf('The account has no such resource.'),
-  Conflict: errorOf('The resource is in no state for this, or the Idempotency-Key belongs to another request.'),
-  PayloadTooLarge: errorOf('The body is over 1 MiB.'),
-  UnsupportedMediaType: errorOf('The body is not application/json.'),
-  RateLimited: errorOf('Too many requests.', retryAfter),
-  Error: errorOf('Any other error; `type` is stable.'),
+const errorOf = (description: string, types: readonly ProblemType[], headers = {}) => ({
+  description: types.length === 0 ? description : `${description} ${types.map((type) => `\`${type}\``).join(', ')}`,
+  headers: { ...everyAnswer, ...headers },
+  content: { 'application/json': { schema: types.length === 0 ? anyError : errorOfType(types) } },
+})
+
+const anyError = reference('schemas', 'Error')
+const errorOfType = (types: readonly ProblemType[]) => {
+  const type = { type: 'string' as const, enum: [...types], description: 'Stable code to branch on.' }
+  return { allOf: [anyError, { type: 'object' as const, properties: { type } }] }
+}
+
+const words: Readonly<Record<number, string>> = {
+  400: 'What was asked is not valid or cannot be had; `issues` says where.',
+  401: 'The API key is missing or not valid.',
+  403: 'The key, or the page, may not do that.',
+  404: 'The account has no such resource.',
+  409: 'The resource is in no state for this, or the account has something else by this name.',
+  413: 'The body is over 1 MiB.',
+  415: 'The body is not application/json.',
+  416: 'The recording has no such bytes.',
+  429: 'Too many requests.',
+  500: 'A fault of the service. Its log has the cause, by `requestId`.',
+  503: 'The service cannot work at the moment.',
 }
 
 const methods = ['get', 'put', 'post', 'patch', 'delete'] as const
@@ -61,9 +74,15 @@ export function completeDocument(document: Document): Document {
       const operation = item[method]
       if (!operation) continue
       for (const tag of operation.tags ?? []) tags.add(tag)
-      operation.responses = { ...withHeaders(operation), ...errorsOf(path, operation), ...operation.responses }
+      operation.responses = { ...withHeaders(operation), ...errorsOf(refusalsOf(path, operation)) }
+      describeOperation(operation)
     }
-  for (const schema of Object.values(document.components?.schemas ?? {})) addFormats(schema)
+  for (const item of Object.values(document.webhooks ?? {}))
+    if ('post' in item && item.post) describeOperation(item.post)
+  for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) {
+    addFormats(schema)
+    describeFields(schema as Described, [name])
+  }
   return { ...document, tags: [...tags].map((name) => ({ name })) }
 }
 
@@ -74,19 +93,48 @@ function withHeaders({ responses }: Operation): Operation['responses'] {
   return responses
 }
 
-/** The errors that follow from the shape of an operation. */
-function errorsOf(path: string, { parameters = [], requestBody, security = [] }: Operation): Record<string, unknown> {
-  const response = (name: keyof typeof errorResponses) => reference('responses', name)
-  const takesInput = requestBody !== undefined || parameters.some((given) => 'in' in given && given.in !== 'path')
-  return {
-    ...(takesInput && { 400: response('BadRequest') }),
-    ...(security.length > 0 && { 401: response('Unauthorized') }),
-    ...(path.includes('{') && { 404: response('NotFound') }),
-    ...(requestBody && { 413: response('PayloadTooLarge'), 415: response('UnsupportedMediaType') }),
-    429: response('RateLimited'),
-    default: response('Error'),
-  }
+/** What a route says of itself that no shape tells: see `refusing`. The document has it as answers. */
+const ownRefusals = 'x-refusals'
+
+/** The types of errors that an operation may answer: its own, and those that follow from its shape. */
+function refusalsOf(path: string, operation: Operation): ProblemType[] {
+  const { parameters = [], requestBody, security = [] } = operation
+  const isIn = (place: string) => parameters.some((given) => 'in' in given && given.in === place)
+  const own = (operation[ownRefusals] ?? []) as ProblemType[]
+  delete operation[ownRefusals]
+  const shaped: readonly [boolean, ...ProblemType[]][] = [
+    [requestBody !== undefined || isIn('query') || isIn('header'), 'VALIDATION_FAILED'],
+    [requestBody !== undefined, 'INVALID_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
+    [security.length > 0, 'UNAUTHORIZED'],
+    [path.includes('{'), 'NOT_FOUND'],
+    [isIn('header'), 'IDEMPOTENCY_KEY_REUSED'],
+    [true, 'RATE_LIMITED', 'INTERNAL', 'SERVICE_UNAVAILABLE'],
+  ]
+  return [...new Set([...shaped.flatMap(([applies, ...types]) => (applies ? types : [])), ...own])]
 }
+
+function errorsOf(types: readonly ProblemType[]) {
+  const byStatus = Map.groupBy(types, (type) => problemStatus[type])
+  const errors = [...byStatus].map(([status, ofStatus]) => {
+    const headers = status === 429 || status === 503 ? retryAfter : {}
+    return [status, errorOf(words[status] ?? '', ofStatus, headers)] as const
+  })
+  return { ...Object.fromEntries(errors), default: errorOf('Any other error; `type` is stable.', []) }
+}
+
+function describeOperation({ operationId = '', parameters = [], requestBody, responses }: Operation): void {
+  for (const parameter of parameters) {
+    if (!('in' in parameter)) continue
+    const told = parameterWords[`${operationId}.${parameter.name}`] ?? parameterWords[parameter.name]
+    if (told !== undefined) parameter.description ??= told
+  }
+  for (const part of [requestBody, ...Object.values(responses ?? {})])
+    for (const { schema } of Object.values((part as { content?: Content } | undefined)?.content ?? {}))
+      describeFields(schema, [])
+}
+
+type Described = Parameters<typeof describeFields>[0]
+type Content = Readonly<Record<string, { readonly schema: Described }>>
 
 const times = /^(at|ts)$|(At|Since)$/
 const links = new Set(['url', 'deliveryUrl', 'signalingUrl'])

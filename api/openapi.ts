@@ -1,10 +1,10 @@
 /** Owns the words that routes describe themselves with, and the OpenAPI document at /openapi.json. */
 import { z } from '@hono/zod-openapi'
 import { nullAsAbsent } from '../model/null-as-absent.ts'
-import { ErrorBody } from '../model/problem.ts'
+import { ErrorBody, type ProblemType } from '../model/problem.ts'
 import { createReadyResponse } from '../net/http/ready-response.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { completeDocument, errorResponses, standardHeaders } from './openapi-document.ts'
+import { completeDocument, standardHeaders } from './openapi-document.ts'
 
 const keyScheme = 'apiKey'
 export const security = [{ [keyScheme]: [] }]
@@ -24,8 +24,8 @@ export const answerOf = <Schema extends z.ZodType>(schema: Schema, description: 
 
 export const noContentOf = (description: string) => ({ 204: { description } })
 
-/** Beside answerOf, where the state of a resource may forbid what is asked. The other errors follow from the shape of a route. */
-export const conflict = { 409: { $ref: '#/components/responses/Conflict' } } as const
+/** The types of errors that a route may answer besides those that follow from its shape. */
+export const refusing = (...types: readonly ProblemType[]) => ({ 'x-refusals': types })
 
 /** In it null reads as absent; see nullAsAbsent. */
 export const bodyOf = <Schema extends z.ZodType>(schema: Schema, example?: unknown) => ({
@@ -49,7 +49,6 @@ export function addOpenApi(app: Api, { publicUrl }: ApiDeps): void {
 
 function registerComponents({ openAPIRegistry: registry }: Api): void {
   registry.register('Error', named('Error', ErrorBody))
-  for (const [name, response] of Object.entries(errorResponses)) registry.registerComponent('responses', name, response)
   for (const [name, header] of Object.entries(standardHeaders)) registry.registerComponent('headers', name, header)
   registry.registerComponent('securitySchemes', keyScheme, { type: 'apiKey', in: 'header', name: 'x-api-key' })
 }

@@ -6,7 +6,7 @@ import { changePerson, createPerson, createPersons, deletePerson, findPerson, li
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, conflict, named, noContentOf, security } from './openapi.ts'
+import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/persons'
@@ -41,7 +41,8 @@ const create = createRoute({
   operationId: 'createPerson',
   summary: 'Create a person',
   request: { params: accountParams, body: bodyOf(named('PersonRequest', PersonRequest), example) },
-  responses: { ...answerOf(namedPerson, 'The person.'), ...conflict },
+  ...refusing('CONFLICT'),
+  responses: answerOf(namedPerson, 'The person.'),
 })
 
 const createBatch = createRoute({
@@ -51,7 +52,8 @@ const createBatch = createRoute({
   operationId: 'createPersons',
   summary: 'Create up to 100 persons, all or none',
   request: { params: accountParams, body: bodyOf(named('PersonBatch', PersonBatch), { persons: [example] }) },
-  responses: { ...answerOf(z.array(namedPerson), 'The persons in the order they were sent.'), ...conflict },
+  ...refusing('CONFLICT'),
+  responses: answerOf(z.array(namedPerson), 'The persons in the order they were sent.'),
 })
 
 const get = createRoute({
@@ -72,7 +74,8 @@ const change = createRoute({
   summary: 'Change a person',
   description: 'What is not named stays; null takes a value away; tags are replaced whole.',
   request: { params, body: bodyOf(named('PersonChange', PersonChange)) },
-  responses: { ...answerOf(namedPerson, 'The person as it is now.'), ...conflict },
+  ...refusing('CONFLICT'),
+  responses: answerOf(namedPerson, 'The person as it is now.'),
 })
 
 const remove = createRoute({

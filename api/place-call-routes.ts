@@ -4,7 +4,7 @@ import { PhoneCall, PhoneCallRequest } from '../model/phone-call.ts'
 import { idOf, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { OnceHeaders, onceOf } from './once.ts'
-import { answerOf, bodyOf, conflict, named, security } from './openapi.ts'
+import { answerOf, bodyOf, named, refusing, security } from './openapi.ts'
 import { phoneCallExample } from './phone-call-routes.ts'
 import { readJson } from './read-json.ts'
 
@@ -34,7 +34,15 @@ const create = createRoute({
       scheduledAt: '2026-12-01T09:30:00+01:00',
     }),
   },
-  responses: { ...answerOf(namedCall, 'The call as it begins.', phoneCallExample), ...conflict },
+  ...refusing(
+    'WORKER_INACTIVE',
+    'TELEPHONY_INTEGRATION_NOT_SETUP',
+    'TELEPHONY_INTEGRATION_NOT_ADDED_TO_WORKER',
+    'TELEPHONY_TRANSPORT_NOT_SUPPORTED',
+    'CALL_SCRIPT_NOT_CONFIGURED',
+    'TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE',
+  ),
+  responses: answerOf(namedCall, 'The call as it begins.', phoneCallExample),
 })
 
 const cancel = createRoute({
@@ -47,7 +55,8 @@ const cancel = createRoute({
     'Also a web call that nobody has joined. A canceled call sends no call.ended. 409 once it runs or is over.',
   middleware: [ownAccountOnly],
   request: { params: callParams },
-  responses: { ...answerOf(namedCall, 'The call, canceled.'), ...conflict },
+  ...refusing('CONFLICT'),
+  responses: answerOf(namedCall, 'The call, canceled.'),
 })
 
 const hangUp = createRoute({
@@ -59,7 +68,8 @@ const hangUp = createRoute({
   description: '409 while it is not dialed or joined yet, and once it is over.',
   middleware: [ownAccountOnly],
   request: { params: callParams },
-  responses: { ...answerOf(namedCall, 'The call, ended or about to.'), ...conflict },
+  ...refusing('CONFLICT'),
+  responses: answerOf(namedCall, 'The call, ended or about to.'),
 })
 
 export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall }: ApiDeps): void {

@@ -6,6 +6,7 @@ import type { RecordingReader } from '../model/recording-store.ts'
 import { notFound } from './authenticate.ts'
 import { byteRangeOf } from './byte-range.ts'
 import type { Api, ApiDeps } from './deps.ts'
+import { refusing } from './openapi.ts'
 import { linkIsGood, recordingsPath } from './recording-link.ts'
 import { renderProblem } from './render.ts'
 
@@ -63,6 +64,7 @@ function describe(app: Api): void {
     tags: ['Recordings'],
     operationId: 'downloadRecording',
     summary: 'Download a recording by its link',
+    ...refusing('UNAUTHORIZED', 'RANGE_NOT_SATISFIABLE'),
     request: {
       params: z.object({ accountId: z.string(), callId: z.string() }),
       query: z.object({ expires: z.string(), signature: z.string() }),
@@ -70,7 +72,6 @@ function describe(app: Api): void {
     responses: {
       200: { description: 'The recording.', content: audio },
       206: { description: 'A part of it.', content: audio },
-      401: { $ref: '#/components/responses/Unauthorized' },
     },
   })
 }

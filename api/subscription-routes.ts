@@ -5,7 +5,7 @@ import { SubscriptionChange, SubscriptionRequest, SubscriptionTest, WebhookSubsc
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, security } from './openapi.ts'
+import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const subscriptionsPath = '/v1/accounts/{accountId}/webhook-subscriptions'
@@ -22,6 +22,7 @@ const create = createRoute({
   path: subscriptionsPath,
   operationId: 'createWebhookSubscription',
   summary: 'Subscribe an endpoint to events',
+  ...refusing('CONFLICT'),
   description:
     'Without workerId for every worker of the account. timeoutMs is for sync events, 5000 when unset. required, for call.worker_request and * only: a call whose hook fails is ended instead of going on with the worker as it is.',
   request: {

@@ -7,7 +7,7 @@ import { findWorker } from '../store/workers.ts'
 import { idOf, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { answerOf, bodyOf, named, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const tools = '/v1/accounts/{accountId}/workers/{workerId}/mcp/tools'
@@ -45,6 +45,7 @@ const call = createRoute({
   path: `${tools}/call`,
   operationId: 'callWorkerTool',
   summary: 'Call a tool of a worker',
+  ...refusing('INVALID_TOOL'),
   description:
     'An external tool needs the phoneCallId of a call that is going on; what its receiver gives as result comes as data.result. A tool that could not do its work is a 200 with result.error.',
   middleware: [ownAccountOnly, readJson],

@@ -4,7 +4,7 @@ import { Trunk, TrunkChange, TrunkRequest, TrunkState } from '../model/trunk.ts'
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, security } from './openapi.ts'
+import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/trunks'
@@ -37,6 +37,7 @@ const create = createRoute({
   path,
   operationId: 'createTrunk',
   summary: 'Create a trunk',
+  ...refusing('CONFLICT'),
   request: { params: accountParams, body: bodyOf(named('TrunkRequest', TrunkRequest), example) },
   responses: answerOf(namedTrunk, 'The trunk.'),
 })

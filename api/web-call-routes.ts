@@ -8,7 +8,7 @@ import type { Api, ApiDeps } from './deps.ts'
 import { isLoopback } from '../net/addresses.ts'
 import { isLoopbackHost } from './loopback.ts'
 import { OnceHeaders, onceOf } from './once.ts'
-import { answerOf, bodyOf, conflict, named, security } from './openapi.ts'
+import { answerOf, bodyOf, named, refusing, security } from './openapi.ts'
 import { publicUrlOf, signalingUrlOf } from './public-url.ts'
 import { readJson } from './read-json.ts'
 
@@ -33,17 +33,15 @@ const create = createRoute({
       metadata: { ticket: 7 },
     }),
   },
-  responses: {
-    ...answerOf(named('WebCallSession', WebCallSession), 'What a browser needs to join the call.', {
-      callId: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7081',
-      sessionId: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7082',
-      signalingUrl: 'wss://voice.example.com/v1/signaling',
-      token: 'Zk1QbXh0c2Z6a2VwbHF3b3J0eXVpb3Bhc2RmZ2hqa2w',
-      iceServers: [{ urls: ['stun:stun.example.com'] }],
-      expiresAt: '2026-01-01T12:02:00.000Z',
-    }),
-    ...conflict,
-  },
+  ...refusing('WORKER_INACTIVE', 'WEB_CALL_CAPACITY_EXCEEDED'),
+  responses: answerOf(named('WebCallSession', WebCallSession), 'What a browser needs to join the call.', {
+    callId: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7081',
+    sessionId: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7082',
+    signalingUrl: 'wss://voice.example.com/v1/signaling',
+    token: 'Zk1QbXh0c2Z6a2VwbHF3b3J0eXVpb3Bhc2RmZ2hqa2w',
+    iceServers: [{ urls: ['stun:stun.example.com'] }],
+    expiresAt: '2026-01-01T12:02:00.000Z',
+  }),
 })
 
 export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUrl }: ApiDeps): void {

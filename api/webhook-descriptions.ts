@@ -63,7 +63,7 @@ const DeliveryHeaders = z.object({
   'X-Service-Event': describedAs('The type of the event.'),
   'X-Service-Event-Id': describedAs('Stays the same when the delivery is repeated: drop what you have seen.'),
   'X-Service-Timestamp': describedAs('When the event was made.', z.iso.datetime()),
-  'X-Service-Delivery': z.enum(['sync', 'async']),
+  'X-Service-Delivery': describedAs('sync: the call waits for the answer.', z.enum(['sync', 'async'])),
   'X-Service-Account-Id': describedAs('The account.'),
   'X-Service-Signature': describedAs('HMAC-SHA256 of the raw body with the signing secret, in hex.'),
   'X-Service-Attempt': describedAs('1 for the first attempt.'),

@@ -6,7 +6,7 @@ import { changeWorker, createWorker } from '../store/workers.ts'
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, conflict, named, noContentOf, security } from './openapi.ts'
+import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/workers'
@@ -21,6 +21,7 @@ const create = createRoute({
   path,
   operationId: 'createWorker',
   summary: 'Create a worker',
+  ...refusing('CONFLICT'),
   request: {
     params: z.object({ accountId: z.string() }),
     body: bodyOf(named('WorkerRequest', WorkerRequest), example),
@@ -34,6 +35,7 @@ const change = createRoute({
   path: `${path}/{workerId}`,
   operationId: 'changeWorker',
   summary: 'Change a worker',
+  ...refusing('CONFLICT'),
   description:
     'What is not named stays; null takes a value away; config is merged key by key. isActive false switches the worker off.',
   request: {
@@ -52,7 +54,8 @@ const remove = createRoute({
   description:
     'A number that was not assigned by the operator is free for others; trunks, documents and persons lose the link; its calls stay with their workerId. 409 while a call of it runs, rings, or waits for its time, its turn or its browser. isActive false switches a worker off instead.',
   request: { params: z.object({ accountId: z.string(), workerId: z.string() }) },
-  responses: { ...noContentOf('It is gone.'), ...conflict },
+  ...refusing('CONFLICT'),
+  responses: noContentOf('It is gone.'),
 })
 
 export function addWorkerManagementRoutes(app: Api, { sql, clock, newId, mayClaimNumbers = true }: ApiDeps): void {

@@ -2,6 +2,7 @@
 import { test } from 'tap'
 import type { Issue } from '../../model/problem.ts'
 import { sampleOf, type Operation } from '../scenes/api-operations.ts'
+import { unlistedError } from '../scenes/listed-errors.ts'
 import { newId, openSeededApi } from '../scenes/seeded-api.ts'
 import { goodRequestOf, openWholeApi, pathOf } from '../scenes/whole-api.ts'
 import { nullBodiesOf, referencesOf, withValue, wrongBodiesOf } from './wrong-bodies.ts'
@@ -24,6 +25,8 @@ test('what is wrong in one place', async (t) => {
     const issues = (answer.json?.issues ?? []) as Issue[]
     const paths = issues.map((issue) => issue.path)
     for (const { message } of issues) if (!ownWords.test(message)) foreign.add(message)
+    const unlisted = unlistedError(operation, answer)
+    if (unlisted !== null) foreign.add(unlisted)
     const isRefused = answer.status === 400 && paths.includes(path)
     const shown = `${operation.id} with ${what} at ${path || 'the top'}`
     return isRefused ? null : `${shown}: ${answer.status} ${answer.text.slice(0, 300)}`

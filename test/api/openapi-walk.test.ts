@@ -52,6 +52,8 @@ test('the OpenAPI document', async (t) => {
         ...(path.includes('{') ? ['404'] : []),
         ...(body ? ['413', '415'] : []),
         '429',
+        '500',
+        '503',
         'default',
       ]
       const missing = expected.filter((status) => !answers.includes(status))
