@@ -1,4 +1,4 @@
-/** Owns how fields of the OpenAPI document come by what is told of them. docs/contract/rest.md says the same for people. */
+/** Owns how fields of the OpenAPI document come by what is told of them. */
 import { callFields } from './call-fields.ts'
 import type { FieldTable, FieldWords } from './field-words.ts'
 import { sharedFields } from './shared-fields.ts'

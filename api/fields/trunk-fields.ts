@@ -16,7 +16,10 @@ export const trunkFields: FieldTable = {
   'TrunkChange.direction': 'Which calls go this way. Absent or null: stays.',
   'TrunkChange.isActive': 'False: no call goes this way. Absent or null: stays.',
   'TrunkChange.workerIds': 'Replaces the whole list, 1,000 at most. Absent or null: stays.',
-  password: { is: 'Proves the line to its carrier, and callers to us. Never shown.', absent: 'none' },
+  password: {
+    is: 'Proves the line to its carrier, and callers to us: of 8 characters or more unless direction is outbound. Never shown.',
+    absent: 'none',
+  },
   tlsKey: { is: 'Private key of tlsCertificate, PEM without a passphrase. Never shown.', absent: 'none' },
 
   gateways: { is: 'Where calls are sent, in order of preference, 10 at most.', absent: 'the trunk does not dial out' },
@@ -29,7 +32,11 @@ export const trunkFields: FieldTable = {
   },
   username: { is: 'The line: user of its registration and of its calls.', absent: 'none' },
   authUsername: { is: 'Who proves the password.', absent: 'username' },
-  realm: { is: 'Realm that the password is proved in.', absent: 'any' },
+  realm: {
+    is: 'The only realm that the password is proved to, and the one of our own challenges.',
+    absent: 'the first that took it, see the state',
+  },
+  digestQop: { is: 'Whether a challenge without qop is answered (RFC 7616 section 3.4).', default: 'required' },
   extensions: {
     is: 'Users by which peers call the trunk, besides the numbers of its workers and its username; 100 at most.',
     absent: 'none',
@@ -107,5 +114,9 @@ export const trunkFields: FieldTable = {
   'TrunkState.gateways.reachable': 'Null: it was not asked yet, or is not to be asked.',
   'TrunkState.gateways.details': 'What it answered, or why it did not; null: nothing to tell.',
   'TrunkState.gateways.checkedAt': 'When it was asked last. ISO 8601, UTC; null: never.',
+  'TrunkState.realms': 'To which realms the password is proved, by host. Not there before somebody has asked.',
+  'realms.host': 'Of the gateway or registrar.',
+  'realms.realms': 'Learned at the first success there: no other is answered.',
+  'realms.refused': 'Why a challenge was not answered since, and how to accept it; null: none was refused.',
   'TrunkState.updatedAt': 'When this was told last. ISO 8601, UTC; null: never.',
 }

@@ -58,7 +58,7 @@ test('the document tells what each field is', async (t) => {
 
   await t.test('what is measured has its unit, and what is a time its form', (t) => {
     const unitOf = (way: string): RegExp | null => {
-      if (/Ms$/.test(way)) return /millisecond/i
+      if (way.endsWith('Ms')) return /millisecond/i
       if (/\.(duration|ringTimeout|firstSpeechTimeout|registerExpires)$/.test(way)) return /second/i
       return /(At|Since|Until)$|\.ts$/.test(way) && !way.endsWith('Change.scheduledAt') ? /ISO 8601/ : null
     }
@@ -99,6 +99,11 @@ const shapedErrors = ({ open, body, path, parameters }: Operation): string[] => 
   ...(path.includes('{') ? ['NOT_FOUND'] : []),
 ]
 
+/** Where the state of something, or something else, may be in the way. */
+const conflicting =
+  'cancelPhoneCall hangUpPhoneCall resendWebhookDelivery createPerson createPersons changePerson createWorker changeWorker ' +
+  'deleteWorker createDocument createTrunk createApiKey createWebhookSubscription'
+
 /** What no shape tells. */
 const ownErrors: Readonly<Record<string, readonly ProblemType[]>> = {
   createPhoneCall: [
@@ -113,20 +118,7 @@ const ownErrors: Readonly<Record<string, readonly ProblemType[]>> = {
   createWebCall: ['WORKER_INACTIVE', 'WEB_CALL_CAPACITY_EXCEEDED', 'IDEMPOTENCY_KEY_REUSED'],
   callWorkerTool: ['INVALID_TOOL'],
   downloadRecording: ['UNAUTHORIZED', 'RANGE_NOT_SATISFIABLE'],
-  ...Object.fromEntries(
-    [
-      ...[
-        'cancelPhoneCall',
-        'hangUpPhoneCall',
-        'resendWebhookDelivery',
-        'createPerson',
-        'createPersons',
-        'changePerson',
-      ],
-      ...['createWorker', 'changeWorker', 'deleteWorker', 'createDocument', 'createTrunk', 'createApiKey'],
-      'createWebhookSubscription',
-    ].map((id): [string, ProblemType[]] => [id, ['CONFLICT']]),
-  ),
+  ...Object.fromEntries(conflicting.split(' ').map((id): [string, ProblemType[]] => [id, ['CONFLICT']])),
 }
 
 test('the document lists for each operation the errors that it may answer, by status and type', async (t) => {

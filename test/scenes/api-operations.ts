@@ -110,6 +110,8 @@ const known: Readonly<Record<string, unknown>> = {
   // More than any test has running.
   maxConcurrentCalls: 1000,
   metadata: { ticket: 7 },
+  // Calls come in by it.
+  password: 'a password of eight',
   provider: 'knowledge_base',
   tlsCertificate: fakeTls.cert,
   tlsKey: fakeTls.key,
