@@ -60,6 +60,8 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   closing.defer(() => peers.close())
   await peers.warmUp()
 
+  const isProxy = networksOf(config.trustedProxies).includes
+  const { joinLimits, listenerLimits } = limitsOf(config, isProxy)
   const signaling = createSignaling({
     admission: calls.admission,
     bus,
@@ -71,11 +73,11 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     clock,
     newRequestId: core.newId,
     guard,
+    joinLimits,
   })
   closing.defer(() => signaling.close())
 
   const limit = createRequestLimit(config.rateLimits, clock, guard)
-  const isProxy = networksOf(config.trustedProxies).includes
   const clientAddress = createClientAddress(isProxy)
   const clientOf = (request: Request, info: RequestInfo): RequestInfo => ({
     ...info,
@@ -90,11 +92,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     presetVariable,
     maxBodyBytes,
     requestTimeout,
-    maxConnections: connectionsWithin(openFilesLimit(), { http: config.connections.inAll, sip: 0 }).http,
-    maxConnectionsPerAddress: config.connections.perAddress,
-    // A proxy that nobody named is most often on this machine.
-    isExempt: (address) => isLoopback(address) || isProxy(address),
-    maxBodyBytesInFlight: config.maxBodyBytesInFlight,
+    ...listenerLimits,
     clock,
     fetch: (request, info) => ask(request, clientOf(request, info)),
     tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info: clientOf(request, info) }),
@@ -107,6 +105,17 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   })
   closing.defer(() => listener.close(0))
   return listener
+}
+
+function limitsOf({ connections, maxBodyBytesInFlight, rateLimits }: Config, isProxy: (address: string) => boolean) {
+  const { inAll, perAddress, webCallsPerAddress } = connections
+  // A proxy that nobody named is most often on this machine.
+  const isExempt = (address: string): boolean => isLoopback(address) || isProxy(address)
+  const maxConnections = connectionsWithin(openFilesLimit(), { http: inAll, sip: 0 }).http
+  return {
+    joinLimits: { triesPerMinute: rateLimits.perAddress, maxCallsPerAddress: webCallsPerAddress, isExempt },
+    listenerLimits: { maxConnections, maxConnectionsPerAddress: perAddress, isExempt, maxBodyBytesInFlight },
+  }
 }
 
 function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, checkScript: ScriptCheck): Fetch {

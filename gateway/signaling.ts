@@ -14,6 +14,7 @@ import { ClientMessage, maxSignalingFrameBytes } from '../model/signaling.ts'
 import type { Admission, Admitted } from '../model/web-call.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { createRateLimit, perSecond } from '../net/token-bucket.ts'
+import { createJoinGuard, defaultJoinLimits, type JoinLimits } from './join-guard.ts'
 import { createWebMedia, type CreateWebLeg, type WebMedia } from './web-media.ts'
 import { createWebSession, type WebSession } from './web-session.ts'
 
@@ -31,6 +32,9 @@ export type SignalingDeps = {
   readonly maxSessions?: number
   /** Against addresses that make tokens up; without it each is looked at. */
   readonly guard?: Pick<FailureGuard, 'looksAt' | 'failed'>
+  readonly joinLimits?: Partial<JoinLimits>
+  /** Ms in which a client that has joined must say something; it is closed with 1008 otherwise. */
+  readonly firstMessageWithin?: number
 }
 
 export type Signaling = {
@@ -45,11 +49,19 @@ const maxBufferedBytes = 1024 * 1024
 const maxMessagesPerSecond = 100
 const maxBadMessages = 20
 const policyViolation = 1008
+/** The call itself waits 30 s for its media. */
+const patience = 20_000
 const goingAway = 1001
 
 export function createSignaling(deps: SignalingDeps): Signaling {
   const { maxSessions = 1000 } = deps
+  const joinGuard = createJoinGuard(
+    { isOurs: deps.admission.isOurs, guard: deps.guard ?? null, now: deps.clock.now },
+    { ...defaultJoinLimits, ...deps.joinLimits },
+  )
   const sessions = new Map<string, WebSession>()
+  /** Sessions whose clients have said something: who comes back to one may be silent. */
+  const spoken = new WeakSet<WebSession>()
   const medias = new Set<WebMedia>()
   let isClosed = false
 
@@ -64,28 +76,43 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     return media
   }
 
-  function createSession({ callId, sessionId }: Admitted): WebSession {
+  function createSession({ callId, sessionId }: Admitted, ended: () => void): WebSession {
     const session = createWebSession(callId, {
       bus: deps.bus,
       clock: deps.clock,
       log: deps.log,
       errorOf,
       createMedia: (legClosed) => createMedia(callId, legClosed),
-      ended: () => sessions.delete(sessionId),
+      ended() {
+        sessions.delete(sessionId)
+        ended()
+      },
     })
     sessions.set(sessionId, session)
     return session
   }
 
-  /** Throws for an address that has made too many up. */
-  async function admitted(address: string, token: string, ask: () => Promise<Admitted | Problem>): Promise<Admitted> {
-    const sender = { address, isProven: true }
-    if (deps.guard?.looksAt(sender) === false) throw tooMany()
-    const result = await ask()
-    const isGuess = result instanceof Problem && result.type === 'UNAUTHORIZED' && !(await deps.admission.isOurs(token))
-    if (isGuess && deps.guard?.failed(sender, 'wrong_token') === false) throw tooMany()
-    if (result instanceof Problem) throw result
-    return result
+  function acceptAs(session: WebSession, admitted: Admitted, received: number | null): SocketDecision {
+    const { firstMessageWithin = patience } = deps
+    return {
+      accept: true,
+      ...(!spoken.has(session) && { firstMessageWithin }),
+      open(connection) {
+        session.open(connection, admitted, received)
+        return handlersOf(session, connection, { clock: deps.clock, heard: () => spoken.add(session) })
+      },
+    }
+  }
+
+  async function join(address: string, token: string, origin: string | null): Promise<SocketDecision> {
+    const place = joinGuard.take(address)
+    try {
+      const joined = await joinGuard.admitted(address, token, () => deps.admission.admit(token, origin))
+      return acceptAs(createSession(joined, place.give), joined, null)
+    } catch (error) {
+      place.give()
+      throw error
+    }
   }
 
   async function admit(url: URL, origin: string | null, { remoteAddress }: RequestInfo): Promise<SocketDecision> {
@@ -93,15 +120,13 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     const resumeToken = tokenOf(url, 'resume')
     if (isClosed || (token !== null && sessions.size >= maxSessions))
       throw new Problem('SERVICE_UNAVAILABLE', 'No more web calls can be taken at the moment.')
-    if (token !== null) {
-      const joined = await admitted(remoteAddress, token, () => deps.admission.admit(token, origin))
-      return acceptAs(createSession(joined), joined, null, deps.clock)
-    }
+    if (token !== null) return join(remoteAddress, token, origin)
     if (resumeToken === null) throw new Problem('UNAUTHORIZED', 'A token is required.')
-    const resumed = await admitted(remoteAddress, resumeToken, () => deps.admission.resume(resumeToken, origin))
+    const ask = () => deps.admission.resume(resumeToken, origin)
+    const resumed = await joinGuard.admitted(remoteAddress, resumeToken, ask)
     const session = sessions.get(resumed.sessionId)
     if (!session) throw new Problem('UNAUTHORIZED', 'There is nothing to come back to.')
-    return acceptAs(session, resumed, receivedOf(url), deps.clock)
+    return acceptAs(session, resumed, receivedOf(url))
   }
 
   async function upgrade(request: Request, info: RequestInfo): Promise<SocketDecision> {
@@ -123,16 +148,10 @@ export function createSignaling(deps: SignalingDeps): Signaling {
   }
 }
 
-const acceptAs = (session: WebSession, admitted: Admitted, received: number | null, clock: Clock): SocketDecision => ({
-  accept: true,
-  open(connection) {
-    session.open(connection, admitted, received)
-    return handlersOf(session, connection, clock)
-  },
-})
+type Hearing = { readonly clock: Clock; heard(): void }
 
 /** One socket's messages, in order, until it offends too often. The call itself goes on without it. */
-function handlersOf(session: WebSession, connection: SocketConnection, clock: Clock): SocketHandlers {
+function handlersOf(session: WebSession, connection: SocketConnection, { clock, heard }: Hearing): SocketHandlers {
   const maySay = createRateLimit(perSecond(maxMessagesPerSecond))
   let badMessages = 0
 
@@ -140,6 +159,7 @@ function handlersOf(session: WebSession, connection: SocketConnection, clock: Cl
     if (!maySay(clock.now())) return connection.close(policyViolation, 'too many messages')
     try {
       session.receive(toClientMessage(text))
+      heard()
     } catch (error) {
       session.fail(error)
       badMessages += 1
@@ -163,8 +183,6 @@ function jsonOf(text: string): unknown {
     throw Object.assign(new Problem('INVALID_JSON', 'The message is no JSON.'), { cause })
   }
 }
-
-const tooMany = (): Problem => new Problem('RATE_LIMITED', 'Too many tokens that are none. Try again later.')
 
 function tokenOf(url: URL, name: string): string | null {
   const token = url.searchParams.get(name)

@@ -27,7 +27,12 @@ export type SocketHandlers = {
 }
 
 export type SocketDecision =
-  | { readonly accept: true; open(connection: SocketConnection): SocketHandlers }
+  | {
+      readonly accept: true
+      /** Ms; a client that has sent no text by then is closed with 1008. Absent: it may be silent. */
+      readonly firstMessageWithin?: number
+      open(connection: SocketConnection): SocketHandlers
+    }
   /** Answered with this response instead of an upgrade. */
   | { readonly accept: false; readonly response: Response }
 

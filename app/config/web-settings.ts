@@ -24,6 +24,7 @@ export const webSettings = z.object({
   RATE_LIMIT_PER_ADDRESS: PerMinute.default(600),
   MAX_CONNECTIONS: ConnectionCount.default(10_000),
   MAX_CONNECTIONS_PER_ADDRESS: ConnectionCount.default(1_000),
+  MAX_WEB_CALLS_PER_ADDRESS: ConnectionCount.default(500),
   MAX_BODY_MEMORY_MB: z.coerce.number().int('must be a whole number').min(4).max(65_536).default(64),
 })
 
@@ -41,6 +42,7 @@ export const webOf = (settings: Settings) => ({
   connections: {
     inAll: settings.MAX_CONNECTIONS,
     perAddress: settings.MAX_CONNECTIONS_PER_ADDRESS,
+    webCallsPerAddress: settings.MAX_WEB_CALLS_PER_ADDRESS,
   },
   maxBodyBytesInFlight: settings.MAX_BODY_MEMORY_MB * 1024 * 1024,
   rateLimits: { perAccount: settings.RATE_LIMIT_PER_ACCOUNT, perAddress: settings.RATE_LIMIT_PER_ADDRESS },

@@ -68,11 +68,13 @@ function createSocket(raw: RawSocket, route: SocketRoute, ended: () => void): Op
   let handlers: SocketHandlers | null = null
   let isOver = false
   let alive = true
+  let patience: NodeJS.Timeout | undefined
 
   /** Later and not now: the application may be in the middle of `open`, `send` or `close`. */
   function finish(code: number): void {
     if (isOver) return
     isOver = true
+    clearTimeout(patience)
     ended()
     queueMicrotask(() => handlers?.closed(code))
   }
@@ -105,6 +107,7 @@ function createSocket(raw: RawSocket, route: SocketRoute, ended: () => void): Op
 
   function text(message: string): void {
     alive = true
+    clearTimeout(patience)
     if (!isOver) handlers?.message(message)
   }
 
@@ -116,5 +119,12 @@ function createSocket(raw: RawSocket, route: SocketRoute, ended: () => void): Op
     pong: () => void (alive = true),
     gone: finish,
   }
-  return { events, begin: (accepted) => void (handlers = accepted.open(connection)), beat, close }
+  function begin(accepted: Accepted): void {
+    handlers = accepted.open(connection)
+    const { firstMessageWithin } = accepted
+    if (firstMessageWithin === undefined || isOver) return
+    patience = setTimeout(() => close(1008, 'no message'), firstMessageWithin)
+    patience.unref()
+  }
+  return { events, begin, beat, close }
 }

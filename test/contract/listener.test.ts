@@ -785,6 +785,25 @@ const sockets: Readonly<Record<string, (t: Test, driver: Driver) => Promise<void
     t.same(closings, [4003])
   },
 
+  'a socket that is to say something first is closed with 1008 when it does not in time; any text will do': async (
+    t,
+    driver,
+  ) => {
+    const [talking, silent] = [echo(), echo()]
+    const hurried = ({ route }: Heard): SocketRoute => ({
+      ...route,
+      upgrade: async (request, info) => ({ ...(await route.upgrade(request, info)), firstMessageWithin: 200 }) as never,
+    })
+    const { socketUrl } = await serve(t, driver, {
+      sockets: { '/talking': hurried(talking), '/silent': hurried(silent) },
+    })
+    const socket = await connect(t, `${socketUrl}/talking`)
+    socket.send('here I am')
+    t.same(await closeOf(await connect(t, `${socketUrl}/silent`)), [1008, 'no message'])
+    t.equal(await silent.closed, 1008)
+    t.same([socket.readyState, talking.closings], [WebSocket.OPEN, []])
+  },
+
   'a client whose connection breaks is closed with 1006': async (t, driver) => {
     const heard = echo()
     const { socketUrl } = await serve(t, driver, { sockets: { '/socket': heard.route } })

@@ -6,6 +6,8 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'tap'
 import { WebSocket } from 'ws'
+import { createAdmission } from '../../actors/call/birth/admission.ts'
+import { systemClock } from '../../app/clock.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { farewellTime } from '../../gateway/web-session.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
@@ -105,6 +107,67 @@ test('a token that was used or has expired is no made-up one, however often it c
   const { url } = await setUpStage(t, { guard })
   for (let count = 0; count < 30; count += 1) t.equal((await refusal(url, 'token=used')).status, 401)
   t.same(guard.bans(), [])
+})
+
+test('a token that was found to be made up costs no second question, and what has not the form of ours costs none', async (t) => {
+  const { url, admission } = await setUpStage(t)
+  for (let count = 0; count < 20; count += 1) {
+    t.equal((await refusal(url, 'token=made-up')).status, 401)
+    t.equal((await refusal(url, 'resume=made-up')).status, 401)
+  }
+  t.same(admission.questions, ['made-up'])
+  const nobody = () => t.fail('the database was asked')
+  const real = createAdmission({
+    sql: nobody as never,
+    clock: systemClock,
+    router: { route: async () => true } as never,
+  })
+  for (const token of ['', 'made-up', 'x'.repeat(42), 'x'.repeat(44), `${'x'.repeat(42)}!`, "' or 1=1--"]) {
+    t.match(await real.admit(token, null), { type: 'UNAUTHORIZED' })
+    t.match(await real.resume(token, null), { type: 'UNAUTHORIZED' })
+    t.equal(await real.isOurs(token), false)
+  }
+})
+
+test('an address may try so many tokens a minute that are none, without a ban; good ones do not count', async (t) => {
+  const { url, clock, admission } = await setUpStage(t, { joinLimits: { triesPerMinute: 5 } })
+  let resume = 'token=good'
+  for (let count = 0; count < 8; count += 1) {
+    const client = await connect(url, resume)
+    resume = `resume=${(await client.next('ready')).resumeToken}`
+  }
+  const statuses = []
+  for (let count = 0; count < 40; count += 1) statuses.push((await refusal(url, `token=made-up-${count}`)).status)
+  t.same(statuses, [...Array.from({ length: 5 }, () => 401), ...Array.from({ length: 35 }, () => 429)])
+  t.equal(admission.questions.filter((token) => token.startsWith('made-up')).length, 5)
+  clock.advance(12_000)
+  await connect(url, 'token=other')
+})
+
+test('one address has no more calls at once than its bound; its next token stays good', async (t) => {
+  const joinLimits = { maxCallsPerAddress: 1, isExempt: () => false }
+  const { url, admission, signaling } = await setUpStage(t, { joinLimits })
+  t.equal((await refusal(url, 'token=nobody')).status, 401)
+  const first = await connect(url, 'token=good')
+  t.match(await refusal(url, 'token=other'), { status: 429, body: { type: 'RATE_LIMITED' } })
+  t.ok(admission.tokens.has('other'))
+  const { resumeToken } = await first.next('ready')
+  const again = await connect(url, `resume=${resumeToken}`)
+  again.send({ type: 'bye' })
+  await until(() => signaling.sessions() === 0)
+  await connect(url, 'token=other')
+})
+
+test('who joins and says nothing is closed with 1008; who has said something may be silent, on a next socket too', async (t) => {
+  const { url } = await setUpStage(t, { firstMessageWithin: 300 })
+  const talking = await connect(url, 'token=good')
+  const { resumeToken } = await talking.next('ready')
+  talking.send({ type: 'ping' })
+  await talking.next('pong')
+  const resumed = await connect(url, `resume=${resumeToken}`)
+  const silent = await connect(url, 'token=other')
+  t.equal(await silent.closed, 1008)
+  t.equal(resumed.socket.readyState, WebSocket.OPEN)
 })
 
 test('no more sessions are taken than the bound, and the token stays good', async (t) => {

@@ -4,6 +4,7 @@ import { systemClock } from '../../app/clock.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { presetVariable } from '../../app/config.ts'
 import { listen } from '../../gateway/listener/listen.ts'
+import type { JoinLimits } from '../../gateway/join-guard.ts'
 import { createSignaling } from '../../gateway/signaling.ts'
 import type { WebLeg } from '../../gateway/web-media.ts'
 import { subjectsOf } from '../../model/bus.ts'
@@ -20,13 +21,15 @@ import { openWebPeers } from './web-peers.ts'
 export const callId = toId<'call'>('01900000-0000-7000-8000-000000000001') as CallId
 
 /** Single-use tokens in memory; `good` and every later resume token admit once. */
-function createAdmission(): Admission & { tokens: Map<string, string> } {
+function createAdmission(): Admission & { tokens: Map<string, string>; questions: string[] } {
   const tokens = new Map([
     ['good', 'session-1'],
     ['other', 'session-2'],
   ])
   let made = 0
+  const questions: string[] = []
   const take = async (token: string, origin: string | null): Promise<Admitted | Problem> => {
+    questions.push(token)
     const sessionId = tokens.get(token)
     if (sessionId === undefined) return new Problem('UNAUTHORIZED', 'The token is not known.')
     if (origin === 'https://evil.example') return new Problem('ORIGIN_NOT_ALLOWED', 'This origin may not call.')
@@ -35,7 +38,7 @@ function createAdmission(): Admission & { tokens: Map<string, string> } {
     tokens.set(resumeToken, sessionId)
     return { callId, sessionId, resumeToken }
   }
-  return { admit: take, resume: take, isOurs: async (token) => token === 'used', tokens }
+  return { admit: take, resume: take, isOurs: async (token) => token === 'used', tokens, questions }
 }
 
 /** A leg that sends back what it hears and notes what it is told. */
@@ -72,9 +75,14 @@ type StageOptions = {
   readonly maxSessions?: number
   readonly fetch?: (request: Request) => Promise<Response>
   readonly guard?: FailureGuard
+  readonly joinLimits?: Partial<JoinLimits>
+  readonly firstMessageWithin?: number
 }
 
-export async function setUpStage(t: Test, { maxSessions = 10, fetch, guard }: StageOptions = {}) {
+export async function setUpStage(
+  t: Test,
+  { maxSessions = 10, fetch, guard, joinLimits, firstMessageWithin }: StageOptions = {},
+) {
   const log = createQuietLog()
   const clock = createHandClock()
   const bus = createLocalBus({ log, clock })
@@ -99,6 +107,8 @@ export async function setUpStage(t: Test, { maxSessions = 10, fetch, guard }: St
     newRequestId: () => `request-${(requests += 1)}`,
     maxSessions,
     ...(guard && { guard }),
+    ...(joinLimits && { joinLimits }),
+    ...(firstMessageWithin !== undefined && { firstMessageWithin }),
   })
   const listener = await listen({
     driver: 'node',
@@ -131,7 +141,7 @@ const noted = (route: SocketRoute, connections: SocketConnection[]): SocketRoute
     const decision = await route.upgrade(request, info)
     if (!decision.accept) return decision
     return {
-      accept: true,
+      ...decision,
       open(connection) {
         connections.push(connection)
         return decision.open(connection)

@@ -30,7 +30,7 @@ export function createAdmission(deps: {
   const { sql, clock, router } = deps
   return {
     async admit(token, origin) {
-      const session = await findByToken(sql, hashToken(token), clock.now())
+      const session = isToken(token) ? await findByToken(sql, hashToken(token), clock.now()) : null
       const problem = session ? originProblem(session, origin) : refused()
       if (!session || problem) return problem ?? refused()
       const resumeToken = newToken()
@@ -40,16 +40,19 @@ export function createAdmission(deps: {
       return admitted(session, resumeToken)
     },
     async resume(resumeToken, origin) {
-      const session = await findByResumeToken(sql, hashToken(resumeToken))
+      const session = isToken(resumeToken) ? await findByResumeToken(sql, hashToken(resumeToken)) : null
       const problem = session ? originProblem(session, origin) : refused()
       if (!session || problem) return problem ?? refused()
       const next = newToken()
       if (!(await replaceResumeToken(sql, hashToken(resumeToken), hashToken(next)))) return refused()
       return admitted(session, next)
     },
-    isOurs: (token) => isKnownToken(sql, hashToken(token)),
+    isOurs: async (token) => isToken(token) && isKnownToken(sql, hashToken(token)),
   }
 }
+
+/** 32 bytes in base64url, as all of ours are: what is anything else costs no question to the database. */
+const isToken = (text: string): boolean => /^[\w-]{43}$/.test(text)
 
 const newToken = (): string => randomBytes(32).toString('base64url')
 
