@@ -2,6 +2,7 @@
 import type { DtlsSocket } from 'werift'
 
 export const contentType = { alert: 21, handshake: 22 } as const
+const clientHello = 1
 const finished = 20
 const version = 0xfefd
 const headerBytes = 13
@@ -35,6 +36,14 @@ export function recordsOf(datagram: Buffer): DtlsRecord[] {
     at = end
   }
   return records
+}
+
+/** The very first message of a client, without a cookie: message 0 of the handshake. RFC 6347 §4.2.1, §4.2.2. */
+export function beginsHandshake(datagram: Buffer): boolean {
+  const [first] = recordsOf(datagram)
+  if (first?.type !== contentType.handshake || first.epoch !== 0) return false
+  const { fragment } = first
+  return fragment.length >= messageHeaderBytes && fragment[0] === clientHello && fragment.readUInt16BE(4) === 0
 }
 
 /** One encrypted Finished and nothing behind it; false for what is not authentic. RFC 6347 §4.2.2: 12 bytes of head, 12 of verify data. */

@@ -1,7 +1,7 @@
 /**
  * Owns the UDP socket (one of each family) that all web calls of this process share, as an ICE-lite agent: it answers connectivity checks that are
- * signed with a session's password, and from then on hands datagrams of the proven address to that session. Media of a client that NAT
- * moved is known by its SSRC and has to prove itself. It never sends a request, asks no STUN server and resolves no name. RFC 8445 §2.5,
+ * signed with a session's password, and from then on hands datagrams of that address to that session, unless another call lives there.
+ * Media of a client that NAT moved is known by its SSRC and has to prove itself. It never sends a request, asks no STUN server and resolves no name. RFC 8445 §2.5,
  * RFC 7983.
  */
 import type { RemoteInfo, Socket } from 'node:dgram'
@@ -9,6 +9,7 @@ import type { Log } from '../../model/log.ts'
 import { familyOf, type Family } from '../../net/addresses.ts'
 import type { CandidateAddress } from '../read-sdp.ts'
 import { boundAddresses, type MediaAddresses } from './offered-addresses.ts'
+import { createAddressBook, type Claim } from './address-book.ts'
 import { createPathAim, type PathAim } from './path-aim.ts'
 import { createSeenChecks, type SeenChecks } from './seen-checks.ts'
 import { checkedUserOf, isStun, readCheck } from './stun.ts'
@@ -30,9 +31,15 @@ export type Credentials = { readonly usernameFragment: string; readonly password
 
 type Receive = (datagram: Buffer, from: CandidateAddress) => void
 
-export type MediaPath = Pick<PathAim, 'isTarget' | 'secured'> & {
+export type MediaPath = Pick<PathAim, 'isTarget'> & {
   /** To where the client is; dropped while that is not known. */
   send(datagram: Buffer): void
+  /** To an address that a datagram of this call came from. */
+  sendTo(datagram: Buffer, to: CandidateAddress): void
+  /** No check of this call came from any other address. */
+  isOnly(from: CandidateAddress): boolean
+  /** The client proved itself there by DTLS: from here on media does, and checks move nothing. */
+  secured(from: CandidateAddress): void
   /** Authentic media came from there, newer than all before, from a source of this SSRC. */
   heard(from: CandidateAddress, ssrc: number): void
   /** ICE begins anew under these; those before are good until the client uses these. RFC 8445 §9. Throws when the user name is taken. */
@@ -56,6 +63,8 @@ type Path = {
   readonly aim: PathAim
   readonly seen: SeenChecks
   readonly mayProve: (at: number) => boolean
+  /** Checks, before anything is computed: from addresses that are known, and from all others. */
+  readonly mayCheck: { readonly known: (at: number) => boolean; readonly other: (at: number) => boolean }
   /** The newest first; at most two. */
   credentials: readonly Credentials[]
   isReached: boolean
@@ -74,13 +83,15 @@ const maxAddresses = 8
 const maxSsrcs = 4
 /** Datagrams a second from addresses that are not known, which have to be decrypted to be told. */
 const unknownPerSecond = 20
+/** Checks a second of one call. A browser sends one every 50 ms at most, from each of its addresses. */
+const checksPerSecond = 50
 
 export async function openMediaSocket(options: MediaSocketOptions): Promise<MediaSocket> {
   const { now = () => performance.now() } = options
   const sockets = await bind(options)
   const [{ port }] = sockets
   const byUser = new Map<string, Path>()
-  const byAddress = new Map<string, Path>()
+  const book = createAddressBook<Path>()
   const bySsrc = new Map<number, Path>()
   let closing: Promise<unknown> | null = null
 
@@ -95,13 +106,18 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
     const path = byUser.get(user)
     const [newest, former] = path?.credentials ?? []
     const credentials = newest?.usernameFragment === user ? newest : former
-    const good = path && credentials && readCheck(datagram, credentials.password, from)
-    if (!path || !good || !path.seen.take(good.transactionId, keyOf(from))) return
+    if (!path || !credentials || !mayCheck(path, from)) return
+    const good = readCheck(datagram, credentials.password, from)
+    if (!good || !path.seen.take(good.transactionId, keyOf(from))) return
+    if (!remember(path, from, path.aim.isSecured() ? 'hint' : 'checked')) return
     if (credentials === newest) reach(path, newest, from)
-    remember(path, from)
-    path.aim.checked(from, good.nominates, now())
+    path.aim.checked(from)
     path.checked()
     send(good.answer, from)
+  }
+
+  function mayCheck({ mayCheck: { known, other }, proven }: Path, from: CandidateAddress): boolean {
+    return (proven.has(keyOf(from)) ? known : other)(now())
   }
 
   /** Those before are of no use any more. */
@@ -113,39 +129,46 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
     path.credentials = [newest]
   }
 
-  function remember(path: Path, from: CandidateAddress): void {
+  /** False: another call lives there. */
+  function remember(path: Path, from: CandidateAddress, claim: Claim): boolean {
     const key = keyOf(from)
-    byAddress.set(key, path)
+    if (!book.claim(key, path, claim, now())) return false
     path.proven.delete(key)
     path.proven.set(key, from)
-    const oldest = [...path.proven].find(([, address]) => !path.aim.isTarget(address))
-    if (path.proven.size > maxAddresses && oldest) forget(path, oldest[0])
+    if (path.proven.size <= maxAddresses) return true
+    const oldest = [...path.proven].find(([known, address]) => known !== key && !path.aim.isTarget(address))
+    if (oldest) forget(path, oldest[0])
+    return true
   }
 
   function forget(path: Path, key: string): void {
     path.proven.delete(key)
-    if (byAddress.get(key) === path) byAddress.delete(key)
+    book.release(key, path)
   }
 
   function receive(datagram: Buffer, { address, port }: RemoteInfo): void {
     const from = { address, port }
     if (isStun(datagram)) return check(datagram, from)
-    const path = byAddress.get(keyOf(from))
-    if (!path) return receiveFromElsewhere(datagram, from)
-    if (path.aim.isTarget(from)) path.aim.sounds(now())
-    path.receive(datagram, from)
+    const entry = book.ownerOf(keyOf(from))
+    if (entry?.claim === 'authentic') return entry.owner.receive(datagram, from)
+    // Nothing but a check speaks for the address: who has sent under that SSRC before is asked first.
+    if (!receiveFromElsewhere(datagram, from, entry?.owner)) entry?.owner.receive(datagram, from)
   }
 
-  /** NAT may move a client seconds before its next check. Whoever else sends under its SSRC costs little and is told nothing. */
-  function receiveFromElsewhere(datagram: Buffer, from: CandidateAddress): void {
+  /**
+   * NAT may move a client seconds before its next check. Whoever else sends under its SSRC costs little and is told nothing. True: it was
+   * that client.
+   */
+  function receiveFromElsewhere(datagram: Buffer, from: CandidateAddress, owner: Path | undefined): boolean {
     const path = bySsrc.get(ssrcOf(datagram) ?? -1)
-    if (path?.mayProve(now())) path.receive(datagram, from)
+    if (!path || path === owner || !path.mayProve(now())) return false
+    path.receive(datagram, from)
+    return book.ownerOf(keyOf(from))?.owner === path
   }
 
   function heard(path: Path, from: CandidateAddress, ssrc: number): void {
-    if (path.former.has(keyOf(from))) return
-    remember(path, from)
-    path.aim.heard(from, now())
+    if (path.former.has(keyOf(from)) || !remember(path, from, 'authentic')) return
+    path.aim.heard(from)
     if (bySsrc.has(ssrc) || path.ssrcs.size >= maxSsrcs) return
     bySsrc.set(ssrc, path)
     path.ssrcs.add(ssrc)
@@ -173,11 +196,16 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
     const isOpen = (): boolean => path.credentials.length > 0
     return {
       isTarget: path.aim.isTarget,
-      secured: path.aim.secured,
+      isOnly: (from) => path.proven.size === 1 && path.proven.has(keyOf(from)),
+      secured(from) {
+        remember(path, from, 'authentic')
+        path.aim.secured(from)
+      },
       send(datagram) {
         const target = isOpen() ? path.aim.target() : null
         if (target) send(datagram, target)
       },
+      sendTo: (datagram, to) => isOpen() && send(datagram, to),
       heard: (from, ssrc) => isOpen() && heard(path, from, ssrc),
       renew: (next) => isOpen() && renew(path, next),
       isReached: () => path.isReached,
@@ -206,6 +234,7 @@ const createPath = (receive: Receive, checked: () => void): Path => ({
   aim: createPathAim(),
   seen: createSeenChecks(),
   mayProve: createRateLimit(perSecond(unknownPerSecond)),
+  mayCheck: { known: createRateLimit(perSecond(checksPerSecond)), other: createRateLimit(perSecond(checksPerSecond)) },
   credentials: [],
   isReached: false,
   proven: new Map(),

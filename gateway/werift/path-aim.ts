@@ -1,7 +1,7 @@
 /**
  * Owns the choice of the address that one call's media is sent to. Until the DTLS association is there it is where the latest check came
- * from. From then on authentic media leads, because NAT may move a client that checks without nominating; a nominating check does
- * too, and any check once the former address is silent. Pure: addresses and time are arguments. RFC 8445 §7.3.1.5, §12.
+ * from, and nothing goes there but by way of the handshakes. From then on only what is authentic leads, DTLS and media: a check can be
+ * taken down on its way and be sent once more from anywhere. Pure. RFC 8445 §12, §19.4.
  */
 import type { CandidateAddress } from '../read-sdp.ts'
 
@@ -9,39 +9,30 @@ export type PathAim = {
   /** Null before the first check. */
   target(): CandidateAddress | null
   isTarget(from: CandidateAddress): boolean
-  /** From here on media proves itself. */
-  secured(): void
+  /** The client proved itself there by DTLS. */
+  secured(from: CandidateAddress): void
+  isSecured(): boolean
   /** A check that is signed and has not come before. */
-  checked(from: CandidateAddress, nominates: boolean, at: number): void
+  checked(from: CandidateAddress): void
   /** The newest authentic packet. */
-  heard(from: CandidateAddress, at: number): void
-  /** Anything at all came from the target. */
-  sounds(at: number): void
+  heard(from: CandidateAddress): void
 }
-
-/** Media comes every 20 ms; on hold the client sends checks and reports only, and the first one from elsewhere is believed. */
-const silentAfter = 2000
 
 export function createPathAim(): PathAim {
   let target: CandidateAddress | null = null
   let isSecured = false
-  let soundedAt = Number.NEGATIVE_INFINITY
-
-  const isTarget = (from: CandidateAddress): boolean => target?.port === from.port && target.address === from.address
-
-  function aimAt(from: CandidateAddress, at: number): void {
-    target = from
-    soundedAt = at
-  }
 
   return {
     target: () => target,
-    isTarget,
-    secured: () => void (isSecured = true),
-    checked(from, nominates, at) {
-      if (!isSecured || nominates || isTarget(from) || at - soundedAt > silentAfter) aimAt(from, at)
+    isTarget: (from) => target?.port === from.port && target.address === from.address,
+    secured(from) {
+      isSecured = true
+      target = from
     },
-    heard: aimAt,
-    sounds: (at) => void (soundedAt = at),
+    isSecured: () => isSecured,
+    checked(from) {
+      if (!isSecured) target = from
+    },
+    heard: (from) => void (target = from),
   }
 }

@@ -96,6 +96,9 @@ function createWeriftPeer({ handlers, ticker, now, log, ...options }: PeerOption
     path: {
       isTarget: (from) => path?.isTarget(from) ?? false,
       heard: (from, ssrc) => path?.heard(from, ssrc),
+      sendTo: (datagram, to) => path?.sendTo(datagram, to),
+      isOnly: (from) => path?.isOnly(from) ?? true,
+      dropped: (details) => log.warn('a DTLS handshake failed and may be a stranger’s', { details }),
     },
   })
   let path: MediaPath | null = null
@@ -123,8 +126,8 @@ function createWeriftPeer({ handlers, ticker, now, log, ...options }: PeerOption
       certificate: ground.identity.certificate,
       fingerprints: offer.fingerprints,
       audio: offer.audio,
-      connected() {
-        path?.secured()
+      connected(from) {
+        path?.secured(from)
         handlers.connected('connected')
       },
       ended: disconnected,

@@ -3,8 +3,6 @@ import { classes, Message, methods, parseMessage } from 'werift'
 import type { CandidateAddress } from '../read-sdp.ts'
 
 export type Check = {
-  /** USE-CANDIDATE: the controlling side takes this path. RFC 8445 §7.1.2. */
-  readonly nominates: boolean
   /** Of this one request; the same when it is sent again. */
   readonly transactionId: Buffer
   readonly answer: Buffer
@@ -46,7 +44,7 @@ export function readCheck(datagram: Buffer, password: string, from: CandidateAdd
   )
   answer.addMessageIntegrity(key).addFingerprint()
   const { transactionId } = request
-  return { nominates: request.attributesKeys.includes('USE-CANDIDATE'), transactionId, answer: answer.bytes }
+  return { transactionId, answer: answer.bytes }
 }
 
 export type CheckRequest = { readonly bytes: Buffer; isAnsweredBy(datagram: Buffer): boolean }

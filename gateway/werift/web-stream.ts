@@ -6,9 +6,8 @@ import type { NegotiatedAudio, RtpPacket, TransportStats } from '../../model/rtp
 import { createPathSource, pathEnd, type PathSourceDeps } from '../../media/rtp/path-source.ts'
 import type { Address } from '../../media/rtp/peer-source.ts'
 import { createRtpStream } from '../../media/rtp/rtp-stream.ts'
-import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
 import type { SrtpKeys } from './dtls-keys.ts'
-import { createSecureChannel, type SecureChannel, type SecureChannelOptions } from './secure-channel.ts'
+import { createHandshakes, type Handshakes, type HandshakesOptions } from './handshakes.ts'
 
 /** Calls back every now and then with the time, from its first call until the result is called. */
 export type Beat = (onTick: (at: number) => void) => () => void
@@ -22,12 +21,15 @@ export type WebStreamDeps = {
   /** Authentic RTCP came. */
   alive?(): void
   /** Of a path whose end may move. */
-  readonly path?: PathSourceDeps
+  readonly path?: MovingPath
 }
 
-export type Agreed = Pick<SecureChannelOptions, 'role' | 'certificate' | 'fingerprints' | 'ended'> & {
+export type MovingPath = PathSourceDeps & Pick<HandshakesOptions, 'sendTo' | 'isOnly' | 'dropped'>
+
+export type Agreed = Pick<HandshakesOptions, 'role' | 'certificate' | 'fingerprints' | 'ended'> & {
   readonly audio: NegotiatedAudio
-  connected(): void
+  /** `from`: where the client proved itself. */
+  connected(from: Address): void
 }
 
 export type WebStream = {
@@ -49,16 +51,13 @@ export type WebStream = {
   close(): void
 }
 
-/** A handshake has some twenty datagrams; records that come faster would cost the others their sound. */
-const dtlsPerSecond = 100
-
 /** Of a path that has one end. */
-const onlyEnd: PathSourceDeps = { isTarget: () => true, heard: () => undefined }
+const onlyEnd = { isTarget: () => true, heard: () => undefined, isOnly: () => true, dropped: () => undefined }
 
 export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStream {
-  const mayShakeHands = createRateLimit(perSecond(dtlsPerSecond))
+  const path: MovingPath = deps.path ?? { ...onlyEnd, sendTo: (datagram) => deps.send(datagram) }
   const stream = createRtpStream({
-    source: createPathSource(deps.path ?? onlyEnd),
+    source: createPathSource(path),
     now,
     packet: (packet) => deps.packet(packet),
     alive: () => deps.alive?.(),
@@ -66,7 +65,7 @@ export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStrea
     sendRtp: (datagram) => deps.send(datagram),
     sendRtcp: (datagram) => deps.send(datagram),
   })
-  let channel: SecureChannel | null = null
+  let handshakes: Handshakes | null = null
   let leave: (() => void) | null = null
   let audio: NegotiatedAudio | null = null
   let keys: SrtpKeys | null = null
@@ -91,14 +90,18 @@ export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStrea
 
   function agree({ connected, ended, ...association }: Agreed): void {
     audio = association.audio
-    channel = createSecureChannel({
+    handshakes = createHandshakes({
       ...association,
+      now,
+      sendTo: path.sendTo,
+      isOnly: path.isOnly,
+      dropped: path.dropped,
       send: (datagram) => deps.send(datagram),
-      connected(srtp) {
+      connected(srtp, from) {
         keys = srtp
         flow()
         leave = beat(stream.tick)
-        connected()
+        connected(from)
       },
       ended(cause, details) {
         fallSilent()
@@ -107,18 +110,14 @@ export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStrea
     })
   }
 
-  function receiveDtls(datagram: Buffer): void {
-    if (mayShakeHands(now())) channel?.receive(datagram)
-  }
-
   return {
     ssrc: stream.ssrc,
     cname: stream.cname,
     agree,
     renegotiate,
-    start: () => channel?.start(),
+    start: () => handshakes?.start(),
     receive(datagram, from = pathEnd) {
-      if (isDtls(datagram)) receiveDtls(datagram)
+      if (isDtls(datagram)) handshakes?.receive(datagram, from)
       else if (leave !== null) stream.receive(datagram, from)
     },
     send(packet) {
@@ -127,7 +126,7 @@ export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStrea
     stats: stream.stats,
     close() {
       if (fallSilent()) stream.goodbye()
-      channel?.close()
+      handshakes?.close()
     },
   }
 }

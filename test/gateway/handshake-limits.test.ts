@@ -1,11 +1,11 @@
 /** What a peer may do to a DTLS association: before it is connected a bounded handshake, afterwards only the Finished again. */
-import type { AddressInfo } from 'node:net'
 import { test } from 'tap'
-import { DtlsClient, ProtectionProfileAes128CmHmacSha1_80, type RTCCertificate } from 'werift'
+import { ProtectionProfileAes128CmHmacSha1_80, type DtlsClient } from 'werift'
 import { announcesAtMost, recordsOf } from '../../gateway/werift/dtls-record.ts'
 import { loadIdentity } from '../../gateway/werift/identity.ts'
 import { createSecureChannel } from '../../gateway/werift/secure-channel.ts'
 import { srtpProfiles, type SrtpKeys } from '../../gateway/werift/dtls-keys.ts'
+import { createDtlsClient } from '../scenes/dtls-client.ts'
 
 const headOf = (type: number, epoch: number, sequenceNumber: number, length: number): Buffer => {
   const head = Buffer.from([type, 254, 253, 0, epoch, 0, 0, 0, 0, 0, 0, 0, 0])
@@ -39,13 +39,13 @@ async function createAssociation({ sendFails = false, profiles = srtpProfiles } 
     send(datagram) {
       if (sendFails && datagram[0] === 21) throw new Error('no route')
       sent.push(datagram)
-      setImmediate(() => transport.onData(datagram))
+      setImmediate(() => hear(datagram))
     },
     connected: connected.resolve,
     ended: (_cause, details) => connected.reject(new Error(details)),
   })
-  const transport = transportTo((datagram) => setImmediate(() => server.receive(datagram)))
-  const client = clientOf(certificate, transport, profiles)
+  const toServer = (datagram: Buffer): void => void setImmediate(() => server.receive(datagram))
+  const { client, hear } = createDtlsClient(certificate, toServer, profiles)
   client.onConnect.subscribe(() => clientConnected.resolve())
   return {
     server,
@@ -54,29 +54,6 @@ async function createAssociation({ sendFails = false, profiles = srtpProfiles } 
     connected: Promise.all([connected.promise, clientConnected.promise]).then(([srtp]) => srtp),
   }
 }
-
-const transportTo = (send: (datagram: Buffer) => void) => ({
-  type: 'udp',
-  address: {} as AddressInfo,
-  closed: false,
-  onData: (_datagram: Buffer): void => undefined,
-  send: async (datagram: Buffer): Promise<void> => send(datagram),
-  close: async (): Promise<void> => undefined,
-})
-
-const clientOf = (
-  certificate: RTCCertificate,
-  transport: ReturnType<typeof transportTo>,
-  profiles: typeof srtpProfiles,
-): DtlsClient =>
-  new DtlsClient({
-    cert: certificate.certPem,
-    key: certificate.privateKey,
-    signatureHash: certificate.signatureHash,
-    transport,
-    srtpProfiles: profiles,
-    extendedMasterSecret: true,
-  })
 
 function encrypted(client: DtlsClient, plain: Buffer, sequenceNumber: number): Buffer {
   const header = { type: 22, version: 0xfefd, epoch: 1, sequenceNumber }

@@ -1,5 +1,6 @@
 /** A client that gets another address in mid-call: NAT gives it one, or it changes networks and restarts ICE. Strangers move nothing. */
 import { test, type Test } from 'tap'
+import { createAddressBook } from '../../gateway/werift/address-book.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { readSdp } from '../../gateway/read-sdp.ts'
 import { createPathAim } from '../../gateway/werift/path-aim.ts'
@@ -8,6 +9,7 @@ import { isStun, makeCheck } from '../../gateway/werift/stun.ts'
 import { isRtcp } from '../../media/rtp/rtp-wire.ts'
 import type { RtpPacket, WebPeer } from '../../model/rtp-transport.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { createDtlsClient, newCertificate } from '../scenes/dtls-client.ts'
 import { until } from '../scenes/in-time.ts'
 import { openNat } from '../scenes/rebinding-nat.ts'
 import { openWebPeers } from '../scenes/web-peers.ts'
@@ -16,11 +18,15 @@ const isSound = (datagram: Buffer): boolean => datagram[0]! >> 6 === 2 && !isRtc
 const isReport = (datagram: Buffer): boolean => datagram[0]! >> 6 === 2 && isRtcp(datagram)
 
 async function setUp(t: Test) {
-  const peers = openWebPeers(createQuietLog())
+  const log = createQuietLog()
+  const peers = openWebPeers(log)
   t.teardown(() => peers.close())
   await peers.warmUp()
   const events: string[] = []
   const packets: RtpPacket[] = []
+  const silent = () => undefined
+  /** Of another caller. */
+  const other = peers.createPeer({ negotiated: silent, connected: silent, packet: silent, disconnected: silent })
   const peer: WebPeer = peers.createPeer({
     negotiated: ({ codec }) => void events.push(`negotiated ${codec}`),
     connected: () => void events.push('connected'),
@@ -32,9 +38,9 @@ async function setUp(t: Test) {
   const caller = createWeriftCaller()
   const heard: string[] = []
   caller.onPacket(({ payload }) => void heard.push(Buffer.from(payload).toString()))
-  t.teardown(() => Promise.all([caller.close(), peer.close()]))
+  t.teardown(() => Promise.all([caller.close(), peer.close(), other.close()]))
   const nat = await openNat(t)
-  return { peer, caller, nat, heard, packets, events }
+  return { peer, other, caller, nat, heard, packets, events, log }
 }
 
 type Stage = Awaited<ReturnType<typeof setUp>>
@@ -141,25 +147,129 @@ test('a packet that comes late from where the client was moves nothing back', as
   t.same(nat.stranger.got, [])
 })
 
-test('where sound goes: before the association to the latest check; then to authentic media, a nominating check, any check when all is silent', async (t) => {
+test('where sound goes: before the association to the latest check, then to where DTLS and authentic media come from, and to no check', async (t) => {
   const aim = createPathAim()
   const at = (port: number) => ({ address: '192.0.2.1', port })
   t.equal(aim.target(), null)
-  aim.checked(at(1), true, 0)
-  aim.checked(at(2), false, 10)
+  aim.checked(at(1))
+  aim.checked(at(2))
   t.same(aim.target(), at(2), 'the latest check')
-  aim.secured()
-  aim.checked(at(3), false, 20)
-  t.same(aim.target(), at(2), 'one of several ways that are tried')
-  aim.checked(at(3), true, 30)
-  t.same(aim.target(), at(3), 'nominated')
-  aim.heard(at(4), 40)
+  aim.secured(at(1))
+  t.same(aim.target(), at(1), 'where the client proved itself')
+  aim.checked(at(3))
+  t.same(aim.target(), at(1))
+  aim.heard(at(4))
   t.same(aim.target(), at(4), 'heard')
-  aim.sounds(1000)
-  aim.checked(at(5), false, 2900)
-  t.same(aim.target(), at(4))
-  aim.checked(at(5), false, 3100)
-  t.same(aim.target(), at(5), 'what was there before is silent')
+  t.ok(aim.isTarget(at(4)) && aim.isSecured())
+})
+
+test('an address belongs to the call that lives there; a better proof takes it, and silence gives it up', async (t) => {
+  const book = createAddressBook<string>()
+  t.ok(book.claim('a', 'victim', 'checked', 0))
+  t.notOk(book.claim('a', 'attacker', 'checked', 10), 'another call under the same address')
+  t.notOk(book.claim('a', 'attacker', 'hint', 10))
+  t.ok(book.claim('a', 'victim', 'checked', 4_000), 'a check of its own keeps it')
+  t.notOk(book.claim('a', 'attacker', 'checked', 9_000))
+  t.ok(book.claim('a', 'victim', 'authentic', 9_000))
+  t.ok(book.claim('a', 'victim', 'hint', 20_000), 'what is proved stays proved')
+  t.notOk(book.claim('a', 'attacker', 'checked', 50_000))
+  book.release('a', 'attacker')
+  t.equal(book.ownerOf('a')?.owner, 'victim', 'nobody gives away what belongs to another')
+  t.ok(book.claim('a', 'next', 'checked', 50_001), 'NAT gives the address of a dead call to the next')
+  t.ok(book.claim('b', 'attacker', 'checked', 0))
+  t.ok(book.claim('b', 'victim', 'authentic', 1), 'who was quicker loses to who proves itself')
+  t.ok(book.claim('c', 'attacker', 'hint', 0))
+  t.ok(book.claim('c', 'victim', 'checked', 1), 'a call that is up elsewhere keeps nobody out')
+  book.release('c', 'victim')
+  t.equal(book.ownerOf('c'), undefined)
+})
+
+test('a check of a stranger’s own call under the address of a live one takes nothing, before DTLS and after', async (t) => {
+  const stage = await setUp(t)
+  const { peer, other, caller, nat } = stage
+  const attacker = createWeriftCaller()
+  t.teardown(() => attacker.close())
+  const attackers = await other.accept(await attacker.offer())
+  const sideways = credentialsOf(attackers)
+  const forge = (): void => {
+    for (const nominates of [true, false]) nat.forge(makeCheck(sideways, 'stranger', { nominates }).bytes)
+  }
+  const answer = nat.through(await peer.accept(await caller.offer()))
+  nat.only(isStun)
+  await caller.accept(answer)
+  await until(() => nat.passed.some((datagram) => !isStun(datagram)))
+  forge()
+  nat.only(() => true)
+  await caller.connected
+  for (const sequenceNumber of [1, 2, 3]) {
+    forge()
+    await say(stage, sequenceNumber)
+    await hears(stage, sequenceNumber)
+  }
+  await attacker.accept(attackers)
+  await attacker.connected
+  const reflected = new Promise<void>((resolve) => attacker.onPacket(() => resolve()))
+  forge()
+  await say(stage, 4)
+  await hears(stage, 4)
+  other.send(packetOf(1, 'for the attacker'))
+  await reflected
+  t.pass('nor is its own sound sent to the victim')
+})
+
+test('a check of the client that is caught on its way and sent from elsewhere moves nothing, and brings the call no stranger', async (t) => {
+  const stage = await setUp(t)
+  const { caller, peer, nat, heard } = stage
+  const answer = nat.through(await peer.accept(await caller.offer()))
+  await caller.accept(answer)
+  await caller.connected
+  await say(stage, 1)
+  await hears(stage, 1)
+  const caught = (nominates: boolean) => makeCheck(credentialsOf(answer), 'client', { nominates }).bytes
+  const answered = () => nat.stranger.got.filter(isStun).length
+  nat.only(() => false)
+  for (const nominates of [true, false]) nat.stranger.send(caught(nominates))
+  await until(() => answered() === 2)
+  nat.only(() => true)
+  for (const sequenceNumber of [2, 3]) peer.send(packetOf(sequenceNumber, `down ${sequenceNumber}`))
+  await until(() => heard.includes('down 3'))
+  for (const datagram of nat.passed.filter(isSound)) nat.stranger.send(datagram)
+  await say(stage, 4)
+  await hears(stage, 4)
+  t.same(
+    nat.stranger.got.filter((datagram) => !isStun(datagram)),
+    [],
+  )
+})
+
+test('a stranger who was let in by a caught check can neither take the handshake of DTLS nor spoil it', async (t) => {
+  const stage = await setUp(t)
+  const { caller, peer, nat, events } = stage
+  const answer = nat.through(await peer.accept(await caller.offer()))
+  nat.only(isStun)
+  await caller.accept(answer)
+  await until(() => nat.passed.some((datagram) => !isStun(datagram)))
+  nat.stranger.send(makeCheck(credentialsOf(answer), 'client').bytes)
+  await until(() => nat.stranger.got.some(isStun))
+  const stranger = createDtlsClient(await newCertificate(), nat.stranger.send)
+  const alert = Buffer.from([21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 2, 40])
+  nat.stranger.send(alert)
+  void stranger.client.connect().catch(() => undefined)
+  let taken = 0
+  await until(() => {
+    for (const datagram of nat.stranger.got.slice(taken)) if (!isStun(datagram)) stranger.hear(datagram)
+    taken = nat.stranger.got.length
+    return stage.log.lines.some(({ message }) => message.startsWith('a DTLS handshake failed'))
+  })
+  nat.stranger.send(alert)
+  t.same(
+    events.filter((event) => event.startsWith('disconnected')),
+    [],
+  )
+  nat.only(() => true)
+  await caller.connected
+  await say(stage, 1)
+  await hears(stage, 1)
 })
 
 test('a check counts once from each call, and again from the same address only', async (t) => {

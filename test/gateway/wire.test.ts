@@ -2,24 +2,18 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { test, type Test } from 'tap'
-import { CipherContext, HashAlgorithm, NamedCurveAlgorithm, RTCCertificate, SignatureAlgorithm } from 'werift'
+import { RTCCertificate } from 'werift'
 import { openMediaSocket } from '../../gateway/werift/media-socket.ts'
 import { isRtcp, readRtp } from '../../media/rtp/rtp-wire.ts'
 import { checkedUserOf, makeCheck } from '../../gateway/werift/stun.ts'
 import { createWebStream, type Beat, type WebStream } from '../../gateway/werift/web-stream.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
+import { newCertificate } from '../scenes/dtls-client.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
+import { until } from '../scenes/in-time.ts'
 
 const credentials = { usernameFragment: 'abcdefgh', password: 'p'.repeat(24) }
-
-async function newCertificate(): Promise<RTCCertificate> {
-  const made = await CipherContext.createSelfSignedCertificateWithKey(
-    { signature: SignatureAlgorithm.ecdsa_3, hash: HashAlgorithm.sha256_4 },
-    NamedCurveAlgorithm.secp256r1_23,
-  )
-  return new RTCCertificate(made.keyPem, made.certPem, made.signatureHash)
-}
 
 const fingerprintsOf = (certificate: RTCCertificate) => certificate.getFingerprints()
 
@@ -289,15 +283,18 @@ test('whose check it is, is read from the heads of attributes and from nothing t
   t.end()
 })
 
-async function setUpSocket(t: Test) {
-  const media = await openMediaSocket({ bindAddress: '127.0.0.1', portRange: [0, 0], log: createQuietLog() })
+async function setUpSocket(t: Test, now?: () => number) {
+  const options = { bindAddress: '127.0.0.1', portRange: [0, 0], log: createQuietLog() } as const
+  const media = await openMediaSocket({ ...options, ...(now && { now }) })
+  t.teardown(() => media.close())
+  return { media, client: await openClient(t) }
+}
+
+async function openClient(t: Test): Promise<Socket> {
   const client = createSocket('udp4').bind(0, '127.0.0.1')
   await once(client, 'listening')
-  t.teardown(async () => {
-    client.close()
-    await media.close()
-  })
-  return { media, client }
+  t.teardown(() => void client.close())
+  return client
 }
 
 const reply = async (client: Socket): Promise<Buffer> => ((await once(client, 'message')) as [Buffer])[0]
@@ -330,6 +327,70 @@ test('a check is answered when it is signed with the password of the session, an
   const again = media.open(credentials, () => undefined)
   t.throws(() => media.open(credentials, () => undefined), /in use/)
   again.close()
+})
+
+test('an address belongs to the call that lives there, whatever checks another call sends under it', async (t) => {
+  const { media, client } = await setUpSocket(t)
+  const heard: string[] = []
+  const [victim, attacker] = [credentials, { usernameFragment: 'attacker', password: 'q'.repeat(24) }]
+  const [path, attackers] = [victim, attacker].map((own, index) =>
+    media.open(own, (datagram) => void heard.push(`${index} ${datagram.toString()}`)),
+  )
+  const send = (bytes: Buffer | string) => client.send(bytes, media.port, '127.0.0.1')
+  const check = makeCheck(victim, 'me')
+  send(check.bytes)
+  t.ok(check.isAnsweredBy(await reply(client)))
+  for (let count = 0; count < 3; count += 1) send(makeCheck(attacker, 'me').bytes)
+  send('before DTLS')
+  await until(() => heard.length === 1)
+  attackers?.send(Buffer.from('for the attacker'))
+  path?.send(Buffer.from('for the victim'))
+  t.equal((await reply(client)).toString(), 'for the victim', 'nor is there an answer to the attacker')
+  const { address, port } = client.address()
+  path?.secured({ address, port })
+  send(makeCheck(attacker, 'me').bytes)
+  send('after it')
+  await until(() => heard.length === 2)
+  path?.close()
+  send(makeCheck(attacker, 'me').bytes)
+  await reply(client)
+  send('of the next')
+  await until(() => heard.length === 3)
+  t.same(heard, ['0 before DTLS', '0 after it', '1 of the next'])
+})
+
+test('of one call a bounded number of checks is computed and of addresses kept, and strangers use up none of the client’s', async (t) => {
+  let at = 0
+  const { media, client } = await setUpSocket(t, () => at)
+  const heard: string[] = []
+  const path = media.open(credentials, (datagram) => void heard.push(datagram.toString()))
+  const send = (from: Socket, bytes: Buffer | string) => from.send(bytes, media.port, '127.0.0.1')
+  const good = () => makeCheck(credentials, 'me').bytes
+  let answers = 0
+  client.on('message', () => void (answers += 1))
+  send(client, good())
+  await until(() => answers === 1)
+  const stranger = await openClient(t)
+  const forged = { ...credentials, password: 'wrong'.repeat(5) }
+  for (let count = 0; count < 300; count += 1) send(stranger, makeCheck(forged, 'me').bytes)
+  for (let count = 0; count < 80; count += 1) send(client, good())
+  send(client, 'after them')
+  await until(() => heard.includes('after them'))
+  await until(() => answers === 51)
+  at += 10_000
+  const others = await Promise.all(Array.from({ length: 9 }, () => openClient(t)))
+  for (const [index, other] of others.entries()) {
+    send(other, good())
+    await reply(other)
+    send(other, `way ${index}`)
+    await until(() => heard.includes(`way ${index}`))
+  }
+  send(others[0]!, 'of the first way')
+  send(others[1]!, 'of the second way')
+  await until(() => heard.includes('of the second way'))
+  t.notOk(heard.includes('of the first way'), 'eight are kept')
+  t.equal(answers, 51, 'fifty at once')
+  t.ok(path.isTarget({ address: '127.0.0.1', port: others[8]!.address().port }))
 })
 
 test('the first free port of the range is taken, and none left is an error', async (t) => {

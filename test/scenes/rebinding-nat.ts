@@ -17,6 +17,8 @@ export type Nat = {
   only(mayPass: (datagram: Buffer) => boolean): void
   /** This share of all sound gets lost by chance, both ways. */
   lose(share: number): void
+  /** A stranger who can forge the client's address sends something. */
+  forge(datagram: Buffer): void
   readonly stranger: {
     /** From an address of its own. */
     send(datagram: Buffer): void
@@ -74,6 +76,7 @@ export async function openNat(t: Stage, address = '127.0.0.1'): Promise<Nat> {
       outside = await open()
       outside.on('message', back)
     },
+    forge: (datagram) => outside.send(datagram, servicePort, address),
     passed,
     only: (next) => void (mayPass = next),
     lose: (next) => void (share = next),
