@@ -1,5 +1,6 @@
 /** Owns the five events that webhooks carry: names, modes and the shape of each `data`. docs/contract/webhooks.md "Delivery modes". */
 import { z } from 'zod'
+import { CallerProof } from './caller-proof.ts'
 import { Direction, ProgressStatus, Speaker } from './call.ts'
 import { ExternalTool } from './external-tool.ts'
 import { Json, JsonObject, Metadata } from './json.ts'
@@ -41,6 +42,8 @@ export const WorkerRequestData = z.object({
       name: z.string().nullable().optional(),
       personId: z.string().nullable().optional(),
       language: z.string().nullable().optional(),
+      /** Additive, of an inbound phone call: does the number prove who calls? */
+      identity: CallerProof.optional(),
     })
     .optional(),
   /** Additive: of an inbound phone call. */

@@ -126,6 +126,8 @@ export type InboundCall = {
   readonly address: string
   /** E.164; null when the caller withheld it or it is no such number. */
   readonly fromNumber: string | null
+  /** The trunk proved that `fromNumber` is the caller's. Absent: it did not. */
+  readonly isVerified?: boolean
   readonly sip?: SipFacts
 }
 

@@ -1,5 +1,6 @@
 /** Owns the `VoiceEngine` port: what listens and speaks in a call. One folder per engine, one contract suite over all of them. */
 import type { CallWarning, Direction, Speaker } from './call.ts'
+import type { CallerProof } from './caller-proof.ts'
 import type { Customer } from './customer.ts'
 import type { AudioFormat, LineFormats } from './frame.ts'
 import type { CallId } from './ids.ts'
@@ -40,6 +41,8 @@ export type EngineConfig = {
   /** Free text that came with the call. */
   readonly context: string | null
   readonly customer: Customer | null
+  /** Does the number of an inbound phone call prove that it is the customer? Null or absent: the account itself said who it is. */
+  readonly caller?: CallerProof | null
   /** Of an inbound phone call; whoever called may have written it. */
   readonly sip?: SipFacts | null
   /** What the worker can do for the caller. */

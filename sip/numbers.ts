@@ -79,13 +79,16 @@ export function callerOf(
   numberFormat: NumberFormat | null = null,
 ): string | null {
   if (isWithheld(invite)) return null
-  const asserted = trustsIdentity ? usersIn(invite, 'p-asserted-identity') : []
-  for (const text of [...asserted, ...usersIn(invite, 'from').slice(0, 1)]) {
-    const number = (numberFormat && readNational(text, numberFormat)) ?? e164Of(text)
-    if (number !== null) return number
-  }
-  return null
+  const asserted = trustsIdentity ? assertedOf(invite, numberFormat) : null
+  return asserted ?? firstNumberIn(usersIn(invite, 'from').slice(0, 1), numberFormat)
 }
+
+/** The number of P-Asserted-Identity, whoever wrote it; null: it tells none. */
+export const assertedOf = (invite: MessageIn, numberFormat: NumberFormat | null): string | null =>
+  firstNumberIn(usersIn(invite, 'p-asserted-identity'), numberFormat)
+
+const firstNumberIn = (texts: readonly string[], numberFormat: NumberFormat | null): string | null =>
+  texts.flatMap((text) => (numberFormat && readNational(text, numberFormat)) ?? e164Of(text) ?? [])[0] ?? null
 
 /** RFC 3323 §4.2, RFC 3325 §9.3: a caller who asks for privacy has no number here, even where the trunk tells one. */
 export function isWithheld(invite: MessageIn): boolean {

@@ -45,6 +45,8 @@ export type CallBirthRow = {
   /** Of an inbound phone call: as addressGroupOf says its address. */
   readonly arrivedFrom?: string
   readonly sip?: SipFacts | null
+  /** Of an inbound phone call. */
+  readonly callerVerified?: boolean
   /** The node that runs the call from its creation on; none unless named. */
   readonly owner?: NodeId
 }
@@ -100,6 +102,8 @@ export type CallFactsRow = CallRow & {
   readonly scriptIds: readonly DocumentId[]
   /** Of an inbound phone call; null too for calls of before it was kept. */
   readonly sip: SipFacts | null
+  /** Null too for calls of before it was kept. */
+  readonly callerVerified: boolean | null
   /** Of the worker. */
   readonly language: string
   readonly workerConfig: WorkerConfig

@@ -21,6 +21,7 @@ export type CallAtHand = {
   readonly transport: Transport
   readonly fromNumber: string | null
   readonly toNumber: string | null
+  readonly callerVerified: boolean | null
   readonly personId: PersonId | null
   readonly customer: Customer | null
   readonly metadata: JsonObject | null
@@ -40,7 +41,7 @@ export async function findCallAtHand(
   { accountId, workerId, callId }: { accountId: AccountId; workerId: WorkerId; callId: CallId },
 ): Promise<CallAtHand | null> {
   const [row] = await sql<CallAtHand[]>`
-    select id, account_id, worker_id, direction, transport, from_number, to_number, person_id, customer, metadata,
+    select id, account_id, worker_id, direction, transport, from_number, to_number, caller_verified, person_id, customer, metadata,
       request, hook_answer, external_tools, epoch, started_at, outcome
     from calls where account_id = ${accountId} and worker_id = ${workerId} and id = ${callId}`
   return row ?? null

@@ -1,5 +1,6 @@
 /** Owns which engine a call gets and what it is told. docs/voice-engines.md explains the order. */
 import type { CallFactsRow } from '../../store/call-rows.ts'
+import { callerProofOf } from '../../model/caller-proof.ts'
 import type { Json } from '../../model/json.ts'
 import type { EngineConfig, VoiceEngine } from '../../model/voice-engine.ts'
 import { effectiveConfigOf, type EffectiveConfig, type LlmProvider } from '../../model/worker.ts'
@@ -36,6 +37,7 @@ export function engineConfigOf(call: CallFactsRow, beginning: Beginning): Omit<E
     instructions: call.hookAnswer.instructions ?? call.request.instructions ?? null,
     context: call.context,
     customer: call.customer,
+    caller: callerProofOf(call),
     sip: call.sip,
   }
 }

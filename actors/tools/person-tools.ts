@@ -25,7 +25,7 @@ export const personTools = ({ sql, clock }: Deps): WorkerTool[] => [
     name: 'update_caller',
     description: 'Notes what the caller told about themselves. What is not named stays; null takes a value away.',
     input: CallerChange,
-    refusal: identityRefusal,
+    refusal: proofRefusal,
     async run({ accountId, caller }, change) {
       const personId = caller?.person?.id
       if (personId === undefined) return notStored()
@@ -40,10 +40,21 @@ async function identityRefusal({ caller }: ToolContext): Promise<ToolResult | nu
   return failure('CALLER_IDENTITY_REQUIRED', 'Nobody knows who the caller is: give a phoneCallId or a customerPhone.')
 }
 
+/** Anybody can have any number shown: it is no leave to change what is kept about whom it belongs to. */
+async function proofRefusal(context: ToolContext): Promise<ToolResult | null> {
+  if (context.caller?.proof !== 'unverified') return identityRefusal(context)
+  return failure(
+    'CALLER_IDENTITY_REQUIRED',
+    'The caller is known by their number only, which anybody can fake, so nothing about them is changed.',
+  )
+}
+
+/** `identity` of who calls by telephone: does their number prove them? */
 function callerResult(caller: CallerIdentity | null): ToolResult {
-  if (caller?.person) return storedResult(caller.person)
+  const identity = withoutNulls({ identity: caller?.proof ?? null })
+  if (caller?.person) return success({ caller: toPerson(caller.person) as Json, stored: true, ...identity })
   const told = { ...withoutNulls({ phoneNumber: caller?.number }), ...caller?.customer }
-  return success({ caller: told as Record<string, Json>, stored: false })
+  return success({ caller: told as Record<string, Json>, stored: false, ...identity })
 }
 
 /** Whether the service keeps the caller, so that changes can be noted. */

@@ -1,4 +1,5 @@
 /** Owns for whom a tool works: the worker, the call when one is named, and who is on the line. Nothing of another account gets in. */
+import { callerProofOf } from '../../model/caller-proof.ts'
 import { toId, type AccountId, type WorkerId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import type { ToolCaller } from '../../model/tool.ts'
@@ -53,11 +54,15 @@ async function identify(
   call: CallAtHand | null,
   customerPhone: string | null,
 ): Promise<CallerIdentity | null> {
-  const number = (call && numberOf(call)) ?? customerPhone
+  const shown = call && numberOf(call)
+  const number = shown ?? customerPhone
   const linked = call?.personId ? await findPerson(sql, accountId, call.personId) : null
   const person = linked ?? (number === null ? null : await findPersonByPhone(sql, accountId, number))
   const customer = call?.customer ?? null
-  return number === null && person === null && customer === null ? null : { number, person, customer }
+  if (number === null && person === null && customer === null) return null
+  // A number that the account names itself is its own word, also for a call that shows none.
+  const isNamed = customerPhone !== null && shown === null && linked === null
+  return { number, person, customer, proof: call && !isNamed ? callerProofOf(call) : null }
 }
 
 /** Of the other side. A browser has none, whatever its row says. */

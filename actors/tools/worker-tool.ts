@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import type { AccountId } from '../../model/ids.ts'
+import type { CallerProof } from '../../model/caller-proof.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { PersonFacts } from '../../model/person.ts'
 import { issuesOf } from '../../model/issues.ts'
@@ -14,13 +15,15 @@ import type { EffectiveConfig } from '../../model/worker.ts'
 import type { CallAtHand } from '../../store/tool-calls.ts'
 import type { Worker } from '../../store/workers.ts'
 
-/** Who is on the line, as far as anybody knows; at least one of the three is there. */
+/** Who is on the line, as far as anybody knows; at least one of number, person and customer is there. */
 export type CallerIdentity = {
   readonly number: string | null
   /** Stored, of the same account. */
   readonly person: PersonFacts | null
   /** Who created the call says so. */
   readonly customer: Customer | null
+  /** Does the number prove them? Null: the account itself said who it is. */
+  readonly proof: CallerProof | null
 }
 
 /** What a tool works for. Everything in it belongs to the account. */

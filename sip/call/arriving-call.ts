@@ -10,6 +10,7 @@ import { callerOf } from '../numbers.ts'
 import type { Reply, RequestIn } from '../stack-types.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
 import type { Admission, Arrived } from './admit-arrival.ts'
+import { isCallerVerified } from './caller-proof.ts'
 import { identityUri, placeOf, placeOfSender, referTarget, shown, type Place } from './caller-id.ts'
 import { endCauseOf } from './end-cause.ts'
 import { answerTo } from './outcome-of-answer.ts'
@@ -147,6 +148,7 @@ async function store(
     route,
     fromNumber,
     address: arrived.invite.source_address,
+    isVerified: isCallerVerified(arrived.invite, route.trunk.settings),
     sip: sipFactsOf(arrived.invite, trustsIdentity),
   })
   if ('callId' in received) return received.callId

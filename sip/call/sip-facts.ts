@@ -55,7 +55,7 @@ function headersOf(invite: RequestIn, known: readonly string[]): Record<string, 
 }
 
 /** A parameter of the number, of its URI or of the header: carriers do each. The asserted identity before From. */
-function verstatOf(invite: MessageIn): string | null {
+export function verstatOf(invite: MessageIn): string | null {
   for (const header of ['p-asserted-identity', 'from']) {
     for (const value of splitAt(invite.get(header) ?? '', ',') ?? []) {
       const address = readAddress(value)

@@ -66,13 +66,16 @@ async function toldOf({ sql }: Stage, callId: CallId) {
 }
 
 /** An inbound call with its leg, before it begins. */
-async function ring(stage: Stage, { fromNumber = '+4930555' as string | null, replies = {} as PhoneReplies } = {}) {
+async function ring(
+  stage: Stage,
+  { fromNumber = '+4930555' as string | null, isVerified = false, replies = {} as PhoneReplies } = {},
+) {
   const { sql, bus, clock, node, tenant } = stage
   const { accountId, workerId } = tenant
   const trunkId: TrunkId = await addTrunk(sql, tenant)
   const trunk = { id: trunkId, accountId, name: 'Carrier', settings: {}, password: null }
   const route = { trunk, workerId, toNumber: '+4930100', mustAuthenticate: false }
-  const birth = { route, fromNumber, address: '192.0.2.1', nodeId: node.nodeId, now: clock.now(), newId }
+  const birth = { route, fromNumber, isVerified, address: '192.0.2.1', nodeId: node.nodeId, now: clock.now(), newId }
   const callId = await sql.begin((tx) => createInboundCall(tx, birth))
   const phone = createScriptedPhone(bus, callId, replies)
   return { callId, phone, trunkId, begin: () => node.switchboard.route(callId, { type: 'client_connected' }) }
@@ -157,6 +160,29 @@ test('a provider that is busy for a moment costs no call that nobody waits for',
   await pass(stage, () => stage.edge!.requests.length > 0)
   t.equal(asked, 3)
   t.match(stage.edge!.requests, [{ callId }])
+})
+
+test('engine and hook are told whether the number of a caller proves who calls', async (t) => {
+  for (const isVerified of [false, true])
+    await t.test(`proved: ${isVerified}`, async (t) => {
+      const stage = await open(t)
+      const { sql, tenant, node } = stage
+      await sql`
+        insert into persons (id, account_id, type, first_name, last_name, phone_number)
+        values (${newId()}, ${tenant.accountId}, 'customer', 'Eva', 'Muster', '+4930555')`
+      const { phone, begin } = await ring(stage, { isVerified })
+      const identity = isVerified ? 'verified' : 'unverified'
+      await begin()
+      await phone.next('answer')
+      t.match(node.asked, [{ customer: { name: 'Eva Muster', identity } }])
+      t.match(node.engine.configs.at(-1), { caller: identity, customer: { firstName: 'Eva' } })
+    })
+  await t.test('whom the account calls is whom it named', async (t) => {
+    const stage = await open(t)
+    const callId = await place(stage.node, stage.tenant)
+    await stage.edge!.phone(callId)
+    t.match(stage.node.engine.configs.at(-1), { caller: null })
+  })
 })
 
 test('hanging up on a call that rings cancels it on its line', async (t) => {

@@ -205,6 +205,46 @@ test('a caller is changed when stored, and only as far as they may speak for the
   t.match(await call('person.update_caller', { firstName: 'Eve' }, unknown), failed('NOT_AVAILABLE'))
 })
 
+test('whoever shows the number of a person changes nothing about them, unless the carrier proved the number', async (t) => {
+  const { sql, accountId, call, row, person, keys } = await open(t)
+  const number = '+4930123456'
+  const ada = await person({ phoneNumber: number, city: 'London' })
+  const inbound = { transport: 'sip_trunk', fromNumber: number, personId: ada.id } as const
+  const update = async (columns: Parameters<typeof row>[0], customerPhone?: string) => {
+    const caller = { phoneCallId: await row(columns), ...(customerPhone && { customerPhone }) }
+    return call('person.update_caller', { city: 'Paris' }, caller)
+  }
+  const cityOf = async () => (await findPerson(sql, accountId, ada.id))?.city
+  for (const [what, columns] of Object.entries({
+    'a number that anybody can show': { ...inbound, callerVerified: false },
+    'a call of before it was known': { ...inbound, callerVerified: null },
+    'by the number alone': { transport: 'sip_trunk', fromNumber: number },
+  } as const)) {
+    const result = await update(columns, number)
+    t.match(result, { ...failed('CALLER_IDENTITY_REQUIRED'), error: { message: /number only/ } }, what)
+    const phoneCallId = await row(columns)
+    t.match(await call('person.get_caller', {}, { phoneCallId }), {
+      data: { caller: { id: ada.id }, identity: 'unverified' },
+    })
+    const offered = await keys({ phoneCallId })
+    t.ok(offered.includes('person.get_caller') && !offered.includes('person.update_caller'), 'nor is it offered')
+  }
+  t.equal(await cityOf(), 'London')
+
+  const proved = { ...inbound, callerVerified: true }
+  t.match(await call('person.get_caller', {}, { phoneCallId: await row(proved) }), { data: { identity: 'verified' } })
+  for (const [what, columns] of Object.entries({
+    'a number that the carrier proved': proved,
+    'whom the account called': { transport: 'sip_trunk', direction: 'outbound', toNumber: number },
+    'whom the account named with its web call': { customer: { type: 'lead', phoneNumber: number } },
+  } as const)) {
+    await sql`update persons set city = 'London' where id = ${ada.id}`
+    t.match(await update(columns), { status: 'success' }, what)
+    t.equal(await cityOf(), 'Paris')
+  }
+  t.match(await update({ transport: 'sip_trunk' }, number), { status: 'success' }, 'whom the account names by key')
+})
+
 test('a search finds passages of the documents of the worker, the best first, in the language of the worker', async (t) => {
   const { sql, call, document, workerId, accountId } = await open(t)
   const other = await openAccount(sql)

@@ -121,6 +121,7 @@ type CallColumns = {
   transport?: 'webrtc' | 'sip_trunk'
   fromNumber?: string
   toNumber?: string
+  callerVerified?: boolean | null
   personId?: string
   startedAt?: number | null
   outcome?: string

@@ -12,7 +12,9 @@ import {
   writeCredentials,
   type DigestAlgorithm,
 } from '../../sip/server/message/digest.ts'
+import { isCallerVerified } from '../../sip/call/caller-proof.ts'
 import type { RequestIn } from '../../sip/stack-types.ts'
+import type { TrunkSettings } from '../../model/trunk.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createRandom } from '../fake/random.ts'
 import { createTelephonyPort, trunkOf } from '../fake/telephony-port.ts'
@@ -91,6 +93,32 @@ test('what was dialed is the Request-URI, then To; who passed a call on has dial
     '+4930777777',
     '4930123456',
   ])
+  t.end()
+})
+
+test('a caller is proved by a trusted trunk: by its verstat, else by its word', (t) => {
+  const [from, asserted] = ['<sip:+4930555@c.test>;tag=1', '<sip:+4930555@c.test>']
+  const isProved = (fields: Record<string, string>, settings: TrunkSettings = { trustsIdentity: true }) =>
+    isCallerVerified(inviteOf({ From: from, ...fields }), settings)
+  const identity = (value: string) => ({ 'P-Asserted-Identity': value })
+  const national = { trustsIdentity: true, numberFormat: { countryCode: '49' } }
+  for (const [what, proved, expected] of [
+    ['From is what the caller wrote', isProved({}), false],
+    ['its word', isProved(identity(asserted)), true],
+    ['of a trunk that is not trusted', isProved(identity(asserted), {}), false],
+    ['of nobody', isProved(identity('<sip:anonymous@c.test>')), false],
+    ['in the form of its network', isProved(identity('<sip:030555000@c.test>'), national), true],
+    ['to a caller who asks for privacy', isProved({ ...identity(asserted), Privacy: 'id' }), false],
+    ['a number that passed', isProved(identity('<sip:+4930555;verstat=TN-Validation-Passed@c.test>')), true],
+    ['in full', isProved(identity('<tel:+4930555;verstat=TN-Validation-Passed-A>')), true],
+    ['at From', isProved({ From: '<tel:+4930555;verstat=TN-Validation-Passed>;tag=1' }), true],
+    ['not trusted', isProved({ From: '<tel:+4930555;verstat=TN-Validation-Passed>;tag=1' }, {}), false],
+    ['a customer with another number', isProved(identity('<tel:+4930555;verstat=TN-Validation-Passed-B>')), false],
+    ['from abroad', isProved(identity('<tel:+4930555;verstat=TN-Validation-Passed-C>')), false],
+    ['failed', isProved(identity('<tel:+4930555;verstat=TN-Validation-Failed>')), false],
+    ['not validated', isProved(identity('<tel:+4930555;verstat=No-TN-Validation>')), false],
+  ] as const)
+    t.equal(proved, expected, what)
   t.end()
 })
 

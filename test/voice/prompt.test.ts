@@ -50,6 +50,24 @@ test('the prompt holds the script, how to speak on a telephone, and in which lan
   t.match(promptWith({ language: 'no language!' }), 'Speak no language!.')
 })
 
+test('a caller who is known by a number alone is told of as unverified, whatever instructions the call has', async (t) => {
+  const customer = { type: 'customer', firstName: 'Ada', lastName: 'Byron' } as const
+  const title = 'The caller is unverified'
+  const told = sectionOf(promptWith({ caller: 'unverified', customer }), title)
+  t.match(told, 'anybody can have any number shown')
+  t.match(told, 'Change nothing that is stored about them.')
+  t.match(promptWith({ caller: 'unverified', customer, instructions: 'Sell.' }), `# ${title}`)
+  t.match(promptWith({ caller: 'unverified', tools: [lookup] }), `# ${title}`, 'who may be looked up')
+  for (const change of [
+    { caller: 'verified', customer },
+    { caller: null, customer },
+    { customer },
+    { caller: 'unverified' },
+  ] as const)
+    t.notMatch(promptWith(change), title)
+  t.match(promptWith({ caller: 'unverified', customer, script: 'Say {{sip.identity}}.' }), '⟨unverified⟩')
+})
+
 test('of the same call the same words', async (t) => {
   const customer = { type: 'customer', firstName: 'Ada', lastName: 'Byron' } as const
   const again = { lastName: 'Byron', firstName: 'Ada', type: 'customer' } as const

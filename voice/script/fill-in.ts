@@ -1,5 +1,6 @@
 /** Owns the placeholders of scripts: `{{customer.firstName}}`, `{{context.order.number}}`, `{{sip.headers.X-Order}}`, `{{drink}}`. What is not known is left out. */
 import type { Json } from '../../model/json.ts'
+import type { SipFacts } from '../../model/sip-facts.ts'
 import type { EngineConfig } from '../../model/voice-engine.ts'
 
 export type Values = Readonly<Record<string, Json>>
@@ -28,13 +29,17 @@ export function contextOf(context: string | null): Json {
 /** What a call knows before anybody has spoken. */
 export const valuesOf = ({
   customer,
+  caller = null,
   context,
   sip = null,
-}: Pick<EngineConfig, 'customer' | 'context' | 'sip'>): Values => ({
+}: Pick<EngineConfig, 'customer' | 'caller' | 'context' | 'sip'>): Values => ({
   customer: customer === null ? null : (Object.fromEntries(Object.entries(customer)) as Values),
   context: contextOf(context),
-  sip: sip && (Object.fromEntries(Object.entries({ ...sip, headers: inAnyCase(sip.headers) })) as Values),
+  sip: sip || caller ? { ...(sip && sipValuesOf(sip)), ...(caller && { identity: caller }) } : null,
 })
+
+const sipValuesOf = (sip: SipFacts): Values =>
+  Object.fromEntries(Object.entries({ ...sip, headers: inAnyCase(sip.headers) })) as Values
 
 /** Carriers change the case of header names on the way: each is known in lower case too. */
 const inAnyCase = (headers: Readonly<Record<string, string>>): Values => ({

@@ -19,7 +19,7 @@ export type InboundBirth = InboundCall & {
 /** Deliveries are written: the caller wakes them after the commit. The call begins with the fact `client_connected`. */
 export async function createInboundCall(
   tx: Transaction,
-  { route, fromNumber, address, sip, nodeId, now, newId }: InboundBirth,
+  { route, fromNumber, isVerified = false, address, sip, nodeId, now, newId }: InboundBirth,
 ): Promise<CallId> {
   const { accountId, id: trunkId } = route.trunk
   const id: CallId = newId<'call'>()
@@ -39,6 +39,7 @@ export async function createInboundCall(
     trunkId,
     arrivedFrom: addressGroupOf(address),
     sip: sip ?? null,
+    callerVerified: isVerified,
     owner: nodeId,
   }
   const birth = { direction: 'inbound', transport: 'sip_trunk', scheduledAt: null } as const

@@ -2,6 +2,7 @@
  * Owns the other half of a step: the effects that reach out of the database, carried out after the commit. What comes of them returns to the
  * actor as facts. Nothing here decides anything.
  */
+import { callerProofOf } from '../../../model/caller-proof.ts'
 import { subjectsOf, type Bus } from '../../../model/bus.ts'
 import { toBytes } from '../../../model/bus-json.ts'
 import type { CallWarning } from '../../../model/call.ts'
@@ -291,6 +292,7 @@ function questionOf(call: CallFactsRow): WorkerRequestData {
     (text) => PhoneNumber.safeParse(text).success,
   )
   const name = [customer?.firstName, customer?.lastName].filter(Boolean).join(' ')
+  const identity = callerProofOf(call)
   return {
     callId: call.id,
     accountId: call.accountId,
@@ -303,6 +305,7 @@ function questionOf(call: CallFactsRow): WorkerRequestData {
         name: name || null,
         personId: call.personId,
         language: customer?.language ?? null,
+        ...(identity && { identity }),
       },
     }),
     ...(call.sip && { sip: call.sip }),

@@ -35,6 +35,7 @@ export function promptOf(config: EngineConfig, today: string | null = null): str
     given ? null : openingOf(config),
     given ? null : machineOf(config),
     given ? null : customerOf(config.customer),
+    unverifiedOf(config),
     backgroundOf(config.context),
   ]
   const head = rendered(before)
@@ -90,14 +91,14 @@ function otherLanguageOf(language: string, customer: Customer | null): string {
 }
 
 /** Cut before it is filled in, so that a hostile document costs nothing, and after. */
-function scriptOf({ script, customer, context, sip = null }: EngineConfig, room: number): Section {
+function scriptOf({ script, customer, caller = null, context, sip = null }: EngineConfig, room: number): Section {
   const document = script?.trim() ?? ''
   if (document === '')
     return {
       title: 'What the call is about',
       text: 'You have been given no call script. Ask what you can do, help as far as you know, and say so where you cannot.',
     }
-  const text = filledIn(document.slice(0, maxPromptLength), valuesOf({ customer, context, sip }))
+  const text = filledIn(document.slice(0, maxPromptLength), valuesOf({ customer, caller, context, sip }))
   const missing = Math.max(0, document.length - maxPromptLength)
   const explained = explainsScript(document.slice(0, maxPromptLength))
   const intro = lines(
@@ -198,6 +199,19 @@ function customerOf(customer: Customer | null): Section {
     fenced(`name: ${name}`),
   )
   return { title: 'Who is on the line', text }
+}
+
+/** Also behind instructions that came with the call: who wrote them cannot have known who would call. */
+function unverifiedOf({ caller, customer, tools }: EngineConfig): Section {
+  if (caller !== 'unverified' || (customer === null && tools.length === 0)) return null
+  return {
+    title: 'The caller is unverified',
+    text: lines(
+      'Who is on the line is known by the telephone number that was shown, and anybody can have any number shown.',
+      '- Do not read out, confirm or complete anything that is stored about the person but their name.',
+      '- Change nothing that is stored about them. What they want changed a colleague does, who asks for proof.',
+    ),
+  }
 }
 
 function backgroundOf(context: string | null): Section {
