@@ -24,6 +24,7 @@ import { addRecordingRoutes } from './recording-routes.ts'
 import { addRefusalRoutes } from './refusal-routes.ts'
 import { renderError, renderProblem } from './render.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
+import { describeSignaling } from './signaling-description.ts'
 import { addSubscriptionRoutes } from './subscription-routes.ts'
 import { addToolRoutes } from './tool-routes.ts'
 import { addTrunkRoutes } from './trunk-routes.ts'
@@ -91,6 +92,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addTrunkRoutes(app, deps)
   addRefusalRoutes(app, deps)
   addHealthRoute(app, deps)
+  describeSignaling(app)
   describeWebhooks(app)
   addOpenApi(app, deps)
   answerTheRest(app, limit)

@@ -53,7 +53,7 @@ const errorOfType = (types: readonly ProblemType[]) => {
 
 const words: Readonly<Record<number, string>> = {
   400: 'What was asked is not valid or cannot be had; `issues` says where.',
-  401: 'The API key is missing or not valid.',
+  401: 'The API key, the token or the link is missing or not valid.',
   403: 'The key, or the page, may not do that.',
   404: 'The account has no such resource.',
   409: 'The resource is in no state for this, or the account has something else by this name.',

@@ -13,8 +13,8 @@ export const security = [{ [keyScheme]: [] }]
  * A schema under a name in the document. Through the prototype: the library extends only schemas made after it was loaded, and those of
  * model were made before.
  */
-export function named<Schema extends z.ZodType>(name: string, schema: Schema): Schema {
-  return z.ZodType.prototype.openapi.call(schema, name) as Schema
+export function named<Schema extends z.ZodType>(name: string, schema: Schema, told: object = {}): Schema {
+  return z.ZodType.prototype.openapi.call(schema, name, told) as Schema
 }
 
 /** What a route answers when all is well. */

@@ -87,7 +87,7 @@ export const isCandidate = (text: string): boolean =>
 
 function refuse(message: string): never {
   throw new Problem('VALIDATION_FAILED', `The session description cannot be used: ${message}.`, [
-    { path: 'sdp', message },
+    { path: 'sdp', message: `cannot be used: ${message}` },
   ])
 }
 

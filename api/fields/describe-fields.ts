@@ -2,12 +2,20 @@
 import { callFields } from './call-fields.ts'
 import type { FieldTable, FieldWords } from './field-words.ts'
 import { sharedFields } from './shared-fields.ts'
+import { signalingFields } from './signaling-fields.ts'
 import { trunkFields } from './trunk-fields.ts'
 import { webhookFields } from './webhook-fields.ts'
 import { workerFields } from './worker-fields.ts'
 
 /** Of two with the same way the later one counts. */
-const table: FieldTable = { ...webhookFields, ...trunkFields, ...workerFields, ...callFields, ...sharedFields }
+const table: FieldTable = {
+  ...webhookFields,
+  ...trunkFields,
+  ...workerFields,
+  ...callFields,
+  ...signalingFields,
+  ...sharedFields,
+}
 
 type Schema = Described & {
   $ref?: string

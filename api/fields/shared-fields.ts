@@ -96,6 +96,10 @@ export const parameterWords: Readonly<Record<string, string>> = {
   'downloadRecording.callId': 'As the link has it.',
   'downloadRecording.expires': 'As the link has it: until when it is good, in milliseconds since the epoch.',
   'downloadRecording.signature': 'As the link has it.',
+  'openSignaling.token': 'Of the answer that created the call: joins it, once, until expiresAt.',
+  'openSignaling.resume': 'The resumeToken of the last ready, in place of token: comes back to the call.',
+  'openSignaling.received':
+    'With resume: how many status, transcript, interrupted and error messages have arrived. The others are sent again, of the last 200.',
   'Idempotency-Key':
     'Of 1 to 255 printable ASCII characters. The same key with the same body gives the first answer again, for 24 hours; with another body 409.',
 }

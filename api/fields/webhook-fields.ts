@@ -60,7 +60,7 @@ export const webhookFields: FieldTable = {
   'attempts.responseExcerpt': 'The first 2 KiB of the answer; null without one.',
   'WebhookDeliveryPage.data': 'The deliveries, newest first.',
 
-  type: 'Which event it is.',
+  type: 'Which event, or which message, it is.',
   data: 'What happened.',
   callId: 'The call.',
   direction: 'outbound: placed by the service. A web call is inbound.',

@@ -372,6 +372,7 @@ export const specifiedQueries: Readonly<Record<string, readonly string[]>> = {
 /** What this service adds to the endpoints of the contract. */
 export const additiveEndpoints: readonly string[] = [
   'get /health',
+  'get /v1/signaling',
   'get /v1/recordings/{accountId}/{callId}.wav',
   `get ${account}/phone-calls`,
   `post ${phoneCall}/cancel`,
