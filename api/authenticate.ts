@@ -23,7 +23,10 @@ export function idOf<Kind extends string>(segment: string): Id<Kind> {
 type Identified = { readonly owner: KeyOwner; readonly call?: CallRow | null }
 
 /** Comes before any routing, so that without a key nothing can be learned, not even which paths exist. Recordings have a signature instead. */
-export function authenticate({ sql, clock }: Pick<ApiDeps, 'sql' | 'clock'>, limit: RequestLimit): Middleware {
+export function authenticate(
+  { sql, clock, noRoomFor = () => null }: Pick<ApiDeps, 'sql' | 'clock' | 'noRoomFor'>,
+  limit: RequestLimit,
+): Middleware {
   const now = (): number => clock.now()
   const findOwner = createKeyLookup(sql, now)
   const findOwnerAndCall = createKeyAndCallLookup(sql, now)
@@ -37,6 +40,9 @@ export function authenticate({ sql, clock }: Pick<ApiDeps, 'sql' | 'clock'>, lim
     if (c.req.path.startsWith(`${recordingsPath}/`)) return next()
     const key = c.req.header('x-api-key')
     limit.beforeKey(c.env, key)
+    // While the database is what is short, it is not asked whose key it is.
+    const problem = key === undefined || c.req.method !== 'POST' ? null : noRoomFor(createdBy(c.req.path))
+    if (problem) throw problem
     const found = key === undefined ? null : await identify(key, c.req.path)
     if (key === undefined || !found) {
       limit.wrongKey(c.env, key)
@@ -61,6 +67,13 @@ function callIdOf(path: string): CallId | null {
   const from = at + beforeCall.length
   if (path.length !== from + idLength || !path.startsWith(beforeCall, at)) return null
   return toId<'call'>(path.slice(from))
+}
+
+/** What a POST to the path begins. */
+function createdBy(path: string): 'web_call' | 'phone_call' | null {
+  if (path.indexOf('/', beforeAccount.length) !== beforeAccount.length + idLength) return null
+  if (path.endsWith('/web-calls')) return 'web_call'
+  return path.endsWith('/phone-calls') ? 'phone_call' : null
 }
 
 /** Of every route below `/v1/accounts/{accountId}`, before its body is looked at. */

@@ -9,6 +9,7 @@ import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
+import type { Problem } from '../model/problem.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
 import type { Toolbox } from '../model/tool.ts'
 import type { Trunks } from '../model/trunk.ts'
@@ -43,6 +44,8 @@ export type ApiDeps = {
   readonly rateLimits: RateLimits
   /** Does this node begin calls? Absent: whenever it is asked. */
   readonly newCalls?: LoadGate['newCalls']
+  /** Why what a request would create cannot be created now, whosever; asked before its key is looked up. Takes nothing. */
+  readonly noRoomFor?: (creates: 'web_call' | 'phone_call' | null) => Problem | null
   readonly log: Log
   readonly clock: Clock
   readonly newId: NewId

@@ -27,7 +27,7 @@ import type { Admission, CreateWebCall } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
-import { countedDials, gatedPhoneCalls, gatedWebCalls, overloadOf } from './gated-calls.ts'
+import { countedDials, gatedPhoneCalls, gatedWebCalls, noRoomForOf, overloadOf } from './gated-calls.ts'
 import { unwatchedLoad, type Load } from './load.ts'
 import { openOutgoing, type Outgoing } from './outgoing.ts'
 
@@ -39,7 +39,8 @@ export type CallSide = {
   readonly telephony: Telephony
   readonly tools: Toolbox
   readonly subscriptions: Subscriptions
-  newCalls: LoadGate['newCalls']
+  readonly newCalls: LoadGate['newCalls']
+  readonly noRoomFor: ReturnType<typeof noRoomForOf>
   /** Calls that have an actor in this process. */
   running(): number
   start(): Promise<void>
@@ -93,6 +94,7 @@ export function openCallSide(
       receive: async (call) => (ending ? closedTo(call) : telephony.receive(call)),
     },
     newCalls: () => gate.newCalls(),
+    noRoomFor: noRoomForOf(gate),
     admission: { ...admission, admit: async (token, origin) => (ending ? stopping() : admission.admit(token, origin)) },
     running: () => switchboard.running(),
     async start() {

@@ -62,6 +62,16 @@ export function gatedPhoneCalls(gate: LoadGate, createPhoneCall: CreatePhoneCall
   }
 }
 
+/** Before anybody looks up whose key it is. */
+export const noRoomForOf =
+  (gate: LoadGate) =>
+  (creates: 'web_call' | 'phone_call' | null): Problem | null => {
+    if (creates === null) return null
+    const refusal = creates === 'web_call' ? gate.refusal('web_session') : gate.writing()
+    if (!refusal) return null
+    return creates === 'web_call' ? loadProblemOf(refusal) : unavailableOf(refusal)
+  }
+
 export function countedDials(gate: LoadGate, dial: Work): Work {
   return (job) => {
     gate.began('phone_call', 1)

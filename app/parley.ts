@@ -5,7 +5,7 @@ import { isWildcard } from '../net/addresses.ts'
 import type { SecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
-import { openCallSide } from './call-side.ts'
+import { openCallSide, type CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import { openCore, type Core, type Telling } from './core.ts'
 import { openFrontDoor, type Demo } from './front-door.ts'
@@ -29,6 +29,7 @@ export type Parley = {
   beat(): LatenessTotals
   /** Legs of calls in this process. */
   legs(): number
+  readonly newCalls: CallSide['newCalls']
   /** Calls that have an actor in this process. */
   running(): number
   /** No new calls; running ones have SHUTDOWN_GRACE_SECONDS to end by themselves; their ends are processed and delivered. Idempotent. */
@@ -79,6 +80,7 @@ export async function startParley(
     lateness: () => media.ticker.lateness(),
     beat: () => media.ticker.totals(),
     legs: () => media.count().calls + media.count().fresh,
+    newCalls: () => calls.newCalls(),
     running: () => calls.running(),
     close: () => (ended ??= end()),
   }

@@ -2,7 +2,7 @@
 import { test } from 'tap'
 import { createCommitWatch } from '../../actors/node/commit-watch.ts'
 import { createLoadGate } from '../../actors/node/load-gate.ts'
-import { countedDials, gatedPhoneCalls, gatedWebCalls, overloadOf } from '../../app/gated-calls.ts'
+import { countedDials, gatedPhoneCalls, gatedWebCalls, noRoomForOf, overloadOf } from '../../app/gated-calls.ts'
 import { loadRefusalOf, openGate, type LoadGate, type LoadReason } from '../../model/load-gate.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { InboundRoute } from '../../model/telephony.ts'
@@ -253,6 +253,20 @@ test('a telephone call that is placed waits for its turn; only what cannot be wr
     set.refuses = reason
     t.match(await thrownBy(asked()), { type: 'SERVICE_UNAVAILABLE', status: 503 }, reason)
   }
+})
+
+test('a request that creates is refused before its key is looked up, and takes nothing', (t) => {
+  const { gate, set, noted } = createSetGate()
+  const noRoomFor = noRoomForOf(gate)
+  t.same([noRoomFor('web_call'), noRoomFor('phone_call')], [null, null])
+  set.refuses = 'late'
+  t.match(noRoomFor('web_call'), overloaded)
+  t.same([noRoomFor('phone_call'), noRoomFor(null)], [null, null])
+  set.refuses = 'database'
+  t.match(noRoomFor('phone_call'), { type: 'SERVICE_UNAVAILABLE', status: 503, retryAfterSeconds: 10 })
+  t.equal(noRoomFor(null), null)
+  t.same(noted, [])
+  t.end()
 })
 
 test('an INVITE is 503 before anything is known of it, and takes room only once it has its route', (t) => {

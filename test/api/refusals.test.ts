@@ -2,6 +2,7 @@
 import { test, type Test } from 'tap'
 import { renderTooLarge } from '../../api/render.ts'
 import { toId } from '../../model/ids.ts'
+import { Problem } from '../../model/problem.ts'
 import { createApiKey, revokeApiKey } from '../../store/api-keys.ts'
 import { connect } from '../../store/sql.ts'
 import { createAsk, newId, openSeededApi, start, type AskOptions } from '../scenes/seeded-api.ts'
@@ -442,6 +443,25 @@ test('every answer', async (t) => {
       ['warn', 'warn'],
     )
   })
+})
+
+test('a node without room refuses what creates calls before it asks whose key it is, and nothing else', async (t) => {
+  const overloaded = new Problem('WEB_CALL_CAPACITY_EXCEEDED', 'Overloaded.', null, {
+    status: 503,
+    retryAfterSeconds: 5,
+  })
+  const { ask, own } = await openSeededApi(t, { noRoomFor: (creates) => (creates === null ? null : overloaded) })
+  const account = `/v1/accounts/${own.id}`
+  for (const key of [own.key, 'vk_of_nobody'])
+    for (const calls of ['web-calls', 'phone-calls']) {
+      const answer = await ask(`${account}/${calls}`, { method: 'POST', key, json: { workerId: own.worker.id } })
+      t.match(answer.json, { statusCode: 503, type: 'WEB_CALL_CAPACITY_EXCEEDED' })
+      t.same([answer.status, answer.headers.get('retry-after')], [503, '5'])
+    }
+  t.equal((await ask(`${account}/web-calls`, { method: 'POST', key: null, json: {} })).status, 401)
+  t.equal((await ask(`${account}/phone-calls`)).status, 200)
+  const hook = { eventType: 'call.ended', url: 'https://hooks.example' }
+  t.equal((await ask(`${account}/webhook-subscriptions`, { method: 'POST', json: hook })).status, 200)
 })
 
 test('health', async (t) => {

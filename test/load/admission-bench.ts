@@ -34,6 +34,8 @@ const costSeconds = 5
 const restSeconds = 5
 /** Somebody who waits longer has given up. */
 const patience = 5_000
+/** So long after the last one those that came too late are waited for. */
+const longestLate = 20_000
 
 const web: Line = {
   name: 'web',
@@ -118,7 +120,7 @@ async function measure(line: Line, { gate, seconds, costs: known }: Run) {
   const arrived = await arrive(place, { perSecond: times * borne, seconds })
   const now = await read()
   const clientLate = ticker.lateness().overTenMs
-  await Promise.all(arrived.ends.map((end) => end()))
+  await arrived.over()
   for (const call of running) await call.end()
   return { costs, cells: cellsOf({ line, gate, seconds, borne }, arrived, { rested, before, now, clientLate }) }
 }
@@ -166,8 +168,8 @@ type Arrived = {
   readonly failed: number
   readonly setUpMs: readonly number[]
   readonly refusedMs: readonly number[]
-  /** Of calls that were still there at the end. */
-  readonly ends: readonly (() => Promise<void>)[]
+  /** Resolves when none of them is left. */
+  readonly over: () => Promise<void>
 }
 
 async function arrive(
@@ -176,10 +178,11 @@ async function arrive(
 ): Promise<Arrived> {
   const told = { asked: 0, admitted: 0, refused: 0, failed: 0, setUpMs: [] as number[], refusedMs: [] as number[] }
   const underWay = new Set<Promise<void>>()
+  const late = new Set<Promise<void>>()
   const one = async (): Promise<void> => {
     const beganAt = performance.now()
     try {
-      const call = await inTime(place(false))
+      const call = await inTime(place(false), late)
       told.admitted++
       told.setUpMs.push(performance.now() - beganAt)
       await pause(lasts)
@@ -197,17 +200,22 @@ async function arrive(
     underWay.add(work)
     await pause(Math.max(0, beganAt + (told.asked * 1_000) / perSecond - performance.now()))
   }
-  return { ...told, ends: [...underWay].map((work) => () => work) }
+  const over = async (): Promise<void> => {
+    await Promise.all(underWay)
+    await Promise.race([Promise.all(late), pause(longestLate)])
+  }
+  return { ...told, over }
 }
 
 const isRefusal = (error: unknown): boolean => /refused.*503/.test(String(error))
 
 /** A call that comes too late is ended when it comes. */
-async function inTime(call: ReturnType<Place>): ReturnType<Place> {
-  const late = Symbol('late')
-  const first = await Promise.race([call, pause(patience, late)])
+async function inTime(call: ReturnType<Place>, late: Set<Promise<void>>): ReturnType<Place> {
+  const tooLate = Symbol('late')
+  const first = await Promise.race([call, pause(patience, tooLate)])
   if (typeof first !== 'symbol') return first
-  void call.then(({ end }) => end()).catch(() => undefined)
+  const ended: Promise<void> = call.then(({ end }) => end()).catch(() => undefined)
+  late.add(ended.finally(() => late.delete(ended)))
   throw new Error('not in time')
 }
 

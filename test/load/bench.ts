@@ -2,6 +2,7 @@
 import process from 'node:process'
 import { benchAdmission } from './admission-bench.ts'
 import { benchApi } from './api-bench.ts'
+import { benchMemory } from './memory-bench.ts'
 import { benchSip } from './sip-bench.ts'
 import { benchVoice } from './voice-bench.ts'
 import { benchWeb } from './web-bench.ts'
@@ -10,6 +11,7 @@ import { benchWebhooks } from './webhook-bench.ts'
 const benches: Readonly<Record<string, (given: readonly string[]) => Promise<void>>> = {
   admission: benchAdmission,
   api: benchApi,
+  memory: benchMemory,
   sip: benchSip,
   voice: benchVoice,
   web: benchWeb,

@@ -11,6 +11,7 @@ import { startParley, type Parley } from '../../app/parley.ts'
 import { createEchoEngine } from './echo-engine.ts'
 import { createPhoneEngine, phoneModes } from './phone-engine.ts'
 import { readPostgresCpu } from './postgres-cpu.ts'
+import { countThreads, readMemory, type Memory } from './read-memory.ts'
 
 export type Reading = {
   /** Since the process started, ms of CPU. */
@@ -34,6 +35,9 @@ export type Reading = {
   readonly beat: ReturnType<Parley['beat']>
   readonly legs: number
 }
+
+/** Looking through all mappings takes a while: only for who asks for it. */
+export type MemoryReading = Reading & { readonly memory: Memory; readonly threads: number }
 
 /**
  * `phone`: the engine of the telephone benches, which is told over IPC what to do; else the echo. Benches look for what a machine can bear, so
@@ -99,6 +103,7 @@ async function answer(question: unknown): Promise<void> {
     await service.close()
     return process.disconnect()
   }
+  if (question === 'memory') return void process.send?.({ ...read(), memory: readMemory(), threads: countThreads() })
   process.send?.(question === 'postgres' ? { cpuMs: await readPostgresCpu(service.sql) } : read())
 }
 
