@@ -43,7 +43,7 @@ export function openLoad({ clock, log, telemetry }: Core, config: Config, closin
 }
 
 /** Time without work is time in which the loop waits for events; one that waits for a core has work. */
-function busyMeter(): () => number {
+export function busyMeter(): () => number {
   let before = performance.eventLoopUtilization()
   return () => {
     const current = performance.eventLoopUtilization()

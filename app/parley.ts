@@ -6,12 +6,13 @@ import type { SecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import { openCallSide, type CallSide } from './call-side.ts'
+import { collectAtRest } from './collect-at-rest.ts'
 import type { Config } from './config.ts'
 import { openCore, type Core, type Telling } from './core.ts'
 import { openFrontDoor, type Demo } from './front-door.ts'
 import { openGuard } from './guard.ts'
-import { openLoad } from './load.ts'
-import { openMediaSide } from './media-side.ts'
+import { busyMeter, openLoad } from './load.ts'
+import { openMediaSide, type MediaSide } from './media-side.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
 
 export type Parley = {
@@ -57,6 +58,7 @@ export async function startParley(
   const { sip } = config
   const phones = sip && (await openPhoneSide({ core, config: { ...config, sip }, calls, media, guard }, opening))
   await calls.start()
+  opening.defer(collectAtRest({ ...core, isAtRest: restOf(calls, media) }))
 
   const parts = opening.move()
   const end = async (): Promise<void> => {
@@ -83,6 +85,17 @@ export async function startParley(
     newCalls: () => calls.newCalls(),
     running: () => calls.running(),
     close: () => (ended ??= end()),
+  }
+}
+
+/** Of the thread's time, when nothing is asked of the service. */
+const littleWork = 0.1
+
+function restOf(calls: CallSide, media: MediaSide): () => boolean {
+  const busy = busyMeter()
+  return () => {
+    const { calls: old, fresh } = media.count()
+    return busy() < littleWork && calls.running() + old + fresh === 0
   }
 }
 

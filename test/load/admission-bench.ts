@@ -39,7 +39,7 @@ const longestLate = 20_000
 
 const web: Line = {
   name: 'web',
-  running: 15,
+  running: 12,
   async open({ ready, ticker }) {
     const opus = createOpusLibrary()
     const { talk } = preparePackets(opus)
@@ -54,7 +54,7 @@ const web: Line = {
 
 const sip: Line = {
   name: 'sip',
-  running: 50,
+  running: 30,
   async open({ ready, ticker, closing }) {
     const caller = await openRawSipCaller({ port: ready.sipPort, called: ready.called, calling: '+12025550150' })
     closing.defer(() => caller.close())
@@ -88,6 +88,7 @@ export async function benchAdmission(given: readonly string[]): Promise<void> {
       const measured = await measure(line, { gate, seconds, costs })
       costs = measured.costs
       rows.push(measured.cells)
+      console.log(Object.values(measured.cells).join(' | '))
     }
   }
   printTable(rows)

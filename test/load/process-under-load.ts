@@ -98,7 +98,7 @@ function waitedForCoreMs(): number {
 async function answer(question: unknown): Promise<void> {
   const mode = phoneModes.find((known) => question === `engine ${known}`)
   if (mode) phoneEngine?.use(mode)
-  if (question === 'collect') globalThis.gc?.()
+  if (question === 'collect') globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
   if (question === 'close') {
     await service.close()
     return process.disconnect()

@@ -1,0 +1,59 @@
+/**
+ * Owns giving memory back after a burst. V8 keeps the pages of a burst until something makes it tidy up, and nothing does in a process at rest. So
+ * the heap is collected down to what lives when no call has run for a while, and never else: it takes the thread for a tenth of a second.
+ * docs/design/load.md "Memory"
+ */
+import process from 'node:process'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { Cancel, Clock } from '../model/clock.ts'
+import type { Log } from '../model/log.ts'
+
+type Deps = {
+  readonly clock: Pick<Clock, 'after'>
+  readonly log: Log
+  /** No call runs here, and next to nothing else is done; since it was last asked. */
+  readonly isAtRest: () => boolean
+  /** Bytes that this process has. */
+  readonly held?: () => number
+  readonly collect?: () => void
+}
+
+const lookEvery = 5_000
+/** Looks in a row. */
+const restLooks = 3
+/** Bytes beyond what was left the last time: less is not worth it. */
+const worthIt = 48 * 1024 * 1024
+
+/** The result ends it. */
+export function collectAtRest(deps: Deps): () => void {
+  const { clock, log, isAtRest, held = () => process.memoryUsage.rss(), collect = collectorOfV8() } = deps
+  let left = held()
+  let rested = 0
+  let cancel: Cancel = () => undefined
+
+  const look = (): void => {
+    rested = isAtRest() ? rested + 1 : 0
+    left = Math.min(left, held())
+    if (rested >= restLooks && held() - left > worthIt) tidy()
+    cancel = clock.after(lookEvery, look)
+  }
+  const tidy = (): void => {
+    const [before, began] = [held(), performance.now()]
+    collect()
+    left = held()
+    rested = 0
+    log.info('memory was given back', { before, after: left, ms: Math.round(performance.now() - began) })
+  }
+  cancel = clock.after(lookEvery, look)
+  return () => cancel()
+}
+
+/** Without the flag no program has it, and a flag on the command line would not reach every way to start. */
+function collectorOfV8(): () => void {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as NodeJS.GCFunction
+  return () => {
+    collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+  }
+}
