@@ -5,10 +5,11 @@ import type { FailureGuard } from '../net/failure-guard.ts'
 import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
 import { createSipServer, type SipServer } from '../sip/server/sip-server.ts'
 import { createSipEdge, type SipHealth } from '../sip/sip-edge.ts'
-import { createStrangers, type Hears } from '../sip/strangers.ts'
+import { createStrangers, type Strangers } from '../sip/strangers.ts'
 import type { CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { connectionsWithin, openFilesLimit } from './descriptors.ts'
 import { createSipReach } from './sip-reach.ts'
 import { now, type MediaSide } from './media-side.ts'
 
@@ -38,7 +39,7 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
   const { sip } = config
   const { clock, log, bus } = core
   const strangers = createStrangers({ guard, telephony: calls.telephony, clock, log })
-  const server = sip.drachtio === null ? await openSipServer(core, sip, strangers.hears) : null
+  const server = sip.drachtio === null ? await openSipServer(core, sip, strangers) : null
   closing.defer(async () => server?.close())
   const ports = openMediaPorts(sip, log)
   closing.defer(() => ports.close())
@@ -66,7 +67,7 @@ const notEmbedded = { tellsTrying: false, refusesStrangers: true } as const
 export function openSipServer(
   { clock, log }: Pick<Core, 'clock' | 'log'>,
   sip: SipConfig,
-  hears: Hears = () => true,
+  strangers: Pick<Strangers, 'hears' | 'admits' | 'isKnown'> | null = null,
 ): Promise<SipServer> {
   const { address, publicAddress } = sip
   const isSix = publicAddress !== null && familyOf(publicAddress) === 6
@@ -75,7 +76,13 @@ export function openSipServer(
   const secure = sip.tls ? [{ protocol: 'tls', address, port: sip.tlsPort, tls: sip.tls } as const] : []
   const { tlsClient } = sip
   const mayReach = createSipReach(sip.allowHosts)
-  return createSipServer({ listen: [...plain, ...secure], externalAddress, tlsClient, mayReach, hears, clock, log })
+  const guarded = strangers && { hears: strangers.hears, peers: strangers }
+  const limits = {
+    maxConnections: connectionsWithin(openFilesLimit(), { http: 0, sip: sip.connections.inAll }).sip,
+    maxConnectionsPerAddress: sip.connections.perAddress,
+  }
+  const listen = [...plain, ...secure]
+  return createSipServer({ listen, externalAddress, tlsClient, mayReach, limits, ...guarded, clock, log })
 }
 
 export const openMediaPorts = ({ address, publicAddress, mediaPorts }: SipConfig, log: Log): MediaPorts =>

@@ -47,6 +47,8 @@ export type FailureGuard = {
   proved(address: string): void
   /** Of passwords that people chose, whoever sends them, also who is never banned because it belongs here. */
   readonly guesses: GuessLimit
+  /** Nothing that comes from the address by a connection is heard, calls neither. */
+  isBanned(address: string): boolean
   /** Ms until it is heard again; 0: it is heard. */
   wait(sender: Sender): number
   bans(): readonly Ban[]
@@ -134,6 +136,11 @@ export function createFailureGuard(options: GuardOptions): FailureGuard {
       if (!isOpen(address)) proofs.set(addressGroupOf(address), now())
     },
     guesses: createGuessLimit({ now, isExempt: isOpen, maxRemembered: maxCounted }),
+    isBanned(address) {
+      if (isOpen(address)) return false
+      const group = addressGroupOf(address)
+      return proven.isBanned(group) && !hasProved(group)
+    },
     wait: (sender) => (isOpen(sender.address) ? 0 : wait(sender, addressGroupOf(sender.address))),
     bans: () => ledgers.flatMap((ledger) => ledger.bans()),
     adopt: (ban) => (ban.covers === 'all' ? ledgerOf : questionsOf)({ address: '', ...ban }).adopt(ban),

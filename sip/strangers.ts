@@ -20,7 +20,15 @@ export type From = { readonly address: string; readonly protocol: string }
  */
 export type Hears = (asked: From & { readonly method: string }, isDecided: boolean) => boolean | Promise<void>
 
-export type Strangers = {
+/** Of connections that peers open, by their addresses. */
+export type Peers = {
+  /** False for who is banned: asked before anything is read of it, and again while it is open. */
+  admits(address: string): boolean
+  /** It belongs here: a trunk names it, or it answered a request of ours. */
+  isKnown(address: string): boolean
+}
+
+export type Strangers = Peers & {
   readonly hears: Hears
   /** It was answered by a challenge. */
   challenged(from: From): void
@@ -80,6 +88,13 @@ export function createStrangers({ guard, telephony, clock, log }: StrangersDeps)
   }
 
   return {
+    isKnown: (address) => isKnown(address) === true,
+    admits(address) {
+      if (!guard.isBanned(address)) return true
+      const known = isKnown(address)
+      if (known === null) void ask(address)
+      return known === true
+    },
     hears({ method, ...from }, isDecided) {
       const known = isKnown(from.address)
       if (known === true) return true

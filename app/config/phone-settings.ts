@@ -3,7 +3,19 @@ import { z } from 'zod'
 import { plainAddressOf } from '../../net/addresses.ts'
 import { isNetwork } from '../../net/networks.ts'
 import { privateUse } from '../../net/special-networks.ts'
-import { text, optional, Port, PortRange, List, IpAddress, url, WrongSettings, pemsOf, readPem } from './setting.ts'
+import {
+  text,
+  optional,
+  ConnectionCount,
+  Port,
+  PortRange,
+  List,
+  IpAddress,
+  url,
+  WrongSettings,
+  pemsOf,
+  readPem,
+} from './setting.ts'
 
 export const phoneSettings = z.object({
   SIP: z.enum(['on', 'off']).default('on'),
@@ -24,6 +36,8 @@ export const phoneSettings = z.object({
   ),
   SIP_INBAND_DTMF: z.enum(['on', 'off']).default('on'),
   NUMBER_CLAIMS: z.enum(['on', 'off']).default('on'),
+  SIP_MAX_CONNECTIONS: ConnectionCount.default(2_000),
+  SIP_MAX_CONNECTIONS_PER_ADDRESS: ConnectionCount.default(100),
   DRACHTIO_URL: optional(url(/^tcp$/, 'tcp://')),
 })
 
@@ -62,6 +76,7 @@ export function phoneOf(settings: Settings, given: Given) {
       identity: tls,
     },
     mediaPorts: settings.SIP_MEDIA_PORTS,
+    connections: { inAll: settings.SIP_MAX_CONNECTIONS, perAddress: settings.SIP_MAX_CONNECTIONS_PER_ADDRESS },
     inbandKeys: settings.SIP_INBAND_DTMF === 'on',
     /** On embedded defaults the softphone and the PBX of a first try are near. */
     allowHosts: settings.SIP_ALLOW_HOSTS ?? (given.isLocal ? nearby : []),

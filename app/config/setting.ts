@@ -12,6 +12,8 @@ export const Port = text
   .regex(/^\d{1,5}$/, portRule)
   .transform(Number)
   .refine((port) => port <= 65_535, portRule)
+/** A service without any would be none. */
+export const ConnectionCount = z.coerce.number().int('must be a whole number').min(10).max(1_000_000)
 export const PortRange = text
   .regex(/^\d+-\d+$/, 'must read like 40000-49999')
   .transform((range) => range.split('-').map(Number) as [number, number])

@@ -2,12 +2,9 @@
 import { z } from 'zod'
 import { isLoopback } from '../../net/addresses.ts'
 import { isNetwork } from '../../net/networks.ts'
-import { text, optional, Port, List, url, pemsOf } from './setting.ts'
+import { text, optional, ConnectionCount, Port, List, url, pemsOf } from './setting.ts'
 
 const PerMinute = z.coerce.number().int('must be a whole number').min(0).max(100_000_000)
-
-/** A service without any would be none. */
-export const ConnectionCount = z.coerce.number().int('must be a whole number').min(10).max(1_000_000)
 
 export const webSettings = z.object({
   HOST: text.min(1).default('127.0.0.1'),

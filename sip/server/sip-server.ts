@@ -22,7 +22,7 @@ import type { ExternalAddress } from './transport/places.ts'
 import { type MayReach, reachableTargets, targetsInDialog } from './transport/reachable-targets.ts'
 import { destinationOf, resolveTargets } from './transport/resolve-targets.ts'
 import type { SeenPeer } from './transport/seen-peer.ts'
-import type { Hears } from '../strangers.ts'
+import type { Hears, Peers } from '../strangers.ts'
 import { TransportError, type Flow, type Target, type Transports } from './transport/transport.ts'
 import { createTransports, type Listen, type TransportLimits } from './transport/transports.ts'
 
@@ -41,6 +41,8 @@ export type SipServerOptions = {
   readonly mayReach?: MayReach
   /** Who is not heard gets no answer at all; everybody is heard when it is left out. */
   readonly hears?: Hears
+  /** Whose connections are taken, and are the last to be cut; everybody's when it is left out. */
+  readonly peers?: Peers
   /** Those of the system when it is left out; who brings one closes it. */
   readonly resolver?: Omit<DnsResolver, 'close'>
 }
@@ -215,12 +217,13 @@ function openTransports(
   transactions: Transactions,
   opened: () => Transports,
 ): Promise<Transports> {
-  const { clock, log, listen, externalAddress, tlsClient, limits } = options
+  const { clock, log, listen, externalAddress, tlsClient, limits, peers } = options
   const transportsOptions = {
     listen,
     externalAddress: externalAddress ?? { ipv4: null, ipv6: null },
     tlsClient: tlsClient ?? publicAuthorities,
     ...(limits ? { limits } : {}),
+    ...(peers && { peers }),
     clock,
     log,
   }

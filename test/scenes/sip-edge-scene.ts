@@ -75,7 +75,7 @@ export async function openEdgeScene(
     listen: listen ?? [{ protocol: 'udp', address: '127.0.0.1', port: 0 }],
     clock: systemClock,
     log,
-    ...(!options.refusesStrangers && { hears: strangers.hears }),
+    ...(!options.refusesStrangers && { hears: strangers.hears, peers: strangers }),
     ...serverOptions,
   })
   const bus = createLocalBus({ log, clock: systemClock })

@@ -13,6 +13,7 @@ import { until } from '../scenes/in-time.ts'
 import { openEdgeScene, type EdgeScene } from '../scenes/sip-edge-scene.ts'
 
 const minute = 60_000
+const bothProtocols = (['udp', 'tcp'] as const).map((protocol) => ({ protocol, address: '127.0.0.1', port: 0 }))
 
 type Raw = {
   /** So many at once; how many of these got a final answer: at least so many are waited for, and, where fewer than all are, a while for more. */
@@ -234,8 +235,7 @@ test('a caller with a password is no stranger: its next calls are not counted', 
 })
 
 test('packets in the name of an address do not silence what comes from it over TCP', async (t) => {
-  const listen = (['udp', 'tcp'] as const).map((protocol) => ({ protocol, address: '127.0.0.1', port: 0 }))
-  const scene = await openEdgeScene(t, { listen })
+  const scene = await openEdgeScene(t, { listen: bothProtocols })
   scene.telephony.knowsAll = false
   const forger = await openStranger(t, scene)
   t.equal(await forger.blast('OPTIONS', 100, 5), 5)
@@ -246,6 +246,32 @@ test('packets in the name of an address do not silence what comes from it over T
   socket.write(requestOf('OPTIONS', { callId: 'tcp', port: 1, toTag: undefined, user: 'x' }).replace('/UDP', '/TCP'))
   const [bytes] = (await once(socket, 'data')) as [Buffer]
   t.match(String(bytes), /^SIP\/2\.0 200/)
+})
+
+test('the connections of an address that is banned are closed at once, and it opens no other until it is heard again', async (t) => {
+  const scene = await openEdgeScene(t, { listen: bothProtocols })
+  scene.telephony.knowsAll = false
+  const to = scene.server.listening.find(({ protocol }) => protocol === 'tcp')!.local
+  const connect = async () => {
+    const socket = net.connect(to.port, '127.0.0.1').on('error', () => undefined)
+    t.teardown(() => socket.destroy())
+    await once(socket, 'connect')
+    return socket
+  }
+  const [idle, guessing] = [await connect(), await connect()]
+  const closed = Promise.all([idle, guessing].map((socket) => once(socket.resume(), 'close')))
+  for (let count = 0; count < 30; count += 1)
+    guessing.write(
+      requestOf('INVITE', { callId: `tcp${count}`, port: 1, toTag: undefined, user: 'x' }).replace('/UDP', '/TCP'),
+    )
+  await closed
+  t.match(scene.banned, [{ isProven: true, covers: 'all' }])
+  await once((await connect()).resume(), 'close')
+  t.equal(scene.server.sizes().connections, 0)
+  scene.clock.advance(10 * minute)
+  const again = await connect()
+  again.write('\r\n\r\n')
+  t.equal(String((await once(again, 'data'))[0]), '\r\n')
 })
 
 test('behind a server that does not ask itself, strangers whom nobody hears are refused without a question to the database', async (t) => {

@@ -20,6 +20,7 @@ import { destinationOf, resolveTargets, type ResolveOptions } from '../../sip/se
 import { srvOrder } from '../../sip/server/transport/srv-order.ts'
 import { createStreamFramer, type Framed } from '../../sip/server/transport/stream-framer.ts'
 import type { Endpoint, Flow, Protocol, Target, Transports } from '../../sip/server/transport/transport.ts'
+import type { Peers } from '../../sip/strangers.ts'
 import { createTransports, type TransportLimits } from '../../sip/server/transport/transports.ts'
 import { startDnsServer, type Zone } from '../fake/dns-server.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
@@ -47,6 +48,7 @@ type SideOptions = {
   readonly clock?: Clock
   readonly ca?: string | null
   readonly verify?: boolean
+  readonly peers?: Peers
   /** What is done with a fault, while it is told. */
   readonly answersFaults?: boolean
   readonly throwsAtFaults?: boolean
@@ -69,6 +71,7 @@ async function open(t: Test, options: SideOptions = {}): Promise<Side> {
       externalAddress: { ipv4: '203.0.113.1', ipv6: null },
       tlsClient: { ca: options.ca === undefined ? fakeTls.cert : options.ca, verify: options.verify ?? true },
       limits,
+      ...(options.peers && { peers: options.peers }),
       clock,
       log,
     },
@@ -379,13 +382,138 @@ test('connections are bounded, per address and in all, and a place is free again
   await pingPong(first)
   await pingPong(second)
   const third = await connectRaw(t, to)
-  await once(third, 'close')
-  t.equal(side.transports.dropped().connections, 1)
-  first.destroy()
+  await once(first, 'close')
+  t.equal(side.transports.dropped().connections, 1, 'the one that waits for longest makes way')
+  t.match(await side.next(), { kind: 'closed' })
+  await pingPong(third)
+  second.destroy()
   t.match(await side.next(), { kind: 'closed' })
   await pingPong(await connectRaw(t, to))
+  t.equal(side.transports.dropped().connections, 1)
   const full = await open(t, { limits: { maxConnections: 0 } })
   await t.rejects(full.transports.request(requestOf('c1'), targetOf(side, 'tcp'), 'z9hG4bK1'), /too many connections/)
+})
+
+/** Peers by their last byte: strangers below 10. */
+const strangersBelow10 = { admits: () => true, isKnown: (address: string) => Number(address.split('.')[3]) >= 10 }
+
+const connectFrom = async (t: Test, to: Endpoint, localAddress: string): Promise<net.Socket> => {
+  const socket = net.connect({ host: to.address, port: to.port, localAddress }).on('error', () => undefined)
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+test('when all places are taken, idle connections of unknown peers are closed first, and none that carries a call', async (t) => {
+  const side = await open(t, { limits: { maxConnections: 4 }, peers: strangersBelow10 })
+  const to = listenerOf(side, 'tcp')
+  const say = async (from: string, method = 'OPTIONS') => {
+    const socket = await connectFrom(t, to, from)
+    const text = String(withVia(from, `SIP/2.0/TCP ${from};branch=z9hG4bK${from}`)).replaceAll('OPTIONS', method)
+    socket.write(text)
+    return { socket, ...(await nextRequest(side)) }
+  }
+  const trunk = await say('127.0.0.10')
+  const calling = await say('127.0.0.1', 'INVITE')
+  await side.transports.respond(okTo(calling.request), calling.flow)
+  const asked = await say('127.0.0.2')
+  await side.transports.request(
+    requestOf('ours'),
+    { protocol: 'tcp', remote: asked.flow.remote, serverName: null },
+    'z9hG4bK2',
+  )
+  const idle = await connectFrom(t, to, '127.0.0.3')
+  const cut = once(idle.resume(), 'close')
+  for (let count = 0; count < 20; count += 1) {
+    const flooding = await connectFrom(t, to, `127.0.0.${4 + (count % 5)}`)
+    await pingPong(flooding)
+  }
+  await cut
+  const open3 = [trunk, calling, asked].map(({ socket }) => socket.destroyed)
+  t.same(open3, [false, false, false])
+  for (const { socket } of [trunk, calling]) {
+    socket.resume()
+    await pingPong(socket)
+  }
+})
+
+test('an unknown peer that is idle is cut after two minutes, one that belongs here after an hour', async (t) => {
+  const clock = createHandClock()
+  const side = await open(t, { clock, peers: strangersBelow10 })
+  const to = listenerOf(side, 'tcp')
+  const [stranger, trunk] = [await connectFrom(t, to, '127.0.0.1'), await connectFrom(t, to, '127.0.0.10')]
+  const good = withVia('c1', 'SIP/2.0/TCP 127.0.0.1;branch=z9hG4bK1')
+  for (const socket of [stranger, trunk]) {
+    socket.write(good)
+    await nextRequest(side)
+  }
+  const cut = once(stranger.resume(), 'close')
+  clock.advance(119_000)
+  t.equal(side.transports.connections(), 2)
+  clock.advance(1_000)
+  await cut
+  t.equal(side.transports.connections(), 1)
+  clock.advance(3_400_000)
+  t.equal(side.transports.connections(), 1)
+  clock.advance(100_000)
+  t.equal(side.transports.connections(), 0)
+})
+
+test('a banned address opens no connection, and those it has are closed: TCP and TLS', async (t) => {
+  const clock = createHandClock()
+  const banned = new Set<string>()
+  const peers = { admits: (address: string) => !banned.has(address), isKnown: () => false }
+  const side = await open(t, { clock, peers })
+  const [tcp, secure] = [listenerOf(side, 'tcp'), listenerOf(side, 'tls')]
+  const good = withVia('c1', 'SIP/2.0/TCP 127.0.0.1;branch=z9hG4bK1')
+  const silent = await connectFrom(t, tcp, '127.0.0.1')
+  const talking = await connectFrom(t, tcp, '127.0.0.1')
+  const other = await connectFrom(t, tcp, '127.0.0.2')
+  const overTls = tls.connect({
+    host: secure.address,
+    port: secure.port,
+    localAddress: '127.0.0.1',
+    ca: fakeTls.cert,
+  } as never)
+  t.teardown(() => overTls.destroy())
+  await once(overTls, 'secureConnect')
+  for (const socket of [silent, talking, other]) await pingPong(socket)
+  overTls.write('\r\n\r\n')
+  await once(overTls, 'data')
+  banned.add('127.0.0.1')
+  const closings = [silent, talking, overTls].map((socket) => once(socket.resume(), 'close'))
+  talking.write(good)
+  await closings[1]
+  t.equal(side.waiting.filter(({ kind }) => kind === 'request').length, 0, 'what it says is not heard')
+  clock.advance(1_000)
+  await Promise.all(closings)
+  await pingPong(other)
+  for (const to of [tcp, secure]) {
+    const again = net
+      .connect({ host: to.address, port: to.port, localAddress: '127.0.0.1' })
+      .on('error', () => undefined)
+    await once(again.resume(), 'close')
+  }
+  t.equal(side.transports.connections(), 1)
+})
+
+test('a thousand sockets of one address leave room for another, whatever they do: nothing, half a message, half a handshake', async (t) => {
+  const side = await open(t, { limits: { maxConnectionsPerAddress: 20, maxConnections: 60 } })
+  const peers: net.Socket[] = []
+  for (const [protocol, text] of [
+    ['tcp', ''],
+    ['tcp', 'INVITE sip:a@b SIP/2.0\r\nVia:'],
+    ['tls', '\x16\x03'],
+  ] as const)
+    for (let count = 0; count < 340; count += 1) {
+      const socket = await connectFrom(t, listenerOf(side, protocol), '127.0.0.2')
+      if (text !== '') socket.write(text)
+      peers.push(socket.resume())
+    }
+  const other = await connectFrom(t, listenerOf(side, 'tcp'), '127.0.0.3')
+  await pingPong(other)
+  t.ok(side.transports.dropped().connections >= 1_000)
+  t.ok(side.transports.connections() <= 21)
 })
 
 test('a peer that does not read is cut when too much waits for it', async (t) => {

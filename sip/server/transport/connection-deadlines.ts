@@ -7,6 +7,8 @@ export type DeadlineLimits = {
   readonly messageTime: number
   /** Ms without a message, either way. */
   readonly idle: number
+  /** The same, of a peer that nobody here knows and that has no call. */
+  readonly strangerIdle: number
   /** Ms between two keep-alives on connections we opened. 0: none. */
   readonly keepAlive: number
   /** Ms without a byte after a request: the longest a transaction waits. Then the way is dead, and the next call is to take another. */
@@ -23,7 +25,7 @@ export type Deadlines = {
   /** Any bytes came: the way is good. */
   heard(): void
   /** Why it is to be cut now; null: it is not. */
-  expired(): string | null
+  expired(isStranger: boolean): string | null
   wantsKeepAlive(): boolean
 }
 
@@ -49,13 +51,13 @@ export function createDeadlines(limits: DeadlineLimits, isOurs: boolean, now: ()
       if (kind === 'request') askedSince ??= lastSent
     },
     heard: () => void (askedSince = null),
-    expired() {
+    expired(isStranger) {
       const at = now()
       // What is not complete after a while never will be, however it trickles.
       if (partialSince !== null && at - partialSince >= limits.messageTime) return 'a message did not come to its end'
       if (!wasUseful && at - opened >= limits.firstMessage) return 'no message came'
       if (askedSince !== null && at - askedSince >= limits.unanswered) return 'the peer answers nothing'
-      return at - lastUse >= limits.idle ? 'idle' : null
+      return at - lastUse >= (isStranger ? Math.min(limits.idle, limits.strangerIdle) : limits.idle) ? 'idle' : null
     },
     wantsKeepAlive: () => isOurs && limits.keepAlive > 0 && now() - lastSent >= limits.keepAlive,
   }

@@ -1,7 +1,8 @@
 /** Owns by which way a message goes out, and what it is sent with. RFC 3261 §18.1.1, §18.2.2. */
 import type { Clock } from '../../../model/clock.ts'
 import { tagOf } from '../message/address.ts'
-import type { SipRequest } from '../message/message.ts'
+import { headerOf } from '../message/header-fields.ts'
+import type { SipRequest, SipResponse } from '../message/message.ts'
 import { topViaOf } from '../message/via.ts'
 import { writeMessage } from '../message/write-message.ts'
 import type { Places } from './places.ts'
@@ -70,6 +71,7 @@ export function createSending(options: SendingOptions): Pick<Transports, 'reques
       const bytes = writeMessage(response)
       const place = answerPlaceOf(response, flow)
       const known = connections.find(flow)
+      if (known && beginsCall(response)) known.keep()
       if (known) return known.send(bytes)
       if (flow.protocol !== 'udp') {
         const target = { protocol: flow.protocol, remote: place, serverName: topViaOf(response)?.host ?? null }
@@ -85,6 +87,9 @@ export function createSending(options: SendingOptions): Pick<Transports, 'reques
 /** Its peer has shown who it is before: requests within a dialog, and answers to a challenge. */
 const goesOn = (request: SipRequest): boolean =>
   tagOf(request, 'To') !== null || request.headers.some(({ name }) => /^(?:proxy-)?authorization$/i.test(name))
+
+const beginsCall = (response: SipResponse): boolean =>
+  response.status >= 200 && response.status < 300 && /\bINVITE$/.test(headerOf(response, 'CSeq') ?? '')
 
 /** ACK and CANCEL go as their INVITE went (RFC 3261 §9.1, §17.1.1.3). */
 const mayChange = ({ method }: SipRequest): boolean => method !== 'ACK' && method !== 'CANCEL'

@@ -6,6 +6,8 @@ import type { Socket } from 'node:net'
 import type { MessageFault } from '../message/message.ts'
 import { createDeadlines, type DeadlineLimits } from './connection-deadlines.ts'
 import { peerAddressOf } from '../../../net/addresses.ts'
+import type { Place } from '../../../net/connection-places.ts'
+import type { Peers } from '../../strangers.ts'
 import { createStreamFramer, type Framed } from './stream-framer.ts'
 import { type Flow, type Protocol, TransportError } from './transport.ts'
 
@@ -27,6 +29,8 @@ export type StreamConnection = {
   /** Opened by us: the name its certificate was checked against, null for none. Undefined: opened by the peer. */
   readonly serverName: string | null | undefined
   isOpen(): boolean
+  /** It carries a call: it is cut for nobody, and may be silent as long as calls may. */
+  keep(): void
   /** In the order of the calls. Throws TransportError. */
   send(bytes: Uint8Array, wantsAnswer?: boolean): void
   /** Now and then. */
@@ -44,6 +48,9 @@ export type ConnectionOptions = {
   /** As of Flow. */
   readonly client: string | null
   readonly limits: ConnectionLimits
+  /** Of one that a peer opened. */
+  readonly place: Place | null
+  readonly peers: Peers
   now(): number
 }
 
@@ -53,7 +60,7 @@ const ping = Buffer.from('\r\n\r\n')
 const pong = Buffer.from('\r\n')
 
 export function createStreamConnection(options: ConnectionOptions, handlers: ConnectionHandlers): StreamConnection {
-  const { socket, limits, now, serverName } = options
+  const { socket, limits, now, serverName, place, peers } = options
   const flow = flowOf(options)
   const framer = createStreamFramer(limits.maxMessageBytes)
   const deadlines = createDeadlines(limits, serverName !== undefined, now)
@@ -61,6 +68,9 @@ export function createStreamConnection(options: ConnectionOptions, handlers: Con
   let endsAt: number | null = null
   let why = 'the peer closed it'
   let isOver = false
+  /** Nobody that belongs here, as far as is known. */
+  let isStranger = place !== null
+  let isKept = place === null
 
   const isOpen = (): boolean => !isOver && endsAt === null && socket.writable
 
@@ -86,9 +96,32 @@ export function createStreamConnection(options: ConnectionOptions, handlers: Con
     handlers.closed(flow, why)
   }
 
+  function keep(): void {
+    isStranger = false
+    if (isKept) return
+    isKept = true
+    place?.begin()
+  }
+
+  /** False: whoever is at the other end is banned by now. */
+  function mayStay(): boolean {
+    if (isKept) return true
+    const { address } = flow.remote
+    if (!peers.admits(address)) {
+      cut('its address is banned')
+      return false
+    }
+    if (isStranger && peers.isKnown(address)) {
+      isStranger = false
+      place?.prove()
+    }
+    return true
+  }
+
   function take(framed: Exclude<Framed, { kind: 'ping' }>): void {
     if (framed.kind === 'message') {
       deadlines.received()
+      if (!mayStay()) return
       return handlers.message(framed.bytes, flow)
     }
     // The answer is given while this runs; then the stream ends.
@@ -108,13 +141,15 @@ export function createStreamConnection(options: ConnectionOptions, handlers: Con
   }
 
   function check(): void {
-    const reason = endsAt === null ? deadlines.expired() : now() >= endsAt ? why : null
+    if (isOver || !mayStay()) return
+    const reason = endsAt === null ? deadlines.expired(isStranger) : now() >= endsAt ? why : null
     if (reason !== null) cut(reason)
     else if (isOpen() && deadlines.wantsKeepAlive()) write(ping, 'keepAlive')
   }
 
   function send(bytes: Uint8Array, wantsAnswer = false): void {
     if (!isOpen()) throw new TransportError('the connection is gone')
+    if (wantsAnswer) keep()
     if (!write(bytes, wantsAnswer ? 'request' : 'message')) throw new TransportError('the peer does not read')
   }
 
@@ -123,7 +158,7 @@ export function createStreamConnection(options: ConnectionOptions, handlers: Con
   socket.on('data', arrived)
   socket.on('error', (error) => (why = error.message))
   socket.on('close', over)
-  return { flow, serverName, isOpen, send, check, cut }
+  return { flow, serverName, isOpen, keep, send, check, cut }
 }
 
 function flowOf({ socket, protocol, connection, client }: ConnectionOptions): Flow {

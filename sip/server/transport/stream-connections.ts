@@ -6,7 +6,9 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
-import { createConnectionPlaces, type PlaceLimits } from './connection-places.ts'
+import { peerAddressOf } from '../../../net/addresses.ts'
+import { createConnectionPlaces, type Place, type PlaceLimits } from '../../../net/connection-places.ts'
+import type { Peers } from '../../strangers.ts'
 import { openSocket, type TlsClient } from './open-socket.ts'
 import { createProvedNames, isNameless } from './proved-names.ts'
 import { shakeHands } from './shake-hands.ts'
@@ -19,13 +21,14 @@ import {
 import { type Flow, type Protocol, type Target, TransportError } from './transport.ts'
 
 export type ConnectionsLimits = ConnectionLimits &
-  PlaceLimits & {
+  Omit<PlaceLimits, 'isExempt'> & {
     /** Ms of TLS handshake of a connection that is taken. */
     readonly handshake: number
   }
 
 export type ConnectionsOptions = {
   readonly limits: ConnectionsLimits
+  readonly peers: Peers
   readonly tlsClient: TlsClient
   readonly clock: Clock
   readonly log: Log
@@ -44,7 +47,7 @@ export type StreamConnections = {
   /** The connection of this flow, if it is still there. */
   find(flow: Flow): StreamConnection | null
   count(): number
-  /** Of peers, that found no place. */
+  /** Of peers, that found no place, or gave theirs to another. */
   refused(): number
   /** Idempotent; all are cut. */
   close(): void
@@ -54,8 +57,8 @@ export type StreamConnections = {
 const checkInterval = 1_000
 
 export function createStreamConnections(options: ConnectionsOptions, handlers: ConnectionHandlers): StreamConnections {
-  const { limits, tlsClient, clock, log } = options
-  const places = createConnectionPlaces(limits)
+  const { limits, tlsClient, clock, log, peers } = options
+  const places = createConnectionPlaces({ ...limits, isExempt: () => false })
   const table = createTable(clock)
   const names = createProvedNames()
   const opening = new Map<string, Promise<StreamConnection>>()
@@ -67,11 +70,10 @@ export function createStreamConnections(options: ConnectionsOptions, handlers: C
   function add(
     socket: Socket,
     protocol: Protocol,
-    serverName: string | null | undefined,
-    client: string | null = null,
+    { serverName, client = null, place = null }: Origin,
   ): StreamConnection {
     lastId += 1
-    const seen = { socket, protocol, connection: lastId, serverName, client, limits, now: clock.now }
+    const seen = { socket, protocol, connection: lastId, serverName, client, limits, place, peers, now: clock.now }
     const closed = (flow: Flow, why: string): void => {
       table.remove(flow)
       log.debug('SIP connection closed', { protocol, address: flow.remote.address, why })
@@ -81,9 +83,16 @@ export function createStreamConnections(options: ConnectionsOptions, handlers: C
   }
 
   function take(socket: Socket, protocol: Protocol): void {
-    if (isClosed || !places.admits(socket)) socket.destroy()
-    else if (!(socket instanceof TLSSocket)) add(socket, protocol, undefined)
-    else shakeHands(socket, clock, limits.handshake, unready, () => add(socket, protocol, undefined))
+    const address = peerAddressOf(socket.remoteAddress ?? '')
+    let connection: StreamConnection | null = null
+    const makeWay = (): void => (connection ? connection.cut('another needed its place') : void socket.destroy())
+    // Without an address it is gone already.
+    const place = isClosed || address === '' ? null : places.take(address, makeWay)
+    if (!place) return void socket.destroy()
+    socket.once('close', place.give)
+    const ready = (): void => void (connection = add(socket, protocol, { serverName: undefined, place }))
+    if (!(socket instanceof TLSSocket)) ready()
+    else shakeHands(socket, clock, limits.handshake, unready, ready)
   }
 
   async function open(target: Target, timeout: number): Promise<StreamConnection> {
@@ -93,7 +102,8 @@ export function createStreamConnections(options: ConnectionsOptions, handlers: C
     const socket = await openSocket({ target, localAddress, timeout, tlsClient, clock, gone: place.give }, unready)
     if (isClosed) socket.destroy()
     if (tlsClient.verify) names.add(target)
-    return add(socket, target.protocol, target.serverName, target.client)
+    const { protocol, serverName, client = null } = target
+    return add(socket, protocol, { serverName, client })
   }
 
   function obtain(asked: Target, timeout: number, isKnown = false): Promise<StreamConnection> {
@@ -114,13 +124,20 @@ export function createStreamConnections(options: ConnectionsOptions, handlers: C
     obtain,
     find: (flow) => table.find(flow.connection),
     count: table.count,
-    refused: places.refused,
+    refused: () => places.refused() + places.cut(),
     close() {
       isClosed = true
       for (const socket of unready) socket.destroy()
       for (const connection of table.all()) connection.cut('the server stops')
     },
   }
+}
+
+/** Of a connection: `place` of one that a peer opened, the others of one that we opened. */
+type Origin = {
+  readonly serverName: string | null | undefined
+  readonly client?: string | null
+  readonly place?: Place | null
 }
 
 /** Connections by number and by peer; one timer for all looks at their deadlines as long as there are any. */

@@ -9,6 +9,7 @@ import { createSending } from './sending.ts'
 import { openStreamListener, type StreamListener } from './stream-listener.ts'
 import { isWildcard, peerAddressOf } from '../../../net/addresses.ts'
 import { networksOf } from '../../../net/networks.ts'
+import type { Peers } from '../../strangers.ts'
 import type { TlsClient } from './open-socket.ts'
 import { type Bound, createPlaces, type ExternalAddress, type OwnAddress, type Places } from './places.ts'
 import { type ConnectionsLimits, createStreamConnections, type StreamConnections } from './stream-connections.ts'
@@ -48,10 +49,11 @@ export const defaultTransportLimits: TransportLimits = {
   messageTime: 15_000,
   // Longer than the refresh of any session, so that a call that says nothing keeps its way.
   idle: 3_600_000,
+  strangerIdle: 120_000,
   keepAlive: 30_000,
   // Beyond Timers B and F (RFC 3261 §17.1).
   unanswered: 33_000,
-  maxUnsentBytes: 1024 * 1024,
+  maxUnsentBytes: 256 * 1024,
   maxConnections: 2_000,
   maxConnectionsPerAddress: 100,
   connectionsPerSecond: 10,
@@ -68,6 +70,8 @@ export type TransportsOptions = {
   readonly externalAddress: ExternalAddress
   readonly tlsClient: TlsClient
   readonly limits?: Partial<TransportLimits>
+  /** Without it everybody is known. */
+  readonly peers?: Peers
   readonly clock: Clock
   readonly log: Log
 }
@@ -77,11 +81,13 @@ export type TransportHandlers = IntakeHandlers & {
   closed(flow: Flow): void
 }
 
+const everybody: Peers = { admits: () => true, isKnown: () => true }
+
 type Listeners = { readonly sockets: UdpSocket[]; readonly streams: StreamListener[]; readonly bound: Bound[] }
 
 /** Rejects when one of the addresses cannot be listened on; then nothing is left open. */
 export async function createTransports(options: TransportsOptions, handlers: TransportHandlers): Promise<Transports> {
-  const { clock, log, tlsClient, externalAddress } = options
+  const { clock, log, tlsClient, externalAddress, peers = everybody } = options
   const limits = { ...defaultTransportLimits, ...options.limits }
   const listeners: Listeners = { sockets: [], streams: [], bound: [] }
   const places = createPlaces({ bound: listeners.bound, externalAddress, ownAddresses: createOwnAddresses(clock) })
@@ -90,7 +96,7 @@ export async function createTransports(options: TransportsOptions, handlers: Tra
   const mayConnect = createArrivalLimit({ ...limits, messagesPerSecond, messageBurst }, clock.now)
   const intake = createIntake({ admits, handlers, isOurs: places.isOurs, clock, log })
   const connections = createStreamConnections(
-    { limits, tlsClient, clock, log, localAddressFor: (target) => sourceOf(places, target) },
+    { limits, peers, tlsClient, clock, log, localAddressFor: (target) => sourceOf(places, target) },
     { message: intake.message, broken: intake.broken, closed: (flow) => handlers.closed(flow) },
   )
   /** Who opens us knows of nothing before he has us: what comes earlier is lost like a packet before the start. */
@@ -107,11 +113,11 @@ export async function createTransports(options: TransportsOptions, handlers: Tra
   async function listen(wanted: Listen): Promise<void> {
     const { protocol } = wanted
     if (protocol !== 'udp') {
-      const stream = await openStreamListener(wanted, log, (socket) =>
-        isReady && mayConnect(peerAddressOf(socket.remoteAddress ?? ''))
-          ? connections.take(socket, protocol)
-          : socket.destroy(),
-      )
+      const stream = await openStreamListener(wanted, log, (socket) => {
+        const address = peerAddressOf(socket.remoteAddress ?? '')
+        const isWelcome = isReady && peers.admits(address) && mayConnect(address)
+        return isWelcome ? connections.take(socket, protocol) : socket.destroy()
+      })
       listeners.streams.push(stream)
       listeners.bound.push({ protocol, local: stream.local })
       return
