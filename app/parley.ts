@@ -11,6 +11,7 @@ import type { Config } from './config.ts'
 import { openCore, type Core, type Telling } from './core.ts'
 import { openFrontDoor, type Demo } from './front-door.ts'
 import { openGuard } from './guard.ts'
+import { requireDriver } from './http-driver.ts'
 import { busyMeter, openLoad } from './load.ts'
 import { openMediaSide, type MediaSide } from './media-side.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
@@ -46,6 +47,7 @@ export async function startParley(
   },
 ): Promise<Parley> {
   const { config } = deps
+  await requireDriver(config.httpDriver)
   await using opening = new AsyncDisposableStack()
   const core = await openCore(config, deps, opening)
   const demo = await deps.seed(core)

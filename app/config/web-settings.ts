@@ -32,9 +32,8 @@ export const webOf = (settings: Settings) => ({
   port: settings.PORT,
   publicUrl: settings.PUBLIC_URL,
   trustedProxies: settings.TRUSTED_PROXIES,
-  // Many proxies speak HTTP/1.0 or pipeline, which the other one refuses.
-  httpDriver:
-    settings.HTTP_DRIVER === 'auto' && settings.PUBLIC_URL !== null ? ('node' as const) : settings.HTTP_DRIVER,
+  // Nothing that is not node's own runs unless the operator asks for it.
+  httpDriver: settings.HTTP_DRIVER === 'uws' ? ('uws' as const) : ('node' as const),
   tls: tlsOf(settings),
   connections: {
     inAll: settings.MAX_CONNECTIONS,

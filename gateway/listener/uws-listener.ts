@@ -1,4 +1,4 @@
-/** Owns the listener's driver over uWebSockets.js, an optional dependency whose binary needs glibc 2.38 or newer. */
+/** Owns the listener's driver over uWebSockets.js, which the operator installs: its binary needs glibc 2.38 or newer. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'

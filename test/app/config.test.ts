@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { test } from 'tap'
 import { version } from 'uuid'
 import { presetVariable, readConfig, settingNames } from '../../app/config.ts'
+import { requireDriver } from '../../app/http-driver.ts'
 import { createNewId } from '../../app/new-id.ts'
 
 test('without any setting everything is embedded, on loopback, with demo and self-test', async (t) => {
@@ -51,6 +52,24 @@ test('a variable for a library is set where the operator has not', async (t) => 
   t.equal(process.env[name], 'ours')
   presetVariable(name, 'again')
   t.equal(process.env[name], 'ours', 'what is set stays')
+})
+
+test('the listener is node’s unless another driver is asked for, and one that does not load is told in a sentence with its setting', async (t) => {
+  const driverOf = (settings: Record<string, string>) => readConfig(settings).httpDriver
+  for (const HTTP_DRIVER of ['auto', 'node']) t.equal(driverOf({ HTTP_DRIVER }), 'node')
+  t.equal(driverOf({}), 'node')
+  t.equal(driverOf({ PUBLIC_URL: 'https://calls.example.com', HTTP_DRIVER: 'uws', APP_SECRET: 'x'.repeat(32) }), 'uws')
+  const failing = async () => {
+    throw new Error('This version supports only node 24.\n\nError: libc.so.6: version `GLIBC_2.38´ not found')
+  }
+  await requireDriver('node', failing)
+  await requireDriver('uws', async () => undefined)
+  const refused = await requireDriver('uws', failing).catch((error: unknown) => error)
+  t.match(refused, { name: 'WrongSettings' })
+  t.match(
+    (refused as Error).message,
+    /^HTTP_DRIVER=uws: uWebSockets\.js does not load here \(libc\.so\.6: version .GLIBC_2\.38. not found\); [^\n]* or set HTTP_DRIVER=node$/,
+  )
 })
 
 test('a wrong setting is refused with its name', async (t) => {

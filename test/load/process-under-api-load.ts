@@ -44,7 +44,8 @@ async function startBare(): Promise<Running> {
       const key = createHash('sha256').update(String(headers['x-api-key'])).digest()
       const [call] = await sql<PhoneCallFacts[]>`
         select calls.id, calls.account_id, worker_id, direction, transport, progress, outcome, failed_reason, provider_status,
-          post_processing_status, from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at
+          post_processing_status, from_number, to_number, person_id, customer, next_action, dimensions, scheduled_at, started_at, ended_at,
+          metadata, warnings
         from calls join api_keys on api_keys.account_id = calls.account_id
         where api_keys.hash = ${key} and revoked_at is null and (expires_at is null or expires_at > ${Date.now()})
           and calls.account_id = ${params.account} and calls.id = ${params.call}`
