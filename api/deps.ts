@@ -35,6 +35,7 @@ export type ApiDeps = {
   readonly recordings: RecordingStore
   /** Signs links to recordings. A KeyObject: a raw key costs several times as much at every use. */
   readonly recordingUrlKey: KeyObject
+  readonly formerRecordingUrlKeys?: readonly KeyObject[]
   /** Asked for every web call, because TURN credentials live for a limited time. */
   readonly iceServers: () => WebCallSession['iceServers']
   /** The address clients know this service by; null: whatever host a request names. */

@@ -10,11 +10,14 @@ import { refusing } from './openapi.ts'
 import { linkIsGood, recordingsPath } from './recording-link.ts'
 import { renderProblem } from './render.ts'
 
-export function addRecordingRoutes(app: Api, { recordings, recordingUrlKey, clock }: ApiDeps): void {
+export function addRecordingRoutes(app: Api, deps: ApiDeps): void {
+  const { recordings, recordingUrlKey, formerRecordingUrlKeys = [], clock } = deps
+  const keys = [recordingUrlKey, ...formerRecordingUrlKeys]
   describe(app)
   app.get(`${recordingsPath}/:accountId/:fileName`, async (c) => {
     const { expires = '', signature = '' } = c.req.query()
-    if (!linkIsGood(recordingUrlKey, { path: c.req.path, expires, signature }, clock.now()))
+    const link = { path: c.req.path, expires, signature }
+    if (!keys.some((key) => linkIsGood(key, link, clock.now())))
       throw new Problem('UNAUTHORIZED', 'The link is not valid, or not any more. Ask for a new one.')
     const { accountId, fileName } = c.req.param()
     const callId = fileName.endsWith('.wav') ? toId<'call'>(fileName.slice(0, -'.wav'.length)) : null

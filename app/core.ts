@@ -11,7 +11,7 @@ import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { openDatabase } from '../store/open-database.ts'
 import { createRecordingFolder } from '../store/recording-folder.ts'
-import { createSecretBox, loadAppKey, subkey, type SecretBox } from '../store/secret-box.ts'
+import { boxOf, loadAppKeys, subkeys, type RotatingSecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import { systemClock as clock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -20,8 +20,10 @@ import { createNewId } from './new-id.ts'
 export type Core = {
   readonly sql: Sql
   readonly bus: Bus
-  readonly box: SecretBox
+  readonly box: RotatingSecretBox
   readonly recordingUrlKey: KeyObject
+  /** Links that were signed by a key of before are good until they expire. */
+  readonly formerRecordingUrlKeys?: readonly KeyObject[]
   readonly recordings: RecordingStore
   readonly nodeId: NodeId
   readonly newId: NewId
@@ -42,14 +44,16 @@ export async function openCore(
 ): Promise<Core> {
   const database = await openDatabase({ ...config, log, telemetry })
   closing.defer(() => database.close())
-  const appKey = await loadAppKey(config)
+  const appKeys = await loadAppKeys(config)
+  const [recordingUrlKey, ...formerRecordingUrlKeys] = subkeys(appKeys, 'recording-urls')
   const bus = await openBus(config, { log, telemetry })
   closing.defer(() => bus.close())
   return {
     sql: database.sql,
     bus,
-    box: createSecretBox(subkey(appKey, 'secrets')),
-    recordingUrlKey: subkey(appKey, 'recording-urls'),
+    box: boxOf(appKeys),
+    recordingUrlKey,
+    formerRecordingUrlKeys,
     recordings: createRecordingFolder({ folder: config.recordingsDir, reserve: config.recordingReserve, clock, log }),
     nodeId: newId<'node'>(),
     newId,

@@ -2,7 +2,7 @@
 import type { Engines } from '../actors/call/engine-choice.ts'
 import type { Listener } from '../model/listener.ts'
 import { isWildcard } from '../net/addresses.ts'
-import type { SecretBox } from '../store/secret-box.ts'
+import type { RotatingSecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import { openCallSide, type CallSide } from './call-side.ts'
@@ -14,13 +14,14 @@ import { openGuard } from './guard.ts'
 import { requireDriver } from './http-driver.ts'
 import { busyMeter, openLoad } from './load.ts'
 import { openMediaSide, type MediaSide } from './media-side.ts'
+import { openResealing } from './reseal.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
 
 export type Parley = {
   /** Where page and API are, as this machine reaches them. */
   readonly url: string
   readonly sql: Sql
-  readonly box: SecretBox
+  readonly box: RotatingSecretBox
   /** Where the embedded SIP server listens; null without one. */
   readonly sip: { readonly address: string; readonly port: number } | null
   /** What that server keeps at this moment. */
@@ -50,6 +51,7 @@ export async function startParley(
   await requireDriver(config.httpDriver)
   await using opening = new AsyncDisposableStack()
   const core = await openCore(config, deps, opening)
+  openResealing(core, opening)
   const demo = await deps.seed(core)
   const load = openLoad(core, config, opening)
   const calls = openCallSide(core, config, deps.engines, opening, load)

@@ -7,7 +7,8 @@ import type { CallEvent, EventType } from '../model/events.ts'
 import type { AccountId, CallId, DeliveryId, NewId, NodeId, SubscriptionId, WorkerId } from '../model/ids.ts'
 import type { JsonObject } from '../model/json.ts'
 import type { Sql, Transaction } from './sql.ts'
-import { holdMatching } from './subscriptions.ts'
+import type { SealedSubscription } from './subscription-secrets.ts'
+import { holdMatching, sealedColumns } from './subscriptions.ts'
 
 /** The copy of a call.tool_call goes the same way as the events of the call. */
 export type OutboxEvent = CallEvent | { readonly type: 'call.tool_call'; readonly data: JsonObject }
@@ -68,10 +69,8 @@ export type ClaimedDelivery = {
   /** Counts this claim: 1 at the first. */
   readonly attempt: number
   readonly url: string
-  readonly sealedSecret: string
-  readonly headers: Readonly<Record<string, string>>
   readonly enabled: boolean
-}
+} & Omit<SealedSubscription, 'id' | 'accountId'>
 
 export type Claim = {
   readonly nodeId: NodeId
@@ -126,7 +125,7 @@ export function claimDue(
     from webhook_subscriptions s
     where d.id = any(array(select id from taken)) and s.id = d.subscription_id
     returning d.id, d.account_id, d.call_id, d.subscription_id, d.event_type, d.body, d.event_at, d.attempts as attempt,
-      s.url, s.signing_secret as sealed_secret, s.headers, s.enabled`
+      s.url, s.enabled, ${sealedColumns(sql)}`
 }
 
 /** Given up in one statement, which stays a short one however long a queue has become. */

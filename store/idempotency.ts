@@ -5,7 +5,7 @@
 import { idempotencyLifetime, type Once } from '../model/idempotency.ts'
 import type { AccountId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
-import type { SecretBox } from './secret-box.ts'
+import { secretPlace, type SecretBox } from './secret-box.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 type Request = { readonly accountId: AccountId; readonly once: Once | null; readonly now: number }
@@ -25,11 +25,14 @@ export function answerOnce<Answer>(
     if (!(await takeKey(tx, accountId, once, now))) return answerOf<Answer>(tx, box, accountId, once)
     const answer = await make(tx)
     await tx`
-      update idempotency_keys set answer = ${box.seal(JSON.stringify(answer))}
+      update idempotency_keys set answer = ${box.seal(JSON.stringify(answer), answerPlace(accountId, once.key))}
       where account_id = ${accountId} and key = ${once.key}`
     return answer
   }) as Promise<Answer>
 }
+
+export const answerPlace = (accountId: string, key: string): string =>
+  secretPlace('idempotency_keys.answer', accountId, key)
 
 /** Keys are forgotten lazily, when they are used again; the others are for this to delete, up to `limit`. Several may do this at once. */
 export async function forgetIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
@@ -56,5 +59,5 @@ async function answerOf<Answer>(tx: Transaction, box: SecretBox, accountId: Acco
   if (!row) throw new Error('an idempotency key that is taken has no row')
   if (!once.fingerprint.equals(row.fingerprint))
     throw new Problem('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used for another request.')
-  return JSON.parse(box.open(row.answer)) as Answer
+  return JSON.parse(box.open(row.answer, answerPlace(accountId, once.key))) as Answer
 }

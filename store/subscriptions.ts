@@ -12,8 +12,17 @@ import {
 } from '../model/webhook.ts'
 import { withoutNulls } from '../model/without-nulls.ts'
 import { requireRoom } from './room.ts'
+import { givenColumns } from './given-columns.ts'
 import type { SecretBox } from './secret-box.ts'
 import type { Sql, Transaction } from './sql.ts'
+import {
+  formerSecretPlace,
+  openHeaders,
+  sealHeaders,
+  secretOverlap,
+  signingSecretPlace,
+  type SealedSubscription,
+} from './subscription-secrets.ts'
 
 type Row = {
   readonly id: SubscriptionId
@@ -22,6 +31,7 @@ type Row = {
   readonly eventType: SubscribedType
   readonly url: string
   readonly headers: Record<string, string>
+  readonly sealedHeaders: string | null
   readonly timeoutMs: number
   readonly enabled: boolean
   readonly required: boolean
@@ -32,13 +42,10 @@ type Row = {
 }
 
 /** What sending to a subscription needs. */
-export type MatchingSubscription = {
-  readonly id: SubscriptionId
+export type MatchingSubscription = SealedSubscription & {
   readonly workerId: WorkerId | null
   readonly eventType: SubscribedType
   readonly url: string
-  readonly sealedSecret: string
-  readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly required: boolean
 }
@@ -53,14 +60,15 @@ export async function createSubscription(
   const workerId = request.workerId === undefined ? null : await requireWorker(sql, accountId, request.workerId)
   await requireRoom(sql, accountId, 'webhook_subscriptions')
   const secret = `whsec_${randomBytes(32).toString('base64url')}`
+  const key = { accountId, id: newId<'subscription'>() }
   const rows = await sql<Row[]>`
-    insert into webhook_subscriptions (id, account_id, worker_id, event_type, url, signing_secret, headers,
+    insert into webhook_subscriptions (id, account_id, worker_id, event_type, url, signing_secret, headers, sealed_headers,
       timeout_ms, enabled, required, created_at, updated_at)
-    values (${newId<'subscription'>()}, ${accountId}, ${workerId}, ${eventType}, ${url}, ${box.seal(secret)}, ${sql.json(headers)},
-      ${Math.round(timeoutMs)}, ${request.enabled ?? true}, ${request.required ?? false}, ${now}, ${now})
-    returning id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
+    values (${key.id}, ${accountId}, ${workerId}, ${eventType}, ${url}, ${box.seal(secret, signingSecretPlace(key))},
+      '{}', ${sealHeaders(box, key, headers)}, ${Math.round(timeoutMs)}, ${request.enabled ?? true}, ${request.required ?? false}, ${now}, ${now})
+    returning id, account_id, worker_id, event_type, url, headers, sealed_headers, timeout_ms, enabled, required, created_at, updated_at,
       failing_since, disabled_reason`
-  return toSubscription(rows[0] as Row, secret)
+  return toSubscription(box, rows[0] as Row, secret)
 }
 
 async function requireWorker(sql: Sql, accountId: AccountId, named: string): Promise<WorkerId> {
@@ -80,14 +88,15 @@ export async function listSubscriptions(
   sql: Sql,
   accountId: AccountId,
   workerId: string | null,
+  box: SecretBox,
 ): Promise<WebhookSubscription[]> {
   const rows = await sql<Row[]>`
-    select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
+    select id, account_id, worker_id, event_type, url, headers, sealed_headers, timeout_ms, enabled, required, created_at, updated_at,
       failing_since, disabled_reason
     from webhook_subscriptions
     where account_id = ${accountId} and (${workerId}::text is null or worker_id = ${workerId}) and ${hasItsWorker(sql)}
     order by created_at, id`
-  return rows.map((row) => toSubscription(row, null))
+  return rows.map((row) => toSubscription(box, row, null))
 }
 
 /** Null: the account has no such subscription. */
@@ -95,12 +104,13 @@ export async function findSubscription(
   sql: Sql,
   accountId: AccountId,
   id: SubscriptionId,
+  box: SecretBox,
 ): Promise<WebhookSubscription | null> {
   const [row] = await sql<Row[]>`
-    select id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
+    select id, account_id, worker_id, event_type, url, headers, sealed_headers, timeout_ms, enabled, required, created_at, updated_at,
       failing_since, disabled_reason
     from webhook_subscriptions where account_id = ${accountId} and id = ${id} and ${hasItsWorker(sql)}`
-  return row ? toSubscription(row, null) : null
+  return row ? toSubscription(box, row, null) : null
 }
 
 /** One of a deleted worker is told what is still due to it, and is nobody's otherwise. */
@@ -114,34 +124,64 @@ export async function findTarget(
   id: SubscriptionId,
 ): Promise<MatchingSubscription | null> {
   const [row] = await sql<MatchingSubscription[]>`
-    select id, worker_id, event_type, url, signing_secret as sealed_secret, headers, timeout_ms, required
+    select id, account_id, worker_id, event_type, url, ${sealedColumns(sql)}, timeout_ms, required
     from webhook_subscriptions where account_id = ${accountId} and id = ${id}`
   return row ?? null
 }
 
-/** What `change` does not name stays. Enabling forgets former failures. Null: the account has no such subscription. */
-export async function changeSubscription(
-  sql: Sql,
-  box: SecretBox,
-  key: { accountId: AccountId; id: SubscriptionId; change: SubscriptionChange; now: number },
-): Promise<WebhookSubscription | null> {
-  const { url, signingSecret, headers, timeoutMs, enabled, required } = key.change
-  const sealed = signingSecret === undefined ? null : box.seal(signingSecret)
-  const [row] = await sql<Row[]>`
-    update webhook_subscriptions set
-      url = coalesce(${url ?? null}, url),
-      signing_secret = coalesce(${sealed}, signing_secret),
-      headers = coalesce(${headers ? sql.json(headers) : null}::jsonb, headers),
-      timeout_ms = coalesce(${timeoutMs === undefined ? null : Math.round(timeoutMs)}::integer, timeout_ms),
-      required = coalesce(${required ?? null}::boolean, required),
-      enabled = coalesce(${enabled ?? null}::boolean, enabled),
-      failing_since = case when ${enabled === true}::boolean then null else failing_since end,
-      disabled_reason = case when ${enabled === true}::boolean then null else disabled_reason end,
-      updated_at = ${key.now}
-    where account_id = ${key.accountId} and id = ${key.id}
-    returning id, account_id, worker_id, event_type, url, headers, timeout_ms, enabled, required, created_at, updated_at,
-      failing_since, disabled_reason`
-  return row ? toSubscription(row, null) : null
+/** With the names of SealedSubscription; the table has no other name in the query. */
+export const sealedColumns = (sql: Sql | Transaction) => sql`
+  signing_secret as sealed_secret, former_secret, former_secret_until as former_until, sealed_headers, headers`
+
+/** What `change` does not name stays. A secret that is replaced signs too for a while. Enabling forgets former failures. Null: the account has no such subscription. */
+export async function changeSubscription(sql: Sql, box: SecretBox, key: Changed): Promise<WebhookSubscription | null> {
+  return sql.begin(async (tx) => {
+    const [stored] = await tx<{ sealed: string }[]>`
+      select signing_secret as sealed from webhook_subscriptions
+      where account_id = ${key.accountId} and id = ${key.id} for no key update`
+    if (!stored) return null
+    const [row] = await tx<Row[]>`
+      update webhook_subscriptions set ${tx({ ...changedColumns(tx, box, key), ...replacedSecret(box, key, stored.sealed) })}
+      where account_id = ${key.accountId} and id = ${key.id}
+      returning id, account_id, worker_id, event_type, url, headers, sealed_headers, timeout_ms, enabled, required,
+        created_at, updated_at, failing_since, disabled_reason`
+    return row ? toSubscription(box, row, null) : null
+  })
+}
+
+type Changed = {
+  readonly accountId: AccountId
+  readonly id: SubscriptionId
+  readonly change: SubscriptionChange
+  readonly now: number
+}
+
+function changedColumns(tx: Transaction, box: SecretBox, { accountId, id, change, now }: Changed) {
+  const { url, headers, timeoutMs, enabled, required } = change
+  const again = enabled ? { failingSince: null, disabledReason: null } : {}
+  const sealed = headers && { headers: tx.json({}), sealedHeaders: sealHeaders(box, { accountId, id }, headers) }
+  const rounded = timeoutMs === undefined ? undefined : Math.round(timeoutMs)
+  return { ...givenColumns({ url, timeoutMs: rounded, enabled, required, updatedAt: now }), ...again, ...sealed }
+}
+
+/** Nothing when it is not replaced, or by the same: whoever knows the one before goes on being served. */
+function replacedSecret(box: SecretBox, { accountId, id, change: { signingSecret }, now }: Changed, sealed: string) {
+  const former = signingSecret === undefined ? null : openedOrNull(box, sealed, signingSecretPlace({ accountId, id }))
+  if (signingSecret === undefined || former === signingSecret) return {}
+  return {
+    signingSecret: box.seal(signingSecret, signingSecretPlace({ accountId, id })),
+    formerSecret: former === null ? null : box.seal(former, formerSecretPlace({ accountId, id })),
+    formerSecretUntil: former === null ? null : now + secretOverlap,
+  }
+}
+
+/** One that does not open signs nothing: a new one mends it. */
+function openedOrNull(box: SecretBox, sealed: string, place: string): string | null {
+  try {
+    return box.open(sealed, place)
+  } catch {
+    return null
+  }
 }
 
 /** Enabled ones that get this event of this worker, in the order in which sync hooks are asked: worker-scoped first, then older first. */
@@ -150,7 +190,7 @@ export async function findMatching(
   { accountId, workerId, eventType }: { accountId: AccountId; workerId: WorkerId; eventType: EventType },
 ): Promise<MatchingSubscription[]> {
   return sql<MatchingSubscription[]>`
-    select id, worker_id, event_type, url, signing_secret as sealed_secret, headers, timeout_ms, required
+    select id, account_id, worker_id, event_type, url, ${sealedColumns(sql)}, timeout_ms, required
     from webhook_subscriptions
     where account_id = ${accountId} and enabled
       and (worker_id is null or worker_id = ${workerId})
@@ -238,7 +278,7 @@ export async function deleteSubscription(sql: Sql, accountId: AccountId, id: Sub
   return deleted.count === 1
 }
 
-function toSubscription(row: Row, signingSecret: string | null): WebhookSubscription {
+function toSubscription(box: SecretBox, row: Row, signingSecret: string | null): WebhookSubscription {
   return {
     id: row.id,
     accountId: row.accountId,
@@ -247,7 +287,7 @@ function toSubscription(row: Row, signingSecret: string | null): WebhookSubscrip
     deliveryMode: deliveryModeOf(row.eventType),
     url: row.url,
     signingSecret,
-    headers: row.headers,
+    headers: openHeaders(box, row),
     timeoutMs: row.timeoutMs,
     enabled: row.enabled,
     required: row.required,

@@ -8,10 +8,20 @@ import type { JsonObject } from '../model/json.ts'
 import type { TerminalStatus } from '../model/outcome.ts'
 import type { CallOverrides } from './call-rows.ts'
 import { enqueueDeliveries } from './deliveries.ts'
+import { secretPlace, type SecretBox } from './secret-box.ts'
 import type { Sql, Transaction } from './sql.ts'
 
-/** Its `signingSecret` is sealed. */
+/** Its `signingSecret` is sealed, in the place of toolSecretPlace. */
 export type SealedTool = ExternalTool
+
+type ToolOfCall = { readonly accountId: string; readonly callId: string; readonly name: string }
+export const toolSecretPlace = ({ accountId, callId, name }: ToolOfCall): string =>
+  secretPlace('calls.external_tools', accountId, callId, name)
+
+export const sealedTool = (box: SecretBox, call: Omit<ToolOfCall, 'name'>, tool: ExternalTool): SealedTool => ({
+  ...tool,
+  signingSecret: box.seal(tool.signingSecret, toolSecretPlace({ ...call, name: tool.name })),
+})
 
 export type CallAtHand = {
   readonly id: CallId

@@ -16,7 +16,7 @@ import {
 import { withoutNulls } from '../model/without-nulls.ts'
 import { isWideNetwork, plainNetworkOf } from '../net/networks.ts'
 import { givenColumns } from './given-columns.ts'
-import type { SecretBox } from './secret-box.ts'
+import { secretPlace, type SecretBox } from './secret-box.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { certificateIssuesOf } from './trunk-certificate.ts'
@@ -75,7 +75,7 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
       const row = { id, accountId, name, direction, isActive, createdAt: now, updatedAt: now }
       const config = settled(settings, { passwordSet: Boolean(password), workerIds: workers })
       requireCertificate(settings.tlsCertificate ?? null, tlsKey ?? null, now)
-      const sealed = { password: password ? box.seal(password) : null, tlsKey: tlsKey ? box.seal(tlsKey) : null }
+      const sealed = sealedIn(box, { accountId, id }, { password: password || null, tlsKey: tlsKey || null })
       return sql.begin(async (tx) => {
         await tx`insert into trunks ${tx({ ...row, config: tx.json(config), ...sealed })}`
         await linkWorkers(tx, accountId, id, workers)
@@ -93,8 +93,7 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
     ) {
       // A key without its certificate is of no use.
       const tlsKey = settings.tlsCertificate === null && given === undefined ? null : given
-      const secrets = { password: password && box.seal(password), tlsKey: tlsKey && box.seal(tlsKey) }
-      const plain = { name, direction, isActive, ...secrets }
+      const plain = { name, direction, isActive, ...sealedIn(box, { accountId, id }, { password, tlsKey }) }
       const columns = givenColumns({ ...plain, updatedAt: clock.now() })
       return sql.begin(async (tx) => {
         const stored = await lockSettings(tx, accountId, id)
@@ -102,11 +101,12 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
         requireNarrow(withoutNulls(settings), stored.config.allowedAddresses ?? [], author)
         const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
         if (stored.direction === 'outbound' && direction && direction !== 'outbound' && password === undefined)
-          requireLongPassword(stored.password && box.open(stored.password))
+          requireLongPassword(stored.password && box.open(stored.password, passwordPlace({ accountId, id })))
         const passwordSet = password === undefined ? stored.passwordSet : password !== null
         const surroundings = { passwordSet, workerIds: workers ?? stored.workerIds }
         if (tlsKey !== undefined || settings.tlsCertificate !== undefined) {
-          const key = tlsKey === undefined && stored.tlsKey ? box.open(stored.tlsKey) : tlsKey
+          const kept = tlsKey === undefined && stored.tlsKey
+          const key = kept ? box.open(kept, tlsKeyPlace({ accountId, id })) : tlsKey
           const { tlsCertificate = stored.config.tlsCertificate } = settings
           requireCertificate(tlsCertificate ?? null, key ?? null, clock.now())
         }
@@ -128,6 +128,21 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
       await unlinkCalls(sql, accountId, id)
       return deleted.count === 1
     },
+  }
+}
+
+type TrunkKey = { readonly accountId: AccountId; readonly id: TrunkId }
+export const passwordPlace = ({ accountId, id }: TrunkKey): string => secretPlace('trunks.password', accountId, id)
+export const tlsKeyPlace = ({ accountId, id }: TrunkKey): string => secretPlace('trunks.tls_key', accountId, id)
+
+function sealedIn<Given extends string | null | undefined>(
+  box: SecretBox,
+  trunk: TrunkKey,
+  { password, tlsKey }: { readonly password: Given; readonly tlsKey: Given },
+) {
+  return {
+    password: password && box.seal(password, passwordPlace(trunk)),
+    tlsKey: tlsKey && box.seal(tlsKey, tlsKeyPlace(trunk)),
   }
 }
 

@@ -3,16 +3,18 @@ import type { Log } from '../../model/log.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { TrunkRow } from '../../store/telephony.ts'
+import { passwordPlace, tlsKeyPlace } from '../../store/trunks.ts'
 
 export type TrunkAccessDeps = { readonly box: SecretBox; readonly log: Log }
 
 /** Throws for a secret that was sealed with another key. */
 export function accessOf({ box }: Pick<TrunkAccessDeps, 'box'>, trunk: TrunkRow): TrunkAccess {
   const { id, accountId, name, config, password, tlsKey, realms } = trunk
-  const opened = (sealed: string | null): string | null => (sealed === null ? null : box.open(sealed))
-  const key = config.tlsCertificate ? opened(tlsKey) : null
+  const opened = (sealed: string | null, place: string): string | null =>
+    sealed === null ? null : box.open(sealed, place)
+  const key = config.tlsCertificate ? opened(tlsKey, tlsKeyPlace(trunk)) : null
   const tls = config.tlsCertificate && key !== null ? { cert: config.tlsCertificate, key } : null
-  const access = { id, accountId, name, settings: config, password: opened(password) }
+  const access = { id, accountId, name, settings: config, password: opened(password, passwordPlace(trunk)) }
   return { ...access, ...(realms && { realms }), ...(tls && { tls }) }
 }
 

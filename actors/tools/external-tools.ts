@@ -11,7 +11,7 @@ import type { ToolDescriptor, ToolResult } from '../../model/tool.ts'
 import { defaultHookTimeout } from '../../model/webhook.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
-import { enqueueToolCall, type CallAtHand, type SealedTool } from '../../store/tool-calls.ts'
+import { enqueueToolCall, toolSecretPlace, type CallAtHand, type SealedTool } from '../../store/tool-calls.ts'
 import { askHook, type HookAnswer } from '../webhooks/ask-hook.ts'
 import type { WebhookSender } from '../webhooks/sender.ts'
 import { argumentIssues } from './argument-schema.ts'
@@ -68,7 +68,8 @@ async function askTool(
   signal: AbortSignal,
 ): Promise<ToolResult> {
   if (!isActive(call)) return callNotActive()
-  const secret = deps.box.open(tool.signingSecret)
+  const { id: callId, accountId } = call
+  const secret = deps.box.open(tool.signingSecret, toolSecretPlace({ accountId, callId, name: tool.name }))
   const data = toolCallOf(call, tool, given, deps.newId())
   const now = deps.clock.now()
   const told = await enqueueToolCall(deps.sql, call, { data, now, newId: deps.newId })

@@ -6,7 +6,7 @@ import type { NewId } from '../../model/ids.ts'
 import { flawOf, storableText, type Json } from '../../model/json.ts'
 import { maxHookTimeout } from '../../model/webhook.ts'
 import type { SendResult, WebhookSender } from './sender.ts'
-import { headersOf, toSigningKey } from './sign.ts'
+import { headersOf, sendSigned, toSigningKey, type SigningKeys } from './sign.ts'
 
 type Deps = {
   readonly sender: Pick<WebhookSender, 'send'>
@@ -19,6 +19,8 @@ export type HookQuestion = {
   readonly url: string
   /** In plaintext; used to the letter. */
   readonly secret: string
+  /** The one before it, while receivers may know that one. */
+  readonly formerSecret?: string | null
   /** Custom ones; the service's own are added and win. */
   readonly headers: Readonly<Record<string, string>>
   /** Milliseconds over everything, the whole answer included; 10 s at the very most. */
@@ -45,14 +47,21 @@ export const maxDetails = 500
 
 /** Never throws. */
 export async function askHook({ sender, now, newId }: Deps, question: HookQuestion): Promise<HookAnswer> {
-  const { type, url, secret, accountId, data, signal } = question
+  const { type, url, accountId, data, signal } = question
   const body = JSON.stringify({ type, data })
   const at = now()
   const event = { type, eventId: newId<'delivery'>(), eventAt: at, delivery: 'sync', accountId, attempt: 1 } as const
-  const headers = headersOf({ ...event, sentAt: at, body, customHeaders: question.headers }, toSigningKey(secret))
-  const timeout = Math.min(question.timeout, maxHookTimeout)
-  return answerOf(await sender.send({ url, headers, body, timeout, answer: 'whole', ...(signal && { signal }) }))
+  const until = at + Math.min(question.timeout, maxHookTimeout)
+  const result = await sendSigned(signingKeysOf(question), (keys) => {
+    const headers = headersOf({ ...event, sentAt: at, body, customHeaders: question.headers }, ...keys)
+    const timeout = Math.max(1, until - now())
+    return sender.send({ url, headers, body, timeout, answer: 'whole', ...(signal && { signal }) })
+  })
+  return answerOf(result)
 }
+
+export const signingKeysOf = ({ secret, formerSecret }: Pick<HookQuestion, 'secret' | 'formerSecret'>): SigningKeys =>
+  formerSecret ? [toSigningKey(secret), toSigningKey(formerSecret)] : [toSigningKey(secret)]
 
 /** An empty body of a 2xx is the empty object. */
 function answerOf(result: SendResult): HookAnswer {

@@ -1,5 +1,4 @@
 /** Owns one attempt at one delivery: prepare → send → what it means, with values between them. Writing that down is the recorder's. */
-import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../../model/clock.ts'
 import { storableText } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
@@ -7,17 +6,18 @@ import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import type { ClaimedDelivery } from '../../store/deliveries.ts'
 import type { AttemptRecord } from '../../store/delivery-verdicts.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
+import { formerSecretAt, formerSecretPlace, openHeaders, signingSecretPlace } from '../../store/subscription-secrets.ts'
 import type { Attempted, Endpoint } from './record-attempts.ts'
 import { verdictOf, type Verdict } from './verdict.ts'
 import type { SendRequest, SendResult, WebhookSender } from './sender.ts'
-import { createSigningKeys, headersOf } from './sign.ts'
+import { createSigningKeys, headersOf, sendSigned, type SigningKeys } from './sign.ts'
 
 /** Null: the signal ended it, and whether it arrived is unknown. Never throws. */
 export type AttemptDelivery = (delivery: ClaimedDelivery, signal: AbortSignal) => Promise<Attempted | null>
 
 type AttemptResult = SendResult | { readonly kind: 'unwanted' }
 type Prepared =
-  | { readonly kind: 'ready'; readonly request: SendRequest }
+  | { readonly kind: 'ready'; readonly keys: SigningKeys; readonly requestBy: (keys: SigningKeys) => SendRequest }
   | { readonly kind: 'settled'; readonly result: AttemptResult }
 
 type Deps = {
@@ -35,12 +35,18 @@ const excerptLength = 2048
 
 export function createAttemptDelivery(deps: Deps): AttemptDelivery {
   const { box, sender, clock, log, random, telemetry = noTelemetry } = deps
-  const keyOf = createSigningKeys((sealed) => box.open(sealed))
+  const keyOf = createSigningKeys((sealed, place) => box.open(sealed, place))
 
   function prepare(delivery: ClaimedDelivery): Prepared {
     if (!delivery.enabled) return { kind: 'settled', result: { kind: 'unwanted' } }
     try {
-      return { kind: 'ready', request: requestOf(delivery, keyOf(delivery.sealedSecret), clock.now()) }
+      const subscription = { ...delivery, id: delivery.subscriptionId }
+      const former = formerSecretAt(subscription, clock.now())
+      const current = keyOf(delivery.sealedSecret, signingSecretPlace(subscription))
+      const keys: SigningKeys = former === null ? [current] : [current, keyOf(former, formerSecretPlace(subscription))]
+      const customHeaders = openHeaders(box, subscription)
+      const requestBy = (by: SigningKeys) => requestOf(delivery, customHeaders, by, clock.now())
+      return { kind: 'ready', keys, requestBy }
     } catch (error) {
       log.error('a signing secret cannot be opened', { error, subscriptionId: delivery.subscriptionId })
       const details = 'the signing secret cannot be opened'
@@ -55,7 +61,7 @@ export function createAttemptDelivery(deps: Deps): AttemptDelivery {
     if (prepared.kind === 'settled') return prepared.result
     if (attempt === 1) telemetry.observe('delivery.latency', Math.max(0, clock.now() - eventAt), { event })
     const span = telemetry.span('delivery.attempt', { event }, { deliveryId, callId, attempt })
-    const result = await sender.send({ ...prepared.request, signal })
+    const result = await sendSigned(prepared.keys, (keys) => sender.send({ ...prepared.requestBy(keys), signal }))
     span.end(result.kind === 'answered' && result.status < 300 ? 'ok' : 'failed')
     return result
   }
@@ -79,7 +85,12 @@ export function createAttemptDelivery(deps: Deps): AttemptDelivery {
   }
 }
 
-const requestOf = (delivery: ClaimedDelivery, key: KeyObject, now: number): SendRequest => ({
+const requestOf = (
+  delivery: ClaimedDelivery,
+  customHeaders: Readonly<Record<string, string>>,
+  keys: SigningKeys,
+  now: number,
+): SendRequest => ({
   url: delivery.url,
   headers: headersOf(
     {
@@ -91,9 +102,9 @@ const requestOf = (delivery: ClaimedDelivery, key: KeyObject, now: number): Send
       attempt: delivery.attempt,
       sentAt: now,
       body: delivery.body,
-      customHeaders: delivery.headers,
+      customHeaders,
     },
-    key,
+    ...keys,
   ),
   body: delivery.body,
   timeout: sendTimeout,

@@ -27,19 +27,44 @@ export type OutgoingEvent = {
 /** A string or Buffer as key is imported anew at every use, which costs five times the HMAC itself. */
 export const toSigningKey = (secret: string): KeyObject => createSecretKey(secret, 'utf8')
 
-/** The key of a sealed secret. Remembers the `limit` that were made last; throws what `open` throws. */
-export function createSigningKeys(open: (sealed: string) => string, limit = 1000): (sealed: string) => KeyObject {
+/** The key of a secret that is sealed in its place. Remembers the `limit` that were made last; throws what `open` throws. */
+export function createSigningKeys(open: (sealed: string, place: string) => string, limit = 1000) {
   const keys = new Map<string, KeyObject>()
-  return (sealed) => {
-    const known = keys.get(sealed)
+  return (sealed: string, place = ''): KeyObject => {
+    // What opened in one place does not stand for another.
+    const known = keys.get(`${place} ${sealed}`)
     if (known) return known
-    const key = toSigningKey(open(sealed))
+    const key = toSigningKey(open(sealed, place))
     const [oldest] = keys.keys()
     if (keys.size >= limit && oldest !== undefined) keys.delete(oldest)
-    keys.set(sealed, key)
+    keys.set(`${place} ${sealed}`, key)
     return key
   }
 }
+
+/** The current one, and the one before it while receivers may know that one. */
+export type SigningKeys = readonly [KeyObject, KeyObject?]
+
+/** Statuses by which receivers refuse a signature. */
+const refusals = [400, 401, 403]
+
+/**
+ * Sends by `send` until the signature is not refused. While there are two secrets, X-Service-Signature is of the current one and
+ * webhook-signature has both (Standard Webhooks). Receivers that look at the former or expect one signature alone refuse that, and get it signed
+ * as before, by either; so whoever knows one of the secrets takes it.
+ */
+export async function sendSigned<Result extends { readonly kind: string }>(
+  [current, former]: SigningKeys,
+  send: (keys: SigningKeys) => Promise<Result>,
+): Promise<Result> {
+  const first = await send(former ? [current, former] : [current])
+  if (!former || !isRefusal(first)) return first
+  const second = await send([former])
+  return isRefusal(second) ? send([current]) : second
+}
+
+const isRefusal = (result: { readonly kind: string; readonly status?: unknown }): boolean =>
+  result.kind === 'answered' && refusals.includes(Number(result.status))
 
 /** Hex HMAC-SHA256 of the raw body: `X-Service-Signature`. */
 export const signatureOf = (key: KeyObject, body: string | Uint8Array): string =>
@@ -51,8 +76,9 @@ export function standardSignatureOf(key: KeyObject, id: string, timestamp: numbe
 }
 
 /** Every header of a delivery but Content-Length and Host, which belong to the connection. Custom headers never replace the service's own. */
-export function headersOf(event: OutgoingEvent, key: KeyObject): Record<string, string> {
+export function headersOf(event: OutgoingEvent, ...[key, former]: SigningKeys): Record<string, string> {
   const seconds = Math.floor(event.sentAt / 1000)
+  const standard = (one: KeyObject) => standardSignatureOf(one, event.eventId, seconds, event.body)
   const own: Record<string, string> = {
     'Content-Type': 'application/json',
     'X-Service-Event': event.type,
@@ -64,7 +90,7 @@ export function headersOf(event: OutgoingEvent, key: KeyObject): Record<string, 
     'X-Service-Attempt': String(event.attempt),
     'webhook-id': event.eventId,
     'webhook-timestamp': String(seconds),
-    'webhook-signature': standardSignatureOf(key, event.eventId, seconds, event.body),
+    'webhook-signature': former ? `${standard(key)} ${standard(former)}` : standard(key),
   }
   const taken = new Set(Object.keys(own).map((name) => name.toLowerCase()))
   const custom = Object.entries(event.customHeaders).filter(([name]) => !taken.has(name.toLowerCase()))

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../model/clock.ts'
 import { deliveryModeOf } from '../../model/events.ts'
-import type { AccountId, NewId, SubscriptionId } from '../../model/ids.ts'
+import type { NewId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { SubscriptionChange, Subscriptions, WebhookSubscription } from '../../model/webhook.ts'
@@ -41,10 +41,10 @@ export function createSubscriptions(deps: Deps): Subscriptions {
       requireReachable(sender, request.url)
       return createSubscription(sql, box, { accountId, request, newId, now: clock.now() })
     },
-    list: (accountId, workerId) => listSubscriptions(sql, accountId, workerId),
-    find: (accountId, id) => findSubscription(sql, accountId, id),
+    list: (accountId, workerId) => listSubscriptions(sql, accountId, workerId, box),
+    find: (accountId, id) => findSubscription(sql, accountId, id, box),
     async change(accountId, id, change) {
-      const subscription = await findSubscription(sql, accountId, id)
+      const subscription = await findSubscription(sql, accountId, id, box)
       if (!subscription) return null
       if (change.url !== undefined) requireReachable(sender, change.url)
       requireChangeable(subscription, change)
@@ -56,7 +56,7 @@ export function createSubscriptions(deps: Deps): Subscriptions {
       return target && sendTestEvent({ box, sender, now: clock.now, newId, log }, accountId, target)
     },
     async listDeliveries(accountId, id, query) {
-      return (await isThere(sql, accountId, id)) ? listDeliveries(sql, accountId, id, query) : null
+      return (await findTarget(sql, accountId, id)) ? listDeliveries(sql, accountId, id, query) : null
     },
     findDelivery: (accountId, id, deliveryId) => findDelivery(sql, accountId, id, deliveryId),
     async resend(accountId, id, deliveryId) {
@@ -68,9 +68,6 @@ export function createSubscriptions(deps: Deps): Subscriptions {
     },
   }
 }
-
-const isThere = async (sql: Sql, accountId: AccountId, id: SubscriptionId): Promise<boolean> =>
-  (await findSubscription(sql, accountId, id)) !== null
 
 /** What a literal tells is told at once; what a name resolves to is judged at every sending. */
 function requireReachable(sender: WebhookSender, url: string): void {

@@ -10,10 +10,10 @@ import type { Log } from '../../model/log.ts'
 import type { SubscriptionTest } from '../../model/webhook.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { MatchingSubscription } from '../../store/subscriptions.ts'
-import { askHook, type HookAnswer } from './ask-hook.ts'
+import { askHook, signingKeysOf, type HookAnswer } from './ask-hook.ts'
 import type { WebhookSender } from './sender.ts'
-import { headersOf, toSigningKey } from './sign.ts'
-import { openSecret, workerRequestAnswerOf } from './worker-request.ts'
+import { headersOf, sendSigned } from './sign.ts'
+import { openSecrets, workerRequestAnswerOf } from './worker-request.ts'
 
 type Deps = {
   readonly box: SecretBox
@@ -34,8 +34,8 @@ export async function sendTestEvent(
 ): Promise<SubscriptionTest> {
   const type = target.eventType === '*' ? 'call.status_update' : target.eventType
   const { newId, now, log } = deps
-  const secret = openSecret(deps, target)
-  if (secret === null) return { delivered: false, error: 'the signing secret cannot be opened' }
+  const opened = openSecrets(deps, target)
+  if (opened === null) return { delivered: false, error: 'the signing secret cannot be opened' }
   const data = samples[type]({
     accountId,
     callId: newId<'call'>(),
@@ -43,7 +43,7 @@ export async function sendTestEvent(
     otherId: newId<'tool_call'>(),
     ts: toIso(now()),
   })
-  const event: SyntheticEvent = { type, accountId, target, secret, data }
+  const event: SyntheticEvent = { type, accountId, target, opened, data }
   const tested = isSync(type) ? await testSync(deps, event, type) : await testAsync(deps, event)
   log.info('webhook subscription tested', { subscriptionId: target.id, type, delivered: tested.delivered })
   return tested
@@ -54,19 +54,27 @@ type SyntheticEvent = {
   readonly type: EventType
   readonly accountId: AccountId
   readonly target: MatchingSubscription
-  readonly secret: string
+  readonly opened: NonNullable<ReturnType<typeof openSecrets>>
   readonly data: object
 }
 
 const isSync = (type: EventType): type is SyncType => type === 'call.worker_request' || type === 'call.tool_call'
 
 async function testAsync({ sender, now, newId }: Deps, event: SyntheticEvent): Promise<SubscriptionTest> {
-  const { type, accountId, target, secret, data } = event
+  const { type, accountId, target, opened, data } = event
   const body = JSON.stringify({ type, data })
   const at = now()
   const sent = { type, eventId: newId<'delivery'>(), eventAt: at, delivery: 'async', accountId, attempt: 1 } as const
-  const headers = headersOf({ ...sent, sentAt: at, body, customHeaders: target.headers }, toSigningKey(secret))
-  const result = await sender.send({ url: target.url, headers, body, timeout: asyncTimeout, answer: 'excerpt' })
+  const outgoing = { ...sent, sentAt: at, body, customHeaders: opened.headers }
+  const result = await sendSigned(signingKeysOf(opened), (keys) =>
+    sender.send({
+      url: target.url,
+      headers: headersOf(outgoing, ...keys),
+      body,
+      timeout: asyncTimeout,
+      answer: 'excerpt',
+    }),
+  )
   if (result.kind === 'failed') return { delivered: false, error: `${result.reason}: ${result.details}` }
   const { status: statusCode } = result
   if (statusCode >= 200 && statusCode < 300) return { delivered: true, statusCode }
@@ -74,9 +82,9 @@ async function testAsync({ sender, now, newId }: Deps, event: SyntheticEvent): P
 }
 
 async function testSync(deps: Deps, event: SyntheticEvent, type: SyncType): Promise<SubscriptionTest> {
-  const { accountId, target, secret, data } = event
-  const { url, headers, timeoutMs: timeout } = target
-  const answer = await askHook(deps, { type, url, secret, headers, timeout, accountId, data })
+  const { accountId, target, opened, data } = event
+  const { url, timeoutMs: timeout } = target
+  const answer = await askHook(deps, { type, url, ...opened, timeout, accountId, data })
   const flaw = flawOfAnswer(type, answer)
   const statusCode = answer.status === null ? {} : { statusCode: answer.status }
   if (flaw === null) return { delivered: true, ...statusCode }

@@ -9,8 +9,9 @@ import { storableText } from '../../model/json.ts'
 import { issuesOf } from '../../model/issues.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
+import { formerSecretAt, formerSecretPlace, openHeaders, signingSecretPlace } from '../../store/subscription-secrets.ts'
 import { findMatching, type MatchingSubscription } from '../../store/subscriptions.ts'
-import { askHook, maxDetails, type HookAnswer } from './ask-hook.ts'
+import { askHook, maxDetails, type HookAnswer, type HookQuestion } from './ask-hook.ts'
 import type { WebhookSender } from './sender.ts'
 
 export type WorkerRequestOutcome =
@@ -48,14 +49,13 @@ async function ask(
   subscription: MatchingSubscription,
   data: WorkerRequestData,
 ): Promise<WorkerRequestAnswer | string> {
-  const secret = openSecret(deps, subscription)
-  if (secret === null) return 'the signing secret cannot be opened'
-  const { url, headers, timeoutMs: timeout } = subscription
+  const opened = openSecrets(deps, subscription)
+  if (opened === null) return 'the signing secret cannot be opened'
+  const { url, timeoutMs: timeout } = subscription
   const question = {
     type: 'call.worker_request',
     url,
-    secret,
-    headers,
+    ...opened,
     timeout,
     accountId: data.accountId,
     data,
@@ -64,14 +64,19 @@ async function ask(
 }
 
 /** Null: it was sealed with another key. */
-export function openSecret(
-  { box, log }: Pick<Deps, 'box' | 'log'>,
-  { id, sealedSecret }: MatchingSubscription,
-): string | null {
+export function openSecrets(
+  { box, log, now }: Pick<Deps, 'box' | 'log' | 'now'>,
+  subscription: MatchingSubscription,
+): Pick<HookQuestion, 'secret' | 'formerSecret' | 'headers'> | null {
   try {
-    return box.open(sealedSecret)
+    const former = formerSecretAt(subscription, now())
+    return {
+      secret: box.open(subscription.sealedSecret, signingSecretPlace(subscription)),
+      formerSecret: former === null ? null : box.open(former, formerSecretPlace(subscription)),
+      headers: openHeaders(box, subscription),
+    }
   } catch (error) {
-    log.error('a signing secret cannot be opened', { error, subscriptionId: id })
+    log.error('a signing secret cannot be opened', { error, subscriptionId: subscription.id })
     return null
   }
 }

@@ -1,6 +1,7 @@
 /** Calls on a real database: what is committed, who owns a call, what survives the death of a node. Engine and leg are scripted. */
 import { randomBytes } from 'node:crypto'
 import top, { test } from 'tap'
+import { toolSecretPlace } from '../../store/tool-calls.ts'
 import { hashToken } from '../../actors/call/birth/create-web-call.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { createCallRouter } from '../../actors/node/call-router.ts'
@@ -251,10 +252,12 @@ test('the answer of call.worker_request changes the call: config, instructions, 
     { callId: call.callId, direction: 'inbound', transport: 'webrtc', metadata: { from: 'creation' } },
   ])
   t.match(node.engine.configs, [{ instructions: 'Be brief.', language: 'de-AT', worker: { voiceId: 'slt' } }])
-  const [row] = await shared.sql<{ metadata: unknown; externalTools: { signingSecret: string }[] }[]>`
+  const [row] = await shared.sql<{ metadata: unknown; externalTools: { name: string; signingSecret: string }[] }[]>`
     select metadata, external_tools from calls where id = ${call.callId}`
   t.same(row?.metadata, { from: 'hook' })
-  t.equal(box.open(row?.externalTools[0]?.signingSecret ?? ''), 'top-secret-1')
+  const [bound] = row?.externalTools ?? []
+  const place = toolSecretPlace({ ...call, name: bound?.name ?? '' })
+  t.equal(box.open(bound?.signingSecret ?? '', place), 'top-secret-1')
   const everything = JSON.stringify(await listCallEvents(shared.sql, call.callId))
   t.notOk(everything.includes('top-secret-1'), 'no secret in the log of the call')
 })

@@ -337,9 +337,9 @@ test('a password that does not open leaves its trunk out and nothing else', asyn
   const tenant = await createTenant(sql, { slug: newId() })
   const box = {
     ...clearBox,
-    open: (sealed: string) => {
+    open: (sealed: string, place: string) => {
       if (sealed.includes('bad')) throw new Error('altered')
-      return clearBox.open(sealed)
+      return clearBox.open(sealed, place)
     },
   }
   const broken = openTelephony({ sql, clock: node.clock }, { log: node.log, box, refusalOf: async () => null })

@@ -43,7 +43,7 @@ export async function addTrunk(sql: Sql, tenant: Tenant, options: TrunkOptions =
   const { name: _, direction: __, isActive: ___, password: ____, ...settings } = given
   const [id, { accountId }] = [newId<'trunk'>(), tenant]
   const config: TrunkSettings = { gateways: [{ host: '127.0.0.1' }], ...settings }
-  const sealed = password === null ? null : clearBox.seal(password)
+  const sealed = password === null ? null : clearBox.seal(password, '')
   await sql.begin(async (tx) => {
     await tx`
       insert into trunks (id, account_id, name, direction, is_active, config, password)

@@ -1,5 +1,6 @@
 /** Owns what tests of tools stand on: accounts with workers, calls as rows, a toolbox over real parts. */
 import { createSecretKey, randomBytes } from 'node:crypto'
+import { sealedTool } from '../../store/tool-calls.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createEmail, type Email } from '../../actors/tools/email.ts'
@@ -89,7 +90,7 @@ function recipesOf(sql: Sql, { accountId, workerId }: Tenant) {
     async call(over: CallColumns = {}): Promise<CallId> {
       const { customer = null, metadata = null, tools = [], hookAnswer = {}, ...columns } = over
       const id = newId<'call'>()
-      const sealed = tools.map((tool) => ({ ...tool, signingSecret: box.seal(tool.signingSecret) }))
+      const sealed = tools.map((tool) => sealedTool(box, { accountId, callId: id }, tool))
       await sql`
         insert into calls ${sql({
           id,

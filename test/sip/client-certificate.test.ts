@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import { test, type Test } from 'tap'
+import { tlsKeyPlace } from '../../store/trunks.ts'
 import { accessOf } from '../../actors/telephony/trunk-access.ts'
 import type { TrunkId } from '../../model/ids.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
@@ -154,7 +155,7 @@ test('the key is sealed and never told; a pair that does not belong together is 
   const made = await trunks.create(accountId, { name: 'Teams', tlsCertificate, tlsKey })
   t.match(made, { tlsCertificate, tlsKeySet: true })
   const [row] = await sql<{ tlsKey: string; text: string }[]>`select tls_key, trunks::text as text from trunks`
-  t.equal(box.open(row?.tlsKey ?? ''), tlsKey)
+  t.equal(box.open(row?.tlsKey ?? '', tlsKeyPlace({ accountId, id: made.id as TrunkId })), tlsKey)
   const body = tlsKey.split('\n')[1] ?? ''
   t.notMatch(row?.text, body)
   t.notMatch(JSON.stringify([made, await trunks.list(accountId)]), body)

@@ -1,6 +1,7 @@
 /** Rows of trunks: sealed passwords, settings that go together, whose calls go their way. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { test } from 'tap'
+import { passwordPlace } from '../../store/trunks.ts'
 import { isNetwork } from '../../net/networks.ts'
 import { TrunkChange, TrunkRequest, trunkStateOf } from '../../model/trunk.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
@@ -43,12 +44,13 @@ test('trunks', async (t) => {
     t.notMatch(JSON.stringify(told), secret)
     t.equal(told.passwordSet, true)
     const first = await passwordOf(id)
-    t.equal(box.open(first.sealed ?? ''), secret)
+    const place = passwordPlace({ accountId, id: trunkId })
+    t.equal(box.open(first.sealed ?? '', place), secret)
     t.notMatch(first.row, secret)
     t.match(await trunks.change(accountId, trunkId, { name: 'Renamed', password: undefined }), { passwordSet: true })
     t.equal((await passwordOf(id)).sealed, first.sealed)
     t.match(await trunks.change(accountId, trunkId, { password: 'second' }), { passwordSet: true, name: 'Renamed' })
-    t.equal(box.open((await passwordOf(id)).sealed ?? ''), 'second')
+    t.equal(box.open((await passwordOf(id)).sealed ?? '', place), 'second')
     t.match(await trunks.change(accountId, trunkId, { password: null }), { passwordSet: false, username: 'u' })
     t.equal((await passwordOf(id)).sealed, null)
     t.notMatch(JSON.stringify(await trunks.list(accountId)), /"password"|second/)

@@ -7,6 +7,7 @@ import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
+import { passwordPlace, tlsKeyPlace } from '../../store/trunks.ts'
 import { explanationOf, runCommand } from '../../tools/admin/run-command.ts'
 import type { AdminDatabase } from '../../tools/admin/command.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
@@ -14,6 +15,7 @@ import { parseMessage } from '../../sip/server/message/parse-message.ts'
 import { responseTo } from '../../sip/server/message/response-to.ts'
 import { writeMessage } from '../../sip/server/message/write-message.ts'
 import { toIso } from '../../model/clock.ts'
+import type { TrunkId } from '../../model/ids.ts'
 import { listApiKeys } from '../../store/api-keys.ts'
 import { writeBans } from '../../store/bans.ts'
 import { findCallScript } from '../../store/documents.ts'
@@ -178,7 +180,8 @@ test('an operator sets an account up', async (t) => {
       username: 'u',
       register: true,
     })
-    t.equal(box.open(String(row?.['password'])), 'correct horse', 'with the key of the service')
+    const place = passwordPlace({ accountId, id: trunkId as TrunkId })
+    t.equal(box.open(String(row?.['password']), place), 'correct horse', 'with the key of the service')
     const listed = await done(['trunk', 'list', accountId])
     t.equal(listed, `${trunkId}  both  sip.example.com:5061 [2001:db8::1]  1 workers  Carrier`)
     t.match(await admin(['trunk', 'remove', other.accountId, trunkId]), { code: 1 })
@@ -348,7 +351,7 @@ test('an operator sets an account up', async (t) => {
       numberFormat: { called: 'national', calling: 'digits', countryCode: '49' },
       tlsCertificate: fakeTls.cert,
     })
-    t.equal(box.open(String(row?.['tlsKey'])), fakeTls.key)
+    t.equal(box.open(String(row?.['tlsKey']), tlsKeyPlace({ accountId, id: trunkId as TrunkId })), fakeTls.key)
     t.notMatch(await done(['trunk', 'show', accountId, trunkId]), fakeTls.key.split('\n')[1])
     await writeFile(file, '[]')
     t.match(await admin(add), { code: 1, err: /must hold a JSON object/ })

@@ -1,11 +1,13 @@
 /** Subscriptions as the API uses them: changes, the test event, the log of deliveries and sending again; when one is switched off; what is forgotten. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import t, { test, type Test } from 'tap'
+import { signingSecretPlace } from '../../store/subscription-secrets.ts'
 import { systemClock } from '../../app/clock.ts'
 import { toIso } from '../../model/clock.ts'
 import { createRetention, retentionEvery } from '../../actors/rounds/retention.ts'
 import { createDeliveryLoop, pollEvery } from '../../actors/webhooks/delivery-loop.ts'
 import { failingLimit } from '../../actors/webhooks/record-attempts.ts'
+import { headersOf, sendSigned, signatureOf, standardSignatureOf, toSigningKey } from '../../actors/webhooks/sign.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import { createSubscriptions } from '../../actors/webhooks/subscriptions.ts'
 import {
@@ -19,6 +21,7 @@ import { toId, type CallId, type DeliveryId, type SubscriptionId } from '../../m
 import { Problem } from '../../model/problem.ts'
 import { Delivery, DeliveryPage, DeliveryQuery, type SubscriptionRequest } from '../../model/webhook.ts'
 import { enqueueDeliveries, type OutboxEvent } from '../../store/deliveries.ts'
+import { resealSecrets } from '../../store/reseal-secrets.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
@@ -165,7 +168,101 @@ test('a new secret signs from the next delivery on', async (t) => {
     { sealed: string }[]
   >`select signing_secret as sealed from webhook_subscriptions where id = ${id}`
   t.notMatch(row?.sealed, 'my-own-signing-secret')
-  t.equal(box.open(row?.sealed ?? ''), 'my-own-signing-secret')
+  t.equal(box.open(row?.sealed ?? '', signingSecretPlace({ accountId, id })), 'my-own-signing-secret')
+})
+
+test('for a day after a change whoever knows the new secret or the former one takes what comes', async (t) => {
+  const { subscriptions, accountId, receiver, callWith, loop, drain, clock } = await open(t)
+  loop.start()
+  const before = await subscriptions.create(accountId, { eventType: 'call.ended', url: receiver.url('/old') })
+  const [oldSecret, newSecret] = [before.signingSecret ?? '', 'my-own-signing-secret']
+  const id = before.id as SubscriptionId
+  receiver.trust('/old', oldSecret)
+  await subscriptions.change(accountId, id, { signingSecret: newSecret })
+  const send = async () => {
+    await callWith(ended)
+    loop.wake()
+    const { headers, body, attempt } = await receiver.next('call.ended')
+    await drain()
+    t.equal(attempt, 1)
+    const [one, other] = [toSigningKey(newSecret), toSigningKey(oldSecret)]
+    const standard = (key: typeof one) =>
+      standardSignatureOf(key, String(headers['webhook-id']), Number(headers['webhook-timestamp']), body)
+    return {
+      hex: headers['x-service-signature'] === signatureOf(one, body) ? 'new' : 'former',
+      standard: String(headers['webhook-signature'])
+        .split(' ')
+        .map((given) => [one, other].findIndex((key) => standard(key) === given)),
+    }
+  }
+  t.same(await send(), { hex: 'former', standard: [1] }, 'who knows the former one alone refuses first, then takes it')
+  t.same(receiver.counts(), { verified: 1, refused: 1 })
+  receiver.trust('/old', newSecret)
+  t.same(await send(), { hex: 'new', standard: [0, 1] }, 'X-Service-Signature is of the new one, the other has both')
+  t.same(receiver.counts(), { verified: 2, refused: 1 })
+  t.match(await subscriptions.test(accountId, id), { delivered: true })
+  await receiver.next('call.ended')
+  await subscriptions.change(accountId, id, { signingSecret: newSecret })
+  t.same((await send()).standard, [0, 1], 'the same secret again ends nothing')
+  clock.advance(day)
+  t.same(await send(), { hex: 'new', standard: [0] })
+  await subscriptions.change(accountId, id, { signingSecret: 'another-signing-secret' })
+  await subscriptions.change(accountId, id, { signingSecret: 'the-last-signing-secret' })
+  t.match(await subscriptions.test(accountId, id), { delivered: false, statusCode: 401 }, 'of three the first is over')
+})
+
+test('a receiver that compares the whole of webhook-signature takes what comes, whichever secret it knows', async (t) => {
+  const keys = [toSigningKey('the new one'), toSigningKey('the former one')] as const
+  const event = { type: 'call.ended', eventId: 'e', eventAt: 0, delivery: 'async', accountId: 'a', attempt: 1 } as const
+  const outgoing = { ...event, sentAt: 0, body: '{}', customHeaders: {} }
+  for (const known of keys) {
+    let requests = 0
+    const result = await sendSigned(keys, async (by) => {
+      requests += 1
+      const headers = headersOf(outgoing, ...by)
+      const good =
+        headers['webhook-signature'] === standardSignatureOf(known, 'e', 0, '{}') &&
+        headers['X-Service-Signature'] === signatureOf(known, '{}')
+      return { kind: 'answered', status: good ? 200 : 401 }
+    })
+    t.same(result, { kind: 'answered', status: 200 })
+    t.ok(requests <= 3)
+  }
+  let asked = 0
+  await sendSigned([keys[0]], async () => ({ kind: 'answered', status: 401, asked: (asked += 1) }))
+  t.equal(asked, 1, 'with one secret there is one request')
+})
+
+test('headers of a subscription rest sealed, are sent and shown as they were given, and those of before are too', async (t) => {
+  const { subscribe, subscriptions, accountId, receiver, callWith, loop, drain, sql } = await open(t)
+  const id = await subscribe('/keyed', 'call.ended', { headers: { Authorization: 'Bearer topsecret' } })
+  const rows = () =>
+    sql`select to_jsonb(webhook_subscriptions)::text as row from webhook_subscriptions where id = ${id}`
+  const send = async () => {
+    await callWith(ended)
+    loop.wake()
+    const { headers } = await receiver.next('call.ended')
+    await drain()
+    return headers['authorization']
+  }
+  loop.start()
+  t.notMatch(JSON.stringify(await rows()), 'topsecret')
+  t.same((await subscriptions.find(accountId, id))?.headers, { Authorization: 'Bearer topsecret' })
+  t.equal(await send(), 'Bearer topsecret')
+  await subscriptions.change(accountId, id, { headers: { Authorization: 'Bearer changed' } })
+  t.notMatch(JSON.stringify(await rows()), 'changed')
+  t.equal(await send(), 'Bearer changed')
+  await sql`update webhook_subscriptions set headers = '{"Authorization": "Bearer old"}', sealed_headers = null`
+  t.equal(await send(), 'Bearer old')
+  t.match(await subscriptions.list(accountId, null), [{ headers: { Authorization: 'Bearer old' } }])
+  await resealSecrets({ sql, box })
+  t.notMatch(JSON.stringify(await rows()), 'Bearer old')
+  t.equal(await send(), 'Bearer old')
+  const other = await subscribe('/other', 'call.ended')
+  await sql`
+    update webhook_subscriptions set sealed_headers = (select sealed_headers from webhook_subscriptions where id = ${id})
+    where id = ${other}`
+  await t.rejects(subscriptions.find(accountId, other), /another place/, 'they belong to their subscription')
 })
 
 test('targets that are refused by what they say are refused at once', async (t) => {
@@ -257,7 +354,10 @@ test('a test that fails tells the status, and for sync hooks what was answered',
 test('a test with a secret that cannot be opened sends nothing and says so', async (t) => {
   const { subscribe, subscriptions, accountId, receiver, sql } = await open(t)
   const id = await subscribe('/hook', 'call.worker_request')
-  const foreign = createSecretBox(createSecretKey(randomBytes(32))).seal('whsec_x')
+  const foreign = createSecretBox(createSecretKey(randomBytes(32))).seal(
+    'whsec_x',
+    signingSecretPlace({ accountId, id }),
+  )
   await sql`update webhook_subscriptions set signing_secret = ${foreign} where id = ${id}`
   t.match(await subscriptions.test(accountId, id), { delivered: false, error: /secret/ })
   t.equal(receiver.counts().refused + receiver.deliveries.length, 0)

@@ -1,6 +1,7 @@
 /** Subscriptions, and the sync hook that changes a call before it starts. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import t, { test, type Test } from 'tap'
+import { signingSecretPlace } from '../../store/subscription-secrets.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import { askWorkerRequest } from '../../actors/webhooks/worker-request.ts'
@@ -82,12 +83,13 @@ test('a created subscription shows its secret once, and the database never', asy
     createdAt: '2026-03-01T12:00:01.000Z',
     updatedAt: '2026-03-01T12:00:01.000Z',
   })
-  t.strictSame(await listSubscriptions(sql, accountId, null), [{ ...made, signingSecret: null }])
+  t.strictSame(await listSubscriptions(sql, accountId, null, box), [{ ...made, signingSecret: null }])
   const [row] = await sql<
     { signingSecret: string }[]
   >`select signing_secret from webhook_subscriptions where id = ${made.id}`
   t.notMatch(row?.signingSecret, made.signingSecret?.slice(6) ?? '')
-  t.equal(box.open(row?.signingSecret ?? ''), made.signingSecret)
+  const place = signingSecretPlace({ accountId, id: made.id as SubscriptionId })
+  t.equal(box.open(row?.signingSecret ?? '', place), made.signingSecret)
 })
 
 test('a subscription is scoped to a worker of its own account, and seen and deleted by that account only', async (t) => {
@@ -100,11 +102,12 @@ test('a subscription is scoped to a worker of its own account, and seen and dele
   }
   const scoped = await subscribe('/scoped', { workerId, eventType: '*' })
   const wide = await subscribe('/wide', { eventType: 'call.ended' })
-  const idsOf = async (worker: string | null) => (await listSubscriptions(sql, accountId, worker)).map(({ id }) => id)
+  const idsOf = async (worker: string | null) =>
+    (await listSubscriptions(sql, accountId, worker, box)).map(({ id }) => id)
   t.strictSame(await idsOf(null), [scoped.id, wide.id])
   t.strictSame(await idsOf(workerId), [scoped.id], 'account-wide ones are excluded')
   t.strictSame(await idsOf(other.workerId), [])
-  t.equal((await listSubscriptions(sql, other.accountId, null)).length, 0)
+  t.equal((await listSubscriptions(sql, other.accountId, null, box)).length, 0)
   t.equal(await deleteSubscription(sql, other.accountId, wide.id as SubscriptionId), false)
   t.equal(await deleteSubscription(sql, accountId, wide.id as SubscriptionId), true)
   t.strictSame(await idsOf(null), [scoped.id])
@@ -228,9 +231,10 @@ test('a target that may not be reached fails like any other', async (t) => {
 })
 
 test('a secret that cannot be opened fails the request and sends nothing', async (t) => {
-  const { subscribe, ask, sql, receiver } = await open(t)
+  const { subscribe, ask, sql, receiver, accountId } = await open(t)
   const { id } = await subscribe('/hook')
-  const foreign = createSecretBox(createSecretKey(randomBytes(32))).seal('whsec_x')
+  const place = signingSecretPlace({ accountId, id: id as SubscriptionId })
+  const foreign = createSecretBox(createSecretKey(randomBytes(32))).seal('whsec_x', place)
   await sql`update webhook_subscriptions set signing_secret = ${foreign} where id = ${id}`
   t.match(await ask(), { kind: 'failed', required: false, details: /secret/ })
   t.equal(receiver.counts().refused + receiver.deliveries.length, 0)

@@ -4,7 +4,7 @@
  */
 import process from 'node:process'
 import { openDatabase } from '../../store/open-database.ts'
-import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
+import { boxOf, loadAppKeys } from '../../store/secret-box.ts'
 import { print, type AdminDatabase } from './command.ts'
 import { explanationOf, runCommand } from './run-command.ts'
 import { readConfig, readEnvironment } from '../../app/config.ts'
@@ -13,7 +13,7 @@ import { createLog } from '../../app/log.ts'
 async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Promise<number> {
   const config = readConfig(readEnvironment())
   const database = await openDatabase({ ...config, log: createLog(config.logLevel, config.logsPersonal) })
-  const openBox = async () => createSecretBox(subkey(await loadAppKey(config), 'secrets'))
+  const openBox = async () => boxOf(await loadAppKeys(config))
   try {
     return await use({ sql: database.sql, openBox, print })
   } finally {

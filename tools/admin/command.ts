@@ -9,7 +9,7 @@ import { flawOf } from '../../model/json.ts'
 import { issuesOf } from '../../model/issues.ts'
 import { Problem } from '../../model/problem.ts'
 import { findAccount } from '../../store/accounts.ts'
-import type { SecretBox } from '../../store/secret-box.ts'
+import type { RotatingSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 
 /** As `parseArgs` gives them. */
@@ -18,7 +18,7 @@ export type Options = Readonly<Record<string, string | boolean | readonly (strin
 /** The database of the service, the key of its secrets (read or made when it is asked for), and where the answer goes. */
 export type AdminDatabase = {
   readonly sql: Sql
-  openBox(): Promise<SecretBox>
+  openBox(): Promise<RotatingSecretBox>
   print(text: string): void
 }
 

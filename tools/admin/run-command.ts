@@ -10,6 +10,7 @@ import { engineCommands } from './engine.ts'
 import { keyCommands } from './key.ts'
 import { numberCommands } from './number.ts'
 import { personCommands } from './person.ts'
+import { secretCommands } from './secret.ts'
 import { trunkCommands } from './trunk.ts'
 import { webhookCommands } from './webhook.ts'
 import { workerCommands } from './worker.ts'
@@ -25,6 +26,7 @@ const commands: Commands = {
   ...webhookCommands,
   ...engineCommands,
   ...banCommands,
+  ...secretCommands,
 }
 
 export type CommandDeps = {

@@ -12,6 +12,7 @@ import { answerOnce } from '../../../store/idempotency.ts'
 import { insertJob } from '../../../store/jobs.ts'
 import type { SecretBox } from '../../../store/secret-box.ts'
 import type { Sql, Transaction } from '../../../store/sql.ts'
+import { sealedTool } from '../../../store/tool-calls.ts'
 import { insertWebSession } from '../../../store/web-sessions.ts'
 import type { Worker } from '../../../store/workers.ts'
 import { findCallableWorker } from './callable-worker.ts'
@@ -67,7 +68,9 @@ async function insertWebCall(
     context: request.context ?? null,
     metadata: request.metadata ?? null,
     request: overridesOf(request),
-    externalTools: (request.externalTools ?? []).map((tool) => sealed(box, tool) as JsonObject),
+    externalTools: (request.externalTools ?? []).map(
+      (tool) => sealedTool(box, { accountId, callId }, tool) as JsonObject,
+    ),
     scriptIds: [],
   }
   await writeBirth(tx, { birth, call, now, newId })
@@ -103,8 +106,3 @@ function overridesOf(request: WebCallRequest): CallOverrides {
   }
   return { instructions: request.instructions, locale: request.locale, config }
 }
-
-const sealed = (box: SecretBox, tool: { readonly signingSecret: string }) => ({
-  ...tool,
-  signingSecret: box.seal(tool.signingSecret),
-})

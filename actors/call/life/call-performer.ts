@@ -18,6 +18,7 @@ import { errorBodyOf, Problem } from '../../../model/problem.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
 import type { WorkerConfig } from '../../../model/worker.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
+import { sealedTool } from '../../../store/tool-calls.ts'
 import { createConversation, type Conversation, type ConversationDeps } from '../../conversation/conversation.ts'
 import { commandLeg } from '../../node/leg-link.ts'
 import { answer, redirect } from './answer.ts'
@@ -274,9 +275,7 @@ async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void
     config: config && withoutLanguage(config),
     locale: config?.language ?? null,
     instructions: answer.instructions ?? null,
-    tools:
-      answer.tools?.map((tool) => ({ ...tool, signingSecret: deps.box.seal(tool.signingSecret) }) as JsonObject) ??
-      null,
+    tools: answer.tools?.map((tool) => sealedTool(deps.box, question, tool) as JsonObject) ?? null,
     metadata: answer.metadata ?? null,
   })
 }
