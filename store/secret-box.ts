@@ -95,19 +95,24 @@ export function boxOf(appKeys: Keys): RotatingSecretBox {
 export type AppKeyOptions = { readonly appSecret: string | null; readonly dataDir: string }
 
 /** The one that seals and signs. Every process with the same APP_SECRET, or on the same data folder, gets the same key. */
-export const loadAppKey = async (options: AppKeyOptions): Promise<KeyObject> => (await loadAppKeys(options))[0]
+export async function loadAppKey({ appSecret, dataDir }: AppKeyOptions): Promise<KeyObject> {
+  if (appSecret === null) return readKeyFile(await ensureKeyFile(dataDir))
+  if (appSecret.length < minSecretLength) throw new Error(`APP_SECRET must have at least ${minSecretLength} characters`)
+  const [first = ''] = secretsIn(appSecret)
+  return keyOf(first)
+}
 
 /**
- * The one that seals and signs, then those of before, by which is still opened: APP_SECRET may be several with commas between, the newest
- * first, and the key that was made in the data folder before there was an APP_SECRET is one of before.
+ * That one, then those of before, by which is still opened: APP_SECRET may be several with commas between, the newest first, and the key that
+ * was made in the data folder before there was an APP_SECRET is one of before.
  */
-export async function loadAppKeys({ appSecret, dataDir }: AppKeyOptions): Promise<[KeyObject, ...KeyObject[]]> {
-  if (appSecret === null) return [await readKeyFile(await ensureKeyFile(dataDir))]
-  if (appSecret.length < minSecretLength) throw new Error(`APP_SECRET must have at least ${minSecretLength} characters`)
-  const [first = '', ...former] = secretsIn(appSecret)
-  const made = keyFileIn(dataDir)
+export async function loadAppKeys(options: AppKeyOptions): Promise<[KeyObject, ...KeyObject[]]> {
+  const key = await loadAppKey(options)
+  if (options.appSecret === null) return [key]
+  const [, ...former] = secretsIn(options.appSecret)
+  const made = keyFileIn(options.dataDir)
   const wasMade = (await readFile(made).catch(absent)) !== null
-  return [keyOf(first), ...former.map(keyOf), ...(wasMade ? [await readKeyFile(made)] : [])]
+  return [key, ...former.map(keyOf), ...(wasMade ? [await readKeyFile(made)] : [])]
 }
 
 const keyOf = (secret: string): KeyObject => createSecretKey(createHash('sha256').update(secret).digest())
