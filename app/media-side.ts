@@ -22,7 +22,7 @@ export type MediaSide = {
 export const now = (): number => performance.now()
 
 /** Ms. */
-const freshFor = 3_000
+const freshFor = 5_000
 
 /** `inbandKeys`: as in LegDeps. */
 export function openMediaSide(core: Core, closing: AsyncDisposableStack, inbandKeys = false): MediaSide {

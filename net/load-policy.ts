@@ -46,7 +46,7 @@ export const busyWanted = 0.7
 export const commitMarks: Marks = { low: 200, high: 1_000 }
 export const stuckLimit = 2_000
 /** Fewer calls are not what makes a node slow. */
-export const fewCalls = 5
+export const fewCalls = 8
 /** At once, on a node with hardly any call: so many placed in one moment took 1.5 s of the thread. */
 export const maxFresh = 150
 const inaudible = { late: 0.5, busy: 0.9, commitMs: 2_000 } as const

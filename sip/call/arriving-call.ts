@@ -53,10 +53,10 @@ export function createArrivals(deps: ArrivalDeps): Arrivals {
   return {
     arrive(invite, reply) {
       const arrived = { invite, reply }
-      const overload = deps.telephony.overload?.(null)
-      if (overload) return refuseOverload(deps, arrived, overload)
       const reason = reasonNotToLook(deps, pending)
       if (reason) return refuseUnseen(deps, arrived, reason)
+      const overload = deps.telephony.overload?.(null)
+      if (overload) return refuseOverload(deps, arrived, overload)
       pending += 1
       void take(arrived)
     },

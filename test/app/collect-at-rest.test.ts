@@ -1,4 +1,5 @@
 /** When memory is given back: at rest, when it is worth it, and never beside a call. */
+import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { collectAtRest } from '../../app/collect-at-rest.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
@@ -74,3 +75,11 @@ test('pages of a heap that is hardly used any more go back to the system', (t) =
   close()
   t.end()
 })
+
+test('npm start bounds what no collection gives back: arenas of malloc and the new space', (t) => {
+  const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as Scripts
+  t.match(scripts.start, /\bMALLOC_ARENA_MAX=2\b.*\bnode --max-semi-space-size=8\b/)
+  t.end()
+})
+
+type Scripts = { readonly scripts: { readonly start: string } }

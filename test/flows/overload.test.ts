@@ -41,7 +41,7 @@ test('a thread that is at its limit', { timeout: 60_000 }, async (t) => {
   const loaded = await openLoaded(t)
   const { call, invite, askWebCall, service } = loaded
   // The call is to have been there for a while: who has just begun is not what is protected.
-  await pause(3_500)
+  await pause(5_500)
   const stop = block(97)
   await until(() => service.newCalls() === 'refused')
   const [web, phone] = [await askWebCall(), await invite().answered()]
