@@ -42,12 +42,10 @@ export const WorkerRequestData = z.object({
       name: z.string().nullable().optional(),
       personId: z.string().nullable().optional(),
       language: z.string().nullable().optional(),
-      /** Additive, of an inbound phone call: does the number prove who calls? */
-      identity: CallerProof.optional(),
     })
     .optional(),
   /** Additive: of an inbound phone call. */
-  sip: SipFacts.optional(),
+  sip: SipFacts.extend({ /** Does the number prove who calls? */ identity: CallerProof.optional() }).optional(),
   metadata,
 })
 export type WorkerRequestData = z.infer<typeof WorkerRequestData>

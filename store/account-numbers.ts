@@ -59,7 +59,12 @@ export function conflictOf(number: string | null | undefined, error: unknown): n
   throw lost && number ? taken(number) : error
 }
 
-export type NumberOwner = { readonly number: string; readonly accountId: AccountId }
+export type NumberOwner = {
+  readonly number: string
+  readonly accountId: AccountId
+  /** It brings calls from this address. */
+  readonly counts: boolean
+}
 
 /**
  * Whose the numbers are, for a call from this address. A claim counts where nobody else's calls come from: at an address that trunks of another
@@ -71,11 +76,11 @@ export function listNumberOwners(
   { address, isOwnMachine }: { readonly address: string; readonly isOwnMachine: boolean },
 ): Promise<NumberOwner[]> {
   return sql<NumberOwner[]>`
-    select number, account_id from account_numbers
-    where number = any(${[...numbers]}::text[]) and (assigned_at is not null or ${isOwnMachine} or not exists (
+    select number, account_id, (assigned_at is not null or ${isOwnMachine} or not exists (
       select from trunk_addresses join trunks on trunks.id = trunk_addresses.trunk_id
       where network >>= ${address}::text::inet and ${isFreshSource(sql)} and ${takesCallsIn(sql)}
-        and trunks.account_id <> account_numbers.account_id))`
+        and trunks.account_id <> account_numbers.account_id)) as counts
+    from account_numbers where number = any(${[...numbers]}::text[])`
 }
 
 /** Of one account, or of all. */

@@ -38,6 +38,15 @@ export async function settleHomeCountry(sql: Sql | Transaction, accountId: Accou
     where id = ${accountId} and config @> '{"homeCountryOnly": true}' and config->>'homeCountry' is null`
 }
 
+/** The home of an account whose numbers have not settled one: that of its first worker with a number. Null: there is none. */
+export async function guessHomeCountry(sql: Sql | Transaction, accountId: AccountId): Promise<string | null> {
+  const [row] = await sql<{ number: string }[]>`
+    select coalesce(inbound_phone_number, outbound_phone_number) as number from workers
+    where account_id = ${accountId} and coalesce(inbound_phone_number, outbound_phone_number) is not null
+    order by created_at, id limit 1`
+  return row ? countryOf(row.number) : null
+}
+
 export async function findAccount(sql: Sql | Transaction, accountId: AccountId): Promise<AccountRow | null> {
   const [row] = await sql<AccountRow[]>`
     select id, name, slug, config, created_at, updated_at from accounts where id = ${accountId}`

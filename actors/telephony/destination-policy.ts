@@ -6,7 +6,7 @@ import type { Clock } from '../../model/clock.ts'
 import type { AccountId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import type { RefusedArrival } from '../../model/telephony.ts'
-import { findAccount } from '../../store/accounts.ts'
+import { findAccount, guessHomeCountry } from '../../store/accounts.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { talkedSince } from '../../store/telephony.ts'
 import { whyNotCalled } from './destination-rules.ts'
@@ -31,12 +31,19 @@ export async function requireDestination(
   { fromNumber, toNumber, path }: Wanted,
 ): Promise<void> {
   if (toNumber === null) return
-  const limits = (await findAccount(tx, accountId))?.config ?? {}
-  // An account without a number has no home yet.
-  const homeCountryOnly = limits.homeCountryOnly && (fromNumber !== null || limits.homeCountry !== undefined)
+  const { isSettled, ...limits } = await limitsOf(tx, accountId)
+  const homeCountryOnly = limits.homeCountryOnly && (isSettled || fromNumber !== null)
   const message = whyNotCalled({ ...limits, homeCountryOnly }, toNumber)
   if (message !== null)
     throw new Problem('VALIDATION_FAILED', 'The account may not call this number; see issues.', [{ path, message }])
+}
+
+/** Until a number has settled the home of the account, it is that of the number which its worker has. */
+async function limitsOf(sql: Sql | Transaction, accountId: AccountId) {
+  const limits = (await findAccount(sql, accountId))?.config ?? {}
+  if (!limits.homeCountryOnly || limits.homeCountry !== undefined) return { ...limits, isSettled: true }
+  const homeCountry = await guessHomeCountry(sql, accountId)
+  return { ...limits, ...(homeCountry !== null && { homeCountry }), isSettled: false }
 }
 
 export type DestinationPolicy = (accountId: AccountId, toNumber: string) => Promise<RefusedArrival | null>
@@ -64,7 +71,7 @@ export function createDestinationPolicy({
   }
 
   return async (accountId, toNumber) => {
-    const limits = (await findAccount(sql, accountId))?.config ?? {}
+    const limits = await limitsOf(sql, accountId)
     const { dailyMinutes } = limits
     const refused = { sipStatus: 403, accountId, trunkId: null }
     const message = whyNotCalled(limits, toNumber)

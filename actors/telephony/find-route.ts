@@ -11,7 +11,7 @@ import {
   type NumberedWorker,
 } from '../../store/inbound-routes.ts'
 import type { Sql } from '../../store/sql.ts'
-import { listNumberOwners } from '../../store/account-numbers.ts'
+import { listNumberOwners, type NumberOwner } from '../../store/account-numbers.ts'
 import { listKnownSources, type KnownSource } from '../../store/trunk-addresses.ts'
 import type { AccountId } from '../../model/ids.ts'
 import { readNational } from '../../model/number-format.ts'
@@ -33,11 +33,13 @@ export async function findRoute(deps: RouteDeps, arrival: Arrival): Promise<Inbo
     listKnownSources(deps.sql, address),
   ])
   const asked = { address, called, dialed, sources }
-  const owned = dialed.flatMap((number) => owners.find((owner) => owner.number === number) ?? [])[0]
+  const owned = dialed.flatMap((number) => owners.find((owner) => owner.counts && owner.number === number) ?? [])[0]
   if (owned) return routeWithin(deps, owned.accountId, asked)
   const national = await findNational(deps.sql, asked)
   if (national) return national === 'several' ? ofSeveral(asked) : routeOf(deps, national)
-  return (await routeByExtension(deps, asked)) ?? (await routeDiverted(deps, asked)) ?? nobody(asked)
+  const claimed = owners.find(({ accountId }) => sources.some((source) => source.accountId === accountId))
+  const refused = claimed ? ofClaim(asked, claimed) : nobody(asked)
+  return (await routeByExtension(deps, asked)) ?? (await routeDiverted(deps, asked)) ?? refused
 }
 
 type Asked = {
@@ -84,7 +86,7 @@ async function findNational(sql: Sql, { address, called, dialed, sources }: Aske
   if (readings.length === 0) return null
   const owners = await ownersOf(sql, [...new Set(readings.map(({ number }) => number))], address)
   const owned = readings.filter(({ accountId, number }) =>
-    owners.some((owner) => owner.accountId === accountId && owner.number === number),
+    owners.some((owner) => owner.counts && owner.accountId === accountId && owner.number === number),
   )
   const [accountId, other] = accountsOf(owned)
   if (other) return 'several'
@@ -180,6 +182,15 @@ function withoutTrunk({ accountId, workerName, toNumber }: NumberedWorker, from:
     trunkId: source?.trunkId ?? null,
   }
 }
+
+/** Told to the operator alone: a stranger may have claimed the number before its owner came. */
+const ofClaim = ({ address, sources }: Asked, { number, accountId }: NumberOwner): RefusedArrival => ({
+  reason: 'unknown_number',
+  details: `The account ${accountId} has claimed the number ${number}, and trunks of other accounts allow ${address} too, so that a claim is not enough there. If the number is its: npm run admin -- number assign ${accountId} ${number}`,
+  sipStatus: statusFor(sources),
+  accountId: null,
+  trunkId: null,
+})
 
 /** Told to the operator alone: whose caller this was is not known. */
 const ofSeveral = ({ address, dialed, sources }: Asked): RefusedArrival => ({

@@ -150,7 +150,7 @@ test('a claim counts where nobody else’s calls come from; elsewhere the operat
   t.match(await route([number]), { workerId: squatter.workerId }, 'a carrier of its own')
   const other = await tenant()
   await addTrunk(sql, other, trunk)
-  const refused = { sipStatus: 404, accountId: null, trunkId: null }
+  const refused = { sipStatus: 404, accountId: null, trunkId: null, details: `number assign ${accountId} ${number}` }
   t.match(await route([number]), refused, 'a carrier of two: the call may be anybody’s, and nobody is told of it')
   t.match(await route([number], { address: '127.0.0.1' }), { workerId: squatter.workerId }, 'this machine')
   t.match(await route([other.number]), { workerId: other.workerId })

@@ -75,7 +75,18 @@ async function ring(
   const trunkId: TrunkId = await addTrunk(sql, tenant)
   const trunk = { id: trunkId, accountId, name: 'Carrier', settings: {}, password: null }
   const route = { trunk, workerId, toNumber: '+4930100', mustAuthenticate: false }
-  const birth = { route, fromNumber, isVerified, address: '192.0.2.1', nodeId: node.nodeId, now: clock.now(), newId }
+  const said = { callId: 'c', requestUri: 'sip:+4930100@us', to: 'sip:+4930100@us', called: '+4930100' }
+  const sip = { ...said, trusted: isVerified, headers: {} }
+  const birth = {
+    route,
+    fromNumber,
+    isVerified,
+    sip,
+    address: '192.0.2.1',
+    nodeId: node.nodeId,
+    now: clock.now(),
+    newId,
+  }
   const callId = await sql.begin((tx) => createInboundCall(tx, birth))
   const phone = createScriptedPhone(bus, callId, replies)
   return { callId, phone, trunkId, begin: () => node.switchboard.route(callId, { type: 'client_connected' }) }
@@ -174,7 +185,7 @@ test('engine and hook are told whether the number of a caller proves who calls',
       const identity = isVerified ? 'verified' : 'unverified'
       await begin()
       await phone.next('answer')
-      t.match(node.asked, [{ customer: { name: 'Eva Muster', identity } }])
+      t.match(node.asked, [{ customer: { name: 'Eva Muster' }, sip: { called: '+4930100', identity } }])
       t.match(node.engine.configs.at(-1), { caller: identity, customer: { firstName: 'Eva' } })
     })
   await t.test('whom the account calls is whom it named', async (t) => {

@@ -134,11 +134,21 @@ test('the demo and the self-test are new accounts, and do what they are for', as
   const [demo, self] = [await seedDemo({ sql, box, clock }), await seedSelfTest({ sql, box, clock })]
   const policy = createDestinationPolicy({ sql, clock })
   for (const { accountId } of [demo, self]) {
-    t.same((await findAccount(sql, accountId))?.config, { ...newAccountLimits, homeCountry: 'US' })
+    t.match((await findAccount(sql, accountId))?.config, newAccountLimits)
     t.equal(await policy(accountId, '+12025550150'), null)
     t.match(await policy(accountId, '+4930123456'), { reason: 'destination_not_allowed' })
   }
   t.match(demoNumbers, { inbound: /^\+1/ })
+  const own = { outboundPhoneNumber: '+4930999999' }
+  await changeWorker(sql, { ...demo, change: own, numberRule: 'claim', now })
+  t.equal(
+    await policy(demo.accountId, '+4930123456'),
+    null,
+    'numbers for examples settle no home, the first of its user does',
+  )
+  t.match(await policy(demo.accountId, '+12025550150'), { reason: 'destination_not_allowed' })
+  await changeWorker(sql, { ...demo, change: { outboundPhoneNumber: '+2521234599' }, numberRule: 'claim', now })
+  t.match(await policy(demo.accountId, '+2521234568'), { reason: 'destination_not_allowed' })
 })
 
 test('a costly number is open to who names its range, three digits of it at least', (t) => {

@@ -304,10 +304,9 @@ function questionOf(call: CallFactsRow): WorkerRequestData {
         name: name || null,
         personId: call.personId,
         language: customer?.language ?? null,
-        ...(identity && { identity }),
       },
     }),
-    ...(call.sip && { sip: call.sip }),
+    ...(call.sip && { sip: { ...call.sip, ...(identity && { identity }) } }),
     ...(call.metadata && { metadata: call.metadata }),
   }
 }

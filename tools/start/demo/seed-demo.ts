@@ -7,7 +7,7 @@ import { newAccountLimits } from '../../../model/account.ts'
 import type { AccountId, TrunkId, WorkerId } from '../../../model/ids.ts'
 import type { TrunkRequest } from '../../../model/trunk.ts'
 import type { WorkerConfig } from '../../../model/worker.ts'
-import { createAccount } from '../../../store/accounts.ts'
+import { changeAccountConfig, createAccount } from '../../../store/accounts.ts'
 import { createApiKey } from '../../../store/api-keys.ts'
 import { createDocument } from '../../../store/documents.ts'
 import type { Transaction } from '../../../store/sql.ts'
@@ -53,8 +53,11 @@ const config: WorkerConfig = {
 export async function seedDemo(deps: SeedDeps): Promise<SeededDemo> {
   const wish = { slug: 'demo', name: 'Demo', worker: 'Parley demo', numbers: demoNumbers, config }
   const { accountId, workerId, apiKey } = await seedAccount(deps, wish)
-  if (apiKey !== null)
+  // Numbers for examples settle no home: the first one of its user does.
+  if (apiKey !== null) {
+    await changeAccountConfig(deps.sql, accountId, { homeCountry: null }, deps.clock.now())
     await addTrunk(deps, { accountId, workerId, name: 'Phones on this machine', gateways: [demoPhone] })
+  }
   return { accountId, workerId, apiKey }
 }
 
