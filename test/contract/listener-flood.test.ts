@@ -4,12 +4,14 @@
  */
 import { EventEmitter, once } from 'node:events'
 import net from 'node:net'
+import tls from 'node:tls'
 import { test, type Test } from 'tap'
 import { WebSocket } from 'ws'
 import type { SocketDecision } from '../../model/listener.ts'
 import { Problem } from '../../model/problem.ts'
 import { createReadyResponse } from '../../net/http/ready-response.ts'
 import { eachDriver, json, raw, serve } from '../scenes/listener.ts'
+import { fakeTls } from '../scenes/tls.ts'
 
 /** Loopback counts as any other address. */
 const counted = { isExempt: () => false }
@@ -309,6 +311,33 @@ const bodies: Parameters<typeof eachDriver>[0] = {
 }
 
 await eachDriver({ ...connections, ...bodies })
+
+test('over TLS places count from before the handshake, and a proven key keeps one', async (t) => {
+  const { port } = await serve(t, 'node', {
+    ...counted,
+    tls: fakeTls,
+    maxConnectionsPerAddress: 3,
+    headerTimeout: 500,
+    async fetch(_request, info) {
+      info.proved?.()
+      return new Response('served')
+    },
+  })
+  const proven = tls.connect({ port, host: '127.0.0.1', ca: fakeTls.cert }).on('error', () => undefined)
+  t.teardown(() => proven.destroy())
+  await once(proven, 'secureConnect')
+  proven.write(`${keepAlive}\r\n`)
+  await answerOf(proven)
+  const half = await openMany(t, port, { count: 30, text: '\x16\x03' })
+  await untilOpen(
+    half.map((socket) => socket.resume()),
+    2,
+  )
+  await untilOpen(half, 0)
+  t.notOk(proven.destroyed)
+  proven.write(`${keepAlive}\r\n`)
+  t.match(await answerOf(proven), /200 OK/)
+})
 
 const keepAlive = 'GET / HTTP/1.1\r\nHost: here\r\n'
 
