@@ -1,5 +1,8 @@
 /** The demonstration page and the browser client: as files, and in a real browser against a real front door. And who the client is. */
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { test, type Test } from 'tap'
 import type { Page } from 'playwright-core'
@@ -60,6 +63,38 @@ test('what the browser has already is answered with 304', async (t) => {
   const again = get('/page.css', { headers: { 'if-none-match': etag } })
   t.equal(again?.status, 304)
   t.equal(again?.headers.get('etag'), etag)
+})
+
+test('modules of the client may be imported by pages of any origin; the page itself is for its own', async (t) => {
+  for (const pathname of ['/parley-client.js', '/parley-path.js', '/parley-sound.js']) {
+    const known = { 'if-none-match': get(pathname)?.headers.get('etag') ?? '' }
+    const answers = [get(pathname), get(pathname, { method: 'HEAD' }), get(pathname, { headers: known })]
+    for (const response of answers) {
+      t.equal(response?.headers.get('access-control-allow-origin'), '*', pathname)
+      t.equal(response?.headers.get('cross-origin-resource-policy'), 'cross-origin')
+      t.equal(response?.headers.get('content-type'), 'text/javascript; charset=utf-8')
+      t.equal(response?.headers.get('cache-control'), 'no-cache')
+    }
+    t.same(
+      answers.map((response) => response?.status),
+      [200, 200, 304],
+    )
+    const asked = { origin: 'https://shop.example', 'access-control-request-method': 'GET' }
+    const preflight = get(pathname, { method: 'OPTIONS', headers: asked })
+    t.equal(preflight?.status, 204)
+    t.equal(preflight?.headers.get('access-control-allow-origin'), '*')
+    t.match(preflight?.headers.get('access-control-allow-methods'), /GET/)
+  }
+  for (const pathname of ['/', '/page.js', '/page.css']) {
+    t.equal(get(pathname)?.headers.get('access-control-allow-origin'), null)
+    t.equal(get(pathname, { method: 'OPTIONS' }), null)
+  }
+})
+
+test('any of several tags, and one that a proxy made weak, is answered with 304', async (t) => {
+  const etag = get('/parley-client.js')?.headers.get('etag') ?? ''
+  const statusOf = (tag: string) => get('/parley-client.js', { headers: { 'if-none-match': tag } })?.status
+  t.same([`W/${etag}`, `"other", ${etag}`, '*', '"other"', ''].map(statusOf), [304, 304, 304, 200, 200])
 })
 
 test('the policy allows own files and own sockets only', async (t) => {
@@ -143,6 +178,24 @@ test(
     t.same(complaints, [], 'no error, no refused resource')
   },
 )
+
+test('a module script of another origin imports the client', { skip, timeout: 90_000 }, async (t) => {
+  const { stage, page } = await openPage(t)
+  const html = `<!doctype html><script type="module">
+    import { createCall } from 'http://127.0.0.1:${stage.port}/parley-client.js'
+    document.title = typeof createCall
+  </script>`
+  const shop = http.createServer((_, response) => response.setHeader('content-type', 'text/html').end(html))
+  shop.listen(0, '127.0.0.1')
+  await once(shop, 'listening')
+  t.teardown(() => {
+    shop.closeAllConnections()
+    shop.close()
+  })
+  await page.goto(`http://127.0.0.1:${(shop.address() as AddressInfo).port}/`)
+  await page.waitForFunction("document.title === 'function'")
+  t.equal(await page.title(), 'function')
+})
 
 test('what goes wrong is said in words', { skip, timeout: 90_000 }, async (t) => {
   const { page, refusal } = await openPage(t)
