@@ -26,9 +26,20 @@ export type Config = ReturnType<typeof toConfig>
 
 /** The variables of this process; a file `.env` in the working directory adds what is not set. */
 export function readEnvironment(): Readonly<Record<string, string | undefined>> {
-  if (existsSync('.env')) process.loadEnvFile()
+  if (existsSync('.env')) loadFile('.env')
   return process.env
 }
+
+function loadFile(file: string): void {
+  try {
+    process.loadEnvFile(file)
+  } catch (error) {
+    throw new WrongSettings(`${file}: the file cannot be read`, { cause: error })
+  }
+}
+
+/** `npm start` has made this process, and ends with it. */
+export const isOfNpm = (): boolean => process.env['npm_lifecycle_event'] !== undefined
 
 /** For libraries that have settings there only. What the operator set stays. */
 export function presetVariable(name: string, value: string): void {
@@ -42,8 +53,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   )
   const parsed = Settings.safeParse(named)
   if (parsed.success) return toConfig(parsed.data)
-  const lines = issuesOf(parsed.error, named).map(({ path, message }) => `  ${path}: ${message}`)
-  throw new WrongSettings(`These settings are wrong (see .env.example):\n${lines.join('\n')}`)
+  const lines = issuesOf(parsed.error, named).map(({ path, message }) => `${path}: ${message}`)
+  if (lines.length === 1) throw new WrongSettings(`The setting ${lines[0]} (see .env.example)`)
+  throw new WrongSettings(`These settings are wrong (see .env.example):\n  ${lines.join('\n  ')}`)
 }
 
 function toConfig(settings: z.infer<typeof Settings>) {

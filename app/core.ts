@@ -1,5 +1,7 @@
 /** Owns the foundation of a process: database, keys, bus and recordings; what every other part is given. */
 import type { KeyObject } from 'node:crypto'
+import { constants } from 'node:fs'
+import { access } from 'node:fs/promises'
 import { createLocalBus } from '../actors/bus/local-bus.ts'
 import { createNatsBus } from '../actors/bus/nats-bus.ts'
 import { observedBus } from '../actors/bus/observed-bus.ts'
@@ -9,6 +11,7 @@ import type { NewId, NodeId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
+import { makeFolder } from '../store/make-folder.ts'
 import { openDatabase } from '../store/open-database.ts'
 import { createRecordingFolder } from '../store/recording-folder.ts'
 import { boxOf, loadAppKeys, subkeys, type RotatingSecretBox } from '../store/secret-box.ts'
@@ -16,9 +19,12 @@ import type { Sql } from '../store/sql.ts'
 import { systemClock as clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createNewId } from './new-id.ts'
+import { told, withoutSecrets } from './told-failure.ts'
 
 export type Core = {
   readonly sql: Sql
+  /** The embedded database that another process has started. */
+  readonly joinsDatabase?: boolean
   readonly bus: Bus
   readonly box: RotatingSecretBox
   readonly recordingUrlKey: KeyObject
@@ -42,14 +48,18 @@ export async function openCore(
   { log, telemetry = noTelemetry }: Telling,
   closing: AsyncDisposableStack,
 ): Promise<Core> {
-  const database = await openDatabase({ ...config, log, telemetry })
+  const inDataDir = `DATA_DIR: ${config.dataDir} cannot be used`
+  await told(inDataDir, () => makeFolder(config.recordingsDir))
+  await told(inDataDir, () => access(config.recordingsDir, constants.W_OK))
+  const database = await told(databaseNameOf(config), () => openDatabase({ ...config, log, telemetry }))
   closing.defer(() => database.close())
-  const appKeys = await loadAppKeys(config)
+  const appKeys = await told(inDataDir, () => loadAppKeys(config))
   const [recordingUrlKey, ...formerRecordingUrlKeys] = subkeys(appKeys, 'recording-urls')
   const bus = await openBus(config, { log, telemetry })
   closing.defer(() => bus.close())
   return {
     sql: database.sql,
+    joinsDatabase: database.isJoined,
     bus,
     box: boxOf(appKeys),
     recordingUrlKey,
@@ -63,11 +73,19 @@ export async function openCore(
   }
 }
 
+/** As a failure names it. */
+export const databaseNameOf = ({ databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>): string =>
+  databaseUrl === null
+    ? `DATA_DIR: no database can run in ${dataDir}`
+    : `DATABASE_URL: ${withoutSecrets(databaseUrl)} cannot be used`
+
 async function openBus({ natsUrl }: Config, telling: Required<Telling>): Promise<Bus> {
   const { telemetry } = telling
   const bus =
     natsUrl === null
       ? createLocalBus({ ...telling, clock })
-      : await createNatsBus({ url: natsUrl, ...telling, clock, name: 'parley' })
+      : await told(`NATS_URL: no NATS server can be used at ${withoutSecrets(natsUrl)}`, () =>
+          createNatsBus({ url: natsUrl, ...telling, clock, name: 'parley' }),
+        )
   return telemetry.isOn ? observedBus(bus, { telemetry, now: () => performance.now() }) : bus
 }

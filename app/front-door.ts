@@ -6,7 +6,7 @@ import { createApi } from '../api/api.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
 import { createClientAddress } from '../gateway/listener/client-address.ts'
-import { listen } from '../gateway/listener/listen.ts'
+import { listen, type ListenOptions } from '../gateway/listener/listen.ts'
 import { createPage } from '../gateway/page.ts'
 import { createSignaling } from '../gateway/signaling.ts'
 import { createWeriftPeers } from '../gateway/werift/peer.ts'
@@ -25,6 +25,7 @@ import { connectionsWithin, openFilesLimit } from './descriptors.ts'
 import { createIceServers } from './ice-servers.ts'
 import { now, type MediaSide } from './media-side.ts'
 import { openScriptCheck } from './script-check.ts'
+import { told } from './told-failure.ts'
 
 const maxBodyBytes = 1024 * 1024
 const requestTimeout = 30_000
@@ -58,7 +59,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     log,
   })
   closing.defer(() => peers.close())
-  await peers.warmUp()
+  await told(`MEDIA_ADDRESS, MEDIA_PORTS: no sound can be taken on ${address}, ports ${ports.join('-')}`, peers.warmUp)
 
   const isProxy = networksOf(config.trustedProxies).includes
   const { joinLimits, listenerLimits } = limitsOf(config, isProxy)
@@ -84,7 +85,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     remoteAddress: clientAddress(request, info.remoteAddress),
   })
   const ask = openFetch(deps, limit, await openScriptCheck())
-  const listener = await listen({
+  const listener = await listenAs({
     host: config.host,
     port: config.port,
     tls: config.tls,
@@ -116,6 +117,12 @@ function limitsOf({ connections, maxBodyBytesInFlight, rateLimits }: Config, isP
     joinLimits: { triesPerMinute: rateLimits.perAddress, maxCallsPerAddress: webCallsPerAddress, isExempt },
     listenerLimits: { maxConnections, maxConnectionsPerAddress: perAddress, isExempt, maxBodyBytesInFlight },
   }
+}
+
+/** A failure names what is set. */
+async function listenAs(options: ListenOptions): Promise<Listener> {
+  const { host, port } = options
+  return told(`HOST, PORT: the service cannot listen on ${host}, port ${port}`, () => listen(options))
 }
 
 function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, checkScript: ScriptCheck): Fetch {

@@ -11,6 +11,7 @@ import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { connectionsWithin, openFilesLimit } from './descriptors.ts'
 import { createSipReach } from './sip-reach.ts'
+import { told } from './told-failure.ts'
 import { now, type MediaSide } from './media-side.ts'
 
 export type PhoneSide = {
@@ -39,11 +40,12 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
   const { sip } = config
   const { clock, log, bus } = core
   const strangers = createStrangers({ guard, telephony: calls.telephony, clock, log })
-  const server = sip.drachtio === null ? await openSipServer(core, sip, strangers) : null
+  const listening = `SIP_ADDRESS, SIP_PORT, SIP_TLS_PORT: SIP cannot listen on ${sip.address}, port ${sip.port}`
+  const server = sip.drachtio === null ? await told(listening, () => openSipServer(core, sip, strangers)) : null
   closing.defer(async () => server?.close())
   const ports = openMediaPorts(sip, log)
   closing.defer(() => ports.close())
-  const edge = await createSipEdge({
+  const edge = await createSipEdgeAs(sip, {
     control: server?.control ?? (sip.drachtio as NonNullable<typeof sip.drachtio>),
     telephony: calls.telephony,
     bus,
@@ -61,6 +63,17 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
   const { health, stop, drained } = edge
   return { listening: local ?? null, health, stop, drained, sizes: () => server?.sizes() ?? null }
 }
+
+/** A failure names what is set; the embedded server has no such settings. */
+const createSipEdgeAs = async (
+  { drachtio }: SipConfig,
+  options: Parameters<typeof createSipEdge>[0],
+): ReturnType<typeof createSipEdge> =>
+  drachtio === null
+    ? createSipEdge(options)
+    : told(`DRACHTIO_URL: no drachtio-server can be used at ${drachtio.host}:${drachtio.port}`, () =>
+        createSipEdge(options),
+      )
 
 const notEmbedded = { tellsTrying: false, refusesStrangers: true } as const
 

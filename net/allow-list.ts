@@ -9,6 +9,16 @@ export type AllowList = {
   readonly address: (address: string) => boolean
 }
 
+/** A name, an address or a network. */
+export function isAllowEntry(entry: string): boolean {
+  try {
+    createAllowList([entry])
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** An IPv6 address may stand in brackets. Throws for an entry that is no name, address or network. */
 export function createAllowList(entries: readonly string[]): AllowList {
   const hosts = entries.map((entry) => withoutBrackets(entry.trim().toLowerCase())).filter((entry) => entry !== '')

@@ -43,6 +43,8 @@ const settings = {
 
 export type EmbeddedPostgres = {
   readonly server: DatabaseServer
+  /** Another process had started it. */
+  readonly isJoined: boolean
   /** Stops the server when this process started it, and leaves a joined one alone. Idempotent. */
   close(): Promise<void>
 }
@@ -50,7 +52,7 @@ export type EmbeddedPostgres = {
 export type EmbeddedPostgresDeps = { readonly dataDir: string; readonly log: Log }
 
 /** A server as this process sees it: started here, or joined. */
-type Running = { readonly alive: () => boolean; readonly stop: () => Promise<void> }
+type Running = { readonly isJoined: boolean; readonly alive: () => boolean; readonly stop: () => Promise<void> }
 type Started = Running & { readonly failure: () => Promise<string> }
 
 /** Resolves when the database answers. A failed start throws the last lines that the server logged. */
@@ -62,6 +64,7 @@ export async function startEmbeddedPostgres({ dataDir, log }: EmbeddedPostgresDe
   const bringUp = () => startOrJoin({ paths, server, startServer, signal: closing.signal })
 
   let running = await bringUp()
+  const { isJoined } = running
   const watching = watch({
     signal: closing.signal,
     alive: () => running.alive(),
@@ -78,7 +81,7 @@ export async function startEmbeddedPostgres({ dataDir, log }: EmbeddedPostgresDe
     await watching
     await running.stop()
   }
-  return { server, close: () => (closed ??= close()) }
+  return { server, isJoined, close: () => (closed ??= close()) }
 }
 
 type Attempt = {
@@ -94,7 +97,7 @@ async function startOrJoin({ paths, server, startServer, signal }: Attempt): Pro
     const timeout = deadline - performance.now()
     const pid = await runningPostmaster(paths)
     if (pid !== null) {
-      const joined: Running = { alive: () => isAlive(pid), stop: async () => {} }
+      const joined: Running = { isJoined: true, alive: () => isAlive(pid), stop: async () => {} }
       if (await awaitServer({ server, timeout, possible: joined.alive, signal })) return joined
       continue
     }
@@ -135,6 +138,7 @@ async function createStarter(paths: ClusterPaths, log: Log): Promise<Attempt['st
     await file.close()
     log.info('starting the embedded database', { version: binaries.major, pid: child.pid })
     return {
+      isJoined: false,
       alive: () => spawnError === null && !hasEnded(child),
       stop: () => stop(child, log),
       failure: async () => spawnError?.message ?? lastLines(await readFile(paths.logFile), from),

@@ -3,13 +3,14 @@ import type { Log } from '../model/log.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { awaitServer } from './await-server.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
+import { hasCluster } from './postgres-cluster.ts'
 import { migrate } from './migrate.ts'
 import { observedSql } from './observed-sql.ts'
 import { connect, type DatabaseServer, type Sql } from './sql.ts'
 import { createTimelySql } from './timely-sql.ts'
 
 /** A server that starts beside this process (a compose file) may take a while. */
-const reachTimeout = 60_000
+const reachTimeout = 20_000
 const maxConnections = 10
 const endTimeout = 5_000
 const oldestVersion = 150_000
@@ -18,6 +19,8 @@ const defaultLimit = 5_000
 export type Database = {
   readonly sql: Sql
   readonly embedded: boolean
+  /** Embedded, and started by another process. */
+  readonly isJoined: boolean
   /** Lets running queries finish for a few seconds. Idempotent. */
   close(): Promise<void>
 }
@@ -28,27 +31,36 @@ export type DatabaseOptions = {
   readonly dataDir: string
   /** Ms that a query or a transaction may take, the wait for a connection included. */
   readonly databaseTimeout?: number
+  /** Where the service has not been yet, NoDatabase is thrown and nothing is made. */
+  readonly mustExist?: boolean
   readonly log: Log
   readonly telemetry?: Telemetry
 }
 
-export async function openDatabase({
-  databaseUrl,
-  dataDir,
-  databaseTimeout: limit = defaultLimit,
-  log,
-  telemetry = noTelemetry,
-}: DatabaseOptions): Promise<Database> {
+export class NoDatabase extends Error {
+  override readonly name = 'NoDatabase'
+}
+
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const { databaseUrl, dataDir, databaseTimeout: limit = defaultLimit, mustExist = false } = options
+  const { log, telemetry = noTelemetry } = options
+  if (mustExist && databaseUrl === null && !(await hasCluster(dataDir))) throw new NoDatabase(dataDir)
   const embedded = databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null
   const server = embedded?.server ?? { url: databaseUrl ?? '' }
   const sql = createTimelySql({ server, applicationName: 'parley', maxConnections, limit, log })
   const close = closing(sql, embedded)
   try {
-    const waiting = (error: Error) => log.warn('waiting for the database', { seconds: reachTimeout / 1000, error })
+    const waiting = ({ message: reason }: Error) =>
+      log.warn('waiting for the database', { seconds: reachTimeout / 1000, reason })
     await awaitServer({ server, timeout: reachTimeout, waiting })
-    const applied = await bringUpToDate(server)
+    const applied = await bringUpToDate(server, mustExist)
     log.info('database is ready', { embedded: embedded !== null, applied })
-    return { sql: telemetry.isOn ? observedSql(sql, telemetry) : sql, embedded: embedded !== null, close }
+    return {
+      sql: telemetry.isOn ? observedSql(sql, telemetry) : sql,
+      embedded: embedded !== null,
+      isJoined: embedded?.isJoined ?? false,
+      close,
+    }
   } catch (error) {
     await close()
     throw error
@@ -65,14 +77,20 @@ function closing(sql: Sql, embedded: EmbeddedPostgres | null): () => Promise<voi
 }
 
 /** A migration takes as long as it needs, and others wait for it. */
-async function bringUpToDate(server: DatabaseServer): Promise<string[]> {
+async function bringUpToDate(server: DatabaseServer, mustExist: boolean): Promise<string[]> {
   const sql = connect({ server, applicationName: 'parley start', maxConnections: 1 })
   try {
     await requireVersion(sql)
+    if (mustExist && !(await isOurs(sql))) throw new NoDatabase('it has no tables of the service')
     return await migrate(sql)
   } finally {
     await sql.end({ timeout: 0 })
   }
+}
+
+async function isOurs(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ found: boolean }[]>`select to_regclass('migrations') is not null as found`
+  return row?.found ?? false
 }
 
 async function requireVersion(sql: Sql): Promise<void> {

@@ -38,6 +38,13 @@ export async function clusterPathsOf(dataDir: string): Promise<ClusterPaths> {
   }
 }
 
+/** Makes nothing. A folder that may not be looked into may have one. */
+export const hasCluster = (dataDir: string): Promise<boolean> =>
+  access(path.join(path.resolve(dataDir), 'postgres/cluster/PG_VERSION')).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => error.code !== 'ENOENT' && error.code !== 'ENOTDIR',
+  )
+
 /**
  * Makes the cluster where there is none: in a folder beside it that is renamed when complete, so that neither a crash nor a second
  * process at the same moment leaves half of one.

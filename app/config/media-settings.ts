@@ -7,7 +7,10 @@ export const mediaSettings = z.object({
   MEDIA_ADDRESS: optional(IpAddress),
   MEDIA_PUBLIC_ADDRESS: optional(IpAddress),
   MEDIA_PORTS: PortRange.default([40_000, 49_999]),
-  TURN_URLS: List.default([]),
+  TURN_URLS: List.default([]).refine(
+    (list) => list.every((url) => /^(?:turns?|stuns?):[^\s/]+$/.test(url)),
+    'must be addresses like turn:turn.example.com:3478, with commas between them',
+  ),
   TURN_SECRET: optional(text.min(8, 'must be at least 8 characters')),
 })
 

@@ -1,9 +1,9 @@
 /** Owns the settings of what the service sends by itself: webhooks and e-mail. */
 import { z } from 'zod'
-import { optional, List, url, pairOf } from './setting.ts'
+import { optional, Hosts, url, pairOf } from './setting.ts'
 
 export const outgoingSettings = z.object({
-  WEBHOOK_ALLOW_HOSTS: optional(List),
+  WEBHOOK_ALLOW_HOSTS: optional(Hosts),
   DELIVERY_RETENTION_DAYS: z.coerce.number().min(1).max(3650).default(30),
   SMTP_URL: optional(url(/^smtps?$/, 'smtp:// or smtps://')),
   SMTP_REQUIRE_TLS: z.enum(['on', 'off']).default('on'),

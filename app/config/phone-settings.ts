@@ -1,7 +1,6 @@
 /** Owns the settings of the telephone edge. */
 import { z } from 'zod'
 import { plainAddressOf } from '../../net/addresses.ts'
-import { isNetwork } from '../../net/networks.ts'
 import { privateUse } from '../../net/special-networks.ts'
 import {
   text,
@@ -9,12 +8,12 @@ import {
   ConnectionCount,
   Port,
   PortRange,
-  List,
+  Hosts,
   IpAddress,
   url,
   WrongSettings,
   pemsOf,
-  readPem,
+  readAuthority,
 } from './setting.ts'
 
 export const phoneSettings = z.object({
@@ -28,12 +27,7 @@ export const phoneSettings = z.object({
   SIP_TLS_CA: optional(text),
   SIP_TLS_VERIFY: z.enum(['on', 'off']).default('on'),
   SIP_MEDIA_PORTS: PortRange.default([30_000, 39_999]),
-  SIP_ALLOW_HOSTS: optional(
-    List.refine(
-      (list) => list.every((entry) => isNetwork(entry) || /^[\w.-]+$/.test(entry)),
-      'must be host names, addresses or networks like 10.0.0.0/8',
-    ),
-  ),
+  SIP_ALLOW_HOSTS: optional(Hosts),
   SIP_INBAND_DTMF: z.enum(['on', 'off']).default('on'),
   NUMBER_CLAIMS: z.enum(['on', 'off']).default('on'),
   SIP_MAX_CONNECTIONS: ConnectionCount.default(2_000),
@@ -57,6 +51,9 @@ const nearby = ['127.0.0.0/8', '::1', ...privateUse]
 /** Accounts may give workers numbers that nobody has. Of every process that serves REST, with a telephone edge or without. */
 export const mayClaimNumbers = ({ NUMBER_CLAIMS }: Settings): boolean => NUMBER_CLAIMS === 'on'
 
+/** Of an URL: each % is followed by two hexadecimal digits. */
+const isEncoded = (password: string): boolean => !/%(?![\da-f]{2})/i.test(password)
+
 /** Null: no telephone edge in this process. */
 export function phoneOf(settings: Settings, given: Given) {
   if (settings.SIP === 'off') return null
@@ -70,7 +67,7 @@ export function phoneOf(settings: Settings, given: Given) {
     tlsPort: settings.SIP_TLS_PORT,
     tls,
     tlsClient: {
-      ca: SIP_TLS_CA === null ? null : readPem('SIP_TLS_CA', SIP_TLS_CA),
+      ca: SIP_TLS_CA === null ? null : readAuthority('SIP_TLS_CA', SIP_TLS_CA),
       verify: settings.SIP_TLS_VERIFY === 'on',
       /** Who asks those that call for a certificate gets ours. */
       identity: tls,
@@ -87,7 +84,7 @@ export function phoneOf(settings: Settings, given: Given) {
 
 function drachtioOf(text: string) {
   const { hostname, port, password } = new URL(text)
-  if (hostname === '' || password === '')
+  if (hostname === '' || password === '' || !isEncoded(password))
     throw new WrongSettings('DRACHTIO_URL must read like tcp://:secret@127.0.0.1:9022')
   return { host: hostname, port: port === '' ? 9022 : Number(port), secret: decodeURIComponent(password) }
 }

@@ -1,7 +1,10 @@
 /** Owns what settings are made of: the schemas of single values, and how a wrong one is told. */
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import tls from 'node:tls'
 import { z } from 'zod'
 import { plainAddressOf } from '../../net/addresses.ts'
+import { isAllowEntry } from '../../net/allow-list.ts'
 
 export const text = z.string().trim()
 const portRule = 'must be a whole number from 0 to 65535'
@@ -23,6 +26,11 @@ export const List = text.transform((list) =>
     .split(',')
     .map((entry) => entry.trim())
     .filter((entry) => entry !== ''),
+)
+/** May be closed to tenants otherwise. */
+export const Hosts = List.refine(
+  (list) => list.every(isAllowEntry),
+  'must be host names, addresses or networks like 10.0.0.0/8, with commas between them',
 )
 export const IpAddress = text
   .refine((address) => plainAddressOf(address) !== null, 'must be an IP address')
@@ -63,10 +71,27 @@ export function pemsOf(
   const files = pairOf(certFile, keyFile)
   if (files === null) return null
   const [certName = '', keyName = ''] = [...Object.keys(certFile), ...Object.keys(keyFile)]
-  return { cert: readPem(certName, files[0]), key: readPem(keyName, files[1]) }
+  const pems = { cert: readPem(certName, files[0]), key: readPem(keyName, files[1]) }
+  try {
+    tls.createSecureContext(pems)
+  } catch (error) {
+    throw new WrongSettings(`${certName} and ${keyName}: the files are not a certificate and its key`, { cause: error })
+  }
+  return pems
 }
 
-export function readPem(name: string, file: string): string {
+/** Certificates of those who are believed. */
+export function readAuthority(name: string, file: string): string {
+  const pem = readPem(name, file)
+  try {
+    new X509Certificate(pem)
+  } catch (error) {
+    throw new WrongSettings(`${name}: the file ${file} is no certificate in PEM`, { cause: error })
+  }
+  return pem
+}
+
+function readPem(name: string, file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {

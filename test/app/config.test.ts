@@ -1,13 +1,19 @@
 /** What a process begins with: settings, each with a default, a wrong one named before anything starts; and ids. */
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
 import { test } from 'tap'
 import { version } from 'uuid'
 import { presetVariable, readConfig, settingNames } from '../../app/config.ts'
+import { WrongSettings } from '../../app/config/setting.ts'
 import { requireDriver } from '../../app/http-driver.ts'
 import { createNewId } from '../../app/new-id.ts'
+import { told, withoutSecrets } from '../../app/told-failure.ts'
+import { makeFolder } from '../../store/make-folder.ts'
+import { createFolder } from '../scenes/folder.ts'
+import { fakeTls } from '../scenes/tls.ts'
 
 test('without any setting everything is embedded, on loopback, with demo and self-test', async (t) => {
   const config = readConfig({})
@@ -126,6 +132,78 @@ test('a wrong setting is refused with its name', async (t) => {
     t.throws(() => readConfig({ [name]: value }), new RegExp(name), name)
   t.throws(() => readConfig({ PORT: 'x', LOG_LEVEL: 'x' }), /PORT: .*\n.*LOG_LEVEL: /, 'all of them at once')
   t.throws(() => readConfig({ TLS_CERT: '/nowhere', TLS_KEY: '/nowhere' }), /TLS_CERT: the file/)
+})
+
+/** What no machine has is found when it is used: test/tools/start.test.ts. */
+const takenAsTheyAre = ['HOST', 'DATA_DIR']
+
+test('every setting with an impossible value is refused in one line that names it', async (t) => {
+  const impossible = ['a b', '\u0000', '☎']
+  for (const name of settingNames.filter((each) => !takenAsTheyAre.includes(each)))
+    for (const value of impossible)
+      t.throws(
+        () => readConfig({ [name]: value }),
+        { name: 'WrongSettings', message: new RegExp(`\\b${name}\\b.*$`) },
+        name,
+      )
+  const [one] = await Promise.allSettled([Promise.try(() => readConfig({ WEBHOOK_ALLOW_HOSTS: 'a b' }))])
+  t.match(one, { reason: { message: /^The setting WEBHOOK_ALLOW_HOSTS: must be host names, [^\n]*$/ } })
+  t.throws(() => readConfig({ TURN_URLS: 'turn.example.com', TURN_SECRET: 'long-enough' }), /TURN_URLS: must be/)
+  t.throws(() => readConfig({ DRACHTIO_URL: 'tcp://:%zz@127.0.0.1' }), /DRACHTIO_URL must read/)
+})
+
+test('files that are no certificates, or not a certificate and its key, are refused by their names', async (t) => {
+  const folder = await createFolder(t)
+  const [text, cert, key] = ['text', 'cert.pem', 'key.pem'].map((name) => path.join(folder, name)) as [
+    string,
+    string,
+    string,
+  ]
+  await Promise.all([writeFile(text, 'hello'), writeFile(cert, fakeTls.cert), writeFile(key, fakeTls.key)])
+  t.ok(readConfig({ TLS_CERT: cert, TLS_KEY: key, SIP_TLS_CA: cert }).tls)
+  t.throws(
+    () => readConfig({ TLS_CERT: text, TLS_KEY: key }),
+    /^[^\n]*TLS_CERT and TLS_KEY: the files are not a certificate/,
+  )
+  t.throws(
+    () => readConfig({ SIP_TLS_CERT: cert, SIP_TLS_KEY: cert }),
+    /SIP_TLS_CERT and SIP_TLS_KEY: the files are not/,
+  )
+  t.throws(() => readConfig({ SIP_TLS_CA: text }), /SIP_TLS_CA: the file .* is no certificate in PEM/)
+})
+
+test('what a start meets is told by its reason, and no password with it', async (t) => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const failures: readonly (readonly [unknown, string])[] = [
+    [refused, 'nobody listens there'],
+    [new Error('did not answer in time', { cause: refused }), 'nobody listens there'],
+    [new AggregateError([refused]), 'nobody listens there'],
+    [Object.assign(new Error('x'), { code: '28P01' }), 'the password is wrong'],
+    [new Error('first line\n  second line'), 'first line second line'],
+    ['thrown', 'thrown'],
+  ]
+  for (const [failure, reason] of failures)
+    await t.rejects(
+      told('NATS_URL: it fails', () => Promise.reject(failure)),
+      { message: `NATS_URL: it fails: ${reason}` },
+    )
+  const named = new WrongSettings('HTTP_DRIVER: it does not load')
+  await t.rejects(
+    told('PORT', () => Promise.reject(named)),
+    { message: named.message },
+  )
+  t.equal(withoutSecrets('postgres://user:p%40ss@db.example.com/x'), 'postgres://db.example.com/x')
+})
+
+test('a folder is made with those above it, and where none can be made that is said, and soon', async (t) => {
+  const folder = await createFolder(t)
+  const deep = path.join(folder, 'a/b/c')
+  await Promise.all([makeFolder(deep), makeFolder(deep)])
+  t.equal((await stat(deep)).mode & 0o777, 0o700)
+  await writeFile(path.join(folder, 'file'), '')
+  await t.rejects(makeFolder(path.join(folder, 'file')), { code: 'EEXIST' })
+  await t.rejects(makeFolder(path.join(folder, 'file/below')), { code: 'ENOTDIR' })
+  await t.rejects(makeFolder('/proc/nowhere/at/all'), { code: 'ENOENT' })
 })
 
 test('an empty value is no value', async (t) => {

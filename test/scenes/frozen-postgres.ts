@@ -27,6 +27,9 @@ export function freezePostgres(dataDir: string): () => void {
 
 export const killPostgres = (dataDir: string): boolean => process.kill(postmasterOf(dataDir), 'SIGKILL')
 
+/** Of the embedded server in `dataDir`. */
+export const postgresProcesses = (dataDir: string): number[] => processesIn(clusterOf(dataDir))
+
 const clusterOf = (dataDir: string): string => path.join(dataDir, 'postgres/cluster')
 
 const postmasterOf = (dataDir: string): number =>

@@ -1,13 +1,13 @@
 /** Deadlines on a real database that is really frozen (SIGSTOP), swallowed by the network, busy or slow: who waits is told in time, and what was not done then is never done. */
-import net from 'node:net'
 import t, { test, type Test } from 'tap'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
-import { connect, type DatabaseServer, type Sql } from '../../store/sql.ts'
+import { connect, type Sql } from '../../store/sql.ts'
 import { createTimelySql } from '../../store/timely-sql.ts'
 import { createRecordedLog } from '../scenes/seeded-api.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { answersAgain, freezePostgres, killPostgres } from '../scenes/frozen-postgres.ts'
 import { until } from '../scenes/in-time.ts'
+import { openNetwork } from '../scenes/postgres-network.ts'
 
 const limit = 400
 const name = 'timely'
@@ -123,35 +123,6 @@ test('connections on which a server stays silent are given up, and new ones work
   t.same(await ids(), [3])
   t.equal(lines.filter(({ level }) => level === 'error').length, 1, 'and said so once')
 })
-
-/** A network between program and server that can swallow everything, and bring it much later. */
-async function openNetwork(t: Test, server: DatabaseServer) {
-  const sockets = new Set<net.Socket>()
-  const target =
-    'socket' in server
-      ? { path: server.socket }
-      : { port: Number(new URL(server.url).port), host: new URL(server.url).hostname }
-  const listener = net.createServer((near) => {
-    const far = net.connect(target)
-    for (const socket of [near, far]) sockets.add(socket.on('error', () => {}))
-    near.on('data', (bytes) => void far.write(bytes)).on('end', () => far.end())
-    far.on('data', (bytes) => void near.write(bytes)).on('end', () => near.end())
-  })
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    listener.close()
-  })
-  const { port } = listener.address() as net.AddressInfo
-  const user = 'user' in server ? `${server.user}@` : ''
-  return {
-    server: {
-      url: `postgres://${user}127.0.0.1:${port}/${'database' in server ? server.database : new URL(server.url).pathname.slice(1)}`,
-    },
-    swallow: () => sockets.forEach((socket) => socket.pause()),
-    deliver: () => sockets.forEach((socket) => socket.resume()),
-  }
-}
 
 test('what a network delivers after the deadline changes nothing', async (t) => {
   const { other, server, ids, quiet } = await open(t)

@@ -3,7 +3,7 @@
  * proved in this one, because a process costs a second.
  */
 import { execFile } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
@@ -19,10 +19,12 @@ import type { TrunkId } from '../../model/ids.ts'
 import { listApiKeys } from '../../store/api-keys.ts'
 import { writeBans } from '../../store/bans.ts'
 import { findCallScript } from '../../store/documents.ts'
+import { connect } from '../../store/sql.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createFolder } from '../scenes/folder.ts'
+import { openNetwork } from '../scenes/postgres-network.ts'
 import { fakeTls } from '../scenes/tls.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
 import { findAccountByKey } from '../scenes/find-key.ts'
@@ -78,6 +80,32 @@ test('as a process: commands are listed without a database, and what fails says 
   t.match(option, { code: 1, out: '', err: /^Unknown option '--colour'/ })
   t.notMatch(option.err, /\n/, 'no stack')
   t.match(database, { code: 1, out: '' }, 'and this one does open it')
+})
+
+test('on a folder without a database, or one of somebody else, it says so in a sentence and makes nothing', async (t) => {
+  const folder = await createFolder(t)
+  const none = path.join(folder, 'none')
+  const { code, out, err } = await createAdmin(folder, { DATA_DIR: none })(['account', 'list'])
+  t.match({ code, out }, { code: 1, out: '' })
+  t.equal(
+    err,
+    `There is no database of the service in ${none} (DATA_DIR): start the service once, or name the one that it uses.`,
+  )
+  t.same(await readdir(folder), [])
+
+  const { server } = await openTestDatabase(t)
+  const sql = connect({ server, applicationName: 'test', maxConnections: 1 })
+  t.teardown(() => sql.end({ timeout: 1 }))
+  const name = 'nobodys'
+  await sql`create database ${sql(name)}`
+  const network = await openNetwork(t, server)
+  const asUrl = Object.assign(new URL(network.server.url), { pathname: `/${name}` }).href
+  const foreign = await createAdmin(folder, { DATA_DIR: none, DATABASE_URL: asUrl })(['account', 'list'])
+  t.match(foreign, { code: 1, out: '', err: /^There is no database of the service in .* \(DATABASE_URL\): [^\n]*$/ })
+  t.same(await readdir(folder), [])
+  const inside = connect({ server: { url: asUrl }, applicationName: 'test', maxConnections: 1 })
+  t.teardown(() => inside.end({ timeout: 1 }))
+  t.same([...(await inside`select tablename from pg_tables where schemaname = 'public'`)], [], 'it is as it was')
 })
 
 test('without a command, or with one that is none, all of them are listed', async (t) => {

@@ -2,22 +2,49 @@
  * Owns `npm run admin -- <what> …`: what an operator does beside the API. It works while the service runs: it joins its database. The commands
  * are in admin/, one file per subject.
  */
+import { existsSync } from 'node:fs'
+import path from 'node:path'
 import process from 'node:process'
-import { openDatabase } from '../../store/open-database.ts'
+import { NoDatabase, openDatabase } from '../../store/open-database.ts'
 import { boxOf, loadAppKeys } from '../../store/secret-box.ts'
 import { print, type AdminDatabase } from './command.ts'
 import { explanationOf, runCommand } from './run-command.ts'
-import { readConfig, readEnvironment } from '../../app/config.ts'
+import { readConfig, readEnvironment, type Config } from '../../app/config.ts'
+import { WrongSettings } from '../../app/config/setting.ts'
+import { databaseNameOf } from '../../app/core.ts'
+import { told, withoutSecrets } from '../../app/told-failure.ts'
 import { createLog } from '../../app/log.ts'
 
 async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Promise<number> {
   const config = readConfig(readEnvironment())
-  const database = await openDatabase({ ...config, log: createLog(config.logLevel, config.logsPersonal) })
-  const openBox = async () => boxOf(await loadAppKeys(config))
+  const opening = { ...config, mustExist: true, log: createLog(config.logLevel, config.logsPersonal) }
+  const database = await told(databaseNameOf(config), () => openDatabase(opening)).catch(telling(config))
+  const openBox = async () => boxOf(await existingKeys(config))
   try {
     return await use({ sql: database.sql, openBox, print })
   } finally {
     await database.close()
+  }
+}
+
+/** A key that is made here would open nothing of the service's, nor the service what it seals. */
+async function existingKeys(config: Config): ReturnType<typeof loadAppKeys> {
+  const isThere = config.appSecret !== null || existsSync(path.join(config.dataDir, 'app.key'))
+  if (isThere) return loadAppKeys(config)
+  throw new WrongSettings(
+    `DATA_DIR: ${config.dataDir} has no key; set it, or APP_SECRET, as it is set for the service.`,
+  )
+}
+
+/** The service makes its database; who only looks after it, by a wrong path perhaps, makes none. */
+function telling({ databaseUrl, dataDir }: Config): (error: unknown) => never {
+  const where = databaseUrl === null ? `${dataDir} (DATA_DIR)` : `${withoutSecrets(databaseUrl)} (DATABASE_URL)`
+  return (error) => {
+    if (!(error instanceof Error && error.cause instanceof NoDatabase)) throw error
+    throw new WrongSettings(
+      `There is no database of the service in ${where}: start the service once, or name the one that it uses.`,
+      { cause: error },
+    )
   }
 }
 

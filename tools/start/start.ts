@@ -1,14 +1,16 @@
-/** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order on SIGINT or SIGTERM. */
+/** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order. */
 import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import type { Log } from '../../model/log.ts'
 import { systemClock } from '../../app/clock.ts'
-import { readConfig, readEnvironment, type Config } from '../../app/config.ts'
+import { isOfNpm, readConfig, readEnvironment, type Config } from '../../app/config.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 import { demoNumbers, seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
 import type { Core } from '../../app/core.ts'
 import { createLog } from '../../app/log.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
+import { endWithProcess } from './end-of-process.ts'
 import { runPhoneTest } from './self-test/phone-test.ts'
 import { reportOf } from './self-test/report.ts'
 import { runWebTest, type Speak } from './self-test/web-test.ts'
@@ -16,6 +18,9 @@ import { openEngines } from '../../app/voice-side.ts'
 
 /** The caller of the self-test has another voice than the worker. */
 const callerVoice = 'slt'
+
+/** Ms in which the self-test lets go of its calls. */
+const testEndsWithin = 3_000
 
 /** Where nothing is seeded. */
 const firstSteps = 'Accounts, keys and workers: npm run admin. The reference of the API: /docs.'
@@ -31,16 +36,32 @@ async function main(): Promise<void> {
   let demo: GreetedDemo | null = null
   const token = randomBytes(16).toString('base64url')
   const seed = async (core: Core) => (config.demo ? (demo = { ...(await seedDemo(core)), token }) : null)
-  const service = await startParley({ config, log, engines, seed })
-  endOnSignal(async () => {
+  const service = await startParley({ config, log, engines, seed: tellingOfJoins(config, seed) })
+  const leaving = new AbortController()
+  let greeting = Promise.resolve()
+  const end = async (): Promise<void> => {
     print('\nParley ends its calls …')
+    leaving.abort()
+    await deadline(systemClock, testEndsWithin, greeting, goOn)
     await service.close()
     await voices.disposeAsync()
-  })
+    process.exit(0)
+  }
+  endWithProcess({ clock: systemClock, isOfNpm: isOfNpm() }, () => end().catch(fail))
   const speak: Speak = (text) => embedded.speak(text, callerVoice)
-  if (demo) await greet(service, { config, demo, speak, log })
+  if (demo) greeting = greet(service, { config, demo, speak, log, signal: leaving.signal })
   else print(`Parley listens on ${service.url}\n${firstSteps}`)
+  await greeting
 }
+
+type Seed = (core: Core) => Promise<GreetedDemo | null>
+
+const tellingOfJoins =
+  ({ dataDir }: Config, seed: Seed): Seed =>
+  (core) => {
+    if (core.joinsDatabase) print(`Another process runs the database in ${dataDir}; this one joins it.`)
+    return seed(core)
+  }
 
 type GreetedDemo = SeededDemo & { readonly token: string }
 
@@ -49,6 +70,8 @@ type Greeting = {
   readonly demo: GreetedDemo
   readonly speak: Speak
   readonly log: Log
+  /** Aborted: this process ends. */
+  readonly signal: AbortSignal
 }
 
 async function greet(service: Parley, greeting: Greeting): Promise<void> {
@@ -56,7 +79,9 @@ async function greet(service: Parley, greeting: Greeting): Promise<void> {
   if (demo.apiKey) print(`\nThe key of the demo account, shown this once:\n  ${demo.apiKey}`)
   if (config.selfTest) {
     print('\nSelf-test: calls to this service by browser and by telephone, with a synthetic caller …')
-    print(await proof(service, greeting))
+    const report = await proof(service, greeting)
+    if (greeting.signal.aborted) return
+    print(report)
   }
   print(`\nCall it from a browser:\n  ${service.url}/?token=${demo.token}\n`)
   if (service.sip)
@@ -68,35 +93,20 @@ async function greet(service: Parley, greeting: Greeting): Promise<void> {
 }
 
 /** A test that cannot run says why; the service runs all the same. */
-async function proof(service: Parley, { speak, log }: Greeting): Promise<string> {
+async function proof(service: Parley, { speak, log, signal }: Greeting): Promise<string> {
   const failed = (error: unknown): string => {
-    log.error('the self-test could not run', { error })
+    if (!signal.aborted) log.error('the self-test could not run', { error })
     return error instanceof Error ? error.message : String(error)
   }
   try {
     const account = await seedSelfTest({ ...service, clock: systemClock })
-    const web = await runWebTest(service, account, speak).catch(failed)
+    const web = await runWebTest(service, account, { speak, signal }).catch(failed)
     const { sip } = service
-    if (!sip) return reportOf(web, null)
-    return reportOf(web, await runPhoneTest({ ...service, sip }, account, { speak, log }).catch(failed))
+    if (!sip || signal.aborted) return reportOf(web, null)
+    return reportOf(web, await runPhoneTest({ ...service, sip }, account, { speak, log, signal }).catch(failed))
   } catch (error) {
     return failed(error)
   }
-}
-
-/** The first signal ends in order; a second one at once. */
-function endOnSignal(end: () => Promise<void>): void {
-  let ending = false
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (ending) process.exit(128 + (signal === 'SIGINT' ? 2 : 15))
-    ending = true
-    end().then(
-      () => process.exit(0),
-      (error: unknown) => fail(error),
-    )
-  }
-  process.on('SIGINT', onSignal)
-  process.on('SIGTERM', onSignal)
 }
 
 /** What an operator can mend is said in a sentence; anything else with its stack. */
@@ -107,10 +117,7 @@ function fail(error: unknown): never {
 
 function explanationOf(error: unknown): string {
   if (error instanceof WrongSettings) return error.message
-  if (!(error instanceof Error)) return String(error)
-  if ('code' in error && error.code === 'EADDRINUSE')
-    return `A port is taken: ${error.message}. Set PORT, SIP_PORT or SIP_TLS_PORT to another one, or SIP=off.`
-  return error.stack ?? error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
 main().catch(fail)

@@ -58,12 +58,13 @@ type Stage = {
 export async function runPhoneTest(
   service: Parley & { readonly sip: NonNullable<Parley['sip']> },
   account: SeededAccount,
-  { speak, log }: { readonly speak: Speak; readonly log: Log },
+  { speak, log, signal }: { readonly speak: Speak; readonly log: Log; readonly signal: AbortSignal },
 ): Promise<PhoneTestReport> {
   await using closing = new AsyncDisposableStack()
   const stage = await setUp(service, account, { speak, log }, closing)
-  const inbound = await within(callTimeout, callTheService(stage, service.sip.port))
-  const outbound = await within(callTimeout, letTheServiceCall(stage))
+  const inTime = within(callTimeout, signal)
+  const inbound = await inTime(callTheService(stage, service.sip.port))
+  const outbound = await inTime(letTheServiceCall(stage))
   return { inbound, outbound, passed: isGood(inbound) && isGood(outbound) }
 }
 

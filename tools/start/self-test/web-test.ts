@@ -2,7 +2,7 @@
  * Owns the proof that `npm start` gives: one web call to this very service, placed as an integrator would, with a synthetic caller that answers
  * the demo's questions over a real WebRTC connection, and a real webhook receiver. Every figure in the report is measured.
  */
-import { deadline } from '../../../model/deadline.ts'
+import { deadline, unlessAborted } from '../../../model/deadline.ts'
 import { toId, type AccountId } from '../../../model/ids.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
 import { WebCallSession } from '../../../model/web-call.ts'
@@ -51,15 +51,21 @@ export const pause = 350
 
 type Account = Pick<SeededAccount, 'accountId' | 'workerId'>
 
-export async function runWebTest(service: Parley, account: Account, speak: Speak): Promise<WebTestReport> {
+/** `signal` ends it: it lets go of everything, and rejects. */
+export async function runWebTest(
+  service: Parley,
+  account: Account,
+  { speak, signal }: { readonly speak: Speak; readonly signal: AbortSignal },
+): Promise<WebTestReport> {
   const { accountId } = account
   await using closing = new AsyncDisposableStack()
   const webhooks = await hearEvents(service, accountId, closing)
   const speech = await Promise.all(answers.map((answer) => speak(answer.say)))
-  const call = await place(service, account, closing)
-  const bargeInMs = await within(callTimeout, talk(call, speech))
-  await within(callTimeout, call.over)
-  await within(callTimeout, webhooks.until(isEndOf(call.callId)))
+  const inTime = within(callTimeout, signal)
+  const call = await inTime(place(service, account, closing))
+  const bargeInMs = await inTime(talk(call, speech))
+  await inTime(call.over)
+  await inTime(webhooks.until(isEndOf(call.callId)))
   const row = await callOf(service, accountId, call.callId)
   const notes = Object.keys(row.dimensions ?? {}).length
   const { firstLoudAt } = call.voice.heard()
@@ -152,7 +158,11 @@ export async function callOf(service: Parley, accountId: AccountId, callId: stri
   return row
 }
 
-export const within = <Value>(ms: number, work: Promise<Value>): Promise<Value> =>
-  deadline(systemClock, ms, work, () => {
-    throw new Error(`the call did not end within ${ms / 1000} s`)
-  })
+export const within =
+  (ms: number, signal: AbortSignal) =>
+  <Value>(work: Promise<Value>): Promise<Value> => {
+    const late = (): never => {
+      throw new Error(`the call did not end within ${ms / 1000} s`)
+    }
+    return unlessAborted(deadline(systemClock, ms, work, late), signal)
+  }
