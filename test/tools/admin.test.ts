@@ -160,6 +160,10 @@ test('an operator sets an account up', async (t) => {
       const ended = await admin([...subject.split(' '), nobody.slice(-36), ...words])
       t.strictSame(ended, { code: 1, out: '', err: nobody }, subject)
     }
+    const spare = await done(['worker', 'create', accountId, 'Spare'])
+    t.match(await admin(['worker', 'delete', other.accountId, spare]), { code: 1, out: /no such worker/ })
+    t.equal(await done(['worker', 'delete', accountId, spare]), 'deleted')
+    t.match(await admin(['worker', 'delete', accountId, spare]), { code: 1, out: /no such worker/ })
     const wrong = await admin(['worker', 'create', accountId, 'Ada', '--language', 'german please'])
     t.equal(wrong.code, 1)
     t.equal(wrong.err, 'Some values are not valid:\n  language: must be a BCP 47 language tag')

@@ -3,6 +3,7 @@ import path from 'node:path'
 import { flawOf } from '../../model/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { WorkerRequest } from '../../model/worker-resource.ts'
+import { deleteWorker } from '../../store/delete-worker.ts'
 import { createDocument, scriptTagOf } from '../../store/documents.ts'
 import { createWorker, findWorker, listWorkers } from '../../store/workers.ts'
 import { newId } from '../../app/core.ts'
@@ -31,6 +32,15 @@ export const workerCommands: Commands = {
       const worker = { ...request, accountId: await accountOf(sql, account), newId, now: Date.now() }
       print((await createWorker(sql, worker)).id)
       return 0
+    },
+  },
+  'worker delete': {
+    usage: 'worker delete <accountId> <workerId>',
+    async runOn({ sql, print }, [account, worker]) {
+      const [accountId, workerId] = [await accountOf(sql, account), idOf<'worker'>(worker, 'workerId')]
+      const deleted = await deleteWorker(sql, { accountId, workerId, now: Date.now() })
+      print(deleted ? 'deleted' : 'the account has no such worker')
+      return deleted ? 0 : 1
     },
   },
   'script add': {
