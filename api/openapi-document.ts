@@ -93,14 +93,16 @@ function withHeaders({ responses }: Operation): Operation['responses'] {
   return responses
 }
 
+export type Refusal = ProblemType | readonly [type: ProblemType, status: number]
+
 /** What a route says of itself that no shape tells: see `refusing`. The document has it as answers. */
 const ownRefusals = 'x-refusals'
 
 /** The types of errors that an operation may answer: its own, and those that follow from its shape. */
-function refusalsOf(path: string, operation: Operation): ProblemType[] {
+function refusalsOf(path: string, operation: Operation): Refusal[] {
   const { parameters = [], requestBody, security = [] } = operation
   const isIn = (place: string) => parameters.some((given) => 'in' in given && given.in === place)
-  const own = (operation[ownRefusals] ?? []) as ProblemType[]
+  const own = (operation[ownRefusals] ?? []) as Refusal[]
   delete operation[ownRefusals]
   const shaped: readonly [boolean, ...ProblemType[]][] = [
     [requestBody !== undefined || isIn('query') || isIn('header'), 'VALIDATION_FAILED'],
@@ -113,9 +115,12 @@ function refusalsOf(path: string, operation: Operation): ProblemType[] {
   return [...new Set([...shaped.flatMap(([applies, ...types]) => (applies ? types : [])), ...own])]
 }
 
-function errorsOf(types: readonly ProblemType[]) {
-  const byStatus = Map.groupBy(types, (type) => problemStatus[type])
-  const errors = [...byStatus].map(([status, ofStatus]) => {
+function errorsOf(refusals: readonly Refusal[]) {
+  const byStatus = Map.groupBy(refusals, (refusal) =>
+    typeof refusal === 'string' ? problemStatus[refusal] : refusal[1],
+  )
+  const errors = [...byStatus].map(([status, given]) => {
+    const ofStatus = given.map((refusal) => (typeof refusal === 'string' ? refusal : refusal[0]))
     const headers = status === 429 || status === 503 ? retryAfter : {}
     return [status, errorOf(words[status] ?? '', ofStatus, headers)] as const
   })

@@ -1,10 +1,10 @@
 /** Owns the words that routes describe themselves with, and the OpenAPI document at /openapi.json. */
 import { z } from '@hono/zod-openapi'
 import { nullAsAbsent } from '../model/null-as-absent.ts'
-import { ErrorBody, type ProblemType } from '../model/problem.ts'
+import { ErrorBody } from '../model/problem.ts'
 import { createReadyResponse } from '../net/http/ready-response.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { completeDocument, standardHeaders } from './openapi-document.ts'
+import { completeDocument, standardHeaders, type Refusal } from './openapi-document.ts'
 
 const keyScheme = 'apiKey'
 export const security = [{ [keyScheme]: [] }]
@@ -24,8 +24,8 @@ export const answerOf = <Schema extends z.ZodType>(schema: Schema, description: 
 
 export const noContentOf = (description: string) => ({ 204: { description } })
 
-/** The types of errors that a route may answer besides those that follow from its shape. */
-export const refusing = (...types: readonly ProblemType[]) => ({ 'x-refusals': types })
+/** The types of errors that a route may answer besides those that follow from its shape. With a status where it is not the usual one. */
+export const refusing = (...types: readonly Refusal[]) => ({ 'x-refusals': types })
 
 /** In it null reads as absent; see nullAsAbsent. */
 export const bodyOf = <Schema extends z.ZodType>(schema: Schema, example?: unknown) => ({

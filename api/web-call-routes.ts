@@ -33,7 +33,8 @@ const create = createRoute({
       metadata: { ticket: 7 },
     }),
   },
-  ...refusing('WORKER_INACTIVE', 'WEB_CALL_CAPACITY_EXCEEDED'),
+  // Account or worker are full; 503: the node is.
+  ...refusing('WORKER_INACTIVE', 'WEB_CALL_CAPACITY_EXCEEDED', ['WEB_CALL_CAPACITY_EXCEEDED', 503]),
   responses: answerOf(named('WebCallSession', WebCallSession), 'What a browser needs to join the call.', {
     callId: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7081',
     sessionId: '01980a5e-9b02-7c3f-8a21-3c4d5e6f7082',

@@ -73,6 +73,7 @@ export const webhookFields: FieldTable = {
   'WorkerRequestData.customer.name': 'Their name; null when it is not known.',
   'WorkerRequestData.customer.personId': 'The stored person; null: none.',
   'WorkerRequestData.customer.language': 'Their language, BCP 47; null when it is not known.',
+  'sip.identity': 'Whether the number proves who calls: unverified, it may be forged.',
   'WorkerRequestData.sip': 'Of an inbound telephone call: what the INVITE said. Whoever called may have written it.',
   'sip.callId': 'Call-ID.',
   'sip.requestUri': 'Request-URI.',
