@@ -27,7 +27,7 @@ export async function otherVoices(tell: (line: string) => void): Promise<readonl
   const flite = await createFlite()
   const kal: Voice = {
     name: 'kal16',
-    group: 'flite, another voice',
+    group: 'flite, in the regression',
     say: (text) => Promise.resolve(flite('kal16', text)),
   }
   const programs = [

@@ -7,6 +7,8 @@ import { createBandPass, createHighPass } from './band-filters.ts'
 export type BandwidthExtension = {
   /** The next samples of an utterance, 16 kHz, times `gain`. */
   restore(samples: Int16Array, gain: number): Float64Array
+  /** Something above a telephone's band has been heard: it is left alone from there on. */
+  isWide(): boolean
 }
 
 type Band = readonly [fromHz: number, toHz: number]
@@ -59,6 +61,7 @@ const clickSamples = 1000
 
 /** For one utterance. `noise` gives numbers from -1 to 1, all as likely. */
 export function createBandwidthExtension(noise: () => number): BandwidthExtension {
+  let isWide = false
   const strengths = createStrengths()
   const fills = lost.map(([fromHz, toHz]) => createFill(fromHz, toHz, noise))
   const hasUpperHalf = createUpperHalf()
@@ -67,16 +70,18 @@ export function createBandwidthExtension(noise: () => number): BandwidthExtensio
       const sound = louder(samples, gain)
       for (let at = 0; at < samples.length; at += blockSamples) {
         const block = sound.subarray(at, at + blockSamples)
-        if (hasUpperHalf(block, gain)) return sound
+        isWide = hasUpperHalf(block, gain)
+        if (isWide) return sound
         const features = featuresOf(strengths(block))
         for (const [index, fill] of fills.entries()) fill(block, guessOf(features, teaching[index] ?? []))
       }
       return sound
     },
+    isWide: () => isWide,
   }
 }
 
-function louder(samples: Int16Array, gain: number): Float64Array {
+export function louder(samples: Int16Array, gain: number): Float64Array {
   const sound = new Float64Array(samples.length)
   for (let index = 0; index < sound.length; index++) sound[index] = gain * (samples[index] ?? 0)
   return sound

@@ -3,10 +3,11 @@
  * do and no phrase was said, the whole of it is heard again by dictation.
  */
 import { joined } from '../../../media/pcm/joined.ts'
-import { isPhone, type Pause, type Understanding } from './grammar.ts'
+import type { Pause, Understanding } from './grammar.ts'
 import type { Recognition } from './recognition.ts'
 import type { Meaning } from '../../script/phrases.ts'
 import type { HeardWords } from './recognition-messages.ts'
+import { isNoise, worstPart, worstScore, worstValue } from './recognition-sound.ts'
 
 /** What one utterance came to. */
 export type Understood = {
@@ -42,16 +43,11 @@ type Deps = {
 
 /** The recogniser gets 60 ms at a time. */
 const pieceFrames = 3
-/** What scores lower is something else, and so is what has a worse part than `worstPart`. Found by trying with four voices. */
-const worstScore = -43
-const worstPart = -60
-/** Any speech has something of digits and numbers: what is none scores from -33 down. */
-const worstValue = -36
 const bestScore = -12
 const leastConfidence = 0.3
 const mostOfDictation = 0.6
-/** Fewer phones than this are a noise that looked like speech. */
-const speechPhones = 3
+/** Values of less are read back, and who wants to end the call is asked. */
+const mostOfSecondLook = 0.6
 
 export function createCallerSpeech({ recognition, understanding, gain, onText }: Deps): CallerSpeech {
   let piece: Int16Array[] = []
@@ -87,12 +83,21 @@ export function createCallerSpeech({ recognition, understanding, gain, onText }:
     pause: () => pause,
     async end() {
       feed()
-      const result = understood(await utterance.end(), understanding)
+      const result = better(await utterance.end(), understanding)
       if (result.meaning !== null || result.isNoise || understanding.dictated === null) return result
       return dictated(await recognition.dictate(joined(whole), gain), understanding.dictated)
     },
     drop: () => utterance.drop(),
   }
+}
+
+/** What was not understood may have been at the second look. */
+function better(heard: HeardWords | null, understanding: Understanding<Meaning>): Understood {
+  const first = understood(heard, understanding)
+  if (first.meaning !== null || heard?.again === undefined) return first
+  const second = understood(heard.again, understanding)
+  if (second.meaning === null) return first
+  return { ...second, confidence: Math.min(mostOfSecondLook, second.confidence) }
 }
 
 function understood(heard: HeardWords | null, { understand, spotted }: Understanding<Meaning>): Understood {
@@ -105,8 +110,7 @@ function understood(heard: HeardWords | null, { understand, spotted }: Understan
   const caught = spotted(words)
   if (caught !== null) return { confidence: leastConfidence, ...caught, isNoise: false }
   // Of what was lost on the way nobody knows that it was noise.
-  const isNoise = heard !== null && (words.length === 0 || (words.every(isPhone) && words.length < speechPhones))
-  return { text: '', meaning: null, confidence: 0, isNoise }
+  return { text: '', meaning: null, confidence: 0, isNoise: heard !== null && isNoise(heard) }
 }
 
 /** Of many words some are always wrong, and nothing tells which. */

