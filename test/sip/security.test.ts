@@ -357,7 +357,7 @@ test('what a peer writes as its reason is neither NUL nor a command to a termina
   t.notOk(checkLinesOf(check, 10).join('').includes('\u001b'))
 })
 
-test('over UDP a stranger’s INVITE brings whomever he names five refusals, not twelve, and nobody through maddr', async (t) => {
+test('over UDP a refused INVITE brings whomever it names no more bytes than it has, and nobody through maddr', async (t) => {
   const { app, server } = await guarded(t, () => true, { t1: 10, t2: 80, t4: 80 })
   refuseNext(app, 403)
   const [port, socket, victim] = [
@@ -374,11 +374,38 @@ test('over UDP a stranger’s INVITE brings whomever he names five refusals, not
     t.teardown(() => one.close())
   }
   const via = `SIP/2.0/UDP 127.0.0.1:${socket.address().port};branch=z9hG4bKm;maddr=${victim.address().address};received=127.0.0.3`
-  socket.send(headOf({ Via: via }), port, '127.0.0.1')
-  await until(() => (heard.length > 0 && server.sizes().transactions === 0 ? heard : undefined))
-  t.match(heard[0], /received=127\.0\.0\.1/)
-  t.equal(heard.filter((text) => text.startsWith('SIP/2.0 403')).length, 5)
+  const bytesOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  const small = headOf({ Via: via })
+  socket.send(small, port, '127.0.0.1')
+  await until(() => (server.sizes().transactions === 1 ? true : undefined))
+  await until(() => (server.sizes().transactions === 0 ? true : undefined))
+  t.ok(bytesOf(heard) <= small.length, `${bytesOf(heard)} bytes for ${small.length}`)
   t.equal(hit.length, 0)
+
+  heard.length = 0
+  refuseNext(app, 403)
+  const large = headOf({ Via: via.replace('z9hG4bKm', 'z9hG4bKl'), 'Call-ID': 'large' }, [], sdp().padEnd(1_200))
+  socket.send(large, port, '127.0.0.1')
+  await until(() => (heard.some((text) => text.startsWith('SIP/2.0 403')) ? true : undefined))
+  await until(() => (server.sizes().transactions === 0 ? true : undefined))
+  t.match(heard[0], /^SIP\/2\.0 100[^]*received=127\.0\.0\.1/)
+  t.ok(bytesOf(heard) <= large.length, `${bytesOf(heard)} bytes for ${large.length}, with all that was repeated`)
+})
+
+test('a client that is there hears its refusal again when it asks again, however small its INVITE', async (t) => {
+  const { app, server } = await guarded(t, () => true)
+  refuseNext(app, 403)
+  const socket = dgram.createSocket('udp4')
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  t.teardown(() => socket.close())
+  const heard: string[] = []
+  socket.on('message', (bytes) => void heard.push(String(bytes)))
+  const invite = headOf({ Via: `SIP/2.0/UDP 127.0.0.1:${socket.address().port};branch=z9hG4bKs` })
+  for (const times of [1, 2, 3]) {
+    socket.send(invite, server.listening[0]!.local.port, '127.0.0.1')
+    await until(() => heard.filter((text) => text.startsWith('SIP/2.0 403')).length >= times)
+  }
 })
 
 test('a table of addresses forgets before it is full, and a flood from one address leaves others alone', (t) => {

@@ -13,6 +13,8 @@ export type SipRequest = {
   readonly uri: string
   readonly headers: readonly HeaderField[]
   readonly body: Uint8Array
+  /** Bytes as it came; absent: it was made here. */
+  readonly size?: number
 }
 
 export type SipResponse = {

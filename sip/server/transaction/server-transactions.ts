@@ -5,6 +5,7 @@ import type { SipRequest, SipResponse } from '../message/message.ts'
 import { responseTo } from '../message/response-to.ts'
 import { createRun, type Run } from '../run-machine.ts'
 import type { Flow, Transports } from '../transport/transport.ts'
+import { createAnswerBudget, type AnswerBudget } from './answer-budget.ts'
 import { type InviteServerEvent, startInviteServer, stepInviteServer } from './invite-server.ts'
 import { classOf, type Deed, type Timing, type Way } from './machine.ts'
 import { acknowledges, mergeKeyOf, serverKeyOf } from './match-keys.ts'
@@ -30,6 +31,7 @@ export type ServerTransactions = {
 
 type Server = {
   readonly transaction: ServerTransaction
+  readonly budget: AnswerBudget | null
   readonly run: Run<ServerEvent, SipRequest | SipResponse>
   readonly forget: () => void
 }
@@ -118,6 +120,7 @@ export function createServerTransactions(deps: ServerDeps): ServerTransactions {
     const key = serverKeyOf(request, request.method)
     if (key === null || isClosed) return
     const known = servers.get(key)
+    known?.budget?.came(request)
     if (known) return known.run.feed({ type: 'request' }, request)
     const heard = isOfInvite(request) || (handlers.hears?.(request, flow, isDecided) ?? true)
     if (heard === false) return
@@ -156,7 +159,9 @@ function answer({ transaction }: Server, status: number, reason: string, toTag: 
 function createServer(deps: ServerDeps, request: SipRequest, flow: Flow, { forget, refused }: Endings): Server {
   let last: SipResponse | null = null
   const failed = (details: string): void => deps.guarded(() => deps.handlers.serverFailed(transaction, details))
+  const budget = createAnswerBudget(request, flow.protocol, tagOf(request, 'To') !== null)
   const send = (response: SipResponse): void => {
+    if (budget?.allows(response) === false) return
     const lost = (error: unknown): void =>
       deps.guarded(() => run.feed({ type: 'transportFailed', details: String(error) }, null))
     deps.transports.respond(response, flow).catch(lost)
@@ -183,7 +188,7 @@ function createServer(deps: ServerDeps, request: SipRequest, flow: Flow, { forge
       return true
     },
   }
-  return { transaction, run, forget }
+  return { transaction, budget, run, forget }
 }
 
 /** RFC 6026 §7.1: in the Accepted state a 2xx is sent again and again, and nothing else. */

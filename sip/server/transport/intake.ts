@@ -49,7 +49,7 @@ export function createIntake({ admits, handlers, isOurs, clock, log }: IntakeOpt
     dropped[kind] += 1
     if (clock.now() - toldAt < logInterval) return
     toldAt = clock.now()
-    log.warn('SIP messages are dropped', { ...dropped, last: kind, address: remote.address })
+    log.warn('SIP messages are dropped', { ...dropped, last: kind, personal: { address: remote.address } })
   }
 
   function deliver(bytes: Uint8Array, flow: Flow): void {
@@ -57,7 +57,8 @@ export function createIntake({ admits, handlers, isOurs, clock, log }: IntakeOpt
     if (parsed.kind === 'garbage') return drop('garbage', flow)
     if (parsed.kind === 'fault') return handlers.faulted(withReceived(parsed.request, flow), parsed.fault, flow)
     const { message } = parsed
-    if (message.kind === 'request') return handlers.received({ message: withReceived(message, flow), flow })
+    if (message.kind === 'request')
+      return handlers.received({ message: { ...withReceived(message, flow), size: bytes.length }, flow })
     const via = topViaOf(message)
     // On a connection of our own the answer comes back by itself, whatever stands in Via.
     if (flow.connection === 0 && !(via && isOurs(via.host, via.port))) return drop('garbage', flow)
@@ -70,7 +71,7 @@ export function createIntake({ admits, handlers, isOurs, clock, log }: IntakeOpt
     try {
       take()
     } catch (error) {
-      log.error('a SIP message failed', { error, address: flow.remote.address })
+      log.error('a SIP message failed', { error, personal: { address: flow.remote.address } })
     }
   }
 
