@@ -5,7 +5,7 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { answersAgain, freezePostgres } from '../scenes/frozen-postgres.ts'
 import { openSeededApi } from '../scenes/seeded-api.ts'
 
-const limit = 700
+const limit = 2_000
 /** What an answer may take beside its queries: a request asks for its key first, and then for itself. */
 const longest = 2 * limit + 2_000
 

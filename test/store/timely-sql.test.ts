@@ -9,7 +9,7 @@ import { answersAgain, freezePostgres, killPostgres } from '../scenes/frozen-pos
 import { until } from '../scenes/in-time.ts'
 import { openNetwork } from '../scenes/postgres-network.ts'
 
-const limit = 400
+const limit = 1_000
 const name = 'timely'
 
 const database = await openTestDatabase(t)
