@@ -7,7 +7,6 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
@@ -63,7 +62,6 @@ export async function benchMemory(given: readonly string[]): Promise<void> {
   await pause(5_000)
   await note('5 s later')
   printTable(rows)
-  process.exit()
 }
 
 function burstsOf(service: Service, calls: number) {
