@@ -509,7 +509,8 @@ test('the OpenAPI document', async (t) => {
     for (const { method, path } of endpoints) {
       const operation = json.paths[path(named)]?.[method.toLowerCase()]
       t.ok(operation?.responses['200']?.content['application/json'].schema, `${method} ${path(named)}`)
-      t.same(operation.responses.default, { $ref: '#/components/responses/Error' })
+      const { schema } = operation.responses.default.content['application/json']
+      t.same(schema, { $ref: '#/components/schemas/Error' })
       t.same(operation.security, [{ apiKey: [] }])
     }
     t.ok(json.paths['/v1/accounts/current'])
