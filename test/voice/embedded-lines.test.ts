@@ -89,6 +89,8 @@ test('what only a second look understands is taken less surely, and a first look
   t.ok((await hear(having(six), sound, number)).confidence > 0.9)
   t.equal(comesTo(await hear(having({ ...six, again: { ...six, words: ['nine'] } }), sound, number)), 6)
   t.equal((await hear(having({ ...lost, again: lost }), sound, number)).meaning, null)
+  const partly = { ...lost, again: { ...six, worst: -50 } }
+  t.equal((await hear(having(partly), sound, number)).meaning, null, 'a part of it is something else')
 })
 
 test('the model of a telephone has means that were turned and wider variances, that of a wide line is the package’s own', async (t) => {

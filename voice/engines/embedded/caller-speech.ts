@@ -48,6 +48,8 @@ const leastConfidence = 0.3
 const mostOfDictation = 0.6
 /** Values of less are read back, and who wants to end the call is asked. */
 const mostOfSecondLook = 0.6
+/** What no answer is has a part at the second look that fits worse than this. */
+const worstPartAgain = -45
 
 export function createCallerSpeech({ recognition, understanding, gain, onText }: Deps): CallerSpeech {
   let piece: Int16Array[] = []
@@ -94,7 +96,7 @@ export function createCallerSpeech({ recognition, understanding, gain, onText }:
 /** What was not understood may have been at the second look. */
 function better(heard: HeardWords | null, understanding: Understanding<Meaning>): Understood {
   const first = understood(heard, understanding)
-  if (first.meaning !== null || heard?.again === undefined) return first
+  if (first.meaning !== null || heard?.again === undefined || heard.again.worst < worstPartAgain) return first
   const second = understood(heard.again, understanding)
   if (second.meaning === null) return first
   return { ...second, confidence: Math.min(mostOfSecondLook, second.confidence) }
