@@ -89,7 +89,9 @@ export async function callFromPage(browser: OpenBrowser, url: string, session: u
 async function openTelling(page: Page, url: string): Promise<void> {
   for (let attempt = 0; attempt < 5; attempt++) {
     await page.goto(url)
-    if (await page.evaluate(() => 'tell' in globalThis)) return
+    const told = page.waitForFunction(() => 'tell' in globalThis, undefined, { timeout: 5_000 })
+    const isThere = await told.catch(() => null)
+    if (isThere) return
   }
   throw new Error('the page cannot tell of its call')
 }
