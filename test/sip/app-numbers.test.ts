@@ -197,7 +197,7 @@ test('what is wrong is refused, what is old is challenged anew', (t) => {
   const { clock, ask, challenge, prove } = openVerifier()
   const { nonce } = challenge()
   t.match(ask(prove(nonce, { password: 'x' })), { kind: 'wrong', details: /password/ })
-  t.match(ask(prove(nonce, { username: 'x' })), { kind: 'wrong', details: /username/ })
+  t.match(ask(prove(challenge().nonce, { username: 'x' })), { kind: 'wrong', details: /username/ })
   t.equal(challenge('Basic Y2Fyb2w6eA==').stale, false)
   t.equal(challenge(prove('made.up.nonce')).stale, true)
   t.equal(challenge(prove(`${nonce}x`)).stale, true)

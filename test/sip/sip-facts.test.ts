@@ -106,7 +106,7 @@ test('the headers of a call go out on its INVITE, and again when the INVITE is c
   t.same(headersOf(first, 'X-Order'), ['4711'], 'the call’s word counts for the trunk’s')
   t.equal(headerOf(first, 'X-Umlaut'), 'Käthe')
   t.equal(headerOf(first, 'X-T'), '1')
-  peer.answer(first, 401, { headers: ['WWW-Authenticate: Digest realm="r", nonce="n"'] })
+  peer.answer(first, 401, { headers: ['WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"'] })
   const proved = await peer.request('INVITE')
   t.equal(headerOf(proved, 'X-Order'), '4711')
   peer.answer(proved, 486)
