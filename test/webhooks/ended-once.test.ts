@@ -74,6 +74,8 @@ function openMortal({ sql, sender, clock, witness }: Deps, fault: Fault, random:
     return kind === 'fail after' ? failure() : value
   }
   const mortalSql = (strings: TemplateStringsArray, ...values: never[]) => {
+    // A part of a statement is asked with it.
+    if (!/^\s*(?:select|insert|update|delete|with)\b/.test(strings[0] ?? '')) return sql(strings, ...values)
     const work = async () => {
       const rows = await sql(strings, ...values)
       if (strings.join('').includes('into delivery_attempts')) {
