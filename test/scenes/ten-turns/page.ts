@@ -56,21 +56,18 @@ const look = { polling: 20, timeout: 120_000 } as const
 
 /** `session`: as the API gave it. */
 export async function callFromPage(browser: OpenBrowser, url: string, session: unknown): Promise<PageCaller> {
-  const page = await browser.context.newPage()
   const told: Told[] = []
   const complaints: string[] = []
   const heard = createHeard<Told>()
   const turns = createHeard<Line>()
   let count = 0
-  page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())))
-  page.on('pageerror', (error) => void complaints.push(error.message))
-  await page.exposeFunction('tell', (news: Told) => {
+  const page = await openTelling(browser, url, (news) => {
     told.push(news)
     heard.take(news)
     if (news.type === 'transcript' && news.isFinal) turns.take(news)
   })
-  await page.addInitScript(microphone)
-  await openTelling(page, url)
+  page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())))
+  page.on('pageerror', (error) => void complaints.push(error.message))
   await page.evaluate(placeCall, { session, audible })
   return {
     told,
@@ -85,13 +82,16 @@ export async function callFromPage(browser: OpenBrowser, url: string, session: u
   }
 }
 
-/** A page that is opened beside others may be there before the function that it tells by. */
-async function openTelling(page: Page, url: string): Promise<void> {
+/** A page that is opened beside others may never learn the function that it tells by: another one takes its place. */
+async function openTelling({ context }: OpenBrowser, url: string, tell: (news: Told) => void): Promise<Page> {
   for (let attempt = 0; attempt < 5; attempt++) {
+    const page = await context.newPage()
+    await page.exposeFunction('tell', tell)
+    await page.addInitScript(microphone)
     await page.goto(url)
     const told = page.waitForFunction(() => 'tell' in globalThis, undefined, { timeout: 5_000 })
-    const isThere = await told.catch(() => null)
-    if (isThere) return
+    if (await told.catch(() => null)) return page
+    await page.close()
   }
   throw new Error('the page cannot tell of its call')
 }
