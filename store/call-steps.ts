@@ -53,6 +53,19 @@ export async function insertCall(tx: Transaction, call: CallBirthRow, first: Log
  * Claiming a call that is already this node's own raises the epoch too: the former actor is fenced.
  */
 export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId): Promise<Claim | null> {
+  return claimWhere(sql, { callId, nodeId }, sql`true`)
+}
+
+/** The same for a call that had been left in the middle of something; null too when it only waits by now, which is nobody's loss. */
+export async function claimOrphan(sql: Sql, callId: CallId, nodeId: NodeId): Promise<Claim | null> {
+  return claimWhere(sql, { callId, nodeId }, sql`owner is not null`)
+}
+
+async function claimWhere(
+  sql: Sql,
+  { callId, nodeId }: { callId: CallId; nodeId: NodeId },
+  condition: ReturnType<Sql>,
+): Promise<Claim | null> {
   const [claim] = await sql<Claim[]>`
     with former as (
       select id, case when owner is not null then greatest(0, extract(epoch from clock_timestamp() - coalesce(
@@ -61,7 +74,8 @@ export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId): Promi
         (select max(at) from call_events where call_id = calls.id))) * 1000)::float8 end as left_for
       from calls where id = ${callId})
     update calls set owner = ${nodeId}, epoch = epoch + 1 from former
-    where calls.id = former.id and not finished and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql)})
+    where calls.id = former.id and not finished and ${condition}
+      and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql)})
     returning account_id, epoch, version, snapshot, left_for`
   return claim ?? null
 }
@@ -81,13 +95,12 @@ const ownerIsAlive = (sql: Sql) =>
 export async function findOrphans(
   sql: Sql,
   { nodeId, passedOver, limit }: { nodeId: NodeId; passedOver: readonly CallId[]; limit: number },
-): Promise<CallId[]> {
-  const rows = await sql<{ id: CallId }[]>`
-    select id from calls where not finished and owner is not null
+): Promise<{ readonly id: CallId; readonly owner: NodeId }[]> {
+  return sql<{ id: CallId; owner: NodeId }[]>`
+    select id, owner from calls where not finished and owner is not null
       and id <> all(${[...passedOver]}::text[])
       and (owner = ${nodeId} or not ${ownerIsAlive(sql)})
     limit ${limit}`
-  return rows.map((row) => row.id)
 }
 
 /** Of these, the ones that are not over: a call is from the moment that its ending is decided, except while it says its last words. */

@@ -3,7 +3,7 @@
  * this, because an actor needs all that a call is run with; whoever has a fact for a call and nothing else has the router.
  */
 import type { CallId } from '../../model/ids.ts'
-import { claimCall } from '../../store/call-steps.ts'
+import { claimCall, claimOrphan } from '../../store/call-steps.ts'
 import { createCallActor, type CallActor, type CallActorDeps } from '../call/life/call-actor.ts'
 import { stateOf } from '../call/machine/step.ts'
 import { listenForFacts } from './remote-facts.ts'
@@ -13,7 +13,7 @@ export type OwnedCalls = {
   find(callId: CallId): Promise<CallActor | null> | null
   /** Takes the call, with a higher epoch, unless another node that is alive has it or it is over: then null. */
   own(callId: CallId): Promise<CallActor | null>
-  /** The same for a call that a node left behind. */
+  /** The same for a call that a node left behind in the middle of something; null too when it only waits by now. */
   adopt(callId: CallId): Promise<CallActor | null>
   ids(): CallId[]
   /** Those that could be opened. */
@@ -33,7 +33,7 @@ export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
     return opened
   }
   const claim = async (callId: CallId, asOrphan: boolean): Promise<CallActor | null> => {
-    const claimed = await claimCall(deps.sql, callId, deps.nodeId)
+    const claimed = await (asOrphan ? claimOrphan : claimCall)(deps.sql, callId, deps.nodeId)
     if (!claimed) return null
     const actor = createCallActor(deps, callId, claimed)
     const listening = listenForFacts(deps.bus, callId, actor)

@@ -22,15 +22,21 @@ export function createTakeover(
   /** True when the call is this node's now. */
   const takeOver = async (callId: CallId): Promise<boolean> => {
     if (owned.find(callId)) return false
-    log.warn('taking over a call', { callId })
     try {
-      return (await owned.adopt(callId)) !== null
+      // Whoever has it by now keeps it: what was found may be as old as the query.
+      if (!(await owned.adopt(callId))) return false
+      log.warn('took over a call', { callId })
+      return true
     } catch (error) {
       log.error('a call cannot be taken over', { callId, error })
       if (!databaseUnreachable(error) && broken.size < maxBroken) broken.add(callId)
       return false
     }
   }
+  /** Calls of this node without an actor, as of the former look. One that is just born has none for a moment, and is not lost. */
+  let withoutActor = new Set<CallId>()
+  const ripe = ({ id, owner }: { id: CallId; owner: NodeId }) => owner !== nodeId || withoutActor.has(id)
+
   let released = new Set<NodeId>()
   const releaseDead = async (): Promise<void> => {
     const dead = await listDeadNodes(sql)
@@ -44,7 +50,8 @@ export function createTakeover(
     const passedOver = [...owned.ids(), ...broken]
     const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce })
     let taken = 0
-    for (const callId of orphans) if (await takeOver(callId)) taken++
+    for (const orphan of orphans) if (ripe(orphan) && (await takeOver(orphan.id))) taken++
+    withoutActor = new Set(orphans.filter(({ owner }) => owner === nodeId).map(({ id }) => id))
     if (taken === atOnce) return true
     await forgetDeadNodes(sql, deadNodesKept)
     return false

@@ -1,0 +1,43 @@
+/** Which calls a node takes as left behind, and which only look like it. */
+import { test } from 'tap'
+import { claimOrphan, findOrphans } from '../../store/call-steps.ts'
+import { renewLease } from '../../store/nodes.ts'
+import { openCallNode, openShared, type CallNode, type Shared } from '../scenes/call-node.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
+
+/** A call that belongs to `owner` and that no actor runs. */
+async function ownedBy(shared: Shared, node: CallNode, owner: string | null) {
+  const { accountId, workerId } = await createTenant(shared.sql, { slug: newId() })
+  const { callId } = await node.createWebCall(accountId, { workerId })
+  await shared.sql`update calls set owner = ${owner} where id = ${callId}`
+  return callId
+}
+
+test('a call that is born on a node, and whose actor is just beginning, is not taken for a lost one', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const callId = await ownedBy(shared, node, node.nodeId)
+  const epoch = async () =>
+    (await shared.sql<{ epoch: number }[]>`select epoch from calls where id = ${callId}`)[0]?.epoch
+  await node.switchboard.start()
+  t.equal(await epoch(), 0)
+  await node.switchboard.start()
+  t.equal(await epoch(), 1, 'one that still has none at the next look is lost')
+})
+
+test('a call that was found as left behind and only waits by then is left alone', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const [dead, alive] = [newId<'node'>(), newId<'node'>()]
+  await renewLease(shared.sql, alive, 60_000)
+  const callId = await ownedBy(shared, node, dead)
+  const look = { nodeId: alive, passedOver: [], limit: 10 }
+  t.same([...(await findOrphans(shared.sql, look))], [{ id: callId, owner: dead }])
+
+  await shared.sql`update calls set owner = null where id = ${callId}`
+  t.equal(await claimOrphan(shared.sql, callId, alive), null)
+  await shared.sql`update calls set owner = ${dead} where id = ${callId}`
+  t.match(await claimOrphan(shared.sql, callId, alive), { epoch: 1, leftFor: Number })
+})
