@@ -88,7 +88,7 @@ export function createTimelySql({ limit, log, ...options }: TimelyOptions): Sql 
     }
     return made
   }
-  const ask = (...given: Given): unknown => timely(pool.sql(...given), () => onlyReads(given[0]), made(given))
+  const ask = (...given: Given): unknown => timely(pool.sql(...given), () => readsOf(given[0]), made(given))
   const unsafe = (...given: Parameters<Sql['unsafe']>): unknown =>
     timely(
       pool.sql.unsafe(...given),
@@ -250,6 +250,17 @@ class LostTransaction extends Error {
 function isOfConnection(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return 'syscall' in error || ('code' in error && /^(?:CONNECTION_|ERR_SSL|ERR_TLS|EPROTO)/.test(String(error.code)))
+}
+
+/** A statement that is written in the program is one list of texts, however often it is asked. */
+const known = new WeakMap<readonly string[], boolean>()
+
+function readsOf(texts: readonly string[]): boolean {
+  const before = known.get(texts)
+  if (before !== undefined) return before
+  const reads = onlyReads(texts)
+  known.set(texts, reads)
+  return reads
 }
 
 /** Data-changing statements may stand in a `with` too. `select … for update` holds its locks no longer than itself. */

@@ -14,12 +14,15 @@ import { fastTests } from './tiers.ts'
 const repeatedLines = 400
 const slowestFiles = 10
 
+const compiled = path.resolve(import.meta.dirname, '../node_modules/.cache/node-compile')
 const tap = path.join(path.dirname(createRequire(import.meta.url).resolve('tap/package.json')), 'dist/esm/run.mjs')
 /** Fast tests wait for sockets more than they compute. What all tests run with, which speak in real time, says .taprc. */
 const fast = (): string[] => [`--jobs=${2 * availableParallelism()}`, ...fastTests()]
 const given = process.argv.slice(2).flatMap((word) => (word === '--fast' ? fast() : [word]))
 const child = spawn(process.execPath, [tap, '--reporter=tap', ...given], {
   stdio: ['ignore', 'pipe', 'inherit'],
+  // Every file is a process that compiles mostly the same modules.
+  env: { NODE_COMPILE_CACHE: compiled, ...process.env },
 })
 
 const count = { pass: 0, fail: 0, skip: 0 }

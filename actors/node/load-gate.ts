@@ -1,5 +1,5 @@
 /**
- * Owns the gate before the calls of this node: reads the measures four times a second, asks the policy (net/load-policy.ts), and tells of what
+ * Owns the gate before the calls of this node: reads the measures four times a second, asks the policy (load-policy.ts), and tells of what
  * was refused. One per process, because a thread carries the calls of its process and no others.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
@@ -12,7 +12,7 @@ import {
 } from '../../model/load-gate.ts'
 import type { Log } from '../../model/log.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
-import { createLoadPolicy } from '../../net/load-policy.ts'
+import { createLoadPolicy } from './load-policy.ts'
 import type { CommitWatch } from './commit-watch.ts'
 
 /** What the media of this process tells of itself. */

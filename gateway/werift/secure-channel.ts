@@ -42,7 +42,7 @@ const maxMessageBytes = 16_384
 /** Each is decrypted to be looked at. */
 const maxRepeatedFlights = 20
 
-/** Beyond every flight: werift's retransmission loops stop at their next step, at the latest 5.5 s later. */
+/** Beyond every flight. */
 const noMoreFlights = 99
 
 export function createSecureChannel(options: SecureChannelOptions): SecureChannel {
@@ -54,7 +54,7 @@ export function createSecureChannel(options: SecureChannelOptions): SecureChanne
 
   function stop(): void {
     isOver = true
-    dtls.dtls.flight = noMoreFlights
+    stopFlights(dtls)
   }
 
   function end(cause: 'hung_up' | 'failed', details: string): void {
@@ -151,10 +151,15 @@ function createDtls({ role, certificate }: SecureChannelOptions, transport: Carr
   return role === 'server' ? new DtlsServer({ ...shared, certificateRequest: true }) : new DtlsClient(shared)
 }
 
+/** werift's retransmission loops stop at their next step, at the latest 5.5 s later; by themselves after 33 s. */
+export function stopFlights({ dtls }: DtlsServer | DtlsClient): void {
+  dtls.flight = noMoreFlights
+}
+
 type Carrier = ReturnType<typeof carrierOf>
 
 /** What werift's DTLS takes for a socket; it puts its own `onData` in. */
-function carrierOf(send: (datagram: Buffer) => void) {
+export function carrierOf(send: (datagram: Buffer) => void) {
   return {
     type: 'udp',
     address: { address: '', family: '', port: 0 },

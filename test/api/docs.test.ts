@@ -1,13 +1,10 @@
 /** The reference page at /docs: its files, and in a real browser that it shows every operation, works with a key, and asks nobody else. */
 import { test, type Test } from 'tap'
-import { systemClock } from '../../app/clock.ts'
 import { createApi } from '../../api/api.ts'
-import { renderTooLarge } from '../../api/render.ts'
-import { presetVariable } from '../../app/config.ts'
-import { listen } from '../../gateway/listener/listen.ts'
 import { hasChromium, openChromium } from '../peers/chromium.ts'
 import { operationsOf, type Document } from '../scenes/api-operations.ts'
-import { newId, openSeededApi } from '../scenes/seeded-api.ts'
+import { serve } from '../scenes/listener.ts'
+import { openSeededApi } from '../scenes/seeded-api.ts'
 
 const files = {
   '/docs': 'text/html',
@@ -55,20 +52,7 @@ const skip = hasChromium() ? false : 'there is no Chromium'
 
 async function openPage(t: Test) {
   const { deps, own, ask } = await openSeededApi(t)
-  const listener = await listen({
-    host: '127.0.0.1',
-    port: 0,
-    tls: null,
-    driver: 'node',
-    presetVariable,
-    maxBodyBytes: 1_048_576,
-    requestTimeout: 30_000,
-    clock: systemClock,
-    fetch: createApi(deps),
-    tooLarge: (request) => renderTooLarge(request, newId),
-    sockets: {},
-  })
-  t.teardown(() => listener.close(0))
+  const { url: origin } = await serve(t, 'node', { fetch: createApi(deps) })
   const browser = await openChromium()
   t.teardown(() => browser.close())
   const page = await browser.context.newPage()
@@ -77,7 +61,6 @@ async function openPage(t: Test) {
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
   page.on('request', (request) => asked.push(request.url()))
-  const origin = `http://127.0.0.1:${listener.port}`
   await page.goto(`${origin}/docs`)
   const document = (await ask('/openapi.json')).json as Document
   const events = Object.keys(document.webhooks)

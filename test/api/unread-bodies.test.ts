@@ -5,37 +5,27 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { test, type Test } from 'tap'
-import { systemClock } from '../../app/clock.ts'
-import { presetVariable } from '../../app/config.ts'
 import { createApi } from '../../api/api.ts'
 import { renderTooLarge } from '../../api/render.ts'
-import { listen, type ListenOptions } from '../../gateway/listener/listen.ts'
+import type { ListenOptions } from '../../gateway/listener/listen.ts'
+import { serve } from '../scenes/listener.ts'
 import { newId, openSeededApi } from '../scenes/seeded-api.ts'
 
 async function openListener(t: Test, options: Partial<ListenOptions> = {}) {
   const { deps, own, other } = await openSeededApi(t)
   const fetch = createApi({ ...deps, rateLimits: { perAccount: 1_000, perAddress: 20 } })
-  const listener = await listen({
-    host: '127.0.0.1',
-    port: 0,
-    tls: null,
-    driver: 'node',
-    presetVariable,
+  const { port } = await serve(t, 'node', {
     maxBodyBytes: 1024 * 1024,
-    requestTimeout: 30_000,
-    clock: systemClock,
     // Each question is another client's, where a test says no other.
     fetch: (request, info) =>
       fetch(request, { ...info, remoteAddress: request.headers.get('x-from') ?? info.remoteAddress }),
     tooLarge: (request) => renderTooLarge(request, newId),
-    sockets: {},
     ...options,
   })
-  t.teardown(() => listener.close(0))
 
   /** The answer to a request whose body is begun and goes no further. */
   async function begin(target: string, headers: Record<string, string>, begun = '{"name":', method = 'POST') {
-    const socket = net.connect(listener.port, '127.0.0.1').on('error', () => undefined)
+    const socket = net.connect(port, '127.0.0.1').on('error', () => undefined)
     t.teardown(() => socket.destroy())
     const lines = Object.entries({ host: 'here', 'content-type': 'application/json', ...headers })
     const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')

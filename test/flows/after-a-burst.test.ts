@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { test } from 'tap'
+import { test, type Test } from 'tap'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import type { WebCallSession } from '../../model/web-call.ts'
@@ -18,13 +18,13 @@ const mb = 1024 * 1024
 const heapBound = 24 * mb
 const [phoneCalls, webCalls] = [40, 8]
 
-type Place = { readonly stage: PhoneStage; readonly line: ServedLine }
+type Place = { readonly t: Test; readonly stage: PhoneStage; readonly line: ServedLine }
 
 test('after a burst of calls and nonsense nothing of it lives any more', { timeout: 120_000 }, async (t) => {
   // All of the burst is to be taken, on a busy machine too.
   const settings = { LOAD_GATE: 'off', RATE_LIMIT_PER_ADDRESS: '0', RATE_LIMIT_PER_ACCOUNT: '0', BAN_AFTER: '0' }
   const stage = await openPhoneStage(t, createHearingEngine({ tone: null }), { settings })
-  const place = { stage, line: await stage.addLine({ events: false }) }
+  const place = { t, stage, line: await stage.addLine({ events: false }) }
   const { service } = stage
   // What is opened once is there before anything is counted.
   await burst(place)
@@ -44,8 +44,9 @@ async function burst(place: Place): Promise<void> {
   await Promise.all(ends.map((end) => end()))
 }
 
-async function callByPhone({ stage: { port }, line }: Place) {
+async function callByPhone({ t, stage: { port }, line }: Place) {
   const caller = await openRawSipCaller({ port, called: line.number, calling: '+12025550150' })
+  t.teardown(() => caller.close())
   // Nobody listens on that port.
   const calls = await Promise.all(Array.from({ length: phoneCalls }, () => caller.call(1_999)))
   return async () => {

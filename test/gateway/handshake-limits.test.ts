@@ -1,5 +1,5 @@
 /** What a peer may do to a DTLS association: before it is connected a bounded handshake, afterwards only the Finished again. */
-import { test } from 'tap'
+import { test, type Test } from 'tap'
 import { ProtectionProfileAes128CmHmacSha1_80, type DtlsClient } from 'werift'
 import { announcesAtMost, recordsOf } from '../../gateway/werift/dtls-record.ts'
 import { loadIdentity } from '../../gateway/werift/identity.ts'
@@ -27,7 +27,7 @@ function messageOf(type: number, length: number, offset: number, fragment: Buffe
 }
 
 /** A server channel and a client that is werift itself, so that a test holds its keys. */
-async function createAssociation({ sendFails = false, profiles = srtpProfiles } = {}) {
+async function createAssociation(t: Test, { sendFails = false, profiles = srtpProfiles } = {}) {
   const { certificate, fingerprint } = await loadIdentity()
   const connected = Promise.withResolvers<SrtpKeys>()
   const clientConnected = Promise.withResolvers<void>()
@@ -45,7 +45,7 @@ async function createAssociation({ sendFails = false, profiles = srtpProfiles } 
     ended: (_cause, details) => connected.reject(new Error(details)),
   })
   const toServer = (datagram: Buffer): void => void setImmediate(() => server.receive(datagram))
-  const { client, hear } = createDtlsClient(certificate, toServer, profiles)
+  const { client, hear } = createDtlsClient(t, certificate, toServer, profiles)
   client.onConnect.subscribe(() => clientConnected.resolve())
   return {
     server,
@@ -69,7 +69,7 @@ test('the keys of both ends are the same, for AES-GCM and for a client that know
     [srtpProfiles.toReversed(), 'AEAD_AES_128_GCM', 12],
     [[ProtectionProfileAes128CmHmacSha1_80], 'AES_CM_128_HMAC_SHA1_80', 14],
   ] as const) {
-    const { server, client, connected } = await createAssociation({ profiles: [...profiles] })
+    const { server, client, connected } = await createAssociation(t, { profiles: [...profiles] })
     void client.connect()
     const { ours, theirs } = await connected
     const atClient = client.extractSessionKeys(16, saltBytes)
@@ -81,13 +81,13 @@ test('the keys of both ends are the same, for AES-GCM and for a client that know
 
 test('a handshake has an end: after 300 records nothing is taken any more, with fewer it succeeds', async (t) => {
   const piece = handshake(messageOf(11, 1000, 0, Buffer.alloc(10)))
-  const patient = await createAssociation()
+  const patient = await createAssociation(t)
   for (let count = 0; count < 250; count += 1) patient.server.receive(piece)
   void patient.client.connect()
   await patient.connected
   patient.server.close()
 
-  const flooded = await createAssociation()
+  const flooded = await createAssociation(t)
   for (let count = 0; count < 300; count += 1) flooded.server.receive(piece)
   void flooded.client.connect().catch(() => undefined)
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
@@ -106,7 +106,7 @@ test('a message that announces megabytes is refused wherever it stands in its re
 })
 
 test('datagrams larger than any network carries are dropped, and do not use the handshake up', async (t) => {
-  const { server, client, connected } = await createAssociation()
+  const { server, client, connected } = await createAssociation(t)
   const huge = handshake(messageOf(11, 16_000, 0, Buffer.alloc(15_000)))
   for (let count = 0; count < 350; count += 1) server.receive(huge)
   void client.connect()
@@ -116,7 +116,7 @@ test('datagrams larger than any network carries are dropped, and do not use the 
 })
 
 test('no encrypted hello makes a connected association forget its keys, not even behind an empty Finished', async (t) => {
-  const { server, client, sent, connected } = await createAssociation()
+  const { server, client, sent, connected } = await createAssociation(t)
   void client.connect()
   await connected
   const hello = messageOf(1, 0, 0, Buffer.alloc(0))
@@ -129,7 +129,7 @@ test('no encrypted hello makes a connected association forget its keys, not even
 })
 
 test('a lost last flight is sent again when the Finished comes again', async (t) => {
-  const { server, client, sent, connected } = await createAssociation()
+  const { server, client, sent, connected } = await createAssociation(t)
   void client.connect()
   await connected
   const before = sent.length
@@ -140,7 +140,7 @@ test('a lost last flight is sent again when the Finished comes again', async (t)
 })
 
 test('closing never throws and is over even when the goodbye cannot be sent', async (t) => {
-  const { server, client, connected } = await createAssociation({ sendFails: true })
+  const { server, client, connected } = await createAssociation(t, { sendFails: true })
   void client.connect()
   await connected
   t.doesNotThrow(() => server.close())

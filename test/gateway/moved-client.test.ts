@@ -251,7 +251,7 @@ test('a stranger who was let in by a caught check can neither take the handshake
   await until(() => nat.passed.some((datagram) => !isStun(datagram)))
   nat.stranger.send(makeCheck(credentialsOf(answer), 'client').bytes)
   await until(() => nat.stranger.got.some(isStun))
-  const stranger = createDtlsClient(await newCertificate(), nat.stranger.send)
+  const stranger = createDtlsClient(t, await newCertificate(), nat.stranger.send)
   const alert = Buffer.from([21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 2, 40])
   nat.stranger.send(alert)
   void stranger.client.connect().catch(() => undefined)

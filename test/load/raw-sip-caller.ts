@@ -21,6 +21,7 @@ export type RawCall = {
 export type RawSipCaller = {
   /** PCMU, RTCP on the port of RTP. Rejects when it is refused or not answered in time. */
   call(rtpPort: number): Promise<RawCall>
+  /** Idempotent. */
   close(): Promise<void>
 }
 
@@ -34,6 +35,7 @@ const giveUpAfter = 20_000
 export async function openRawSipCaller(service: CalledService): Promise<RawSipCaller> {
   const socket = await bindUdp(address, 0)
   const waiting = new Map<string, (response: SipResponse) => void>()
+  let closing: Promise<void> | null = null
   const { port } = socket.address()
   const send = (lines: readonly string[], body = ''): void => {
     const text = `${lines.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
@@ -77,7 +79,7 @@ export async function openRawSipCaller(service: CalledService): Promise<RawSipCa
 
   return {
     call: createCalling({ ...service, ownPort: port, send, ask, answers }),
-    close: () => closeUdp(socket as Socket),
+    close: () => (closing ??= closeUdp(socket as Socket)),
   }
 }
 

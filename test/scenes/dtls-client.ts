@@ -7,7 +7,9 @@ import {
   RTCCertificate,
   SignatureAlgorithm,
 } from 'werift'
+import type { Test } from 'tap'
 import { srtpProfiles } from '../../gateway/werift/dtls-keys.ts'
+import { carrierOf, stopFlights } from '../../gateway/werift/secure-channel.ts'
 
 export async function newCertificate(): Promise<RTCCertificate> {
   const made = await CipherContext.createSelfSignedCertificateWithKey(
@@ -17,27 +19,22 @@ export async function newCertificate(): Promise<RTCCertificate> {
   return new RTCCertificate(made.keyPem, made.certPem, made.signatureHash)
 }
 
-/** `hear` takes what comes for it. */
+/** `hear` takes what comes for it. With the test it says no more. */
 export function createDtlsClient(
+  t: Test,
   certificate: RTCCertificate,
   send: (datagram: Buffer) => void,
   profiles: typeof srtpProfiles = srtpProfiles,
 ) {
-  const transport = {
-    type: 'udp',
-    address: { address: '', family: '', port: 0 },
-    closed: false,
-    onData: (_datagram: Buffer): void => undefined,
-    send: async (datagram: Buffer): Promise<void> => send(datagram),
-    close: async (): Promise<void> => undefined,
-  }
+  const carrier = carrierOf(send)
   const client = new DtlsClient({
     cert: certificate.certPem,
     key: certificate.privateKey,
     signatureHash: certificate.signatureHash,
-    transport,
+    transport: carrier,
     srtpProfiles: profiles,
     extendedMasterSecret: true,
   })
-  return { client, hear: (datagram: Buffer) => transport.onData(datagram) }
+  t.teardown(() => stopFlights(client))
+  return { client, hear: (datagram: Buffer) => carrier.onData(datagram) }
 }

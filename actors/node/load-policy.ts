@@ -7,7 +7,7 @@
  * below its lower mark, and then slowly at first. All this protects calls that talk. Where hardly any do, nobody is hurt by who begins, and a slow
  * node is slow for another reason than its calls: it refuses only when nothing could be heard on it, or very many begin at once.
  */
-import type { Beginning, LoadReason } from '../model/load-gate.ts'
+import type { Beginning, LoadReason } from '../../model/load-gate.ts'
 
 /** What happened since the last one. */
 export type LoadReading = {

@@ -11,7 +11,7 @@ import {
   stuckLimit,
   type LoadPolicy,
   type LoadReading,
-} from '../../net/load-policy.ts'
+} from '../../actors/node/load-policy.ts'
 import { createRandom, type Random } from '../fake/random.ts'
 
 const every = 250
