@@ -41,7 +41,7 @@ type Marks = { readonly low: number; readonly high: number }
 export const lateMarks: Marks = { low: 0.01, high: 0.03 }
 /** Parts of the time. The ticker's own lateness stays at 1 ms up to 0.82 and grows tenfold to 0.96. */
 export const busyMarks: Marks = { low: 0.65, high: 0.85 }
-export const busyWanted = 0.7
+export const busyWanted = 0.6
 /** Ms. A step takes 5 to 20; a turn of a conversation waits for one or two. */
 export const commitMarks: Marks = { low: 200, high: 1_000 }
 export const stuckLimit = 2_000

@@ -135,7 +135,7 @@ test('the pace falls with every measure, and does not break off', (t) => {
     }
     return begun
   }
-  const paces = [0.1, 0.3, 0.5, 0.6, 0.68].map((busy) => begunAt({ busy }))
+  const paces = [0.15, 0.4, 0.7, 0.85, 0.97].map((part) => begunAt({ busy: part * busyWanted }))
   t.same(
     paces,
     paces.toSorted((a, b) => b - a),
