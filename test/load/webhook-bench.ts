@@ -204,7 +204,13 @@ async function timesOfClaims(sql: Sql, rooms: ReadonlyMap<SubscriptionId, number
 
 async function open(): Promise<Bench> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
-  const { sql, close: closeDatabase } = await openDatabase({ databaseUrl: null, dataDir, log })
+  const { sql, close: closeDatabase } = await openDatabase({
+    databaseUrl: null,
+    dataDir,
+    log,
+    // It fills and empties a table in one statement, as the service never does.
+    databaseTimeout: 60_000,
+  })
   const child = fork(path.join(import.meta.dirname, 'process-receiving-webhooks.ts'))
   const [url] = (await once(child, 'message')) as [string]
   return {
