@@ -1,9 +1,15 @@
-/** Owns recordings in a folder: `<folder>/<accountId>/<callId>.wav`, for this user only. */
-import { mkdir, open, stat, statfs, type FileHandle } from 'node:fs/promises'
+/** Owns recordings in a folder: `<folder>/<accountId>/<callId>.wav`, for this user only, and what was made of them beside them. */
+import { mkdir, open, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '../model/clock.ts'
 import type { Log } from '../model/log.ts'
-import type { RecordingReader, RecordingStore } from '../model/recording-store.ts'
+import {
+  recordingForms,
+  recordingKeyIn,
+  recordingOfKey,
+  type RecordingReader,
+  type RecordingStore,
+} from '../model/recording-store.ts'
 import { createRecordingWriter } from './recording-writer.ts'
 
 const readBytes = 64 << 10
@@ -19,10 +25,17 @@ export type RecordingFolderDeps = {
   readonly log: Log
 }
 
-export function createRecordingFolder({ folder, reserve = 0, clock, log }: RecordingFolderDeps): RecordingStore {
+export type RecordingFolder = RecordingStore & {
+  /** Of a file that may not be there. */
+  pathOf(key: string): string
+}
+
+export function createRecordingFolder({ folder, reserve = 0, clock, log }: RecordingFolderDeps): RecordingFolder {
   const hasRoom = createRoom(folder, reserve, clock)
   return {
+    pathOf: (key) => pathOf(folder, key),
     create(key) {
+      if (recordingOfKey(key).form !== 'wav') throw new Error('only the sound of a recording is written while it runs')
       const file = pathOf(folder, key)
       const reopen = () => createFile(file)
       return createRecordingWriter({ opening: reopen(), reopen, hasRoom, clock, log: log.with({ recording: key }) })
@@ -32,7 +45,20 @@ export function createRecordingFolder({ folder, reserve = 0, clock, log }: Recor
       const stats = await stat(file).catch(absent)
       return stats === null ? null : createReader(file, stats.size)
     },
+    async remove(key) {
+      const removed = await Promise.all(
+        recordingForms.map((form) => removeFile(pathOf(folder, recordingKeyIn(form, key)))),
+      )
+      return removed.includes(true) ? 'removed' : 'absent'
+    },
   }
+}
+
+/** False: there was none. */
+async function removeFile(file: string): Promise<boolean> {
+  if ((await stat(file).catch(absent)) === null) return false
+  await rm(file, { force: true })
+  return true
 }
 
 /** Looks at the disk once for all recordings. A disk that cannot be asked has room until a write says otherwise. */
@@ -51,10 +77,9 @@ function createRoom(folder: string, reserve: number, clock: Clock): () => Promis
   }
 }
 
-/** Keys come from the database; one that leads elsewhere is a bug. */
 function pathOf(folder: string, key: string): string {
-  if (!/^[\w-]{1,64}\/[\w-]{1,64}\.wav$/.test(key)) throw new Error('a recording key reads <accountId>/<callId>.wav')
-  return path.join(folder, key)
+  const { accountId, callId, form } = recordingOfKey(key)
+  return path.join(folder, accountId, `${callId}.${form}`)
 }
 
 /** A recording that exists is never overwritten. */

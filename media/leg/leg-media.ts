@@ -65,7 +65,7 @@ export type MediaStats = {
 
 export type LegMediaDeps = {
   readonly opus: OpusLibrary
-  readonly recordings: RecordingStore
+  readonly recordings: Pick<RecordingStore, 'create'>
   readonly log: Log
   readonly now: () => number
   readonly send: (packet: RtpPacket) => void

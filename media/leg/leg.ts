@@ -34,7 +34,7 @@ export type LegDeps = {
   readonly bus: Bus
   readonly ticker: Ticker
   readonly opus: OpusLibrary
-  readonly recordings: RecordingStore
+  readonly recordings: Pick<RecordingStore, 'create'>
   readonly log: Log
   readonly telemetry?: Telemetry
   /** The ticker's own time: milliseconds that never jump. */

@@ -137,6 +137,26 @@ const rules: Readonly<Record<string, (t: Test, store: RecordingStore) => Promise
     t.ok(long.equals((await read(store, key))!))
   },
 
+  'what is removed is gone for every reader, and nothing else is': async (t, store) => {
+    await write(store, key, long)
+    await write(store, 'account/another.wav', Buffer.from('stays'))
+    const reader = (await store.read(key))!
+    t.equal(await store.remove(key), 'removed')
+    t.equal(await store.read(key), null)
+    t.equal((await read(store, 'account/another.wav'))?.toString(), 'stays')
+    t.equal(await store.remove(key), 'absent', 'once more')
+    t.equal(await store.remove('account/none.wav'), 'absent')
+    await bytesOf(reader.stream(0, 9)).catch(() => null)
+    t.equal(await store.read(key), null, 'who reads it meanwhile brings nothing back')
+  },
+
+  'only the sound is written while a call runs, and every form is asked for by its ending': async (t, store) => {
+    await write(store, key, Buffer.from('sound'))
+    t.equal(await store.read('account/call.opus'), null)
+    t.equal(await store.read('account/call.peaks'), null)
+    for (const form of ['opus', 'peaks']) t.throws(() => store.create(`account/call.${form}`), /only the sound/)
+  },
+
   'a key has one form, and leads nowhere else': async (t, store) => {
     const wrong = [
       'call.wav',
@@ -158,6 +178,7 @@ const rules: Readonly<Record<string, (t: Test, store: RecordingStore) => Promise
     for (const name of [...wrong, ...hostile, `account/${'x'.repeat(65)}.wav`]) {
       t.throws(() => store.create(name), /recording key/, JSON.stringify(name))
       await t.rejects(store.read(name), /recording key/, JSON.stringify(name))
+      await t.rejects(store.remove(name), /recording key/, JSON.stringify(name))
     }
   },
 }

@@ -1,14 +1,12 @@
 /** Owns a recording store in memory: what was written is there at every moment, and a test may look at it. */
-import type { RecordingStore } from '../../model/recording-store.ts'
+import { recordingForms, recordingKeyIn, recordingOfKey, type RecordingStore } from '../../model/recording-store.ts'
 
 export function createMemoryRecordings(files = new Map<string, Buffer>()): RecordingStore {
-  const checked = (key: string): string => {
-    if (!/^[\w-]{1,64}\/[\w-]{1,64}\.wav$/.test(key)) throw new Error('a recording key reads <accountId>/<callId>.wav')
-    return key
-  }
+  const checked = (key: string): string => recordingKeyIn(recordingOfKey(key).form, key)
   return {
     create(key) {
-      let isOpen = !files.has(checked(key))
+      if (recordingOfKey(key).form !== 'wav') throw new Error('only the sound of a recording is written while it runs')
+      let isOpen = !files.has(key)
       if (isOpen) files.set(key, Buffer.alloc(0))
       const write = (next: (before: Buffer) => Buffer): void => {
         if (isOpen) files.set(key, next(files.get(key) ?? Buffer.alloc(0)))
@@ -30,6 +28,10 @@ export function createMemoryRecordings(files = new Map<string, Buffer>()): Recor
           return new Blob([new Uint8Array(file.subarray(from, to + 1))]).stream()
         },
       }
+    },
+    async remove(key) {
+      const removed = recordingForms.map((form) => files.delete(recordingKeyIn(form, key)))
+      return removed.includes(true) ? 'removed' : 'absent'
     },
   }
 }

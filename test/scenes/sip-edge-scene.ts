@@ -90,7 +90,6 @@ export async function openEdgeScene(
   }
   const recordings = {
     create: () => ({ append() {}, overwriteStart() {}, close: async () => {} }),
-    read: async () => null,
   }
   const edge = await createSipEdge({
     control: via ? await via(server.control) : server.control,
