@@ -49,11 +49,15 @@ export function collectAtRest(deps: Deps): () => void {
   return () => cancel()
 }
 
-/** Without the flag no program has it, and a flag on the command line would not reach every way to start. */
+/**
+ * Without the flag no program has it, and a flag on the command line would not reach every way to start. Taken when it is needed first: another
+ * context and another set of flags are nothing that a process with calls should have for nothing.
+ */
 function collectorOfV8(): () => void {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as NodeJS.GCFunction
+  let collect: NodeJS.GCFunction | null = null
   return () => {
+    if (collect === null) setFlagsFromString('--expose-gc')
+    collect ??= runInNewContext('gc') as NodeJS.GCFunction
     collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
   }
 }
