@@ -13,6 +13,7 @@ import { addDocsRoutes } from './docs-routes.ts'
 import { addDocumentRoutes } from './document-routes.ts'
 import { addHealthRoute } from './health-route.ts'
 import { addKeyRoutes } from './key-routes.ts'
+import { addKnowledgeRoutes } from './knowledge-routes.ts'
 import { addListCallsRoute } from './list-calls-route.ts'
 import { addOpenApi } from './openapi.ts'
 import { addPersonRoutes } from './person-routes.ts'
@@ -89,6 +90,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addRecordingRoutes(app, deps)
   addPersonRoutes(app, deps)
   addDocumentRoutes(app, deps)
+  addKnowledgeRoutes(app, deps)
   addTrunkRoutes(app, deps)
   addRefusalRoutes(app, deps)
   addHealthRoute(app, deps)

@@ -4,6 +4,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import type { Clock } from '../model/clock.ts'
 import type { AccountId, NewId, WorkerId } from '../model/ids.ts'
+import type { Knowledge } from '../model/knowledge.ts'
 import type { LoadGate } from '../model/load-gate.ts'
 import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
@@ -26,6 +27,7 @@ export type ApiDeps = {
   readonly createPhoneCall: CreatePhoneCall
   readonly endCall: EndCall
   readonly tools: Toolbox
+  readonly knowledge: Knowledge
   readonly subscriptions: Subscriptions
   readonly trunks: Trunks
   /** Accounts may give workers numbers that are nobody's; false: only those that the operator assigned. Absent: they may. */

@@ -1,20 +1,24 @@
 /** Owns the routes of documents, call scripts among them. docs/contract/rest.md "Documents". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Document, DocumentChange, DocumentQuery, DocumentRequest, toDocument } from '../model/document.ts'
+import { Problem } from '../model/problem.ts'
 import {
   changeDocument,
   deleteDocument,
   findDocument,
   isCallScript,
+  isWritten,
   listDocuments,
+  uploadDocument,
   writeDocument,
   type DocumentWithText,
 } from '../store/documents.ts'
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
-import type { Api, ApiDeps } from './deps.ts'
+import type { Api, ApiDeps, Middleware } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
+import { isForm, uploadOf } from './upload-form.ts'
 
 const path = '/v1/accounts/{accountId}/documents'
 const shared = { security, tags: ['Documents'], middleware: [ownAccountOnly] }
@@ -34,18 +38,21 @@ const list = createRoute({
   responses: answerOf(z.array(namedDocument), 'Without their texts: all, those of a worker, those with a tag.'),
 })
 
-const create = createRoute({
-  ...withBody,
-  method: 'post',
-  path,
-  operationId: 'createDocument',
-  summary: 'Create a text document',
-  ...refusing('CONFLICT'),
-  description:
-    'A call script is tagged inbound_call_script or outbound_call_script and linked to its workers. What the embedded engine cannot follow of it is told in scriptErrors; it is stored all the same, because hosted engines read anything.',
-  request: { params: accountParams, body: bodyOf(named('DocumentRequest', DocumentRequest), example) },
-  responses: answerOf(namedDocument, 'The document.'),
-})
+/** A file has been answered before its body is looked at as JSON. */
+const createWith = (takeFiles: Middleware) =>
+  createRoute({
+    ...shared,
+    middleware: [ownAccountOnly, takeFiles, readJson],
+    method: 'post',
+    path,
+    operationId: 'createDocument',
+    summary: 'Create a document, of a text or of a file',
+    ...refusing('CONFLICT'),
+    description:
+      'It is queued, read in the background, and searched once it is completed; failedReason says why it could not be read. A call script is tagged inbound_call_script or outbound_call_script and linked to its workers; a written one is in use at once. What the embedded engine cannot follow of it is told in scriptErrors: it is stored switched off, and PATCH isActive switches it on for hosted engines, which read anything.',
+    request: { params: accountParams, body: withForm(bodyOf(named('DocumentRequest', DocumentRequest), example)) },
+    responses: answerOf(namedDocument, 'The document.'),
+  })
 
 const get = createRoute({
   ...shared,
@@ -80,11 +87,46 @@ const remove = createRoute({
 })
 
 const maxErrors = 100
+const maxJsonBytes = 1024 * 1024
+const tooLarge = (): Problem => new Problem('PAYLOAD_TOO_LARGE', 'The body of a request may have 1 MiB at most.')
+
+/** Files come past the schemas, see takeFiles. */
+function withForm<Body extends { readonly content: object }>(body: Body): Body {
+  const text = (description: string) => ({ type: 'string', description })
+  const properties = {
+    file: {
+      type: 'string',
+      format: 'binary',
+      description: 'One file, 20 MiB at most: .txt, .md, .mdoc, .html, .docx or .pdf.',
+    },
+    title: text('For people and models; 1 to 300 characters. Absent: the name of the file.'),
+    fileName: text('In place of the name of the file.'),
+    isActive: { type: 'boolean', description: 'False: it is not used, and stays. Absent: true.' },
+    tagKeys: text('Several as fields of one name, or with commas between. Absent: none.'),
+    workerIds: text('Several as fields of one name, or with commas between. Absent: nobody’s.'),
+  }
+  const form = { schema: { type: 'object', required: ['file'], properties } }
+  return { ...body, content: { ...body.content, 'multipart/form-data': form } }
+}
 
 export function addDocumentRoutes(app: Api, { sql, clock, newId, checkScript }: ApiDeps): void {
   const whole = ({ content, ...facts }: DocumentWithText): Document => {
     const errors = checkScript && isCallScript(facts) ? checkScript(content).slice(0, maxErrors) : []
-    return { ...toDocument(facts, content), ...(errors.length > 0 && { scriptErrors: errors }) }
+    const text = isWritten(facts.type) || facts.status === 'completed' ? content : null
+    return { ...toDocument(facts, text), ...(errors.length > 0 && { scriptErrors: errors }) }
+  }
+  const takeFiles: Middleware = async (c, next) => {
+    const contentType = c.req.header('content-type') ?? ''
+    // The listener lets files through here, and with them whatever is as long.
+    if (Number(c.req.header('content-length') ?? 0) > maxJsonBytes && !isForm(contentType)) throw tooLarge()
+    const body = await c.req.arrayBuffer()
+    if (!isForm(contentType)) {
+      if (body.byteLength > maxJsonBytes) throw tooLarge()
+      return next()
+    }
+    const { file, request } = uploadOf(contentType, new Uint8Array(body))
+    const wanted = { accountId: c.get('accountId'), request, newId, now: clock.now() }
+    return c.json(whole(await uploadDocument(sql, file, wanted)), 200)
   }
   app.openapi(list, async (c) => {
     const documents = await listDocuments(sql, c.get('accountId'), c.req.valid('query'))
@@ -93,8 +135,14 @@ export function addDocumentRoutes(app: Api, { sql, clock, newId, checkScript }: 
       200,
     )
   })
-  app.openapi(create, async (c) => {
-    const document = { accountId: c.get('accountId'), request: c.req.valid('json'), newId, now: clock.now() }
+  app.openapi(createWith(takeFiles), async (c) => {
+    const document = {
+      accountId: c.get('accountId'),
+      request: c.req.valid('json'),
+      checkScript,
+      newId,
+      now: clock.now(),
+    }
     return c.json(whole(await writeDocument(sql, document)), 200)
   })
   app.openapi(get, async (c) => {
@@ -104,7 +152,8 @@ export function addDocumentRoutes(app: Api, { sql, clock, newId, checkScript }: 
   })
   app.openapi(change, async (c) => {
     const documentId = idOf<'document'>(c.req.valid('param').documentId)
-    const changed = { accountId: c.get('accountId'), documentId, change: c.req.valid('json'), now: clock.now() }
+    const settings = { documentId, change: c.req.valid('json'), checkScript, now: clock.now() }
+    const changed = { accountId: c.get('accountId'), ...settings }
     const document = existing(await changeDocument(sql, changed))
     return c.json(whole(document), 200)
   })

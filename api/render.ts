@@ -10,6 +10,7 @@ import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
 import { setRateLimitHeaders, type RequestLimit } from './rate-limit.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
+import { takesFiles } from './upload-form.ts'
 
 /** Seconds. About what a database takes to come back from a restart. */
 const retryAfter = '5'
@@ -44,7 +45,9 @@ export function renderTooLarge(
 ): Response {
   const requestId = requestIdOf(request, newId)
   const refused = limited && refusalOf(limited.limit, limited.info)
-  const tooLarge = new Problem('PAYLOAD_TOO_LARGE', 'The body of a request may have 1 MiB at most.')
+  const isFile = takesFiles(request.method, new URL(request.url).pathname)
+  const most = isFile ? 'A file may have 20 MiB at most.' : 'The body of a request may have 1 MiB at most.'
+  const tooLarge = new Problem('PAYLOAD_TOO_LARGE', most)
   const response = renderProblem(refused?.problem ?? tooLarge, requestId)
   setRateLimitHeaders(response, refused?.charged ?? null)
   return withStandardHeaders(response, request, requestId)

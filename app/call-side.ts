@@ -29,6 +29,7 @@ import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { countedDials, gatedPhoneCalls, gatedWebCalls, noRoomForOf, overloadOf } from './gated-calls.ts'
 import { unwatchedLoad, type Load } from './load.ts'
+import { openKnowledgeSide, type KnowledgeSide } from './knowledge-side.ts'
 import { openOutgoing, type Outgoing } from './outgoing.ts'
 
 export type CallSide = {
@@ -39,6 +40,7 @@ export type CallSide = {
   readonly telephony: Telephony
   readonly tools: Toolbox
   readonly subscriptions: Subscriptions
+  readonly knowledge: KnowledgeSide['knowledge']
   readonly newCalls: LoadGate['newCalls']
   readonly noRoomFor: ReturnType<typeof noRoomForOf>
   /** Calls that have an actor in this process. */
@@ -70,7 +72,9 @@ export function openCallSide(
     }
   const outgoing = openOutgoing(core, config, closing)
   const refusalOf = createDestinationPolicy(core)
-  const acting = { engines, load, outgoing, unlessEnding, refusalOf }
+  const knowing = openKnowledgeSide(core, config, closing)
+  const { knowledge } = knowing
+  const acting = { engines, load, outgoing, knowledge, unlessEnding, refusalOf }
   const { switchboard, scheduler, dispatcher, tools } = openActing(core, acting, closing)
   const { subscriptions, wakeDeliveries } = outgoing
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
@@ -88,6 +92,7 @@ export function openCallSide(
     endCall: createEndCall({ ...core, router: switchboard }),
     tools,
     subscriptions,
+    knowledge,
     telephony: {
       ...telephony,
       overload: overloadOf(gate),
@@ -100,6 +105,7 @@ export function openCallSide(
     async start() {
       await switchboard.start()
       outgoing.start()
+      await knowing.start()
       scheduler.wake()
       dispatcher.wake()
     },
@@ -130,13 +136,14 @@ type Acting = {
   readonly engines: Engines
   readonly load: Load
   readonly outgoing: Outgoing
+  readonly knowledge: KnowledgeSide['knowledge']
   readonly unlessEnding: UnlessEnding
   readonly refusalOf: DestinationPolicy
 }
 
 function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   const { sender, email, wakeDeliveries } = deps.outgoing
-  const { refusalOf, engines } = deps
+  const { refusalOf, engines, knowledge } = deps
   const { gate, commits } = deps.load
   const hook = { ...core, sender, now: core.clock.now }
   const wakeJobs = (): void => scheduler.wake()
@@ -159,7 +166,15 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
     wakeDispatcher,
     refusalOf,
   })
-  const toolbox = createToolbox({ ...core, sender, router: switchboard, email, wakeDeliveries, refusalOf })
+  const toolbox = createToolbox({
+    ...core,
+    sender,
+    router: switchboard,
+    email,
+    knowledge,
+    wakeDeliveries,
+    refusalOf,
+  })
   closing.defer(() => switchboard.close(0))
   const scheduler = createScheduler({
     ...core,

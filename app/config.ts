@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { z } from 'zod'
 import { coreOf, coreSettings } from './config/core-settings.ts'
+import { knowledgeOf, knowledgeSettings } from './config/knowledge-settings.ts'
 import { mediaOf, mediaSettings } from './config/media-settings.ts'
 import { outgoingOf, outgoingSettings } from './config/outgoing-settings.ts'
 import { mayClaimNumbers, phoneOf, phoneSettings } from './config/phone-settings.ts'
@@ -17,6 +18,7 @@ const Settings = z.object({
   ...phoneSettings.shape,
   ...outgoingSettings.shape,
   ...voiceSettings.shape,
+  ...knowledgeSettings.shape,
   ...coreSettings.shape,
 })
 
@@ -72,5 +74,6 @@ function toConfig(settings: z.infer<typeof Settings>) {
     mayClaimNumbers: mayClaimNumbers(settings),
     ...outgoingOf(settings, isLocal),
     voice: voiceOf(settings),
+    ...knowledgeOf(settings),
   }
 }

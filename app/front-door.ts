@@ -5,6 +5,7 @@ import { networksOf } from '../net/networks.ts'
 import { createApi } from '../api/api.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
+import { maxFormBytes, takesFiles } from '../api/upload-form.ts'
 import { createClientAddress } from '../gateway/listener/client-address.ts'
 import { listen, type ListenOptions } from '../gateway/listener/listen.ts'
 import { createPage } from '../gateway/page.ts'
@@ -92,6 +93,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     driver: config.httpDriver,
     presetVariable,
     maxBodyBytes,
+    maxBodyBytesFor: (method, path) => (takesFiles(method, path) ? maxFormBytes : null),
     requestTimeout,
     ...listenerLimits,
     clock,

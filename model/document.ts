@@ -8,6 +8,45 @@ import { ScriptError } from './script-check.ts'
 export const DocumentStatus = z.enum(['queued', 'completed', 'failed'])
 export type DocumentStatus = z.infer<typeof DocumentStatus>
 
+/** Those that somebody writes, and those that are made from a file. docs/contract/rest.md "Documents". */
+export const WrittenType = z.enum(['txt', 'mdoc'])
+export type WrittenType = z.infer<typeof WrittenType>
+export type DocumentType = WrittenType | 'html' | 'docx' | 'pdf'
+
+/** Why a document is `failed`; what is wrong with the file, or what was not to be had. */
+export type DocumentFailure =
+  | 'empty'
+  | 'no_text'
+  | 'unreadable'
+  | 'encrypted'
+  | 'wrong_type'
+  | 'not_allowed'
+  | 'too_long'
+  | 'too_complex'
+  | 'embeddings_unavailable'
+  | 'gave_up'
+
+/** A document with one of these is a call script, and nothing to look things up in. */
+export const scriptTags: readonly string[] = ['inbound_call_script', 'outbound_call_script']
+
+const typesByEnding: Readonly<Record<string, DocumentType>> = {
+  txt: 'txt',
+  text: 'txt',
+  md: 'mdoc',
+  mdoc: 'mdoc',
+  markdown: 'mdoc',
+  html: 'html',
+  htm: 'html',
+  docx: 'docx',
+  pdf: 'pdf',
+}
+
+/** As the name of a file says; null for what cannot be read. */
+export function typeOfFile(fileName: string): DocumentType | null {
+  const ending = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? ''
+  return Object.hasOwn(typesByEnding, ending) ? (typesByEnding[ending] ?? null) : null
+}
+
 const TagKey = z
   .string()
   .regex(/^[a-z][a-z0-9_]{0,63}$/, 'must be lower-case letters, digits and _, starting with a letter')
@@ -27,11 +66,16 @@ const fields = {
   workerIds: z.array(z.string()).max(1000).optional(),
 }
 
-export const DocumentRequest = z.strictObject(fields)
+export const DocumentRequest = z.strictObject({ ...fields, type: WrittenType.optional() })
 export type DocumentRequest = z.infer<typeof DocumentRequest>
 /** What is not named stays. */
 export const DocumentChange = z.strictObject(fields).partial()
 export type DocumentChange = z.infer<typeof DocumentChange>
+
+const { text: _text, ...settings } = fields
+/** What comes beside a file. */
+export const UploadRequest = z.strictObject(settings).partial({ title: true })
+export type UploadRequest = z.infer<typeof UploadRequest>
 
 export const DocumentQuery = z.object({ workerId: FilterText.optional(), tagKey: FilterText.optional() })
 export type DocumentQuery = z.infer<typeof DocumentQuery>
@@ -39,13 +83,13 @@ export type DocumentQuery = z.infer<typeof DocumentQuery>
 const maxSlug = 100
 
 /** `Opening hours, Zürich` gives `opening-hours-zurich.txt`. */
-export function fileNameOf(title: string): string {
+export function fileNameOf(title: string, ending = 'txt'): string {
   const plain = title.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
   const letters = Array.from(plain.replace(/[^\p{L}\p{N}]+/gu, ' ').trim())
     .slice(0, maxSlug)
     .join('')
     .trim()
-  return `${letters === '' ? 'document' : letters.replaceAll(' ', '-')}.txt`
+  return `${letters === '' ? 'document' : letters.replaceAll(' ', '-')}.${ending}`
 }
 
 export const Document = z.object({
@@ -55,10 +99,12 @@ export const Document = z.object({
   fileName: z.string(),
   type: z.string(),
   status: DocumentStatus,
+  /** Of a failed one. */
+  failedReason: z.string().optional(),
   isActive: z.boolean(),
   tagKeys: z.array(z.string()),
   workerIds: z.array(z.string()),
-  /** Not in lists. */
+  /** Not in lists, and not while it has to be read from a file. */
   text: z.string().optional(),
   /** Of a call script that has any: what the embedded engine cannot follow. Not in lists. */
   scriptErrors: z.array(ScriptError).optional(),
@@ -74,6 +120,7 @@ export type DocumentFacts = {
   readonly fileName: string
   readonly type: string
   readonly status: DocumentStatus
+  readonly failedReason: string | null
   readonly isActive: boolean
   readonly tagKeys: readonly string[]
   readonly workerIds: readonly WorkerId[]
@@ -83,12 +130,13 @@ export type DocumentFacts = {
 
 /** `text` null: not told. */
 export function toDocument(
-  { tagKeys, workerIds, createdAt, updatedAt, ...facts }: DocumentFacts,
+  { failedReason, tagKeys, workerIds, createdAt, updatedAt, ...facts }: DocumentFacts,
   text: string | null,
 ): Document {
   const lists = { tagKeys: [...tagKeys], workerIds: [...workerIds] }
   return {
     ...facts,
+    ...(failedReason !== null && { failedReason }),
     ...lists,
     ...(text !== null && { text }),
     createdAt: toIso(createdAt),

@@ -52,6 +52,8 @@ export type ListenerOptions = {
   readonly tls: { readonly cert: string; readonly key: string } | null
   /** A body that says to be longer is answered with the application's own 413, see `tooLarge`; one that turns out to be, as Fetch says. */
   readonly maxBodyBytes: number
+  /** Where it is another; null: as elsewhere. */
+  readonly maxBodyBytesFor?: (method: string, path: string) => number | null
   /** Ms from the first byte. A request whose head and body have not arrived by then is dropped. */
   readonly requestTimeout: number
   readonly clock: Clock

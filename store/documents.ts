@@ -5,15 +5,23 @@
 import type { Direction } from '../model/call.ts'
 import {
   fileNameOf,
+  scriptTags,
+  typeOfFile,
+  WrittenType,
   type DocumentChange,
   type DocumentFacts,
   type DocumentQuery,
   type DocumentRequest,
   type DocumentStatus,
+  type DocumentType,
+  type UploadRequest,
 } from '../model/document.ts'
 import { toId, type AccountId, type DocumentId, type NewId, type WorkerId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
+import type { ScriptCheck } from '../model/script-check.ts'
 import type { OutboundCallScript } from '../model/worker-resource.ts'
+import { writeFile } from './document-files.ts'
+import { askForReading } from './document-jobs.ts'
 import { givenColumns } from './given-columns.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
@@ -38,6 +46,7 @@ export type ChangedDocument = {
   readonly accountId: AccountId
   readonly documentId: DocumentId
   readonly change: DocumentChange
+  readonly checkScript?: ScriptCheck | undefined
   readonly now: number
 }
 
@@ -47,9 +56,9 @@ const maxScriptLength = 1_000_000
 export const scriptTagOf = (direction: Direction): string => `${direction}_call_script`
 
 export const isCallScript = ({ tagKeys }: Pick<DocumentFacts, 'tagKeys'>): boolean =>
-  tagKeys.includes(scriptTagOf('inbound')) || tagKeys.includes(scriptTagOf('outbound'))
+  scriptTags.some((tag) => tagKeys.includes(tag))
 
-/** One statement: a document is never there without its links. */
+/** One statement: a document is never there without its links, and what is no call script not without the work of reading it. */
 export async function createDocument(sql: Sql | Transaction, document: NewDocument): Promise<DocumentId> {
   const { accountId, title, fileName, content, status, now } = document
   const { type = 'txt', isActive = true, tagKeys = [], workerIds = [] } = document
@@ -58,7 +67,10 @@ export async function createDocument(sql: Sql | Transaction, document: NewDocume
     with document as (
       insert into documents (id, account_id, title, file_name, type, content, is_active, status, tag_keys, created_at, updated_at)
       values (${id}, ${accountId}, ${title}, ${fileName}, ${type}, ${content}, ${isActive}, ${status},
-        ${[...tagKeys]}::text[], ${now}, ${now}))
+        ${[...tagKeys]}::text[], ${now}, ${now})
+    ), job as (
+      insert into document_jobs (document_id, account_id, run_at)
+      select ${id}::text, ${accountId}::text, ${now}::timestamptz where ${!isCallScript({ tagKeys }) || !isWritten(type)}::boolean)
     insert into document_workers (account_id, document_id, worker_id)
     select ${accountId}::text, ${id}::text, unnest(${[...workerIds]}::text[])`
   return id
@@ -121,31 +133,67 @@ const scriptOf = (rows: readonly { readonly content: string }[]): string | null 
 /** As one document is told; lists leave the text out. */
 export type DocumentWithText = DocumentFacts & { readonly content: string }
 
-/** Types whose text is what somebody wrote; of any other it is made from a file. docs/contract/mcp.md "Document". */
-const writtenTypes = ['txt', 'mdoc']
+/** Of any other type the text is made from a file. docs/contract/mcp.md "Document". */
+export const isWritten = (type: string): boolean => WrittenType.safeParse(type).success
+
+type Writing<Request> = {
+  readonly accountId: AccountId
+  readonly request: Request
+  /** Absent: scripts are not looked at. */
+  readonly checkScript?: ScriptCheck | undefined
+  readonly newId: NewId
+  readonly now: number
+}
 
 /**
- * A text as the API and MCP send it. Nothing of it is processed later, so it is in use at once. Throws Problem VALIDATION_FAILED for workers
- * the account has not got.
+ * A text as the API and MCP send it. Knowledge is used once it has been read; a call script is in use at once, and off when it does not compile.
+ * Throws Problem VALIDATION_FAILED for workers the account has not got.
  */
 export async function writeDocument(
   sql: Sql | Transaction,
-  { accountId, request, newId, now }: { accountId: AccountId; request: DocumentRequest; newId: NewId; now: number },
+  { accountId, request, checkScript, newId, now }: Writing<DocumentRequest>,
 ): Promise<DocumentWithText> {
-  const { title, fileName = fileNameOf(title), text: content, isActive = true, tagKeys: tags = [] } = request
+  const { title, text: content } = request
+  const type = request.type ?? writtenTypeOf(request.fileName)
+  const fileName = request.fileName ?? fileNameOf(title, type === 'mdoc' ? 'md' : type)
+  const settings = await settingsOf(sql, accountId, request)
+  const isScript = isCallScript(settings)
+  const isActive = settings.isActive && !(isScript && isWrong(content, checkScript))
+  const status = isScript ? 'completed' : 'queued'
+  const row = { accountId, title, fileName, type, status, ...settings, isActive } as const
+  const id = await createDocument(sql, { ...row, content, newId, now })
+  return { id, ...row, failedReason: null, content, createdAt: now, updatedAt: now }
+}
+
+/** A file whose text is made later. `type` is what it claims to be. */
+export async function uploadDocument(
+  sql: Sql,
+  file: { readonly fileName: string; readonly type: DocumentType; readonly bytes: Uint8Array<ArrayBuffer> },
+  { accountId, request, newId, now }: Writing<UploadRequest>,
+): Promise<DocumentWithText> {
+  const { title = file.fileName, fileName = file.fileName } = request
+  const settings = await settingsOf(sql, accountId, request)
+  const row = { accountId, title, fileName, type: file.type, status: 'queued', ...settings } as const
+  const id = (await sql.begin(async (tx) => {
+    const documentId = await createDocument(tx, { ...row, content: '', newId, now })
+    await writeFile(tx, { accountId, documentId }, file.bytes)
+    await askForReading(tx, { accountId, documentId, now })
+    return documentId
+  })) as DocumentId
+  return { id, ...row, failedReason: null, content: '', createdAt: now, updatedAt: now }
+}
+
+const writtenTypeOf = (fileName: string | undefined): WrittenType =>
+  typeOfFile(fileName ?? '') === 'mdoc' ? 'mdoc' : 'txt'
+
+const isWrong = (content: string, checkScript: ScriptCheck | undefined): boolean =>
+  checkScript !== undefined && checkScript(content).length > 0
+
+async function settingsOf(sql: Sql | Transaction, accountId: AccountId, request: UploadRequest) {
+  const { isActive = true, tagKeys = [] } = request
   const workerIds = await requireWorkers(sql, accountId, namedWorkers(request.workerIds ?? []))
   await requireRoom(sql, accountId, 'documents')
-  const row = {
-    accountId,
-    title,
-    fileName,
-    isActive,
-    status: 'completed',
-    tagKeys: [...new Set(tags)],
-    workerIds,
-  } as const
-  const id = await createDocument(sql, { ...row, content, newId, now })
-  return { id, ...row, type: 'txt', content, createdAt: now, updatedAt: now }
+  return { isActive, tagKeys: [...new Set(tagKeys)], workerIds }
 }
 
 export async function findDocument(
@@ -154,7 +202,8 @@ export async function findDocument(
   documentId: DocumentId,
 ): Promise<DocumentWithText | null> {
   const [row] = await sql<DocumentWithText[]>`
-    select id, account_id, title, file_name, type, status, is_active, tag_keys, created_at, updated_at, content,
+    select id, account_id, title, file_name, type, status, failed_reason, is_active, tag_keys, created_at, updated_at,
+      content,
       array(select worker_id from document_workers where document_id = documents.id order by worker_id) as worker_ids
     from documents where account_id = ${accountId} and id = ${documentId}`
   return row ?? null
@@ -170,7 +219,7 @@ export async function listDocuments(
   // A filter finds nothing where a path would name nothing.
   if (workerId !== undefined && scope === null) return []
   return sql<DocumentFacts[]>`
-    select id, account_id, title, file_name, type, status, is_active, tag_keys, created_at, updated_at,
+    select id, account_id, title, file_name, type, status, failed_reason, is_active, tag_keys, created_at, updated_at,
       array(select worker_id from document_workers where document_id = documents.id order by worker_id) as worker_ids
     from documents
     where account_id = ${accountId} and (${tagKey ?? null}::text is null or ${tagKey ?? null} = any(tag_keys))
@@ -179,22 +228,47 @@ export async function listDocuments(
     order by created_at, id`
 }
 
-/** Null: the account has no such document. Throws Problem VALIDATION_FAILED for workers, and for text of a type that is not written. */
-export async function changeDocument(
-  sql: Sql,
-  { accountId, documentId, change, now }: ChangedDocument,
-): Promise<DocumentWithText | null> {
+/**
+ * Knowledge with another text is queued, and searched as it was until it has been read anew. A call script is in use as soon as it is written, and
+ * off when it does not compile. Null: the account has no such document. Throws Problem VALIDATION_FAILED for workers, and for text of a type that
+ * is not written.
+ */
+export async function changeDocument(sql: Sql, given: ChangedDocument): Promise<DocumentWithText | null> {
+  const { accountId, documentId, change, now } = given
   const { text: content, tagKeys: tags, workerIds, ...plain } = change
-  const found = await findDocument(sql, accountId, documentId)
-  if (!found) return null
-  if (content !== undefined && !writtenTypes.includes(found.type)) throw notWritten(found.type)
-  const workers = workerIds && (await requireWorkers(sql, accountId, namedWorkers(workerIds)))
-  const columns = givenColumns({ ...plain, content, tagKeys: tags && [...new Set(tags)], updatedAt: now })
   return sql.begin(async (tx) => {
+    await tx`select from documents where account_id = ${accountId} and id = ${documentId} for no key update`
+    const found = await findDocument(tx, accountId, documentId)
+    if (!found) return null
+    const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
+    if (content !== undefined && !isWritten(found.type)) throw notWritten(found.type)
+    const tagKeys = tags && [...new Set(tags)]
+    const columns = givenColumns({ ...plain, content, tagKeys, updatedAt: now, ...consequencesOf(found, given) })
     await tx`update documents set ${tx(columns)} where account_id = ${accountId} and id = ${documentId}`
     if (workers) await linkWorkers(tx, accountId, documentId, workers)
+    if (mustBeRead(found, change)) await askForReading(tx, { accountId, documentId, now })
     return findDocument(tx, accountId, documentId)
   })
+}
+
+function consequencesOf(found: DocumentWithText, { change, checkScript }: ChangedDocument) {
+  const { text, tagKeys = [...found.tagKeys] } = change
+  const wasScript = isCallScript(found)
+  const isUnread = !isWritten(found.type) && found.status !== 'completed'
+  if (isUnread || (text === undefined && wasScript === isCallScript({ tagKeys }))) return {}
+  if (!isCallScript({ tagKeys })) return { status: 'queued', failedReason: null }
+  const isOff = isWrong(text ?? found.content, checkScript)
+  return { status: 'completed', failedReason: null, ...(isOff && { isActive: false }) }
+}
+
+/** The title and the language of its workers are part of what is searched. */
+function mustBeRead(
+  found: DocumentWithText,
+  { text, title, tagKeys = [...found.tagKeys], workerIds }: DocumentChange,
+): boolean {
+  const isScript = isCallScript({ tagKeys })
+  if (isScript !== isCallScript(found)) return true
+  return !isScript && (text !== undefined || title !== undefined || workerIds !== undefined)
 }
 
 /** False: there was none. A script in use is a document like any other: its workers lose it. */
@@ -223,5 +297,5 @@ async function linkWorkers(
 
 const notWritten = (type: string): Problem =>
   new Problem('VALIDATION_FAILED', `The text of a document of type ${type} cannot be replaced.`, [
-    { path: 'text', message: `is for ${writtenTypes.join(' and ')} only` },
+    { path: 'text', message: `is for ${WrittenType.options.join(' and ')} only` },
   ])

@@ -1,112 +1,153 @@
 /**
- * Owns searching what a worker knows: passages of its documents, ranked by Postgres' full text search. Passages are cut while searching,
- * so that a changed document counts at once; how much text one search looks at is bounded.
+ * Owns searching what a worker knows: passages of its documents by their words (Postgres' full text search) and by their vectors, both lists made
+ * one by the places that a passage has in them (reciprocal rank fusion).
  */
-import type { AccountId, DocumentId, WorkerId } from '../model/ids.ts'
-import { scriptTagOf } from './documents.ts'
+import type { Embedder, Knowledge, Passage, Vector } from '../model/knowledge.ts'
+import type { Log } from '../model/log.ts'
+import { knownDocuments } from './known-documents.ts'
+import { createPassageVectors, type Place, type Whose } from './passage-vectors.ts'
 import type { Sql } from './sql.ts'
 
-export type Passage = {
-  readonly documentId: DocumentId
-  readonly title: string
-  readonly text: string
-  /** 0–1, to compare the passages of one search with each other. */
-  readonly score: number
-}
-
-export type KnowledgeQuery = {
-  readonly accountId: AccountId
-  readonly workerId: WorkerId
-  /** BCP 47: of the documents and the words. */
-  readonly language: string
-  readonly words: readonly string[]
-  readonly limit: number
-}
-
-/** A cut goes to the next blank within `slack`: a passage is at most both together. */
-const passageStep = 1_120
-const slack = 80
-/** A text without any blank line is cut into these first: where a place lies in a long text costs Postgres all that is before it. */
-const blockLength = 20 * passageStep
-/** A paragraph as short as a headline belongs to what follows it. */
-const maxHeadline = 80
-/** Characters; the newest documents go first. About 1 s of a database core. */
-const maxText = 4_000_000
 const maxWords = 32
-/** Longer ones are no words, and the parser of Postgres takes quadratic time over them: both sides are cut. */
+/** Longer ones are no words, and the parser of Postgres takes quadratic time over them. */
 const maxWord = 64
+/** Passages of one word that are looked at. What has only words that so many have is found by its vector. */
+const perWord = 1_000
+/** Of each of both lists. */
+const candidates = 50
+/** How much the first places of a list are worth more than the next ones (Cormack et al. 2009). */
+const rankConstant = 60
+const lists = 2
 
-const scripts = [scriptTagOf('inbound'), scriptTagOf('outbound')]
-
-/** Has the worker any document in use that is no call script? */
-export async function hasKnowledge(sql: Sql, accountId: AccountId, workerId: WorkerId): Promise<boolean> {
-  const rows = await sql`
-    select from documents join document_workers on document_id = documents.id and document_workers.account_id = documents.account_id
-    where documents.account_id = ${accountId} and worker_id = ${workerId}
-      and is_active and status = 'completed' and not tag_keys && ${scripts}::text[]
-    limit 1`
-  return rows.length > 0
+type Deps = {
+  readonly sql: Sql
+  readonly embedder: Embedder
+  /** Of vectors that are kept in memory. */
+  readonly maxBytes: number
+  readonly log: Log
 }
 
-/** Passages that have any of the words (in any of their forms, where Postgres knows the language), the best first. `signal` ends the search. */
-export async function searchKnowledge(sql: Sql, query: KnowledgeQuery, signal: AbortSignal): Promise<Passage[]> {
-  const searching = rankPassages(sql, query)
-  const cancel = (): void => searching.cancel()
-  signal.addEventListener('abort', cancel, { once: true })
-  try {
-    return [...(await searching)]
-  } finally {
-    signal.removeEventListener('abort', cancel)
+export function createKnowledge({ sql, embedder, maxBytes, log }: Deps): Knowledge {
+  const vectors = createPassageVectors({ sql, embedder, maxBytes })
+  const vectorOf = async (text: string, signal: AbortSignal | undefined): Promise<Vector | null> => {
+    try {
+      const [vector = null] = await embedder.embed([text], signal)
+      return vector
+    } catch (error) {
+      if (signal?.aborted !== true) log.warn('a question has no vector, and is searched by its words alone', { error })
+      return null
+    }
+  }
+  return {
+    async hasAny(accountId, workerId) {
+      const rows = await sql`select from (${knownDocuments(sql, { accountId, workerId })}) as known limit 1`
+      return rows.length > 0
+    },
+    async search({ accountId, workerId, query, limit }, signal) {
+      const words = wordsOf(query)
+      if (words.length === 0) return []
+      const whose = { accountId, workerId }
+      const [{ matches, print, isMeant }, vector] = await Promise.all([
+        unlessEnded(findMatches(sql, whose, words), signal),
+        vectorOf(query, signal),
+      ])
+      if (!isMeant) return []
+      const near = vector ? await vectors.nearest(whose, print, vector, candidates) : []
+      return quote(sql, whose, fuse([matches, near]).slice(0, limit))
+    },
   }
 }
 
-function rankPassages(sql: Sql, query: KnowledgeQuery) {
-  const words = query.words.slice(0, maxWords).map((word) => word.slice(0, maxWord))
-  return sql<Passage[]>`
-    with language as (
-      select coalesce(
-        (select oid::regconfig from pg_ts_config where cfgname = ${dictionaryOf(query.language)} and cfgnamespace = 'pg_catalog'::regnamespace),
-        'simple'::regconfig) as config
-    ), wanted as materialized (
-      select string_agg(parsed::text, ' | ')::tsquery as query
-      from language, unnest(${words}::text[]) as word, plainto_tsquery(config, word) as parsed
-      where numnode(parsed) > 0
-    ), known as (
-      select id, title, content, sum(length(content)) over (order by updated_at desc, id desc) as read from documents
-      where account_id = ${query.accountId} and is_active and status = 'completed' and not tag_keys && ${scripts}::text[]
-        and id in (select document_id from document_workers where account_id = ${query.accountId} and worker_id = ${query.workerId})
-    ), paragraphs as materialized (
-      select id, title, place, paragraph,
-        coalesce(lag(length(paragraph)) over (partition by id order by place) <= ${maxHeadline}, false) as headed
-      from known, regexp_split_to_table(left(content, ${maxText}), '\\r?\\n[ \\t\\r]*\\n\\s*') with ordinality as parts (paragraph, place)
-      where read - length(content) < ${maxText}
-    ), grouped as (
-      select *, count(*) filter (where not headed) over (partition by id order by place) as part from paragraphs
-    ), parts as materialized (
-      select id, title, part, string_agg(paragraph, E'\\n' order by place) as text from grouped group by id, title, part
-    ), blocks as materialized (
-      select id, title, part, block, substr(text, block + 1, ${blockLength}) as text
-      from parts, generate_series(0, length(text) - 1, ${blockLength}) as block
-    ), passages as materialized (
-      select id, title, part, block, cut, trim(E' \\t\\r\\n' from substr(text, start + 1, stop - start)) as text
-      from blocks, generate_series(0, length(text) - 1, ${passageStep}) as cut, lateral (
-        select cut + case when cut = 0 then 0 else regexp_instr(substr(text, cut + 1, ${slack}), '\\s') end as start,
-          cut + ${passageStep} + regexp_instr(substr(text, cut + ${passageStep} + 1, ${slack}), '\\s') as stop) as ends
-    ), vectors as materialized (
-      select passages.*, setweight(to_tsvector(config, title), 'C') || setweight(to_tsvector(config,
-        case when text ~ ${`\\S{${maxWord + 1}}`} then regexp_replace(text, ${`(\\S{${maxWord}})`}, '\\1 ', 'g') else text end), 'A') as vector
-      from passages, language
-    ), ranked as (
-      select *, ts_rank('{0.1, 0.2, 0.4, 1}', vector, query, 33) as score from vectors, wanted where vector @@ query
-    )
-    select id as document_id, title, text, score from ranked
-    order by score desc, id, part, block, cut limit ${query.limit}`
+const wordsOf = (query: string): string[] =>
+  [...new Set(query.match(/[\p{L}\p{N}\p{M}]+/gu))].slice(0, maxWords).map((word) => word.slice(0, maxWord))
+
+type Cancellable<Value> = Promise<Value> & { cancel(): void }
+
+/** A statement that nobody waits for any more is ended. */
+async function unlessEnded<Row, Value>(
+  asked: { readonly rows: Cancellable<readonly Row[]>; readonly value: (rows: readonly Row[]) => Value },
+  signal: AbortSignal | undefined,
+): Promise<Value> {
+  const cancel = (): void => asked.rows.cancel()
+  signal?.addEventListener('abort', cancel, { once: true })
+  try {
+    return asked.value(await asked.rows)
+  } finally {
+    signal?.removeEventListener('abort', cancel)
+  }
 }
 
-/** Postgres names its dictionaries by the English name of the language: `de-AT` reads `german`. */
-function dictionaryOf(language: string): string {
-  const code = /^[a-z]{2,3}(?=-|$)/i.exec(language)?.[0]
-  if (code === undefined) return 'simple'
-  const [name = ''] = new Intl.DisplayNames(['en'], { type: 'language' }).of(code)?.split(' ') ?? []
-  return name.toLowerCase()
+type Matches = { readonly matches: Place[]; readonly print: string; readonly isMeant: boolean }
+type MatchRow = { readonly matches: [number, number][]; readonly print: string; readonly isMeant: boolean }
+
+/**
+ * Passages that have any of the words, in any of their forms where Postgres knows the language of the document. A word counts by how rare it is
+ * in the worker's documents. `isMeant`: not all of the words are such as say nothing.
+ */
+function findMatches(sql: Sql, whose: Whose, words: readonly string[]) {
+  const scope = `a:${whose.accountId}`
+  const rows = sql<MatchRow[]>`
+    with known as materialized (${knownDocuments(sql, whose)}
+    ), wanted as materialized (
+      select no, dictionary, parsed, (array_to_tsvector(array[${scope}])::text)::tsquery && parsed as scoped
+      from (select distinct dictionary from known) as dictionaries, unnest(${[...words]}::text[]) with ordinality as given (word, no),
+        plainto_tsquery(('pg_catalog.' || dictionary)::regconfig, word) as parsed
+      where numnode(parsed) > 0
+    ), matched as materialized (
+      select no, revision, place from wanted, lateral (
+        select revision, place from passages
+        where lexemes @@ scoped and passages.dictionary = wanted.dictionary and revision in (select revision from known)
+        limit ${perWord}) as found
+    ), weights as (
+      select no, ln(1 + ${perWord}::float8 / count(*)) as weight from matched group by no
+    ), weighed as materialized (
+      select revision, place, sum(weight) as weight from matched join weights using (no) group by revision, place
+      order by weight desc, revision, place limit ${8 * candidates}
+    ), ranked as (
+      select revision, place, row_number() over (order by weight desc,
+        ts_rank('{0.1, 0.2, 0.4, 1}', lexemes, (select string_agg(parsed::text, ' | ')::tsquery from wanted
+          where wanted.dictionary = passages.dictionary), 1) desc, revision, place) as rank
+      from weighed join passages using (revision, place)
+    )
+    select (select coalesce(jsonb_agg(jsonb_build_array(revision, place) order by rank), '[]') from ranked where rank <= ${candidates}) as matches,
+      exists (select from wanted) as is_meant,
+      (select count(*) || ' ' || coalesce(bit_xor(hashint8extended(revision, 0)), 0) from known) as print`
+  const value = ([row]: readonly MatchRow[]): Matches => ({
+    matches: (row?.matches ?? []).map(([revision, place]) => ({ revision, place })),
+    print: row?.print ?? '',
+    isMeant: row?.isMeant ?? false,
+  })
+  return { rows, value }
+}
+
+type Scored = Place & { readonly score: number }
+
+/** 1 for what is first in both lists. */
+function fuse(ranked: readonly (readonly Place[])[]): Scored[] {
+  const found = new Map<string, { place: Place; score: number }>()
+  for (const list of ranked)
+    for (const [rank, place] of list.entries()) {
+      const key = `${place.revision} ${place.place}`
+      const score = (rankConstant + 1) / (rankConstant + 1 + rank) / lists
+      const before = found.get(key)
+      if (before) before.score += score
+      else found.set(key, { place, score })
+    }
+  return [...found.values()]
+    .map(({ place, score }) => ({ ...place, score }))
+    .toSorted((one, other) => other.score - one.score)
+}
+
+/** As they stand at this moment: what was deleted, switched off or replaced meanwhile is left out. */
+async function quote(sql: Sql, whose: Whose, scored: readonly Scored[]): Promise<Passage[]> {
+  if (scored.length === 0) return []
+  const rows = await sql<(Omit<Passage, 'score'> & { no: number })[]>`
+    select known.id as document_id, known.title, no::int,
+      case when heading = '' then text else heading || E'\n' || text end as text
+    from unnest(${scored.map(({ revision }) => String(revision))}::text[], ${scored.map(({ place }) => place)}::int[])
+      with ordinality as wanted (revision, place, no)
+    join passages on passages.revision = wanted.revision::bigint and passages.place = wanted.place
+    join (${knownDocuments(sql, whose)}) as known on known.revision = passages.revision
+    order by no`
+  return rows.map(({ no, ...passage }) => ({ ...passage, score: scored[no - 1]?.score ?? 0 }))
 }

@@ -34,5 +34,6 @@ export async function releaseClaims(sql: Sql, nodeIds: readonly NodeId[]): Promi
   const ids = [...nodeIds]
   const free = { claimedBy: null, claimedUntil: null }
   await sql`update jobs set ${sql(free)} where claimed_by = any(${ids}::text[])`
+  await sql`update document_jobs set claim = null, ${sql(free)} where claimed_by = any(${ids}::text[])`
   await sql`update deliveries set ${sql(free)} where claimed_by = any(${ids}::text[]) and status = 'pending'`
 }

@@ -5,6 +5,7 @@ import type { WorkerChange, WorkerFacts, WorkerType } from '../model/worker-reso
 import type { WorkerConfig } from '../model/worker.ts'
 import { settleHomeCountry } from './accounts.ts'
 import { conflictOf, requireNotOthers, takeNumber, type NumberRule } from './account-numbers.ts'
+import { askForReadingOf } from './document-jobs.ts'
 import { givenColumns } from './given-columns.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
@@ -150,6 +151,7 @@ export async function changeWorker(
       returning id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active,
         max_concurrent_calls, config, created_at, updated_at`,
   )
+  if (row && change.language !== undefined) await askForReadingOf(sql, accountId, workerId, now)
   return row ?? null
 }
 

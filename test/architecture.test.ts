@@ -57,8 +57,10 @@ const ownersOf: Readonly<Record<string, readonly string[]>> = {
   werift: ['gateway/werift/'],
   'drachtio-srf': ['sip/'],
   'libphonenumber-js': ['net/numbering-plans.ts'],
+  mammoth: ['actors/documents/read-docx.ts'],
   nats: ['actors/bus/nats-bus.ts'],
   postgres: ['store/'],
+  unpdf: ['actors/documents/read-pdf.ts'],
 }
 
 function violationsOf(sources: Sources): string[] {

@@ -4,6 +4,7 @@
  */
 import { deadline } from '../../model/deadline.ts'
 import type { CallId } from '../../model/ids.ts'
+import type { Knowledge } from '../../model/knowledge.ts'
 import { flawOf } from '../../model/json.ts'
 import { Problem, type Issue } from '../../model/problem.ts'
 import type { Toolbox, ToolCallRequest, ToolDescriptor, ToolResult } from '../../model/tool.ts'
@@ -20,6 +21,7 @@ export type ToolboxDeps = ExternalDeps &
   CallToolDeps & {
     /** Null where no SMTP server is configured: then no worker has the tool. */
     readonly email: Email | null
+    readonly knowledge: Knowledge
   }
 
 /** Whoever speaks to the caller waits no longer. */

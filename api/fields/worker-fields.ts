@@ -98,18 +98,23 @@ export const workerFields: FieldTable = {
 
   'Document.title': 'For people and models.',
   'Document.fileName': 'Scripts are pinned by it.',
-  'Document.type': 'How it came: txt was written.',
-  'Document.status': 'Used on calls when completed.',
+  'Document.type': 'txt and mdoc (Markdown) were written or sent as a file, html, docx and pdf as a file.',
+  'Document.status':
+    'queued until it has been read, then completed or failed. A document with another text is searched as it was until then.',
+  'Document.failedReason':
+    'Of a failed one: empty, no_text, unreadable, encrypted, wrong_type, not_allowed, too_long, too_complex, embeddings_unavailable, gave_up.',
   'Document.isActive': 'False: it is not used, and stays.',
   'Document.tagKeys': 'inbound_call_script and outbound_call_script make it a call script.',
   'Document.workerIds': 'Workers whose document it is.',
-  'Document.text': 'The text. Not in lists.',
+  'Document.text': 'The text. Not in lists, and not of a file that has not been read.',
   'Document.scriptErrors':
     'Of a call script: what the embedded engine cannot follow. Not there without any; not in lists.',
   'scriptErrors.line': 'Number of the line, from 1.',
   'scriptErrors.message': 'What is wrong with it.',
   'DocumentRequest.title': 'For people and models; 1 to 300 characters.',
   'DocumentRequest.fileName': 'A name without a folder, 200 characters at most. Absent: made of the title.',
+  'DocumentRequest.type':
+    'mdoc: Markdown, its headings kept with their text. Absent: mdoc for a fileName that ends so, else txt.',
   'DocumentRequest.text': '500,000 characters at most.',
   'DocumentRequest.isActive': { is: 'False: it is not used, and stays.', default: true },
   'DocumentRequest.tagKeys':
@@ -121,6 +126,14 @@ export const workerFields: FieldTable = {
   'DocumentChange.isActive': 'False: it is not used, and stays. Absent or null: stays.',
   'DocumentChange.tagKeys': 'Replaces the whole list. 50 at most. Absent or null: stays.',
   'DocumentChange.workerIds': 'Replaces the whole list, 1,000 at most. Absent or null: stays.',
+
+  'KnowledgeRequest.query': 'A question or a few words, 1 to 1,000 characters.',
+  'KnowledgeRequest.limit': { is: 'How many passages at most, 1 to 20.', default: 5 },
+  passages: 'The best first.',
+  'KnowledgePassage.documentId': 'The document it stands in.',
+  'KnowledgePassage.title': 'Title of the document.',
+  'KnowledgePassage.text': 'The passage word for word, below its headings.',
+  'KnowledgePassage.score': '0 to 1, to compare the passages of one search with each other.',
 
   'Person.type': 'phone_contact: a worker may pass callers on to it.',
   'Person.workerId': 'The worker it is attached to. Not there: to none.',

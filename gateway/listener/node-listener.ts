@@ -14,7 +14,7 @@ import { createNodeUpgrades } from './node-upgrades.ts'
 import { nodeWire } from './node-wire.ts'
 import { createRunningRequests } from './running-requests.ts'
 import { sendResponse } from './send-response.ts'
-import { isHandshake, pathOf, toRequest } from './to-request.ts'
+import { isHandshake, maxBodyBytesOf, pathOf, toRequest } from './to-request.ts'
 import type { RequestHead } from './to-request.ts'
 
 /** Longer than a proxy in front keeps its connections, so that it is the proxy who lets go. */
@@ -113,10 +113,11 @@ async function answer(seen: Seen, arrived: Arrived, place: Place | undefined): P
     writeTimeout: limits.writeTimeout,
   })
   const share = hasOne ? budget.open(info.remoteAddress) : null
-  const request = toRequest(head, share && (() => readNodeBody(arrived, options.maxBodyBytes, share)), wire.closed)
+  const maxBytes = maxBodyBytesOf(options, head)
+  const request = toRequest(head, share && (() => readNodeBody(arrived, maxBytes, share)), wire.closed)
   if (!request) return refuse(outgoing, 400)
   const response =
-    declaredLength(incoming) > options.maxBodyBytes
+    declaredLength(incoming) > maxBytes
       ? options.tooLarge(request, info)
       : await options.fetch(request, info).catch(() => null)
   share?.release()

@@ -1,4 +1,5 @@
 /** Owns how the head of an HTTP request, as a driver parsed it, becomes a fetch `Request`. */
+import type { ListenerOptions } from '../../model/listener.ts'
 import { createLightRequest, type ReadBody } from '../../net/http/light-request.ts'
 
 export type RequestHead = {
@@ -26,6 +27,11 @@ export const headerOf = (head: RequestHead, name: string): string | null =>
 
 /** The exact path, as routes are named. */
 export const pathOf = (target: string): string => target.split('?', 1)[0] ?? target
+
+export const maxBodyBytesOf = (
+  { maxBodyBytes, maxBodyBytesFor }: Pick<ListenerOptions, 'maxBodyBytes' | 'maxBodyBytesFor'>,
+  { method, target }: RequestHead,
+): number => maxBodyBytesFor?.(method, pathOf(target)) ?? maxBodyBytes
 
 /** Concatenated and not resolved: a target such as `//elsewhere/` must not become a host. */
 function urlOf(head: RequestHead): string {

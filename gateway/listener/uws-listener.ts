@@ -9,7 +9,7 @@ import type { Limits } from './limits.ts'
 import { createRunningRequests } from './running-requests.ts'
 import { sendResponse } from './send-response.ts'
 import { createSocketHub } from './socket-hub.ts'
-import { headerOf, toRequest } from './to-request.ts'
+import { headerOf, maxBodyBytesOf, toRequest } from './to-request.ts'
 import type { RequestHead } from './to-request.ts'
 import { takeUwsBody } from './uws-body.ts'
 import { boundConnections, type UwsConnections } from './uws-connections.ts'
@@ -119,11 +119,14 @@ async function answer(
   const wire = uwsWire(res, last, connections.told)
   wire.closed.addEventListener('abort', place.gone, { once: true })
   const share = budget.open(info.remoteAddress)
-  const body = takeUwsBody(res, announced, { ...options, closed: wire.closed, share })
+  const maxBodyBytes = maxBodyBytesOf(options, head)
+  const body = takeUwsBody(res, announced, { ...options, maxBodyBytes, closed: wire.closed, share })
   const request = toRequest(head, body && body.read, wire.closed)
   isLast ||= !request
   try {
-    const response = request ? await asked(options, request, { info, declared: announced.declared }) : bad()
+    const response = request
+      ? await asked({ ...options, maxBodyBytes }, request, { info, declared: announced.declared })
+      : bad()
     if (body && !body.isWhole()) {
       isLast = true
       await body.discard(options.clock)

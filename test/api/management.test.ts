@@ -672,7 +672,7 @@ test('documents', async (t) => {
       title: 'Opening hours',
       fileName: 'opening-hours.txt',
       type: 'txt',
-      status: 'completed',
+      status: 'queued',
       isActive: true,
       tagKeys: [],
       workerIds: [],

@@ -394,6 +394,7 @@ export const additiveEndpoints: readonly string[] = [
     `delete ${account}/${resource}`,
   ]),
   `post ${account}/persons/batch`,
+  `post ${account}/workers/{workerId}/knowledge/search`,
   `get ${account}/trunks/{trunkId}/state`,
   `get ${account}/call-refusals`,
 ]

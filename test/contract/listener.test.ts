@@ -194,6 +194,24 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
     t.equal(taken, 0)
   },
 
+  'a path may take a longer body than others, by its method': async (t, driver) => {
+    const { url } = await serve(t, driver, {
+      maxBodyBytesFor: (method, path) => (method === 'POST' && path === '/files' ? 4 * maxBodyBytes : null),
+      async fetch(request) {
+        const body = await request.bytes().catch((problem: Problem) => problem)
+        return body instanceof Problem ? json({ type: body.type }, 413) : json({ length: body.length })
+      },
+    })
+    const asked = async (path: string, size: number, method = 'POST') =>
+      (await get(`${url}${path}`, { method, body: new Uint8Array(size) })).status
+    t.equal(await asked('/files?of=all', 4 * maxBodyBytes), 200)
+    t.equal(await asked('/files', 4 * maxBodyBytes + 1), 413)
+    t.equal(await asked('/files', maxBodyBytes + 1, 'PUT'), 413)
+    t.equal(await asked('/other', maxBodyBytes + 1), 413)
+    const chunked = await postChunked(`${url}/files`, [new Uint8Array(maxBodyBytes), new Uint8Array(2 * maxBodyBytes)])
+    t.equal(chunked.status, 200)
+  },
+
   'HEAD is answered without a body': async (t, driver) => {
     const { port } = await serve(t, driver, {
       fetch: async (request) =>

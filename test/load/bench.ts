@@ -1,6 +1,7 @@
 /** Owns `npm run bench <name>`: which benches there are. They measure; nothing in them passes or fails. */
 import process from 'node:process'
 import { benchAdmission } from './admission-bench.ts'
+import { benchAfter } from './after-bench.ts'
 import { benchApi } from './api-bench.ts'
 import { benchMemory } from './memory-bench.ts'
 import { benchSip } from './sip-bench.ts'
@@ -10,6 +11,7 @@ import { benchWebhooks } from './webhook-bench.ts'
 
 const benches: Readonly<Record<string, (given: readonly string[]) => Promise<void>>> = {
   admission: benchAdmission,
+  after: benchAfter,
   api: benchApi,
   memory: benchMemory,
   sip: benchSip,

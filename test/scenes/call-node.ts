@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/birth/admission.ts'
+import { lexicalEmbedder } from '../../actors/documents/lexical-embedder.ts'
 import type { WorkerRequestResult } from '../../actors/call/life/performer-deps.ts'
 import { createPhoneCallCreator } from '../../actors/call/birth/create-phone-call.ts'
 import { createWebCallCreator } from '../../actors/call/birth/create-web-call.ts'
@@ -23,6 +24,7 @@ import type { RecordingStore } from '../../model/recording-store.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Telephony } from '../../model/telephony.ts'
 import type { Toolbox } from '../../model/tool.ts'
+import { createKnowledge } from '../../store/knowledge.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { openTestDatabase } from './database.ts'
@@ -91,7 +93,8 @@ export async function openCallNode(
     call: (...given) => toolbox.call(...given),
   }
   const switchboard = createSwitchboard({ ...deps, tools })
-  const toolbox = createToolbox({ ...deps, sender, router: switchboard, email: null })
+  const knowledge = createKnowledge({ sql, embedder: lexicalEmbedder, maxBytes: 1_000_000, log })
+  const toolbox = createToolbox({ ...deps, sender, router: switchboard, email: null, knowledge })
   const scheduler = createScheduler({
     sql,
     clock,

@@ -2,20 +2,25 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { sealedTool } from '../../store/tool-calls.ts'
 import { systemClock } from '../../app/clock.ts'
+import { openScriptCheck } from '../../app/script-check.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import { createIngestion } from '../../actors/documents/ingestion.ts'
+import { lexicalEmbedder } from '../../actors/documents/lexical-embedder.ts'
 import { createEmail, type Email } from '../../actors/tools/email.ts'
 import { createToolbox, type ToolboxDeps } from '../../actors/tools/toolbox.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import type { ExternalTool } from '../../model/external-tool.ts'
-import type { CallId } from '../../model/ids.ts'
+import type { CallId, DocumentId } from '../../model/ids.ts'
 import type { PersonFacts } from '../../model/person.ts'
 import { Problem } from '../../model/problem.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 import { createDocument } from '../../store/documents.ts'
+import { createKnowledge } from '../../store/knowledge.ts'
 import { createPerson } from '../../store/persons.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
+import { createInlineReader } from '../fake/inline-reader.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createTenant, newId, type Tenant } from './tenant.ts'
 
@@ -38,7 +43,22 @@ export function openToolbox(t: Teardown, sql: Sql, options: { smtpUrl?: string }
   const bus = createLocalBus({ log, clock })
   t.teardown(() => bus.close())
   const refusalOf = async () => null
-  const deps = { sql, bus, box, sender, clock, newId, log, router, email, wakeDeliveries, refusalOf, ...over }
+  const knowledge = createKnowledge({ sql, embedder: lexicalEmbedder, maxBytes: 1_000_000, log })
+  const deps = {
+    sql,
+    bus,
+    box,
+    sender,
+    clock,
+    newId,
+    log,
+    router,
+    email,
+    knowledge,
+    wakeDeliveries,
+    refusalOf,
+    ...over,
+  }
   return { toolbox: createToolbox(deps), bus: deps.bus, clock, log, woken, sender, email }
 }
 
@@ -50,21 +70,29 @@ export async function openAccount(sql: Sql, config: WorkerConfig = {}) {
 function recipesOf(sql: Sql, { accountId, workerId }: Tenant) {
   const now = Date.now()
   return {
-    document: (
+    /** Read, and ready to be searched. */
+    async document(
       content: string,
       over: { title?: string; isActive?: boolean; tagKeys?: string[]; workerIds?: never[] } = {},
-    ) =>
-      createDocument(sql, {
+    ): Promise<DocumentId> {
+      const id = await createDocument(sql, {
         accountId,
         title: 'Handbook',
         fileName: 'handbook.txt',
         content,
-        status: 'completed',
+        status: 'queued',
         workerIds: [workerId],
         newId,
         now,
         ...over,
-      }),
+      })
+      const deps = { sql, clock: systemClock, log: createQuietLog(), nodeId: newId<'node'>(), newId }
+      const reading = { embedder: lexicalEmbedder, checkScript: openScriptCheck, reader: createInlineReader() }
+      const ingestion = createIngestion({ ...deps, ...reading })
+      await ingestion.idle()
+      await ingestion.close()
+      return id
+    },
     person: (over: Partial<PersonFacts> = {}) =>
       createPerson(sql, {
         accountId,

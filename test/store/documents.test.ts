@@ -25,12 +25,12 @@ test('documents', async (t) => {
   const write = (request: Partial<DocumentRequest>, now = start) =>
     writeDocument(sql, { accountId, request: { title: 'Opening hours', text: 'nine', ...request }, newId, now })
 
-  await t.test('a text is in use at once, under a name made from its title', async (t) => {
+  await t.test('a text waits to be read, under a name made from its title', async (t) => {
     const document = await write({ tagKeys: ['faq', 'faq'], workerIds: [workerId.toUpperCase(), workerId] })
     t.match(document, {
       fileName: 'opening-hours.txt',
       type: 'txt',
-      status: 'completed',
+      status: 'queued',
       isActive: true,
       content: 'nine',
     })

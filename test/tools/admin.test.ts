@@ -529,6 +529,22 @@ test('an operator sets an account up', async (t) => {
     t.match(await admin(['bans', 'lift']), { code: 1, err: '<address> is missing' })
   })
 
+  await t.test('documents', async (t) => {
+    const file = path.join(await createFolder(t), 'opening-hours.md')
+    await writeFile(file, '# Hours\n\nFrom nine to five.')
+    const id = await done(['document', 'add', accountId, file, '--worker', workerId, '--tag', 'faq'])
+    t.same(await sql`select type, status, title, tag_keys from documents where id = ${id}`, [
+      { type: 'mdoc', status: 'queued', title: 'opening-hours.md', tagKeys: ['faq'] },
+    ])
+    t.match(await done(['document', 'list', accountId]), new RegExp(`${id}  mdoc  queued  opening-hours.md`))
+    const [gone, picture] = await Promise.all([
+      admin(['document', 'add', accountId, '/nowhere/a.txt']),
+      admin(['document', 'add', accountId, 'picture.png']),
+    ])
+    t.match(gone, { code: 1, err: /^\/nowhere\/a.txt cannot be read: / })
+    t.match(picture, { code: 1, err: /must end with .txt/ })
+  })
+
   await t.test('persons', async (t) => {
     const contact = [
       '--type',

@@ -6,6 +6,7 @@ import { accountCommands } from './account.ts'
 import { banCommands } from './ban.ts'
 import { callCommands } from './call.ts'
 import type { AdminDatabase, Command, Commands } from './command.ts'
+import { documentCommands } from './document.ts'
 import { engineCommands } from './engine.ts'
 import { keyCommands } from './key.ts'
 import { numberCommands } from './number.ts'
@@ -23,6 +24,7 @@ const commands: Commands = {
   ...numberCommands,
   ...trunkCommands,
   ...personCommands,
+  ...documentCommands,
   ...webhookCommands,
   ...engineCommands,
   ...banCommands,

@@ -121,7 +121,7 @@ async function createSeeded(tx: Transaction, wish: Wish, now: number): Promise<S
       title,
       fileName,
       content,
-      status: 'completed',
+      status: tagKeys.length > 0 ? 'completed' : 'queued',
       tagKeys,
       workerIds: [workerId],
     } as const

@@ -1,0 +1,26 @@
+/** Owns the wiring of what workers know: the search of their documents, and the ingestion that makes documents searchable. */
+import { createEndpointEmbedder } from '../actors/documents/endpoint-embedder.ts'
+import { createIngestion } from '../actors/documents/ingestion.ts'
+import { lexicalEmbedder } from '../actors/documents/lexical-embedder.ts'
+import type { Knowledge } from '../model/knowledge.ts'
+import type { ScriptCheck } from '../model/script-check.ts'
+import { createKnowledge } from '../store/knowledge.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+import { openScriptCheck } from './script-check.ts'
+
+export type KnowledgeSide = {
+  readonly knowledge: Knowledge
+  start(): Promise<void>
+}
+
+export function openKnowledgeSide(core: Core, config: Config, closing: AsyncDisposableStack): KnowledgeSide {
+  const embedder = config.embeddings === null ? lexicalEmbedder : createEndpointEmbedder(config.embeddings)
+  let check: Promise<ScriptCheck> | null = null
+  const ingestion = createIngestion({ ...core, embedder, checkScript: () => (check ??= openScriptCheck()) })
+  closing.defer(() => ingestion.close())
+  return {
+    knowledge: createKnowledge({ ...core, embedder, maxBytes: config.knowledgeMemory }),
+    start: () => ingestion.start(),
+  }
+}

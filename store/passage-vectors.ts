@@ -1,0 +1,197 @@
+/**
+ * Owns the vectors of passages in memory, and which of them are nearest to a question. They are kept by document as it was ingested (its revision),
+ * which never changes: what a worker has at this moment every search reads from the database, so that several processes see the same. A search
+ * yields every millisecond or two: the same thread sends sound.
+ */
+import { setImmediate } from 'node:timers/promises'
+import type { AccountId, WorkerId } from '../model/ids.ts'
+import type { Embedder, Vector } from '../model/knowledge.ts'
+import type { Sql } from './sql.ts'
+import { knownDocuments } from './known-documents.ts'
+
+/** A passage: its revision, and its place in it. */
+export type Place = { readonly revision: number; readonly place: number }
+export type Whose = { readonly accountId: AccountId; readonly workerId: WorkerId }
+
+export type PassageVectors = {
+  /** The nearest first. `print` changes whenever the documents of the worker do. */
+  nearest(whose: Whose, print: string, vector: Vector, limit: number): Promise<Place[]>
+  /** Bytes that are kept. */
+  size(): number
+}
+
+type Block = {
+  readonly rows: number
+  readonly parts: number
+  readonly vectors: Int8Array
+  readonly norms: Float32Array
+  usedAt: number
+}
+type View = { readonly print: string; readonly revisions: readonly number[] }
+type Known = { readonly revision: number; readonly count: number }
+
+/** Rows that one statement reads, and workers whose lists are kept. */
+const rowsAtOnce = 4_000
+const maxViews = 2_000
+/** Parts of vectors that are looked at in one go: about a millisecond. */
+const partsAtOnce = 1_000_000
+
+export function createPassageVectors(deps: {
+  readonly sql: Sql
+  readonly embedder: Pick<Embedder, 'name' | 'floor'>
+  /** Of the newest documents of a worker where they are more; the others are found by their words alone. */
+  readonly maxBytes: number
+}): PassageVectors {
+  const { sql, embedder, maxBytes } = deps
+  const blocks = new Map<number, Block>()
+  const views = new Map<string, View>()
+  let [bytes, tick] = [0, 0]
+
+  async function load(wanted: readonly Known[]): Promise<void> {
+    for (const batch of batchesOf(wanted)) {
+      const rows = await sql<{ revision: number; rows: number; vectors: Uint8Array }[]>`
+        select revision, count(*)::int as rows, string_agg(vector, ''::bytea order by place) as vectors from passages
+        where revision = any(${batch.map(String)}::text[]::bigint[]) and vector is not null group by revision`
+      for (const row of rows) keep(row.revision, blockOf(row, tick))
+      await setImmediate()
+    }
+  }
+  function keep(revision: number, block: Block): void {
+    drop(revision)
+    blocks.set(revision, block)
+    bytes += sizeOf(block)
+  }
+  function drop(revision: number): void {
+    const block = blocks.get(revision)
+    if (block && blocks.delete(revision)) bytes -= sizeOf(block)
+  }
+  /** Those that no search asked for since the longest time. */
+  function makeRoom(): void {
+    if (bytes <= maxBytes) return
+    for (const [revision] of [...blocks].toSorted(([, one], [, other]) => one.usedAt - other.usedAt)) {
+      if (bytes <= maxBytes * 0.9) return
+      drop(revision)
+    }
+  }
+  async function viewOf(whose: Whose, print: string, parts: number): Promise<View> {
+    const key = `${whose.accountId} ${whose.workerId}`
+    const seen = views.get(key)
+    const isWhole = seen?.print === print && seen.revisions.every((revision) => blocks.has(revision))
+    if (seen && isWhole) return seen
+    const { print: current, known } = await findKnown(sql, whose, embedder.name)
+    const fitting = withinBytes(known, parts, maxBytes)
+    await load(fitting.filter(({ revision }) => !blocks.has(revision)))
+    const view = { print: current, revisions: fitting.map(({ revision }) => revision) }
+    views.delete(key)
+    views.set(key, view)
+    if (views.size > maxViews) views.delete(views.keys().next().value ?? '')
+    return view
+  }
+  return {
+    async nearest(whose, print, vector, limit) {
+      const { revisions } = await viewOf(whose, print, vector.length)
+      tick += 1
+      const best = createBest(limit, embedder.floor)
+      let looked = 0
+      for (const revision of revisions) {
+        const block = blocks.get(revision)
+        if (block?.parts !== vector.length) continue
+        block.usedAt = tick
+        for (let row = 0; row < block.rows;) {
+          const until = Math.min(block.rows, row + Math.max(1, Math.floor((partsAtOnce - looked) / block.parts)))
+          compare(block, vector, { from: row, until }, (place, score) => best.add({ revision, place }, score))
+          looked += (until - row) * block.parts
+          row = until
+          if (looked + block.parts <= partsAtOnce) continue
+          looked = 0
+          await setImmediate()
+        }
+      }
+      makeRoom()
+      return best.places()
+    },
+    size: () => bytes,
+  }
+}
+
+async function findKnown(sql: Sql, whose: Whose, embedder: string): Promise<{ print: string; known: Known[] }> {
+  const [row] = await sql<{ print: string; known: [number, number][] }[]>`
+    with known as materialized (${knownDocuments(sql, whose)})
+    select count(*) || ' ' || coalesce(bit_xor(hashint8extended(revision, 0)), 0) as print,
+      coalesce(jsonb_agg(jsonb_build_array(revision, passage_count) order by revision desc) filter (where embedder = ${embedder}), '[]') as known
+    from known`
+  const known = (row?.known ?? []).map(([revision, count]) => ({ revision, count }))
+  return { print: row?.print ?? '', known }
+}
+
+function withinBytes(known: readonly Known[], parts: number, maxBytes: number): Known[] {
+  let left = maxBytes
+  return known.filter(({ count }) => {
+    const size = count * (parts + 4)
+    if (size > left) return false
+    left -= size
+    return true
+  })
+}
+
+function batchesOf(known: readonly Known[]): number[][] {
+  const batches: number[][] = []
+  let rows = Infinity
+  for (const { revision, count } of known) {
+    if (rows + count > rowsAtOnce) {
+      batches.push([])
+      rows = 0
+    }
+    batches.at(-1)?.push(revision)
+    rows += count
+  }
+  return batches
+}
+
+function blockOf({ rows, vectors }: { rows: number; vectors: Uint8Array }, usedAt: number): Block {
+  const own = new Int8Array(vectors)
+  const parts = own.length / rows
+  const norms = new Float32Array(rows)
+  for (let row = 0; row < rows; row += 1) norms[row] = normOf(own, row * parts, parts)
+  return { rows, parts, vectors: own, norms, usedAt }
+}
+
+const sizeOf = ({ vectors, norms }: Block): number => vectors.byteLength + norms.byteLength
+
+function normOf(parts: Int8Array, from: number, count: number): number {
+  let sum = 0
+  for (let at = from; at < from + count; at += 1) sum += parts[at]! * parts[at]!
+  return Math.sqrt(sum)
+}
+
+function compare(
+  { vectors, norms, parts }: Block,
+  vector: Vector,
+  { from, until }: { readonly from: number; readonly until: number },
+  found: (place: number, score: number) => void,
+): void {
+  const norm = normOf(vector, 0, vector.length)
+  if (norm === 0) return
+  for (let row = from; row < until; row += 1) {
+    let sum = 0
+    for (let part = 0, at = row * parts; part < parts; part += 1, at += 1) sum += vectors[at]! * vector[part]!
+    const length = norms[row]! * norm
+    if (length > 0) found(row, sum / length)
+  }
+}
+
+function createBest(limit: number, floor: number) {
+  const best: { place: Place; score: number }[] = []
+  let least = floor
+  return {
+    add(place: Place, score: number): void {
+      if (score < least || (best.length === limit && score === least)) return
+      let at = best.length
+      while (at > 0 && best[at - 1]!.score < score) at -= 1
+      best.splice(at, 0, { place, score })
+      if (best.length > limit) best.pop()
+      if (best.length === limit) least = Math.max(floor, best.at(-1)!.score)
+    },
+    places: () => best.map(({ place }) => place),
+  }
+}

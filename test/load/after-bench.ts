@@ -1,0 +1,14 @@
+/** Owns `npm run bench after [what]`: the benches of what happens after and around calls. Without a name all of them. */
+import { benchDocuments } from './after-documents.ts'
+import { benchKnowledge } from './after-knowledge.ts'
+
+const benches: Readonly<Record<string, () => Promise<void>>> = {
+  documents: benchDocuments,
+  knowledge: benchKnowledge,
+}
+
+export async function benchAfter(names: readonly string[]): Promise<void> {
+  const unknown = names.filter((name) => !Object.hasOwn(benches, name))
+  if (unknown.length > 0) console.log(`there is no ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`)
+  for (const [name, bench] of Object.entries(benches)) if (names.length === 0 || names.includes(name)) await bench()
+}
