@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { z } from 'zod'
 import { coreOf, coreSettings } from './config/core-settings.ts'
 import { knowledgeOf, knowledgeSettings } from './config/knowledge-settings.ts'
+import { extractionOf, extractionSettings } from './config/extraction-settings.ts'
 import { mediaOf, mediaSettings } from './config/media-settings.ts'
 import { outgoingOf, outgoingSettings } from './config/outgoing-settings.ts'
 import { mayClaimNumbers, phoneOf, phoneSettings } from './config/phone-settings.ts'
@@ -19,6 +20,7 @@ const Settings = z.object({
   ...outgoingSettings.shape,
   ...voiceSettings.shape,
   ...knowledgeSettings.shape,
+  ...extractionSettings.shape,
   ...coreSettings.shape,
 })
 
@@ -75,5 +77,6 @@ function toConfig(settings: z.infer<typeof Settings>) {
     ...outgoingOf(settings, isLocal),
     voice: voiceOf(settings),
     ...knowledgeOf(settings),
+    extraction: extractionOf(settings),
   }
 }

@@ -33,6 +33,8 @@ const mayImport: Readonly<Record<string, readonly string[] | 'everything'>> = {
   store: ['model', 'net'],
   'voice/english': ['model'],
   'voice/script': ['model', 'voice/english'],
+  // An extractor asks the same kind of endpoint as the chat of the cascade.
+  'voice/extraction': ['model', 'voice/script', 'voice/english', 'voice/engines/cascade'],
   'voice/engines': ['model', 'media', 'voice/script', 'voice/english'],
   'voice/engines/hosted': ['model', 'media', 'voice/script', 'voice/english', 'voice/engines'],
   'voice/engines/embedded': engine,

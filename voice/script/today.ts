@@ -3,7 +3,7 @@ import type { EngineConfig } from '../../model/voice-engine.ts'
 import { contextOf } from './fill-in.ts'
 
 /** The day that the caller calls today: where the call's context names a `timeZone` (IANA) there, else in UTC. */
-export function todayOf(now: number, { context }: EngineConfig): string {
+export function todayOf(now: number, { context }: Pick<EngineConfig, 'context'>): string {
   const values = contextOf(context)
   const named = typeof values === 'object' && values !== null && 'timeZone' in values ? values['timeZone'] : null
   try {
