@@ -8,7 +8,7 @@ import type { Knowledge } from '../model/knowledge.ts'
 import type { LoadGate } from '../model/load-gate.ts'
 import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
-import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
+import type { CreatePhoneCall, EndCall, ProcessAgain } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import type { Problem } from '../model/problem.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
@@ -26,6 +26,7 @@ export type ApiDeps = {
   readonly createWebCall: CreateWebCall
   readonly createPhoneCall: CreatePhoneCall
   readonly endCall: EndCall
+  readonly processAgain: ProcessAgain
   readonly tools: Toolbox
   readonly knowledge: Knowledge
   readonly subscriptions: Subscriptions

@@ -1,4 +1,4 @@
-/** Owns the routes that place calls and end them. docs/contract/rest.md "Phone calls" and "Cancel and hang up". */
+/** Owns the routes that place calls, end them and have them processed again. docs/contract/rest.md "Phone calls", "Cancel and hang up" and "Process again". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { PhoneCall, PhoneCallRequest } from '../model/phone-call.ts'
 import { idOf, ownAccountOnly } from './authenticate.ts'
@@ -72,7 +72,21 @@ const hangUp = createRoute({
   responses: answerOf(namedCall, 'The call, ended or about to.'),
 })
 
-export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall }: ApiDeps): void {
+const processAgain = createRoute({
+  ...shared,
+  method: 'post',
+  path: `${phoneCalls}/{phoneCallId}/post-processing`,
+  operationId: 'processPhoneCall',
+  summary: 'Process a call that is over once more',
+  description:
+    'Dimensions, evidence, next action and summary are found anew, as the worker is configured by now, and replace those of before; what the call itself was given stays as it was. No event is sent. 409 while the call is not over or is being processed, and for a call without an answer or a transcript.',
+  middleware: [ownAccountOnly],
+  request: { params: callParams },
+  ...refusing('CONFLICT'),
+  responses: answerOf(namedCall, 'The call, with postProcessingStatus in_progress.'),
+})
+
+export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall, ...deps }: ApiDeps): void {
   app.openapi(create, async (c) => {
     const once = await onceOf(c, create.operationId, c.req.valid('header')['Idempotency-Key'])
     return c.json(await createPhoneCall(c.get('accountId'), c.req.valid('json'), once), 200)
@@ -82,5 +96,8 @@ export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall }: ApiDe
   )
   app.openapi(hangUp, async (c) =>
     c.json(await endCall.hangUp(c.get('accountId'), idOf<'call'>(c.req.valid('param').phoneCallId)), 200),
+  )
+  app.openapi(processAgain, async (c) =>
+    c.json(await deps.processAgain(c.get('accountId'), idOf<'call'>(c.req.valid('param').phoneCallId)), 200),
   )
 }

@@ -11,6 +11,7 @@ import type { Engines } from '../actors/call/engine-choice.ts'
 import { expireTokenWork } from '../actors/call/birth/expire-token.ts'
 import { createDispatcher } from '../actors/rounds/dispatcher.ts'
 import { createPostProcessing } from '../actors/after-call/post-processing.ts'
+import { createProcessAgain } from '../actors/after-call/process-again.ts'
 import { createScheduler } from '../actors/rounds/scheduler.ts'
 import { createDestinationPolicy, type DestinationPolicy } from '../actors/telephony/destination-policy.ts'
 import { createTelephony } from '../actors/telephony/telephony.ts'
@@ -19,7 +20,7 @@ import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
 import { deadline, goOn } from '../model/deadline.ts'
 import type { LoadGate } from '../model/load-gate.ts'
-import type { CreatePhoneCall, EndCall } from '../model/phone-call.ts'
+import type { CreatePhoneCall, EndCall, ProcessAgain } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.ts'
 import type { Toolbox } from '../model/tool.ts'
@@ -27,6 +28,7 @@ import type { Admission, CreateWebCall } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { openExtractors } from './extractors.ts'
 import { countedDials, gatedPhoneCalls, gatedWebCalls, noRoomForOf, overloadOf } from './gated-calls.ts'
 import { unwatchedLoad, type Load } from './load.ts'
 import { openKnowledgeSide, type KnowledgeSide } from './knowledge-side.ts'
@@ -36,6 +38,7 @@ export type CallSide = {
   readonly createWebCall: CreateWebCall
   readonly createPhoneCall: CreatePhoneCall
   readonly endCall: EndCall
+  readonly processAgain: ProcessAgain
   readonly admission: Admission
   readonly telephony: Telephony
   readonly tools: Toolbox
@@ -74,8 +77,8 @@ export function openCallSide(
   const refusalOf = createDestinationPolicy(core)
   const knowing = openKnowledgeSide(core, config, closing)
   const { knowledge } = knowing
-  const acting = { engines, load, outgoing, knowledge, unlessEnding, refusalOf }
-  const { switchboard, scheduler, dispatcher, tools } = openActing(core, acting, closing)
+  const acting = { engines, extraction: config, load, outgoing, knowledge, unlessEnding, refusalOf }
+  const { switchboard, scheduler, dispatcher, tools, extractors } = openActing(core, acting, closing)
   const { subscriptions, wakeDeliveries } = outgoing
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
   const { createWebCall, admission } = gatedWebCalls(gate, {
@@ -90,6 +93,7 @@ export function openCallSide(
     createWebCall: unlessEnding(createWebCall),
     createPhoneCall: unlessEnding(gatedPhoneCalls(gate, createPhoneCall)),
     endCall: createEndCall({ ...core, router: switchboard }),
+    processAgain: createProcessAgain({ ...core, wakeJobs: () => scheduler.wake() }),
     tools,
     subscriptions,
     knowledge,
@@ -113,7 +117,10 @@ export function openCallSide(
       ending = true
       await dispatcher.close()
       await switchboard.close(grace)
-      await scheduler.idle()
+      // A model that takes its time is asked again at the next start.
+      const processed = scheduler.idle()
+      await deadline(core.clock, drainTime, processed, () => extractors.close())
+      await processed
       await deadline(core.clock, drainTime, outgoing.drained(), goOn)
     },
   }
@@ -134,6 +141,7 @@ type UnlessEnding = <Given extends readonly unknown[], Answer>(
 
 type Acting = {
   readonly engines: Engines
+  readonly extraction: Pick<Config, 'extraction'>
   readonly load: Load
   readonly outgoing: Outgoing
   readonly knowledge: KnowledgeSide['knowledge']
@@ -176,6 +184,7 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
     refusalOf,
   })
   closing.defer(() => switchboard.close(0))
+  const extractors = openExtractors(core, deps.extraction)
   const scheduler = createScheduler({
     ...core,
     mayDial: () => gate.room('phone_call') > 0,
@@ -183,9 +192,11 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
       expire_token: expireTokenWork({ ...core, router: switchboard }),
       dial_time: deps.unlessEnding(dialTimeWork({ ...core, router: switchboard, wakeDispatcher })),
       dial: deps.unlessEnding(countedDials(gate, dialWork({ ...core, router: switchboard }))),
-      post_process: createPostProcessing({ ...core, router: switchboard }),
+      post_process: createPostProcessing({ ...core, router: switchboard, extractors }),
     },
   })
   closing.defer(() => scheduler.close())
-  return { switchboard, scheduler, dispatcher, tools }
+  // Before the scheduler, which waits for its jobs.
+  closing.defer(() => extractors.close())
+  return { switchboard, scheduler, dispatcher, tools, extractors }
 }

@@ -59,7 +59,13 @@ export type Turn = z.infer<typeof Turn>
 
 /** What a call was asked for, or promised, and does not do; it goes on. */
 export const CallWarning = z.object({
-  type: z.enum(['INSTRUCTIONS_NOT_FOLLOWED', 'RECORDING_INCOMPLETE']),
+  type: z.enum([
+    'INSTRUCTIONS_NOT_FOLLOWED',
+    'RECORDING_INCOMPLETE',
+    'EXTRACTION_FAILED',
+    'EXTRACTION_INCOMPLETE',
+    'NEXT_ACTION_INCOMPLETE',
+  ]),
   message: z.string(),
 })
 export type CallWarning = z.infer<typeof CallWarning>

@@ -19,6 +19,7 @@ import {
 } from './call.ts'
 import { toIso } from './clock.ts'
 import { Customer, CustomerInput } from './customer.ts'
+import { EvidenceByKey } from './extraction.ts'
 import type { Once } from './idempotency.ts'
 import type { AccountId, CallId, PersonId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
@@ -95,6 +96,11 @@ export const PhoneCall = z.object({
   trunkId: z.string().optional(),
   quality: CallQuality.optional(),
   warnings: z.array(CallWarning).optional(),
+  /** Additive: where each value of `dimensions` was said, by its key; `nextAction` and `nextAction.<property>` too. */
+  evidence: EvidenceByKey.optional(),
+  /** Of the next action, valid by its schema. */
+  nextActionData: JsonObject.optional(),
+  summary: z.string().optional(),
 })
 export type PhoneCall = z.infer<typeof PhoneCall>
 
@@ -111,6 +117,12 @@ export type EndCall = {
   cancel(accountId: AccountId, callId: CallId): Promise<PhoneCall>
   hangUp(accountId: AccountId, callId: CallId): Promise<PhoneCall>
 }
+
+/**
+ * Has a call that is over processed once more, as its worker is configured by now; it has no second end. Throws Problem NOT_FOUND, and CONFLICT while
+ * it is not over or is being processed, and for a call that has nothing to process.
+ */
+export type ProcessAgain = (accountId: AccountId, callId: CallId) => Promise<PhoneCall>
 
 export const TranscriptSegment = z.object({
   /** `hh:mm:ss` since answer. */
@@ -144,8 +156,11 @@ export type PhoneCallFacts = {
   readonly personId: PersonId | null
   readonly customer: Customer | null
   readonly metadata: JsonObject | null
-  readonly nextAction: { readonly key: string } | null
+  readonly nextAction: { readonly key: string; readonly data?: JsonObject } | null
   readonly dimensions: JsonObject | null
+  /** Null for calls of before it was kept, like the summary. */
+  readonly evidence: EvidenceByKey | null
+  readonly summary: string | null
   readonly scheduledAt: number | null
   readonly startedAt: number | null
   readonly endedAt: number | null
@@ -185,6 +200,9 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
       trunkId: call.trunkId,
       quality: call.quality && toCallQuality(call.quality),
       warnings: call.warnings.length > 0 ? [...call.warnings] : null,
+      evidence: call.evidence && Object.keys(call.evidence).length > 0 ? call.evidence : null,
+      nextActionData: call.nextAction?.data,
+      summary: call.summary,
     }),
   }
 }

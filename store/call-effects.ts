@@ -1,6 +1,7 @@
 /** Owns what a step writes besides its log: status, turns, outcome and analysis of a call. Called inside the step's transaction. */
 import type { LegQuality } from '../model/call-quality.ts'
 import type { CallWarning, ProgressStatus, Turn } from '../model/call.ts'
+import type { EvidenceByKey } from '../model/extraction.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { JsonObject } from '../model/json.ts'
 import { failedReasonOf, type EndedBy, type Outcome } from '../model/outcome.ts'
@@ -81,19 +82,42 @@ export async function storeProcessingStatus(
   await tx`update calls set post_processing_status = ${status} where id = ${callId}`
 }
 
+/** What stands in it replaces what was found before; warnings always do, those of an extraction alone. */
+export type Extraction = {
+  readonly dimensions?: JsonObject
+  readonly nextAction?: { readonly key: string; readonly name: string; readonly data?: JsonObject } | null
+  readonly evidence?: EvidenceByKey
+  readonly summary?: string | null
+  readonly warnings?: readonly CallWarning[]
+}
+
 export async function storeAnalysis(
   tx: Transaction,
   callId: CallId,
-  analysis: {
-    recordingKey: string | null
-    recordedMs: number | null
-    dimensions: JsonObject
-    nextAction: { key: string; name: string; data?: JsonObject } | null
-  },
+  analysis: Extraction & { readonly recordingKey: string | null; readonly recordedMs: number | null },
 ): Promise<void> {
   await tx`
-    update calls set recording_key = ${analysis.recordingKey}, recorded_ms = ${analysis.recordedMs},
-      dimensions = ${tx.json(analysis.dimensions as never)},
-      next_action = ${analysis.nextAction && tx.json(analysis.nextAction as never)}
+    update calls set recording_key = ${analysis.recordingKey}, recorded_ms = ${analysis.recordedMs}
+    where id = ${callId}`
+  await storeExtraction(tx, callId, analysis)
+}
+
+const extractionWarnings: readonly CallWarning['type'][] = [
+  'EXTRACTION_FAILED',
+  'EXTRACTION_INCOMPLETE',
+  'NEXT_ACTION_INCOMPLETE',
+]
+
+export async function storeExtraction(tx: Transaction, callId: CallId, extraction: Extraction): Promise<void> {
+  const { dimensions, nextAction = null, evidence = {}, summary = null, warnings = [] } = extraction
+  const found =
+    dimensions === undefined
+      ? tx``
+      : tx`dimensions = ${tx.json(dimensions as never)}, evidence = ${tx.json(evidence)}, summary = ${summary},
+          next_action = ${nextAction && tx.json(nextAction as never)},`
+  await tx`
+    update calls set ${found} warnings = coalesce((
+      select jsonb_agg(warning order by place) from jsonb_array_elements(warnings) with ordinality as told (warning, place)
+      where warning->>'type' <> all(${[...extractionWarnings]}::text[])), '[]') || ${tx.json([...warnings])}::jsonb
     where id = ${callId}`
 }

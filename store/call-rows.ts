@@ -78,6 +78,8 @@ const callFields: Readonly<Record<keyof CallRow, true>> = {
   metadata: true,
   nextAction: true,
   dimensions: true,
+  evidence: true,
+  summary: true,
   scheduledAt: true,
   startedAt: true,
   endedAt: true,

@@ -32,6 +32,14 @@ export async function insertJobs(tx: Transaction, jobs: readonly NewJob[]): Prom
   await tx`insert into jobs ${tx(rows)} on conflict (call_id, kind) do nothing`
 }
 
+/** Due anew: a job of the kind that the call has already is another one now, whoever is at work on it. */
+export async function renewJob(tx: Transaction, { id, accountId, callId, kind, runAt }: NewJob): Promise<void> {
+  await tx`
+    insert into jobs ${tx({ id, accountId, callId, kind, runAt })}
+    on conflict (call_id, kind) do update set id = excluded.id, run_at = excluded.run_at, attempts = 0,
+      claimed_by = null, claimed_until = null`
+}
+
 /**
  * Jobs that are due, oldest first; one more than `limit` at most. A job whose claim ran out (its node died) is due again. Dial times come after
  * all others: an account may have any number of calls scheduled for one moment, and what must go on by then, a call that has its place, the

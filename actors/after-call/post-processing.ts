@@ -1,61 +1,106 @@
 /**
- * Owns what happens to an answered call after its end: is there a recording, which of the worker's dimensions did the talk establish, what is
- * to be done next. The engine noted the values while it talked; here they are held against the worker's configuration.
+ * Owns what happens to an answered call after its end: is there a recording, what did the talk establish, what is to be done next. The first time it
+ * is a fact of the call, whose end is announced after it; asked for again (process-again.ts), its results are replaced and nothing is announced.
  */
-import type { Json, JsonObject } from '../../model/json.ts'
+import { ExtractionError } from '../../model/extraction.ts'
 import type { RecordingReader, RecordingStore } from '../../model/recording-store.ts'
-import type { Dimension, EffectiveConfig } from '../../model/worker.ts'
+import type { CallFactsRow } from '../../store/call-rows.ts'
 import { findCallFacts, findSnapshot } from '../../store/call-steps.ts'
+import { findCallScript, findPinnedScript } from '../../store/documents.ts'
+import type { Job } from '../../store/jobs.ts'
+import { placeNotes } from '../../store/noted-values.ts'
+import { replaceAnalysis } from '../../store/process-again.ts'
 import type { Sql } from '../../store/sql.ts'
-import type { CallFact, NextActionTaken } from '../call/call-event.ts'
+import { listTurns } from '../../store/transcripts.ts'
+import type { CallFact } from '../call/call-event.ts'
 import { configOf } from '../call/engine-choice.ts'
 import { recordingKeyOf } from '../call/record-effects.ts'
-import { stateOf } from '../call/machine/step.ts'
+import { stateOf, type CallState } from '../call/machine/step.ts'
 import { wavHeaderBytes, wavLengthOf } from '../../media/recording/wav.ts'
 import { retryDelays, type Work } from '../rounds/scheduler.ts'
 import type { CallRouter } from '../node/call-router.ts'
+import { analyse, analyseWithout, type Analysis, type Extractors, type TalkOver } from './analysis.ts'
 
-/** Tried once and three times more; then the call's end is announced without it. */
+/** Tried once and three times more; then the call's end is announced with what there is. */
 const maxAttempts = retryDelays.length + 1
 
-export function createPostProcessing(deps: {
+type Deps = {
   readonly sql: Sql
   readonly router: CallRouter
   readonly recordings: RecordingStore
-}): Work {
+  readonly extractors: Extractors
+}
+
+type CallOver = { readonly call: CallFactsRow; readonly state: CallState }
+
+export function createPostProcessing(deps: Deps): Work {
+  const { sql, router } = deps
   return async (job) => {
-    // An earlier run finished the work and died before its job was deleted.
-    if (await isOver(deps.sql, job)) return
-    const fact = await analyse(deps, job).catch((error: unknown): CallFact => {
-      if (job.attempts < maxAttempts) throw error
-      return { type: 'post_processing_failed', details: error instanceof Error ? error.message : String(error) }
+    const over = await findCallOver(sql, job)
+    if (over === null || isDone(over)) return
+    const processed = await attempt(deps, job, over)
+    if (over.state.finished) return replace(sql, job, processed)
+    const taken = await router.route(job.callId, factOf(processed))
+    if (taken) return
+    const now = await findCallOver(sql, job)
+    if (now !== null && !now.state.finished) throw new Error('nobody answers for the call')
+  }
+}
+
+/** Null for a call that was deleted meanwhile. */
+async function findCallOver(sql: Sql, { callId }: Job): Promise<CallOver | null> {
+  const [call, snapshot] = [await findCallFacts(sql, callId), await findSnapshot(sql, callId)]
+  return call === null || snapshot === null ? null : { call, state: stateOf(snapshot) }
+}
+
+/** An earlier run finished the work and died before its job was deleted. */
+const isDone = ({ call, state }: CallOver): boolean => state.finished && call.postProcessingStatus !== 'in_progress'
+
+/** `failure`: why there is no more of it; null when all was done. Without `analysis` not even the talk could be read. */
+type Processed = {
+  readonly failure: string | null
+  readonly recordedMs: number | null
+  readonly analysis: Analysis | null
+}
+
+/** Throws to be tried again, and at the last attempt no more. */
+async function attempt(deps: Deps, job: Job, over: CallOver): Promise<Processed> {
+  const isLast = job.attempts >= maxAttempts
+  try {
+    const recordedMs = await recordedMsOf(deps, over)
+    const talk = await readTalk(deps.sql, over)
+    const analysis = await analyse(talk, deps.extractors).catch((error: unknown) => {
+      if (!isLast || !(error instanceof ExtractionError)) throw error
+      return analyseWithout(talk, deps.extractors, error.message)
     })
-    const taken = await deps.router.route(job.callId, fact)
-    if (!taken && !(await isOver(deps.sql, job))) throw new Error('nobody answers for the call')
+    const failed = analysis.warnings.find(({ type }) => type === 'EXTRACTION_FAILED')
+    return { failure: failed?.message ?? null, recordedMs, analysis }
+  } catch (error) {
+    if (!isLast) throw error
+    return { failure: error instanceof Error ? error.message : String(error), recordedMs: null, analysis: null }
   }
 }
 
-async function isOver(sql: Sql, { callId }: Parameters<Work>[0]): Promise<boolean> {
-  const snapshot = await findSnapshot(sql, callId)
-  return snapshot === null || stateOf(snapshot).finished
+function factOf({ failure, recordedMs, analysis }: Processed): CallFact {
+  if (analysis === null) return { type: 'post_processing_failed', details: failure ?? '' }
+  if (failure !== null)
+    return { type: 'post_processing_failed', details: failure, analysis: { recordedMs, ...analysis } }
+  return { type: 'post_processed', recordedMs, ...analysis }
 }
 
-async function analyse(
-  { sql, recordings }: { sql: Sql; recordings: RecordingStore },
-  job: Parameters<Work>[0],
-): Promise<CallFact> {
-  const call = await findCallFacts(sql, job.callId)
-  const snapshot = await findSnapshot(sql, job.callId)
-  if (!call || snapshot === null) throw new Error('a call to process has no row')
-  const { notes, nextAction, recordedMs } = stateOf(snapshot).context
-  const config = configOf(call)
+/** A run that failed replaces nothing: what an earlier one found stays. */
+async function replace(sql: Sql, { callId }: Job, { failure, recordedMs, analysis }: Processed): Promise<void> {
+  const key = (call: CallFactsRow): string | null => (recordedMs === null ? null : recordingKeyOf(call))
+  const call = await findCallFacts(sql, callId)
+  if (call === null) return
+  const warnings = analysis?.warnings.filter(({ type }) => failure === null || type === 'EXTRACTION_FAILED') ?? []
+  const found = failure === null ? analysis : null
+  await replaceAnalysis(sql, callId, { found, warnings, recordedMs, recordingKey: key(call) })
+}
+
+async function recordedMsOf({ recordings }: Deps, { call, state }: CallOver): Promise<number | null> {
   const recording = await recordings.read(recordingKeyOf(call))
-  return {
-    type: 'post_processed',
-    recordedMs: recording && (recordedMs ?? (await lengthOf(recording))),
-    dimensions: dimensionsOf(config.dimensions ?? [], notes),
-    nextAction: nextActionOf(config, nextAction),
-  }
+  return recording && (state.context.recordedMs ?? (await lengthOf(recording)))
 }
 
 /** Read from the file itself, for a leg whose process was killed before it told. Null when there is no sound in it. */
@@ -64,35 +109,22 @@ async function lengthOf(recording: RecordingReader): Promise<number | null> {
   return wavLengthOf(new Uint8Array(head), recording.size)
 }
 
-/** Values that fit the type of their dimension; a noted value that does not fit is left out. */
-export function dimensionsOf(dimensions: readonly Dimension[], notes: JsonObject): JsonObject {
-  const fitting = dimensions.flatMap((dimension) => {
-    const value = valueOf(dimension, notes[dimension.key] ?? null)
-    return value === null ? [] : [[dimension.key, value] as const]
-  })
-  return Object.fromEntries(fitting)
-}
-
-function valueOf(dimension: Dimension, noted: Json): Json {
-  const text = typeof noted === 'string' ? noted.trim() : null
-  switch (dimension.type) {
-    case 'string':
-      return text ?? (noted === null || typeof noted === 'object' ? null : String(noted))
-    case 'number':
-      return Number.isFinite(Number(noted)) && noted !== null && text !== '' ? Number(noted) : null
-    case 'boolean':
-      if (typeof noted === 'boolean') return noted
-      return text === null || !/^(yes|no|true|false)$/i.test(text) ? null : /^(yes|true)$/i.test(text)
-    case 'enum':
-      return dimension.options?.find((option) => option.toLowerCase() === text?.toLowerCase()) ?? null
-    case 'date':
-      return text !== null && !Number.isNaN(Date.parse(text)) ? text : null
+async function readTalk(sql: Sql, { call, state }: CallOver): Promise<TalkOver> {
+  const { id: callId, accountId, workerId, direction, context, language, request, hookAnswer } = call
+  const { notes, nextAction, answeredAt } = state.context
+  const { dimensions = [], nextActions = [] } = configOf(call)
+  const turns = await listTurns(sql, accountId, callId)
+  const pinned = call.scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, call.scriptIds)
+  return {
+    callId,
+    language: hookAnswer.locale ?? request.locale ?? language,
+    answeredAt: answeredAt ?? call.startedAt ?? 0,
+    context,
+    turns: turns.map(({ turnIndex, role, text }) => ({ turn: turnIndex, role, text })),
+    dimensions,
+    nextActions,
+    script: pinned ?? (await findCallScript(sql, accountId, workerId, direction)),
+    notes: await placeNotes(sql, callId, notes),
+    chosen: nextAction,
   }
-}
-
-/** Null: the worker has no next actions. A talk that chose none leaves it `undetermined`. */
-export function nextActionOf(config: EffectiveConfig, chosen: string | null): NextActionTaken | null {
-  if (!config.nextActions?.length) return null
-  const action = config.nextActions.find(({ key }) => key === chosen)
-  return action ? { key: action.key, name: action.name } : { key: 'undetermined', name: 'Undetermined' }
 }

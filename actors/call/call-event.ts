@@ -1,6 +1,7 @@
 /** Owns what happens to a call (past facts, fed to the machine) and what the machine asks for (effects). Both are JSON, both are logged. */
 import type { LegQuality } from '../../model/call-quality.ts'
 import type { CallWarning, Direction, ProgressStatus, Transport, Turn } from '../../model/call.ts'
+import type { EvidenceByKey } from '../../model/extraction.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { EndedBy, Outcome, TerminalStatus } from '../../model/outcome.ts'
 import type { ToolResult } from '../../model/tool.ts'
@@ -95,13 +96,9 @@ export type CallFact =
   | { readonly type: 'hang_up_requested'; readonly by?: EndedBy }
   | { readonly type: 'cancel_requested' }
   | { readonly type: 'deadline_passed'; readonly deadline: Deadline }
-  | {
-      readonly type: 'post_processed'
-      readonly recordedMs: number | null
-      readonly dimensions: JsonObject
-      readonly nextAction: NextActionTaken | null
-    }
-  | { readonly type: 'post_processing_failed'; readonly details: string }
+  | ({ readonly type: 'post_processed' } & TalkAnalysis)
+  /** `analysis`: what could be had all the same; absent in logs of before it was. */
+  | { readonly type: 'post_processing_failed'; readonly details: string; readonly analysis?: TalkAnalysis }
   /** Another actor took the call over: what was under way in this state is asked for again. */
   | { readonly type: 'taken_over' }
 
@@ -110,6 +107,16 @@ export type ShownTurn = Pick<Turn, 'role' | 'text' | 'confidence' | 'source'>
 
 /** A turn of the caller's that is not over, and the values that it establishes if it is. */
 export type CallerWords = { readonly turn: Turn; readonly notes: readonly Note[] }
+
+/** What a talk established. Logs of before there was evidence have none of the last three. */
+export type TalkAnalysis = {
+  readonly recordedMs: number | null
+  readonly dimensions: JsonObject
+  readonly nextAction: NextActionTaken | null
+  readonly evidence?: EvidenceByKey
+  readonly summary?: string | null
+  readonly warnings?: readonly CallWarning[]
+}
 
 export type NextActionTaken = { readonly key: string; readonly name: string; readonly data?: JsonObject }
 
@@ -143,12 +150,7 @@ export type Effect =
   /** Once for each type. */
   | { readonly type: 'store_warning'; readonly warning: CallWarning }
   | { readonly type: 'schedule_post_processing' }
-  | {
-      readonly type: 'store_analysis'
-      readonly recordedMs: number | null
-      readonly dimensions: JsonObject
-      readonly nextAction: NextActionTaken | null
-    }
+  | ({ readonly type: 'store_analysis' } & TalkAnalysis)
   | { readonly type: 'fail_post_processing' }
   | { readonly type: 'announce_ended' }
   // Carried out after the commit; what comes of them returns as facts.

@@ -98,6 +98,10 @@ export const callFields: FieldTable = {
   'PhoneCall.providerStatus': 'The last word of the other side: a SIP status line, or a state of WebRTC.',
   'PhoneCall.trunkId': 'The trunk that carries a telephone call, once one was chosen.',
   'PhoneCall.warnings': 'What the call was asked for and does not do. Not there without any.',
+  'PhoneCall.evidence':
+    'Where each value was said, by the key of its dimension; also nextAction, and nextAction.<property> for its data. Not there for calls of before it was kept.',
+  'PhoneCall.nextActionData': 'Data of the next action, valid by its dataSchema. Not there without any.',
+  'PhoneCall.summary': 'One paragraph about the call, by a language model. Only where one is set up.',
   'warnings.type': 'Stable code to branch on.',
   'warnings.message': 'A sentence for people.',
   'PhoneCallPage.data': 'The calls, newest first.',

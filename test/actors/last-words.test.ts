@@ -86,7 +86,11 @@ test('a call whose process died over the words of its caller ends with them, and
   await until(async () => (await talk.call())?.outcome)
   await successor.scheduler.idle()
   t.same(await talk.turns(), ['user: Yes, please'])
-  t.match(await talk.call(), { dimensions: { book: true }, postProcessingStatus: 'completed' })
+  t.match(await talk.call(), {
+    dimensions: { book: true },
+    evidence: { book: { turn: 0, quote: 'Yes, please', source: 'engine' } },
+    postProcessingStatus: 'completed',
+  })
   t.same(replay(await talk.log()).differences, [])
   await dying.die()
 })

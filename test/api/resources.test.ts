@@ -68,6 +68,9 @@ const tables = {
     endedBy: 'string',
     endCause: 'string',
     providerStatus: 'string',
+    evidence: 'object',
+    nextActionData: 'object',
+    summary: 'string',
     quality: 'object',
   },
   segment: {
@@ -265,6 +268,7 @@ test('phone calls', async (t) => {
       fromNumber: '+15550102',
       toNumber: '+15550199',
       nextAction: 'call_back',
+      nextActionData: { when: 'tomorrow' },
       dimensions: { drink: 'tea', sugar: true, cups: 2 },
       startedAt: '2026-01-01T12:00:00.000Z',
       endedAt: '2026-01-01T12:01:23.500Z',

@@ -125,6 +125,9 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       'trunkId',
       'quality',
       'warnings',
+      'evidence',
+      'nextActionData',
+      'summary',
     ],
   },
   'Transcript segment': {
@@ -377,6 +380,7 @@ export const additiveEndpoints: readonly string[] = [
   `get ${account}/phone-calls`,
   `post ${phoneCall}/cancel`,
   `post ${phoneCall}/hangup`,
+  `post ${phoneCall}/post-processing`,
   `get ${subscriptions}/{subscriptionId}/deliveries`,
   `get ${subscriptions}/{subscriptionId}/deliveries/{deliveryId}`,
   `post ${subscriptions}/{subscriptionId}/deliveries/{deliveryId}/resend`,

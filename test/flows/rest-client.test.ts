@@ -226,6 +226,9 @@ const shapes = {
     failedReason: 'string?',
     trunkId: 'string?',
     providerStatus: 'string?',
+    evidence: 'object?',
+    nextActionData: 'object?',
+    summary: 'string?',
     quality: 'object?',
   },
   segment: {

@@ -19,6 +19,7 @@ import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import { createSwitchboard } from '../../actors/node/switchboard.ts'
 import { subjectsOf, type Bus } from '../../model/bus.ts'
 import type { WorkerRequestData } from '../../model/events.ts'
+import type { Extractor } from '../../model/extraction.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
@@ -32,6 +33,7 @@ import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
 import type { LlmProvider } from '../../model/worker.ts'
+import { createEmbeddedExtractor } from '../../voice/extraction/embedded-extractor.ts'
 import { createScriptedEngine, type ScriptedEngine } from '../fake/scripted-engine.ts'
 import { newId } from './tenant.ts'
 
@@ -64,12 +66,15 @@ export async function openCallNode(
     /** Preferred to the engine. */
     readonly provider?: VoiceEngine
     readonly refusalOf?: Telephony['refusalOf']
+    /** Beside the embedded one. */
+    readonly extractor?: Extractor
   } = {},
 ) {
   const { sql, bus, clock } = shared
   const log = createQuietLog()
   const nodeId = newId<'node'>()
   const engine = over.engine ?? createScriptedEngine()
+  const extractors = { embedded: createEmbeddedExtractor(), model: over.extractor ?? null }
   const asked: WorkerRequestData[] = []
   const deps = {
     ...shared,
@@ -102,7 +107,7 @@ export async function openCallNode(
     log,
     work: {
       expire_token: expireTokenWork({ sql, clock, router: switchboard }),
-      post_process: createPostProcessing({ sql, router: switchboard, recordings }),
+      post_process: createPostProcessing({ sql, router: switchboard, recordings, extractors }),
       dial_time: dialTimeWork({ ...deps, router: switchboard }),
       dial: dialWork({ sql, router: switchboard }),
     },

@@ -1,10 +1,25 @@
 /** Owns the commands of calls. */
+import { createProcessAgain } from '../../actors/after-call/process-again.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
+import { systemClock } from '../../app/clock.ts'
+import { newId } from '../../app/core.ts'
 import { Problem } from '../../model/problem.ts'
-import { listCallEvents } from '../../store/call-steps.ts'
+import { findCallFacts, listCallEvents } from '../../store/call-steps.ts'
 import { idOf, required, type Commands } from './command.ts'
 
 export const callCommands: Commands = {
+  'call process': {
+    usage: 'call process <callId>',
+    async runOn({ sql, print }, [text]) {
+      const callId = idOf<'call'>(required(text, 'callId'), 'callId')
+      const call = await findCallFacts(sql, callId)
+      if (!call) throw new Problem('NOT_FOUND', `there is no call ${text}`)
+      // A node that runs looks for jobs every second.
+      await createProcessAgain({ sql, clock: systemClock, newId, wakeJobs: () => undefined })(call.accountId, callId)
+      print(`${callId} is processed again`)
+      return 0
+    },
+  },
   replay: {
     usage: 'replay <callId>',
     async runOn({ sql, print }, [text]) {

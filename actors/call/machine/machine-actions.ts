@@ -165,6 +165,7 @@ export const machineActions = setup({
       const { type } = (event as Of<'warned'>).warning
       return type === 'RECORDING_INCOMPLETE' && !(context.warned ?? []).includes(type)
     },
+    analysed: ({ event }) => (event as Of<'post_processing_failed'>).analysis !== undefined,
     saysSomething: ({ event }) => (event as Of<'caller_heard'>).words !== null,
     heardWords: ({ context }) => (context.heard ?? null) !== null,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,

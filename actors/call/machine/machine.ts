@@ -224,16 +224,16 @@ export const callMachine = machineActions.createMachine({
       on: {
         post_processed: {
           target: 'ended',
-          actions: {
-            type: 'store_analysis',
-            params: ({ event }) => ({
-              recordedMs: event.recordedMs,
-              dimensions: event.dimensions,
-              nextAction: event.nextAction,
-            }),
-          },
+          actions: { type: 'store_analysis', params: ({ event: { type: _, ...analysis } }) => analysis },
         },
-        post_processing_failed: { target: 'ended', actions: 'fail_post_processing' },
+        post_processing_failed: [
+          {
+            guard: 'analysed',
+            target: 'ended',
+            actions: [{ type: 'store_analysis', params: ({ event }) => event.analysis! }, 'fail_post_processing'],
+          },
+          { target: 'ended', actions: 'fail_post_processing' },
+        ],
       },
     },
     ended: { type: 'final', entry: 'announce_ended' },
