@@ -1,15 +1,17 @@
 /**
  * Owns the accounts that a first start on an empty database makes: the demo, a worker with numbers, scripts, dimensions, next actions, a
- * document and a trunk for phones on this machine; and the account in which the service calls itself by telephone.
+ * document, a person and a trunk for phones on this machine; and the account in which the service calls itself by telephone.
  */
 import { readFile } from 'node:fs/promises'
 import { newAccountLimits } from '../../../model/account.ts'
 import type { AccountId, TrunkId, WorkerId } from '../../../model/ids.ts'
+import type { PersonRequest } from '../../../model/person.ts'
 import type { TrunkRequest } from '../../../model/trunk.ts'
 import type { WorkerConfig } from '../../../model/worker.ts'
 import { changeAccountConfig, createAccount } from '../../../store/accounts.ts'
 import { createApiKey } from '../../../store/api-keys.ts'
 import { createDocument } from '../../../store/documents.ts'
+import { createPerson } from '../../../store/persons.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import { createTrunks } from '../../../store/trunks.ts'
 import { createWorker } from '../../../store/workers.ts'
@@ -29,8 +31,24 @@ type SeedDeps = Pick<Core, 'sql' | 'box' | 'clock'>
 /** Of a range that is reserved for examples (NANP 555-01XX). */
 export const demoNumbers = { inbound: '+12025550100', outbound: '+12025550101' } as const
 export const selfTestNumbers = { inbound: '+12025550198', outbound: '+12025550199' } as const
+const scripts = ['inbound-call-script.txt', 'outbound-call-script.txt'] as const
+/** Whoever shows this number of the same range is known by it. */
+const regular: PersonRequest = {
+  type: 'customer',
+  firstName: 'Grete',
+  lastName: 'Hermann',
+  phoneNumber: '+12025550177',
+  language: 'en',
+  tags: ['regular'],
+  notes: 'Likes to sit outside.',
+}
 /** Where a phone on this machine waits for calls of the demo worker. */
 const demoPhone = { host: '127.0.0.1', port: 5070 } as const
+
+const tableWish = {
+  type: 'object',
+  properties: { seating: { type: 'string' }, drink: { type: 'string' } },
+} as const
 
 const config: WorkerConfig = {
   voiceId: 'rms',
@@ -40,9 +58,11 @@ const config: WorkerConfig = {
     { key: 'seating', name: 'Seating', type: 'enum', options: ['inside', 'outside', 'at the bar'] },
     { key: 'drink', name: 'Drink', type: 'enum', options: ['tea', 'coffee', 'water'] },
     { key: 'confirmed', name: 'Confirmed', type: 'boolean' },
+    { key: 'still_coming', name: 'Still coming', type: 'boolean' },
   ],
   nextActions: [
-    { key: 'book_table', name: 'Book the table' },
+    { key: 'book_table', name: 'Book the table', dataSchema: tableWish },
+    { key: 'keep_table', name: 'Keep the table', dataSchema: tableWish },
     { key: 'call_back', name: 'Call back' },
     { key: 'cancel_table', name: 'Cancel the table' },
     { key: 'nothing_to_do', name: 'Nothing to do' },
@@ -57,6 +77,7 @@ export async function seedDemo(deps: SeedDeps): Promise<SeededDemo> {
   if (apiKey !== null) {
     await changeAccountConfig(deps.sql, accountId, { homeCountry: null }, deps.clock.now())
     await addTrunk(deps, { accountId, workerId, name: 'Phones on this machine', gateways: [demoPhone] })
+    await createPerson(deps.sql, { accountId, request: regular, newId, now: deps.clock.now() })
   }
   return { accountId, workerId, apiKey }
 }
@@ -74,6 +95,7 @@ export async function seedSelfTest(deps: SeedDeps): Promise<SeededAccount> {
     config: { ...config, llmProvider: 'embedded' },
   } as const
   const { accountId, workerId } = await seedAccount(deps, wish)
+  await renewSeeded(deps, { accountId, workerId }, wish.config)
   const [trunk] = await createTrunks({ ...deps, newId }).list(accountId)
   const trunkId = trunk?.id ?? (await addTrunk(deps, { accountId, workerId, name: 'Self-test', gateways: [] }))
   return { accountId, workerId, trunkId: trunkId as TrunkId }
@@ -115,7 +137,7 @@ async function createSeeded(tx: Transaction, wish: Wish, now: number): Promise<S
   const created = await createWorker(tx, { accountId, name: worker, language: 'en', ...phone, config, newId, now })
   const workerId = created.id as WorkerId
   const add = async (title: string, fileName: string, tagKeys: string[]): Promise<void> => {
-    const content = await readFile(new URL(fileName, import.meta.url), 'utf8')
+    const content = await textOf(fileName)
     const document = {
       accountId,
       title,
@@ -127,10 +149,24 @@ async function createSeeded(tx: Transaction, wish: Wish, now: number): Promise<S
     } as const
     await createDocument(tx, { ...document, newId, now })
   }
-  await add('Inbound call script', 'inbound-call-script.txt', ['inbound_call_script'])
-  await add('Outbound call script', 'outbound-call-script.txt', ['outbound_call_script'])
+  const [inbound, outbound] = scripts
+  await add('Inbound call script', inbound, ['inbound_call_script'])
+  await add('Outbound call script', outbound, ['outbound_call_script'])
   await add('About the restaurant', 'knowledge.txt', [])
   return { accountId, workerId }
+}
+
+const textOf = (fileName: string): Promise<string> => readFile(new URL(fileName, import.meta.url), 'utf8')
+
+/** An account of an older version talks by its scripts of then: nobody but the self-test has to do with it. */
+async function renewSeeded({ sql }: SeedDeps, { accountId, workerId }: Seeded, config: WorkerConfig): Promise<void> {
+  await sql`update workers set config = ${sql.json(config as never)} where account_id = ${accountId} and id = ${workerId}`
+  for (const fileName of scripts) {
+    const content = await textOf(fileName)
+    await sql`
+      update documents set content = ${content}
+      where account_id = ${accountId} and file_name = ${fileName} and content <> ${content}`
+  }
 }
 
 /** Whoever is on this machine may call by it: it takes calls from loopback addresses only. */

@@ -3,7 +3,6 @@
  * carrier, at the end of a trunk of an account made for this; every packet crosses SIP and RTP sockets of this machine.
  */
 import type { CallRow } from '../../../store/call-rows.ts'
-import { listTurns } from '../../../store/transcripts.ts'
 import { createTrunks } from '../../../store/trunks.ts'
 import { createMediaPorts } from '../../../media/rtp/media-ports.ts'
 import { openPhone, type CallToPhone, type Phone, type PhoneLine } from '../../callers/phone.ts'
@@ -15,6 +14,7 @@ import { selfTestNumbers, type SeededAccount } from '../demo/seed-demo.ts'
 import type { Log } from '../../../model/log.ts'
 import type { Parley } from '../../../app/parley.ts'
 import { askApi } from './ask-api.ts'
+import { extractedOf, isExtracted, type Extracted } from './extracted.ts'
 import { hearEvents, type HeardEvent, type HeardEvents } from './hear-events.ts'
 import { createSyntheticCaller, type SyntheticCaller } from '../../callers/synthetic-caller.ts'
 import { answers, callOf, callTimeout, isEndOf, pause, within, type Speak } from './web-test.ts'
@@ -29,6 +29,7 @@ export type PhoneCallReport = {
   readonly turnsAsked: number
   readonly codec: string
   readonly outcome: string
+  readonly extracted: Extracted
 }
 
 export type PhoneTestReport = {
@@ -41,9 +42,11 @@ export type PhoneTestReport = {
 const phoneNumber = '+12025550150'
 /** What the phone says when it is called, and to what the demo's outbound script asks. */
 const greeting = 'hello'
-const confirmation = { asked: /still coming/, say: 'yes' }
-/** What the script says to that at once; who was not understood hears an apology before it. */
-const understood = /^Wonderful/
+const confirmations = [
+  { asked: /still coming/, say: 'yes' },
+  { asked: /like to sit/, say: 'outside' },
+  { asked: /drink/, say: 'coffee' },
+]
 
 type Stage = {
   readonly service: Parley
@@ -113,14 +116,14 @@ async function callTheService(stage: Stage, sipPort: number): Promise<PhoneCallR
   await answerUntilEnd(stage, line, { voice, replies, isOfCall: () => true })
   const { data } = await events.until(({ type, data }) => type === 'call.ended' && data['direction'] === 'inbound')
   const row = await callOf(stage.service, stage.account.accountId, String(data['callId']))
-  const turnsUnderstood = Object.keys(row.dimensions ?? {}).length
-  return { ...reportOf(row, line, voice, { began, answeredAt }), turnsUnderstood, turnsAsked: answers.length }
+  const report = reportOf(row, line, voice, { began, answeredAt })
+  return { ...report, turnsAsked: answers.length, extracted: await extractedOf(stage.service, row) }
 }
 
 /** As an integrator asks for it; whoever picks up says hello. */
 async function letTheServiceCall(stage: Stage): Promise<PhoneCallReport> {
   const { events } = stage
-  const [hello, replies] = await Promise.all([stage.speak(greeting), repliesOf(stage, [confirmation])])
+  const [hello, replies] = await Promise.all([stage.speak(greeting), repliesOf(stage, confirmations)])
   const began = now()
   const callId = await askForCall(stage)
   const call = await stage.called
@@ -132,9 +135,8 @@ async function letTheServiceCall(stage: Stage): Promise<PhoneCallReport> {
   await answerUntilEnd(stage, line, { voice, replies, isOfCall: ({ data }) => data['callId'] === callId })
   await events.until(isEndOf(callId))
   const row = await callOf(stage.service, stage.account.accountId, callId)
-  const turns = await listTurns(stage.service.sql, stage.account.accountId, row.id)
-  const isUnderstood = turns.some(({ role, text }) => role === 'agent' && understood.test(text))
-  return { ...reportOf(row, line, voice, { began, answeredAt }), turnsUnderstood: isUnderstood ? 1 : 0, turnsAsked: 1 }
+  const report = reportOf(row, line, voice, { began, answeredAt })
+  return { ...report, turnsAsked: confirmations.length, extracted: await extractedOf(stage.service, row) }
 }
 
 async function askForCall({ service, account }: Stage): Promise<string> {
@@ -182,8 +184,9 @@ function reportOf(
     firstAudioMs: firstLoudAt === null ? null : firstLoudAt - answeredAt,
     codec: line.audio.codec,
     outcome: row.outcome ?? row.progress,
+    turnsUnderstood: Object.keys(row.dimensions ?? {}).length,
   }
 }
 
-const isGood = ({ outcome, turnsUnderstood, turnsAsked, firstAudioMs }: PhoneCallReport): boolean =>
-  outcome === 'completed' && turnsUnderstood === turnsAsked && firstAudioMs !== null
+const isGood = ({ outcome, turnsUnderstood, turnsAsked, firstAudioMs, extracted }: PhoneCallReport): boolean =>
+  outcome === 'completed' && turnsUnderstood === turnsAsked && firstAudioMs !== null && isExtracted(extracted)

@@ -1,4 +1,5 @@
 /** Owns how the self-test's report reads: a table with one line per proof. */
+import { rowsOf } from './extracted.ts'
 import type { PhoneCallReport, PhoneTestReport } from './phone-test.ts'
 import type { WebTestReport } from './web-test.ts'
 
@@ -21,6 +22,7 @@ function webRows(report: WebTestReport | string): Rows {
     ['  silent after barge-in', inMs(report.bargeInMs)],
     ['  webhooks verified', `${report.webhooksVerified}${refused}`],
     ['  recording', report.recordingSeconds === null ? 'none' : `${report.recordingSeconds.toFixed(1)} s`],
+    ...rowsOf(report.extracted),
   ]
 }
 
@@ -34,6 +36,7 @@ const phoneCallRows = (name: string, call: PhoneCallReport): Rows => [
   ['  answered after', inMs(call.answeredMs)],
   ['  first agent audio', `${inMs(call.firstAudioMs)} later, ${call.codec.toUpperCase()}`],
   ['  turns understood', `${call.turnsUnderstood} of ${call.turnsAsked}`],
+  ...rowsOf(call.extracted),
 ]
 
 function tableOf(rows: Rows): string {

@@ -16,6 +16,7 @@ import { systemClock } from '../../../app/clock.ts'
 import type { Parley } from '../../../app/parley.ts'
 import type { SeededAccount } from '../demo/seed-demo.ts'
 import { askApi } from './ask-api.ts'
+import { extractedOf, isExtracted, type Extracted } from './extracted.ts'
 import { createHeard, hearEvents, type HeardEvent } from './hear-events.ts'
 import { createSyntheticCaller, type SyntheticCaller } from '../../callers/synthetic-caller.ts'
 
@@ -31,6 +32,7 @@ export type WebTestReport = {
   readonly webhooksRefused: number
   readonly recordingSeconds: number | null
   readonly outcome: string
+  readonly extracted: Extracted
   readonly passed: boolean
 }
 
@@ -80,10 +82,12 @@ export async function runWebTest(
     webhooksRefused: refused,
     recordingSeconds: row.recordedMs === null ? null : row.recordedMs / 1000,
     outcome: row.outcome ?? row.progress,
+    extracted: await extractedOf(service, row),
   }
   const passed =
     report.outcome === 'completed' &&
     notes === answers.length &&
+    isExtracted(report.extracted) &&
     refused === 0 &&
     firstLoudAt !== null &&
     row.recordedMs !== null

@@ -1,0 +1,112 @@
+/** The demo is a whole example, and the self-test of `npm start` proves by its calls what is made of them afterwards. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+import process from 'node:process'
+import t, { test } from 'tap'
+import { isExtracted, rowsOf, type Extracted } from '../../tools/start/self-test/extracted.ts'
+import { seedDemo, seedSelfTest } from '../../tools/start/demo/seed-demo.ts'
+import { openScriptCheck } from '../../app/script-check.ts'
+import { listPersons } from '../../store/persons.ts'
+import { findCallScript, listDocuments } from '../../store/documents.ts'
+import { findWorker } from '../../store/workers.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
+import { box } from '../scenes/call-node.ts'
+import { openTestDatabase } from '../scenes/database.ts'
+import { createFolder } from '../scenes/folder.ts'
+
+const program = path.join(import.meta.dirname, '../../tools/start/start.ts')
+const folder = await createFolder(t)
+
+test('the demo worker has scripts without errors, dimensions that they ask for, next actions with data, knowledge, and a person who is known', async (t) => {
+  const { sql } = await openTestDatabase(t)
+  const { accountId, workerId } = await seedDemo({ sql, box, clock: createHandClock() })
+  const worker = await findWorker(sql, accountId, workerId)
+  const { dimensions = [], nextActions = [] } = worker?.config ?? {}
+  t.ok(dimensions.length >= 3 && nextActions.length >= 3)
+  t.ok(nextActions.some(({ dataSchema }) => dataSchema !== undefined))
+  const check = await openScriptCheck()
+  for (const direction of ['inbound', 'outbound'] as const) {
+    const script = (await findCallScript(sql, accountId, workerId, direction)) ?? ''
+    t.same(check(script), [])
+    const asked = dimensions.filter(({ key }) => script.includes(`ask ${key} (`))
+    t.ok(asked.length >= 3, `${direction}: ${asked.map(({ key }) => key).join(', ')}`)
+    for (const [, key = ''] of script.matchAll(/end \((\w+)\)/g))
+      t.ok(
+        nextActions.some((action) => action.key === key),
+        key,
+      )
+  }
+  t.equal((await listDocuments(sql, accountId, { workerId })).length, 3)
+  t.match(await listPersons(sql, accountId, { limit: 10 }), [{ type: 'customer', phoneNumber: /^\+1202555/ }])
+})
+
+test('the self-test of a data folder of an older version talks by the scripts of now', async (t) => {
+  const { sql } = await openTestDatabase(t)
+  const deps = { sql, box, clock: createHandClock() }
+  const { accountId, workerId } = await seedSelfTest(deps)
+  await sql`update documents set content = 'say Hello.' where account_id = ${accountId}`
+  await sql`update workers set config = '{}' where id = ${workerId}`
+  await seedSelfTest(deps)
+  t.match(await findCallScript(sql, accountId, workerId, 'outbound'), /ask still_coming/)
+  t.ok((await findWorker(sql, accountId, workerId))?.config.dimensions?.length)
+})
+
+const good: Extracted = {
+  turns: 9,
+  values: ['seating', 'drink', 'confirmed'].map((key) => ({ key, value: 'yes', quote: `yes, ${key}` })),
+  nextAction: 'book_table {"drink":"tea"}',
+}
+
+test('a call of the self-test is good with a transcript, three values with their words and a next action, and the table shows them', (t) => {
+  t.ok(isExtracted(good))
+  t.notOk(isExtracted({ ...good, values: good.values.slice(1) }))
+  t.notOk(isExtracted({ ...good, nextAction: null }))
+  t.notOk(isExtracted({ ...good, turns: 0 }))
+  t.same(rowsOf(good), [
+    ['  transcript', '9 turns'],
+    ['  seating', 'yes: “yes, seating”'],
+    ['  drink', 'yes: “yes, drink”'],
+    ['  confirmed', 'yes: “yes, confirmed”'],
+    ['  next action', 'book_table {"drink":"tea"}'],
+  ])
+  t.end()
+})
+
+test(
+  'npm start ends with a table that shows what was extracted of each of its calls',
+  { timeout: 300_000 },
+  async (t) => {
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      DATA_DIR: path.join(folder, 'data'),
+      PORT: '0',
+      SIP_PORT: '0',
+    }
+    const child = spawn(process.execPath, [program], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    t.teardown(() => void child.kill('SIGKILL'))
+    let out = ''
+    const told = Promise.withResolvers<void>()
+    const exited = once(child, 'exit').then(() => told.resolve())
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (bytes: Buffer) => {
+        out += bytes.toString()
+        if (out.includes('Call it from a browser')) told.resolve()
+      })
+    await told.promise
+    child.kill('SIGINT')
+    await exited
+    t.match(out, /│ self-test +│ passed/, out)
+    const [, web = '', inbound = '', outbound = ''] = out.split(/│ (?:web call|call by SIP|call back by SIP) /)
+    for (const [name, part] of Object.entries({ web, inbound })) {
+      t.match(part, /│ {3}transcript +│ \d+ turns/, name)
+      t.match(part, /│ {3}wants_table +│ true: “.*yes.*”/i, name)
+      t.match(part, /│ {3}seating +│ outside: “outside”/i, name)
+      t.match(part, /│ {3}drink +│ coffee: “coffee”/i, name)
+      t.match(part, /│ {3}next action +│ book_table \{"seating":"outside","drink":"coffee"\}/, name)
+    }
+    t.match(outbound, /│ {3}still_coming +│ true: “yes”/i)
+    t.match(outbound, /│ {3}next action +│ keep_table/)
+  },
+)
