@@ -1,10 +1,12 @@
 /** Owns `npm run bench after [what]`: the benches of what happens after and around calls. Without a name all of them. */
 import { benchDocuments } from './after-documents.ts'
 import { benchKnowledge } from './after-knowledge.ts'
+import { benchProcessing } from './after-processing.ts'
 
 const benches: Readonly<Record<string, () => Promise<void>>> = {
   documents: benchDocuments,
   knowledge: benchKnowledge,
+  processing: benchProcessing,
 }
 
 export async function benchAfter(names: readonly string[]): Promise<void> {
