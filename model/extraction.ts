@@ -1,6 +1,6 @@
 /**
  * Owns the `Extractor` port: what reads a talk that is over and claims what it established. Claims prove nothing: whoever asked holds each of them
- * against the transcript and the worker's configuration. docs/design/extraction.md
+ * against the transcript and the worker's configuration. docs/design/extraction.md "What is believed"
  */
 import { z } from 'zod'
 import type { Speaker } from './call.ts'
