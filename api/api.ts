@@ -18,6 +18,7 @@ import { addListCallsRoute } from './list-calls-route.ts'
 import { addOpenApi } from './openapi.ts'
 import { addPersonRoutes } from './person-routes.ts'
 import { addPhoneCallRoutes } from './phone-call-routes.ts'
+import { addPauseRecordingRoutes } from './pause-recording-routes.ts'
 import { addPlaceCallRoutes } from './place-call-routes.ts'
 import { createRequestLimit, setRateLimitHeaders, type RequestLimit } from './rate-limit.ts'
 import { recordingsPath } from './recording-link.ts'
@@ -84,6 +85,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addPhoneCallRoutes(app, deps)
   addListCallsRoute(app, deps)
   addPlaceCallRoutes(app, deps)
+  addPauseRecordingRoutes(app, deps)
   addWebCallRoutes(app, deps)
   addSubscriptionRoutes(app, deps)
   addDeliveryRoutes(app, deps)

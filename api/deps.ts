@@ -8,7 +8,7 @@ import type { Knowledge } from '../model/knowledge.ts'
 import type { LoadGate } from '../model/load-gate.ts'
 import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
-import type { CreatePhoneCall, EndCall, ProcessAgain } from '../model/phone-call.ts'
+import type { CreatePhoneCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import type { Problem } from '../model/problem.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
@@ -27,6 +27,7 @@ export type ApiDeps = {
   readonly createPhoneCall: CreatePhoneCall
   readonly endCall: EndCall
   readonly processAgain: ProcessAgain
+  readonly pauseRecording: PauseRecording
   readonly tools: Toolbox
   readonly knowledge: Knowledge
   readonly subscriptions: Subscriptions

@@ -8,6 +8,8 @@ import {
   WorkerResource,
 } from '../model/worker-resource.ts'
 import type { AccountId } from '../model/ids.ts'
+import { accountDefaultsOf } from '../model/worker.ts'
+import { findAccount } from '../store/accounts.ts'
 import { listOutboundCallScripts } from '../store/documents.ts'
 import { findWorker, listWorkers, type Worker } from '../store/workers.ts'
 import { idOf, ownAccountOnly } from './authenticate.ts'
@@ -71,8 +73,12 @@ export function addWorkerRoutes(app: Api, { sql }: ApiDeps): void {
     return c.json(toWorker(worker), 200)
   })
   app.openapi(getConfig, async (c) => {
-    const worker = await workerOf(c.get('accountId'), c.req.valid('param').workerId)
-    return c.json(toWorkerConfig(worker), 200)
+    const accountId = c.get('accountId')
+    const [worker, account] = await Promise.all([
+      workerOf(accountId, c.req.valid('param').workerId),
+      findAccount(sql, accountId),
+    ])
+    return c.json(toWorkerConfig(worker, accountDefaultsOf(account?.config ?? {})), 200)
   })
   app.openapi(listScripts, async (c) => {
     const { accountId, id } = await workerOf(c.get('accountId'), c.req.valid('param').workerId)

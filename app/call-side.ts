@@ -7,6 +7,7 @@ import { createPhoneCallCreator } from '../actors/call/birth/create-phone-call.t
 import { createWebCallCreator } from '../actors/call/birth/create-web-call.ts'
 import { dialTimeWork, dialWork } from '../actors/call/birth/dial-jobs.ts'
 import { createEndCall } from '../actors/call/life/end-call.ts'
+import { createPauseRecording } from '../actors/call/life/pause-recording.ts'
 import type { Engines } from '../actors/call/engine-choice.ts'
 import { expireTokenWork } from '../actors/call/birth/expire-token.ts'
 import { createDispatcher } from '../actors/rounds/dispatcher.ts'
@@ -20,7 +21,7 @@ import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
 import { deadline, goOn } from '../model/deadline.ts'
 import type { LoadGate } from '../model/load-gate.ts'
-import type { CreatePhoneCall, EndCall, ProcessAgain } from '../model/phone-call.ts'
+import type { CreatePhoneCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.ts'
 import type { Toolbox } from '../model/tool.ts'
@@ -39,6 +40,7 @@ export type CallSide = {
   readonly createPhoneCall: CreatePhoneCall
   readonly endCall: EndCall
   readonly processAgain: ProcessAgain
+  readonly pauseRecording: PauseRecording
   readonly admission: Admission
   readonly telephony: Telephony
   readonly tools: Toolbox
@@ -94,6 +96,7 @@ export function openCallSide(
     createPhoneCall: unlessEnding(gatedPhoneCalls(gate, createPhoneCall)),
     endCall: createEndCall({ ...core, router: switchboard }),
     processAgain: createProcessAgain({ ...core, wakeJobs: () => scheduler.wake() }),
+    pauseRecording: createPauseRecording({ ...core, router: switchboard }),
     tools,
     subscriptions,
     knowledge,

@@ -47,6 +47,8 @@ export const AccountConfig = z.strictObject({
   allowedTransferNumbers: z.array(PhoneNumber).max(1000).optional(),
   /** A call whose voice engine cannot be started gets the embedded one, rather than to fail. Absent: it fails. */
   embeddedFallback: z.boolean().optional(),
+  /** Whether calls of workers that do not say so themselves are recorded. Absent: they are. */
+  recordingEnabled: z.boolean().optional(),
 })
 export type AccountConfig = z.infer<typeof AccountConfig>
 

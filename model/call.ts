@@ -57,6 +57,10 @@ export const Turn = z.object({
 })
 export type Turn = z.infer<typeof Turn>
 
+/** Of a call that is answered: `off`, nothing of it is recorded (any more); `on` after a pause. */
+export const RecordingState = z.enum(['on', 'paused', 'off'])
+export type RecordingState = z.infer<typeof RecordingState>
+
 /** What a call was asked for, or promised, and does not do; it goes on. */
 export const CallWarning = z.object({
   type: z.enum([
@@ -65,6 +69,8 @@ export const CallWarning = z.object({
     'EXTRACTION_FAILED',
     'EXTRACTION_INCOMPLETE',
     'NEXT_ACTION_INCOMPLETE',
+    'DISCLOSURE_MISSING',
+    'DISCLOSURE_REWORDED',
   ]),
   message: z.string(),
 })

@@ -14,6 +14,10 @@ const Format = z.object({
 export const RecordingMode = z.enum(['mixed', 'split'])
 export type RecordingMode = z.infer<typeof RecordingMode>
 
+/** What of a call goes into its recording; what does not is silence there, so that the rest keeps its place. */
+export const RecordedParts = z.enum(['both', 'agent', 'none'])
+export type RecordedParts = z.infer<typeof RecordedParts>
+
 export const LegCommand = z.discriminatedUnion('type', [
   /** Frames flow from here on, up and down in one format of each list: one that the line has untouched, else the first. Recording starts when asked for. */
   z.object({
@@ -21,8 +25,11 @@ export const LegCommand = z.discriminatedUnion('type', [
     epoch: z.number().int(),
     hears: z.array(Format).min(1).max(8),
     speaks: z.array(Format).min(1).max(8),
-    recording: z.object({ key: z.string(), mode: RecordingMode }).nullable(),
+    /** Null: from here on nothing is recorded. `parts` absent: both. */
+    recording: z.object({ key: z.string(), mode: RecordingMode, parts: RecordedParts.optional() }).nullable(),
   }),
+  /** Asked again, it changes nothing; without a recording neither. */
+  z.object({ type: z.literal('record'), epoch: z.number().int(), parts: RecordedParts }),
   /** Forgets what was not played yet. */
   z.object({ type: z.literal('flush'), epoch: z.number().int() }),
   /** Closes the media end and completes the recording. `reason` is the terminal status the call has reached. */
@@ -75,7 +82,7 @@ export const LegReply = z.discriminatedUnion('type', [
     /** As `ringing` told it, while it rings. */
     ringing: z.string().optional(),
   }),
-  /** Keys are queued, the transfer is under way, the call is being answered. */
+  /** Keys are queued, the transfer is under way, the call is being answered, the recording does as it was told. */
   z.object({ type: z.literal('accepted') }),
   /** The command is of an actor that has been taken over, or makes no sense now; `details` says which. */
   z.object({ type: z.literal('refused'), details: z.string() }),

@@ -11,6 +11,7 @@ import {
   Direction,
   PostProcessingStatus,
   ProgressStatus,
+  RecordingState,
   Speaker,
   toClockOffset,
   Transport,
@@ -18,6 +19,7 @@ import {
   type Turn,
 } from './call.ts'
 import { toIso } from './clock.ts'
+import { Disclosure } from './disclosure.ts'
 import { Customer, CustomerInput } from './customer.ts'
 import { EvidenceByKey } from './extraction.ts'
 import type { Once } from './idempotency.ts'
@@ -101,6 +103,8 @@ export const PhoneCall = z.object({
   /** Of the next action, valid by its schema. */
   nextActionData: JsonObject.optional(),
   summary: z.string().optional(),
+  recordingState: RecordingState.optional(),
+  disclosure: Disclosure.optional(),
 })
 export type PhoneCall = z.infer<typeof PhoneCall>
 
@@ -123,6 +127,15 @@ export type EndCall = {
  * it is not over or is being processed, and for a call that has nothing to process.
  */
 export type ProcessAgain = (accountId: AccountId, callId: CallId) => Promise<PhoneCall>
+
+/**
+ * Asked again, they change nothing. Throws Problem NOT_FOUND, and CONFLICT for a call that is not answered yet, is over or is not recorded;
+ * SERVICE_UNAVAILABLE when nobody answers for it.
+ */
+export type PauseRecording = {
+  pause(accountId: AccountId, callId: CallId): Promise<PhoneCall>
+  resume(accountId: AccountId, callId: CallId): Promise<PhoneCall>
+}
 
 export const TranscriptSegment = z.object({
   /** `hh:mm:ss` since answer. */
@@ -170,6 +183,10 @@ export type PhoneCallFacts = {
   readonly trunkId: TrunkId | null
   readonly quality: LegQuality | null
   readonly warnings: readonly CallWarning[]
+  /** Null: recorded as any other, or not begun. */
+  readonly recordingState: RecordingState | null
+  /** Null: nothing was to be disclosed, or not yet. */
+  readonly disclosure: Disclosure | null
 }
 
 export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
@@ -203,6 +220,8 @@ export function toPhoneCall(call: PhoneCallFacts): PhoneCall {
       evidence: call.evidence && Object.keys(call.evidence).length > 0 ? call.evidence : null,
       nextActionData: call.nextAction?.data,
       summary: call.summary,
+      recordingState: call.recordingState,
+      disclosure: call.disclosure,
     }),
   }
 }

@@ -76,6 +76,10 @@ export function toWorker(worker: WorkerFacts): WorkerResource {
   return { id, accountId, name, language, isActive, ...optional }
 }
 
-export function toWorkerConfig({ id, accountId, language, config }: WorkerFacts): WorkerConfigResource {
-  return { ...effectiveConfigOf(config), workerId: id, accountId, language }
+/** `defaults`: what the account says for all of its workers. */
+export function toWorkerConfig(
+  { id, accountId, language, config }: WorkerFacts,
+  defaults: WorkerConfig,
+): WorkerConfigResource {
+  return { ...effectiveConfigOf(defaults, config), workerId: id, accountId, language }
 }

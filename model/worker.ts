@@ -1,5 +1,6 @@
 /** Owns workers, the configured voice agents, and their configuration. docs/contract/rest.md "Worker configuration". */
 import { z } from 'zod'
+import { DisclosureText } from './disclosure.ts'
 import { RecordingMode } from './leg.ts'
 import { JsonObject } from './json.ts'
 import { oneLine } from './one-line.ts'
@@ -45,6 +46,10 @@ export const WorkerConfig = z.strictObject({
   /** `interim`: call.transcript tells turns that may still change, too. */
   transcriptEvents: z.enum(['final', 'interim']).optional(),
   recordingChannelMode: RecordingMode.optional(),
+  /** Absent: as the account has it, else true. */
+  recordingEnabled: z.boolean().optional(),
+  /** Said first, and to its end. */
+  disclosureText: DisclosureText.optional(),
   dimensions: z.array(Dimension).max(100).optional(),
   nextActions: z.array(NextAction).max(100).optional(),
 })
@@ -60,6 +65,10 @@ type Settled = keyof typeof workerConfigDefaults
 export type EffectiveConfig = Omit<WorkerConfig, Settled> & {
   [Key in Settled]: NonNullable<WorkerConfig[Key]>
 }
+
+/** What an account says for all of its workers; what a worker says goes first. */
+export const accountDefaultsOf = ({ recordingEnabled }: Pick<WorkerConfig, 'recordingEnabled'>): WorkerConfig =>
+  recordingEnabled === undefined ? {} : { recordingEnabled }
 
 /** Later objects win key by key (a shallow merge); defaults stand behind all of them. */
 export const effectiveConfigOf = (...layers: readonly WorkerConfig[]): EffectiveConfig =>

@@ -1,7 +1,8 @@
 /** Owns what a step writes besides its log: status, turns, outcome and analysis of a call. Called inside the step's transaction. */
 import type { LegQuality } from '../model/call-quality.ts'
-import type { CallWarning, ProgressStatus, Turn } from '../model/call.ts'
 import type { EvidenceByKey } from '../model/extraction.ts'
+import type { CallWarning, ProgressStatus, RecordingState, Turn } from '../model/call.ts'
+import type { Disclosure } from '../model/disclosure.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { JsonObject } from '../model/json.ts'
 import { failedReasonOf, type EndedBy, type Outcome } from '../model/outcome.ts'
@@ -72,6 +73,14 @@ export async function storeOutcome(
 
 export async function storeWarning(tx: Transaction, callId: CallId, warning: CallWarning): Promise<void> {
   await tx`update calls set warnings = warnings || ${tx.json([warning])}::jsonb where id = ${callId}`
+}
+
+export async function storeRecordingState(tx: Transaction, callId: CallId, state: RecordingState): Promise<void> {
+  await tx`update calls set recording_state = ${state} where id = ${callId}`
+}
+
+export async function storeDisclosure(tx: Transaction, callId: CallId, disclosure: Disclosure): Promise<void> {
+  await tx`update calls set disclosure = ${tx.json(disclosure)} where id = ${callId}`
 }
 
 export async function storeProcessingStatus(

@@ -90,6 +90,8 @@ const callFields: Readonly<Record<keyof CallRow, true>> = {
   recordedMs: true,
   quality: true,
   warnings: true,
+  recordingState: true,
+  disclosure: true,
 }
 const callColumnList = columnsOf('calls', Object.keys(callFields))
 
@@ -108,5 +110,6 @@ export type CallFactsRow = CallRow & {
   readonly callerVerified: boolean | null
   /** Of the worker. */
   readonly language: string
+  /** With what the account says for all of its workers. */
   readonly workerConfig: WorkerConfig
 }

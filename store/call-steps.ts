@@ -136,8 +136,10 @@ export function commitStep(
 export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Promise<CallFactsRow | null> {
   const [row] = await sql<CallFactsRow[]>`
     select ${callColumns(sql)}, context, request, hook_answer, script_ids, sip, caller_verified, workers.language,
-      workers.config as worker_config
-    from calls join workers on workers.id = calls.worker_id where calls.id = ${callId}`
+      jsonb_strip_nulls(jsonb_build_object('recordingEnabled', accounts.config->'recordingEnabled')) || workers.config
+        as worker_config
+    from calls join workers on workers.id = calls.worker_id join accounts on accounts.id = calls.account_id
+    where calls.id = ${callId}`
   return row ?? null
 }
 

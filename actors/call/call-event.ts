@@ -1,7 +1,9 @@
 /** Owns what happens to a call (past facts, fed to the machine) and what the machine asks for (effects). Both are JSON, both are logged. */
 import type { LegQuality } from '../../model/call-quality.ts'
-import type { CallWarning, Direction, ProgressStatus, Transport, Turn } from '../../model/call.ts'
 import type { EvidenceByKey } from '../../model/extraction.ts'
+import type { CallWarning, Direction, ProgressStatus, RecordingState, Transport, Turn } from '../../model/call.ts'
+import type { RecordedParts } from '../../model/leg.ts'
+import type { Disclosure } from '../../model/disclosure.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { EndedBy, Outcome, TerminalStatus } from '../../model/outcome.ts'
 import type { ToolResult } from '../../model/tool.ts'
@@ -92,6 +94,14 @@ export type CallFact =
   | { readonly type: 'agent_finished'; readonly nextAction: string | null }
   /** By the caller's last words, behind which nothing more is said. */
   | { readonly type: 'action_chosen'; readonly nextAction: string }
+  /** The talk begins without a recording: the call is configured so. */
+  | { readonly type: 'not_recorded' }
+  /** The call's configuration has something to be said first, in the language of the call. */
+  | { readonly type: 'disclosure_due'; readonly text: string }
+  /** It has been heard to its end, or as far as the caller stayed. */
+  | ({ readonly type: 'disclosure_played' } & Disclosure)
+  | { readonly type: 'recording_pause_requested' }
+  | { readonly type: 'recording_resume_requested' }
   /** `by` absent: the service. */
   | { readonly type: 'hang_up_requested'; readonly by?: EndedBy }
   | { readonly type: 'cancel_requested' }
@@ -121,7 +131,8 @@ export type TalkAnalysis = {
 export type NextActionTaken = { readonly key: string; readonly name: string; readonly data?: JsonObject }
 
 /** Short waits of the machine. They live in its context as absolute times, so that they survive the actor. */
-export type Deadline = 'connect' | 'arrive' | 'hook' | 'ring' | 'answer' | 'redirect' | 'duration' | 'message' | 'close'
+export type Deadline =
+  'connect' | 'arrive' | 'hook' | 'ring' | 'answer' | 'redirect' | 'duration' | 'disclosure' | 'message' | 'close'
 
 export type Effect =
   // Written in the transaction of the step.
@@ -149,6 +160,8 @@ export type Effect =
     }
   /** Once for each type. */
   | { readonly type: 'store_warning'; readonly warning: CallWarning }
+  | { readonly type: 'store_recording_state'; readonly state: RecordingState }
+  | ({ readonly type: 'store_disclosure' } & Disclosure)
   | { readonly type: 'schedule_post_processing' }
   | ({ readonly type: 'store_analysis' } & TalkAnalysis)
   | { readonly type: 'fail_post_processing' }
@@ -169,7 +182,21 @@ export type Effect =
       readonly memory: Json
       readonly answeredAt: number
       readonly engine?: 'embedded'
+      /** As it was decided before; absent: it is recorded if the call's configuration says so. */
+      readonly recording?: RecordingState
+      /** The caller has been told what is to be said first: so many turns. Absent: not yet. */
+      readonly disclosedTurns?: number
     }
+  /** Says this to its end, whatever the caller does: ends in `disclosure_played`. */
+  | {
+      readonly type: 'disclose'
+      readonly text: string
+      readonly answeredAt: number
+      readonly engine?: 'embedded'
+      readonly recording?: RecordingState
+    }
+  /** What of the call is recorded from here on. */
+  | { readonly type: 'record'; readonly parts: RecordedParts }
   /** What the script has for an answering machine, after its tone: ends in `agent_finished`. */
   | { readonly type: 'leave_message' }
   /** Once: an actor that takes the call over does not run it again. Comes back as `tool_answered`. */

@@ -11,9 +11,11 @@ import { durationOf, toTranscriptSegment } from '../../model/phone-call.ts'
 import {
   insertTurn,
   storeAnalysis,
+  storeDisclosure,
   storeHookAnswer,
   storeOutcome,
   storeProcessingStatus,
+  storeRecordingState,
   storeStatus,
   storeWarning,
 } from '../../store/call-effects.ts'
@@ -53,6 +55,10 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
       return showTurn(deps, effect)
     case 'store_warning':
       return storeWarning(tx, callId, effect.warning)
+    case 'store_recording_state':
+      return storeRecordingState(tx, callId, effect.state)
+    case 'store_disclosure':
+      return storeDisclosure(tx, callId, { playedMs: effect.playedMs, completed: effect.completed })
     case 'store_outcome':
       return storeOutcome(tx, callId, effect)
     case 'schedule_post_processing':
@@ -77,6 +83,8 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
     case 'start_conversation':
     case 'run_tool':
     case 'cancel_tool':
+    case 'record':
+    case 'disclose':
     case 'leave_message':
     case 'wind_up':
       return

@@ -30,6 +30,8 @@ type Deps = {
   readonly bus: Bus
   readonly engine: VoiceEngine
   readonly speaks: AudioFormat
+  /** Of its first frame: the leg takes none that is older than what it played. */
+  readonly firstSeq: number
   /** Ms since the epoch. */
   readonly answeredAt: number
   readonly turnLog: TurnLog
@@ -39,7 +41,7 @@ type Deps = {
 export function createAgentVoice(deps: Deps): AgentVoice {
   const { callId, epoch, bus, turnLog, timing } = deps
   const { down } = subjectsOf(callId)
-  const utterances = createUtterances(deps.speaks)
+  const utterances = createUtterances(deps.speaks, deps.firstSeq)
   let played = -1
   let hasSpoken = false
 

@@ -8,7 +8,7 @@ import { deadline, goOn } from '../../model/deadline.ts'
 import { decodeFrame, type LineFormats } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import { storableText } from '../../model/json.ts'
-import type { LegCommand, LegEvent, RecordingMode } from '../../model/leg.ts'
+import type { LegCommand, LegEvent, RecordedParts, RecordingMode } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
@@ -18,6 +18,7 @@ import { silenceOf } from '../../media/codecs/silence.ts'
 import type { CallFact } from '../call/call-event.ts'
 import { reachLeg } from '../node/leg-link.ts'
 import { createAgentVoice, type AgentVoice } from './agent-voice.ts'
+import { createPrivateKeys, type PrivateKeys } from './private-keys.ts'
 import { createReactions, type Reactions } from './reactions.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
@@ -45,17 +46,34 @@ export type ConversationDeps = {
 export type ConversationStart = {
   /** `formats` are what the leg chooses. */
   readonly config: Omit<EngineConfig, 'formats'>
-  readonly recording: { readonly key: string; readonly mode: RecordingMode }
+  /** Null: the call is not recorded. */
+  readonly recording: { readonly key: string; readonly mode: RecordingMode; readonly parts?: RecordedParts } | null
+  /** Its recording is paused: keys that are pressed are for the engine alone. */
+  readonly isPaused?: boolean
   /** Ms since the epoch. */
   readonly answeredAt: number
   /** Turns that were committed before (by an actor that was taken over). */
   readonly turns: number
+  /** Of what was said to the caller before the talk, when something was. */
+  readonly earlier?: Earlier
+}
+
+/** What the caller said and pressed while something was said to its end. */
+export type Earlier = {
+  readonly keys: PrivateKeys
+  /** Once; nothing more is kept. `nextSeq`: of the first frame that the leg has not had. */
+  take(formats: LineFormats): {
+    readonly frames: readonly Uint8Array[]
+    readonly pressed: readonly string[]
+    readonly nextSeq: number
+  }
 }
 
 export type Conversation = {
   /** Posts `leg_disconnected` or `engine_failed` when it cannot begin. Never throws. */
   open(): Promise<void>
   legEvent(event: LegEvent): void
+  recordingPaused(isPaused: boolean): void
   /** Of a tool that the engine called. */
   toolResult(id: string, name: string, result: ToolResult): void
   /** An answering machine has taken the call: it is left the script's message. Ends in `agent_finished`. */
@@ -69,9 +87,10 @@ export type Conversation = {
 }
 
 /** Of what a provider says of itself. */
-const maxDetails = 300
+export const maxDetails = 300
 /** A caller who has hung up waits for nothing, the end of the call waits for the last words. */
 const hearOutWithin = 6_000
+const maxWaitingKeys = 32
 /** A leg that is there and does not answer may be on the other side of a bus that is just coming back; asked again, it does nothing twice. */
 const startAttempts = 3
 
@@ -81,6 +100,8 @@ type Talking = {
   readonly turnLog: TurnLog
   readonly timing: TurnTiming
   readonly hearing: Subscription
+  /** Before the session is open. */
+  hearEarlier(frames: readonly Uint8Array[]): void
   played(lastPlayedSeq: number): void
   fallSilent(): Promise<void>
   toolResult(id: string, name: string, result: ToolResult): void
@@ -89,6 +110,9 @@ type Talking = {
 
 export function createConversation(deps: ConversationDeps, start: ConversationStart): Conversation {
   let talking: Talking | null = null
+  const keys = start.earlier?.keys ?? createPrivateKeys(start.isPaused === true)
+  /** Pressed before the leg has started. */
+  const waiting: string[] = []
   /** The talk is over, for the caller at least. */
   let silenced = false
   let stopped = false
@@ -105,6 +129,18 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     silenced = true
     await talking?.fallSilent()
   }
+  const press = (digit: string): void => {
+    keys.pressed(digit)
+    if (talking) talking.session.dtmf(digit)
+    else if (waiting.length < maxWaitingKeys) waiting.push(digit)
+  }
+  const begin = (formats: LineFormats): Promise<void> => {
+    const earlier = start.earlier?.take(formats)
+    talking = beginTalking(deps, { ...start, keys, firstSeq: earlier?.nextSeq ?? 0 }, formats)
+    talking.hearEarlier(earlier?.frames ?? [])
+    for (const digit of [...(earlier?.pressed ?? []), ...waiting.splice(0)]) talking.session.dtmf(digit)
+    return talking.session.open()
+  }
   return {
     async open() {
       const { hears, speaks } = deps.engine
@@ -113,19 +149,17 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       const command: LegCommand = { type: 'start', epoch, ...formats, recording: start.recording }
       const reply = await startLeg(deps, command, () => silenced)
       if (silenced) return
-      if (reply.type === 'started') {
-        talking = beginTalking(deps, start, { hears: reply.hears, speaks: reply.speaks })
-        return talking.session.open()
-      }
+      if (reply.type === 'started') return begin({ hears: reply.hears, speaks: reply.speaks })
       const details = `the leg did not start: ${JSON.stringify(reply)}`
       deps.post({ type: 'leg_disconnected', cause: 'failed', details })
     },
     legEvent(event) {
       if (silenced) return
-      if (event.type === 'dtmf') talking?.session.dtmf(event.digit)
+      if (event.type === 'dtmf') press(event.digit)
       if (event.type === 'sounding') talking?.timing.sounding()
       if (event.type === 'drained') talking?.played(event.lastPlayedSeq)
     },
+    recordingPaused: keys.paused,
     toolResult(id, name, result) {
       if (!silenced) talking?.toolResult(id, name, result)
     },
@@ -143,7 +177,9 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   }
 }
 
-function beginTalking(deps: ConversationDeps, start: ConversationStart, formats: LineFormats): Talking {
+type Begun = ConversationStart & { readonly keys: PrivateKeys; readonly firstSeq: number }
+
+function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats): Talking {
   const { clock, bus, callId, epoch, engine, log, post } = deps
   const config: EngineConfig = { ...start.config, formats }
   const turnLog = createTurnLog({
@@ -155,12 +191,13 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     source: engine.name,
   })
   const timing = createTurnTiming(deps)
-  const voice = createAgentVoice({ ...deps, speaks: formats.speaks, answeredAt: start.answeredAt, turnLog, timing })
+  const { answeredAt, firstSeq } = start
+  const voice = createAgentVoice({ ...deps, speaks: formats.speaks, firstSeq, answeredAt, turnLog, timing })
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })
   let isSilenced = false
   const session: SessionKeeper = createSessionKeeper({
-    engine,
+    engine: start.keys.keptBy(engine),
     clock,
     log,
     config,
@@ -189,7 +226,7 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     done: finished,
   })
   const voicemailWatch = watchForVoicemail(deps, start, { hears: formats.hears, session, leaving })
-  const reactions = createReactions({ ...deps, voice, turnLog, timing, session, answeredAt: start.answeredAt })
+  const reactions = createReactions({ ...deps, voice, turnLog, timing, session, answeredAt })
   const silence = silenceOf(formats.hears)
   const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
     const frame = decodeFrame(message.payload)
@@ -205,7 +242,11 @@ function beginTalking(deps: ConversationDeps, start: ConversationStart, formats:
     hearing.close()
     if (voice.speaking()) await voice.cut()
   }
-  return { session, turnLog, timing, hearing, played, fallSilent, toolResult, leaveMessage: leaving.begin }
+  const hearEarlier = (frames: readonly Uint8Array[]): void => {
+    session.hearEarlier(frames)
+    for (const frame of frames) voicemailWatch?.hear(frame)
+  }
+  return { session, turnLog, timing, hearing, hearEarlier, played, fallSilent, toolResult, leaveMessage: leaving.begin }
 }
 
 /** A session that takes the place of a dead one has to answer what was said last, and to go on with what was broken off. */
@@ -219,7 +260,7 @@ function knownOf(turnLog: TurnLog, voice: AgentVoice, reactions: Reactions) {
   return { history, owesReply: isDue && !reactions.awaitsTools(), memory: turnLog.memory() }
 }
 
-async function startLeg({ bus, callId }: ConversationDeps, command: LegCommand, isStopped: () => boolean) {
+export async function startLeg({ bus, callId }: ConversationDeps, command: LegCommand, isStopped: () => boolean) {
   let reply = await reachLeg(bus, callId, command)
   for (let again = 1; reply.type === 'silent' && again < startAttempts && !isStopped(); again++)
     reply = await reachLeg(bus, callId, command)

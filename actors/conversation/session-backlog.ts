@@ -6,6 +6,8 @@ type Result = Parameters<EngineSession['toolResult']>
 
 export type SessionBacklog = {
   frame(payload: Uint8Array): void
+  /** What was kept for the session from before, however much: the frames are the backlog's from here on. */
+  earlier(frames: readonly Uint8Array[]): void
   key(digit: string): void
   /** Of a tool. A session that dies before it has spoken about it leaves it to the next. */
   result(...result: Result): void
@@ -27,10 +29,15 @@ export function createSessionBacklog(): SessionBacklog {
   const frames: Uint8Array[] = []
   const keys: string[] = []
   let results: Result[] = []
+  let most = maxFrames
   return {
+    earlier(given) {
+      frames.push(...given)
+      most = maxFrames + given.length
+    },
     frame(payload) {
       frames.push(payload.slice())
-      if (frames.length > maxFrames) frames.shift()
+      if (frames.length > most) frames.shift()
     },
     key(digit) {
       if (keys.length < maxKeys) keys.push(digit)
@@ -44,6 +51,7 @@ export function createSessionBacklog(): SessionBacklog {
     },
     behind: () => frames.length * frameMs,
     giveTo(session, hear) {
+      most = maxFrames
       for (const payload of frames.splice(0)) hear(session, payload)
       for (const result of results) session.toolResult(...result)
       for (const digit of keys.splice(0)) session.dtmf(digit)

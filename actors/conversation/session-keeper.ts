@@ -21,6 +21,8 @@ import { createSessionEvents, type SessionEvents } from './session-events.ts'
 import { createSessionExpiry } from './session-expiry.ts'
 
 export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' | 'dtmf' | 'toolResult'> & {
+  /** What the caller said before there was a session. Asked for before `open`. */
+  hearEarlier(frames: readonly Uint8Array[]): void
   /** Of the session there is; null without one. */
   voicemail(): string | null
   /** False: there is no session to say it. */
@@ -155,6 +157,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
       if (current) hearWith(current.session, payload)
       else backlog.frame(payload)
     },
+    hearEarlier: backlog.earlier,
     dtmf(digit) {
       if (current) current.session.dtmf(digit)
       else backlog.key(digit)

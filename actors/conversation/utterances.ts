@@ -35,6 +35,8 @@ export type Utterances = {
   /** The same for all that there are, complete or not; none is left afterwards. Of `unheard` utterances nothing was played. */
   cut(lastPlayedSeq: number): { readonly heard: Heard[]; readonly unheard: string[] }
   busy(): boolean
+  /** Of the next frame. */
+  nextSeq(): number
   /** Of all that there are. */
   texts(): string[]
 }
@@ -42,11 +44,12 @@ export type Utterances = {
 /** Texts that wait for their sound; more than this many are an engine gone wrong. */
 const maxEarlyTexts = 64
 
-export function createUtterances(format: AudioFormat): Utterances {
+/** `firstSeq`: frames before it were another's. */
+export function createUtterances(format: AudioFormat, firstSeq = 0): Utterances {
   const chopper = createChopper(format)
   const items: Item[] = []
   const earlyTexts = new Map<string, string>()
-  let nextSeq = 0
+  let nextSeq = firstSeq
   let freeAt = 0
 
   const itemOf = (itemId: string, now: number): Item => {
@@ -95,6 +98,7 @@ export function createUtterances(format: AudioFormat): Utterances {
       }
     },
     busy: () => items.length > 0,
+    nextSeq: () => nextSeq,
     texts: () => items.map(({ text }) => text).filter((text) => text !== ''),
   }
 }

@@ -1,6 +1,7 @@
 /** Owns `call`: what a worker does with the call it is in. docs/contract/tools.md "The set". */
 import { z } from 'zod'
 import type { Bus } from '../../model/bus.ts'
+import { Problem } from '../../model/problem.ts'
 import { PhoneNumber } from '../../model/phone-number.ts'
 import type { Telephony } from '../../model/telephony.ts'
 import type { ToolResult } from '../../model/tool.ts'
@@ -9,6 +10,7 @@ import { listContacts } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
 import { findWayOut } from '../../store/telephony.ts'
 import type { CallAtHand } from '../../store/tool-calls.ts'
+import { createPauseRecording } from '../call/life/pause-recording.ts'
 import { reachLeg } from '../node/leg-link.ts'
 import type { CallRouter } from '../node/call-router.ts'
 import { matchContact, namesOf } from './contacts.ts'
@@ -63,6 +65,7 @@ export const callTools = (deps: Deps): WorkerTool[] => [
     run: async ({ call }, { digits }) =>
       isActive(call) ? commandLeg(deps.bus, call, { type: 'send_dtmf', digits }) : callNotActive(),
   }),
+  ...recordingTools(deps),
   defineTool({
     provider: 'call',
     name: 'transfer',
@@ -85,6 +88,34 @@ export const callTools = (deps: Deps): WorkerTool[] => [
     },
   }),
 ]
+
+/** Asked again, they change nothing. */
+function recordingTools(deps: Deps): WorkerTool[] {
+  const { pause, resume } = createPauseRecording(deps)
+  const define = (name: string, description: string, ask: typeof pause): WorkerTool =>
+    defineTool({
+      provider: 'call',
+      name,
+      description,
+      input: z.strictObject({}),
+      refusal: async ({ config }) => (config.recordingEnabled === false ? notRecorded() : null),
+      async run({ accountId, call }) {
+        if (!isActive(call)) return callNotActive()
+        const done = ask(accountId, call.id).then(() => success({}))
+        return done.catch((error: unknown) => {
+          if (error instanceof Problem) return failure('NOT_AVAILABLE', error.message)
+          throw error
+        })
+      },
+    })
+  const paused = 'Stops recording the call until it is resumed, for what must not be kept, such as a card number.'
+  return [
+    define('pause_recording', paused, pause),
+    define('resume_recording', 'Goes on recording the call after a pause.', resume),
+  ]
+}
+
+const notRecorded = (): ToolResult => failure('NOT_AVAILABLE', 'Calls of this worker are not recorded.')
 
 type LegWish =
   { readonly type: 'send_dtmf'; readonly digits: string } | { readonly type: 'transfer'; readonly to: string }

@@ -3,7 +3,8 @@ import { callerProofOf } from '../../model/caller-proof.ts'
 import { toId, type AccountId, type WorkerId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import type { ToolCaller } from '../../model/tool.ts'
-import { effectiveConfigOf } from '../../model/worker.ts'
+import { accountDefaultsOf, effectiveConfigOf, type WorkerConfig } from '../../model/worker.ts'
+import { findAccount } from '../../store/accounts.ts'
 import { findPerson, findPersonByPhone } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
 import { findCallAtHand, type CallAtHand } from '../../store/tool-calls.ts'
@@ -15,8 +16,9 @@ type Asked = { readonly accountId: AccountId; readonly workerId: WorkerId; reado
 /** Throws Problem: NOT_FOUND without the worker, VALIDATION_FAILED (`phoneCallId`) for what is no call of it. */
 export async function findToolContext(sql: Sql, { accountId, workerId, caller }: Asked): Promise<ToolContext> {
   // A caller waits for it.
-  const [worker, found] = await Promise.all([
+  const [worker, account, found] = await Promise.all([
     findWorker(sql, accountId, workerId),
+    findAccount(sql, accountId),
     findCall(sql, { accountId, workerId }, caller.phoneCallId),
   ])
   if (!worker) throw new Problem('NOT_FOUND', 'The worker does not exist.')
@@ -24,7 +26,7 @@ export async function findToolContext(sql: Sql, { accountId, workerId, caller }:
   return {
     accountId,
     worker,
-    config: effectiveConfigOf(worker.config, call?.request.config ?? {}, call?.hookAnswer.config ?? {}),
+    config: effectiveConfigOf(accountDefaultsOf(account?.config ?? {}), worker.config, ...layersOf(call)),
     language: call?.hookAnswer.locale ?? call?.request.locale ?? worker.language,
     call,
     caller: await identify(sql, accountId, call, caller.customerPhone ?? null),
@@ -39,6 +41,11 @@ async function findCall(
   const callId = phoneCallId === undefined ? null : toId<'call'>(phoneCallId)
   return callId && findCallAtHand(sql, { ...owner, callId })
 }
+
+const layersOf = (call: CallAtHand | null): WorkerConfig[] => [
+  call?.request.config ?? {},
+  call?.hookAnswer.config ?? {},
+]
 
 function required(call: CallAtHand | null): CallAtHand {
   if (call) return call

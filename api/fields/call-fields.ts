@@ -104,6 +104,11 @@ export const callFields: FieldTable = {
   'PhoneCall.summary': 'One paragraph about the call, by a language model. Only where one is set up.',
   'warnings.type': 'Stable code to branch on.',
   'warnings.message': 'A sentence for people.',
+  'PhoneCall.disclosure': 'What was heard of disclosureText. Not there when nothing was to be said first, or not yet.',
+  'disclosure.playedMs': 'Milliseconds of its sound that were sent to the other side.',
+  'disclosure.completed': 'False: the call ended before all of it was heard.',
+  'PhoneCall.recordingState':
+    'paused: silence is recorded meanwhile; off: nothing is recorded; on: it went on after a pause. Not there for a call that is recorded as any other.',
   'PhoneCallPage.data': 'The calls, newest first.',
 
   'TranscriptSegment.timestamps': 'When it was said, from the answer on.',

@@ -62,6 +62,11 @@ export const workerFields: FieldTable = {
     is: 'mixed: both sides on one channel; split: the agent on the left, the caller on the right.',
     default: 'mixed',
   },
+  disclosureText: {
+    is: 'What is said first, to its end: one text for all languages, or an object of texts by BCP 47 tags. 2,000 characters each at most.',
+    absent: 'nothing is',
+  },
+  recordingEnabled: { is: 'Whether calls are recorded.', absent: 'as the account has it, else they are' },
   dimensions: { is: 'Values that the talk is to establish, 100 at most.', absent: 'none' },
   'dimensions.key': 'Lower-case letters, digits and underscores, a letter first, 64 at most.',
   'dimensions.name': 'For people and models, 1 to 200 characters.',

@@ -1,7 +1,7 @@
 /** Owns how a leg answers its actor: commands are checked, those of an actor that was taken over are refused. Never throws, always answers. */
 import type { BusMessage } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
-import { LegCommand, type ClosedLeg, type LegEvent, type LegReply } from '../../model/leg.ts'
+import { LegCommand, type ClosedLeg, type LegEvent, type LegReply, type RecordedParts } from '../../model/leg.ts'
 import type { LineFormats } from '../../model/frame.ts'
 import type { StartCommand } from './leg-media.ts'
 import type { LegTelephone } from './leg-telephone.ts'
@@ -18,6 +18,8 @@ export type LegActions = {
   readonly start: (command: StartCommand) => LineFormats
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
+  /** Of what follows. */
+  readonly record: (parts: RecordedParts) => void
   readonly telephone: LegTelephone
   /** Something of the leg threw: it is over. */
   readonly failed: (error: unknown) => void
@@ -67,6 +69,9 @@ export function createLegCommands(actions: LegActions): LegCommands {
       case 'flush':
         // What was played is counted per actor: one that has not started has played nothing.
         return { type: 'flushed', lastPlayedSeq: started?.command.epoch === command.epoch ? actions.flush() : -1 }
+      case 'record':
+        actions.record(command.parts)
+        return consent(null)
       case 'close':
         return { type: 'closed', ...(await actions.close(command.reason)) }
       case 'answer':

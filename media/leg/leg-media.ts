@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { AudioFormat, Frame, LineFormats } from '../../model/frame.ts'
-import type { LegCommand } from '../../model/leg.ts'
+import type { LegCommand, RecordedParts } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
@@ -30,6 +30,8 @@ export type LegMedia = {
   readonly push: (frame: Frame) => void
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
+  /** What is recorded from here on, if anything is. */
+  readonly record: (parts: RecordedParts) => void
   /** Null: no telephone events were negotiated. False: too many keys wait already. */
   readonly press: (digits: string) => boolean | null
   readonly hold: (isHeld: boolean) => void
@@ -86,6 +88,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
   let audio: NegotiatedAudio | null = null
   let session: (LineFormats & Omit<StartCommand, keyof LineFormats>) | null = null
   let recording: Recording | null = null
+  let recorded: RecordedParts = 'both'
   let isLive = false
   let finished = false
 
@@ -99,6 +102,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     // Nobody speaks yet: a peer that wants packets all the time gets them from its connection on.
     if (session === null) return pacer.use(audio.silence === 'sparse' ? null : agentLine(audio, quiet))
     recording ??= recordingOf(deps, audio, session)
+    recording?.record(recorded)
     // Keys that come as events have no sound, or one that is not to be told again.
     const keyHeard = isWithKeys(audio) ? null : deps.keyHeard
     receiver.use(upStages({ audio, opus, recording, hears: session.hears, keyHeard }), session)
@@ -124,6 +128,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     start(command) {
       const formats = formatsOf(command, audio)
       session = { ...command, ...formats }
+      recorded = command.recording === null ? 'none' : (command.recording.parts ?? 'both')
       pacer.restart(frameBytesOf(formats.speaks))
       open()
       return formats
@@ -131,6 +136,10 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     packet: receiver.packet,
     push: (frame) => pushed(pacer, frame, deps.log),
     flush: pacer.flush,
+    record(parts) {
+      recorded = parts
+      recording?.record(parts)
+    },
     press: (digits) => (isWithKeys(audio) ? pacer.press(digits) : null),
     hold(isHeld) {
       pacer.hold(isHeld)

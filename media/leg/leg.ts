@@ -188,6 +188,7 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     ended: ending.told,
     start: media.start,
     flush: media.flush,
+    record: media.record,
     telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
     failed,
     close: ending.close,

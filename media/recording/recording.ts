@@ -4,7 +4,7 @@
  * was killed is a valid WAV that lacks at most the last second and a half.
  */
 import { bytesOf } from '../../model/frame.ts'
-import type { RecordingMode } from '../../model/leg.ts'
+import type { RecordedParts, RecordingMode } from '../../model/leg.ts'
 import type { RecordingWriter } from '../../model/recording-store.ts'
 import { createCallerPlacement } from './caller-placement.ts'
 import { createTimeline, recordingRateHz } from './timeline.ts'
@@ -16,6 +16,8 @@ export type Recording = {
   readonly agent: (samples: Int16Array, at: number) => void
   /** The caller's sound with its RTP timestamp, which arrived at `at`. */
   readonly caller: (samples: Int16Array, timestamp: number, at: number) => void
+  /** What of the sound that comes from here on is written; what is not is silence of the same length. All of it unless told. */
+  readonly record: (parts: RecordedParts) => void
   /** The caller's next sound belongs to another stream, of this clock. */
   readonly restartCaller: (clockRateHz: number) => void
   readonly tick: (at: number) => void
@@ -50,6 +52,7 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
   let placement = createCallerPlacement(clockRateHz)
   let headerAt = startedAt
   let finished: Promise<number> | null = null
+  let recorded: RecordedParts = 'both'
 
   const positionOf = (at: number) => Math.max(0, Math.round((at - startedAt) * samplesPerMs))
   const headerOf = (samples: number) => wavHeaderOf(shape, samples * shape.channels * 2)
@@ -70,13 +73,14 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
   writer.append(headerOf(0))
   return {
     agent(samples, at) {
-      if (finished === null) timeline.place('agent', positionOf(at), samples)
+      if (finished === null && recorded !== 'none') timeline.place('agent', positionOf(at), samples)
     },
     caller(samples, timestamp, at) {
       if (finished !== null) return
       const position = placement.place(timestamp, samples.length, positionOf(at), timeline.edge())
-      if (position !== null) timeline.place('caller', position, samples)
+      if (position !== null && recorded === 'both') timeline.place('caller', position, samples)
     },
+    record: (parts) => void (recorded = parts),
     restartCaller: (clock) => void (placement = createCallerPlacement(clock)),
     tick(at) {
       if (finished !== null || positionOf(at - lagMs) - timeline.edge() < pieceMs * samplesPerMs) return

@@ -56,7 +56,8 @@ const failed = (code: string) => ({ status: 'error', error: { code } })
 
 test('a worker has the tools that its documents, its configuration, its trunks and its caller give it', async (t) => {
   const plain = await open(t)
-  t.strictSame(await plain.keys(), ['call.hang_up', 'call.send_dtmf'], 'a script is no knowledge')
+  const always = ['call.hang_up', 'call.send_dtmf', 'call.pause_recording', 'call.resume_recording']
+  t.strictSame(await plain.keys(), always, 'a script is no knowledge')
   const full = await open(t, { email: true })
   await full.document('We open at nine.')
   await full.trunk()
@@ -67,6 +68,8 @@ test('a worker has the tools that its documents, its configuration, its trunks a
     'email.send',
     'call.hang_up',
     'call.send_dtmf',
+    'call.pause_recording',
+    'call.resume_recording',
     'call.transfer',
     'person.get_caller',
     'person.update_caller',

@@ -103,10 +103,18 @@ const subscribing = (accountId: string) =>
 
 test('every operation of the document answers as the document says, and no log line tells a secret or what is personal', async (t) => {
   const { document, operations, own, sql, deps, lines } = await openWholeApi(t)
-  // Nothing runs here that could be hung up, and nothing is over that could be processed again.
+  // Nothing runs here that could be hung up or paused, and nothing is over that could be processed again.
   const hangUp = async (accountId: AccountId, callId: CallId) =>
     toPhoneCall((await findCall(sql, accountId, callId)) as CallRow)
-  const ask = createAsk({ ...deps, endCall: { ...deps.endCall, hangUp }, processAgain: hangUp }, own.key)
+  const ask = createAsk(
+    {
+      ...deps,
+      endCall: { ...deps.endCall, hangUp },
+      processAgain: hangUp,
+      pauseRecording: { pause: hangUp, resume: hangUp },
+    },
+    own.key,
+  )
   const link = (await ask(`/v1/accounts/${own.ids['accountId']}/phone-calls/${own.ids['phoneCallId']}/audio/url`)).json
   const complaintsOf = complaintsAbout(document)
 

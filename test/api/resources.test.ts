@@ -40,6 +40,8 @@ const tables = {
     emailEnabled: 'boolean',
     testModeEnabled: 'boolean',
     recordingChannelMode: 'string',
+    recordingEnabled: 'boolean',
+    disclosureText: 'any',
     dimensions: 'array',
     nextActions: 'array',
   },
@@ -72,6 +74,8 @@ const tables = {
     nextActionData: 'object',
     summary: 'string',
     quality: 'object',
+    recordingState: 'string',
+    disclosure: 'object',
   },
   segment: {
     timestamps: 'object!',
@@ -132,6 +136,8 @@ const everyConfig: WorkerConfig = {
   emailEnabled: false,
   testModeEnabled: true,
   recordingChannelMode: 'split',
+  recordingEnabled: true,
+  disclosureText: { en: 'This call is recorded.' },
   dimensions: [{ key: 'drink', name: 'Drink', type: 'string' }],
   nextActions: [{ key: 'call_back', name: 'Call back' }],
 }

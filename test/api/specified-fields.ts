@@ -71,7 +71,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       recordingChannelMode: may('string', ['mixed', 'split']),
       ...allOf('dimensions nextActions', may('object[]')),
     },
-    additive: ['transcriptEvents'],
+    additive: ['transcriptEvents', 'recordingEnabled', 'disclosureText'],
   },
   'Outbound call script entry': {
     schema: 'OutboundCallScript',
@@ -128,6 +128,8 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       'evidence',
       'nextActionData',
       'summary',
+      'recordingState',
+      'disclosure',
     ],
   },
   'Transcript segment': {
@@ -381,6 +383,8 @@ export const additiveEndpoints: readonly string[] = [
   `post ${phoneCall}/cancel`,
   `post ${phoneCall}/hangup`,
   `post ${phoneCall}/post-processing`,
+  `post ${phoneCall}/recording/pause`,
+  `post ${phoneCall}/recording/resume`,
   `get ${subscriptions}/{subscriptionId}/deliveries`,
   `get ${subscriptions}/{subscriptionId}/deliveries/{deliveryId}`,
   `post ${subscriptions}/{subscriptionId}/deliveries/{deliveryId}/resend`,

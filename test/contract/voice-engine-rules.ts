@@ -292,6 +292,22 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     t.equal(types.filter((type) => type === 'finished').length, 1)
     call.session.close()
   },
+  'in a session for it alone it says words as soon as it is told to, listens to nobody, and is finished': async (
+    t,
+    { engine, config, answer },
+  ) => {
+    const words = 'This call is recorded.'
+    const history = [{ role: 'user', text: 'Hello.' }] as const
+    const call = await openSpokenCall(engine, { ...config, script: null, instructions: null, tools: [], history })
+    call.session.sayLast(words)
+    await call.say(answer)
+    const { itemId } = await call.next('agent_text', ({ text }) => text === words)
+    await call.next('finished')
+    t.ok(call.soundOf(itemId) > 0)
+    t.equal(new Set(call.events.flatMap((event) => (event.type === 'audio' ? [event.itemId] : []))).size, 1)
+    t.notOk(call.events.some(({ type }) => type === 'user_speech_started'))
+    call.session.close()
+  },
   'a configuration it cannot serve is refused': async (t, { engine, impossible }) => {
     await t.rejects(
       engine.open(impossible, () => t.fail('a refused session says nothing')),

@@ -40,6 +40,7 @@ export function createScriptedLeg(bus: Bus, callId: CallId): ScriptedLeg {
       case 'ping':
         return { type: 'here', connected: isConnected && ended === null, ended }
       case 'answer':
+      case 'record':
       case 'send_dtmf':
       case 'transfer':
         return { type: 'accepted' }

@@ -198,6 +198,7 @@ const shapes = {
     emailEnabled: 'boolean?',
     testModeEnabled: 'boolean?',
     recordingChannelMode: 'string?',
+    recordingEnabled: 'boolean?',
     dimensions: 'array?',
     nextActions: 'array?',
   },
@@ -230,6 +231,8 @@ const shapes = {
     nextActionData: 'object?',
     summary: 'string?',
     quality: 'object?',
+    recordingState: 'string?',
+    disclosure: 'object?',
   },
   segment: {
     timestamps: 'object',

@@ -517,6 +517,73 @@ test('a takeover goes on with the same recording', async (t) => {
   t.equal(parseWav(files.get('a/b.wav')!).samples.length, 32_000)
 })
 
+const spoken = { key: 'a/b.wav', mode: 'split' } as const
+
+/** Of a split recording, ms: how loud both sides are. */
+function levelsOf(file: Buffer, from: number, to: number) {
+  const { samples } = parseWav(file)
+  const side = (index: number) =>
+    levelOf(Int16Array.from({ length: (to - from) * 16 }, (_, i) => samples[(from * 16 + i) * 2 + index]!))
+  return { agent: side(0) > 100, caller: side(1) > 100 }
+}
+
+test('a recording that is paused has silence in place of both sides, and goes on where it would be', async (t) => {
+  const { wire, files, say, command, run } = createScene(t)
+  const speak = speakerOf(wire)
+  const record = (parts: string) => command({ type: 'record', epoch: 1, parts })
+  wire.connect()
+  await command({ ...startOf(1), recording: spoken })
+  await say(1, 0, 200, bytesOf(toneOf(300, 24_000, 480)))
+  await run(1000, speak)
+  t.same(await record('none'), { type: 'accepted' })
+  t.same(await record('none'), { type: 'accepted' }, 'again')
+  await run(1000, speak)
+  t.same(await record('both'), { type: 'accepted' })
+  await run(1000, speak)
+  t.match(await command({ type: 'close', epoch: 1, reason: 'done' }), { type: 'closed', recordedMs: 3000 })
+  const file = files.get('a/b.wav')!
+  t.equal(parseWav(file).samples.length, 3000 * 32, 'no shorter for the pause')
+  t.same(levelsOf(file, 200, 900), { agent: true, caller: true })
+  const { samples } = parseWav(file)
+  t.ok(
+    samples.subarray(1100 * 32, 1980 * 32).every((sample) => sample === 0),
+    'silence, to the last sample',
+  )
+  t.same(levelsOf(file, 2200, 2900), { agent: true, caller: true })
+})
+
+test('a paused recording stays paused for an actor that takes over, and a recorded agent alone leaves its caller silent', async (t) => {
+  const { wire, files, say, command, run } = createScene(t)
+  const speak = speakerOf(wire)
+  const tone = bytesOf(toneOf(300, 24_000, 480))
+  wire.connect()
+  await command({ ...startOf(1), recording: { ...spoken, parts: 'agent' } })
+  await say(1, 0, 50, tone)
+  await run(1000, speak)
+  await command({ type: 'record', epoch: 1, parts: 'none' })
+  await command({ ...startOf(2), recording: { ...spoken, parts: 'none' } })
+  t.match(await command({ type: 'record', epoch: 1, parts: 'both' }), { type: 'refused' }, 'the former actor')
+  await say(2, 0, 100, tone)
+  await run(1000, speak)
+  await command({ type: 'record', epoch: 2, parts: 'both' })
+  await run(1000, speak)
+  t.match(await command({ type: 'close', epoch: 2, reason: 'done' }), { type: 'closed', recordedMs: 3000 })
+  const file = files.get('a/b.wav')!
+  t.same(levelsOf(file, 200, 900), { agent: true, caller: false })
+  t.same(levelsOf(file, 1200, 1900), { agent: false, caller: false })
+  t.same(levelsOf(file, 2200, 2900), { agent: true, caller: true })
+})
+
+test('a leg that is told to record nothing makes no file', async (t) => {
+  const { wire, files, command, run } = createScene(t)
+  wire.connect()
+  await command(startOf(1))
+  t.same(await command({ type: 'record', epoch: 1, parts: 'both' }), { type: 'accepted' })
+  await run(1000, speakerOf(wire))
+  t.match(await command({ type: 'close', epoch: 1, reason: 'done' }), { type: 'closed', recordedMs: null })
+  t.equal(files.size, 0)
+})
+
 test("garbage on the wire is no one's end", async (t) => {
   const { wire, up, log, events, command, run } = createScene(t)
   const speak = speakerOf(wire)

@@ -10,6 +10,7 @@ import { createPhoneCallCreator } from '../../actors/call/birth/create-phone-cal
 import { createWebCallCreator } from '../../actors/call/birth/create-web-call.ts'
 import { dialTimeWork, dialWork } from '../../actors/call/birth/dial-jobs.ts'
 import { createEndCall } from '../../actors/call/life/end-call.ts'
+import { createPauseRecording } from '../../actors/call/life/pause-recording.ts'
 import { expireTokenWork } from '../../actors/call/birth/expire-token.ts'
 import { createDispatcher } from '../../actors/rounds/dispatcher.ts'
 import { createPostProcessing } from '../../actors/after-call/post-processing.ts'
@@ -125,6 +126,7 @@ export async function openCallNode(
     createWebCall: createWebCallCreator(deps),
     createPhoneCall: createPhoneCallCreator(deps),
     endCall: createEndCall({ sql, router: switchboard }),
+    pauseRecording: createPauseRecording({ sql, router: switchboard }),
     admission: createAdmission({ sql, clock, router: switchboard }),
     bus,
     /** Dies without a word: calls stay as they are. */

@@ -45,7 +45,7 @@ export const accountCommands: Commands = {
     usage:
       'account limits <accountId> [--prefix <beginning of numbers, like +49>]… [--calls-per-second <n>] [--daily-minutes <n>]\n' +
       '    [--home-only on|off] [--country <home country, like DE>]\n' +
-      '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--clear <name of a limit>]…',
+      '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--recording on|off] [--clear <name of a limit>]…',
     options: {
       prefix: several,
       'calls-per-second': { type: 'string' },
@@ -55,6 +55,7 @@ export const accountCommands: Commands = {
       'max-calls': { type: 'string' },
       'transfer-number': several,
       'embedded-fallback': { type: 'string' },
+      recording: { type: 'string' },
       clear: several,
     },
     async runOn({ sql, print }, [account], options) {
@@ -82,6 +83,7 @@ const limitsOf = (options: Options) =>
     maxConcurrentCalls: numberOf(options, 'max-calls', { least: 0, most: 100_000 }),
     allowedTransferNumbers: textsOf(options, 'transfer-number'),
     embeddedFallback: switchOf(options, 'embedded-fallback'),
+    recordingEnabled: switchOf(options, 'recording'),
   })
 
 function switchOf(options: Options, name: string): boolean | undefined {
@@ -106,6 +108,7 @@ const limitNames = {
   'max-calls': 'maxConcurrentCalls',
   'transfer-number': 'allowedTransferNumbers',
   'embedded-fallback': 'embeddedFallback',
+  recording: 'recordingEnabled',
 } as const satisfies Record<string, keyof AccountConfig>
 
 function clearedOf(options: Options): { readonly [Key in keyof AccountConfig]: null } {

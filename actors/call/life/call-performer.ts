@@ -19,22 +19,23 @@ import type { ServerMessage } from '../../../model/signaling.ts'
 import type { WorkerConfig } from '../../../model/worker.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { sealedTool } from '../../../store/tool-calls.ts'
-import { createConversation, type Conversation, type ConversationDeps } from '../../conversation/conversation.ts'
+import type { Conversation } from '../../conversation/conversation.ts'
+import type { Disclosure } from '../../conversation/disclosure.ts'
 import { commandLeg } from '../../node/leg-link.ts'
 import { answer, redirect } from './answer.ts'
 import type { CallFact, Effect } from '../call-event.ts'
 import { dial, legFactOf, sipCallFailed } from './dial.ts'
-import { configOf, engineConfigOf } from '../engine-choice.ts'
-import { engineOf, withFallback } from '../fallback.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
-import { readCall, readHistory, readScript } from './read-call.ts'
-import { recordingKeyOf } from '../record-effects.ts'
-import { createToolRuns, offeredTools, toEngineTool, type GiveResult, type Offer, type ToolRuns } from './run-tool.ts'
+import { prepareConversation, prepareDisclosure } from './prepare-talk.ts'
+import { readCall } from './read-call.ts'
+import { createRecordingOrders, type RecordingOrders } from './recording-orders.ts'
+import { createToolRuns, type GiveResult, type ToolRuns } from './run-tool.ts'
 
 /** The leg completes its recording before it answers. */
 const closeTimeout = 10_000
 
 type StartConversation = Extract<Effect, { type: 'start_conversation' }>
+type Disclose = Extract<Effect, { type: 'disclose' }>
 
 export type CallPerformer = {
   /** Starts the effects in order and returns; never throws. */
@@ -50,17 +51,30 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const { bus, clock } = deps
   const { run, settled } = createRuns(deps.log, end)
   let conversation: Conversation | null = null
+  /** What was said before the talk, until that has begun. */
+  let disclosure: Disclosure | null = null
   const tools = createToolRuns(deps, end)
   let abandoned = false
 
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
   const startConversation = async (effect: StartConversation): Promise<void> => {
-    const prepared = await prepareConversation({ deps, end, run, signal }, effect)
+    const earlier = disclosure && { earlier: disclosure.earlier }
+    const prepared = await prepareConversation({ deps, end, run, signal, ...earlier }, effect)
     if (!prepared || abandoned) return
-    conversation?.abandon()
+    // What the caller says is kept by the disclosure until somebody listens.
+    if (conversation !== disclosure) conversation?.abandon()
     conversation = prepared.conversation
     tools.offer(prepared)
     await conversation.open()
+  }
+  const disclose = async (effect: Disclose): Promise<void> => {
+    const prepared = await prepareDisclosure({ deps, end, run, signal }, effect)
+    if (!prepared || abandoned) return
+    conversation?.abandon()
+    disclosure?.abandon()
+    disclosure = prepared
+    conversation = prepared
+    await prepared.open()
   }
   const passOn = async (): Promise<void> => {
     await conversation?.stop()
@@ -70,8 +84,11 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     abandoned = true
     tools.cancelAll()
     conversation?.abandon()
+    disclosure?.abandon()
   }
-  const parts: Parts = { deps, end, run, tools, conversationOf: () => conversation, startConversation, passOn }
+  const recording = createRecordingOrders(deps, end)
+  const conversationOf = (): Conversation | null => conversation
+  const parts: Parts = { deps, end, run, tools, recording, conversationOf, startConversation, disclose, passOn }
 
   return {
     perform(effects) {
@@ -91,8 +108,10 @@ type Parts = {
   readonly end: CallEnd
   readonly run: ReturnType<typeof createRuns>['run']
   readonly tools: ToolRuns
+  readonly recording: RecordingOrders
   conversationOf(): Conversation | null
   startConversation(effect: StartConversation): Promise<void>
+  disclose(effect: Disclose): Promise<void>
   passOn(): Promise<void>
 }
 
@@ -111,6 +130,8 @@ function performOne(parts: Parts, effect: Effect): void {
       return run(parts.passOn(), transferFailed)
     case 'start_conversation':
       return run(parts.startConversation(effect), engineFailed)
+    case 'disclose':
+      return run(parts.disclose(effect), engineFailed)
     case 'run_tool':
       return run(tools.run(effect, giveResult), noFact)
     case 'cancel_tool':
@@ -121,6 +142,9 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'wind_up':
       tools.cancelAll()
       return run(windUp(deps, end, conversationOf(), effect.reason), legGone)
+    case 'record':
+      conversationOf()?.recordingPaused(effect.parts === 'none')
+      return run(parts.recording.set(effect.parts), noFact)
     case 'look_for_leg':
       return run(lookForLeg(deps.bus, end), noFact)
     // Done in the transaction of the step.
@@ -128,6 +152,8 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'store_turn':
     case 'show_turn':
     case 'store_warning':
+    case 'store_recording_state':
+    case 'store_disclosure':
     case 'announce_ended':
     case 'schedule_post_processing':
     case 'store_outcome':
@@ -213,14 +239,20 @@ const legClosed = ({ recordedMs, quality, silentFor = 0 }: ClosedLeg): LegClosed
   ...(quality && { quality }),
 })
 
+/** The page of the caller has no use for what the disk or a provider did to the operator. */
+const forOperators: readonly CallWarning['type'][] = [
+  'RECORDING_INCOMPLETE',
+  'DISCLOSURE_MISSING',
+  'DISCLOSURE_REWORDED',
+]
+
 /** What the browser of a web call is told of an effect. */
 function messagesOf(effect: Effect, callId: CallId, now: number): ServerMessage[] {
   const ts = toIso(now)
   if (effect.type === 'announce_status') return [{ type: 'status', status: effect.status, ts }]
   if (effect.type === 'store_outcome')
     return [...errorsOf(effect.outcome, callId), { type: 'bye', reason: effect.outcome.status }]
-  // The page of the caller has no use for what the disk did to the operator.
-  if (effect.type === 'store_warning' && effect.warning.type === 'RECORDING_INCOMPLETE') return []
+  if (effect.type === 'store_warning' && forOperators.includes(effect.warning.type)) return []
   if (effect.type === 'store_warning') return [{ type: 'warning', warning: effect.warning, ts }]
   if (effect.type !== 'store_turn') return []
   const { role, text } = effect.turn
@@ -232,35 +264,6 @@ function errorsOf(outcome: Outcome, callId: CallId): ServerMessage[] {
   if (failedReasonOf(outcome) !== 'voice_session_creation_failed') return []
   const problem = new Problem('SERVICE_UNAVAILABLE', 'No voice session could be created for the call; try again later.')
   return [{ type: 'error', error: errorBodyOf(problem, callId) }]
-}
-
-type Prepared = Offer & { readonly conversation: Conversation }
-
-/** Null, and the fact posted, when the engine that the call needs is not there. */
-async function prepareConversation(
-  { deps, end, run, signal }: Pick<Parts, 'deps' | 'end' | 'run'> & Pick<ConversationDeps, 'signal'>,
-  { turns, answeredAt, memory, engine: named }: StartConversation,
-): Promise<Prepared | null> {
-  const call = await readCall(deps, end.callId)
-  const engine = named ? (deps.engines.get(named) ?? null) : await engineOf(deps, call)
-  if (!engine) {
-    end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
-    return null
-  }
-  const [script, offered, history] = await Promise.all([
-    readScript(deps, call),
-    offeredTools(deps, call),
-    turns === 0 ? [] : readHistory(deps, call),
-  ])
-  const recording = { key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode }
-  const owesReply = history.at(-1)?.role === 'user'
-  const config = engineConfigOf(call, { script, tools: offered.map(toEngineTool), history, owesReply, memory })
-  const started = { config, recording, answeredAt, turns }
-  const post = (fact: CallFact): void => {
-    if (fact.type !== 'engine_failed') return end.post(fact)
-    run(withFallback(deps, { call, engine }, fact).then(end.post), () => fact)
-  }
-  return { call, offered, conversation: createConversation({ ...deps, ...end, engine, signal, post }, started) }
 }
 
 async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void> {

@@ -3,6 +3,7 @@
  * Effects have no code of their own: a step returns their names and parameters.
  */
 import { assign, setup } from 'xstate'
+import type { RecordingState } from '../../../model/call.ts'
 import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { Outcome } from '../../../model/outcome.ts'
@@ -28,6 +29,12 @@ export type CallContext = CallBirth & {
   /** As the leg told when it closed. */
   readonly recordedMs: number | null
   readonly quality?: LegQuality
+  /** As it was decided, or asked for; absent: recorded, if the call's configuration says so. */
+  readonly recording?: RecordingState
+  /** What is said first, while it is. */
+  readonly disclosing?: string
+  /** So many turns told it. Absent: nothing was to be told, or not yet. */
+  readonly disclosedTurns?: number
   /** It has taken the place of the call's own. */
   readonly engine?: 'embedded'
   /** The engine's own memory, newest. */
@@ -54,6 +61,7 @@ export const machineActions = setup({
     store_turn: effect<'store_turn'>(),
     show_turn: effect<'show_turn'>(),
     store_warning: effect<'store_warning'>(),
+    store_recording_state: effect<'store_recording_state'>(),
     store_outcome: effect<'store_outcome'>(),
     schedule_post_processing: () => {},
     store_analysis: effect<'store_analysis'>(),
@@ -67,6 +75,9 @@ export const machineActions = setup({
     start_conversation: effect<'start_conversation'>(),
     run_tool: effect<'run_tool'>(),
     cancel_tool: effect<'cancel_tool'>(),
+    record: effect<'record'>(),
+    disclose: effect<'disclose'>(),
+    store_disclosure: effect<'store_disclosure'>(),
     leave_message: () => {},
     wind_up: effect<'wind_up'>(),
     end: assign((_, outcome: Outcome) => ({ outcome })),
@@ -111,6 +122,9 @@ export const machineActions = setup({
     noteWarned: assign(({ context, event }) => ({
       warned: [...(context.warned ?? []), (event as Of<'warned'>).warning.type],
     })),
+    noteDue: assign(({ event }) => ({ disclosing: (event as Of<'disclosure_due'>).text })),
+    noteDisclosed: assign(({ context }) => ({ disclosedTurns: context.turns })),
+    noteRecording: assign((_, recording: RecordingState) => ({ recording })),
     noteAction: assign(({ event }) => ({ nextAction: (event as Of<'action_chosen'>).nextAction })),
     beginTool: assign(({ context, event }) => ({
       tools: [...(context.tools ?? []), (event as Of<'tool_called'>).id],
@@ -166,6 +180,11 @@ export const machineActions = setup({
       return type === 'RECORDING_INCOMPLETE' && !(context.warned ?? []).includes(type)
     },
     analysed: ({ event }) => (event as Of<'post_processing_failed'>).analysis !== undefined,
+    undisclosed: ({ context }) => context.disclosedTurns === undefined && context.turns === 0,
+    heardOut: ({ event }) => (event as Of<'disclosure_played'>).completed,
+    /** Nobody has decided otherwise. */
+    isRecorded: ({ context: { recording = 'on' } }) => recording === 'on',
+    isPaused: ({ context }) => context.recording === 'paused',
     saysSomething: ({ event }) => (event as Of<'caller_heard'>).words !== null,
     heardWords: ({ context }) => (context.heard ?? null) !== null,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
@@ -247,6 +266,8 @@ export const startConversation = {
     memory: context.memory,
     answeredAt: context.answeredAt ?? 0,
     ...(context.engine && { engine: context.engine }),
+    ...(context.recording && { recording: context.recording }),
+    ...(context.disclosedTurns !== undefined && { disclosedTurns: context.disclosedTurns }),
   }),
 } as const
 

@@ -23,6 +23,8 @@ import {
   workerRequestAnswers,
 } from './machine-actions.ts'
 import { hookTimeout, phoneStates } from './phone-states.ts'
+import { notRecorded, recordingFacts } from './recording-actions.ts'
+import { disclosurePlayed, talkingStates } from './talking-states.ts'
 import { callerHeard, keepHeard, turnCommitted, turnShown, warned, warnedOfRecording } from './turn-actions.ts'
 
 /** From the browser's socket to its media. */
@@ -135,6 +137,7 @@ export const callMachine = machineActions.createMachine({
     ...phoneStates,
 
     talking: {
+      ...talkingStates,
       entry: [startConversation, wait('duration', maxDuration)],
       exit: stopWaiting('duration'),
       on: {
@@ -144,6 +147,8 @@ export const callMachine = machineActions.createMachine({
         warned,
         noted: { actions: 'note' },
         ...toolFacts,
+        ...recordingFacts,
+        not_recorded: notRecorded,
         agent_finished: {
           target: 'windingUp',
           actions: [assign({ nextAction: ({ event }) => event.nextAction }), completed],
@@ -182,6 +187,7 @@ export const callMachine = machineActions.createMachine({
         turn_committed: turnCommitted,
         caller_heard: callerHeard,
         noted: { actions: 'note' },
+        ...recordingFacts,
         agent_finished: { target: 'windingUp', actions: voicemail },
         leg_disconnected: { target: 'windingUp', actions: voicemail },
         hang_up_requested: { target: 'windingUp', actions: voicemail },
@@ -201,6 +207,7 @@ export const callMachine = machineActions.createMachine({
         caller_heard: callerHeard,
         noted: { actions: 'note' },
         action_chosen: { actions: 'noteAction' },
+        disclosure_played: { actions: disclosurePlayed },
         warned: warnedOfRecording,
         leg_closed: [
           { guard: 'heardWords', target: 'over', actions: [...keepHeard, 'noteLegClosed'] },

@@ -1,0 +1,127 @@
+/**
+ * Owns what a talk of a call is made of before it begins: its engine, what that is told, whether it is recorded, and what must be said first. What is
+ * decided here once becomes a fact, so that an actor that takes the call over does not decide it again.
+ */
+import type { CallWarning } from '../../../model/call.ts'
+import { disclosureFor } from '../../../model/disclosure.ts'
+import type { VoiceEngine } from '../../../model/voice-engine.ts'
+import type { EffectiveConfig } from '../../../model/worker.ts'
+import type { CallFactsRow } from '../../../store/call-rows.ts'
+import { createConversation, type Conversation } from '../../conversation/conversation.ts'
+import type { ConversationDeps, ConversationStart } from '../../conversation/conversation.ts'
+import { createDisclosure, type Disclosure } from '../../conversation/disclosure.ts'
+import type { CallFact, Effect } from '../call-event.ts'
+import { configOf, engineConfigOf } from '../engine-choice.ts'
+import { engineOf, withFallback } from '../fallback.ts'
+import { recordingKeyOf } from '../record-effects.ts'
+import type { CallEnd, PerformerDeps } from './performer-deps.ts'
+import { readCall, readHistory, readScript } from './read-call.ts'
+import { offeredTools, toEngineTool, type Offer } from './run-tool.ts'
+
+type Parts = Pick<ConversationDeps, 'signal'> & {
+  readonly deps: PerformerDeps
+  readonly end: CallEnd
+  run(work: Promise<void>, failure: (details: string) => CallFact | null): void
+}
+type StartConversation = Extract<Effect, { type: 'start_conversation' }>
+type Disclose = Extract<Effect, { type: 'disclose' }>
+
+export type Prepared = Offer & { readonly conversation: Conversation }
+
+/** Null, and the fact posted, when the engine that the call needs is not there, or something must be said before. */
+export async function prepareConversation(
+  parts: Parts & Pick<ConversationStart, 'earlier'>,
+  { turns, answeredAt, memory, engine: named, recording: decided, disclosedTurns }: StartConversation,
+): Promise<Prepared | null> {
+  const { deps, end, earlier } = parts
+  const call = await readCall(deps, end.callId)
+  const hasBegun = turns > (disclosedTurns ?? 0)
+  const isRecorded = decided === undefined ? hasBegun || settleRecording(parts, call, turns) : decided !== 'off'
+  if (turns === 0 && disclosedTurns === undefined && isDisclosureDue(parts, call)) return null
+  const talker = await talkerOf(parts, call, named)
+  if (!talker) return null
+  const [script, offered, history] = await Promise.all([
+    readScript(deps, call),
+    offeredTools(deps, call),
+    turns === 0 ? [] : readHistory(deps, call),
+  ])
+  const said = history.slice(disclosedTurns ?? 0)
+  const beginning = { script, tools: offered.map(toEngineTool), history: said, owesReply: said.at(-1)?.role === 'user' }
+  const told = engineConfigOf(call, { ...beginning, memory })
+  const config = disclosedTurns === undefined ? told : { ...told, worker: announced(told.worker) }
+  const isPaused = decided === 'paused'
+  const recording = isRecorded ? { ...fileOf(call), ...(isPaused && { parts: 'none' as const }) } : null
+  const started = { config, recording, isPaused, answeredAt, turns, ...(earlier && { earlier }) }
+  return { call, offered, conversation: createConversation({ ...deps, ...end, ...parts, ...talker }, started) }
+}
+
+/** Null as above. */
+export async function prepareDisclosure(parts: Parts, effect: Disclose): Promise<Disclosure | null> {
+  const { deps, end } = parts
+  const call = await readCall(deps, end.callId)
+  const talker = await talkerOf(parts, call, effect.engine)
+  if (!talker) return null
+  const config = engineConfigOf(call, { script: null, tools: [], history: [], owesReply: false, memory: null })
+  const isPaused = effect.recording === 'paused'
+  const file = { ...fileOf(call), ...(isPaused && { parts: 'none' as const }) }
+  const recording = effect.recording === 'off' ? null : file
+  const { text, answeredAt } = effect
+  const started = { config, recording, isPaused, answeredAt, text, announcement: announcementOf(call) }
+  return createDisclosure({ ...deps, ...end, ...parts, ...talker }, started)
+}
+
+const fileOf = (call: CallFactsRow) => ({ key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode })
+
+/** The engine of the call, and the way of its failures. */
+async function talkerOf(
+  { deps, end, run }: Parts,
+  call: CallFactsRow,
+  named: 'embedded' | undefined,
+): Promise<{ readonly engine: VoiceEngine; post(fact: CallFact): void } | null> {
+  const engine = named ? (deps.engines.get(named) ?? null) : await engineOf(deps, call)
+  if (!engine) {
+    end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
+    return null
+  }
+  const post = (fact: CallFact): void => {
+    if (fact.type !== 'engine_failed') return end.post(fact)
+    run(withFallback(deps, { call, engine }, fact).then(end.post), () => fact)
+  }
+  return { engine, post }
+}
+
+/** Nobody is recorded who cannot be told in a language of the call what must be told. */
+function settleRecording({ end }: Parts, call: CallFactsRow, turns: number): boolean {
+  const { recordingEnabled, disclosureText } = configOf(call)
+  const isMissing = disclosureText !== undefined && turns === 0 && disclosureOf(call) === null
+  if (isMissing) end.post({ type: 'warned', warning: missing })
+  const isRecorded = recordingEnabled !== false && !isMissing
+  if (!isRecorded) end.post({ type: 'not_recorded' })
+  return isRecorded
+}
+
+const missing: CallWarning = {
+  type: 'DISCLOSURE_MISSING',
+  message:
+    'disclosureText has no text in the language of the call or of the worker: nothing was said first, and nothing is recorded.',
+}
+
+function isDisclosureDue({ end }: Parts, call: CallFactsRow): boolean {
+  const text = disclosureOf(call)
+  if (text !== null) end.post({ type: 'disclosure_due', text })
+  return text !== null
+}
+
+function disclosureOf(call: CallFactsRow): string | null {
+  const language = call.hookAnswer.locale ?? call.request.locale ?? call.language
+  return disclosureFor(configOf(call).disclosureText, [language, call.language])
+}
+
+/** The static message of an inbound call, which is said with what must be said first: nobody is listened to meanwhile either. */
+function announcementOf(call: CallFactsRow): string | null {
+  const { inboundStaticMessageEnabled, inboundStaticMessageText = '' } = configOf(call)
+  const text = inboundStaticMessageText.trim()
+  return call.direction === 'inbound' && inboundStaticMessageEnabled && text !== '' ? text : null
+}
+
+const announced = (worker: EffectiveConfig): EffectiveConfig => ({ ...worker, inboundStaticMessageEnabled: false })

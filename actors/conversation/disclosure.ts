@@ -1,0 +1,183 @@
+/**
+ * Owns what the caller of a call is told before the talk begins: the engine's voice says it word for word, in a session of its own that listens to
+ * nobody, so that nothing cuts it off. What was played the leg counts. What the caller says and presses meanwhile is kept for the talk. It decides
+ * nothing about the call. docs/contract/rest.md "Disclosure".
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { subjectsOf } from '../../model/bus.ts'
+import { decodeFrame, encodeFrame, frameMs, type LineFormats } from '../../model/frame.ts'
+import { storableText } from '../../model/json.ts'
+import type { EngineEvent } from '../../model/voice-engine.ts'
+import { silenceOf } from '../../media/codecs/silence.ts'
+import { commandLeg } from '../node/leg-link.ts'
+import { maxDetails, startLeg, type Conversation, type ConversationDeps } from './conversation.ts'
+import type { ConversationStart, Earlier } from './conversation.ts'
+import { createKeptSpeech } from './kept-speech.ts'
+import { createPassage, type Passage } from './passage.ts'
+import { createPrivateKeys } from './private-keys.ts'
+import { createUtterances } from './utterances.ts'
+
+export type DisclosureStart = Pick<ConversationStart, 'config' | 'recording' | 'isPaused' | 'answeredAt'> & {
+  readonly text: string
+  /** Said right behind it, to its end as well; null: nothing. */
+  readonly announcement: string | null
+}
+
+export type Disclosure = Conversation & {
+  /** For the talk that follows. */
+  readonly earlier: Earlier
+}
+
+const maxKeys = 32
+const nothing = (): void => undefined
+
+export function createDisclosure(deps: ConversationDeps, start: DisclosureStart): Disclosure {
+  const keys = createPrivateKeys(start.isPaused === true)
+  const pressed: string[] = []
+  let saying: Saying | null = null
+  /** Nothing more of it is said or counted. */
+  let isOver = false
+
+  const end = (): void => {
+    if (isOver) return
+    isOver = true
+    if (saying) saying.tell()
+    else deps.post({ type: 'disclosure_played', playedMs: 0, completed: false })
+  }
+  const fallSilent = async (): Promise<void> => {
+    if (isOver) return
+    await saying?.cut()
+    end()
+  }
+  const abandon = (): void => {
+    isOver = true
+    saying?.close()
+  }
+  return {
+    async open() {
+      const { hears, speaks } = deps.engine
+      const recording = start.recording && { ...start.recording, parts: start.recording.parts ?? ('agent' as const) }
+      const formats = { hears: [...hears], speaks: [...speaks] }
+      const command = { type: 'start', epoch: deps.epoch, ...formats, recording } as const
+      const reply = await startLeg(deps, command, () => isOver)
+      if (isOver) return
+      if (reply.type === 'started') {
+        saying = beginSaying(deps, start, { hears: reply.hears, speaks: reply.speaks }, end)
+        return saying.open()
+      }
+      deps.post({
+        type: 'leg_disconnected',
+        cause: 'failed',
+        details: `the leg did not start: ${JSON.stringify(reply)}`,
+      })
+    },
+    legEvent(event) {
+      if (event.type === 'drained' && !isOver) saying?.played(event.lastPlayedSeq)
+      if (event.type !== 'dtmf' || pressed.length >= maxKeys) return
+      keys.pressed(event.digit)
+      pressed.push(event.digit)
+    },
+    recordingPaused: keys.paused,
+    toolResult: nothing,
+    leaveMessage: () => Promise.resolve(),
+    fallSilent,
+    async stop() {
+      await fallSilent()
+      abandon()
+    },
+    abandon,
+    earlier: {
+      keys,
+      take(formats) {
+        const frames = saying?.handOver(formats) ?? []
+        return { frames, pressed: pressed.splice(0), nextSeq: saying?.nextSeq() ?? 0 }
+      },
+    },
+  }
+}
+
+type Saying = ReturnType<typeof beginSaying>
+
+/** `done`: all of it has been heard. */
+function beginSaying(deps: ConversationDeps, start: DisclosureStart, formats: LineFormats, done: () => void) {
+  const { bus, callId, epoch, clock, engine, post } = deps
+  const { up, down } = subjectsOf(callId)
+  const utterances = createUtterances(formats.speaks)
+  const kept = createKeptSpeech(formats.hears, formats.speaks)
+  const silence = silenceOf(formats.hears)
+  const texts = start.announcement === null ? [start.text] : [start.text, start.announcement]
+  const passages: Passage[] = []
+  let played = -1
+
+  const send = (frames: ReturnType<typeof utterances.audio>): void => {
+    for (const { seq, payload } of frames) {
+      kept.says(payload)
+      bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }))
+    }
+  }
+  const take = (event: EngineEvent): void => {
+    const now = clock.now()
+    if (event.type === 'audio') send(utterances.audio(event.itemId, event.payload, now))
+    if (event.type === 'agent_text') utterances.text(event.itemId, event.text)
+    if (event.type === 'item_done') send(utterances.finish(event.itemId, now) ?? [])
+    settle()
+  }
+  const lost = (details: string): void =>
+    post({ type: 'engine_failed', details: storableText(details, maxDetails), hasSpoken: utterances.nextSeq() > 0 })
+  const settle = (): void => {
+    const passage = passages.at(-1)
+    passage?.heard(utterances.playedUpTo(played))
+    if (!passage?.isSaid() || utterances.busy()) return
+    passage.close()
+    if (!passage.hasSound()) return lost('the engine said nothing of what is to be said first')
+    if (passages.length < texts.length) void begin()
+    else done()
+  }
+  const cut = async (): Promise<void> => {
+    const reply = await commandLeg(bus, callId, { type: 'flush', epoch })
+    if (reply?.type === 'flushed') played = Math.max(played, reply.lastPlayedSeq)
+    passages.at(-1)?.heard(utterances.cut(played).heard)
+  }
+  const begin = (): Promise<void> => {
+    const config = { ...start.config, formats }
+    const passage = createPassage({ ...deps, config, text: texts[passages.length] ?? '', take, cut, lost })
+    passages.push(passage)
+    return passage.open()
+  }
+  const hearing = bus.subscribe(up, ({ payload }) => {
+    const frame = decodeFrame(payload)
+    if (frame?.epoch !== epoch) return
+    deps.legSeen?.()
+    kept.hear(frame.payload)
+    passages.at(-1)?.hear(silence)
+  })
+  return {
+    open: begin,
+    cut,
+    nextSeq: utterances.nextSeq,
+    played(lastPlayedSeq: number): void {
+      played = Math.max(played, lastPlayedSeq)
+      settle()
+    },
+    tell(): void {
+      for (const passage of passages) passage.close()
+      for (const fact of passages.flatMap((passage) => passage.facts(engine.name, start.answeredAt))) post(fact)
+      const [disclosure] = passages
+      post({
+        type: 'disclosure_played',
+        playedMs: disclosure?.playedMs() ?? 0,
+        completed: disclosure?.isWhole() ?? false,
+      })
+    },
+    /** What the caller said, for a session that hears it in the same format. */
+    handOver(wanted: LineFormats): readonly Uint8Array[] {
+      hearing.close()
+      const frames = kept.take()
+      return isDeepStrictEqual(wanted.hears, formats.hears) ? frames : []
+    },
+    close(): void {
+      hearing.close()
+      for (const passage of passages) passage.close()
+    },
+  }
+}
