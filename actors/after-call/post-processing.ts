@@ -67,7 +67,11 @@ type Processed = {
 async function attempt(deps: Deps, job: Job, over: CallOver): Promise<Processed> {
   const isLast = job.attempts >= maxAttempts
   try {
-    const recordedMs = await recordedMsOf(deps, over)
+    const recordedMs = await recordedMsOf(deps, over).catch((error: unknown) => {
+      if (!isLast) throw error
+      // Where recordings are kept cannot be asked: the leg has told how much there is.
+      return over.state.context.recordedMs
+    })
     const talk = await readTalk(deps.sql, over)
     const analysis = await analyse(talk, deps.extractors).catch((error: unknown) => {
       if (!isLast || !(error instanceof ExtractionError)) throw error

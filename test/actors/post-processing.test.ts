@@ -3,6 +3,7 @@ import top, { test, type Test } from 'tap'
 import { createProcessAgain } from '../../actors/after-call/process-again.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { ExtractionError, type Claims, type ExtractionQuestion, type Extractor } from '../../model/extraction.ts'
+import type { RecordingStore } from '../../model/recording-store.ts'
 import { toPhoneCall } from '../../model/phone-call.ts'
 import type { Dimension, WorkerConfig } from '../../model/worker.ts'
 import { findCall } from '../../store/calls.ts'
@@ -40,10 +41,13 @@ function createScriptedExtractor(...answers: (Partial<Claims> | Error)[]) {
 
 const opened = openShared(top)
 
-async function openStage(t: Test, extractor?: Extractor) {
+async function openStage(t: Test, extractor?: Extractor, recordings?: RecordingStore) {
   const shared = await opened
   const { sql, clock, bus } = shared
-  const node = await openCallNode(shared, undefined, { ...(extractor && { extractor }) })
+  const node = await openCallNode(shared, undefined, {
+    ...(extractor && { extractor }),
+    ...(recordings && { recordings }),
+  })
   t.teardown(() => node.close())
   const tenant = await createTenant(sql, { slug: newId(), config })
   const request = { eventType: 'call.ended', url: 'https://example.com/hook' } as const
@@ -64,6 +68,7 @@ async function openStage(t: Test, extractor?: Extractor) {
     ...tenant,
     node,
     callId,
+    leg,
     call,
     jobs,
     processAgain: createProcessAgain({ sql, clock, newId, wakeJobs: () => node.scheduler.wake() }),
@@ -227,6 +232,17 @@ test('a worker that is deleted while its call is processed does not stop that', 
     summary: 'A table.',
   })
   t.equal((await stage.ended()).length, 1)
+})
+
+test('a call whose recording cannot be asked for all the while is processed all the same, and keeps what the leg told of it', async (t) => {
+  let reads = 0
+  const away = (): Promise<never> => Promise.reject(new Error(`storage is away, ${++reads}`))
+  const stage = await openStage(t, undefined, { create: away as never, read: away, remove: away })
+  stage.leg.answer('close', { type: 'closed', recordedMs: 1_234 })
+  await stage.talk(['Outside, please.'])
+  t.match(await stage.processed(), { postProcessingStatus: 'completed', dimensions: { seating: 'outside' } })
+  t.equal(reads, 4)
+  t.match(await stage.ended(), [{ recordingAvailable: true }])
 })
 
 test('a call that is gone while its job waits is nobody’s work any more', async (t) => {

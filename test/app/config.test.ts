@@ -237,7 +237,27 @@ const partnersOf: Readonly<Record<string, Record<string, string>>> = {
   CASCADE_SPEECH_MODEL: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
   CASCADE_VOICE: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
   CASCADE_SPEECH_RATE: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
+  EXTRACTION_URL: { EXTRACTION_MODEL: 'm' },
+  EXTRACTION_MODEL: { EXTRACTION_URL: 'http://127.0.0.1/v1' },
+  EXTRACTION_KEY: { EXTRACTION_URL: 'http://127.0.0.1/v1', EXTRACTION_MODEL: 'm' },
+  EXTRACTION_TIMEOUT_SECONDS: { EXTRACTION_URL: 'http://127.0.0.1/v1', EXTRACTION_MODEL: 'm' },
 }
+
+test('a language model reads finished talks where its address and its name are set, both or neither', (t) => {
+  t.equal(readConfig({}).extraction, null)
+  const EXTRACTION_URL = 'http://127.0.0.1:11434/v1/'
+  t.same(readConfig({ EXTRACTION_URL, EXTRACTION_MODEL: 'small' }).extraction, {
+    address: { url: 'http://127.0.0.1:11434/v1', model: 'small', apiKey: null },
+    timeout: 30_000,
+  })
+  for (const [settings, told] of [
+    [{ EXTRACTION_URL }, /EXTRACTION_URL and EXTRACTION_MODEL go together/],
+    [{ EXTRACTION_KEY: 'k' }, /EXTRACTION_KEY needs EXTRACTION_URL/],
+    [{ EXTRACTION_URL, EXTRACTION_MODEL: 'm', EXTRACTION_TIMEOUT_SECONDS: '600' }, /EXTRACTION_TIMEOUT_SECONDS: /],
+  ] as const)
+    t.throws(() => readConfig(settings), told)
+  t.end()
+})
 
 test('without a key there is the embedded engine alone; a key is all that a provider needs', async (t) => {
   t.strictSame(readConfig({}).voice, { openai: null, gemini: null, cascade: null, embedded: { hearing: 'fsg' } })

@@ -69,6 +69,8 @@ export async function openCallNode(
     readonly refusalOf?: Telephony['refusalOf']
     /** Beside the embedded one. */
     readonly extractor?: Extractor
+    /** Of nothing, unless they are given. */
+    readonly recordings?: RecordingStore
   } = {},
 ) {
   const { sql, bus, clock } = shared
@@ -108,7 +110,12 @@ export async function openCallNode(
     log,
     work: {
       expire_token: expireTokenWork({ sql, clock, router: switchboard }),
-      post_process: createPostProcessing({ sql, router: switchboard, recordings, extractors }),
+      post_process: createPostProcessing({
+        sql,
+        router: switchboard,
+        recordings: over.recordings ?? recordings,
+        extractors,
+      }),
       dial_time: dialTimeWork({ ...deps, router: switchboard }),
       dial: dialWork({ sql, router: switchboard }),
     },
