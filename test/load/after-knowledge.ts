@@ -20,7 +20,6 @@ const warmUp = 20
 export async function benchKnowledge(): Promise<void> {
   const closing = new AsyncDisposableStack()
   const { sql } = await openTestDatabase({ teardown: (close) => closing.defer(close) })
-  const rows: Record<string, string>[] = []
   for (const size of sizes) {
     const tenant = await createTenant(sql, { slug: `of-${size}` })
     await fill(sql, tenant, size)
@@ -34,16 +33,16 @@ export async function benchKnowledge(): Promise<void> {
     for (let count = 0; count < searches; count += 1)
       took.push(await timed(() => knowledge.search({ ...tenant, query: question(), limit: 5 })))
     delay.disable()
-    rows.push({
+    const row = {
       passages: String(size),
       'p50 ms': quantile(took, 0.5).toFixed(1),
       'p95 ms': quantile(took, 0.95).toFixed(1),
       'max ms': Math.max(...took).toFixed(1),
       'first ms': first.toFixed(0),
       'longest pause of the thread ms': (delay.max / 1e6).toFixed(1),
-    })
+    }
+    printTable([row])
   }
-  printTable(rows)
   await closing.disposeAsync()
 }
 
