@@ -21,7 +21,7 @@ const create = createRoute({
   operationId: 'createPhoneCall',
   summary: 'Place a call now or at a given time',
   description:
-    "Without scheduledAt, or with a past one, the call is queued now. The number is phoneNumber, else the customer's when it is E.164. The worker's outboundPhoneNumber is shown to the callee; a call without both numbers ends as missing_phone_numbers. A 400 names the one thing to mend first in type.",
+    "Without scheduledAt, or with a past one, the call is queued now. The number is phoneNumber, else the customer's when it is one. The worker's outboundPhoneNumber is shown to the callee; a call without both numbers ends as missing_phone_numbers. A 400 names the one thing to mend first in type.",
   middleware: [ownAccountOnly, readJson],
   request: {
     params: z.object({ accountId: z.string() }),

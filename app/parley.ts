@@ -14,6 +14,7 @@ import { openGuard } from './guard.ts'
 import { requireDriver } from './http-driver.ts'
 import { busyMeter, openLoad } from './load.ts'
 import { openMediaSide, type MediaSide } from './media-side.ts'
+import { openReadingOfNumbers } from './read-numbers.ts'
 import { openResealing } from './reseal.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
 
@@ -52,6 +53,7 @@ export async function startParley(
   await using opening = new AsyncDisposableStack()
   const core = await openCore(config, deps, opening)
   openResealing(core, opening)
+  openReadingOfNumbers(core, opening)
   const demo = await deps.seed(core)
   const load = openLoad(core, config, opening)
   const calls = openCallSide(core, config, deps.engines, opening, load)

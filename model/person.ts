@@ -6,19 +6,18 @@ import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, PersonId, WorkerId } from './ids.ts'
 import { FilterText, pageOf, Paging } from './paging.ts'
-import { PhoneNumber } from './phone-number.ts'
+import { WrittenNumber } from './phone-number.ts'
 import { withoutNulls } from './without-nulls.ts'
 
 export const PersonType = z.enum(['lead', 'customer', 'phone_contact'])
 export type PersonType = z.infer<typeof PersonType>
 
 const text = z.string().min(1).max(500).nullable().optional()
-
 /** Null takes a value away. */
 const details = {
   externalId: text,
   email: z.email().max(320).nullable().optional(),
-  phoneNumber: PhoneNumber.nullable().optional(),
+  phoneNumber: WrittenNumber.nullable().optional(),
   language: text,
   companyName: text,
   city: text,
@@ -78,12 +77,15 @@ export type Person = z.infer<typeof Person>
 
 export const PersonPage = pageOf(Person)
 
-/** `query`: all of its words occur in names, email, phone number or company. The others are compared whole, email in any case. */
+/**
+ * `query`: all of its words occur in names, email, phone number or company, whatever their accents and case. The others are compared whole, email
+ * in any case, a phone number in any spelling.
+ */
 export const PersonQuery = Paging.extend({
   type: PersonType.optional(),
   workerId: FilterText.optional(),
   query: FilterText.optional(),
-  phoneNumber: PhoneNumber.optional(),
+  phoneNumber: WrittenNumber.optional(),
   email: FilterText.optional(),
   externalId: FilterText.optional(),
   tag: FilterText.optional(),

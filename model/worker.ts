@@ -42,6 +42,8 @@ export const WorkerConfig = z.strictObject({
   serviceDownRedirectEnabled: z.boolean().optional(),
   serviceDownRedirectNumber: z.string().max(32).refine(oneLine, 'must be one line').optional(),
   emailEnabled: z.boolean().optional(),
+  /** Who is known by their number only may have changed what is stored about them (`person/update_caller`). Absent: they may not. */
+  unverifiedCallerUpdatesEnabled: z.boolean().optional(),
   testModeEnabled: z.boolean().optional(),
   /** `interim`: call.transcript tells turns that may still change, too. */
   transcriptEvents: z.enum(['final', 'interim']).optional(),

@@ -4,6 +4,7 @@
  */
 import { readNational, type NumberFormat } from '../model/number-format.ts'
 import { PhoneNumber } from '../model/phone-number.ts'
+import { canonicalNumber } from '../net/read-number.ts'
 import { readAddress } from './server/message/address.ts'
 import { splitAt } from './server/message/header-text.ts'
 import { readUri, subscriberOf } from './server/message/uri.ts'
@@ -21,7 +22,7 @@ export function e164Of(text: string): string | null {
   const dialed = text.replace(/[-.() ]/g, '')
   const international = /^00[1-9]\d*$/.test(dialed) ? `+${dialed.slice(2)}` : dialed
   const candidate = /^[1-9]\d{9,14}$/.test(international) ? `+${international}` : international
-  return PhoneNumber.safeParse(candidate).success ? candidate : null
+  return PhoneNumber.safeParse(candidate).success ? canonicalNumber(candidate) : null
 }
 
 /** The user of a SIP URI or the number of a tel URI, without parameters; null where there is none, or one that is nobody's name (`%00`). */
@@ -88,7 +89,12 @@ export const assertedOf = (invite: MessageIn, numberFormat: NumberFormat | null)
   firstNumberIn(usersIn(invite, 'p-asserted-identity'), numberFormat)
 
 const firstNumberIn = (texts: readonly string[], numberFormat: NumberFormat | null): string | null =>
-  texts.flatMap((text) => (numberFormat && readNational(text, numberFormat)) ?? e164Of(text) ?? [])[0] ?? null
+  texts.flatMap((text) => nationalOf(text, numberFormat) ?? e164Of(text) ?? [])[0] ?? null
+
+function nationalOf(text: string, numberFormat: NumberFormat | null): string | null {
+  const number = numberFormat && readNational(text, numberFormat)
+  return number && canonicalNumber(number)
+}
 
 /** RFC 3323 §4.2, RFC 3325 §9.3: a caller who asks for privacy has no number here, even where the trunk tells one. */
 export function isWithheld(invite: MessageIn): boolean {

@@ -2,7 +2,8 @@
 import type { AccountConfig, AccountFacts } from '../model/account.ts'
 import type { AccountId, NewId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
-import { countryOf } from '../net/numbering-plans.ts'
+import { countryOf, type Country } from '../net/numbering-plans.ts'
+import { readNumber } from '../net/read-number.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type AccountRow = AccountFacts & { readonly config: AccountConfig }
@@ -45,6 +46,23 @@ export async function guessHomeCountry(sql: Sql | Transaction, accountId: Accoun
     where account_id = ${accountId} and coalesce(inbound_phone_number, outbound_phone_number) is not null
     order by created_at, id limit 1`
   return row ? countryOf(row.number) : null
+}
+
+/** Within which numbers of the account are read that have no country code. Null: none is known. */
+export async function findHomeCountry(sql: Sql | Transaction, accountId: AccountId): Promise<Country | null> {
+  const [row] = await sql<{ home: string | null }[]>`
+    select config->>'homeCountry' as home from accounts where id = ${accountId}`
+  return row?.home ?? guessHomeCountry(sql, accountId)
+}
+
+/** The same, where one of these texts cannot be read without it: most can, and cost no question. */
+export async function countryToRead(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  texts: readonly (string | null | undefined)[],
+): Promise<Country | null> {
+  const isNeeded = texts.some((text) => typeof text === 'string' && readNumber(text) === null)
+  return isNeeded ? findHomeCountry(sql, accountId) : null
 }
 
 export async function findAccount(sql: Sql | Transaction, accountId: AccountId): Promise<AccountRow | null> {

@@ -6,6 +6,7 @@ import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgre
 import { hasCluster } from './postgres-cluster.ts'
 import { migrate } from './migrate.ts'
 import { observedSql } from './observed-sql.ts'
+import { settlePersonSearch } from './settle-person-search.ts'
 import { connect, type DatabaseServer, type Sql } from './sql.ts'
 import { createTimelySql } from './timely-sql.ts'
 
@@ -53,7 +54,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     const waiting = ({ message: reason }: Error) =>
       log.warn('waiting for the database', { seconds: reachTimeout / 1000, reason })
     await awaitServer({ server, timeout: reachTimeout, waiting })
-    const applied = await bringUpToDate(server, mustExist)
+    const { applied, lacking } = await bringUpToDate(server, mustExist)
+    if (lacking !== null) log.warn('the search of persons does without extensions of the database', { lacking })
     log.info('database is ready', { embedded: embedded !== null, applied })
     return {
       sql: telemetry.isOn ? observedSql(sql, telemetry) : sql,
@@ -77,12 +79,12 @@ function closing(sql: Sql, embedded: EmbeddedPostgres | null): () => Promise<voi
 }
 
 /** A migration takes as long as it needs, and others wait for it. */
-async function bringUpToDate(server: DatabaseServer, mustExist: boolean): Promise<string[]> {
+async function bringUpToDate(server: DatabaseServer, mustExist: boolean) {
   const sql = connect({ server, applicationName: 'parley start', maxConnections: 1 })
   try {
     await requireVersion(sql)
     if (mustExist && !(await isOurs(sql))) throw new NoDatabase('it has no tables of the service')
-    return await migrate(sql)
+    return { applied: await migrate(sql), lacking: await settlePersonSearch(sql) }
   } finally {
     await sql.end({ timeout: 0 })
   }

@@ -4,6 +4,8 @@ import { cursorOf } from '../model/paging.ts'
 import { Person, type PersonChange, type PersonFacts, type PersonQuery, type PersonRequest } from '../model/person.ts'
 import { Problem, type Issue } from '../model/problem.ts'
 import { givenColumns } from './given-columns.ts'
+import { readQueryNumbers, spellingsOf, withNumbers } from './person-numbers.ts'
+import { indexedMatchesOf, matchesOf, prepareSearch, termsOf, type Fragment, type Search } from './person-search.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { requireWorkers } from './workers.ts'
 
@@ -51,7 +53,10 @@ export async function findPerson(
   return row ?? null
 }
 
-/** The oldest when several have the number. E.164. */
+/**
+ * When several have the number: customers and leads before contacts, then the oldest. E.164. A number of before that was not read yet counts as it
+ * stands.
+ */
 export async function findPersonByPhone(
   sql: Sql | Transaction,
   accountId: AccountId,
@@ -59,7 +64,8 @@ export async function findPersonByPhone(
 ): Promise<PersonFacts | null> {
   const [row] = await sql<PersonFacts[]>`
     select ${sql(columnNames)} from persons
-    where account_id = ${accountId} and phone_number = ${phoneNumber} order by created_at, id limit 1`
+    where account_id = ${accountId} and phone_number = any(${spellingsOf(phoneNumber)}::text[])
+    order by type = 'phone_contact', created_at, id limit 1`
   return row ?? null
 }
 
@@ -71,31 +77,67 @@ export function listContacts(sql: Sql | Transaction, accountId: AccountId, worke
     order by created_at, id limit ${maxContacts}`
 }
 
-/** Newest first; one more than `limit` when there is more. */
+/** Newest first; one more than `limit` when there is more. Throws Problem VALIDATION_FAILED for a `phoneNumber` that is none. */
 export async function listPersons(
   sql: Sql | Transaction,
   accountId: AccountId,
   query: PersonQuery,
 ): Promise<PersonFacts[]> {
-  const { type, phoneNumber, email, externalId, tag, limit } = query
+  const { type, email, externalId, tag, limit } = query
   const workerId = query.workerId === undefined ? null : toId<'worker'>(query.workerId)
   // A filter finds nothing where a path would name nothing.
   if (query.workerId !== undefined && workerId === null) return []
+  const { country, phoneNumber } = await readQueryNumbers(sql, accountId, query)
   const cursor = cursorOf<'person'>(query)
-  const rows = await sql<PersonFacts[]>`
-    select ${sql(columnNames)} from persons
-    where account_id = ${accountId}
-      and (${cursor}::text is null or id < ${cursor})
-      and (${type ?? null}::text is null or type = ${type ?? null})
-      and (${workerId}::text is null or worker_id = ${workerId})
-      and (${phoneNumber ?? null}::text is null or phone_number = ${phoneNumber ?? null})
-      and (${email ?? null}::text is null or lower(email) = lower(${email ?? null}))
-      and (${externalId ?? null}::text is null or external_id = ${externalId ?? null})
-      and (${tag ?? null}::text is null or ${tag ?? null} = any(tags))
-      and concat_ws(' ', first_name, last_name, email, phone_number, company_name)
-        ilike all(${wordPatternsOf(query.query ?? '')}::text[])
+  const filters = sql`
+    (${type ?? null}::text is null or type = ${type ?? null})
+    and (${workerId}::text is null or worker_id = ${workerId})
+    and (${phoneNumber}::text is null or phone_number = ${phoneNumber})
+    and (${email ?? null}::text is null or lower(email) = lower(${email ?? null}))
+    and (${externalId ?? null}::text is null or external_id = ${externalId ?? null})
+    and (${tag ?? null}::text is null or ${tag ?? null} = any(tags))`
+  const search = await prepareSearch(sql, termsOf(query.query ?? '', country))
+  const those = { accountId, cursor, filters, search, limit }
+  if (search.terms.length === 0) return listNewest(sql, { ...those, within: null })
+  const newest = await listNewest(sql, { ...those, within: newestAtOnce })
+  return newest.length > limit ? newest : searchAll(sql, those)
+}
+
+type Those = {
+  readonly accountId: AccountId
+  readonly cursor: PersonId | null
+  readonly filters: Fragment
+  readonly search: Search
+  readonly limit: number
+}
+
+/** So many of the newest are looked through first: what many have is found there, and an index would bring them all. */
+const newestAtOnce = 4_000
+
+/** `within`: of so many of the newest; null: of all. */
+function listNewest(sql: Sql | Transaction, those: Those & { readonly within: number | null }): Promise<PersonFacts[]> {
+  const { accountId, cursor, filters, search, limit, within } = those
+  return sql<PersonFacts[]>`
+    select ${sql(columnNames)} from (
+      select * from persons
+      where account_id = ${accountId} and (${cursor}::text is null or id < ${cursor}) ${within === null ? sql`and ${filters}` : sql``}
+      order by id desc limit ${within ?? limit + 1}) newest
+    where ${filters} and ${matchesOf(sql, search)}
     order by id desc limit ${limit + 1}`
-  return rows
+}
+
+/** By an index: `offset 0` keeps the database from reading all persons in their order until enough are found. */
+function searchAll(
+  sql: Sql | Transaction,
+  { accountId, cursor, filters, search, limit }: Those,
+): Promise<PersonFacts[]> {
+  return sql<PersonFacts[]>`
+    select ${sql(columnNames)} from (
+      select * from persons
+      where account_id = ${accountId} and (${cursor}::text is null or id < ${cursor}) and ${filters}
+        and ${indexedMatchesOf(sql, accountId, search)} and ${matchesOf(sql, search)}
+      offset 0) found
+    order by id desc limit ${limit + 1}`
 }
 
 /** Null: the account has no such person. Throws Problem like createPerson; a transaction has failed then. */
@@ -103,8 +145,9 @@ export async function changePerson(
   sql: Sql | Transaction,
   { accountId, personId, change, now }: ChangedPerson,
 ): Promise<PersonFacts | null> {
-  const { workerId, ...plain } = change
+  const { workerId, ...given } = change
   if (!(await findPerson(sql, accountId, personId))) return null
+  const [plain = given] = await withNumbers(sql, accountId, [given], (_, field) => field)
   const [worker = null] =
     typeof workerId === 'string' ? await requireWorkers(sql, accountId, [{ path: 'workerId', id: workerId }]) : []
   const columns = givenColumns({ ...plain, ...(workerId !== undefined && { workerId: worker }), updatedAt: now })
@@ -144,7 +187,8 @@ export async function deletePerson(sql: Sql, accountId: AccountId, personId: Per
 type PathOf = (index: number, field: string) => string
 
 async function insertPersons(sql: Sql, persons: NewPersons, pathOf: PathOf): Promise<PersonFacts[]> {
-  const { accountId, requests } = persons
+  const { accountId } = persons
+  const requests = await withNumbers(sql, accountId, persons.requests, pathOf)
   refuseTwins(requests, pathOf)
   const named = requests.map(({ workerId }, index) =>
     typeof workerId === 'string' ? [{ path: pathOf(index, 'workerId'), id: workerId }] : [],
@@ -196,10 +240,3 @@ function conflictOf(error: unknown): never {
   const taken = error instanceof Error && 'constraint_name' in error && error.constraint_name === 'persons_external_id'
   throw taken ? conflict(['externalId']) : error
 }
-
-/** Every word anywhere; what `like` has a meaning for stands for itself. */
-const wordPatternsOf = (query: string): string[] =>
-  query
-    .split(/\s+/)
-    .filter((word) => word !== '')
-    .map((word) => `%${word.replace(/[\\%_]/g, '\\$&')}%`)

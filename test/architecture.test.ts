@@ -58,7 +58,7 @@ const ownersOf: Readonly<Record<string, readonly string[]>> = {
   ws: ['gateway/', 'voice/engines/', 'tools/callers/'],
   werift: ['gateway/werift/'],
   'drachtio-srf': ['sip/'],
-  'libphonenumber-js': ['net/numbering-plans.ts'],
+  'libphonenumber-js': ['net/numbering-plans.ts', 'net/read-number.ts'],
   mammoth: ['actors/documents/read-docx.ts'],
   nats: ['actors/bus/nats-bus.ts'],
   postgres: ['store/'],

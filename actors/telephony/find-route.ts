@@ -16,6 +16,7 @@ import { listKnownSources, type KnownSource } from '../../store/trunk-addresses.
 import type { AccountId } from '../../model/ids.ts'
 import { readNational } from '../../model/number-format.ts'
 import { isLoopback, reachedAddressOf } from '../../net/addresses.ts'
+import { canonicalNumber } from '../../net/read-number.ts'
 import { accessOf, type TrunkAccessDeps } from './trunk-access.ts'
 
 export type RouteDeps = TrunkAccessDeps & { readonly sql: Sql }
@@ -74,7 +75,7 @@ const readingsOf = (texts: readonly string[], sources: readonly KnownSource[]) =
   sources.flatMap(({ accountId, trunkId, numberFormat }) =>
     texts.flatMap((text) => {
       const number = numberFormat && readNational(text, numberFormat)
-      return number ? [{ accountId, trunkId, number }] : []
+      return number ? [{ accountId, trunkId, number: canonicalNumber(number) }] : []
     }),
   )
 

@@ -2,10 +2,10 @@
 import { z } from 'zod'
 import type { Bus } from '../../model/bus.ts'
 import { Problem } from '../../model/problem.ts'
-import { PhoneNumber } from '../../model/phone-number.ts'
 import type { Telephony } from '../../model/telephony.ts'
 import type { ToolResult } from '../../model/tool.ts'
-import { findAccount } from '../../store/accounts.ts'
+import { canonicalNumber, readNumber } from '../../net/read-number.ts'
+import { countryToRead, findAccount } from '../../store/accounts.ts'
 import { listContacts } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
 import { findWayOut } from '../../store/telephony.ts'
@@ -145,15 +145,11 @@ async function transferTarget(
 
 async function dialableOf(sql: Sql, { accountId, worker }: ToolContext, to: string): Promise<string | ToolResult> {
   const reachable = (await listContacts(sql, accountId, worker.id)).filter(({ phoneNumber }) => phoneNumber !== null)
-  const match = matchContact(reachable, to)
-  if (match.kind === 'one') return toDialable(match.contact.phoneNumber ?? '')
+  const spoken = readNumber(to, await countryToRead(sql, accountId, [to]))
+  const match = matchContact(reachable, to, spoken)
+  if (match.kind === 'one') return canonicalNumber(match.contact.phoneNumber ?? '')
   const { allowedTransferNumbers = [] } = (await findAccount(sql, accountId))?.config ?? {}
-  const dialable = [...reachable.map(({ phoneNumber }) => phoneNumber), ...allowedTransferNumbers]
-  const spoken = toDialable(to)
-  if (PhoneNumber.safeParse(spoken).success && dialable.includes(spoken)) return spoken
+  if (spoken !== null && allowedTransferNumbers.map(canonicalNumber).includes(spoken)) return spoken
   const wrong = match.kind === 'several' ? 'Several contacts have that name; say the number or id.' : 'Unknown target.'
   return failure('NOT_AVAILABLE', `${wrong} This worker can pass callers on to: ${namesOf(reachable)}.`)
 }
-
-/** People write numbers with blanks and brackets. */
-const toDialable = (number: string): string => number.replace(/[\s().-]/g, '')

@@ -40,9 +40,10 @@ async function identityRefusal({ caller }: ToolContext): Promise<ToolResult | nu
   return failure('CALLER_IDENTITY_REQUIRED', 'Nobody knows who the caller is: give a phoneCallId or a customerPhone.')
 }
 
-/** Anybody can have any number shown: it is no leave to change what is kept about whom it belongs to. */
+/** Anybody can have any number shown: it is no leave to change what is kept about whom it belongs to, unless the worker says that it is enough. */
 async function proofRefusal(context: ToolContext): Promise<ToolResult | null> {
-  if (context.caller?.proof !== 'unverified') return identityRefusal(context)
+  const isEnough = context.config.unverifiedCallerUpdatesEnabled ?? false
+  if (isEnough || context.caller?.proof !== 'unverified') return identityRefusal(context)
   return failure(
     'CALLER_IDENTITY_REQUIRED',
     'The caller is known by their number only, which anybody can fake, so nothing about them is changed.',

@@ -4,10 +4,11 @@ import type { FieldTable } from './field-words.ts'
 export const callFields: FieldTable = {
   'PhoneCallRequest.workerId': 'Who places the call: an active worker of the account.',
   'PhoneCallRequest.phoneNumber':
-    'Number to call, E.164. Absent: the number of the customer, when it is E.164; without one the call fails as missing_phone_numbers.',
+    'Number to call, E.164. Absent: the number of the customer, when it is one; without one the call fails as missing_phone_numbers.',
   'PhoneCallRequest.context':
     'What the agent is told about this call: free text, or a JSON object as text, whose values scripts may name. 100,000 characters at most.',
-  'PhoneCallRequest.customer': 'Who is called. Absent: the stored person with the number, where there is one.',
+  'PhoneCallRequest.customer':
+    'Who is called: stored as a person, found by externalId, else by number. Absent: the stored person with the number, where there is one.',
   'PhoneCallRequest.callScriptFileNames':
     'File names of outbound call scripts of the worker, which this call uses. Absent or empty: all of them.',
   'PhoneCallRequest.scheduledAt':
@@ -24,7 +25,7 @@ export const callFields: FieldTable = {
   'WebCallRequest.workerId': 'Who is called: an active worker of the account.',
   'WebCallRequest.instructions':
     'A full prompt in place of the one that is made of the call script, 100,000 characters at most. Absent: the script counts.',
-  'WebCallRequest.customer': 'Who calls. Absent: not known.',
+  'WebCallRequest.customer': 'Who calls: stored as a person, found by externalId, else by number. Absent: not known.',
   'WebCallRequest.context':
     'What the agent is told about this call: free text, or a JSON object as text, whose values scripts may name. 100,000 characters at most.',
   'WebCallRequest.locale': 'Language of the call, BCP 47. Absent: the language of the worker.',
@@ -60,7 +61,8 @@ export const callFields: FieldTable = {
   'customer.accountId': 'The account.',
   'customer.externalId': 'Identifier in a system of yours. 500 characters at most, like all texts of a customer.',
   'customer.type': 'Must be there where a customer is sent.',
-  'customer.phoneNumber': 'Called when the request names no phoneNumber and this is E.164. One line.',
+  'customer.phoneNumber':
+    'Called when the request names no phoneNumber. Read as E.164, or as it is dialed within the country of the account; what is no number stays as it is. One line.',
   'customer.firstName': 'First name.',
   'customer.lastName': 'Last name.',
   'customer.email': 'E-mail address.',

@@ -87,8 +87,9 @@ export const parameterWords: Readonly<Record<string, string>> = {
   'listDocuments.tagKey': 'Only documents with this tag. Absent: all.',
   'listPersons.type': 'Only persons of this type. Absent: all.',
   'listPersons.workerId': 'Only persons that are attached to this worker. Absent: all.',
-  'listPersons.query': 'Words that all occur in names, e-mail address, number or company. Absent: all.',
-  'listPersons.phoneNumber': 'Only who has this number (E.164).',
+  'listPersons.query':
+    'Words that all occur in names, e-mail address, number or company, whatever their accents and case; a number in any spelling. Absent: all.',
+  'listPersons.phoneNumber': 'Only who has this number: E.164, or as it is dialed within the country of the account.',
   'listPersons.email': 'Only who has this e-mail address, in any case.',
   'listPersons.externalId': 'Only who has this externalId.',
   'listPersons.tag': 'Only persons with this tag.',

@@ -55,6 +55,10 @@ export const workerFields: FieldTable = {
     default: false,
   },
   serviceDownRedirectNumber: { is: 'Number that such calls go to, E.164.', absent: 'they are turned away' },
+  unverifiedCallerUpdatesEnabled: {
+    is: 'Whether a caller who is known by the shown number only may have changed what is stored about them.',
+    default: false,
+  },
   emailEnabled: { is: 'Whether the worker has the e-mail tool.', default: false },
   testModeEnabled: { is: 'Whether the embedded engine is used, whatever llmProvider says.', default: false },
   transcriptEvents: { is: 'interim: call.transcript tells turns that may still change, too.', default: 'final' },
@@ -160,7 +164,11 @@ export const workerFields: FieldTable = {
   lastName: 'Last name, 1 to 200 characters.',
   externalId: { is: 'Identifier in a system of yours, once in the account. 500 characters at most.', absent: 'none' },
   email: { is: 'E-mail address, 320 characters at most.', absent: 'not known' },
-  phoneNumber: { is: 'E.164. Inbound callers are recognised by it.', absent: 'not known' },
+  'Person.phoneNumber': 'E.164. Inbound callers are recognised by it. Not there: not known.',
+  phoneNumber: {
+    is: 'E.164, or as it is dialed within the country of the account; kept as E.164. Inbound callers are recognised by it.',
+    absent: 'not known',
+  },
   companyName: { is: 'Name of the company, 500 characters at most.', absent: 'not known' },
   city: { is: 'City, 500 characters at most.', absent: 'not known' },
   country: { is: 'Country, 500 characters at most.', absent: 'not known' },

@@ -248,6 +248,20 @@ test('whoever shows the number of a person changes nothing about them, unless th
   t.match(await update({ transport: 'sip_trunk' }, number), { status: 'success' }, 'whom the account names by key')
 })
 
+test('a worker may let whoever shows the number of a person change what is stored about them', async (t) => {
+  const { sql, accountId, call, row, person, keys, workerId } = await open(t)
+  const number = '+4930123456'
+  const ada = await person({ phoneNumber: number, city: 'London' })
+  const phoneCallId = await row({ transport: 'sip_trunk', fromNumber: number, personId: ada.id, callerVerified: false })
+  const update = () => call('person.update_caller', { city: 'Paris' }, { phoneCallId })
+  t.match(await update(), failed('CALLER_IDENTITY_REQUIRED'))
+  await sql`update workers set config = config || '{"unverifiedCallerUpdatesEnabled": true}' where id = ${workerId}`
+  t.ok((await keys({ phoneCallId })).includes('person.update_caller'), 'it is offered')
+  t.match(await update(), { status: 'success' })
+  t.equal((await findPerson(sql, accountId, ada.id))?.city, 'Paris')
+  t.match(await call('person.get_caller', {}, { phoneCallId }), { data: { identity: 'unverified' } }, 'as ever')
+})
+
 test('a search finds passages of the documents of the worker, the best first, in the language of the worker', async (t) => {
   const { sql, call, document, workerId, accountId } = await open(t)
   const other = await openAccount(sql)

@@ -71,7 +71,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       recordingChannelMode: may('string', ['mixed', 'split']),
       ...allOf('dimensions nextActions', may('object[]')),
     },
-    additive: ['transcriptEvents', 'recordingEnabled', 'disclosureText'],
+    additive: ['transcriptEvents', 'recordingEnabled', 'disclosureText', 'unverifiedCallerUpdatesEnabled'],
   },
   'Outbound call script entry': {
     schema: 'OutboundCallScript',

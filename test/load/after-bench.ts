@@ -2,15 +2,21 @@
 import { benchDocuments } from './after-documents.ts'
 import { benchKnowledge } from './after-knowledge.ts'
 import { benchProcessing } from './after-processing.ts'
+import { benchPersons } from './after-persons.ts'
 
-const benches: Readonly<Record<string, () => Promise<void>>> = {
+const benches: Readonly<Record<string, (counts: readonly number[]) => Promise<void>>> = {
   documents: benchDocuments,
   knowledge: benchKnowledge,
   processing: benchProcessing,
+  persons: benchPersons,
 }
 
-export async function benchAfter(names: readonly string[]): Promise<void> {
+/** Numbers among the names are for how many of something. */
+export async function benchAfter(given: readonly string[]): Promise<void> {
+  const counts = given.filter((word) => /^\d+$/.test(word)).map(Number)
+  const names = given.filter((word) => !/^\d+$/.test(word))
   const unknown = names.filter((name) => !Object.hasOwn(benches, name))
   if (unknown.length > 0) console.log(`there is no ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`)
-  for (const [name, bench] of Object.entries(benches)) if (names.length === 0 || names.includes(name)) await bench()
+  for (const [name, bench] of Object.entries(benches))
+    if (names.length === 0 || names.includes(name)) await bench(counts)
 }

@@ -571,5 +571,8 @@ test('an operator sets an account up', async (t) => {
     ])
     t.match(short, { code: 1, err: '<lastName> is missing' })
     t.match(noAccount, { code: 1, err: '<accountId> must be an id' })
+    const found = await done(['person', 'find', accountId, 'hópper 030/111111'])
+    t.equal(found, `${id}  phone_contact  Grace Hopper  +4930111111 (DE, fixed line)\n1 found`)
+    t.equal(await done(['person', 'find', accountId, 'nobody']), '0 found')
   })
 })

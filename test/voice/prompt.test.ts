@@ -66,6 +66,10 @@ test('a caller who is known by a number alone is told of as unverified, whatever
   ] as const)
     t.notMatch(promptWith(change), title)
   t.match(promptWith({ caller: 'unverified', customer, script: 'Say {{sip.identity}}.' }), '⟨unverified⟩')
+  const open = effectiveConfigOf({ unverifiedCallerUpdatesEnabled: true })
+  const allowed = sectionOf(promptWith({ caller: 'unverified', customer, worker: open }), title)
+  t.match(allowed, 'Change only what they ask to have changed.')
+  t.notMatch(allowed, 'Change nothing')
 })
 
 test('of the same call the same words', async (t) => {

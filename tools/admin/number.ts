@@ -1,6 +1,7 @@
 /** Owns the commands of telephone numbers: which account each takes calls for. */
 import { z } from 'zod'
 import { PhoneNumber } from '../../model/phone-number.ts'
+import { readNumber } from '../../net/read-number.ts'
 import { assignNumber, listNumbers, releaseNumber, type Assigned } from '../../store/account-numbers.ts'
 import { accountOf, checked, required, type Commands } from './command.ts'
 
@@ -38,7 +39,7 @@ export const numberCommands: Commands = {
 }
 
 const numberIn = (given: string | undefined): string =>
-  checked(z.object({ number: PhoneNumber }), { number: required(given, 'number') }).number
+  checked(z.object({ number: PhoneNumber }), { number: readNumber(required(given, 'number')) ?? given }).number
 
 function lossOf({ from, workers }: Assigned): string {
   if (from === null) return ''

@@ -1,8 +1,9 @@
 /** Owns the commands of persons. */
-import { PersonRequest } from '../../model/person.ts'
-import { createPerson } from '../../store/persons.ts'
+import { PersonQuery, PersonRequest, type PersonFacts } from '../../model/person.ts'
+import { numberFactsOf } from '../../net/read-number.ts'
+import { createPerson, listPersons } from '../../store/persons.ts'
 import { newId } from '../../app/core.ts'
-import { accountOf, checked, required, textOf, textsOf, type Commands } from './command.ts'
+import { accountOf, checked, numberOf, required, textOf, textsOf, type Commands } from './command.ts'
 
 export const personCommands: Commands = {
   'person add': {
@@ -37,4 +38,30 @@ export const personCommands: Commands = {
       return 0
     },
   },
+  'person find': {
+    usage: 'person find <accountId> <query> [--limit <count>]',
+    options: { limit: { type: 'string' } },
+    async runOn({ sql, print }, [account, text], options) {
+      const limit = numberOf(options, 'limit', { least: 1, most: 100 }) ?? 20
+      const query = checked(PersonQuery, { query: required(text, 'query'), limit })
+      const found = await listPersons(sql, await accountOf(sql, account), query)
+      for (const person of found.slice(0, limit)) print(lineOf(person))
+      print(found.length > limit ? `the newest ${limit}; there are more` : `${found.length} found`)
+      return 0
+    },
+  },
+}
+
+/** With what the numbering plans know of the number. */
+function lineOf({ id, type, firstName, lastName, email, phoneNumber, companyName, externalId }: PersonFacts): string {
+  const name = `${firstName} ${lastName}`.trim()
+  return [id, type, name, companyName, email, phoneNumber && numberWords(phoneNumber), externalId]
+    .filter((part) => part !== null && part !== '')
+    .join('  ')
+}
+
+function numberWords(number: string): string {
+  const { country, type, isValid } = numberFactsOf(number)
+  const known = [country, type?.replaceAll('_', ' '), isValid ? null : 'not valid'].filter((word) => word !== null)
+  return `${number} (${known.join(', ')})`
 }

@@ -6,9 +6,9 @@ import type { Clock } from '../../../model/clock.ts'
 import type { AccountId, CallId, DocumentId, NewId } from '../../../model/ids.ts'
 import { msOf } from '../../../model/instant.ts'
 import { toPhoneCall, type CreatePhoneCall, type PhoneCall, type PhoneCallRequest } from '../../../model/phone-call.ts'
-import { PhoneNumber } from '../../../model/phone-number.ts'
 import { Problem } from '../../../model/problem.ts'
 import { withoutNulls } from '../../../model/without-nulls.ts'
+import { canonicalNumber } from '../../../net/read-number.ts'
 import { findCall } from '../../../store/calls.ts'
 import { listOutboundCallScripts } from '../../../store/documents.ts'
 import { answerOnce } from '../../../store/idempotency.ts'
@@ -21,7 +21,7 @@ import { requireDestination } from '../../telephony/destination-policy.ts'
 import { findCallableWorker } from './callable-worker.ts'
 import { chooseEngine, type Engines } from '../engine-choice.ts'
 import { allowsFallback } from '../fallback.ts'
-import { findKnownPerson } from './known-person.ts'
+import { findKnownPerson, linkCustomer, readCustomerNumber } from './known-person.ts'
 import { writeBirth } from './write-birth.ts'
 
 export type PhoneCallDeps = {
@@ -61,7 +61,8 @@ async function insertPhoneCall(
   const worker = await findCallableWorker(tx, accountId, request.workerId)
   await requireWayOut(tx, worker)
   const scriptIds = await pinScripts(tx, worker, request.callScriptFileNames ?? [])
-  const toNumber = request.phoneNumber ?? PhoneNumber.safeParse(request.customer?.phoneNumber).data ?? null
+  const customerNumber = await readCustomerNumber(tx, accountId, request.customer)
+  const toNumber = request.phoneNumber ?? customerNumber
   const path = request.phoneNumber === undefined ? 'customer.phoneNumber' : 'phoneNumber'
   const fromNumber = request.from ?? worker.outboundPhoneNumber
   await requireDestination(tx, accountId, { fromNumber, toNumber, path })
@@ -71,7 +72,10 @@ async function insertPhoneCall(
     throw new Problem('TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE', 'the voice provider is not available now; retry later')
 
   const id: CallId = newId<'call'>()
-  const { personId, customer } = await findKnownPerson(tx, accountId, toNumber)
+  const named = request.customer && { accountId, customer: request.customer, phoneNumber: customerNumber, newId, now }
+  const known = named
+    ? await linkCustomer(tx, { ...named, dialed: toNumber && canonicalNumber(toNumber) })
+    : await findKnownPerson(tx, accountId, toNumber)
   const call = {
     id,
     accountId,
@@ -79,8 +83,7 @@ async function insertPhoneCall(
     sessionId: newId(),
     fromNumber,
     toNumber,
-    personId,
-    customer: request.customer ?? customer,
+    ...known,
     context: request.context ?? null,
     scriptIds,
     metadata: request.metadata ?? null,

@@ -16,6 +16,7 @@ import { sealedTool } from '../../../store/tool-calls.ts'
 import { insertWebSession } from '../../../store/web-sessions.ts'
 import type { Worker } from '../../../store/workers.ts'
 import { findCallableWorker } from './callable-worker.ts'
+import { linkCustomer, readCustomerNumber } from './known-person.ts'
 import { writeBirth } from './write-birth.ts'
 
 export type WebCallDeps = {
@@ -53,6 +54,9 @@ async function insertWebCall(
   const worker = await findCallableWorker(tx, accountId, request.workerId)
   await requirePlace(tx, worker)
   const callId: CallId = newId<'call'>()
+  const { customer } = request
+  const phoneNumber = await readCustomerNumber(tx, accountId, customer)
+  const known = customer && (await linkCustomer(tx, { accountId, customer, phoneNumber, dialed: null, newId, now }))
   const sessionId = newId()
   const token = randomBytes(32).toString('base64url')
   const expiresAt = now + tokenLifetime
@@ -63,8 +67,8 @@ async function insertWebCall(
     sessionId,
     fromNumber: null,
     toNumber: null,
-    personId: null,
-    customer: request.customer ?? null,
+    personId: known?.personId ?? null,
+    customer: known?.customer ?? null,
     context: request.context ?? null,
     metadata: request.metadata ?? null,
     request: overridesOf(request),

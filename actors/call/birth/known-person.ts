@@ -1,10 +1,13 @@
-/** Owns who a telephone number belongs to, as far as the account knows: the person that a call is linked to, and what it tells of them. */
+/** Owns which person a call is linked to, and what it tells of them: who has the number, or whom the creator of the call names. */
 import { CustomerInput } from '../../../model/customer.ts'
-import type { AccountId, PersonId } from '../../../model/ids.ts'
+import type { AccountId, NewId, PersonId } from '../../../model/ids.ts'
 import type { PersonFacts } from '../../../model/person.ts'
 import { withoutNulls } from '../../../model/without-nulls.ts'
+import { readNumber } from '../../../net/read-number.ts'
+import { countryToRead } from '../../../store/accounts.ts'
 import { findPersonByPhone } from '../../../store/persons.ts'
 import type { Transaction } from '../../../store/sql.ts'
+import { upsertCustomer } from '../../../store/upsert-customer.ts'
 
 export type KnownPerson = { readonly personId: PersonId | null; readonly customer: CustomerInput | null }
 
@@ -19,6 +22,42 @@ export async function findKnownPerson(
   return person ? { personId: person.id, customer: customerOf(person) } : nobody
 }
 
+/** E.164; null: the customer has none, or text that is no number, which stays with the call as it is. */
+export async function readCustomerNumber(
+  tx: Transaction,
+  accountId: AccountId,
+  customer: CustomerInput | undefined,
+): Promise<string | null> {
+  const text = customer?.phoneNumber
+  if (text === undefined || !/\d/.test(text)) return null
+  return readNumber(text, await countryToRead(tx, accountId, [text]))
+}
+
+export type NamedCustomer = {
+  readonly accountId: AccountId
+  readonly customer: CustomerInput
+  /** E.164 of the customer's own number; null: there is none. */
+  readonly phoneNumber: string | null
+  /** E.164; null: nobody is dialed. */
+  readonly dialed: string | null
+  readonly newId: NewId
+  readonly now: number
+}
+
+/** Whom the creator of a call names is stored, and linked. The call tells of them what was sent, and what is stored besides. */
+export async function linkCustomer(tx: Transaction, named: NamedCustomer): Promise<KnownPerson> {
+  const { customer, phoneNumber } = named
+  const person = await upsertCustomer(tx, named)
+  const sent = { ...customer, ...(phoneNumber !== null && { phoneNumber }) }
+  return { personId: person?.id ?? null, customer: { ...(person && customerOf(person)), ...withoutBlanks(sent) } }
+}
+
 /** Contacts are not customers. */
 const customerOf = (person: PersonFacts): CustomerInput | null =>
-  CustomerInput.strip().safeParse(withoutNulls(person)).data ?? null
+  CustomerInput.strip().safeParse(withoutBlanks(withoutNulls(person))).data ?? null
+
+function withoutBlanks<Fields extends object>(fields: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => typeof value !== 'string' || value.trim() !== ''),
+  ) as Fields
+}

@@ -3,7 +3,8 @@
  * only a call that was not answered can be redirected by the network (302). docs/contract/rest.md "Worker configuration" (serviceDownRedirect).
  * Both ask the leg first, so that an actor that took over repeats nothing.
  */
-import { PhoneNumber } from '../../../model/phone-number.ts'
+import { readNumber } from '../../../net/read-number.ts'
+import { countryToRead } from '../../../store/accounts.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { commandLeg } from '../../node/leg-link.ts'
 import type { CallFact } from '../call-event.ts'
@@ -60,9 +61,10 @@ export async function redirect(deps: PerformerDeps, end: CallEnd): Promise<void>
 async function targetOf(deps: PerformerDeps, call: CallFactsRow): Promise<string | null> {
   const { serviceDownRedirectEnabled, serviceDownRedirectNumber } = configOf(call)
   if (!serviceDownRedirectEnabled || !serviceDownRedirectNumber) return null
-  const number = PhoneNumber.safeParse(serviceDownRedirectNumber.replace(/[\s().-]/g, '')).data
-  if (number === undefined) {
-    deps.log.warn('the number for the time that the voice service is down is not in E.164 format')
+  const country = await countryToRead(deps.sql, call.accountId, [serviceDownRedirectNumber])
+  const number = readNumber(serviceDownRedirectNumber, country)
+  if (number === null) {
+    deps.log.warn('the number for the time that the voice service is down is no telephone number')
     return null
   }
   const refused = await deps.refusalOf(call.accountId, number)

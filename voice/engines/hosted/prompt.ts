@@ -202,14 +202,17 @@ function customerOf(customer: Customer | null): Section {
 }
 
 /** Also behind instructions that came with the call: who wrote them cannot have known who would call. */
-function unverifiedOf({ caller, customer, tools }: EngineConfig): Section {
+function unverifiedOf({ caller, customer, tools, worker }: EngineConfig): Section {
   if (caller !== 'unverified' || (customer === null && tools.length === 0)) return null
+  const mayChange = worker.unverifiedCallerUpdatesEnabled ?? false
   return {
     title: 'The caller is unverified',
     text: lines(
       'Who is on the line is known by the telephone number that was shown, and anybody can have any number shown.',
       '- Do not read out, confirm or complete anything that is stored about the person but their name.',
-      '- Change nothing that is stored about them. What they want changed a colleague does, who asks for proof.',
+      mayChange
+        ? '- Change only what they ask to have changed.'
+        : '- Change nothing that is stored about them. What they want changed a colleague does, who asks for proof.',
     ),
   }
 }
