@@ -17,6 +17,7 @@ import { closingScript } from '../../voice/script/script.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom, type Random } from '../fake/random.ts'
+import { otherHoldMusic } from '../scenes/hold-music.ts'
 import { constantNoises, holdMusic, signals, soundOf } from '../scenes/line-noises.ts'
 import { otherVoices, promptMusic, promptVoice, removeVoices, type Voice } from './ear-voices.ts'
 import { printTable } from './table.ts'
@@ -191,6 +192,7 @@ async function benchNonSpeech(tell: (text: string) => void): Promise<void> {
     ['tones, signals, keys, beeps', Object.values(signals).map((wave) => soundOf(25_000, wave()))],
     ['constant noise', Object.values(constantNoises).map((wave) => soundOf(25_000, wave()))],
     ['hold music, synthetic', Object.values(holdMusic).map((wave) => soundOf(25_000, wave()))],
+    ['hold music, synthetic, of other kinds', Object.values(otherHoldMusic).map((wave) => soundOf(25_000, wave()))],
     ['hold music, recorded', promptMusic(tell)],
   ]
   printTable(
