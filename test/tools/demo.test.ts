@@ -104,7 +104,7 @@ test(
       t.match(part, /│ {3}wants_table +│ true: “.*yes.*”/i, name)
       t.match(part, /│ {3}seating +│ outside: “outside”/i, name)
       t.match(part, /│ {3}drink +│ coffee: “coffee”/i, name)
-      t.match(part, /│ {3}next action +│ book_table \{"seating":"outside","drink":"coffee"\}/, name)
+      t.match(part, /│ {3}next action +│ book_table \{"drink":"coffee","seating":"outside"\}/, name)
     }
     t.match(outbound, /│ {3}still_coming +│ true: “yes”/i)
     t.match(outbound, /│ {3}next action +│ keep_table/)
