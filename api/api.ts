@@ -11,6 +11,7 @@ import { addDeliveryRoutes } from './delivery-routes.ts'
 import type { Api, ApiDeps, ApiEnv, Middleware } from './deps.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addDocumentRoutes } from './document-routes.ts'
+import { addErasureRoutes } from './erasure-routes.ts'
 import { addHealthRoute } from './health-route.ts'
 import { addKeyRoutes } from './key-routes.ts'
 import { addKnowledgeRoutes } from './knowledge-routes.ts'
@@ -27,6 +28,7 @@ import { addRefusalRoutes } from './refusal-routes.ts'
 import { renderError, renderProblem } from './render.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
 import { describeSignaling } from './signaling-description.ts'
+import { addRetentionRoutes } from './retention-routes.ts'
 import { addSubscriptionRoutes } from './subscription-routes.ts'
 import { addToolRoutes } from './tool-routes.ts'
 import { addTrunkRoutes } from './trunk-routes.ts'
@@ -78,6 +80,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addDemoRoute(app, deps)
   addDocsRoutes(app)
   addAccountRoutes(app, deps)
+  addRetentionRoutes(app, deps)
   addKeyRoutes(app, deps)
   addWorkerRoutes(app, deps)
   addWorkerManagementRoutes(app, deps)
@@ -91,6 +94,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addDeliveryRoutes(app, deps)
   addRecordingRoutes(app, deps)
   addPersonRoutes(app, deps)
+  addErasureRoutes(app, deps)
   addDocumentRoutes(app, deps)
   addKnowledgeRoutes(app, deps)
   addTrunkRoutes(app, deps)

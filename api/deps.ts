@@ -3,12 +3,13 @@ import type { KeyObject } from 'node:crypto'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import type { Clock } from '../model/clock.ts'
+import type { ErasePerson } from '../model/erasure.ts'
 import type { AccountId, NewId, WorkerId } from '../model/ids.ts'
 import type { Knowledge } from '../model/knowledge.ts'
 import type { LoadGate } from '../model/load-gate.ts'
 import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
-import type { CreatePhoneCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
+import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import type { Problem } from '../model/problem.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
@@ -28,6 +29,8 @@ export type ApiDeps = {
   readonly endCall: EndCall
   readonly processAgain: ProcessAgain
   readonly pauseRecording: PauseRecording
+  readonly deleteCall: DeleteCall
+  readonly erasePerson: ErasePerson
   readonly tools: Toolbox
   readonly knowledge: Knowledge
   readonly subscriptions: Subscriptions

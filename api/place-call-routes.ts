@@ -1,10 +1,10 @@
-/** Owns the routes that place calls, end them and have them processed again. docs/contract/rest.md "Phone calls", "Cancel and hang up" and "Process again". */
+/** Owns the routes that place calls, end them, delete them and have them processed again. docs/contract/rest.md "Phone calls", "Cancel and hang up", "Deletion" and "Process again". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { PhoneCall, PhoneCallRequest } from '../model/phone-call.ts'
-import { idOf, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { OnceHeaders, onceOf } from './once.ts'
-import { answerOf, bodyOf, named, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
 import { phoneCallExample } from './phone-call-routes.ts'
 import { readJson } from './read-json.ts'
 
@@ -86,7 +86,21 @@ const processAgain = createRoute({
   responses: answerOf(namedCall, 'The call, with postProcessingStatus in_progress.'),
 })
 
-export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall, ...deps }: ApiDeps): void {
+const remove = createRoute({
+  ...shared,
+  method: 'delete',
+  path: `${phoneCalls}/{phoneCallId}`,
+  operationId: 'deletePhoneCall',
+  summary: 'Delete a call that is over',
+  description:
+    'With its transcript, log, recording, and the deliveries that were not sent yet. 409 until it is over and processed.',
+  middleware: [ownAccountOnly],
+  request: { params: callParams },
+  ...refusing('CONFLICT'),
+  responses: noContentOf('It is gone.'),
+})
+
+export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall, deleteCall, ...deps }: ApiDeps): void {
   app.openapi(create, async (c) => {
     const once = await onceOf(c, create.operationId, c.req.valid('header')['Idempotency-Key'])
     return c.json(await createPhoneCall(c.get('accountId'), c.req.valid('json'), once), 200)
@@ -100,4 +114,8 @@ export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall, ...deps
   app.openapi(processAgain, async (c) =>
     c.json(await deps.processAgain(c.get('accountId'), idOf<'call'>(c.req.valid('param').phoneCallId)), 200),
   )
+  app.openapi(remove, async (c) => {
+    if (!(await deleteCall(c.get('accountId'), idOf<'call'>(c.req.valid('param').phoneCallId)))) throw notFound()
+    return c.body(null, 204)
+  })
 }

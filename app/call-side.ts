@@ -13,6 +13,8 @@ import { expireTokenWork } from '../actors/call/birth/expire-token.ts'
 import { createDispatcher } from '../actors/rounds/dispatcher.ts'
 import { createPostProcessing } from '../actors/after-call/post-processing.ts'
 import { createProcessAgain } from '../actors/after-call/process-again.ts'
+import { createDeleteCall } from '../actors/privacy/delete-call.ts'
+import { createErasures } from '../actors/privacy/erase-person.ts'
 import { createScheduler } from '../actors/rounds/scheduler.ts'
 import { createDestinationPolicy, type DestinationPolicy } from '../actors/telephony/destination-policy.ts'
 import { createTelephony } from '../actors/telephony/telephony.ts'
@@ -20,8 +22,9 @@ import { createSwitchboard } from '../actors/node/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
 import { deadline, goOn } from '../model/deadline.ts'
+import type { ErasePerson } from '../model/erasure.ts'
 import type { LoadGate } from '../model/load-gate.ts'
-import type { CreatePhoneCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
+import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.ts'
 import type { Toolbox } from '../model/tool.ts'
@@ -41,6 +44,8 @@ export type CallSide = {
   readonly endCall: EndCall
   readonly processAgain: ProcessAgain
   readonly pauseRecording: PauseRecording
+  readonly deleteCall: DeleteCall
+  readonly erasePerson: ErasePerson
   readonly admission: Admission
   readonly telephony: Telephony
   readonly tools: Toolbox
@@ -90,6 +95,8 @@ export function openCallSide(
   const createPhoneCall = createPhoneCallCreator(creating)
   const telephony = createTelephony({ ...core, router: switchboard, refusalOf, wakeDeliveries })
   closing.defer(() => telephony.close())
+  const erasures = createErasures(core)
+  closing.defer(() => erasures.close())
 
   return {
     createWebCall: unlessEnding(createWebCall),
@@ -97,6 +104,8 @@ export function openCallSide(
     endCall: createEndCall({ ...core, router: switchboard }),
     processAgain: createProcessAgain({ ...core, wakeJobs: () => scheduler.wake() }),
     pauseRecording: createPauseRecording({ ...core, router: switchboard }),
+    deleteCall: createDeleteCall(core),
+    erasePerson: unlessEnding(erasures.erasePerson),
     tools,
     subscriptions,
     knowledge,
@@ -113,6 +122,7 @@ export function openCallSide(
       await switchboard.start()
       outgoing.start()
       await knowing.start()
+      erasures.start()
       scheduler.wake()
       dispatcher.wake()
     },

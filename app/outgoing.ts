@@ -21,14 +21,14 @@ export type Outgoing = {
 }
 
 export function openOutgoing(core: Core, config: Config, closing: AsyncDisposableStack): Outgoing {
-  const { sql, clock, log } = core
+  const { sql, clock, log, recordings } = core
   const sender = createWebhookSender({ allowHosts: config.webhookAllowHosts, log, clock })
   closing.defer(() => sender.close())
   const email = config.email && createEmail({ ...config.email, log })
   if (email) closing.defer(() => email.close())
   const deliveries = createDeliveryLoop({ ...core, sender, random: Math.random })
   closing.defer(() => deliveries.close())
-  const retention = createRetention({ sql, clock, log, keep: { deliveries: config.deliveryRetention } })
+  const retention = createRetention({ sql, clock, log, recordings, keep: { deliveries: config.deliveryRetention } })
   closing.defer(() => retention.close())
   const wakeDeliveries = (): void => deliveries.wake()
   const subscriptions = createSubscriptions({ ...core, sender, wakeDeliveries })

@@ -4,6 +4,7 @@ import { toIso } from './clock.ts'
 import { DestinationPrefix } from './destination.ts'
 import type { AccountId } from './ids.ts'
 import { PhoneNumber } from './phone-number.ts'
+import { RetentionDays } from './retention.ts'
 
 export const Account = z.object({
   id: z.string(),
@@ -49,6 +50,10 @@ export const AccountConfig = z.strictObject({
   embeddedFallback: z.boolean().optional(),
   /** Whether calls of workers that do not say so themselves are recorded. Absent: they are. */
   recordingEnabled: z.boolean().optional(),
+  /** Days after the end of a call; absent: kept. Its keys set these as well: model/retention.ts. */
+  recordingRetentionDays: RetentionDays.optional(),
+  transcriptRetentionDays: RetentionDays.optional(),
+  callRetentionDays: RetentionDays.optional(),
 })
 export type AccountConfig = z.infer<typeof AccountConfig>
 

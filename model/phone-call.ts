@@ -127,6 +127,8 @@ export type EndCall = {
  * it is not over or is being processed, and for a call that has nothing to process.
  */
 export type ProcessAgain = (accountId: AccountId, callId: CallId) => Promise<PhoneCall>
+/** False: the account has no such call. Throws Problem CONFLICT while it is not over. */
+export type DeleteCall = (accountId: AccountId, callId: CallId) => Promise<boolean>
 
 /**
  * Asked again, they change nothing. Throws Problem NOT_FOUND, and CONFLICT for a call that is not answered yet, is over or is not recorded;

@@ -31,6 +31,10 @@ export function isWithin(country: Country, number: string): boolean {
   return isFree && isSupportedCountry(country) && read.countryCallingCode === getCountryCallingCode(country)
 }
 
+/** As it is dialed within its country, without what is dialed in front. Of a number that no plan knows all digits. */
+export const nationalDigitsOf = (number: string): string =>
+  parsePhoneNumberFromString(number)?.nationalNumber ?? number.replace(/\D/g, '')
+
 /** Of a number that costs its caller dearly; for people. */
 export type CostlyKind = 'premium rate' | 'shared cost' | 'personal' | 'pager'
 

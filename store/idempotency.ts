@@ -3,12 +3,19 @@
  * both are there or neither. docs/contract/rest.md "Idempotency".
  */
 import { idempotencyLifetime, type Once } from '../model/idempotency.ts'
-import type { AccountId } from '../model/ids.ts'
+import type { AccountId, CallId } from '../model/ids.ts'
+import type { Json } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
 import { secretPlace, type SecretBox } from './secret-box.ts'
 import type { Sql, Transaction } from './sql.ts'
 
-type Request = { readonly accountId: AccountId; readonly once: Once | null; readonly now: number }
+type Request<Answer> = {
+  readonly accountId: AccountId
+  readonly once: Once | null
+  readonly now: number
+  /** The call that an answer shows. */
+  readonly callOf?: (answer: Answer) => string
+}
 
 /**
  * Runs `make` in a transaction, and at most once for one key: whoever comes with the same key while it runs waits for its end, and whoever
@@ -17,7 +24,7 @@ type Request = { readonly accountId: AccountId; readonly once: Once | null; read
  */
 export function answerOnce<Answer>(
   { sql, box }: { readonly sql: Sql; readonly box: SecretBox },
-  { accountId, once, now }: Request,
+  { accountId, once, now, callOf }: Request<Answer>,
   make: (tx: Transaction) => Promise<Answer>,
 ): Promise<Answer> {
   return sql.begin(async (tx) => {
@@ -25,7 +32,8 @@ export function answerOnce<Answer>(
     if (!(await takeKey(tx, accountId, once, now))) return answerOf<Answer>(tx, box, accountId, once)
     const answer = await make(tx)
     await tx`
-      update idempotency_keys set answer = ${box.seal(JSON.stringify(answer), answerPlace(accountId, once.key))}
+      update idempotency_keys set answer = ${box.seal(JSON.stringify(answer), answerPlace(accountId, once.key))},
+        call_id = ${callOf?.(answer) ?? null}
       where account_id = ${accountId} and key = ${once.key}`
     return answer
   }) as Promise<Answer>
@@ -33,6 +41,48 @@ export function answerOnce<Answer>(
 
 export const answerPlace = (accountId: string, key: string): string =>
   secretPlace('idempotency_keys.answer', accountId, key)
+
+/** What of an answer a repeated request may still be told. */
+export type RewriteAnswers = { readonly box: SecretBox; readonly rewrite: (answer: Json) => Json }
+
+type Kept = { readonly key: string; readonly answer: string; readonly callId: string | null }
+
+/** Of these calls; how many. The keys stay, so that no repeated request does again what was done. */
+export async function rewriteAnswers(
+  tx: Transaction,
+  { accountId, callIds, box, rewrite }: RewriteAnswers & { accountId: AccountId; callIds: readonly CallId[] },
+): Promise<number> {
+  const rows = await tx<Kept[]>`
+    select key, answer, call_id from idempotency_keys
+    where account_id = ${accountId} and (call_id = any(${[...callIds]}::text[]) or call_id is null)
+    order by key for update`
+  const shown = new Set<string>(callIds)
+  let rewritten = 0
+  for (const row of rows) {
+    const answer = openedAnswer(box, accountId, row)
+    // Of before they were told apart by their call.
+    if (row.callId === null && !shown.has(callShownBy(answer))) continue
+    rewritten += 1
+    await tx`
+      update idempotency_keys set answer = ${box.seal(JSON.stringify(rewrite(answer)), answerPlace(accountId, row.key))}
+      where account_id = ${accountId} and key = ${row.key}`
+  }
+  return rewritten
+}
+
+/** Null: it was sealed by a key that is not here any more, so that nobody can read it. */
+function openedAnswer(box: SecretBox, accountId: AccountId, { key, answer }: Kept): Json {
+  try {
+    return JSON.parse(box.open(answer, answerPlace(accountId, key))) as Json
+  } catch {
+    return null
+  }
+}
+
+function callShownBy(answer: Json): string {
+  const { callId, id } = (answer ?? {}) as { readonly callId?: string; readonly id?: string }
+  return callId ?? id ?? ''
+}
 
 /** Keys are forgotten lazily, when they are used again; the others are for this to delete, up to `limit`. Several may do this at once. */
 export async function forgetIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
@@ -48,7 +98,7 @@ async function takeKey(tx: Transaction, accountId: AccountId, once: Once, now: n
     insert into idempotency_keys (account_id, key, fingerprint, answer, created_at)
     values (${accountId}, ${once.key}, ${once.fingerprint}, '', ${now})
     on conflict (account_id, key) do update
-      set fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at
+      set fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at, call_id = null
       where idempotency_keys.created_at <= ${now - idempotencyLifetime}`
   return taken.count === 1
 }

@@ -1,16 +1,26 @@
 /**
- * Owns forgetting what nobody needs any more: finished deliveries with their log, refused calls, subscriptions of deleted workers, and idempotency keys
- * past their time. Every
- * round is bounded; several nodes may do this at the same time and skip what another is at.
+ * Owns forgetting what nobody needs any more: finished deliveries with their log, refused calls, subscriptions of deleted workers, idempotency keys
+ * past their time, and what accounts keep of their calls for a limited time. Every round is bounded; several nodes may do this at the same
+ * time and skip what another is at.
  */
 import type { Clock } from '../../model/clock.ts'
 import { idempotencyLifetime } from '../../model/idempotency.ts'
 import type { Log } from '../../model/log.ts'
+import type { RecordingStore } from '../../model/recording-store.ts'
 import { forgetRefusals } from '../../store/call-refusals.ts'
 import { forgetSubscriptionsOfDeleted } from '../../store/delete-worker.ts'
 import { forgetDeliveries } from '../../store/delivery-log.ts'
 import { forgetIdempotencyKeys } from '../../store/idempotency.ts'
 import type { Sql } from '../../store/sql.ts'
+import {
+  forgetCalls,
+  forgetRecordings,
+  forgetTranscripts,
+  listRetentionPolicies,
+  type Forgetting,
+} from '../../store/retention.ts'
+import { blankedSnapshot } from '../privacy/blanked.ts'
+import { createRecordingRemoval } from '../privacy/recording-removal.ts'
 import { createRounds, type Rounds } from './rounds.ts'
 
 export const retentionEvery = 600_000
@@ -21,6 +31,10 @@ const subscriptionsKept = 3 * 24 * 3_600_000
 const batchSize = 1_000
 /** Bounds what one round deletes, so that a busy disk serves calls first. */
 const batchesPerRound = 100
+/** A call has many rows: so many are removed in one transaction. */
+const callsAtOnce = 50
+const recordingsAtOnce = 100
+const day = 24 * 3_600_000
 
 /** `keep` is how long, ms since their creation. */
 export function createRetention(deps: {
@@ -28,18 +42,38 @@ export function createRetention(deps: {
   readonly clock: Clock
   readonly log: Log
   readonly keep: { readonly deliveries: number }
+  /** Null or absent: another process removes recordings. */
+  readonly recordings?: RecordingStore | null
 }): Rounds {
-  const { sql, clock, log, keep } = deps
+  const { sql, clock, log, keep, recordings = null } = deps
+  const removeRecordings = createRecordingRemoval({ ...deps, recordings })
   let closed = false
 
-  async function forgetAll(forget: (limit: number) => Promise<number>): Promise<number> {
+  async function forgetAll(forget: (limit: number) => Promise<number>, limit = batchSize): Promise<number> {
     let forgotten = 0
     for (let batch = 0; batch < batchesPerRound && !closed; batch += 1) {
-      const count = await forget(batchSize)
+      const count = await forget(limit)
       forgotten += count
-      if (count < batchSize) break
+      if (count < limit) break
     }
     return forgotten
+  }
+  /** What accounts keep for so many days. Whole calls first: nothing else needs to be done with them. */
+  async function forgetOfAccounts(now: number): Promise<void> {
+    for (const { accountId, callDays, transcriptDays, recordingDays } of await listRetentionPolicies(sql)) {
+      const after = async (
+        days: number | null,
+        forget: (forgetting: Forgetting) => Promise<number>,
+      ): Promise<number> =>
+        days === null
+          ? 0
+          : forgetAll((limit) => forget({ accountId, before: now - days * day, now, limit }), callsAtOnce)
+      const calls = await after(callDays, (forgetting) => forgetCalls(sql, forgetting))
+      const transcripts = await after(transcriptDays, (of) => forgetTranscripts(sql, of, blankedSnapshot))
+      const recorded = await after(recordingDays, (forgetting) => forgetRecordings(sql, forgetting))
+      if (calls + transcripts + recorded > 0)
+        log.info('what an account keeps for a limited time was removed', { accountId, calls, transcripts, recorded })
+    }
   }
   async function look(): Promise<boolean> {
     const now = clock.now()
@@ -48,6 +82,8 @@ export function createRetention(deps: {
     await forgetAll((limit) => forgetSubscriptionsOfDeleted(sql, now - subscriptionsKept, limit))
     await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })
+    await forgetOfAccounts(now)
+    await forgetAll(removeRecordings, recordingsAtOnce)
     return false
   }
   const rounds = createRounds({ clock, log, every: retentionEvery, look })

@@ -11,6 +11,47 @@ export const sharedFields: FieldTable = {
   'Account.id': 'Of the account: it stands in every path.',
   'Account.name': 'For people.',
   'Account.slug': 'Short name, unlike that of any other account.',
+  'Erasure.id': 'The erasure.',
+  'Erasure.status': 'in_progress: the service goes on with it by itself.',
+  'Erasure.startedAt': 'When it was asked for. ISO 8601, UTC.',
+  'Erasure.completedAt': 'When nothing was left to do. ISO 8601, UTC. Not there before that.',
+  'Erasure.erased': 'How many were removed or emptied, by kind.',
+  'erased.persons': 'The person itself.',
+  'erased.calls': 'Calls of the person: emptied of what tells who it was.',
+  'erased.transcriptTurns': 'Turns of transcripts: removed.',
+  'erased.events': 'Entries of event logs: emptied of texts.',
+  'erased.deliveries': 'Webhook deliveries: their bodies emptied of texts.',
+  'erased.recordings': 'Recordings: removed, or as soon as their storage can be reached.',
+  'erased.idempotentAnswers': 'Kept answers to requests with an Idempotency-Key: emptied.',
+  'erased.callRefusals': 'Refused calls with the number of the person: removed.',
+  'erased.mentions': 'Rows of other calls in which the person was named: the name, number or address is replaced.',
+  'Erasure.remaining':
+    'Where the person is still named, and the account decides: documents, other persons, settings. Empty: nowhere.',
+  'remaining.table': 'What it is: documents, persons, workers and the like.',
+  'remaining.rows': 'How many of them, 1,000 at most.',
+  'Retention.recordingDays':
+    'Days after its end that the recording of a call is kept, 1 to 36,500. Not there: for ever.',
+  'RetentionChange.recordingDays': {
+    is: 'Days after its end that the recording of a call is kept, 1 to 36,500.',
+    absent: 'for ever',
+  },
+  'Retention.transcriptDays':
+    'Days after its end that transcript, event log and sent deliveries of a call are kept, 1 to 36,500. Not there: for ever.',
+  'RetentionChange.transcriptDays': {
+    is: 'Days after its end that transcript, event log and sent deliveries of a call are kept, 1 to 36,500.',
+    absent: 'for ever',
+  },
+  'Retention.callDays':
+    'Days after its end that a call is kept, with all that belongs to it, 1 to 36,500. Not there: for ever.',
+  'RetentionChange.callDays': {
+    is: 'Days after its end that a call is kept, with all that belongs to it, 1 to 36,500.',
+    absent: 'for ever',
+  },
+  'Retention.report': 'What was removed for its age, newest day first; the last 90 days on which anything was.',
+  'report.day': 'The day, UTC, like 2026-01-31.',
+  'report.recordings': 'Calls whose recording was removed.',
+  'report.transcripts': 'Calls whose transcript and log were removed.',
+  'report.calls': 'Calls that were removed.',
   'Health.status': 'The service works and reaches its database.',
 
   'Error.statusCode': 'The HTTP status.',

@@ -385,6 +385,7 @@ export const additiveEndpoints: readonly string[] = [
   `post ${phoneCall}/post-processing`,
   `post ${phoneCall}/recording/pause`,
   `post ${phoneCall}/recording/resume`,
+  `delete ${phoneCall}`,
   `get ${subscriptions}/{subscriptionId}/deliveries`,
   `get ${subscriptions}/{subscriptionId}/deliveries/{deliveryId}`,
   `post ${subscriptions}/{subscriptionId}/deliveries/{deliveryId}/resend`,
@@ -403,6 +404,9 @@ export const additiveEndpoints: readonly string[] = [
   ]),
   `post ${account}/persons/batch`,
   `post ${account}/workers/{workerId}/knowledge/search`,
+  `post ${account}/persons/{personId}/erase`,
   `get ${account}/trunks/{trunkId}/state`,
   `get ${account}/call-refusals`,
+  `get ${account}/retention`,
+  `patch ${account}/retention`,
 ]

@@ -1,6 +1,8 @@
 /** Owns the commands of accounts. */
 import { AccountConfig, newAccountLimits } from '../../model/account.ts'
 import { Problem } from '../../model/problem.ts'
+import { RetentionChange } from '../../model/retention.ts'
+import { changeRetention } from '../../store/retention.ts'
 import { changeAccountConfig, createAccount, listAccounts } from '../../store/accounts.ts'
 import { isCountry } from '../../net/numbering-plans.ts'
 import { newId } from '../../app/core.ts'
@@ -70,7 +72,26 @@ export const accountCommands: Commands = {
       return 0
     },
   },
+  'account retention': {
+    usage:
+      'account retention <accountId> [--recordings <days, or off>] [--transcripts <days, or off>] [--calls <days, or off>]',
+    options: { recordings: { type: 'string' }, transcripts: { type: 'string' }, calls: { type: 'string' } },
+    async runOn({ sql, print }, [account], options) {
+      const change = checked(RetentionChange, {
+        recordingDays: daysIn(options, 'recordings'),
+        transcriptDays: daysIn(options, 'transcripts'),
+        callDays: daysIn(options, 'calls'),
+      })
+      const retention = await changeRetention(sql, await accountOf(sql, account), change, Date.now())
+      print(JSON.stringify(retention, null, 2))
+      return 0
+    },
+  },
 }
+
+/** Null: for ever. */
+const daysIn = (options: Options, name: string): number | null | undefined =>
+  textOf(options, name) === 'off' ? null : numberOf(options, name, { least: 1, most: 36_500 })
 
 /** What is not named stays; lists are replaced whole. */
 const limitsOf = (options: Options) =>

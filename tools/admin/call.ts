@@ -3,9 +3,23 @@ import { createProcessAgain } from '../../actors/after-call/process-again.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
+import { toIso } from '../../model/clock.ts'
+import type { CallId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import { findCallFacts, listCallEvents } from '../../store/call-steps.ts'
+import { findLogRemoval } from '../../store/retention.ts'
+import type { Sql } from '../../store/sql.ts'
 import { idOf, required, type Commands } from './command.ts'
+
+async function missingLog(sql: Sql, callId: CallId): Promise<Problem> {
+  const { logRemovedAt = null } = (await findLogRemoval(sql, callId)) ?? {}
+  if (logRemovedAt === null) return new Problem('NOT_FOUND', `there is no call ${callId}`)
+  const when = toIso(logRemovedAt).slice(0, 10)
+  return new Problem(
+    'NOT_FOUND',
+    `its account keeps logs for a limited time: that of call ${callId} was removed on ${when}`,
+  )
+}
 
 export const callCommands: Commands = {
   'call process': {
@@ -23,8 +37,9 @@ export const callCommands: Commands = {
   replay: {
     usage: 'replay <callId>',
     async runOn({ sql, print }, [text]) {
-      const log = await listCallEvents(sql, idOf(required(text, 'callId'), 'callId'))
-      if (log.length === 0) throw new Problem('NOT_FOUND', `there is no call ${text}`)
+      const callId = idOf<'call'>(required(text, 'callId'), 'callId')
+      const log = await listCallEvents(sql, callId)
+      if (log.length === 0) throw await missingLog(sql, callId)
       const { facts, effects, ignored, differences } = replay(log)
       for (const { seq, fact, logged, replayed } of differences)
         print(`seq ${seq} ${fact.type}\n  logged   ${JSON.stringify(logged)}\n  replayed ${JSON.stringify(replayed)}`)

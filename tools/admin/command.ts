@@ -7,7 +7,9 @@ import type { z } from 'zod'
 import { toId, type AccountId, type Id } from '../../model/ids.ts'
 import { flawOf } from '../../model/json.ts'
 import { issuesOf } from '../../model/issues.ts'
+import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
+import type { RecordingStore } from '../../model/recording-store.ts'
 import { findAccount } from '../../store/accounts.ts'
 import type { RotatingSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -15,10 +17,13 @@ import type { Sql } from '../../store/sql.ts'
 /** As `parseArgs` gives them. */
 export type Options = Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>
 
-/** The database of the service, the key of its secrets (read or made when it is asked for), and where the answer goes. */
+/** The database of the service, the key of its secrets (read or made when it is asked for), its recordings, and where the answer goes. */
 export type AdminDatabase = {
   readonly sql: Sql
   openBox(): Promise<RotatingSecretBox>
+  /** Absent: what is to be done to recordings is left to the service that runs. */
+  readonly recordings?: RecordingStore
+  readonly log?: Log
   print(text: string): void
 }
 

@@ -1,9 +1,17 @@
 /** Owns the commands of persons. */
+import { createErasures } from '../../actors/privacy/erase-person.ts'
+import type { Log } from '../../model/log.ts'
 import { PersonQuery, PersonRequest, type PersonFacts } from '../../model/person.ts'
 import { numberFactsOf } from '../../net/read-number.ts'
 import { createPerson, listPersons } from '../../store/persons.ts'
+import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
-import { accountOf, checked, numberOf, required, textOf, textsOf, type Commands } from './command.ts'
+import { accountOf, checked, idOf, numberOf, required, textOf, textsOf, type Commands } from './command.ts'
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => silent }
+
+/** Ms. An operator waits longer than a request does; what is left then, the service goes on with. */
+const maxPatience = 3_600_000
 
 export const personCommands: Commands = {
   'person add': {
@@ -48,6 +56,21 @@ export const personCommands: Commands = {
       for (const person of found.slice(0, limit)) print(lineOf(person))
       print(found.length > limit ? `the newest ${limit}; there are more` : `${found.length} found`)
       return 0
+    },
+  },
+  'person erase': {
+    usage: 'person erase <accountId> <personId>',
+    async runOn({ sql, openBox, recordings = null, log = silent, print }, [account, person]) {
+      const [accountId, personId] = [await accountOf(sql, account), idOf<'person'>(person, 'personId')]
+      const box = await openBox()
+      const erasures = createErasures({ sql, box, recordings, log, clock: systemClock, newId, patience: maxPatience })
+      try {
+        const erasure = await erasures.erasePerson(accountId, personId)
+        print(erasure ? JSON.stringify(erasure, null, 2) : 'the account has no such person')
+        return erasure?.status === 'completed' ? 0 : 1
+      } finally {
+        await erasures.close()
+      }
     },
   },
 }

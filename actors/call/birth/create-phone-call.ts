@@ -41,7 +41,7 @@ const maxAhead = 366 * 24 * 3_600_000
 export function createPhoneCallCreator(deps: PhoneCallDeps): CreatePhoneCall {
   return async (accountId, request, once) => {
     const now = deps.clock.now()
-    const answer = await answerOnce(deps, { accountId, once, now }, (tx) =>
+    const answer = await answerOnce(deps, { accountId, once, now, callOf: ({ id }: PhoneCall) => id }, (tx) =>
       insertPhoneCall(deps, tx, accountId, request, now),
     )
     deps.wakeDeliveries()

@@ -36,8 +36,10 @@ const birth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null } a
 export function createWebCallCreator(deps: WebCallDeps): CreateWebCall {
   return async (accountId, request, once) => {
     const now = deps.clock.now()
-    const answer = await answerOnce(deps, { accountId, once: once ?? null, now }, (tx) =>
-      insertWebCall(deps, tx, accountId, request, now),
+    const answer = await answerOnce(
+      deps,
+      { accountId, once: once ?? null, now, callOf: ({ callId }: CreatedWebCall) => callId },
+      (tx) => insertWebCall(deps, tx, accountId, request, now),
     )
     deps.wakeDeliveries()
     return answer

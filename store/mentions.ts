@@ -1,0 +1,134 @@
+/**
+ * Owns where a person is named besides the person's own calls: rows of other calls, in which the naming text is replaced, and everything else that the
+ * account has, which is counted and stays.
+ */
+import type { AccountId, CallId } from '../model/ids.ts'
+import type { Json } from '../model/json.ts'
+import { isOver } from './delete-calls.ts'
+import type { Sql, Transaction } from './sql.ts'
+import { textColumnsOf } from './text-columns.ts'
+
+export type Finder = {
+  /** A regular expression for the database, in any case of letters, that finds at least what `names` does. */
+  readonly coarse: string
+  readonly names: (text: string) => boolean
+  /** The text without the person. */
+  readonly redacted: (text: string) => string
+  /** Everything in it, names of fields too. */
+  readonly redactedJson: (json: Json) => Json
+}
+
+/** What calls are told in: the column with the call's id, and what tells its rows apart. */
+const tablesOfCalls = [
+  { table: 'calls', callId: 'id', keys: ['id'] },
+  { table: 'call_events', callId: 'call_id', keys: ['call_id', 'seq'] },
+  { table: 'transcript_turns', callId: 'call_id', keys: ['call_id', 'turn_index'] },
+  { table: 'deliveries', callId: 'call_id', keys: ['id'] },
+] as const
+
+type Place = (typeof tablesOfCalls)[number]
+
+/** A number is one or none. */
+const numberColumns = ['from_number', 'to_number']
+
+/** In these calls, as far as they are over; how many rows named the person. A row is written by itself. */
+export async function redactMentions(sql: Sql, callIds: readonly CallId[], finder: Finder): Promise<number> {
+  let rows = 0
+  for (const place of tablesOfCalls) rows += await redactIn(sql, place, callIds, finder)
+  const { count } = await sql`
+    update delivery_attempts set response_excerpt = null where response_excerpt ~* ${finder.coarse}
+      and delivery_id in (select id from deliveries where call_id = any(${[...callIds]}::text[]))`
+  return rows + count
+}
+
+async function redactIn(sql: Sql, place: Place, callIds: readonly CallId[], finder: Finder): Promise<number> {
+  const { table, keys } = place
+  const callId = sql(place.callId)
+  const rows = await sql<{ row: Record<string, Json> }[]>`
+    select to_jsonb(found) as row from ${sql(table)} found
+    where found.${callId} = any(${[...callIds]}::text[]) and found::text ~* ${finder.coarse}
+      and exists (select from calls where calls.id = found.${callId} and ${isOver(sql)})`
+  if (rows.length === 0) return 0
+  const columns = (await textColumnsOf(sql, table)).filter((name) => !(keys as readonly string[]).includes(name))
+  let redacted = 0
+  for (const { row } of rows) {
+    const changes = columns.flatMap((name) => changeOf(name, row[name] ?? null, finder))
+    if (changes.length === 0) continue
+    redacted += 1
+    // The row as it is but for the columns that are changed, with the types of the table.
+    const changed = Object.fromEntries(changes)
+    const names = sql.unsafe(changes.map(([name]) => `"${name}" = changed."${name}"`).join(', '))
+    const isRow = sql.unsafe(keys.map((key) => `"${table}"."${key}" = changed."${key}"`).join(' and '))
+    await sql`
+      update ${sql(table)} set ${names}
+      from jsonb_populate_record(null::${sql(table)}, ${sql.json({ ...row, ...changed })}) changed where ${isRow}`
+  }
+  return redacted
+}
+
+function changeOf(name: string, value: Json, finder: Finder): [string, Json][] {
+  const next = typeof value === 'string' ? redactedText(name, value, finder) : finder.redactedJson(value)
+  return JSON.stringify(next) === JSON.stringify(value) ? [] : [[name, next]]
+}
+
+function redactedText(name: string, text: string, { redacted, redactedJson }: Finder): string | null {
+  const next = redacted(text)
+  if (next === text) return text
+  if (numberColumns.includes(name)) return null
+  return name === 'body' ? JSON.stringify(redactedJson(JSON.parse(text) as Json)) : next
+}
+
+/** Searched by itself, or not an account's to look through. */
+const passedOver = [
+  ...tablesOfCalls.map(({ table }) => table as string),
+  'jobs',
+  'web_sessions',
+  'idempotency_keys',
+  'api_keys',
+  'erasures',
+  'call_refusals',
+]
+/** What a person looks through. */
+const mostRows = 1_000
+
+/** How many rows of each other table of the account still name the person, `mostRows` at most. */
+export async function countRemaining(
+  sql: Sql,
+  accountId: AccountId,
+  finder: Finder,
+): Promise<{ table: string; rows: number }[]> {
+  const tables = await sql<{ name: string; accountColumn: string }[]>`
+    select table_name as name, column_name as account_column from information_schema.columns
+    join information_schema.tables using (table_schema, table_name)
+    where table_schema = current_schema() and table_type = 'BASE TABLE' and table_name <> all(${passedOver}::text[])
+      and (column_name = 'account_id' or (table_name = 'accounts' and column_name = 'id'))
+    order by table_name`
+  const counts: { table: string; rows: number }[] = []
+  for (const { name, accountColumn } of tables) {
+    const rows = await sql<{ text: string }[]>`
+      select found::text as text from ${sql(name)} found
+      where found.${sql(accountColumn)} = ${accountId} and found::text ~* ${finder.coarse} limit ${mostRows}`
+    const naming = rows.filter(({ text }) => finder.names(text)).length
+    if (naming > 0) counts.push({ table: name, rows: naming })
+  }
+  return counts
+}
+
+/** Refused calls of the account that name the person; how many were deleted. */
+export async function deleteNamingRefusals(sql: Sql, accountId: AccountId, finder: Finder): Promise<number> {
+  const rows = await sql<{ id: string; text: string }[]>`
+    select id, concat_ws(' ', calling, called, details) as text from call_refusals where account_id = ${accountId}`
+  const ids = rows.flatMap(({ id, text }) => (finder.names(text) ? [id] : []))
+  const { count } = await sql`delete from call_refusals where account_id = ${accountId} and id = any(${ids}::text[])`
+  return count
+}
+
+/** An Idempotency-Key is the account's own text. Without it a request may be done again, as after 24 hours. */
+export async function deleteNamingKeys(sql: Sql | Transaction, accountId: AccountId, finder: Finder): Promise<number> {
+  const rows = await sql<{ key: string }[]>`
+    select key from idempotency_keys where account_id = ${accountId} and key ~* ${finder.coarse}`
+  const keys = rows.flatMap(({ key }) => (finder.names(key) ? [key] : []))
+  const { count } =
+    await sql`delete from idempotency_keys where account_id = ${accountId} and key = any(${keys}::text[])`
+  return count
+}
