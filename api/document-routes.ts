@@ -112,7 +112,8 @@ function withForm<Body extends { readonly content: object }>(body: Body): Body {
 export function addDocumentRoutes(app: Api, { sql, clock, newId, checkScript }: ApiDeps): void {
   const whole = ({ content, ...facts }: DocumentWithText): Document => {
     const errors = checkScript && isCallScript(facts) ? checkScript(content).slice(0, maxErrors) : []
-    const text = isWritten(facts.type) || facts.status === 'completed' ? content : null
+    const isRead = facts.status === 'completed' || (isWritten(facts.type) && content !== '')
+    const text = isRead ? content : null
     return { ...toDocument(facts, text), ...(errors.length > 0 && { scriptErrors: errors }) }
   }
   const takeFiles: Middleware = async (c, next) => {

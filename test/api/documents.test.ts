@@ -81,6 +81,7 @@ test('a file is uploaded with what is said of it', async (t) => {
     workerIds: [own.worker.id],
   })
   t.notOk('text' in json, 'there is none yet')
+  t.notOk('text' in (await upload('a.txt', ownBytes(Buffer.from('Hello.')))).json)
   await ingest()
   t.match((await get(`documents/${json.id}`)).json, { status: 'completed', text: '# Hours\n\nFrom nine to five.' })
   const pdf = await upload('C:\\files\\größe.PDF', pdfOf([[{ text: 'Large.' }]]), [['title', 'Sizes']])
