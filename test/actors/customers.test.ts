@@ -5,6 +5,8 @@ import type { CallId } from '../../model/ids.ts'
 import { PersonQuery, type PersonFacts, type PersonRequest } from '../../model/person.ts'
 import { findCall } from '../../store/calls.ts'
 import { createPerson, listPersons } from '../../store/persons.ts'
+import { upsertCustomer } from '../../store/upsert-customer.ts'
+import { blockedQueries } from '../scenes/blocked-queries.ts'
 import { openCallNode, openShared } from '../scenes/call-node.ts'
 import { createCallingTenant } from '../scenes/telephony.ts'
 import { newId } from '../scenes/tenant.ts'
@@ -135,6 +137,24 @@ test('many calls at once with the same new customer make one person', async (t) 
   const personIds = calls.map(({ personId }) => personId)
   for (const first of [0, 3, 6]) t.equal(new Set(personIds.slice(first, first + 3)).size, 1)
   t.equal((await persons()).length, 3)
+})
+
+test('whoever names a new customer waits for who is about to store the same one', async (t) => {
+  const { sql, accountId, persons } = await open(t)
+  const sent = { accountId, customer: { type: 'lead' }, phoneNumber: number, dialed: null, newId, now: 1 } as const
+  const release = Promise.withResolvers<void>()
+  const stored = Promise.withResolvers<string | undefined>()
+  const first = sql.begin(async (tx) => {
+    stored.resolve((await upsertCustomer(tx, sent))?.id)
+    await release.promise
+  })
+  const personId = await stored.promise
+  const second = sql.begin((tx) => upsertCustomer(tx, sent))
+  await Promise.race([blockedQueries(sql, 1), second])
+  release.resolve()
+  await first
+  t.equal((await second)?.id, personId)
+  t.equal((await persons()).length, 1)
 })
 
 test('a number of one account is nobody in another', async (t) => {
