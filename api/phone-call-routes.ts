@@ -1,7 +1,17 @@
 /** Owns the routes that read calls. docs/contract/rest.md "Phone calls". */
 import { createRoute, z } from '@hono/zod-openapi'
 import type { AccountId } from '../model/ids.ts'
-import { AudioDownload, PhoneCall, toPhoneCall, toTranscriptSegment, TranscriptSegment } from '../model/phone-call.ts'
+import {
+  AudioDownload,
+  AudioDownloadQuery,
+  AudioPeaks,
+  PhoneCall,
+  toPhoneCall,
+  toTranscriptSegment,
+  TranscriptSegment,
+} from '../model/phone-call.ts'
+import { peaksOf, peaksPerSecond } from '../model/recording-peaks.ts'
+import { recordingKeyIn } from '../model/recording-store.ts'
 import type { CallRow } from '../store/call-rows.ts'
 import { findCall } from '../store/calls.ts'
 import { listTurns } from '../store/transcripts.ts'
@@ -57,9 +67,22 @@ const getAudioUrl = createRoute({
   path: `${phoneCall}/audio/url`,
   operationId: 'getPhoneCallAudioUrl',
   summary: 'Get a link to the recording of a call',
-  description: '404 until the call is over and processed, and for a call that was never answered.',
-  request: { params },
+  description:
+    '404 until the call is over and processed, and for a call that was never answered. The compressed copy is made after that: 404 until it is there.',
+  request: { params, query: AudioDownloadQuery },
   responses: answerOf(named('AudioDownload', AudioDownload), 'A link to the recording, good for 15 minutes.'),
+})
+
+const getAudioPeaks = createRoute({
+  ...shared,
+  method: 'get',
+  path: `${phoneCall}/audio/peaks`,
+  operationId: 'getPhoneCallAudioPeaks',
+  summary: 'Get the waveform of the recording of a call',
+  description:
+    'For display. It is made after the call: 404 until it is there, and for recordings of before waveforms were made.',
+  request: { params },
+  responses: answerOf(named('AudioPeaks', AudioPeaks), 'How loud the recording is, ten times a second.'),
 })
 
 export function addPhoneCallRoutes(app: Api, deps: ApiDeps): void {
@@ -82,8 +105,18 @@ export function addPhoneCallRoutes(app: Api, deps: ApiDeps): void {
   })
   app.openapi(getAudioUrl, async (c) => {
     const { accountId, id, recordingKey } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)
-    if (recordingKey === null || !(await recordings.read(recordingKey))) throw notFound()
-    const link = recordingLinkOf(recordingUrlKey, accountId, id, clock.now() + linkLifetime)
-    return c.json({ id, url: `${publicUrlOf(publicUrl, c.req.raw)}${link}` }, 200)
+    const { format: form = 'wav' } = c.req.valid('query')
+    if (recordingKey === null || !(await recordings.read(recordingKeyIn(form, recordingKey)))) throw notFound()
+    const link = recordingLinkOf(recordingUrlKey, { accountId, callId: id, form }, clock.now() + linkLifetime)
+    return c.json({ id, url: `${publicUrlOf(publicUrl, c.req.raw)}${link}`, format: form }, 200)
+  })
+  app.openapi(getAudioPeaks, async (c) => {
+    const { id, recordingKey } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)
+    const reader = recordingKey === null ? null : await recordings.read(recordingKeyIn('peaks', recordingKey))
+    if (reader === null) throw notFound()
+    const bytes = await new Response(reader.stream(0, reader.size - 1)).arrayBuffer()
+    const peaks = peaksOf(new Uint8Array(bytes))
+    if (peaks === null) throw notFound()
+    return c.json({ id, peaksPerSecond, ...peaks }, 200)
   })
 }

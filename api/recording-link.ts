@@ -4,13 +4,18 @@
  */
 import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto'
 import type { AccountId, CallId } from '../model/ids.ts'
+import type { SoundForm } from '../model/recording-store.ts'
 
 export const recordingsPath = '/v1/recordings'
 export const linkLifetime = 15 * 60_000
 
 /** `expires` is ms since the epoch. */
-export function recordingLinkOf(key: KeyObject, accountId: AccountId, callId: CallId, expires: number): string {
-  const path = `${recordingsPath}/${accountId}/${callId}.wav`
+export function recordingLinkOf(
+  key: KeyObject,
+  { accountId, callId, form = 'wav' }: { accountId: AccountId; callId: CallId; form?: SoundForm },
+  expires: number,
+): string {
+  const path = `${recordingsPath}/${accountId}/${callId}.${form}`
   return `${path}?expires=${expires}&signature=${signatureOf(key, path, String(expires)).toString('base64url')}`
 }
 

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi'
 import { toId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
-import type { RecordingReader } from '../model/recording-store.ts'
+import { soundTypes, type RecordingReader, type SoundForm } from '../model/recording-store.ts'
 import { notFound } from './authenticate.ts'
 import { byteRangeOf } from './byte-range.ts'
 import type { Api, ApiDeps } from './deps.ts'
@@ -20,17 +20,22 @@ export function addRecordingRoutes(app: Api, deps: ApiDeps): void {
     if (!keys.some((key) => linkIsGood(key, link, clock.now())))
       throw new Problem('UNAUTHORIZED', 'The link is not valid, or not any more. Ask for a new one.')
     const { accountId, fileName } = c.req.param()
-    const callId = fileName.endsWith('.wav') ? toId<'call'>(fileName.slice(0, -'.wav'.length)) : null
-    const recording = callId && (await recordings.read(`${accountId}/${callId}.wav`))
-    if (!recording) throw notFound()
-    return answer(c.req.raw, recording, fileName, c.env.requestId)
+    const [name = '', form = ''] = fileName.split('.')
+    const callId = isSound(form) ? toId<'call'>(name) : null
+    const recording = callId && (await recordings.read(`${accountId}/${callId}.${form}`))
+    if (!recording || !isSound(form)) throw notFound()
+    return answer(c.req.raw, recording, { fileName, form }, c.env.requestId)
   })
 }
 
-function answer(request: Request, recording: RecordingReader, fileName: string, requestId: string): Response {
+const isSound = (form: string): form is SoundForm => Object.hasOwn(soundTypes, form)
+
+type Named = { readonly fileName: string; readonly form: SoundForm }
+
+function answer(request: Request, recording: RecordingReader, { fileName, form }: Named, requestId: string): Response {
   const { size } = recording
   const headers = new Headers({
-    'content-type': 'audio/wav',
+    'content-type': soundTypes[form],
     'content-disposition': `attachment; filename="${fileName}"`,
     'accept-ranges': 'bytes',
     // A finished recording never changes.
@@ -59,14 +64,19 @@ function unsatisfiable(size: number, requestId: string): Response {
 
 /** By hand: the router has no parameter that ends before `.wav`. */
 function describe(app: Api): void {
-  const audio = { 'audio/wav': { schema: { type: 'string', format: 'binary' } as const } }
+  describeOne(app, 'wav', 'downloadRecording', 'Download a recording by its link')
+  describeOne(app, 'opus', 'downloadCompressedRecording', 'Download the compressed copy of a recording by its link')
+}
+
+function describeOne(app: Api, form: SoundForm, operationId: string, summary: string): void {
+  const audio = { [soundTypes[form]]: { schema: { type: 'string', format: 'binary' } as const } }
   app.openAPIRegistry.registerPath({
     method: 'get',
-    path: `${recordingsPath}/{accountId}/{callId}.wav`,
+    path: `${recordingsPath}/{accountId}/{callId}.${form}`,
     security: [],
     tags: ['Recordings'],
-    operationId: 'downloadRecording',
-    summary: 'Download a recording by its link',
+    operationId,
+    summary,
     ...refusing('UNAUTHORIZED', 'RANGE_NOT_SATISFIABLE'),
     request: {
       params: z.object({ accountId: z.string(), callId: z.string() }),

@@ -13,12 +13,12 @@ import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { makeFolder } from '../store/make-folder.ts'
 import { openDatabase } from '../store/open-database.ts'
-import { createRecordingFolder } from '../store/recording-folder.ts'
 import { boxOf, loadAppKeys, subkeys, type RotatingSecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import { systemClock as clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createNewId } from './new-id.ts'
+import { openRecordings } from './recordings.ts'
 import { told, withoutSecrets } from './told-failure.ts'
 
 export type Core = {
@@ -57,15 +57,18 @@ export async function openCore(
   const [recordingUrlKey, ...formerRecordingUrlKeys] = subkeys(appKeys, 'recording-urls')
   const bus = await openBus(config, { log, telemetry })
   closing.defer(() => bus.close())
+  const { sql } = database
+  const nodeId = newId<'node'>()
+  const recordings = await told(inDataDir, () => openRecordings(config, { sql, nodeId, clock, log }, closing))
   return {
-    sql: database.sql,
+    sql,
     joinsDatabase: database.isJoined,
     bus,
     box: boxOf(appKeys),
     recordingUrlKey,
     formerRecordingUrlKeys,
-    recordings: createRecordingFolder({ folder: config.recordingsDir, reserve: config.recordingReserve, clock, log }),
-    nodeId: newId<'node'>(),
+    recordings,
+    nodeId,
     newId,
     clock,
     log,

@@ -151,8 +151,21 @@ export const TranscriptSegment = z.object({
 })
 export type TranscriptSegment = z.infer<typeof TranscriptSegment>
 
-export const AudioDownload = z.object({ id: z.string(), url: z.string() })
+/** Additive: in which format. Absent: the recording itself. */
+export const AudioDownloadQuery = z.object({ format: z.enum(['wav', 'opus']).optional() })
+
+/** `format` is additive. */
+export const AudioDownload = z.object({ id: z.string(), url: z.string(), format: z.enum(['wav', 'opus']) })
 export type AudioDownload = z.infer<typeof AudioDownload>
+
+/** Additive. Channels of a `split` recording: the agent, then the caller. */
+export const AudioPeaks = z.object({
+  id: z.string(),
+  peaksPerSecond: z.number().int(),
+  durationMs: z.number().int(),
+  channels: z.array(z.array(z.number())),
+})
+export type AudioPeaks = z.infer<typeof AudioPeaks>
 
 /** Times are ms since the epoch; `startedAt` is the answer. */
 export type PhoneCallFacts = {

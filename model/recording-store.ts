@@ -7,6 +7,10 @@
 export const recordingForms = ['wav', 'opus', 'peaks'] as const
 export type RecordingForm = (typeof recordingForms)[number]
 
+/** What can be listened to, by its media type. */
+export const soundTypes = { wav: 'audio/wav', opus: 'audio/ogg' } as const
+export type SoundForm = keyof typeof soundTypes
+
 /** Keys come from the database; one that leads elsewhere is a bug. */
 const keyForm = new RegExp(`^([\\w-]{1,64})/([\\w-]{1,64})\\.(${recordingForms.join('|')})$`)
 

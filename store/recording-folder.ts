@@ -1,5 +1,5 @@
 /** Owns recordings in a folder: `<folder>/<accountId>/<callId>.wav`, for this user only, and what was made of them beside them. */
-import { mkdir, open, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, readdir, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '../model/clock.ts'
 import type { Log } from '../model/log.ts'
@@ -28,12 +28,20 @@ export type RecordingFolderDeps = {
 export type RecordingFolder = RecordingStore & {
   /** Of a file that may not be there. */
   pathOf(key: string): string
+  /** Bytes; null when there is none. */
+  sizeOf(key: string): Promise<number | null>
+  /** Of every sound in it, with the time of its last change, a few hundred at once. */
+  list(): AsyncIterable<readonly { readonly key: string; readonly at: number }[]>
 }
+
+const listedAtOnce = 200
 
 export function createRecordingFolder({ folder, reserve = 0, clock, log }: RecordingFolderDeps): RecordingFolder {
   const hasRoom = createRoom(folder, reserve, clock)
   return {
     pathOf: (key) => pathOf(folder, key),
+    sizeOf: async (key) => (await stat(pathOf(folder, key)).catch(absent))?.size ?? null,
+    list: () => listSounds(folder),
     create(key) {
       if (recordingOfKey(key).form !== 'wav') throw new Error('only the sound of a recording is written while it runs')
       const file = pathOf(folder, key)
@@ -54,11 +62,37 @@ export function createRecordingFolder({ folder, reserve = 0, clock, log }: Recor
   }
 }
 
-/** False: there was none. */
+/** With what a copy that was being made left behind. False: there was none. */
 async function removeFile(file: string): Promise<boolean> {
+  await rm(`${file}.part`, { force: true })
   if ((await stat(file).catch(absent)) === null) return false
   await rm(file, { force: true })
   return true
+}
+
+async function* listSounds(folder: string): AsyncIterable<readonly { readonly key: string; readonly at: number }[]> {
+  let found: { key: string; at: number }[] = []
+  for (const account of await readdir(folder)) {
+    for (const name of account.startsWith('.') ? [] : await readdir(path.join(folder, account)).catch(noFolder)) {
+      const key = `${account}/${name}`
+      if (!isSound(key)) continue
+      const stats = await stat(pathOf(folder, key)).catch(absent)
+      if (stats !== null) found.push({ key, at: stats.mtimeMs })
+      if (found.length < listedAtOnce) continue
+      yield found
+      found = []
+    }
+  }
+  yield found
+}
+
+function isSound(key: string): boolean {
+  try {
+    return recordingOfKey(key).form === 'wav'
+  } catch {
+    // Whatever an operator has put there.
+    return false
+  }
 }
 
 /** Looks at the disk once for all recordings. A disk that cannot be asked has room until a write says otherwise. */
@@ -130,6 +164,11 @@ function streamOf(file: string, from: number, to: number): ReadableStream<Uint8A
     },
     { highWaterMark: 0 },
   )
+}
+
+function noFolder(error: NodeJS.ErrnoException): string[] {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+  throw error
 }
 
 function absent(error: NodeJS.ErrnoException): null {

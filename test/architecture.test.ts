@@ -61,6 +61,7 @@ const ownersOf: Readonly<Record<string, readonly string[]>> = {
   'libphonenumber-js': ['net/numbering-plans.ts', 'net/read-number.ts'],
   mammoth: ['actors/documents/read-docx.ts'],
   nats: ['actors/bus/nats-bus.ts'],
+  aws4fetch: ['store/recording-bucket.ts'],
   postgres: ['store/'],
   unpdf: ['actors/documents/read-pdf.ts'],
 }

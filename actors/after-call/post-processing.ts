@@ -3,7 +3,7 @@
  * is a fact of the call, whose end is announced after it; asked for again (process-again.ts), its results are replaced and nothing is announced.
  */
 import { ExtractionError } from '../../model/extraction.ts'
-import type { RecordingReader, RecordingStore } from '../../model/recording-store.ts'
+import type { RecordingStore } from '../../model/recording-store.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { findCallFacts, findSnapshot } from '../../store/call-steps.ts'
 import { findCallScript, findPinnedScript } from '../../store/documents.ts'
@@ -16,10 +16,10 @@ import type { CallFact } from '../call/call-event.ts'
 import { configOf } from '../call/engine-choice.ts'
 import { recordingKeyOf } from '../call/record-effects.ts'
 import { stateOf, type CallState } from '../call/machine/step.ts'
-import { wavHeaderBytes, wavLengthOf } from '../../media/recording/wav.ts'
 import { retryDelays, type Work } from '../rounds/scheduler.ts'
 import type { CallRouter } from '../node/call-router.ts'
 import { analyse, analyseWithout, type Analysis, type Extractors, type TalkOver } from './analysis.ts'
+import { playableMsOf } from './playable.ts'
 
 /** Tried once and three times more; then the call's end is announced with what there is. */
 const maxAttempts = retryDelays.length + 1
@@ -102,15 +102,10 @@ async function replace(sql: Sql, { callId }: Job, { failure, recordedMs, analysi
   await replaceAnalysis(sql, callId, { found, warnings, recordedMs, recordingKey: key(call) })
 }
 
-async function recordedMsOf({ recordings }: Deps, { call, state }: CallOver): Promise<number | null> {
+/** Null for a recording that cannot be played. */
+async function recordedMsOf({ recordings }: Deps, { call }: CallOver): Promise<number | null> {
   const recording = await recordings.read(recordingKeyOf(call))
-  return recording && (state.context.recordedMs ?? (await lengthOf(recording)))
-}
-
-/** Read from the file itself, for a leg whose process was killed before it told. Null when there is no sound in it. */
-async function lengthOf(recording: RecordingReader): Promise<number | null> {
-  const head = await new Response(recording.stream(0, wavHeaderBytes - 1)).arrayBuffer()
-  return wavLengthOf(new Uint8Array(head), recording.size)
+  return recording && playableMsOf(recording)
 }
 
 async function readTalk(sql: Sql, { call, state }: CallOver): Promise<TalkOver> {

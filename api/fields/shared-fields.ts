@@ -138,6 +138,11 @@ export const parameterWords: Readonly<Record<string, string>> = {
   'downloadRecording.callId': 'As the link has it.',
   'downloadRecording.expires': 'As the link has it: until when it is good, in milliseconds since the epoch.',
   'downloadRecording.signature': 'As the link has it.',
+  'downloadCompressedRecording.accountId': 'As the link has it.',
+  'downloadCompressedRecording.callId': 'As the link has it.',
+  'downloadCompressedRecording.expires': 'As the link has it: until when it is good, in milliseconds since the epoch.',
+  'downloadCompressedRecording.signature': 'As the link has it.',
+  'getPhoneCallAudioUrl.format': 'wav, the recording itself, unless told; opus: its compressed copy (Ogg Opus).',
   'openSignaling.token': 'Of the answer that created the call: joins it, once, until expiresAt.',
   'openSignaling.resume': 'The resumeToken of the last ready, in place of token: comes back to the call.',
   'openSignaling.received':

@@ -2,13 +2,25 @@
 import path from 'node:path'
 import { z } from 'zod'
 import { isNetwork } from '../../net/networks.ts'
-import { text, optional, url, List } from './setting.ts'
+import { ApiKey, HttpUrl, List, nothingWithout, optional, text, url, WrongSettings } from './setting.ts'
+
+/** Path-style: the bucket is the first part of the path. Keys and questions have no place in it. */
+function isBucketUrl(address: string): boolean {
+  const { username, password, search, hash, pathname } = new URL(address)
+  return /^(\/[\w][\w.-]*)+$/.test(pathname) && `${username}${password}${search}${hash}` === ''
+}
 
 export const coreSettings = z.object({
   DATA_DIR: text.min(1).default('.data'),
   DATABASE_URL: optional(url(/^postgres(ql)?$/, 'postgres://')),
   DATABASE_TIMEOUT_SECONDS: z.coerce.number().min(1).max(60).default(5),
   RECORDING_RESERVE_MB: z.coerce.number().int('must be a whole number').min(0).max(1_000_000).default(256),
+  RECORDINGS_URL: optional(
+    HttpUrl.refine(isBucketUrl, 'must read like https://host/bucket, or https://host/bucket/folder, and nothing more'),
+  ),
+  RECORDINGS_REGION: optional(text.regex(/^[\w-]{1,64}$/, 'must be a name like us-east-1')),
+  RECORDINGS_ACCESS_KEY_ID: optional(ApiKey),
+  RECORDINGS_SECRET_ACCESS_KEY: optional(ApiKey),
   NATS_URL: optional(url(/^(nats|tls)$/, 'nats:// or tls://')),
   APP_SECRET: optional(text.min(32, 'must be at least 32 characters')),
   SELF_TEST: z.enum(['on', 'off']).default('on'),
@@ -40,6 +52,7 @@ export const coreOf = (settings: Settings, isLocal: boolean) => {
     databaseTimeout: settings.DATABASE_TIMEOUT_SECONDS * 1000,
     /** Bytes on the disk of `dataDir` that recordings leave free. */
     recordingReserve: settings.RECORDING_RESERVE_MB * 1_000_000,
+    recordingsBucket: bucketOf(settings),
     natsUrl: settings.NATS_URL,
     appSecret: settings.APP_SECRET,
     /** The demo page may open calls without a key, the self-test may run. */
@@ -51,5 +64,24 @@ export const coreOf = (settings: Settings, isLocal: boolean) => {
     loadGate: settings.LOAD_GATE === 'on',
     logLevel: settings.LOG_LEVEL,
     logsPersonal: settings.LOG_PERSONAL === 'on',
+  }
+}
+
+/** Null: recordings stay in their folder. */
+function bucketOf(settings: Settings) {
+  const { RECORDINGS_URL, RECORDINGS_REGION, RECORDINGS_ACCESS_KEY_ID, RECORDINGS_SECRET_ACCESS_KEY } = settings
+  if (RECORDINGS_URL === null)
+    return nothingWithout('RECORDINGS_URL', {
+      RECORDINGS_REGION,
+      RECORDINGS_ACCESS_KEY_ID,
+      RECORDINGS_SECRET_ACCESS_KEY,
+    })
+  if (RECORDINGS_ACCESS_KEY_ID === null || RECORDINGS_SECRET_ACCESS_KEY === null)
+    throw new WrongSettings('RECORDINGS_URL needs RECORDINGS_ACCESS_KEY_ID and RECORDINGS_SECRET_ACCESS_KEY as well')
+  return {
+    url: RECORDINGS_URL,
+    region: RECORDINGS_REGION ?? 'us-east-1',
+    accessKeyId: RECORDINGS_ACCESS_KEY_ID,
+    secretAccessKey: RECORDINGS_SECRET_ACCESS_KEY,
   }
 }

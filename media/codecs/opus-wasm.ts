@@ -51,11 +51,20 @@ type Exports = {
 }
 
 export type OpusWasm = {
-  readonly openDecoder: (rateHz: number) => number
-  readonly openEncoder: (rateHz: number) => number
-  /** Null for a packet that is none. `fec` decodes what the packet repeats of the one before it; no packet means concealment. */
-  readonly decode: (decoder: number, packet: Uint8Array | null, samples: number, fec: 0 | 1) => Int16Array | null
-  readonly encode: (encoder: number, samples: Int16Array) => Uint8Array
+  readonly openDecoder: (rateHz: number, channels?: 1 | 2) => number
+  readonly openEncoder: (rateHz: number, channels?: 1 | 2) => number
+  /**
+   * Null for a packet that is none. `fec` decodes what the packet repeats of the one before it; no packet means concealment. `samples` are those of
+   * one channel; two channels lie side by side.
+   */
+  readonly decode: (
+    decoder: number,
+    packet: Uint8Array | null,
+    samples: number,
+    fec: 0 | 1,
+    channels?: 1 | 2,
+  ) => Int16Array | null
+  readonly encode: (encoder: number, samples: Int16Array, channels?: 1 | 2) => Uint8Array
   readonly control: (encoder: number, request: number, value: number) => void
   /** Of the memory that all handles share; it grows and never shrinks. */
   readonly memoryBytes: () => number
@@ -79,19 +88,23 @@ export function createOpusWasm(): OpusWasm {
   refresh()
 
   return {
-    openDecoder: (rateHz) =>
-      opened(wasm, wasm.opus_decoder_get_size(1), (handle) => wasm.opus_decoder_init(handle, rateHz, 1)),
-    openEncoder: (rateHz) =>
-      opened(wasm, wasm.opus_encoder_get_size(1), (handle) => wasm.opus_encoder_init(handle, rateHz, 1, opusVoip)),
-    decode(decoder, packet, samples, fec) {
+    openDecoder: (rateHz, channels = 1) =>
+      opened(wasm, wasm.opus_decoder_get_size(channels), (handle) => wasm.opus_decoder_init(handle, rateHz, channels)),
+    openEncoder: (rateHz, channels = 1) =>
+      opened(wasm, wasm.opus_encoder_get_size(channels), (handle) =>
+        wasm.opus_encoder_init(handle, rateHz, channels, opusVoip),
+      ),
+    decode(decoder, packet, samples, fec, channels = 1) {
       if (packet !== null && packet.length > maxPacketBytes) return null
       if (packet !== null) packets.set(packet)
-      const count = wasm.opus_decode(decoder, packet === null ? 0 : input, packet?.length ?? 0, output, samples, fec)
-      return count > 0 ? samplesArea.subarray(0, count) : null
+      const most = Math.min(samples, maxSamples / channels)
+      const count = wasm.opus_decode(decoder, packet === null ? 0 : input, packet?.length ?? 0, output, most, fec)
+      return count > 0 ? samplesArea.subarray(0, count * channels) : null
     },
-    encode(encoder, samples) {
+    encode(encoder, samples, channels = 1) {
       samplesArea.set(samples)
-      return packets.slice(0, checked(wasm.opus_encode(encoder, output, samples.length, input, maxPacketBytes)))
+      const count = samples.length / channels
+      return packets.slice(0, checked(wasm.opus_encode(encoder, output, count, input, maxPacketBytes)))
     },
     control: (encoder, request, value) => void checked(wasm.opus_encoder_ctl_set(encoder, request, value)),
     memoryBytes: () => wasm.memory.buffer.byteLength,

@@ -26,9 +26,19 @@ export function wavHeaderOf({ rateHz, channels }: WavShape, dataBytes: number): 
   return header
 }
 
-/** Milliseconds of sound in a file of this size with a header as `wavHeaderOf` makes it; null when there is none. */
-export function wavLengthOf(header: Uint8Array, fileBytes: number): number | null {
+/** The sound that a player finds in a file with a header as `wavHeaderOf` makes it; null when there is none. */
+export function wavSoundOf(
+  header: Uint8Array,
+  fileBytes: number,
+): (WavShape & { readonly dataBytes: number; readonly ms: number }) | null {
   if (header.length < wavHeaderBytes || fileBytes <= wavHeaderBytes) return null
-  const bytesPerSecond = new DataView(header.buffer, header.byteOffset).getUint32(28, true)
-  return bytesPerSecond === 0 ? null : Math.floor(((fileBytes - wavHeaderBytes) * 1000) / bytesPerSecond)
+  const view = new DataView(header.buffer, header.byteOffset)
+  const [rateHz, channels, told] = [view.getUint32(24, true), view.getUint16(22, true), view.getUint32(40, true)]
+  if (view.getUint32(0) !== riff || rateHz === 0 || (channels !== 1 && channels !== 2)) return null
+  const dataBytes = Math.min(told, fileBytes - wavHeaderBytes)
+  const whole = dataBytes - (dataBytes % (channels * 2))
+  const ms = Math.round((whole * 1000) / (rateHz * channels * 2))
+  return ms === 0 ? null : { rateHz, channels, dataBytes: whole, ms }
 }
+
+const riff = 0x52_49_46_46

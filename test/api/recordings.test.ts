@@ -104,6 +104,7 @@ test('the download of a recording', async (t) => {
       set('signature', `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`),
       altered((link) => (link.pathname = `/v1/recordings/${other.id}/${own.callId}.wav`)),
       altered((link) => (link.pathname = `/v1/recordings/${own.id}/${newId()}.wav`)),
+      altered((link) => (link.pathname = `/v1/recordings/${own.id}/${own.callId}.opus`)),
       altered((link) => (link.pathname = `/v1/recordings/${own.id}/..%2F..%2Fapp.key`)),
     ]
     for (const link of links) t.equal((await get({}, link)).status, 401, link)
@@ -121,7 +122,8 @@ test('the download of a recording', async (t) => {
 
   await t.test('a link to what is gone is 404', async (t) => {
     const gone = newId<'call'>()
-    const link = recordingLinkOf(deps.recordingUrlKey, own.id, gone, hands.clock.now() + 1_000)
+    const named = { accountId: own.id, callId: gone }
+    const link = recordingLinkOf(deps.recordingUrlKey, named, hands.clock.now() + 1_000)
     t.equal((await get({}, `http://calls.example${link}`)).status, 404)
   })
 

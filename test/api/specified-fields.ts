@@ -147,7 +147,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
     part: ['timestamps'],
     fields: { from: may('string'), to: may('string') },
   },
-  'Audio download': { schema: 'AudioDownload', fields: allOf('id url', must('string')) },
+  'Audio download': { schema: 'AudioDownload', fields: allOf('id url', must('string')), additive: ['format'] },
   'Web call session': {
     schema: 'WebCallSession',
     fields: {

@@ -84,6 +84,10 @@ test('a wrong setting is refused with its name', async (t) => {
     PUBLIC_URL: 'calls.example.com',
     HTTP_DRIVER: 'apache',
     DATABASE_URL: 'mysql://db/parley',
+    RECORDINGS_URL: 'https://storage.example',
+    RECORDINGS_REGION: 'somewhere else',
+    RECORDINGS_ACCESS_KEY_ID: 'two words',
+    RECORDINGS_SECRET_ACCESS_KEY: 'two words',
     NATS_URL: 'http://127.0.0.1',
     APP_SECRET: 'short',
     MEDIA_ADDRESS: 'localhost',
@@ -230,6 +234,12 @@ const partnersOf: Readonly<Record<string, Record<string, string>>> = {
   GEMINI_LIVE_URL: { GEMINI_API_KEY: 'k' },
   GEMINI_LIVE_MODEL: { GEMINI_API_KEY: 'k' },
   GEMINI_LIVE_VOICE: { GEMINI_API_KEY: 'k' },
+  RECORDINGS_URL: { RECORDINGS_ACCESS_KEY_ID: 'k', RECORDINGS_SECRET_ACCESS_KEY: 's' },
+  RECORDINGS_REGION: {
+    RECORDINGS_URL: 'http://127.0.0.1/bucket',
+    RECORDINGS_ACCESS_KEY_ID: 'k',
+    RECORDINGS_SECRET_ACCESS_KEY: 's',
+  },
   CASCADE_URL: { CASCADE_CHAT_MODEL: 'm' },
   CASCADE_CHAT_MODEL: { CASCADE_URL: 'http://127.0.0.1/v1' },
   CASCADE_CHAT_URL: { CASCADE_URL: 'http://127.0.0.1/v1', CASCADE_CHAT_MODEL: 'm' },
@@ -312,8 +322,22 @@ test('what has no effect without something else names both', async (t) => {
   alone({ CASCADE_URL: 'http://a' }, /CASCADE_URL needs CASCADE_CHAT_MODEL/)
 })
 
+test('recordings stay in their folder, or go to a bucket that is named path-style with both halves of its key', async (t) => {
+  t.equal(readConfig({}).recordingsBucket, null)
+  const keys = { RECORDINGS_ACCESS_KEY_ID: 'GK1', RECORDINGS_SECRET_ACCESS_KEY: 'secret' }
+  const bucketOf = (url: string, more = {}) => readConfig({ RECORDINGS_URL: url, ...keys, ...more }).recordingsBucket
+  const expected = { region: 'us-east-1', accessKeyId: 'GK1', secretAccessKey: 'secret' }
+  t.strictSame(bucketOf('http://127.0.0.1:3900/recordings/'), { url: 'http://127.0.0.1:3900/recordings', ...expected })
+  t.match(bucketOf('https://s3.example/my-bucket/calls', { RECORDINGS_REGION: 'garage' }), { region: 'garage' })
+  for (const wrong of ['/?x=1', '/bucket?x=1', '/bucket#x', '/a b', '/bucket//x', ''])
+    t.throws(() => bucketOf(`https://s3.example${wrong}`), /RECORDINGS_URL: must read like/, wrong)
+  t.throws(() => bucketOf('https://key:secret@s3.example/bucket'), /RECORDINGS_URL: must read like/)
+  t.throws(() => readConfig({ RECORDINGS_URL: 'http://a/b' }), /RECORDINGS_URL needs RECORDINGS_ACCESS_KEY_ID/)
+  t.throws(() => readConfig(keys), /RECORDINGS_ACCESS_KEY_ID needs RECORDINGS_URL/)
+})
+
 test('no error of a setting repeats a key', async (t) => {
-  for (const name of ['OPENAI_API_KEY', 'GEMINI_API_KEY', 'CASCADE_API_KEY'])
+  for (const name of ['OPENAI_API_KEY', 'GEMINI_API_KEY', 'CASCADE_API_KEY', 'RECORDINGS_SECRET_ACCESS_KEY'])
     t.throws(() => readConfig({ [name]: 'sk very secret' }), {
       message: new RegExp(`^(?![^]*very secret)[^]*${name}: must be one word`),
     })

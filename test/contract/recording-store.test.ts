@@ -1,17 +1,75 @@
-/** The rules of the RecordingStore port, over every store: the folder of the product, and the memory that tests put in its place. */
-import { test, type Test } from 'tap'
+/** The rules of the RecordingStore port, over every store: the folder, the storage behind it, both together, and the memory of tests. */
+import { teardown, test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
+import { createRecordingBucket } from '../../store/recording-bucket.ts'
 import { createRecordingFolder } from '../../store/recording-folder.ts'
+import { createRecordingPlaces, readFolderId } from '../../store/recording-places.ts'
 import { createMemoryRecordings } from '../fake/memory-recordings.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
+import { openMoodyStorage, openS3rver } from '../fake/s3-storage.ts'
+import { openTestDatabase } from '../scenes/database.ts'
 import { createFolder } from '../scenes/folder.ts'
 
 const stores: Readonly<Record<string, (t: Test) => Promise<RecordingStore>>> = {
   folder: async (t) =>
     createRecordingFolder({ folder: await createFolder(t), clock: systemClock, log: createQuietLog() }),
+  'folder and storage': openPlaces,
+  storage: openBucket,
   memory: async () => createMemoryRecordings(),
+}
+
+/** One for all rules: nothing is written to it, because there are no calls. */
+let database: ReturnType<typeof openTestDatabase> | null = null
+
+/** As the service has them; nothing is shipped here. */
+async function openPlaces(t: Test): Promise<RecordingStore> {
+  const { sql } = await (database ??= openTestDatabase({ teardown }))
+  const [folder, { settings }] = [await createFolder(t), await openS3rver(t)]
+  const shared = { clock: systemClock, log: createQuietLog() }
+  const bucket = createRecordingBucket(settings)
+  t.teardown(() => bucket.close())
+  const inFolder = createRecordingFolder({ folder, ...shared })
+  const places = createRecordingPlaces({
+    ...shared,
+    sql,
+    folder: inFolder,
+    folderId: await readFolderId(folder),
+    bucket,
+  })
+  t.teardown(() => places.noted())
+  return places
+}
+
+/** What is complete in a folder is put into a bucket, and read there. */
+async function openBucket(t: Test): Promise<RecordingStore> {
+  const [folder, { settings }] = [await createFolder(t), await openMoodyStorage(t)]
+  const bucket = createRecordingBucket(settings)
+  t.teardown(() => bucket.close())
+  const local = createRecordingFolder({ folder, clock: systemClock, log: createQuietLog() })
+  const never = new AbortController().signal
+  return {
+    create(key) {
+      const writer = local.create(key)
+      const close = async () => {
+        await writer.close()
+        if (await local.sizeOf(key)) await bucket.put(key, local.pathOf(key), 'audio/wav', never)
+      }
+      let closed: Promise<void> | null = null
+      return { ...writer, close: () => (closed ??= close()) }
+    },
+    // A bucket takes no empty files, and knows no bad keys.
+    async read(key) {
+      const reader = await local.read(key)
+      return reader?.size === 0 ? reader : bucket.read(key)
+    },
+    async remove(key) {
+      const removed = await local.remove(key)
+      await bucket.remove(key)
+      return removed
+    },
+  }
 }
 
 async function write(store: RecordingStore, key: string, bytes: Uint8Array): Promise<void> {

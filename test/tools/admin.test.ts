@@ -544,6 +544,24 @@ test('an operator sets an account up', async (t) => {
     t.match(gone, { code: 1, err: /^\/nowhere\/a.txt cannot be read: / })
     t.match(picture, { code: 1, err: /must end with .txt/ })
   })
+  await t.test(
+    'recordings: how many are in which state, since when, and why; what was given up is tried again',
+    async (t) => {
+      t.equal(await done(['recordings']), 'there are no recordings')
+      const at = Date.UTC(2026, 0, 1)
+      const row = { folder: 'f', runAt: at, createdAt: at }
+      const given = [
+        { ...row, key: 'a/1.wav', callId: '1', state: 'shipped', problem: null },
+        { ...row, key: 'a/2.wav', callId: '2', state: 'failed', problem: 'answered 507 InsufficientStorage' },
+      ]
+      await sql`insert into recordings ${sql(given)}`
+      const listed = await done(['recordings'])
+      t.match(listed, /^failed: 1 .*2026-01-01T00:00:00.000Z; last problem: answered 507 InsufficientStorage$/m)
+      t.match(listed, /^shipped: 1 [^;]*; the oldest is of 2026-01-01T00:00:00.000Z$/m)
+      t.match(await done(['recordings', 'retry']), /^1 recordings/)
+      t.match(await done(['recordings']), /^waiting: 1 /m)
+    },
+  )
 
   await t.test('persons', async (t) => {
     const contact = [

@@ -11,6 +11,7 @@ import { engineCommands } from './engine.ts'
 import { keyCommands } from './key.ts'
 import { numberCommands } from './number.ts'
 import { personCommands } from './person.ts'
+import { recordingCommands } from './recording.ts'
 import { secretCommands } from './secret.ts'
 import { trunkCommands } from './trunk.ts'
 import { webhookCommands } from './webhook.ts'
@@ -28,6 +29,7 @@ const commands: Commands = {
   ...webhookCommands,
   ...engineCommands,
   ...banCommands,
+  ...recordingCommands,
   ...secretCommands,
 }
 

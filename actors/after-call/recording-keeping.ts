@@ -1,0 +1,245 @@
+/**
+ * Owns what happens to a recording after its call: its copies are made, it is shipped where there is a storage, and it is removed where that was ordered.
+ * All of it is durable: a row per recording, claimed by one process of those that share its folder. The file stays in the folder until the storage
+ * has shown that it has all of it.
+ *
+ * While the storage fails, one recording at a time is tried, with growing pauses; the others wait, and are not counted as tried. Copies are made meanwhile.
+ */
+import type { Cancel, Clock } from '../../model/clock.ts'
+import type { NodeId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import { recordingForms, recordingKeyIn, soundTypes, type RecordingForm } from '../../model/recording-store.ts'
+import type { RecordingCopies } from '../../media/recording/recording-copies.ts'
+import { BucketFailure, type RecordingBucket } from '../../store/recording-bucket.ts'
+import type { RecordingPlaces } from '../../store/recording-places.ts'
+import {
+  changeRecording,
+  claimRecordings,
+  delayRemoval,
+  findRecordings,
+  forgetRecording,
+  noteRecordings,
+  prolongClaims,
+  reopenRecordings,
+  tellCallOfRecording,
+  type RecordingRow,
+} from '../../store/recording-rows.ts'
+import type { Sql } from '../../store/sql.ts'
+import { createRounds, type Rounds } from '../rounds/rounds.ts'
+import { playableMsOf } from './playable.ts'
+
+const pollEvery = 2_000
+const lease = 60_000
+const prolongEvery = 20_000
+const atOnce = 4
+/** Files without a row are looked for at the start, and this often: those whose process was killed, or had no database at their end. */
+const lookThroughEvery = 3_600_000
+/** A file that changed a moment ago may be written by another process. */
+const restsFor = 60_000
+
+/** Ms until the next try, by the tries so far; the last one goes on until it is given up. */
+const pauses = [5_000, 15_000, 60_000, 300_000, 900_000] as const
+export const pauseAfter = (attempts: number): number => pauses[attempts - 1] ?? pauses[pauses.length - 1]!
+/** About a week. */
+export const mostAttempts = 700
+/** Copies are tried this often; a recording without them is a recording. */
+const mostTriesOfCopies = 3
+
+const contentTypes: Readonly<Record<RecordingForm, string>> = { ...soundTypes, peaks: 'application/octet-stream' }
+
+export type RecordingKeepingDeps = {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly nodeId: NodeId
+  readonly log: Log
+  readonly places: RecordingPlaces
+  readonly copies: RecordingCopies
+}
+
+export function createRecordingKeeping(deps: RecordingKeepingDeps): Rounds {
+  const { sql, clock, nodeId, log, places } = deps
+  const { folderId, bucket } = places
+  const outage = createOutage(clock, log)
+  const underWay = new Map<string, Promise<void>>()
+  let lookedThroughAt = -Infinity
+  let full = false
+  let closed = false
+  let cancelProlonging: Cancel = () => {}
+
+  const begin = (row: RecordingRow): void => {
+    const { key, attempts } = row
+    const work = places
+      .during(key, (signal) => keepOne(deps, row, signal, outage))
+      .catch((error: unknown) => log.error('the work on a recording failed', { recording: key, attempts, error }))
+      .finally(() => {
+        underWay.delete(key)
+        if (full) rounds.wake()
+      })
+    underWay.set(key, work)
+  }
+  const prolong = (): void => {
+    cancelProlonging = clock.after(prolongEvery, prolong)
+    if (underWay.size === 0) return
+    prolongClaims(sql, nodeId, [...underWay.keys()], clock.now() + lease).catch((error: unknown) =>
+      log.warn('claims of recordings could not be prolonged', { error }),
+    )
+  }
+  prolong()
+
+  const look = async (): Promise<boolean> => {
+    if (clock.now() - lookedThroughAt >= lookThroughEvery) {
+      if (lookedThroughAt === -Infinity)
+        await reopenRecordings(sql, { folder: folderId, ships: bucket !== null, now: clock.now() })
+      lookedThroughAt = clock.now()
+      await lookThrough(deps, () => closed)
+    }
+    await places.noted()
+    const room = outage.isOn() ? 1 - underWay.size : atOnce - underWay.size
+    full = room <= 0
+    if (full) return false
+    const claim = { folder: folderId, nodeId, now: clock.now(), lease }
+    const rows = await claimRecordings(sql, claim, room, outage.isPausing())
+    const free = rows.filter(({ key }) => !underWay.has(key))
+    free.forEach(begin)
+    full = rows.length >= room
+    return false
+  }
+  const rounds = createRounds({ clock, log, every: pollEvery, look })
+  return {
+    wake: () => rounds.wake(),
+    async idle() {
+      await rounds.idle()
+      while (underWay.size > 0) {
+        await Promise.all(underWay.values())
+        await rounds.idle()
+      }
+    },
+    async close() {
+      closed = true
+      cancelProlonging()
+      places.stopAll()
+      await rounds.close()
+      places.stopAll()
+      await Promise.all(underWay.values())
+      await deps.copies.close()
+      await places.noted()
+    },
+  }
+}
+
+/** What is known of the storage: as long as it fails, nobody asks it in vain more than once in a pause. */
+function createOutage(clock: Clock, log: Log) {
+  let failures = 0
+  let until = -Infinity
+  return {
+    isOn: () => failures > 0,
+    isPausing: () => clock.now() < until,
+    failed(problem: string): void {
+      failures++
+      until = clock.now() + Math.min(pauseAfter(failures), 300_000)
+      const fields = { problem, failures, nextTryInMs: until - clock.now() }
+      if (failures === 1) log.error('recordings cannot be shipped and stay in their folder for now', fields)
+      else log.warn('recordings still cannot be shipped', fields)
+    },
+    works(): void {
+      if (failures > 0) log.info('recordings are shipped again', { failures })
+      failures = 0
+      until = -Infinity
+    },
+  }
+}
+
+type Outage = ReturnType<typeof createOutage>
+
+async function keepOne(
+  deps: RecordingKeepingDeps,
+  row: RecordingRow,
+  signal: AbortSignal,
+  outage: Outage,
+): Promise<void> {
+  const { sql, clock, places, log } = deps
+  if (row.state === 'removing') return removeOne(deps, row)
+  const mine = { key: row.key, nodeId: deps.nodeId }
+  try {
+    if ((await places.folder.sizeOf(row.key)) === null) {
+      log.warn('a recording is not in its folder', { recording: row.key })
+      return await forgetRecording(sql, row.key)
+    }
+    if (!row.hasCopies && !(await makeCopies(deps, row, signal))) return await clean(deps, row)
+    await tellCall(deps, row.key)
+    if (places.bucket === null) {
+      const isKept = await changeRecording(sql, mine, { state: 'kept', attempts: 0, problem: null }, true)
+      return isKept ? undefined : await clean(deps, row)
+    }
+    if (outage.isPausing()) return void (await changeRecording(sql, mine, { attempts: 0 }, true))
+    if (!(await changeRecording(sql, mine, { inStorage: true }, false))) return await clean(deps, row)
+    await ship(places, places.bucket, row.key, signal)
+    outage.works()
+    const isShipped = await changeRecording(sql, mine, { state: 'shipped', attempts: 0, problem: null }, true)
+    if (!isShipped) return await clean(deps, { ...row, inStorage: true })
+    await places.folder.remove(row.key)
+  } catch (error) {
+    if (signal.aborted) return void (await changeRecording(sql, mine, { attempts: row.attempts - 1 }, true))
+    const problem = error instanceof Error ? error.message : String(error)
+    if (error instanceof BucketFailure) outage.failed(problem)
+    else log.warn('a recording could not be kept as it is to be, and is tried again', { recording: row.key, error })
+    const isOver = row.attempts >= mostAttempts
+    if (isOver) log.error('a recording is not shipped: it stays in its folder', { recording: row.key, problem })
+    const runAt = clock.now() + pauseAfter(row.attempts)
+    await changeRecording(sql, mine, { state: isOver ? 'failed' : 'waiting', runAt, problem }, true)
+  }
+}
+
+/** False: the recording is to be removed. */
+async function makeCopies(deps: RecordingKeepingDeps, row: RecordingRow, signal: AbortSignal): Promise<boolean> {
+  const { sql, nodeId, log, places, copies } = deps
+  const pathIn = (form: RecordingForm) => places.folder.pathOf(recordingKeyIn(form, row.key))
+  try {
+    await copies.make({ wav: pathIn('wav'), opus: pathIn('opus'), peaks: pathIn('peaks') }, signal)
+  } catch (error) {
+    if (signal.aborted || row.attempts < mostTriesOfCopies) throw error
+    log.warn('no copies can be made of a recording', { recording: row.key, error })
+  }
+  return changeRecording(sql, { key: row.key, nodeId }, { hasCopies: true }, false)
+}
+
+async function tellCall({ sql, places }: RecordingKeepingDeps, key: string): Promise<void> {
+  const recording = await places.folder.read(key)
+  const recordedMs = recording && (await playableMsOf(recording))
+  if (recordedMs !== null) await tellCallOfRecording(sql, key, recordedMs)
+}
+
+/** What is small goes first: with the sound the recording is complete. */
+async function ship(places: RecordingPlaces, bucket: RecordingBucket, key: string, signal: AbortSignal): Promise<void> {
+  for (const form of recordingForms.toReversed()) {
+    const one = recordingKeyIn(form, key)
+    if ((await places.folder.sizeOf(one)) !== null)
+      await bucket.put(one, places.folder.pathOf(one), contentTypes[form], signal)
+  }
+}
+
+/** Its removal was ordered while somebody was at work on it. */
+async function clean(deps: RecordingKeepingDeps, row: RecordingRow): Promise<void> {
+  const [now] = await findRecordings(deps.sql, [row.key])
+  if (now?.state === 'removing') await removeOne(deps, now)
+}
+
+async function removeOne({ places, sql, clock }: RecordingKeepingDeps, row: RecordingRow): Promise<void> {
+  if (places.isOpen(row.key)) return delayRemoval(sql, row.key, clock.now() + pollEvery, 'it is being written')
+  await places.carryOut(row)
+}
+
+/** Notes what no row tells of, and removes what a process that died had shipped already. */
+async function lookThrough({ sql, clock, places }: RecordingKeepingDeps, isClosed: () => boolean): Promise<void> {
+  for await (const found of places.folder.list()) {
+    if (isClosed()) return
+    const known = await findRecordings(
+      sql,
+      found.map(({ key }) => key),
+    )
+    for (const { key, state } of known) if (state === 'shipped') await places.folder.remove(key)
+    const noted = new Set(known.map(({ key }) => key))
+    const resting = found.filter(({ key, at }) => !noted.has(key) && !places.isOpen(key) && clock.now() - at > restsFor)
+    await noteRecordings(sql, places.folderId, resting, clock.now())
+  }
+}

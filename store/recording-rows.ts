@@ -1,0 +1,182 @@
+/**
+ * Owns the rows of recordings: where each is, and what is still to be done with it. A row belongs to the folder that the recording was written to; processes
+ * that share the folder share its work, each under a claim that runs out when the process dies.
+ */
+import type { NodeId } from '../model/ids.ts'
+import { recordingOfKey } from '../model/recording-store.ts'
+import type { Sql } from './sql.ts'
+
+/** waiting: for its copies, or to be shipped. kept: as it is to stay in the folder. failed: given up, and told. removing: an order. */
+export type RecordingState = 'waiting' | 'kept' | 'shipped' | 'failed' | 'removing'
+
+export type RecordingRow = {
+  /** Of its sound. */
+  readonly key: string
+  readonly folder: string
+  readonly state: RecordingState
+  /** Those that can be made are. */
+  readonly hasCopies: boolean
+  /** The storage may have something of it. */
+  readonly inStorage: boolean
+  /** Counts this claim. */
+  readonly attempts: number
+}
+
+const columns = (sql: Sql) => sql`key, folder, state, has_copies, in_storage, attempts`
+
+/** Those of calls there are; whoever has a row already keeps it. */
+export async function noteRecordings(
+  sql: Sql,
+  folder: string,
+  written: readonly { readonly key: string; readonly at: number }[],
+  now: number,
+): Promise<void> {
+  if (written.length === 0) return
+  const rows = written.map(({ key, at }) => ({ key, at, callId: recordingOfKey(key).callId }))
+  await sql`
+    insert into recordings (key, call_id, folder, state, created_at, run_at)
+    select given.key, calls.id, ${folder}, 'waiting', to_timestamp(given.at / 1000.0), ${now}::timestamptz
+    from jsonb_to_recordset(${sql.json(rows)}) as given (key text, at double precision, "callId" text)
+    join calls on calls.id = given."callId"
+    on conflict (key) do nothing`
+}
+
+export async function findRecording(sql: Sql, key: string): Promise<RecordingRow | null> {
+  const [row] = await sql<RecordingRow[]>`select ${columns(sql)} from recordings where key = ${key}`
+  return row ?? null
+}
+
+export function findRecordings(sql: Sql, keys: readonly string[]): Promise<RecordingRow[]> {
+  return sql<RecordingRow[]>`select ${columns(sql)} from recordings where key = any(${keys as string[]})`
+}
+
+type Claim = { readonly folder: string; readonly nodeId: NodeId; readonly now: number; readonly lease: number }
+
+/**
+ * What is to be removed first, then the newest. A recording waits until its call is processed. `withoutStorage`: what takes the storage is left out.
+ */
+export function claimRecordings(
+  sql: Sql,
+  { folder, nodeId, now, lease }: Claim,
+  limit: number,
+  withoutStorage: boolean,
+): Promise<RecordingRow[]> {
+  return sql<RecordingRow[]>`
+    with due as materialized (
+      select key from recordings
+      where folder = ${folder} and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
+        and state in ('waiting', 'removing')
+        and not (${withoutStorage} and case state when 'waiting' then has_copies else in_storage end)
+        and (state = 'removing' or exists (
+          select from calls where id = recordings.call_id and post_processing_status in ('completed', 'failed')))
+      order by state, created_at desc, key limit ${limit} for update skip locked)
+    update recordings set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
+    where key = any(array(select key from due))
+    returning ${columns(sql)}`
+}
+
+/** Of those that this node still has. */
+export async function prolongClaims(sql: Sql, nodeId: NodeId, keys: readonly string[], until: number): Promise<void> {
+  await sql`
+    update recordings set claimed_until = ${until} where key = any(${keys as string[]}) and claimed_by = ${nodeId}`
+}
+
+type Change = {
+  readonly state?: RecordingState
+  readonly hasCopies?: boolean
+  readonly inStorage?: boolean
+  /** Absent: begins anew. */
+  readonly attempts?: number
+  readonly runAt?: number
+  readonly problem?: string | null
+}
+
+/** False: it is to be removed, or somebody else's, and stays as it was. `isOver` gives the claim back. */
+export async function changeRecording(
+  sql: Sql,
+  { key, nodeId }: { readonly key: string; readonly nodeId: NodeId },
+  change: Change,
+  isOver: boolean,
+): Promise<boolean> {
+  const { count } = await sql`
+    update recordings set
+      state = coalesce(${change.state ?? null}, state),
+      has_copies = coalesce(${change.hasCopies ?? null}::boolean, has_copies),
+      in_storage = coalesce(${change.inStorage ?? null}::boolean, in_storage),
+      attempts = coalesce(${change.attempts ?? null}::integer, attempts),
+      run_at = coalesce(${change.runAt ?? null}::timestamptz, run_at),
+      problem = ${change.problem === undefined ? sql`problem` : change.problem},
+      claimed_by = case when ${isOver} then null else claimed_by end,
+      claimed_until = case when ${isOver} then null else claimed_until end
+    where key = ${key} and claimed_by = ${nodeId} and state = 'waiting'`
+  return count > 0
+}
+
+/** For a call that was processed where its recording could not be read: from now on it has its link. */
+export async function tellCallOfRecording(sql: Sql, key: string, recordedMs: number): Promise<void> {
+  const { callId } = recordingOfKey(key)
+  await sql`
+    update calls set recording_key = ${key}, recorded_ms = ${recordedMs}
+    where id = ${callId} and recording_key is null and post_processing_status in ('completed', 'failed')`
+}
+
+/** Nobody reads it from now on. The row as it was, and whether somebody is at work on it; null: there is none. */
+export async function orderRemoval(
+  sql: Sql,
+  key: string,
+  now: number,
+): Promise<(RecordingRow & { readonly claimedBy: NodeId | null }) | null> {
+  const [row] = await sql<(RecordingRow & { claimedBy: NodeId | null })[]>`
+    with known as materialized (select * from recordings where key = ${key} for update)
+    update recordings set state = 'removing', run_at = ${now}, attempts = 0
+    from known where recordings.key = known.key
+    returning known.key, known.folder, known.state, known.has_copies, known.in_storage, known.attempts,
+      case when known.claimed_until > ${now} then known.claimed_by end as claimed_by`
+  return row ?? null
+}
+
+/** An order for a recording that is being written, and has no row yet. */
+export async function orderRemovalAhead(sql: Sql, folder: string, key: string, now: number): Promise<void> {
+  const { callId } = recordingOfKey(key)
+  await sql`
+    insert into recordings (key, call_id, folder, state, created_at, run_at)
+    values (${key}, ${callId}, ${folder}, 'removing', ${now}, ${now})
+    on conflict (key) do update set state = 'removing', run_at = ${now}`
+}
+
+/** The order could not be carried out. */
+export async function delayRemoval(sql: Sql, key: string, runAt: number, problem: string): Promise<void> {
+  await sql`
+    update recordings set run_at = ${runAt}, problem = ${problem}, claimed_by = null, claimed_until = null
+    where key = ${key} and state = 'removing'`
+}
+
+export async function forgetRecording(sql: Sql, key: string): Promise<void> {
+  await sql`delete from recordings where key = ${key}`
+}
+
+/** What was given up is tried again, and with a storage what stayed in the folder is shipped. How many there are. */
+export async function reopenRecordings(
+  sql: Sql,
+  { folder, ships, now }: { readonly folder: string | null; readonly ships: boolean; readonly now: number },
+): Promise<number> {
+  const { count } = await sql`
+    update recordings set state = 'waiting', attempts = 0, run_at = ${now}
+    where (state = 'failed' or (${ships} and state = 'kept')) and ${folder === null ? sql`true` : sql`folder = ${folder}`}`
+  return count
+}
+
+export type RecordingsInState = {
+  readonly state: RecordingState
+  readonly count: number
+  readonly oldest: number
+  /** Of the one that was tried last. */
+  readonly problem: string | null
+}
+
+export function countRecordings(sql: Sql): Promise<RecordingsInState[]> {
+  return sql<RecordingsInState[]>`
+    select state, count(*)::int as count, min(created_at) as oldest,
+      (array_agg(problem order by run_at desc) filter (where problem is not null))[1] as problem
+    from recordings group by state order by state`
+}
