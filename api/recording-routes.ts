@@ -64,19 +64,16 @@ function unsatisfiable(size: number, requestId: string): Response {
 
 /** By hand: the router has no parameter that ends before `.wav`. */
 function describe(app: Api): void {
-  describeOne(app, 'wav', 'downloadRecording', 'Download a recording by its link')
-  describeOne(app, 'opus', 'downloadCompressedRecording', 'Download the compressed copy of a recording by its link')
-}
-
-function describeOne(app: Api, form: SoundForm, operationId: string, summary: string): void {
-  const audio = { [soundTypes[form]]: { schema: { type: 'string', format: 'binary' } as const } }
+  const audio = { 'audio/wav': { schema: { type: 'string', format: 'binary' } as const } }
   app.openAPIRegistry.registerPath({
     method: 'get',
-    path: `${recordingsPath}/{accountId}/{callId}.${form}`,
+    path: `${recordingsPath}/{accountId}/{callId}.wav`,
     security: [],
     tags: ['Recordings'],
-    operationId,
-    summary,
+    operationId: 'downloadRecording',
+    summary: 'Download a recording by its link',
+    description:
+      'A link to the compressed copy ends with `.opus`, and its answers are `audio/ogg`; all else is the same.',
     ...refusing('UNAUTHORIZED', 'RANGE_NOT_SATISFIABLE'),
     request: {
       params: z.object({ accountId: z.string(), callId: z.string() }),

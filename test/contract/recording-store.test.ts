@@ -1,5 +1,5 @@
 /** The rules of the RecordingStore port, over every store: the folder, the storage behind it, both together, and the memory of tests. */
-import { teardown, test, type Test } from 'tap'
+import { t as root, test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import { createRecordingBucket } from '../../store/recording-bucket.ts'
@@ -25,7 +25,7 @@ let database: ReturnType<typeof openTestDatabase> | null = null
 
 /** As the service has them; nothing is shipped here. */
 async function openPlaces(t: Test): Promise<RecordingStore> {
-  const { sql } = await (database ??= openTestDatabase({ teardown }))
+  const { sql } = await (database ??= openTestDatabase(root))
   const [folder, { settings }] = [await createFolder(t), await openS3rver(t)]
   const shared = { clock: systemClock, log: createQuietLog() }
   const bucket = createRecordingBucket(settings)

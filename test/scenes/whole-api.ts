@@ -2,9 +2,12 @@
  * Owns the API of the generated tests: every part of it real, two accounts with one of everything, and the operations that its own OpenAPI
  * document names. What a new operation needs is made by the document: its ids by the POST of their collection, its body by its schema.
  */
+import { writeFile } from 'node:fs/promises'
 import type { Test } from 'tap'
 import type { ApiDeps } from '../../api/deps.ts'
 import type { AccountId, CallId } from '../../model/ids.ts'
+import { peaksBytesOf } from '../../model/recording-peaks.ts'
+import { recordingKeyIn } from '../../model/recording-store.ts'
 import type { Sql } from '../../store/sql.ts'
 import { operationsOf, sampleOf, type Document, type Operation } from './api-operations.ts'
 import { insertTurns, newId, openSeededApi, start, type AskOptions } from './seeded-api.ts'
@@ -49,6 +52,7 @@ async function seedCall({ sql, recordings }: Seeded, post: Post, { accountId, wo
   const writer = recordings.create(recordingKey)
   writer.append(new Uint8Array([1, 2, 3]))
   await writer.close()
+  await writeFile(recordings.pathOf(recordingKeyIn('peaks', recordingKey)), peaksBytesOf(1, 100, [16_384]))
   await sql`update calls set recording_key = ${recordingKey} where id = ${id}`
   const turn = { from: 0, to: 900, confidence: 0.5, source: 'embedded' }
   await insertTurns(sql, accountId as AccountId, id as CallId, [
