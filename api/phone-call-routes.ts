@@ -105,10 +105,11 @@ export function addPhoneCallRoutes(app: Api, deps: ApiDeps): void {
   })
   app.openapi(getAudioUrl, async (c) => {
     const { accountId, id, recordingKey } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)
-    const { format: form = 'wav' } = c.req.valid('query')
+    const { format } = c.req.valid('query')
+    const form = format ?? 'wav'
     if (recordingKey === null || !(await recordings.read(recordingKeyIn(form, recordingKey)))) throw notFound()
     const link = recordingLinkOf(recordingUrlKey, { accountId, callId: id, form }, clock.now() + linkLifetime)
-    return c.json({ id, url: `${publicUrlOf(publicUrl, c.req.raw)}${link}`, format: form }, 200)
+    return c.json({ id, url: `${publicUrlOf(publicUrl, c.req.raw)}${link}`, ...(format && { format }) }, 200)
   })
   app.openapi(getAudioPeaks, async (c) => {
     const { id, recordingKey } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)

@@ -154,8 +154,8 @@ export type TranscriptSegment = z.infer<typeof TranscriptSegment>
 /** Additive: in which format. Absent: the recording itself. */
 export const AudioDownloadQuery = z.object({ format: z.enum(['wav', 'opus']).optional() })
 
-/** `format` is additive. */
-export const AudioDownload = z.object({ id: z.string(), url: z.string(), format: z.enum(['wav', 'opus']) })
+/** `format` is additive: told to who asked for one. */
+export const AudioDownload = z.object({ id: z.string(), url: z.string(), format: z.enum(['wav', 'opus']).optional() })
 export type AudioDownload = z.infer<typeof AudioDownload>
 
 /** Additive. Channels of a `split` recording: the agent, then the caller. */

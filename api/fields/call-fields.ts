@@ -130,7 +130,8 @@ export const callFields: FieldTable = {
 
   'AudioDownload.id': 'The call.',
   'AudioDownload.url': 'Link to the recording (WAV, 16 kHz, 16 bit), good for 15 minutes, without a key.',
-  'AudioDownload.format': 'Of what the link leads to: wav, or opus (Ogg Opus, about a tenth of the bytes).',
+  'AudioDownload.format':
+    'Of what the link leads to, where it was asked for: wav, or opus (Ogg Opus, about a tenth of the bytes).',
   'AudioPeaks.id': 'The call.',
   'AudioPeaks.peaksPerSecond': 'How many values a second of each channel has.',
   'AudioPeaks.durationMs': 'Length of the recording in milliseconds.',
