@@ -99,7 +99,9 @@ export function createPassageVectors(deps: {
         block.usedAt = tick
         for (let row = 0; row < block.rows;) {
           const until = Math.min(block.rows, row + Math.max(1, Math.floor((partsAtOnce - looked) / block.parts)))
-          compare(block, vector, { from: row, until }, (place, score) => best.add({ revision, place }, score))
+          compare(block, vector, { from: row, until }, (place, score) => {
+            if (score >= best.least()) best.add({ revision, place }, score)
+          })
           looked += (until - row) * block.parts
           row = until
           if (looked + block.parts <= partsAtOnce) continue
@@ -174,7 +176,9 @@ function compare(
   if (norm === 0) return
   for (let row = from; row < until; row += 1) {
     let sum = 0
-    for (let part = 0, at = row * parts; part < parts; part += 1, at += 1) sum += vectors[at]! * vector[part]!
+    // As whole numbers of 32 bits, which no vector of this size exceeds.
+    for (let part = 0, at = row * parts; part < parts; part += 1, at += 1)
+      sum = (sum + Math.imul(vectors[at]!, vector[part]!)) | 0
     const length = norms[row]! * norm
     if (length > 0) found(row, sum / length)
   }
@@ -192,6 +196,7 @@ function createBest(limit: number, floor: number) {
       if (best.length > limit) best.pop()
       if (best.length === limit) least = Math.max(floor, best.at(-1)!.score)
     },
+    least: () => least,
     places: () => best.map(({ place }) => place),
   }
 }
