@@ -82,10 +82,10 @@ const coarseOf = (text: string): string =>
     .normalize('NFC')
     .replace(/[^\p{L}\p{N}]+/gu, ' ')
     .replace(/[^A-Za-z0-9]/gu, (character) => {
-      if (character === ' ') return '.{1,12}'
+      if (character === ' ') return '.*'
       const [small, large] = [character.toLowerCase(), character.toUpperCase()]
       const hasOneForm = character.normalize('NFD') === character && !(small in umlauts)
-      return hasOneForm && small.length + large.length === 2 ? `[${small}${large}]` : '.{1,3}'
+      return hasOneForm && small.length + large.length === 2 ? `[${small}${large}]` : '.*'
     })
 
 function exactly(text: string): Trace {
@@ -113,7 +113,7 @@ function wholeName(firstName: string, lastName: string): Trace[] {
   if (first === '' || last === '') return []
   const pattern = `(?<!${edge})(?:${first}[\\s._]+(?:[\\p{L}.'’-]+\\s+)?${last}|${last},?[\\s._]+${first})(?!${edge})`
   const [coarseFirst, coarseLast] = [coarseOf(firstName.trim()), coarseOf(lastName.trim())]
-  return [{ pattern, coarse: `${coarseFirst}.{1,40}${coarseLast}|${coarseLast}.{1,6}${coarseFirst}` }]
+  return [{ pattern, coarse: `${coarseFirst}.*${coarseLast}|${coarseLast}.*${coarseFirst}` }]
 }
 
 const umlauts: Readonly<Record<string, string>> = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss', ø: 'oe', æ: 'ae', å: 'aa' }
@@ -138,8 +138,8 @@ function letterPattern(letter: string): string {
 
 function numberTrace(number: string): Trace {
   const digits = nationalDigitsOf(number)
-  const written = digits.split('').join('[^0-9A-Za-z]{0,3}')
-  const spoken = `(([0-9]|${wordsOfDigit.join('|').replace(/[^a-z|]/g, '.{1,2}')})[^0-9A-Za-z]{1,3}){4}`
+  const written = digits.slice(-5).split('').join('[^0-9A-Za-z]*')
+  const spoken = `(([0-9]|${wordsOfDigit.join('|').replace(/[^a-z|]/g, '.')})[^0-9A-Za-z]+){4}`
   return { pattern: `(?<!\\d)${numberPattern(number)}(?!\\d)`, coarse: `${written}|${spoken}` }
 }
 

@@ -343,7 +343,13 @@ test('a call that began while its person was erased is erased when it is over', 
   t.ok(namesOf(await textsOfDatabase(sql)).length > 0)
   await sql`update calls set finished = true where id = ${late}`
   hands.turn(30_000)
-  t.match(await erasures.erasePerson(own.id, personId), { status: 'completed', erased: { calls: 2 } })
+  // Whoever looks first carries it out: these, or those of the API.
+  let later = await Promise.race([
+    erasures.erasePerson(own.id, personId),
+    mine.erase(personId).then(({ json }) => json),
+  ])
+  while (later?.status !== 'completed') later = (await mine.erase(personId)).json
+  t.match(later, { status: 'completed', erased: { calls: 2 } })
   t.same(namesOf(await textsOfDatabase(sql), [personId]), [])
 })
 

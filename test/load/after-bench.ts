@@ -1,10 +1,12 @@
 /** Owns `npm run bench after [what]`: the benches of what happens after and around calls. Without a name all of them. */
+import { benchErasure } from './after-erasure.ts'
 import { benchDocuments } from './after-documents.ts'
 import { benchKnowledge } from './after-knowledge.ts'
 import { benchProcessing } from './after-processing.ts'
 import { benchPersons } from './after-persons.ts'
 
 const benches: Readonly<Record<string, (counts: readonly number[]) => Promise<void>>> = {
+  erasure: benchErasure,
   documents: benchDocuments,
   knowledge: benchKnowledge,
   processing: benchProcessing,
