@@ -60,7 +60,7 @@ const seeEvery = 1_000
 const lease = 60_000
 /** In one transaction. */
 const callsAtOnce = 10
-const walkedAtOnce = 20
+const walkedAtOnce = 50
 
 export function createErasures(deps: Deps): Erasures {
   const { sql, clock, log, newId, patience = defaultPatience } = deps

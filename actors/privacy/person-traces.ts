@@ -137,10 +137,16 @@ function letterPattern(letter: string): string {
 }
 
 function numberTrace(number: string): Trace {
-  const digits = nationalDigitsOf(number)
-  const written = digits.slice(-5).split('').join('[^0-9A-Za-z]*')
-  const spoken = `(([0-9]|${wordsOfDigit.join('|').replace(/[^a-z|]/g, '.')})[^0-9A-Za-z]+){4}`
-  return { pattern: `(?<!\\d)${numberPattern(number)}(?!\\d)`, coarse: `${written}|${spoken}` }
+  return { pattern: `(?<!\\d)${numberPattern(number)}(?!\\d)`, coarse: coarseNumber(nationalDigitsOf(number)) }
+}
+
+/** Digits with other neighbours are never said as doubles: a few of them in a row tell the number, written or said. */
+function coarseNumber(digits: string): string {
+  const said = (digit: string): string => `(${digit}|${(wordsOfDigit[Number(digit)] ?? '').replace(/[^a-z|]/g, '.')})`
+  const singles = /(?:(\d)(?!\1)(?<!\1\1)){3,5}/.exec(digits)?.[0] ?? ''
+  if (singles !== '') return Array.from(singles, said).join('[^0-9A-Za-z]*')
+  const any = `([0-9]|${wordsOfDigit.join('|').replace(/[^a-z|]/g, '.')})`
+  return `${digits.split('').join('[^0-9A-Za-z]*')}|(${any}[^0-9A-Za-z]+){4}`
 }
 
 /** As E.164, with 00, with (0), as within the country; each digit may be said. */

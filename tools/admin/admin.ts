@@ -6,11 +6,9 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import process from 'node:process'
 import { NoDatabase, openDatabase } from '../../store/open-database.ts'
-import { createRecordingFolder } from '../../store/recording-folder.ts'
 import { boxOf, loadAppKeys } from '../../store/secret-box.ts'
 import { print, type AdminDatabase } from './command.ts'
 import { explanationOf, runCommand } from './run-command.ts'
-import { systemClock } from '../../app/clock.ts'
 import { readConfig, readEnvironment, type Config } from '../../app/config.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
 import { databaseNameOf } from '../../app/core.ts'
@@ -23,9 +21,8 @@ async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Pr
   const opening = { ...config, mustExist: true, log }
   const database = await told(databaseNameOf(config), () => openDatabase(opening)).catch(telling(config))
   const openBox = async () => boxOf(await existingKeys(config))
-  const recordings = createRecordingFolder({ folder: config.recordingsDir, clock: systemClock, log })
   try {
-    return await use({ sql: database.sql, openBox, recordings, log, print })
+    return await use({ sql: database.sql, openBox, log, print })
   } finally {
     await database.close()
   }
