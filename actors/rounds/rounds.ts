@@ -31,15 +31,15 @@ export function createRounds(deps: {
   function wake(): void {
     if (closed) return
     again = true
-    round ??= go().finally(() => {
-      round = null
-    })
+    round ??= go()
   }
   async function go(): Promise<void> {
     while (again && !closed) {
       again = false
       again = (await lookSafely()) || again
     }
+    // In the same breath: who wakes a round that has looked for the last time begins another one.
+    round = null
   }
   function lookSafely(): Promise<boolean> {
     return deps.look().catch((error: unknown) => {

@@ -3,6 +3,7 @@ import { test } from 'tap'
 import { follow, typesOf, type Document, type Schema } from '../scenes/api-operations.ts'
 import {
   additiveEndpoints,
+  additiveQueries,
   additiveHeaders,
   specifiedEndpoints,
   specifiedEvents,
@@ -119,7 +120,7 @@ test('the field tables', async (t) => {
       const queries = operation.parameters.filter((parameter) => parameter.in === 'query')
       t.same(
         sorted(queries.map(({ name }) => name)),
-        sorted(specifiedQueries[keyOf(operation)] ?? []),
+        sorted([specifiedQueries, additiveQueries].flatMap((of) => of[keyOf(operation)] ?? [])),
         keyOf(operation),
       )
       t.same(

@@ -374,6 +374,10 @@ export const specifiedQueries: Readonly<Record<string, readonly string[]>> = {
   [`get ${worker}/mcp/tools`]: ['phoneCallId', 'customerPhone'],
 }
 
+export const additiveQueries: Readonly<Record<string, readonly string[]>> = {
+  [`get ${phoneCall}/audio/url`]: ['format'],
+}
+
 /** What this service adds to the endpoints of the contract. */
 export const additiveEndpoints: readonly string[] = [
   'get /health',
@@ -383,6 +387,7 @@ export const additiveEndpoints: readonly string[] = [
   `post ${phoneCall}/cancel`,
   `post ${phoneCall}/hangup`,
   `post ${phoneCall}/post-processing`,
+  `get ${phoneCall}/audio/peaks`,
   `post ${phoneCall}/recording/pause`,
   `post ${phoneCall}/recording/resume`,
   `delete ${phoneCall}`,

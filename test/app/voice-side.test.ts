@@ -65,10 +65,10 @@ test('no model is taken by default whose end OpenAI has announced; one that the 
   t.same(await told(own), [], 'servers of one’s own use these names as well')
 })
 
-test('.env.example offers Ollama for the chat of the cascade alone', async (t) => {
+test('.env.example offers Ollama where a chat model is asked, and for the chat of the cascade alone of what speaks', async (t) => {
   const lines = (await readFile(new URL('../../.env.example', import.meta.url), 'utf8')).split('\n')
   t.same(
-    lines.filter((line) => line.includes(':11434')).map((line) => line.split('=')[0]),
-    ['#CASCADE_CHAT_URL'],
+    lines.filter((line) => /^#\w+=.*:11434/.test(line)).map((line) => line.split('=')[0]),
+    ['#CASCADE_CHAT_URL', '#EXTRACTION_URL'],
   )
 })
