@@ -19,6 +19,7 @@ export type Upload = {
 }
 
 const maxFieldBytes = 64 * 1024
+const maxListEntries = 1_000
 const lists = new Set(['tagKeys', 'workerIds'])
 
 export const isForm = (contentType: string | undefined): boolean =>
@@ -52,7 +53,7 @@ function requestOf(parts: readonly FormPart[]): UploadRequest {
     if (fileName !== null) throw wrong(name, 'must not be a file')
     if (bytes.length > maxFieldBytes) throw wrong(name, 'is too long')
     const value = textOf(name, bytes)
-    if (lists.has(name)) given[name] = [...((given[name] as string[] | undefined) ?? []), ...listOf(value)]
+    if (lists.has(name)) given[name] = longerList(name, given[name] as string[] | undefined, listOf(value))
     else if (Object.hasOwn(given, name)) throw wrong(name, 'must be there once')
     else given[name] = name === 'isActive' ? booleanOf(value) : value
   }
@@ -64,6 +65,12 @@ function requestOf(parts: readonly FormPart[]): UploadRequest {
   const parsed = UploadRequest.safeParse(given)
   if (!parsed.success) throw refused(issuesOf(parsed.error, given))
   return parsed.data
+}
+
+/** Any field of a form may be a list of thousands: more than a document can have is refused before it is put together. */
+function longerList(name: string, before: readonly string[] = [], more: readonly string[]): string[] {
+  if (before.length + more.length > maxListEntries) throw wrong(name, `must have at most ${maxListEntries} entries`)
+  return [...before, ...more]
 }
 
 /** A list as several fields of one name, or with commas between. */

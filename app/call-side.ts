@@ -85,7 +85,7 @@ export function openCallSide(
   const knowing = openKnowledgeSide(core, config, closing)
   const { knowledge } = knowing
   const acting = { engines, extraction: config, load, outgoing, knowledge, unlessEnding, refusalOf }
-  const { switchboard, scheduler, dispatcher, tools, extractors } = openActing(core, acting, closing)
+  const { switchboard, scheduler, processing, dispatcher, tools, extractors } = openActing(core, acting, closing)
   const { subscriptions, wakeDeliveries } = outgoing
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
   const { createWebCall, admission } = gatedWebCalls(gate, {
@@ -102,7 +102,7 @@ export function openCallSide(
     createWebCall: unlessEnding(createWebCall),
     createPhoneCall: unlessEnding(gatedPhoneCalls(gate, createPhoneCall)),
     endCall: createEndCall({ ...core, router: switchboard }),
-    processAgain: createProcessAgain({ ...core, wakeJobs: () => scheduler.wake() }),
+    processAgain: createProcessAgain({ ...core, wakeJobs: () => processing.wake() }),
     pauseRecording: createPauseRecording({ ...core, router: switchboard }),
     deleteCall: createDeleteCall(core),
     erasePerson: unlessEnding(erasures.erasePerson),
@@ -124,6 +124,7 @@ export function openCallSide(
       await knowing.start()
       erasures.start()
       scheduler.wake()
+      processing.wake()
       dispatcher.wake()
     },
     async end(grace) {
@@ -131,7 +132,7 @@ export function openCallSide(
       await dispatcher.close()
       await switchboard.close(grace)
       // A model that takes its time is asked again at the next start.
-      const processed = scheduler.idle()
+      const processed = Promise.all([scheduler.idle(), processing.idle()])
       await deadline(core.clock, drainTime, processed, () => extractors.close())
       await processed
       await deadline(core.clock, drainTime, outgoing.drained(), goOn)
@@ -167,7 +168,10 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   const { refusalOf, engines, knowledge } = deps
   const { gate, commits } = deps.load
   const hook = { ...core, sender, now: core.clock.now }
-  const wakeJobs = (): void => scheduler.wake()
+  const wakeJobs = (): void => {
+    scheduler.wake()
+    processing.wake()
+  }
   const wakeDispatcher = (): void => dispatcher.wake()
   const dispatcher = createDispatcher({ ...core, wakeJobs, room: () => gate.room('phone_call') })
   closing.defer(() => dispatcher.close())
@@ -205,11 +209,16 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
       expire_token: expireTokenWork({ ...core, router: switchboard }),
       dial_time: deps.unlessEnding(dialTimeWork({ ...core, router: switchboard, wakeDispatcher })),
       dial: deps.unlessEnding(countedDials(gate, dialWork({ ...core, router: switchboard }))),
-      post_process: createPostProcessing({ ...core, router: switchboard, extractors }),
     },
   })
+  // Of its own: a model that is slow, or answers nobody, must not keep calls from being dialed.
+  const processing = createScheduler({
+    ...core,
+    work: { post_process: createPostProcessing({ ...core, router: switchboard, extractors }) },
+  })
   closing.defer(() => scheduler.close())
+  closing.defer(() => processing.close())
   // Before the scheduler, which waits for its jobs.
   closing.defer(() => extractors.close())
-  return { switchboard, scheduler, dispatcher, tools, extractors }
+  return { switchboard, scheduler, processing, dispatcher, tools, extractors }
 }

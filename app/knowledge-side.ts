@@ -2,12 +2,17 @@
 import { createEndpointEmbedder } from '../actors/documents/endpoint-embedder.ts'
 import { createIngestion } from '../actors/documents/ingestion.ts'
 import { lexicalEmbedder } from '../actors/documents/lexical-embedder.ts'
+import { createTurns } from '../actors/tools/turns.ts'
 import type { Knowledge } from '../model/knowledge.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
 import { createKnowledge } from '../store/knowledge.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { openScriptCheck } from './script-check.ts'
+
+/** One over many documents takes a connection for a while; calls and REST have them together. */
+const searchesOfAccount = 2
+const never = new AbortController().signal
 
 export type KnowledgeSide = {
   readonly knowledge: Knowledge
@@ -19,8 +24,13 @@ export function openKnowledgeSide(core: Core, config: Config, closing: AsyncDisp
   let check: Promise<ScriptCheck> | null = null
   const ingestion = createIngestion({ ...core, embedder, checkScript: () => (check ??= openScriptCheck()) })
   closing.defer(() => ingestion.close())
+  const knowledge = createKnowledge({ ...core, embedder, maxBytes: config.knowledgeMemory })
+  const takeTurn = createTurns(searchesOfAccount)
   return {
-    knowledge: createKnowledge({ ...core, embedder, maxBytes: config.knowledgeMemory }),
+    knowledge: {
+      ...knowledge,
+      search: (query, signal = never) => takeTurn(query.accountId, signal, () => knowledge.search(query, signal)),
+    },
     start: () => ingestion.start(),
   }
 }

@@ -35,7 +35,8 @@ export async function noteRecordings(
   const rows = written.map(({ key, at }) => ({ key, at, callId: recordingOfKey(key).callId }))
   await sql`
     insert into recordings (key, call_id, folder, state, created_at, run_at)
-    select given.key, calls.id, ${folder}, 'waiting', to_timestamp(given.at / 1000.0), ${now}::timestamptz
+    select given.key, calls.id, ${folder},
+      case when calls.erased_at is null and calls.recording_removed_at is null then 'waiting' else 'removing' end, to_timestamp(given.at / 1000.0), ${now}::timestamptz
     from jsonb_to_recordset(${sql.json(rows)}) as given (key text, at double precision, "callId" text)
     join calls on calls.id = given."callId"
     on conflict (key) do nothing`
@@ -117,7 +118,8 @@ export async function tellCallOfRecording(sql: Sql, key: string, recordedMs: num
   const { callId } = recordingOfKey(key)
   await sql`
     update calls set recording_key = ${key}, recorded_ms = ${recordedMs}
-    where id = ${callId} and recording_key is null and post_processing_status in ('completed', 'failed')`
+    where id = ${callId} and recording_key is null and post_processing_status in ('completed', 'failed')
+      and erased_at is null and recording_removed_at is null`
 }
 
 /** Nobody reads it from now on. The row as it was, and whether somebody is at work on it; null: there is none. */

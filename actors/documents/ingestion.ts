@@ -76,11 +76,11 @@ export function createIngestion(deps: Deps): Ingestion {
     await complete(job, completion)
   }
   const complete = async (job: DocumentJob, completion: Completion): Promise<void> => {
-    const isCurrent = await completeReading(sql, job, completion)
+    // Whoever has it by now sweeps, when it has written its own.
+    if (!(await completeReading(sql, job, completion))) return
     await sweepPassages(sql, job.documentId)
     await settleIndex(sql)
-    if (isCurrent)
-      log.info('a document is ready', { documentId: job.documentId, passages: completion.passages?.count ?? 0 })
+    log.info('a document is ready', { documentId: job.documentId, passages: completion.passages?.count ?? 0 })
   }
   const failed = async (job: DocumentJob, error: unknown): Promise<void> => {
     if (error instanceof Overtaken) return

@@ -27,7 +27,8 @@ type Deps = {
   readonly nodeId: NodeId
   readonly log: Log
   readonly telemetry?: Telemetry
-  readonly work: Readonly<Record<JobKind, Work>>
+  /** Jobs of other kinds are left to another scheduler. */
+  readonly work: Readonly<Partial<Record<JobKind, Work>>>
   /** False: the node has no room for a call now, and leaves those that have their place to others, or for later. */
   readonly mayDial?: () => boolean
 }
@@ -35,6 +36,7 @@ type Deps = {
 export function createScheduler(deps: Deps): Scheduler {
   const { sql, clock, nodeId, log, mayDial = () => true } = deps
   const run = observedRun(deps)
+  const kinds = Object.keys(deps.work) as JobKind[]
   const underWay = new Set<Promise<void>>()
   /** The last look left something behind for want of room, or may have. */
   let full = false
@@ -63,7 +65,7 @@ export function createScheduler(deps: Deps): Scheduler {
     const room = atOnce - underWay.size
     full = room <= 0
     if (full) return false
-    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room, mayDial())
+    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room, mayDial(), kinds)
     jobs.forEach(begin)
     full = jobs.length >= room
     return false
@@ -93,7 +95,7 @@ function observedRun({ work, clock, telemetry = noTelemetry }: Deps): Work {
     const span = telemetry.span('job.run', { kind }, { jobId, callId })
     let result: 'ok' | 'failed' = 'failed'
     try {
-      await work[kind](job)
+      await work[kind]?.(job)
       result = 'ok'
     } finally {
       span.end(result)

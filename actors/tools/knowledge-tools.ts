@@ -1,14 +1,9 @@
 /** Owns `knowledge_base`: a worker looks things up in its documents. docs/contract/tools.md "The set". */
 import { z } from 'zod'
 import { defaultPassages, maxPassages, type Knowledge } from '../../model/knowledge.ts'
-import { createTurns } from './turns.ts'
 import { defineTool, failure, success, type WorkerTool } from './worker-tool.ts'
 
-/** One over many documents takes a connection for a while. */
-const searchesOfAccount = 2
-
 export function knowledgeBaseTools({ knowledge }: { readonly knowledge: Knowledge }): WorkerTool[] {
-  const takeTurn = createTurns(searchesOfAccount)
   return [
     defineTool({
       provider: 'knowledge_base',
@@ -24,8 +19,7 @@ export function knowledgeBaseTools({ knowledge }: { readonly knowledge: Knowledg
         return failure('NOT_AVAILABLE', 'This worker has no documents to look things up in.')
       },
       async run({ accountId, worker }, { query, limit }, signal) {
-        const wanted = { accountId, workerId: worker.id, query, limit }
-        const passages = await takeTurn(accountId, signal, () => knowledge.search(wanted, signal))
+        const passages = await knowledge.search({ accountId, workerId: worker.id, query, limit }, signal)
         return success({ passages })
       },
     }),

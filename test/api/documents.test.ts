@@ -116,6 +116,7 @@ test('forms that are none, and files that cannot be taken, are refused', async (
     [await upload('a.txt', text, [['status', 'completed']]), invalid('status')],
     [await upload('a.txt', text, [['isActive', 'perhaps']]), invalid('isActive')],
     [await upload('a.txt', text, [['tagKeys', 'Not A Key']]), invalid('tagKeys.0')],
+    [await upload('a.txt', text, [['tagKeys', 'a,'.repeat(1_001)]]), invalid('tagKeys')],
     [await upload('a.txt', text, [['workerIds', `${own.worker.id},${other.worker.id}`]]), invalid('workerIds.1')],
     [await upload('a.txt', text, [['title', 'a\0b']]), invalid('title')],
     [await form(whole, other), [404, 'NOT_FOUND']],

@@ -59,7 +59,10 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
   const startConversation = async (effect: StartConversation): Promise<void> => {
     const earlier = disclosure && { earlier: disclosure.earlier }
-    const prepared = await prepareConversation({ deps, end, run, signal, ...earlier }, effect)
+    const prepared = await prepareConversation(
+      { deps, end, run, signal, ordered: recording.ordered, ...earlier },
+      effect,
+    )
     if (!prepared || abandoned) return
     // What the caller says is kept by the disclosure until somebody listens.
     if (conversation !== disclosure) conversation?.abandon()
@@ -68,7 +71,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     await conversation.open()
   }
   const disclose = async (effect: Disclose): Promise<void> => {
-    const prepared = await prepareDisclosure({ deps, end, run, signal }, effect)
+    const prepared = await prepareDisclosure({ deps, end, run, signal, ordered: recording.ordered }, effect)
     if (!prepared || abandoned) return
     conversation?.abandon()
     disclosure?.abandon()

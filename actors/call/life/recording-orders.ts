@@ -9,6 +9,8 @@ import { reachLeg } from '../../node/leg-link.ts'
 import type { CallEnd } from './performer-deps.ts'
 
 export type RecordingOrders = {
+  /** The newest order; null: this actor gave none. */
+  ordered(): RecordedParts | null
   /** Resolves when the leg does so, or will not. */
   set(parts: RecordedParts): Promise<void>
 }
@@ -20,8 +22,11 @@ export function createRecordingOrders(
   { callId, epoch }: Pick<CallEnd, 'callId' | 'epoch'>,
 ): RecordingOrders {
   let newest = 0
+  let ordered: RecordedParts | null = null
   return {
+    ordered: () => ordered,
     async set(parts) {
+      ordered = parts
       const order = ++newest
       for (let attempt = 0; attempt < attempts && order === newest; attempt++) {
         const reply = await reachLeg(bus, callId, { type: 'record', epoch, parts })

@@ -12,7 +12,8 @@ const noted = (state: RecordingState) =>
     { type: 'noteRecording', params: state },
   ] as const
 
-export const notRecorded = { guard: 'isRecorded', actions: noted('off') } as const
+/** Also of a recording that was paused before this was known: it must not go on. */
+export const notRecorded = { actions: noted('off') } as const
 
 /** `parts`: what is recorded from then on. */
 export const resumed = (parts: RecordedParts) =>
