@@ -45,6 +45,10 @@ async function open(t: Test, { config = {}, account, hook }: Options = {}) {
     resume: () => node.pauseRecording.resume(accountId, callId),
   }
   const events = () => listCallEvents(sql, callId)
+  const join = async (): Promise<void> => {
+    await node.admission.admit(token, null)
+    leg.event({ type: 'connected', providerStatus: 'connected' })
+  }
   const start = () => until(() => leg.commands.findLast(({ type }) => type === 'start'))
   return {
     ...shared,
@@ -58,9 +62,9 @@ async function open(t: Test, { config = {}, account, hook }: Options = {}) {
     events,
     start,
     call: () => findCall(sql, accountId, callId),
+    join,
     async answer() {
-      await node.admission.admit(token, null)
-      leg.event({ type: 'connected', providerStatus: 'connected' })
+      await join()
       await browser.until(status('in_progress'))
       while (node.engine.configs.length === 0) await bus.flush()
       return start()
@@ -119,6 +123,30 @@ test('whether a call is recorded is decided as its talk begins: an actor that ta
   const again = await until(() => call.leg.commands.filter(({ type }) => type === 'start').at(1))
   t.match(again, { epoch: 2, recording: null })
   t.ok(node)
+})
+
+test('a pause that comes while the talk is still being prepared holds: the leg begins without a recorded frame', async (t) => {
+  const call = await open(t)
+  const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  // What a worker knows is looked for while the talk is prepared.
+  const lock = call.sql.begin(async (tx) => {
+    await tx`lock table documents in access exclusive mode`
+    locked.resolve()
+    await released.promise
+  })
+  await locked.promise
+  await call.join()
+  await call.browser.until(status('in_progress'))
+  await call.pause()
+  await until(() => call.leg.commands.some((command) => command.type === 'record' && command.parts === 'none'))
+  t.notOk(
+    call.leg.commands.some(({ type }) => type === 'start'),
+    'the leg has not begun',
+  )
+  released.resolve()
+  await lock
+  t.match(await call.start(), { recording: { parts: 'none' } })
+  t.match(await call.call(), { recordingState: 'paused' })
 })
 
 type Call = Awaited<ReturnType<typeof open>>
