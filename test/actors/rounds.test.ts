@@ -8,7 +8,7 @@ test('who wakes a round in the moment in which it ends begins another one', asyn
   for (let later = 0; later < 12; later += 1) {
     let looks = 0
     const wakeLater = async (): Promise<void> => {
-      for (let turn = 0; turn < later; turn += 1) await null
+      for (let turn = 0; turn < later; turn += 1) await Promise.resolve()
       rounds.wake()
     }
     const look = async (): Promise<boolean> => {
