@@ -137,6 +137,7 @@ test('a pause that comes while the talk is still being prepared holds: the leg b
   await locked.promise
   await call.join()
   await call.browser.until(status('in_progress'))
+  call.leg.event({ type: 'dtmf', digit: '7' })
   await call.pause()
   await until(() => call.leg.commands.some((command) => command.type === 'record' && command.parts === 'none'))
   t.notOk(
@@ -147,6 +148,8 @@ test('a pause that comes while the talk is still being prepared holds: the leg b
   await lock
   t.match(await call.start(), { recording: { parts: 'none' } })
   t.match(await call.call(), { recordingState: 'paused' })
+  await until(() => call.node.engine.told.includes('dtmf:7'))
+  t.pass('a key that was pressed meanwhile is not lost')
 })
 
 type Call = Awaited<ReturnType<typeof open>>

@@ -47,6 +47,8 @@ export type CallPerformer = {
   settled(): Promise<void>
 }
 
+const maxEarlyKeys = 32
+
 export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerformer {
   const { bus, clock } = deps
   const { run, settled } = createRuns(deps.log, end)
@@ -55,6 +57,14 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   let disclosure: Disclosure | null = null
   const tools = createToolRuns(deps, end)
   let abandoned = false
+
+  /** Pressed while the first talk is prepared: a caller who knows the way does not wait for a voice. */
+  const early: LegEvent[] = []
+  const handOnKeys = (): void => early.splice(0).forEach((event) => conversation?.legEvent(event))
+  const legEvent = (event: LegEvent): void => {
+    if (conversation) return conversation.legEvent(event)
+    if (event.type === 'dtmf' && early.length < maxEarlyKeys) early.push(event)
+  }
 
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
   const startConversation = async (effect: StartConversation): Promise<void> => {
@@ -67,6 +77,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     // What the caller says is kept by the disclosure until somebody listens.
     if (conversation !== disclosure) conversation?.abandon()
     conversation = prepared.conversation
+    handOnKeys()
     tools.offer(prepared)
     await conversation.open()
   }
@@ -77,6 +88,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     disclosure?.abandon()
     disclosure = prepared
     conversation = prepared
+    handOnKeys()
     await prepared.open()
   }
   const passOn = async (): Promise<void> => {
@@ -100,7 +112,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
         performOne(parts, effect)
       }
     },
-    legEvent: (event) => conversation?.legEvent(event),
+    legEvent,
     abandon,
     settled,
   }
