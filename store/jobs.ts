@@ -44,7 +44,7 @@ export async function renewJob(tx: Transaction, { id, accountId, callId, kind, r
  * Jobs that are due, oldest first; one more than `limit` at most. A job whose claim ran out (its node died) is due again. Dial times come after
  * all others: an account may have any number of calls scheduled for one moment, and what must go on by then, a call that has its place, the
  * end of another account's call, does not wait behind them. One of them goes along with every claim, so that they never wait for ever.
- * `mayDial` false: calls that have their place are left for a node that has room for them. `kinds`: those of no other kind.
+ * `kinds`: all others are left, such as calls that have their place for a node that has room for them.
  */
 export function claimJobs(
   sql: Sql,
@@ -52,14 +52,13 @@ export function claimJobs(
   now: number,
   lease: number,
   limit: number,
-  mayDial = true,
   kinds?: readonly JobKind[],
 ): Promise<Job[]> {
   const ofKinds = kinds === undefined ? sql`` : sql`and kind = any(${[...kinds]}::text[])`
   return sql<Job[]>`
     with first as materialized (
       select id from jobs
-      where kind <> 'dial_time' and (kind <> 'dial' or ${mayDial}) and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now}) ${ofKinds}
+      where kind <> 'dial_time' and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now}) ${ofKinds}
       order by run_at, id limit ${limit} for update skip locked
     ), later as materialized (
       select id from jobs

@@ -65,7 +65,8 @@ export function createScheduler(deps: Deps): Scheduler {
     const room = atOnce - underWay.size
     full = room <= 0
     if (full) return false
-    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room, mayDial(), kinds)
+    const wanted = mayDial() ? kinds : kinds.filter((kind) => kind !== 'dial')
+    const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room, wanted)
     jobs.forEach(begin)
     full = jobs.length >= room
     return false
@@ -95,7 +96,9 @@ function observedRun({ work, clock, telemetry = noTelemetry }: Deps): Work {
     const span = telemetry.span('job.run', { kind }, { jobId, callId })
     let result: 'ok' | 'failed' = 'failed'
     try {
-      await work[kind]?.(job)
+      const act = work[kind]
+      if (!act) throw new Error(`nobody here does jobs of the kind ${kind}`)
+      await act(job)
       result = 'ok'
     } finally {
       span.end(result)

@@ -1,13 +1,13 @@
 /** Owns which person a call is linked to, and what it tells of them: who has the number, or whom the creator of the call names. */
 import { CustomerInput } from '../../../model/customer.ts'
-import type { AccountId, NewId, PersonId } from '../../../model/ids.ts'
+import type { AccountId, PersonId } from '../../../model/ids.ts'
 import type { PersonFacts } from '../../../model/person.ts'
 import { withoutNulls } from '../../../model/without-nulls.ts'
 import { readNumber } from '../../../net/read-number.ts'
 import { countryToRead } from '../../../store/accounts.ts'
 import { findPersonByPhone } from '../../../store/persons.ts'
 import type { Transaction } from '../../../store/sql.ts'
-import { upsertCustomer } from '../../../store/upsert-customer.ts'
+import { upsertCustomer, type SentCustomer } from '../../../store/upsert-customer.ts'
 
 export type KnownPerson = { readonly personId: PersonId | null; readonly customer: CustomerInput | null }
 
@@ -33,19 +33,8 @@ export async function readCustomerNumber(
   return readNumber(text, await countryToRead(tx, accountId, [text]))
 }
 
-export type NamedCustomer = {
-  readonly accountId: AccountId
-  readonly customer: CustomerInput
-  /** E.164 of the customer's own number; null: there is none. */
-  readonly phoneNumber: string | null
-  /** E.164; null: nobody is dialed. */
-  readonly dialed: string | null
-  readonly newId: NewId
-  readonly now: number
-}
-
 /** Whom the creator of a call names is stored, and linked. The call tells of them what was sent, and what is stored besides. */
-export async function linkCustomer(tx: Transaction, named: NamedCustomer): Promise<KnownPerson> {
+export async function linkCustomer(tx: Transaction, named: SentCustomer): Promise<KnownPerson> {
   const { customer, phoneNumber } = named
   const person = await upsertCustomer(tx, named)
   const sent = { ...customer, ...(phoneNumber !== null && { phoneNumber }) }
