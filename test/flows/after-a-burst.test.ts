@@ -78,7 +78,15 @@ async function sendNonsense({ stage: { service, port } }: Place) {
   return () => closeUdp(socket)
 }
 
-const over = ({ stage: { service } }: Place) => until(() => service.running() + service.legs() === 0)
+/** Recordings have their copies too: they are made after the call, in a thread that is there from then on. */
+async function over({ stage: { service, dataDir } }: Place): Promise<void> {
+  await until(() => service.running() + service.legs() === 0)
+  await until(() => {
+    const files = readdirSync(`${dataDir}/recordings`, { recursive: true, encoding: 'utf8' })
+    const made = new Set(files.filter((file) => file.endsWith('.opus')))
+    return files.filter((file) => file.endsWith('.wav')).every((file) => made.has(file.replace('.wav', '.opus')))
+  })
+}
 
 const descriptors = (): number => readdirSync('/proc/self/fd').length
 

@@ -75,6 +75,8 @@ export type PhoneStage = {
   readonly port: number
   readonly tlsPort: number
   readonly accountId: AccountId
+  /** Path of the folder of recordings and of the database. */
+  readonly dataDir: string
   readonly log: QuietLog
   /** Those that were asked for at the start. */
   readonly lines: readonly ServedLine[]
@@ -113,6 +115,7 @@ export async function openPhoneStage(
   return {
     service,
     accountId,
+    dataDir: database.dataDir,
     log,
     rest,
     port: sipPort,
