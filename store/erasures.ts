@@ -170,12 +170,12 @@ export function listLinkedCalls(
     where account_id = ${accountId} and person_id = ${personId} and ${isOver(sql)} order by id limit ${limit}`
 }
 
-/** All calls of an account, a part at a time. Null: from the first. */
+/** All calls of an account that tell of anybody, a part at a time. Null: from the first. */
 export function listCallsAfter(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: CallId | null; limit: number },
 ): Promise<CallOwnership[]> {
   return sql<CallOwnership[]>`
-    select ${ownershipColumns(sql)} from calls where account_id = ${accountId} and id > ${after ?? ''}
+    select ${ownershipColumns(sql)} from calls where account_id = ${accountId} and id > ${after ?? ''} and erased_at is null
     order by id limit ${limit}`
 }

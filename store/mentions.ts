@@ -18,13 +18,16 @@ export type Finder = {
   readonly redactedJson: (json: Json) => Json
 }
 
-/** What calls are told in: the column with the call's id, and what tells its rows apart. */
+/** What calls are told in: the column with the call's id, what tells its rows apart, and what numbers them within a call. */
 const tablesOfCalls = [
-  { table: 'calls', callId: 'id', keys: ['id'] },
-  { table: 'call_events', callId: 'call_id', keys: ['call_id', 'seq'] },
-  { table: 'transcript_turns', callId: 'call_id', keys: ['call_id', 'turn_index'] },
-  { table: 'deliveries', callId: 'call_id', keys: ['id'] },
+  { table: 'calls', callId: 'id', keys: ['id'], number: null },
+  { table: 'call_events', callId: 'call_id', keys: ['call_id', 'seq'], number: 'seq' },
+  { table: 'transcript_turns', callId: 'call_id', keys: ['call_id', 'turn_index'], number: 'turn_index' },
+  { table: 'deliveries', callId: 'call_id', keys: ['id'], number: null },
 ] as const
+
+/** Rows of a call that are searched as one text. */
+const rowsAtOnce = 30
 
 const queryCanceled = '57014'
 
@@ -33,17 +36,53 @@ type Place = (typeof tablesOfCalls)[number]
 /** A number is one or none. */
 const numberColumns = ['from_number', 'to_number']
 
+type TextColumns = Readonly<Record<string, readonly string[]>>
+
+/** Of the tables that calls are told in, as they are now. */
+export async function findTextColumns(sql: Sql): Promise<TextColumns> {
+  const found = tablesOfCalls.map(async ({ table }) => [table, await textColumnsOf(sql, table)] as const)
+  return Object.fromEntries(await Promise.all(found))
+}
+
 /** In these calls, as far as they are over; how many rows named the person. A row is written by itself. */
-export async function redactMentions(sql: Sql, callIds: readonly CallId[], finder: Finder): Promise<number> {
+export async function redactMentions(
+  sql: Sql,
+  callIds: readonly CallId[],
+  finder: Finder,
+  columns: TextColumns,
+): Promise<number> {
   let rows = 0
-  for (const place of tablesOfCalls) rows += await redactIn(sql, place, callIds, finder)
+  for (const place of tablesOfCalls) {
+    const texts = columns[place.table] ?? []
+    const naming = await callsThatMayName(sql, place, callIds, { ...finder, texts })
+    if (naming.length > 0) rows += await redactIn(sql, place, naming, { ...finder, texts })
+  }
   const { count } = await sql`
     update delivery_attempts set response_excerpt = null where response_excerpt ~* ${finder.coarse}
       and delivery_id in (select id from deliveries where call_id = any(${[...callIds]}::text[]))`
   return rows + count
 }
 
-async function redactIn(sql: Sql, place: Place, callIds: readonly CallId[], finder: Finder): Promise<number> {
+type Search = Finder & { readonly texts: readonly string[] }
+
+/** Most calls name nobody, and to begin a search takes as long as to search a row: the rows of a call are searched together first. */
+async function callsThatMayName(
+  sql: Sql,
+  { table, callId, number }: Place,
+  callIds: readonly CallId[],
+  { coarse, texts }: Search,
+): Promise<CallId[]> {
+  const id = sql(callId)
+  const part = number === null ? sql`${id}` : sql`${id}, ${sql(number)} / ${rowsAtOnce}::int`
+  const text = sql.unsafe(texts.map((name) => `"${name}"`).join(', '))
+  const rows = await sql<{ id: CallId }[]>`
+    select distinct ${id} as id from (
+      select ${id} from ${sql(table)} where ${id} = any(${[...callIds]}::text[])
+      group by ${part} having string_agg(concat_ws(' ', ${text}), ' ') ~* ${coarse}) as naming`
+  return rows.map(({ id }) => id)
+}
+
+async function redactIn(sql: Sql, place: Place, callIds: readonly CallId[], finder: Search): Promise<number> {
   const { table, keys } = place
   const callId = sql(place.callId)
   const rows = await sql<{ row: Record<string, Json> }[]>`
@@ -51,7 +90,7 @@ async function redactIn(sql: Sql, place: Place, callIds: readonly CallId[], find
     where found.${callId} = any(${[...callIds]}::text[]) and found::text ~* ${finder.coarse}
       and exists (select from calls where calls.id = found.${callId} and ${isOver(sql)})`
   if (rows.length === 0) return 0
-  const columns = (await textColumnsOf(sql, table)).filter((name) => !(keys as readonly string[]).includes(name))
+  const columns = finder.texts.filter((name) => !(keys as readonly string[]).includes(name))
   let redacted = 0
   for (const { row } of rows) {
     const changes = columns.flatMap((name) => changeOf(name, row[name] ?? null, finder))

@@ -23,7 +23,13 @@ import {
   type ErasureRow,
   type PersonTraces,
 } from '../../store/erasures.ts'
-import { countRemaining, deleteNamingKeys, deleteNamingRefusals, redactMentions } from '../../store/mentions.ts'
+import {
+  countRemaining,
+  deleteNamingKeys,
+  deleteNamingRefusals,
+  findTextColumns,
+  redactMentions,
+} from '../../store/mentions.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createRounds } from '../rounds/rounds.ts'
@@ -121,6 +127,7 @@ async function carryOut(deps: Deps, erasure: ErasureRow, traces: PersonTraces, s
   const belongs = createOwnershipTest(traces)
   const removeRecordings = createRecordingRemoval(deps)
   const work = await openWork(deps, erasure)
+  const texts = await findTextColumns(sql)
 
   for (let linked: CallOwnership[] | null = null; linked === null || linked.length > 0;) {
     if (stops()) return work.giveBack(0)
@@ -135,7 +142,7 @@ async function carryOut(deps: Deps, erasure: ErasureRow, traces: PersonTraces, s
     const own = walked.filter(belongs)
     await work.erase(own.filter((call) => call.isOver))
     const others = walked.filter((call) => !own.includes(call)).map((call) => call.id)
-    work.add({ mentions: await redactMentions(sql, others, finder) })
+    work.add({ mentions: await redactMentions(sql, others, finder, texts) })
     afterCall = walked.at(-1)?.id ?? afterCall
     isWaiting ||= own.some((call) => !call.isOver)
     // Whoever goes on sees again the first that is waited for.
