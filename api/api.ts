@@ -7,6 +7,7 @@ import { createAccessLog } from './access-log.ts'
 import { addAccountRoutes } from './account-routes.ts'
 import { createAllowedMethods } from './allowed-methods.ts'
 import { authenticate, notFound } from './authenticate.ts'
+import { addBesideRoutes } from './beside-routes.ts'
 import { addDeliveryRoutes } from './delivery-routes.ts'
 import type { Api, ApiDeps, ApiEnv, Middleware } from './deps.ts'
 import { addDocsRoutes } from './docs-routes.ts'
@@ -100,6 +101,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addTrunkRoutes(app, deps)
   addRefusalRoutes(app, deps)
   addHealthRoute(app, deps)
+  addBesideRoutes(app, deps.beside ?? [], chargeAddress(limit))
   describeSignaling(app)
   describeWebhooks(app)
   addOpenApi(app, deps)

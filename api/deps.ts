@@ -7,7 +7,6 @@ import type { ErasePerson } from '../model/erasure.ts'
 import type { AccountId, NewId, WorkerId } from '../model/ids.ts'
 import type { Knowledge } from '../model/knowledge.ts'
 import type { LoadGate } from '../model/load-gate.ts'
-import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
@@ -17,7 +16,7 @@ import type { Toolbox } from '../model/tool.ts'
 import type { Trunks } from '../model/trunk.ts'
 import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
-import type { TokenBucket } from '../net/token-bucket.ts'
+import type { Asked, Beside } from '../net/http/beside.ts'
 import type { CallRow } from '../store/call-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import type { RateLimits } from './rate-limit.ts'
@@ -47,6 +46,8 @@ export type ApiDeps = {
   readonly iceServers: () => WebCallSession['iceServers']
   /** The address clients know this service by; null: whatever host a request names. */
   readonly publicUrl: string | null
+  /** What is answered below other paths behind the same rim. Absent: nothing. */
+  readonly beside?: readonly Beside[]
   /** Whose agent the page at `/` calls without a key. Given only where the listener is bound to a loopback address. */
   readonly demo: { readonly accountId: AccountId; readonly workerId: WorkerId; readonly token?: string } | null
   readonly rateLimits: RateLimits
@@ -60,12 +61,7 @@ export type ApiDeps = {
 }
 
 export type ApiEnv = {
-  Bindings: {
-    readonly info: RequestInfo
-    readonly requestId: string
-    /** Whom this request was charged to so far: what the answer tells of. */
-    charged: TokenBucket | null
-  }
+  Bindings: Asked
   /** Of the key; set for everything that asks for one. */
   Variables: {
     accountId: AccountId

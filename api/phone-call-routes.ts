@@ -18,7 +18,7 @@ import { listTurns } from '../store/transcripts.ts'
 import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named, security } from './openapi.ts'
-import { publicUrlOf } from './public-url.ts'
+import { publicUrlOf } from '../net/public-url.ts'
 import { readyJson } from './ready-json.ts'
 import { linkLifetime, recordingLinkOf } from './recording-link.ts'
 

@@ -6,10 +6,10 @@ import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/we
 import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { isLoopback } from '../net/addresses.ts'
-import { isLoopbackHost } from './loopback.ts'
+import { isLoopbackHost } from '../net/loopback-host.ts'
 import { OnceHeaders, onceOf } from './once.ts'
 import { answerOf, bodyOf, named, refusing, security } from './openapi.ts'
-import { publicUrlOf, signalingUrlOf } from './public-url.ts'
+import { publicUrlOf, signalingUrlOf } from '../net/public-url.ts'
 import { readJson } from './read-json.ts'
 
 const create = createRoute({

@@ -3,6 +3,7 @@ import type { FailureGuard } from '../net/failure-guard.ts'
 import { isLoopback } from '../net/addresses.ts'
 import { networksOf } from '../net/networks.ts'
 import { createApi } from '../api/api.ts'
+import type { ApiDeps } from '../api/deps.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
 import { maxFormBytes, takesFiles } from '../api/upload-form.ts'
@@ -16,7 +17,6 @@ import type { Fetch, Listener, RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
-import type { ScriptCheck } from '../model/script-check.ts'
 import { trunksSubject } from '../model/telephony.ts'
 import { createTrunks } from '../store/trunks.ts'
 import type { CallSide } from './call-side.ts'
@@ -24,6 +24,7 @@ import { presetVariable, type Config } from './config.ts'
 import type { Core } from './core.ts'
 import { connectionsWithin, openFilesLimit } from './descriptors.ts'
 import { createIceServers } from './ice-servers.ts'
+import { openMcpSide } from './mcp-side.ts'
 import { now, type MediaSide } from './media-side.ts'
 import { openScriptCheck } from './script-check.ts'
 import { told } from './told-failure.ts'
@@ -85,7 +86,9 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     ...info,
     remoteAddress: clientAddress(request, info.remoteAddress),
   })
-  const ask = openFetch(deps, limit, await openScriptCheck())
+  const people = openMcpSide({ core, config, calls, limit })
+  closing.defer(() => people.close())
+  const ask = openFetch(deps, limit, { checkScript: await openScriptCheck(), beside: people.beside })
   const listener = await listenAs({
     host: config.host,
     port: config.port,
@@ -107,6 +110,8 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     },
   })
   closing.defer(() => listener.close(0))
+  // Before the listener: who listens to a stream is told that it ends.
+  closing.defer(() => people.close())
   return listener
 }
 
@@ -127,14 +132,16 @@ async function listenAs(options: ListenOptions): Promise<Listener> {
   return told(`HOST, PORT: the service cannot listen on ${host}, port ${port}`, () => listen(options))
 }
 
-function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, checkScript: ScriptCheck): Fetch {
+type Beyond = Pick<ApiDeps, 'checkScript' | 'beside'>
+
+function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, beyond: Beyond): Fetch {
   const page = createPage()
   const deps = {
     ...core,
     ...calls,
     trunks: createTrunks({ ...core, changed: () => core.bus.publish(trunksSubject, new Uint8Array()) }),
     mayClaimNumbers: config.mayClaimNumbers,
-    checkScript,
+    ...beyond,
     iceServers: createIceServers(config.turn, core.clock),
     publicUrl: config.publicUrl,
     rateLimits: config.rateLimits,

@@ -12,6 +12,7 @@ export type DeliveryId = Id<'delivery'>
 export type DocumentId = Id<'document'>
 export type TrunkId = Id<'trunk'>
 export type ApiKeyId = Id<'api_key'>
+export type UserId = Id<'user'>
 export type NodeId = Id<'node'>
 
 const idText = z.uuid()

@@ -54,6 +54,7 @@ const mayImport: Readonly<Record<string, readonly string[] | 'everything'>> = {
 
 /** Packages of which a change of mind must cost one folder. */
 const ownersOf: Readonly<Record<string, readonly string[]>> = {
+  '@modelcontextprotocol/server': ['mcp/'],
   'uWebSockets.js': ['gateway/listener/'],
   ws: ['gateway/', 'voice/engines/', 'tools/callers/'],
   werift: ['gateway/werift/'],

@@ -1,0 +1,45 @@
+/** Owns the wiring of what people and their MCP clients are answered beside the API. */
+import type { RequestLimit } from '../api/rate-limit.ts'
+import { createCallTool } from '../mcp/call-tool.ts'
+import { createMcpEndpoint } from '../mcp/endpoint.ts'
+import { createToolServers } from '../mcp/tool-server.ts'
+import { allTools, fixedTools } from '../mcp/tools/all-tools.ts'
+import type { Audit } from '../model/audit.ts'
+import type { FindMcpAccess } from '../model/mcp-access.ts'
+import type { Beside } from '../net/http/beside.ts'
+import type { CallSide } from './call-side.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+
+type Parts = {
+  readonly core: Core
+  readonly config: Pick<Config, 'publicUrl' | 'mayClaimNumbers'>
+  readonly calls: CallSide
+  readonly limit: RequestLimit
+}
+
+export type McpSide = {
+  readonly beside: readonly Beside[]
+  /** Ends what is still streamed; before the listener closes. Idempotent. */
+  close(): Promise<void>
+}
+
+/** Nobody has a token yet. */
+const findAccess: FindMcpAccess = async () => null
+/** Nothing is kept yet. */
+const audit: Audit = { note: async () => undefined, noteSoon: () => undefined }
+
+export function openMcpSide({ core, config, calls, limit }: Parts): McpSide {
+  const { publicUrl, mayClaimNumbers } = config
+  const tools = fixedTools(
+    allTools({
+      ...core,
+      ...calls,
+      mayClaimNumbers,
+      toolsChanged: (accountId) => endpoint.changed(accountId, { kind: 'tools_list_changed' }),
+    }),
+  )
+  const served = createToolServers({ tools, call: createCallTool({ ...core, audit }) })
+  const endpoint = createMcpEndpoint({ ...core, findAccess, served, charge: limit, publicUrl })
+  return { beside: endpoint.beside, close: endpoint.close }
+}

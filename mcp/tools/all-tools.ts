@@ -1,0 +1,25 @@
+/** Owns the list of tools: those of the contract's table in its order. What a token sees of it follows from its scopes. */
+import type { Tools } from '../tool-server.ts'
+import { accountTools, type AccountToolDeps } from './account-tools.ts'
+import { serveTool } from './served-tool.ts'
+import type { McpTool } from './tool.ts'
+import { workerTools, type WorkerToolDeps } from './worker-tools.ts'
+
+export type AllToolDeps = WorkerToolDeps & AccountToolDeps
+
+/** The order is that of the contract. */
+export const allTools = (deps: AllToolDeps): McpTool[] => [...workerTools(deps), ...accountTools(deps)]
+
+/** Of a list that never changes. */
+export function fixedTools(tools: readonly McpTool[]): Tools {
+  const served = tools.map(serveTool)
+  const byName = new Map(served.map((tool) => [tool.listing.name, tool]))
+  return {
+    list: async ({ scopes: granted }) => served.filter(({ scopes }) => scopes.some((scope) => granted.includes(scope))),
+    find: async (name, { scopes: granted }) => {
+      const tool = byName.get(name)
+      return tool?.scopes.some((scope) => granted.includes(scope)) ? tool : null
+    },
+    scopesOf: (name) => byName.get(name)?.scopes ?? null,
+  }
+}
