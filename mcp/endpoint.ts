@@ -45,7 +45,7 @@ export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
   const events = createChangeEvents(bus, log)
   const streams = createStreams(deps, events)
   const handler = createMcpHandler(
-    ({ authInfo, era }) => served.newServer({ ...(authInfo?.extra as { connection: Connection }).connection, era }),
+    ({ authInfo, era }) => served.newServer({ ...(authInfo?.extra?.['connection'] as Connection), era }),
     {
       bus: events.bus,
       maxSubscriptions: streams.most,

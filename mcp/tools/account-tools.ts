@@ -5,7 +5,7 @@ import type { Subscriptions } from '../../model/webhook.ts'
 import { findAccount } from '../../store/accounts.ts'
 import type { Sql } from '../../store/sql.ts'
 import { noSuch } from './reach.ts'
-import { adminPrefix, defineMcpTool, reads, type McpTool } from './tool.ts'
+import { adminPrefix, defineMcpTool, hints, type McpTool } from './tool.ts'
 
 export type AccountToolDeps = {
   readonly sql: Sql
@@ -29,7 +29,7 @@ export const accountTools = ({ sql, subscriptions }: AccountToolDeps): McpTool[]
     name: `${adminPrefix}get_account_info`,
     title: 'Get the account',
     description: 'Basic facts of the account, and whether its webhooks are configured. No secrets.',
-    annotations: reads,
+    annotations: hints.reads,
     scopes: ['account_admin'],
     input: z.strictObject({}),
     output: z.object({

@@ -19,13 +19,15 @@ export type ToolAnnotations = {
 }
 
 /** The flags of the contract's table: RO; D; I; D and I; none of them. */
-export const reads = annotated({ readOnlyHint: true })
-export const creates = annotated({})
-export const changes = annotated({ destructiveHint: true, idempotentHint: true })
-export const destroys = annotated({ destructiveHint: true })
+export const hints = {
+  reads: annotated({ readOnlyHint: true }),
+  creates: annotated({}),
+  changes: annotated({ destructiveHint: true, idempotentHint: true }),
+  destroys: annotated({ destructiveHint: true }),
+} as const
 
-function annotated(hints: Partial<ToolAnnotations>): ToolAnnotations {
-  return { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false, ...hints }
+function annotated(said: Partial<ToolAnnotations>): ToolAnnotations {
+  return { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false, ...said }
 }
 
 export type ToolContext = {

@@ -11,7 +11,7 @@ import type { Sql } from '../../store/sql.ts'
 import { changeWorker, findWorker, listWorkers, type Worker } from '../../store/workers.ts'
 import { camelFields } from '../snake-case.ts'
 import { noSuch, reachesWorker, workerGiven } from './reach.ts'
-import { adminPrefix, changes, defineMcpTool, reads, type McpTool } from './tool.ts'
+import { adminPrefix, defineMcpTool, hints, type McpTool } from './tool.ts'
 
 export type WorkerToolDeps = {
   readonly sql: Sql
@@ -67,7 +67,7 @@ export function workerTools({ sql, clock, mayClaimNumbers, toolsChanged }: Worke
       name: `${adminPrefix}list_workers`,
       title: 'List workers',
       description: 'Lists the voice agents (workers) of the account with their languages, numbers and active state.',
-      annotations: reads,
+      annotations: hints.reads,
       scopes,
       input: z.strictObject({}),
       output: z.object({ workers: z.array(WorkerSummary) }),
@@ -80,7 +80,7 @@ export function workerTools({ sql, clock, mayClaimNumbers, toolsChanged }: Worke
       name: `${adminPrefix}get_worker_details`,
       title: 'Get a worker',
       description: 'The full configuration of one worker: config, language, telephone numbers, active state.',
-      annotations: reads,
+      annotations: hints.reads,
       scopes,
       input: z.strictObject({ worker_id: WorkerId }),
       output: WorkerDetails,
@@ -95,7 +95,7 @@ export function workerTools({ sql, clock, mayClaimNumbers, toolsChanged }: Worke
       title: 'Change a worker',
       description:
         'Changes settings of a worker; only what is named changes, and config is merged key by key. Confirm with the user before you change voice settings.',
-      annotations: changes,
+      annotations: hints.changes,
       scopes,
       input: z.strictObject({ worker_id: WorkerId, ...settings }),
       output: WorkerDetails,

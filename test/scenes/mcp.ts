@@ -112,7 +112,6 @@ export async function openMcp(t: Test, changes: Changes = {}) {
   }
 }
 
-export type Mcp = Awaited<ReturnType<typeof openMcp>>
 type Params = Record<string, unknown>
 export type Sending = {
   /** Null: none is sent. Absent: one that grants `account_admin`. */
