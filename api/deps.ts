@@ -23,6 +23,8 @@ import type { RateLimits } from './rate-limit.ts'
 
 export type ApiDeps = {
   readonly sql: Sql
+  /** The connections of calls, which /health asks by; absent: `sql`. Readers that hold all of theirs make the service slow for readers, not ill. */
+  readonly callSql?: Sql
   readonly createWebCall: CreateWebCall
   readonly createPhoneCall: CreatePhoneCall
   readonly endCall: EndCall

@@ -25,9 +25,9 @@ const get = createRoute({
   responses: answerOf(named('Health', Health), 'It can; otherwise the answer is 503.'),
 })
 
-export function addHealthRoute(app: Api, { sql, clock, newCalls = () => 'taken' }: ApiDeps): void {
+export function addHealthRoute(app: Api, { sql, callSql = sql, clock, newCalls = () => 'taken' }: ApiDeps): void {
   app.openapi(get, async (c) => {
-    await deadline(clock, answerWithin, sql`select 1`, () => {
+    await deadline(clock, answerWithin, callSql`select 1`, () => {
       throw new Problem('SERVICE_UNAVAILABLE', 'The database does not answer.')
     })
     const taken = newCalls()

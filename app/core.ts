@@ -23,6 +23,8 @@ import { told, withoutSecrets } from './told-failure.ts'
 
 export type Core = {
   readonly sql: Sql
+  /** The same database by connections of their own: for REST and whatever else is asked from outside. */
+  readonly requests: Sql
   /** The embedded database that another process has started. */
   readonly joinsDatabase?: boolean
   readonly bus: Bus
@@ -57,11 +59,12 @@ export async function openCore(
   const [recordingUrlKey, ...formerRecordingUrlKeys] = subkeys(appKeys, 'recording-urls')
   const bus = await openBus(config, { log, telemetry })
   closing.defer(() => bus.close())
-  const { sql } = database
+  const { sql, requests } = database
   const nodeId = newId<'node'>()
   const recordings = await told(inDataDir, () => openRecordings(config, { sql, nodeId, clock, log }, closing))
   return {
     sql,
+    requests,
     joinsDatabase: database.isJoined,
     bus,
     box: boxOf(appKeys),

@@ -139,7 +139,13 @@ function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, be
   const deps = {
     ...core,
     ...calls,
-    trunks: createTrunks({ ...core, changed: () => core.bus.publish(trunksSubject, new Uint8Array()) }),
+    sql: core.requests,
+    callSql: core.sql,
+    trunks: createTrunks({
+      ...core,
+      sql: core.requests,
+      changed: () => core.bus.publish(trunksSubject, new Uint8Array()),
+    }),
     mayClaimNumbers: config.mayClaimNumbers,
     ...beyond,
     iceServers: createIceServers(config.turn, core.clock),

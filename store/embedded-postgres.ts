@@ -33,7 +33,8 @@ const settings = {
   listen_addresses: '',
   unix_socket_permissions: '0700',
   shared_buffers: '32MB',
-  max_connections: '40',
+  // Three processes may share it, with 16 each.
+  max_connections: '64',
   // What a client is told it also logs; the server keeps no statement and no value (they hold personal data).
   log_min_messages: 'log',
   log_min_error_statement: 'panic',

@@ -13,12 +13,15 @@ import { createTimelySql } from './timely-sql.ts'
 /** A server that starts beside this process (a compose file) may take a while. */
 const reachTimeout = 20_000
 const maxConnections = 10
+const maxRequestConnections = 6
 const endTimeout = 5_000
 const oldestVersion = 150_000
 const defaultLimit = 5_000
 
 export type Database = {
   readonly sql: Sql
+  /** Connections of their own for what is asked from outside: however slow and many such questions are, a running call waits for none. */
+  readonly requests: Sql
   readonly embedded: boolean
   /** Embedded, and started by another process. */
   readonly isJoined: boolean
@@ -49,7 +52,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const embedded = databaseUrl === null ? await startEmbeddedPostgres({ dataDir, log }) : null
   const server = embedded?.server ?? { url: databaseUrl ?? '' }
   const sql = createTimelySql({ server, applicationName: 'parley', maxConnections, limit, log })
-  const close = closing(sql, embedded)
+  const ofRequests = { applicationName: 'parley requests', maxConnections: maxRequestConnections }
+  const requests = createTimelySql({ server, ...ofRequests, limit, log })
+  const close = closing([sql, requests], embedded)
   try {
     const waiting = ({ message: reason }: Error) =>
       log.warn('waiting for the database', { seconds: reachTimeout / 1000, reason })
@@ -59,6 +64,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     log.info('database is ready', { embedded: embedded !== null, applied })
     return {
       sql: telemetry.isOn ? observedSql(sql, telemetry) : sql,
+      requests: telemetry.isOn ? observedSql(requests, telemetry) : requests,
       embedded: embedded !== null,
       isJoined: embedded?.isJoined ?? false,
       close,
@@ -69,10 +75,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   }
 }
 
-function closing(sql: Sql, embedded: EmbeddedPostgres | null): () => Promise<void> {
+function closing(pools: readonly Sql[], embedded: EmbeddedPostgres | null): () => Promise<void> {
   let closed: Promise<void> | null = null
   const close = async () => {
-    await sql.end({ timeout: endTimeout / 1000 })
+    await Promise.all(pools.map((sql) => sql.end({ timeout: endTimeout / 1000 })))
     await embedded?.close()
   }
   return () => (closed ??= close())

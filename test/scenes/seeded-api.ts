@@ -93,6 +93,7 @@ export async function openSeededApi(
     box,
     recordingUrlKey,
     recordings,
+    requests: sql,
     nodeId: newId<'node'>(),
     newId,
     clock,
