@@ -1,4 +1,7 @@
-/** The listener's rules over uWebSockets.js on a machine whose C library is too old for it: the same files, run through the loader that .ci/newer-libc.sh unpacks. */
+/**
+ * The listener's rules and the MCP peers over uWebSockets.js on a machine whose C library is too old for it: the same files, run through the loader
+ * that .ci/newer-libc.sh unpacks.
+ */
 import path from 'node:path'
 import { test } from 'tap'
 import { needsTool } from '../peers/tools.ts'
@@ -9,19 +12,17 @@ const loaders = ['ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1'].map((name) => 
 
 const loadsByItself = (): Promise<boolean> => import('uWebSockets.js').then(Boolean, () => false)
 
+/** Each takes LISTENER_DRIVER. */
+const files = ['contract/listener.test.ts', 'contract/listener-flood.test.ts', 'mcp/conformance.test.ts']
+
 test('the listener keeps its rules over uWebSockets.js', async (t) => {
   if (await loadsByItself())
-    return void t.pass('uws', { skip: 'loads here by itself, so listener.test.ts and listener-flood.test.ts prove it' })
+    return void t.pass('uws', { skip: 'loads here by itself, so those files prove it themselves' })
   const loader = needsTool(t, 'a newer C library, unpacked by .ci/newer-libc.sh', loaders)
   if (!loader) return
   const env = { ...process.env, LISTENER_DRIVER: 'uws' }
-  for (const name of ['listener.test.ts', 'listener-flood.test.ts']) {
-    const command = [
-      '--library-path',
-      path.join(folder, 'lib'),
-      process.execPath,
-      path.join(root, 'test/contract', name),
-    ]
+  for (const name of files) {
+    const command = ['--library-path', path.join(folder, 'lib'), process.execPath, path.join(root, 'test', name)]
     await t.spawn(loader, command, { cwd: root, env, timeout: 90_000 }, `${name} under the newer C library`)
   }
 })
