@@ -30,6 +30,8 @@ type GuessLimitOptions = {
   readonly now: () => number
   readonly isExempt: (address: string) => boolean
   readonly maxRemembered?: number
+  /** Absent: five at once, then two a minute. */
+  readonly perAddress?: Rate
 }
 
 const ofAddress: Rate = { capacity: 5, perMs: 1 / 30_000 }
@@ -40,8 +42,9 @@ const ofTarget: Rate = { capacity: 20, perMs: 1 / 30_000 }
 const ofAddressUnderAttack: Rate = { capacity: 1, perMs: 1 / 600_000 }
 const proofLasts = 86_400_000
 
-export function createGuessLimit({ now, isExempt, maxRemembered = 20_000 }: GuessLimitOptions): GuessLimit {
-  const addresses = createTokenBuckets(ofAddress, maxRemembered)
+export function createGuessLimit(options: GuessLimitOptions): GuessLimit {
+  const { now, isExempt, maxRemembered = 20_000, perAddress = ofAddress } = options
+  const addresses = createTokenBuckets(perAddress, maxRemembered)
   const provenPlaces = createTokenBuckets(ofProven, maxRemembered)
   const targets = createTokenBuckets(ofTarget, maxRemembered)
   const underAttack = createTokenBuckets(ofAddressUnderAttack, maxRemembered)

@@ -9,6 +9,8 @@ const limits = {
   trunks: 100,
   api_keys: 10_000,
   webhook_subscriptions: 500,
+  memberships: 1_000,
+  invitations: 1_000,
 } as const
 
 /** Throws Problem CONFLICT when the account has as many as it may. Several at once may pass together: the bound is against endless growth. */

@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import process from 'node:process'
+import { isWildcard } from '../../net/addresses.ts'
 import { NoDatabase, openDatabase } from '../../store/open-database.ts'
 import { boxOf, loadAppKeys } from '../../store/secret-box.ts'
 import { print, type AdminDatabase } from './command.ts'
@@ -22,10 +23,19 @@ async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Pr
   const database = await told(databaseNameOf(config), () => openDatabase(opening)).catch(telling(config))
   const openBox = async () => boxOf(await existingKeys(config))
   try {
-    return await use({ sql: database.sql, openBox, log, print })
+    return await use({ sql: database.sql, openBox, log, url: urlOf(config), print })
   } finally {
     await database.close()
   }
+}
+
+/** As an operator has set it; without a public one, as this machine reaches it. */
+function urlOf({ publicUrl, tls, host, port }: Config): string {
+  const named = host.includes(':') ? `[${host}]` : host
+  return (publicUrl ?? `${tls ? 'https' : 'http'}://${isWildcard(host) ? '127.0.0.1' : named}:${port}`).replace(
+    /\/+$/,
+    '',
+  )
 }
 
 /** A key that is made here would open nothing of the service's, nor the service what it seals. */

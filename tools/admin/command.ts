@@ -24,6 +24,8 @@ export type AdminDatabase = {
   /** Absent: what is to be done to recordings is left to the service that runs. */
   readonly recordings?: RecordingStore
   readonly log?: Log
+  /** Where people have the pages of the service, without a slash at the end; absent: nobody knows. */
+  readonly url?: string
   print(text: string): void
 }
 

@@ -14,6 +14,7 @@ import { personCommands } from './person.ts'
 import { recordingCommands } from './recording.ts'
 import { secretCommands } from './secret.ts'
 import { trunkCommands } from './trunk.ts'
+import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
 import { workerCommands } from './worker.ts'
 
@@ -21,6 +22,7 @@ const commands: Commands = {
   ...callCommands,
   ...accountCommands,
   ...keyCommands,
+  ...userCommands,
   ...workerCommands,
   ...numberCommands,
   ...trunkCommands,

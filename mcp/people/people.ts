@@ -1,0 +1,34 @@
+/** Owns the pages of people put together, and what other pages ask of them: who is signed in, and whether a form is theirs. */
+import type { FindSignedIn } from '../../model/user.ts'
+import type { Fetch } from '../../model/listener.ts'
+import { createAccountPage, createPasswordPage } from './account-page.ts'
+import { createFormGuard, type CheckCsrf } from './form-guard.ts'
+import { createInvitationPage, invitationsPath } from './invitation-page.ts'
+import { createPasswordCheck } from './password-check.ts'
+import type { PeopleDeps } from './people-parts.ts'
+import { createSessions } from './sessions.ts'
+import { createSignInPage, createSignOutPage } from './sign-in-page.ts'
+
+export type People = {
+  readonly findSignedIn: FindSignedIn
+  readonly checkCsrf: CheckCsrf
+  /** By path; one that ends with `/*` is everything below it. */
+  readonly pages: readonly { readonly path: string; readonly fetch: Fetch }[]
+}
+
+export function createPeople(deps: PeopleDeps): People {
+  const guard = createFormGuard(deps.publicUrl)
+  const sessions = createSessions({ ...deps, guard })
+  const parts = { ...deps, guard, sessions, checkPassword: createPasswordCheck(deps) }
+  return {
+    findSignedIn: sessions.find,
+    checkCsrf: guard.checkCsrf,
+    pages: [
+      { path: '/sign-in', fetch: createSignInPage(parts) },
+      { path: '/sign-out', fetch: createSignOutPage(parts) },
+      { path: '/account', fetch: createAccountPage(parts) },
+      { path: '/account/password', fetch: createPasswordPage(parts) },
+      { path: `${invitationsPath}*`, fetch: createInvitationPage(parts) },
+    ],
+  }
+}

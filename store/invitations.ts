@@ -1,0 +1,124 @@
+/**
+ * Owns invitations: a link with a token that is good once and for seven days, by which a person becomes a user of an account in a role. Only the
+ * SHA-256 of the token is stored, and its row goes when it is accepted. A later invitation of the same address to the same account takes the
+ * place of the former one.
+ */
+import { hash, randomBytes } from 'node:crypto'
+import type { AccountId, NewId, UserId } from '../model/ids.ts'
+import { Problem } from '../model/problem.ts'
+import type { InvitationFacts, Role } from '../model/user.ts'
+import { addMember } from './memberships.ts'
+import { requireRoom } from './room.ts'
+import type { Sql, Transaction } from './sql.ts'
+import { createUser } from './users.ts'
+
+const lifetime = 7 * 86_400_000
+const tokenShape = /^[\w-]{43}$/
+
+export type NewInvitation = {
+  readonly accountId: AccountId
+  /** As `UserEmail` gives it. */
+  readonly email: string
+  readonly role: Role
+  readonly newId: NewId
+  readonly now: number
+}
+
+/** The only moment the token is seen. Throws Problem CONFLICT for who belongs to the account. */
+export function invite(
+  sql: Sql,
+  { accountId, email, role, newId, now }: NewInvitation,
+): Promise<{ readonly token: string; readonly expiresAt: number }> {
+  return sql.begin(async (tx) => {
+    await tx`delete from invitations where expires_at <= ${now}`
+    const isMember = await tx`
+      select from users join memberships on user_id = users.id where email = ${email} and account_id = ${accountId}`
+    if (isMember.length > 0) throw new Problem('CONFLICT', 'This person is a user of the account.')
+    await requireRoom(tx, accountId, 'invitations')
+    const [token, expiresAt] = [randomBytes(32).toString('base64url'), now + lifetime]
+    await tx`
+      insert into invitations (id, account_id, email, role, token_hash, created_at, expires_at)
+      values (${newId<'invitation'>()}, ${accountId}, ${email}, ${role}, ${hashOf(token)}, ${now}, ${expiresAt})
+      on conflict (account_id, email) do update set
+        id = excluded.id, role = excluded.role, token_hash = excluded.token_hash,
+        created_at = excluded.created_at, expires_at = excluded.expires_at`
+    return { token, expiresAt }
+  })
+}
+
+/** `hasUser`: there is a user with its address, who accepts it signed in. Null: unknown, used or expired. */
+export type FoundInvitation = InvitationFacts & { readonly hasUser: boolean }
+
+export async function findInvitation(sql: Sql, token: string, now: number): Promise<FoundInvitation | null> {
+  if (!tokenShape.test(token)) return null
+  const [row] = await sql<FoundInvitation[]>`
+    select invitations.id, account_id, accounts.name as account_name, email, role, expires_at,
+      exists (select from users where users.email = invitations.email) as has_user
+    from invitations join accounts on accounts.id = account_id
+    where token_hash = ${hashOf(token)} and expires_at > ${now}`
+  return row ?? null
+}
+
+export type Acceptance = {
+  readonly token: string
+  readonly name: string
+  readonly passwordHash: string
+  readonly newId: NewId
+  readonly now: number
+}
+
+/** Makes the user. Null: it was used meanwhile. Throws Problem CONFLICT when there is a user with its address by now. */
+export function acceptAsNewUser(sql: Sql, acceptance: Acceptance): Promise<UserId | null> {
+  const { token, name, passwordHash, newId, now } = acceptance
+  return sql.begin(async (tx) => {
+    const taken = await take(tx, token, now)
+    if (!taken) return null
+    const userId = await createUser(tx, { email: taken.email, name, passwordHash, newId, now })
+    await addMember(tx, { ...taken, userId, now })
+    return userId
+  })
+}
+
+/** False: it was used meanwhile, or is for somebody else. */
+export function acceptAsUser(
+  sql: Sql,
+  {
+    token,
+    userId,
+    email,
+    now,
+  }: { readonly token: string; readonly userId: UserId; readonly email: string; readonly now: number },
+): Promise<boolean> {
+  return sql.begin(async (tx) => {
+    const taken = await take(tx, token, now, email)
+    if (taken) await addMember(tx, { ...taken, userId, now })
+    return taken !== null
+  })
+}
+
+type Taken = { readonly accountId: AccountId; readonly email: string; readonly role: Role }
+
+/** Of two at once, the second finds nothing. */
+async function take(tx: Transaction, token: string, now: number, email: string | null = null): Promise<Taken | null> {
+  if (!tokenShape.test(token)) return null
+  const [taken] = await tx<Taken[]>`
+    delete from invitations
+    where token_hash = ${hashOf(token)} and expires_at > ${now} ${email === null ? tx`` : tx`and email = ${email}`}
+    returning account_id, email, role`
+  return taken ?? null
+}
+
+export function listInvitations(sql: Sql, accountId: AccountId, now: number): Promise<InvitationFacts[]> {
+  return sql<InvitationFacts[]>`
+    select invitations.id, account_id, accounts.name as account_name, email, role, expires_at
+    from invitations join accounts on accounts.id = account_id
+    where account_id = ${accountId} and expires_at > ${now} order by invitations.created_at, invitations.id`
+}
+
+/** False: there is none. */
+export async function withdrawInvitation(sql: Sql, accountId: AccountId, email: string): Promise<boolean> {
+  const withdrawn = await sql`delete from invitations where account_id = ${accountId} and email = ${email}`
+  return withdrawn.count > 0
+}
+
+const hashOf = (token: string): Buffer => hash('sha256', token, 'buffer')
