@@ -11,11 +11,19 @@ export function createAccessLog({ log, clock }: { readonly log: Log; readonly cl
     log.info('request answered', {
       requestId,
       method: request.method,
-      path: pathOf(request.url),
+      path: loggedPathOf(request.url),
       status,
       durationMs: clock.now() - began,
       personal: { remoteAddress: info.remoteAddress },
     })
+}
+
+/** Behind it stands a secret. */
+const invitations = '/invitations/'
+
+export function loggedPathOf(url: string): string {
+  const path = pathOf(url)
+  return path.startsWith(invitations) ? `${invitations}…` : path
 }
 
 function pathOf(url: string): string {

@@ -8,6 +8,7 @@ import type { RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
+import { loggedPathOf } from './access-log.ts'
 import { setRateLimitHeaders, type RequestLimit } from './rate-limit.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
 import { takesFiles } from './upload-form.ts'
@@ -28,7 +29,7 @@ export function renderProblem(
 export function renderError(error: unknown, request: Request, requestId: string, log: Log): Response {
   const problem = toProblem(error)
   if (problem) return renderProblem(problem, requestId)
-  const fields = { requestId, method: request.method, path: new URL(request.url).pathname, error }
+  const fields = { requestId, method: request.method, path: loggedPathOf(request.url), error }
   if (databaseUnreachable(error)) {
     log.warn('the database cannot be reached', fields)
     return renderProblem(new Problem('SERVICE_UNAVAILABLE', 'The service is not available. Try again soon.'), requestId)

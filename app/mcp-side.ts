@@ -2,11 +2,13 @@
 import type { RequestLimit } from '../api/rate-limit.ts'
 import { createCallTool } from '../mcp/call-tool.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
+import { createPeople } from '../mcp/people/people.ts'
 import { createToolServers } from '../mcp/tool-server.ts'
 import { allTools, fixedTools } from '../mcp/tools/all-tools.ts'
 import type { Audit } from '../model/audit.ts'
 import type { FindMcpAccess } from '../model/mcp-access.ts'
 import type { Beside } from '../net/http/beside.ts'
+import { createPasswords } from '../store/passwords.ts'
 import type { CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
@@ -41,5 +43,6 @@ export function openMcpSide({ core, config, calls, limit }: Parts): McpSide {
   )
   const served = createToolServers({ tools, call: createCallTool({ ...core, audit }) })
   const endpoint = createMcpEndpoint({ ...core, findAccess, served, charge: limit, publicUrl })
-  return { beside: endpoint.beside, close: endpoint.close }
+  const people = createPeople({ ...core, audit, passwords: createPasswords(), publicUrl })
+  return { beside: [...endpoint.beside, ...people.pages], close: endpoint.close }
 }

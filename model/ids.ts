@@ -14,7 +14,6 @@ export type TrunkId = Id<'trunk'>
 export type ApiKeyId = Id<'api_key'>
 export type UserId = Id<'user'>
 export type NodeId = Id<'node'>
-export type UserId = Id<'user'>
 export type InvitationId = Id<'invitation'>
 
 const idText = z.uuid()

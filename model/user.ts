@@ -3,7 +3,6 @@
  * signed in. docs/users.md.
  */
 import { z } from 'zod'
-import { toIso } from './clock.ts'
 import type { AccountId, InvitationId, UserId } from './ids.ts'
 import { oneLine } from './one-line.ts'
 
@@ -45,7 +44,7 @@ export const Password = z
   .refine((text) => lengthOf(text) <= passwordLength.most, `must have ${passwordLength.most} characters or fewer`)
 
 /** Of characters as people count them, nearly: a letter outside of the first plane is one. */
-const lengthOf = (text: string): number => [...text].length
+const lengthOf = (text: string): number => Array.from(text).length
 
 /** A password that the address gives away is none. Of two that were checked. */
 export function isGivenAway(password: string, email: string): boolean {
@@ -63,25 +62,6 @@ export type Member = {
   readonly createdAt: number
   readonly lastSignInAt: number | null
 }
-
-export const User = z.object({
-  id: z.string(),
-  email: z.string(),
-  name: z.string().optional(),
-  role: Role,
-  createdAt: z.string(),
-  lastSignInAt: z.string().optional(),
-})
-export type User = z.infer<typeof User>
-
-export const toUser = ({ userId, email, name, role, createdAt, lastSignInAt }: Member): User => ({
-  id: userId,
-  email,
-  ...(name !== null && { name }),
-  role,
-  createdAt: toIso(createdAt),
-  ...(lastSignInAt !== null && { lastSignInAt: toIso(lastSignInAt) }),
-})
 
 /** An invitation that is open. */
 export type InvitationFacts = {

@@ -37,12 +37,6 @@ export async function findUserByEmail(sql: Sql | Transaction, email: string): Pr
   return row ?? null
 }
 
-export async function findUser(sql: Sql | Transaction, userId: UserId): Promise<UserRow | null> {
-  const [row] = await sql<UserRow[]>`
-    select id as user_id, email, name, password_hash from users where id = ${userId}`
-  return row ?? null
-}
-
 export type NewPassword = {
   readonly userId: UserId
   readonly passwordHash: string

@@ -3,10 +3,12 @@
  * from an address before is heard there all the same, and while a user is under attack every other address has one try: a stranger locks nobody
  * out. As long takes an address of which there is no user.
  */
+import type { Clock } from '../../model/clock.ts'
+import type { Passwords } from '../../store/passwords.ts'
+import type { Sql } from '../../store/sql.ts'
 import { createGuessLimit } from '../../net/guess-limit.ts'
 import { Problem } from '../../model/problem.ts'
 import { findUserByEmail, renewHash, type UserRow } from '../../store/users.ts'
-import type { PeopleDeps } from './people-parts.ts'
 
 /**
  * `user`: whose e-mail address it is, also when the password is wrong. Throws Problem RATE_LIMITED for too many tries, SERVICE_UNAVAILABLE while
@@ -21,11 +23,9 @@ export type PasswordCheck = (
 /** Behind one address there may be an office. */
 const perAddress = { capacity: 10, perMs: 1 / 30_000 }
 
-export function createPasswordCheck({
-  sql,
-  clock,
-  passwords,
-}: Pick<PeopleDeps, 'sql' | 'clock' | 'passwords'>): PasswordCheck {
+type Deps = { readonly sql: Sql; readonly clock: Pick<Clock, 'now'>; readonly passwords: Passwords }
+
+export function createPasswordCheck({ sql, clock, passwords }: Deps): PasswordCheck {
   const guesses = createGuessLimit({ now: () => clock.now(), isExempt: () => false, perAddress })
   return async (email, password, address) => {
     const look = guesses.look({ target: email, address, port: 0, protocol: 'sign-in', isProven: true })

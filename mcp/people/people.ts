@@ -1,6 +1,7 @@
 /** Owns the pages of people put together, and what other pages ask of them: who is signed in, and whether a form is theirs. */
 import type { FindSignedIn } from '../../model/user.ts'
 import type { Fetch } from '../../model/listener.ts'
+import type { Beside } from '../../net/http/beside.ts'
 import { createAccountPage, createPasswordPage } from './account-page.ts'
 import { createFormGuard, type CheckCsrf } from './form-guard.ts'
 import { createInvitationPage, invitationsPath } from './invitation-page.ts'
@@ -12,8 +13,7 @@ import { createSignInPage, createSignOutPage } from './sign-in-page.ts'
 export type People = {
   readonly findSignedIn: FindSignedIn
   readonly checkCsrf: CheckCsrf
-  /** By path; one that ends with `/*` is everything below it. */
-  readonly pages: readonly { readonly path: string; readonly fetch: Fetch }[]
+  readonly pages: readonly (Beside & { readonly fetch: Fetch })[]
 }
 
 export function createPeople(deps: PeopleDeps): People {

@@ -17,8 +17,6 @@ import { newId } from './tenant.ts'
 export const cheap = { logN: 4, r: 1, p: 1 } as const
 export const password = 'correct horse battery staple'
 
-export type Browser = ReturnType<typeof createBrowser>
-
 /** Keeps cookies as a browser does that knows one host. */
 export function createBrowser(ask: (request: Request) => Promise<Response>, origin: string) {
   const cookies = new Map<string, string>()

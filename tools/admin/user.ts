@@ -4,7 +4,7 @@ import { toIso } from '../../model/clock.ts'
 import type { AccountId, UserId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import { isGivenAway, Password, Role, UserEmail, UserName } from '../../model/user.ts'
-import { invite, listInvitations } from '../../store/invitations.ts'
+import { invite, listInvitations, withdrawInvitation } from '../../store/invitations.ts'
 import { addMember, changeRole, hasMembers, listMembers, removeMember, removeUser } from '../../store/memberships.ts'
 import { createPassword, createPasswords } from '../../store/passwords.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -75,6 +75,14 @@ export const userCommands: Commands = {
         `${url ?? ''}/invitations/${token}\nThe link is shown this once. It is good once, until ${toIso(expiresAt)}.`,
       )
       return 0
+    },
+  },
+  'user uninvite': {
+    usage: 'user uninvite <accountId> <email>',
+    async runOn({ sql, print }, [account, given]) {
+      const withdrawn = await withdrawInvitation(sql, await accountOf(sql, account), emailIn(given))
+      print(withdrawn ? 'the link is good no more' : 'nobody of this address is invited')
+      return withdrawn ? 0 : 1
     },
   },
   'user role': {

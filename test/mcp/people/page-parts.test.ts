@@ -1,6 +1,7 @@
 /** What the pages of people stand on: escaping, the frame and its policy, forms, cookies, and where a person may be sent. docs/users.md, docs/security.md "Pages and sign-in". */
 import { createHash } from 'node:crypto'
 import { test } from 'tap'
+import { createAccessLog } from '../../../api/access-log.ts'
 import { createPageFetch } from '../../../mcp/people/answer-page.ts'
 import { readCookie, removeCookie, setCookie } from '../../../mcp/people/cookies.ts'
 import { createFormGuard, csrfOf } from '../../../mcp/people/form-guard.ts'
@@ -10,6 +11,8 @@ import { fieldOf, renderPage } from '../../../mcp/people/page.ts'
 import { pathToReturnTo, signInUrl } from '../../../mcp/people/return-to.ts'
 import { isGivenAway, Password, UserEmail, UserName } from '../../../model/user.ts'
 import { Problem } from '../../../model/problem.ts'
+import { createHandClock } from '../../fake/hand-clock.ts'
+import { createQuietLog } from '../../fake/quiet-log.ts'
 import { createRandom } from '../../fake/random.ts'
 
 const write = (...given: Parameters<typeof html>): string => htmlTextOf(html(...given))
@@ -275,5 +278,20 @@ test('a password has 10 to 256 characters, all of which count', (t) => {
   t.ok(isGivenAway('Ada.Lovelace', 'ada.lovelace@example.com') && isGivenAway('ada@example.com', 'ada@example.com'))
   t.notOk(isGivenAway('something else', 'ada@example.com'))
   t.notOk(UserName.safeParse('a\nb').success)
+  t.end()
+})
+
+test('the token of an invitation stands in no line of the log', (t) => {
+  const log = createQuietLog()
+  const env = { info: { remoteAddress: '192.0.2.7' }, requestId: 'r', charged: null }
+  const token = 'x'.repeat(43)
+  createAccessLog({ log, clock: createHandClock() })(
+    new Request(`http://host.example/invitations/${token}?a=b`),
+    env,
+    0,
+    200,
+  )
+  t.match(log.lines, [{ fields: { path: '/invitations/…' } }])
+  t.notMatch(JSON.stringify(log.lines), token)
   t.end()
 })
