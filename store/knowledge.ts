@@ -47,12 +47,13 @@ export function createKnowledge({ sql, embedder, maxBytes, log }: Deps): Knowled
       const words = wordsOf(query)
       if (words.length === 0) return []
       const whose = { accountId, workerId }
-      const [{ matches, print, isMeant }, vector] = await Promise.all([
-        unlessEnded(findMatches(sql, whose, words), signal),
-        vectorOf(query, signal),
-      ])
+      const found = unlessEnded(findMatches(sql, whose, words), signal)
+      const findNear = async (): Promise<Place[]> => {
+        const vector = await vectorOf(query, signal)
+        return vector ? vectors.nearest(whose, found, vector, candidates) : []
+      }
+      const [{ matches, isMeant }, near] = await Promise.all([found, findNear()])
       if (!isMeant) return []
-      const near = vector ? await vectors.nearest(whose, print, vector, candidates) : []
       return quote(sql, whose, fuse([matches, near]).slice(0, limit))
     },
   }
@@ -82,7 +83,8 @@ type MatchRow = { readonly matches: [number, number][]; readonly print: string; 
 
 /**
  * Passages that have any of the words, in any of their forms where Postgres knows the language of the document. A word counts by how rare it is
- * in the worker's documents. `isMeant`: not all of the words are such as say nothing.
+ * in the worker's documents. `isMeant`: not all of the words are such as say nothing. `is true` keeps Postgres, which does not know how many documents
+ * there are, from reading the index of words once for each of them.
  */
 function findMatches(sql: Sql, whose: Whose, words: readonly string[]) {
   const scope = `a:${whose.accountId}`
@@ -96,7 +98,7 @@ function findMatches(sql: Sql, whose: Whose, words: readonly string[]) {
     ), matched as materialized (
       select no, revision, place from wanted, lateral (
         select revision, place from passages
-        where lexemes @@ scoped and passages.dictionary = wanted.dictionary and revision in (select revision from known)
+        where lexemes @@ scoped and passages.dictionary = wanted.dictionary and (revision in (select revision from known)) is true
         limit ${perWord}) as found
     ), weights as (
       select no, ln(1 + ${perWord}::float8 / count(*)) as weight from matched group by no

@@ -13,9 +13,12 @@ import { knownDocuments } from './known-documents.ts'
 export type Place = { readonly revision: number; readonly place: number }
 export type Whose = { readonly accountId: AccountId; readonly workerId: WorkerId }
 
+/** What the database knows at this moment. `print` changes whenever the documents of the worker do. `isMeant`: a search makes sense. */
+export type Current = { readonly print: string; readonly isMeant: boolean }
+
 export type PassageVectors = {
-  /** The nearest first. `print` changes whenever the documents of the worker do. */
-  nearest(whose: Whose, print: string, vector: Vector, limit: number): Promise<Place[]>
+  /** The nearest first. Begins before `current` is known, with the documents of the search before. */
+  nearest(whose: Whose, current: Promise<Current>, vector: Vector, limit: number): Promise<Place[]>
   /** Bytes that are kept. */
   size(): number
 }
@@ -33,7 +36,7 @@ type Known = { readonly revision: number; readonly count: number }
 /** Rows that one statement reads, and workers whose lists are kept. */
 const rowsAtOnce = 4_000
 const maxViews = 2_000
-/** Parts of vectors that are looked at in one go: about a millisecond. */
+/** Parts of vectors that are multiplied in one go: about a millisecond. */
 const partsAtOnce = 1_000_000
 
 export function createPassageVectors(deps: {
@@ -73,44 +76,57 @@ export function createPassageVectors(deps: {
       drop(revision)
     }
   }
-  async function viewOf(whose: Whose, print: string, parts: number): Promise<View> {
-    const key = `${whose.accountId} ${whose.workerId}`
-    const seen = views.get(key)
-    const isWhole = seen?.print === print && seen.revisions.every((revision) => blocks.has(revision))
-    if (seen && isWhole) return seen
-    const { print: current, known } = await findKnown(sql, whose, embedder.name)
+  /** As far as all of its vectors are here. */
+  function seenView(whose: Whose): View | null {
+    const seen = views.get(keyOf(whose))
+    return seen?.revisions.every((revision) => blocks.has(revision)) ? seen : null
+  }
+  async function loadView(whose: Whose, parts: number): Promise<View> {
+    const key = keyOf(whose)
+    const { print, known } = await findKnown(sql, whose, embedder.name)
     const fitting = withinBytes(known, parts, maxBytes)
     await load(fitting.filter(({ revision }) => !blocks.has(revision)))
-    const view = { print: current, revisions: fitting.map(({ revision }) => revision) }
+    const view = { print, revisions: fitting.map(({ revision }) => revision) }
     views.delete(key)
     views.set(key, view)
     if (views.size > maxViews) views.delete(views.keys().next().value ?? '')
     return view
   }
-  return {
-    async nearest(whose, print, vector, limit) {
-      const { revisions } = await viewOf(whose, print, vector.length)
-      tick += 1
-      const best = createBest(limit, embedder.floor)
-      let looked = 0
-      for (const revision of revisions) {
-        const block = blocks.get(revision)
-        if (block?.parts !== vector.length) continue
-        block.usedAt = tick
-        for (let row = 0; row < block.rows;) {
-          const until = Math.min(block.rows, row + Math.max(1, Math.floor((partsAtOnce - looked) / block.parts)))
-          compare(block, vector, { from: row, until }, (place, score) => {
-            if (score >= best.least()) best.add({ revision, place }, score)
-          })
-          looked += (until - row) * block.parts
-          row = until
-          if (looked + block.parts <= partsAtOnce) continue
-          looked = 0
-          await setImmediate()
-        }
+  async function nearestIn({ revisions }: View, vector: Vector, limit: number): Promise<Place[]> {
+    tick += 1
+    const best = createBest(limit, embedder.floor)
+    const question = questionOf(vector)
+    const rowsInOneGo = Math.max(1, Math.floor(partsAtOnce / Math.max(1, question.places.length)))
+    let left = rowsInOneGo
+    for (const revision of revisions) {
+      const block = blocks.get(revision)
+      if (block?.parts !== vector.length) continue
+      block.usedAt = tick
+      for (let row = 0; row < block.rows;) {
+        const until = Math.min(block.rows, row + left)
+        compare(block, question, { from: row, until }, (place, score) => {
+          if (score >= best.least()) best.add({ revision, place }, score)
+        })
+        left -= until - row
+        row = until
+        if (left > 0) continue
+        left = rowsInOneGo
+        await setImmediate()
       }
+    }
+    return best.places()
+  }
+  return {
+    async nearest(whose, current, vector, limit) {
+      const seen = seenView(whose)
+      const early = seen && nearestIn(seen, vector, limit)
+      const { print, isMeant } = await current
+      const found = await early
+      if (!isMeant) return []
+      if (found && seen?.print === print) return found
+      const places = await nearestIn(await loadView(whose, vector.length), vector, limit)
       makeRoom()
-      return best.places()
+      return places
     },
     size: () => bytes,
   }
@@ -158,6 +174,7 @@ function blockOf({ rows, vectors }: { rows: number; vectors: Uint8Array }, usedA
   return { rows, parts, vectors: own, norms, usedAt }
 }
 
+const keyOf = ({ accountId, workerId }: Whose): string => `${accountId} ${workerId}`
 const sizeOf = ({ vectors, norms }: Block): number => vectors.byteLength + norms.byteLength
 
 function normOf(parts: Int8Array, from: number, count: number): number {
@@ -166,19 +183,26 @@ function normOf(parts: Int8Array, from: number, count: number): number {
   return Math.sqrt(sum)
 }
 
+/** The parts that are not 0: few of a question whose vector is lexical. */
+type Question = { readonly places: Int32Array; readonly parts: Int32Array; readonly norm: number }
+
+function questionOf(vector: Vector): Question {
+  const places = Int32Array.from(vector.keys()).filter((place) => vector[place] !== 0)
+  return { places, parts: places.map((place) => vector[place]!), norm: normOf(vector, 0, vector.length) }
+}
+
 function compare(
-  { vectors, norms, parts }: Block,
-  vector: Vector,
+  { vectors, norms, parts: count }: Block,
+  { places, parts, norm }: Question,
   { from, until }: { readonly from: number; readonly until: number },
   found: (place: number, score: number) => void,
 ): void {
-  const norm = normOf(vector, 0, vector.length)
   if (norm === 0) return
   for (let row = from; row < until; row += 1) {
     let sum = 0
     // As whole numbers of 32 bits, which no vector of this size exceeds.
-    for (let part = 0, at = row * parts; part < parts; part += 1, at += 1)
-      sum = (sum + Math.imul(vectors[at]!, vector[part]!)) | 0
+    for (let at = 0, begin = row * count; at < places.length; at += 1)
+      sum = (sum + Math.imul(vectors[begin + places[at]!]!, parts[at]!)) | 0
     const length = norms[row]! * norm
     if (length > 0) found(row, sum / length)
   }
