@@ -133,35 +133,84 @@ const passedOver = [
   'erasures',
   'call_refusals',
 ]
-/** What a person looks through. */
-const mostRows = 1_000
+/** Rows that are looked through in one statement. */
+const pageRows = 1_000
 
-/** How many rows of each other table of the account still name the person, `mostRows` at most. */
+/** How many rows of each other table of the account still name the person. */
 export async function countRemaining(
   sql: Sql,
   accountId: AccountId,
   finder: Finder,
 ): Promise<{ table: string; rows: number }[]> {
-  const tables = await sql<{ name: string; accountColumn: string }[]>`
-    select table_name as name, column_name as account_column from information_schema.columns
-    join information_schema.tables using (table_schema, table_name)
+  const tables = await sql<Table[]>`
+    select table_name as name, column_name as account_column, key from information_schema.columns
+    join information_schema.tables using (table_schema, table_name),
+    lateral (
+      select array_agg(part.column_name::text order by ordinal_position) as key from information_schema.key_column_usage as part
+      join information_schema.table_constraints as named using (constraint_schema, constraint_name)
+      where constraint_type = 'PRIMARY KEY' and part.table_schema = columns.table_schema and part.table_name = columns.table_name) as keys
     where table_schema = current_schema() and table_type = 'BASE TABLE' and table_name <> all(${passedOver}::text[])
       and (column_name = 'account_id' or (table_name = 'accounts' and column_name = 'id'))
     order by table_name`
   const counts: { table: string; rows: number }[] = []
-  for (const { name, accountColumn } of tables) {
-    const rows = await sql<{ text: string }[]>`
-      select found::text as text from ${sql(name)} found
-      where found.${sql(accountColumn)} = ${accountId} and found::text ~* ${finder.coarse} limit ${mostRows}`.catch(
-      tooLarge,
-    )
-    const naming = rows === null ? mostRows : rows.filter(({ text }) => finder.names(text)).length
-    if (naming > 0) counts.push({ table: name, rows: naming })
+  for (const table of tables) {
+    const rows = await countIn(sql, table, accountId, finder)
+    if (rows > 0) counts.push({ table: table.name, rows })
   }
   return counts
 }
 
-/** Too much to look through within the time of a query: told as much as is counted at most. */
+type Table = { readonly name: string; readonly accountColumn: string; readonly key: readonly string[] }
+type PageRow = { readonly key: Json; readonly text: string | null }
+
+/** By the primary key, so that a statement has no more to look through however many rows there are. */
+async function countIn(sql: Sql, table: Table, accountId: AccountId, finder: Finder): Promise<number> {
+  let [count, limit] = [0, pageRows]
+  let after: Json = null
+  for (;;) {
+    const page: PageRow[] | null = await readPage(sql, table, { accountId, after, limit, coarse: finder.coarse }).catch(
+      tooLarge,
+    )
+    if (page === null && limit > 1) {
+      limit = Math.ceil(limit / 10)
+      continue
+    }
+    // What cannot be looked through within the time of a query may name the person.
+    const rows: PageRow[] = page ?? (await readPage(sql, table, { accountId, after, limit, coarse: null }))
+    count += page === null ? rows.length : rows.filter(({ text }) => text !== null && finder.names(text)).length
+    if (rows.length < limit) return count
+    after = rows.at(-1)?.key ?? null
+  }
+}
+
+type Page = {
+  readonly accountId: AccountId
+  /** Key of the row before; null: from the first. */
+  readonly after: Json
+  readonly limit: number
+  /** Null: no text is read. */
+  readonly coarse: string | null
+}
+
+/** `text` of the rows that may name the person. */
+function readPage(
+  sql: Sql,
+  { name, accountColumn, key }: Table,
+  { accountId, after, limit, coarse }: Page,
+): Promise<PageRow[]> {
+  const ofKey = (row: string) => sql.unsafe(key.map((part) => `${row}."${part}"`).join(', '))
+  const told = sql.unsafe(key.map((part) => `'${part}', found."${part}"`).join(', '))
+  const isNaming = coarse === null ? sql`false` : sql`found::text ~* ${coarse}`
+  const isBehind = after === null ? sql`true` : sql`(${ofKey('found')}) > (${ofKey('last')})`
+  return sql<PageRow[]>`
+    select jsonb_build_object(${told}) as key, case when ${isNaming} then found::text end as text
+    from jsonb_populate_record(null::${sql(name)}, ${sql.json(after ?? {})}) as last, lateral (
+      select * from ${sql(name)} found where found.${sql(accountColumn)} = ${accountId} and ${isBehind}
+      order by ${ofKey('found')} limit ${limit}) as found
+    order by ${ofKey('found')}`
+}
+
+/** Null: too much to look through within the time of a query. */
 function tooLarge(error: unknown): null {
   const code = error instanceof Error && 'code' in error ? error.code : null
   if (code === 'QUERY_DEADLINE' || code === queryCanceled) return null
