@@ -58,6 +58,8 @@ type Deps = {
   readonly patience?: number
 }
 
+type End = Omit<PromiseWithResolvers<void>, 'reject'> & { waiting: number }
+
 /** Below what balancers wait for an answer. */
 const defaultPatience = 25_000
 const lookEvery = 30_000
@@ -71,7 +73,8 @@ const walkedAtOnce = 50
 export function createErasures(deps: Deps): Erasures {
   const { sql, clock, log, newId, patience = defaultPatience } = deps
   let closed = false
-  const ended = new Map<string, PromiseWithResolvers<void>>()
+  /** By erasure: who here waits for its end. */
+  const ends = new Map<string, End>()
   const rounds = createRounds({ clock, log, every: lookEvery, look })
 
   async function look(): Promise<boolean> {
@@ -82,24 +85,28 @@ export function createErasures(deps: Deps): Erasures {
     } catch (error) {
       log.error('an erasure was broken off and is gone on with later', { erasureId: erasure.id, error })
     }
-    ended.get(erasure.id)?.resolve()
+    ends.get(erasure.id)?.resolve()
     return true
   }
 
   /** Another process may be the one that carries it out. */
   async function awaitEnd(begun: ErasureRow): Promise<ErasureRow> {
     const until = clock.now() + patience
-    const end = ended.get(begun.id) ?? Promise.withResolvers<void>()
-    ended.set(begun.id, end)
+    const end = ends.get(begun.id) ?? { ...Promise.withResolvers<void>(), waiting: 0 }
+    ends.set(begun.id, end)
+    end.waiting += 1
     rounds.wake()
-    const stopped = end.promise.then(() => true)
-    for (let isStopped = false; ;) {
-      const seen = (await findErasure(sql, begun.accountId, begun.id)) ?? begun
-      if (isStopped || seen.completedAt !== null || clock.now() >= until) {
-        ended.delete(begun.id)
-        return seen
+    try {
+      const stopped = end.promise.then(() => true)
+      for (let isStopped = false; ;) {
+        const seen = (await findErasure(sql, begun.accountId, begun.id)) ?? begun
+        if (isStopped || seen.completedAt !== null || clock.now() >= until) return seen
+        isStopped = await deadline(clock, Math.min(patience, seeEvery), stopped, () => false)
       }
-      isStopped = await deadline(clock, Math.min(patience, seeEvery), stopped, () => false)
+    } finally {
+      // Not while others wait: who sees the end first is not the one who is told of it.
+      end.waiting -= 1
+      if (end.waiting === 0) ends.delete(begun.id)
     }
   }
 

@@ -12,6 +12,7 @@ import type { RecordingStore } from '../../model/recording-store.ts'
 import { findSnapshot, listCallEvents } from '../../store/call-steps.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { runCommand } from '../../tools/admin/run-command.ts'
+import { inTime } from '../scenes/in-time.ts'
 import { textsOfDatabase } from '../scenes/database-texts.ts'
 import { insertPersonalCall, type Somebody } from '../scenes/personal-call.ts'
 import { insertCall, insertTurns, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
@@ -292,6 +293,48 @@ test('who is erased twice, or by two at once, is erased once, and both are told 
   const again = await mine.erase(personId)
   t.match(one.json, { status: 'completed', erased: { persons: 1, calls: 1 } })
   t.same([other.json, again.json], [one.json, one.json])
+})
+
+test('who sees the end of an erasure first keeps nobody else from being told of it', async (t) => {
+  const { sql, own, mine, deps, recordings } = await open(t)
+  const personId = await mine.addPerson()
+  const [ending, arrived, written, told] = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+  let finds = 0
+  /** The end is written when two wait for it, the second sees it there, and only then is its writer answered. */
+  const ask = (...given: Parameters<typeof sql>) => {
+    const text = String(given[0])
+    const isFind = text.includes('from erasures where account_id') && text.includes('and id = ')
+    if (isFind && ++finds === 2) return (arrived?.resolve(), written?.promise.then(() => sql(...given)))
+    if (!text.includes('completed_at = ')) return sql(...given)
+    ending?.resolve()
+    return (async () => {
+      await arrived?.promise
+      await sql(...given)
+      written?.resolve()
+      await told?.promise
+    })()
+  }
+  const box = createSecretBox(createSecretKey(randomBytes(32)))
+  const erasures = createErasures({ ...deps, sql: Object.assign(ask, sql) as typeof sql, box, recordings })
+  t.teardown(() => erasures.close())
+  const first = erasures.erasePerson(own.id, personId)
+  await ending?.promise
+  t.match(await erasures.erasePerson(own.id, personId), { status: 'completed' })
+  told?.resolve()
+  t.match(await inTime('the end for the first', first), { status: 'completed' })
+})
+
+test('what is left of a person elsewhere is counted whole, however many rows there are and however large', async (t) => {
+  const { sql, own, mine } = await open(t)
+  const personId = await mine.addPerson()
+  const name = `${who.firstName} ${who.lastName}`
+  const count = 2_500
+  await sql`
+    insert into persons (id, account_id, type, first_name, last_name, notes, created_at, updated_at)
+    select 'p' || n, ${own.id}, 'lead', 'Ada', 'L' || n, case when n % 2 = 0 then ${`A friend of ${name}`} end, now(), now()
+    from generate_series(1, ${count}) n`
+  const { json } = await mine.erase(personId)
+  t.match(json, { status: 'completed', remaining: [{ table: 'persons', rows: count / 2 }] })
 })
 
 test('an erasure whose process dies half-way is gone on with by another', async (t) => {
