@@ -3,8 +3,10 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Fetch } from '../model/listener.ts'
 import { issuesOf } from '../model/issues.ts'
 import { Problem } from '../model/problem.ts'
+import { createAudit } from '../store/audit.ts'
 import { createAccessLog } from './access-log.ts'
 import { addAccountRoutes } from './account-routes.ts'
+import { addAuditRoutes } from './audit-routes.ts'
 import { createAllowedMethods } from './allowed-methods.ts'
 import { authenticate, notFound } from './authenticate.ts'
 import { addBesideRoutes } from './beside-routes.ts'
@@ -68,6 +70,7 @@ async function respond(app: Api, request: Request, env: ApiEnv['Bindings'], deps
 }
 
 function createApp(deps: ApiDeps, limit: RequestLimit): Api {
+  const audit = deps.audit ?? createAudit(deps)
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
       if (!result.success) throw invalid(issuesOf(result.error, givenOf(result)))
@@ -83,6 +86,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addAccountRoutes(app, deps)
   addRetentionRoutes(app, deps)
   addKeyRoutes(app, deps)
+  addAuditRoutes(app, deps, audit)
   addWorkerRoutes(app, deps)
   addWorkerManagementRoutes(app, deps)
   addToolRoutes(app, deps)

@@ -18,6 +18,7 @@ import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
 import type { Asked, Beside } from '../net/http/beside.ts'
 import type { CallRow } from '../store/call-rows.ts'
+import type { AuditLog } from '../store/audit.ts'
 import type { Sql } from '../store/sql.ts'
 import type { RateLimits } from './rate-limit.ts'
 
@@ -25,6 +26,8 @@ export type ApiDeps = {
   readonly sql: Sql
   /** The connections of calls, which /health asks by; absent: `sql`. Readers that hold all of theirs make the service slow for readers, not ill. */
   readonly callSql?: Sql
+  /** Absent: the API makes one of its own. */
+  readonly audit?: AuditLog
   readonly createWebCall: CreateWebCall
   readonly createPhoneCall: CreatePhoneCall
   readonly endCall: EndCall

@@ -18,6 +18,7 @@ import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
 import { trunksSubject } from '../model/telephony.ts'
+import { createAudit } from '../store/audit.ts'
 import { createTrunks } from '../store/trunks.ts'
 import type { CallSide } from './call-side.ts'
 import { presetVariable, type Config } from './config.ts'
@@ -86,9 +87,11 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     ...info,
     remoteAddress: clientAddress(request, info.remoteAddress),
   })
-  const people = openMcpSide({ core, config, calls, limit })
+  const audit = createAudit({ ...core, sql: core.requests })
+  closing.defer(() => audit.close())
+  const people = openMcpSide({ core, config, calls, limit, audit })
   closing.defer(() => people.close())
-  const ask = openFetch(deps, limit, { checkScript: await openScriptCheck(), beside: people.beside })
+  const ask = openFetch(deps, limit, { checkScript: await openScriptCheck(), beside: people.beside, audit })
   const listener = await listenAs({
     host: config.host,
     port: config.port,
@@ -132,7 +135,7 @@ async function listenAs(options: ListenOptions): Promise<Listener> {
   return told(`HOST, PORT: the service cannot listen on ${host}, port ${port}`, () => listen(options))
 }
 
-type Beyond = Pick<ApiDeps, 'checkScript' | 'beside'>
+type Beyond = Pick<ApiDeps, 'checkScript' | 'beside' | 'audit'>
 
 function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, beyond: Beyond): Fetch {
   const page = createPage()

@@ -18,6 +18,7 @@ type Parts = {
   readonly config: Pick<Config, 'publicUrl' | 'mayClaimNumbers'>
   readonly calls: CallSide
   readonly limit: RequestLimit
+  readonly audit: Audit
 }
 
 export type McpSide = {
@@ -28,10 +29,8 @@ export type McpSide = {
 
 /** Nobody has a token yet. */
 const findAccess: FindMcpAccess = async () => null
-/** Nothing is kept yet. */
-const audit: Audit = { note: async () => undefined, noteSoon: () => undefined }
 
-export function openMcpSide({ core, config, calls, limit }: Parts): McpSide {
+export function openMcpSide({ core, config, calls, limit, audit }: Parts): McpSide {
   const { publicUrl, mayClaimNumbers } = config
   const tools = fixedTools(
     allTools({

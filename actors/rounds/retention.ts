@@ -7,6 +7,7 @@ import type { Clock } from '../../model/clock.ts'
 import { idempotencyLifetime } from '../../model/idempotency.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
+import { forgetAuditRows } from '../../store/audit-rows.ts'
 import { forgetRefusals } from '../../store/call-refusals.ts'
 import { forgetSubscriptionsOfDeleted } from '../../store/delete-worker.ts'
 import { forgetDeliveries } from '../../store/delivery-log.ts'
@@ -26,6 +27,8 @@ import { createRounds, type Rounds } from './rounds.ts'
 export const retentionEvery = 600_000
 /** Ms. docs/contract/rest.md "Call refusals". */
 const refusalsKept = 30 * 24 * 3_600_000
+/** Ms. Entries of the audit log that belong to no account: nobody but the operator reads them. */
+const ownerlessKept = 400 * 24 * 3_600_000
 /** Ms. Longer than an event is tried again for. */
 const subscriptionsKept = 3 * 24 * 3_600_000
 const batchSize = 1_000
@@ -79,6 +82,7 @@ export function createRetention(deps: {
     const now = clock.now()
     const deliveries = await forgetAll((limit) => forgetDeliveries(sql, now - keep.deliveries, limit))
     await forgetAll((limit) => forgetRefusals(sql, now - refusalsKept, limit))
+    await forgetAll((limit) => forgetAuditRows(sql, { accountId: null, before: now - ownerlessKept, limit }))
     await forgetAll((limit) => forgetSubscriptionsOfDeleted(sql, now - subscriptionsKept, limit))
     await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })

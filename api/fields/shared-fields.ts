@@ -79,6 +79,22 @@ export const sharedFields: FieldTable = {
   'ApiKeyRequest.expiresAt':
     'A time in the future, ISO 8601 with a time zone: from then on the key is refused. Absent: it never expires.',
 
+  'AuditLog.id': 'UUIDv7.',
+  'AuditLog.at': 'When it was asked for. ISO 8601, UTC.',
+  'AuditLog.actor': 'Who did it.',
+  'actor.kind': 'What acted: an API key, an MCP client for a user, a user by a page, or the operator of the service.',
+  'actor.keyId': 'The API key.',
+  'actor.clientId': 'The MCP client.',
+  'actor.userId': 'The user.',
+  'AuditLog.action':
+    'What was done: the operationId of REST, the name of an MCP tool, `admin` and the command, or what a page did.',
+  'AuditLog.arguments': 'With which arguments, masked. What no one may read is `[masked]`; a person is a hash.',
+  'AuditLog.result': 'success or error; unknown: it was begun, and its process ended before it could tell more.',
+  'AuditLog.errorCode': 'Of an error: its type. Not there otherwise.',
+  'AuditLog.callIds': 'The calls that it led to, or that it was about.',
+  'AuditLog.requestId': 'Of the request: finds it in the log of the service. Not there without one.',
+  'AuditLogPage.data': 'The entries, newest first.',
+
   'CallRefusal.id': 'UUIDv7.',
   'CallRefusal.direction': 'Whether the call was to come in or to go out.',
   'CallRefusal.reason': 'Which rule refused it.',
@@ -118,6 +134,12 @@ export const parameterWords: Readonly<Record<string, string>> = {
   'listCallRefusals.reason': 'Only refusals for this reason. Absent: all.',
   'listCallRefusals.from': 'Only refusals whose last one came then or later. ISO 8601 with a time zone.',
   'listCallRefusals.to': 'Only refusals whose last one came before then. ISO 8601 with a time zone.',
+  'listAuditLog.actor':
+    'Only entries of this API key, user or client, by its id; or of this kind: api_key, mcp_client, user, operator.',
+  'listAuditLog.action': 'Only entries of this action.',
+  'listAuditLog.callId': 'Only entries that led to this call.',
+  'listAuditLog.from': 'Only entries of then or later. ISO 8601 with a time zone.',
+  'listAuditLog.to': 'Only entries of before then. ISO 8601 with a time zone.',
   'listWebhookSubscriptions.workerId':
     'Only subscriptions that are scoped to this worker, without those of the whole account. Absent: all.',
   'listWebhookDeliveries.status': 'Only deliveries with this status. Absent: all.',
