@@ -19,7 +19,12 @@ import type { TrunkId } from '../../model/ids.ts'
 import { listApiKeys } from '../../store/api-keys.ts'
 import { writeBans } from '../../store/bans.ts'
 import { findCallScript } from '../../store/documents.ts'
+import { findInvitation } from '../../store/invitations.ts'
+import { listMembers } from '../../store/memberships.ts'
+import { createPasswords } from '../../store/passwords.ts'
 import { connect } from '../../store/sql.ts'
+import { createSession } from '../../store/user-sessions.ts'
+import { findUserByEmail } from '../../store/users.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import { openTestDatabase } from '../scenes/database.ts'
@@ -593,4 +598,73 @@ test('an operator sets an account up', async (t) => {
     t.equal(found, `${id}  phone_contact  Grace Hopper  +4930111111 (DE, fixed line)\n1 found`)
     t.equal(await done(['person', 'find', accountId, 'nobody']), '0 found')
   })
+})
+
+test('an operator looks after users: a link or a password is printed once, an account keeps an owner', async (t) => {
+  const { sql } = await openTestDatabase(t)
+  const { accountId } = await createTenant(sql)
+  const admin = createInnerAdmin({ sql, openBox: noDatabase.openBox, url: 'https://calls.example' })
+  const added = await admin(['user', 'add', accountId, ' Ada@Example.com', '--name', 'Ada'])
+  const [adaId, password = '', told] = added.out.split('\n')
+  t.match({ ...added, told }, { code: 0, err: '', told: 'The password is shown this once.' })
+  const ada = await findUserByEmail(sql, 'ada@example.com')
+  t.equal(ada?.userId, adaId)
+  t.ok((await createPasswords().verify(password, ada?.passwordHash ?? null)).matches)
+  t.match(
+    await listMembers(sql, accountId),
+    [{ email: 'ada@example.com', role: 'owner' }],
+    'the first one owns the account',
+  )
+
+  const invited = await admin(['user', 'invite', accountId, 'bob@example.com', '--role', 'viewer'])
+  t.match(invited, { code: 0, out: /^https:\/\/calls\.example\/invitations\/[\w-]{43}\nThe link is shown this once/ })
+  const token = /invitations\/([\w-]+)/.exec(invited.out)?.[1] ?? ''
+  t.match(await findInvitation(sql, token, Date.now()), { accountId, email: 'bob@example.com', role: 'viewer' })
+  t.match(
+    (await admin(['user', 'list', accountId])).out,
+    /ada@example.com {2}owner {2}Ada {2}last signed in never\ninvited until .* bob@example.com {2}viewer/,
+  )
+  t.match(await admin(['user', 'uninvite', accountId, 'bob@example.com']), { code: 0 })
+  t.equal(await findInvitation(sql, token, Date.now()), null)
+
+  const folder = await createFolder(t)
+  const [file, short] = [path.join(folder, 'password'), path.join(folder, 'short')]
+  await writeFile(file, 'a password of bob\n')
+  await writeFile(short, 'short\n')
+  const add = (from: string) => admin(['user', 'add', accountId, 'bob@example.com', '--password-file', from])
+  t.match(await add(short), { code: 1, out: '', err: /password: must have 10 characters or more/ })
+  const bob = await add(file)
+  t.notMatch(bob.out, /password/, 'what was given is not repeated')
+  t.match(await listMembers(sql, accountId), [{}, { email: 'bob@example.com', role: 'operator' }])
+  t.match(await add(file), { code: 1, err: 'bob@example.com is a user of the account already' })
+  const { accountId: second } = await createTenant(sql, { slug: 'second' })
+  t.match(await admin(['user', 'add', second, 'bob@example.com']), { code: 0, out: /keeps the password/ })
+  t.match((await admin(['user', 'list'])).out, /bob@example.com {2}acme operator, second owner/)
+
+  t.match(await admin(['user', 'role', accountId, 'ada@example.com', 'viewer']), { code: 1, err: /at least one owner/ })
+  t.match(await admin(['user', 'role', accountId, 'bob@example.com', 'owner']), { code: 0, out: 'changed' })
+  t.match(await admin(['user', 'role', accountId, 'ada@example.com', 'king']), { code: 1, err: /role: / })
+  t.match(await admin(['user', 'role', accountId, 'ada@example.com', 'viewer']), { code: 0 })
+  t.match(await admin(['user', 'role', accountId, 'eve@example.com', 'viewer']), {
+    code: 1,
+    err: 'there is no user eve@example.com',
+  })
+
+  const former = await findUserByEmail(sql, 'ada@example.com')
+  await createSession(sql, {
+    userId: former!.userId,
+    passwordHash: former!.passwordHash,
+    former: null,
+    now: Date.now(),
+  })
+  const [, renewed = ''] = (await admin(['user', 'password', 'ada@example.com'])).out.split('\n')
+  const now = await findUserByEmail(sql, 'ada@example.com')
+  t.ok((await createPasswords().verify(renewed, now?.passwordHash ?? null)).matches)
+  t.same(await sql`select from user_sessions`, [], 'all sessions are ended')
+
+  t.match(await admin(['user', 'remove', 'bob@example.com']), { code: 1, err: /at least one owner/ })
+  t.match(await admin(['user', 'remove', 'ada@example.com', '--account', accountId]), { code: 0, out: 'removed' })
+  t.equal(await findUserByEmail(sql, 'ada@example.com'), null)
+  t.match(await admin(['user', 'remove', 'bob@example.com', '--last-owner']), { code: 0, out: 'removed' })
+  t.same(await sql`select from users`, [])
 })

@@ -5,9 +5,12 @@ import path from 'node:path'
 import process from 'node:process'
 import t, { test } from 'tap'
 import { isExtracted, rowsOf, type Extracted } from '../../tools/start/self-test/extracted.ts'
-import { seedDemo, seedSelfTest } from '../../tools/start/demo/seed-demo.ts'
+import { demoEmail, seedDemo, seedSelfTest } from '../../tools/start/demo/seed-demo.ts'
 import { openScriptCheck } from '../../app/script-check.ts'
+import { listMembers } from '../../store/memberships.ts'
+import { createPasswords } from '../../store/passwords.ts'
 import { listPersons } from '../../store/persons.ts'
+import { findUserByEmail } from '../../store/users.ts'
 import { findCallScript, listDocuments } from '../../store/documents.ts'
 import { findWorker } from '../../store/workers.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
@@ -39,6 +42,18 @@ test('the demo worker has scripts without errors, dimensions that they ask for, 
   }
   t.equal((await listDocuments(sql, accountId, { workerId })).length, 3)
   t.match(await listPersons(sql, accountId, { limit: 10 }), [{ type: 'customer', phoneNumber: /^\+1202555/ }])
+})
+
+test('the first start makes a user who owns the demo account; later ones tell no password', async (t) => {
+  const { sql } = await openTestDatabase(t)
+  const deps = { sql, box, clock: createHandClock() }
+  const { accountId, password } = await seedDemo(deps)
+  t.match(await listMembers(sql, accountId), [{ email: demoEmail, role: 'owner' }])
+  const user = await findUserByEmail(sql, demoEmail)
+  t.match(password, /^[\w-]{23}$/)
+  t.ok((await createPasswords().verify(password ?? '', user?.passwordHash ?? null)).matches)
+  t.match(await seedDemo(deps), { accountId, apiKey: null, password: null })
+  t.equal((await findUserByEmail(sql, demoEmail))?.passwordHash, user?.passwordHash)
 })
 
 test('the self-test of a data folder of an older version talks by the scripts of now', async (t) => {

@@ -6,7 +6,7 @@ import { systemClock } from '../../app/clock.ts'
 import { isOfNpm, readConfig, readEnvironment, type Config } from '../../app/config.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
-import { demoNumbers, seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
+import { demoEmail, demoNumbers, seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
 import type { Core } from '../../app/core.ts'
 import { createLog } from '../../app/log.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
@@ -77,6 +77,10 @@ type Greeting = {
 async function greet(service: Parley, greeting: Greeting): Promise<void> {
   const { config, demo } = greeting
   if (demo.apiKey) print(`\nThe key of the demo account, shown this once:\n  ${demo.apiKey}`)
+  if (demo.password)
+    print(
+      `\nIts user, who signs in at ${service.url}/sign-in; the password is shown this once:\n  ${demoEmail}\n  ${demo.password}`,
+    )
   if (config.selfTest) {
     print('\nSelf-test: calls to this service by browser and by telephone, with a synthetic caller …')
     const report = await proof(service, greeting)

@@ -1,6 +1,6 @@
 /**
  * Owns the accounts that a first start on an empty database makes: the demo, a worker with numbers, scripts, dimensions, next actions, a
- * document, a person and a trunk for phones on this machine; and the account in which the service calls itself by telephone.
+ * document, a person, a trunk for phones on this machine and a user; and the account in which the service calls itself by telephone.
  */
 import { readFile } from 'node:fs/promises'
 import { newAccountLimits } from '../../../model/account.ts'
@@ -11,9 +11,12 @@ import type { WorkerConfig } from '../../../model/worker.ts'
 import { changeAccountConfig, createAccount } from '../../../store/accounts.ts'
 import { createApiKey } from '../../../store/api-keys.ts'
 import { createDocument } from '../../../store/documents.ts'
+import { addMember } from '../../../store/memberships.ts'
+import { createPassword, createPasswords } from '../../../store/passwords.ts'
 import { createPerson } from '../../../store/persons.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import { createTrunks } from '../../../store/trunks.ts'
+import { createUser, findUserByEmail } from '../../../store/users.ts'
 import { createWorker } from '../../../store/workers.ts'
 import { newId, type Core } from '../../../app/core.ts'
 
@@ -22,6 +25,8 @@ export type SeededDemo = {
   readonly workerId: WorkerId
   /** Only at the very first start: afterwards only its hash is stored. */
   readonly apiKey: string | null
+  /** Of the user of the demo account; the same. */
+  readonly password: string | null
 }
 
 export type SeededAccount = { readonly accountId: AccountId; readonly workerId: WorkerId; readonly trunkId: TrunkId }
@@ -42,6 +47,8 @@ const regular: PersonRequest = {
   tags: ['regular'],
   notes: 'Likes to sit outside.',
 }
+/** Of a domain that is reserved for examples (RFC 2606). */
+export const demoEmail = 'demo@parley.example'
 /** Where a phone on this machine waits for calls of the demo worker. */
 const demoPhone = { host: '127.0.0.1', port: 5070 } as const
 
@@ -79,7 +86,21 @@ export async function seedDemo(deps: SeedDeps): Promise<SeededDemo> {
     await addTrunk(deps, { accountId, workerId, name: 'Phones on this machine', gateways: [demoPhone] })
     await createPerson(deps.sql, { accountId, request: regular, newId, now: deps.clock.now() })
   }
-  return { accountId, workerId, apiKey }
+  const password = apiKey === null ? null : await addOwner(deps, accountId)
+  return { accountId, workerId, apiKey, password }
+}
+
+/** Null: there is a user of that name already. */
+async function addOwner({ sql, clock }: SeedDeps, accountId: AccountId): Promise<string | null> {
+  const [now, password] = [clock.now(), createPassword()]
+  const passwordHash = await createPasswords().hash(password)
+  return sql.begin(async (tx) => {
+    const known = await findUserByEmail(tx, demoEmail)
+    const user = { email: demoEmail, name: 'Demo', passwordHash, newId, now }
+    const userId = known?.userId ?? (await createUser(tx, user))
+    await addMember(tx, { accountId, userId, role: 'owner', now })
+    return known ? null : password
+  })
 }
 
 /**
@@ -111,7 +132,7 @@ type Wish = {
 type Seeded = { readonly accountId: AccountId; readonly workerId: WorkerId }
 
 /** With its first key when it is new. */
-function seedAccount({ sql, clock }: SeedDeps, wish: Wish): Promise<SeededDemo> {
+function seedAccount({ sql, clock }: SeedDeps, wish: Wish): Promise<Omit<SeededDemo, 'password'>> {
   return sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(hashtext('parley demo'))`
     const found = await findSeeded(tx, wish.slug)
