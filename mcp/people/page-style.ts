@@ -17,8 +17,8 @@ label{display:block;font-weight:600}
 input:not([type=hidden],[type=checkbox],[type=radio]),select{width:100%;padding:.6rem .7rem;font:inherit;color:inherit;background:var(--ground);border:1px solid var(--line);border-radius:.4rem}
 input[aria-invalid=true]{border-color:var(--bad);border-width:2px}
 .error{margin:.3rem 0 0;color:var(--bad);font-weight:600}
-.notice{padding:.7rem .9rem;border:1px solid currentColor;border-left-width:.35rem;border-radius:.4rem}
-.notice.error{color:var(--bad)}
+.notice{margin:0 0 1.25rem;padding:.7rem .9rem;border:1px solid currentColor;border-left-width:.35rem;border-radius:.4rem}
+.notice.error{margin:0 0 1.25rem;color:var(--bad)}
 .notice.success{color:var(--good)}
 button{padding:.65rem 1.2rem;font:inherit;font-weight:600;color:var(--on-accent);background:var(--accent);border:1px solid transparent;border-radius:.4rem;cursor:pointer}
 button.quiet{color:var(--text);background:transparent;border-color:var(--line)}
@@ -30,5 +30,6 @@ th,td{padding:.4rem .5rem .4rem 0;text-align:left;vertical-align:top;border-bott
 dt{font-weight:600;margin-top:.75rem}
 dd{margin:0}
 ul{padding-left:1.2rem}
+form+.soft{margin-top:1.5rem}
 code{font-size:.95em}
 `
