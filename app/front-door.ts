@@ -87,11 +87,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     ...info,
     remoteAddress: clientAddress(request, info.remoteAddress),
   })
-  const audit = createAudit({ ...core, sql: core.requests })
-  closing.defer(() => audit.close())
-  const people = openMcpSide({ core, config, calls, limit, audit })
-  closing.defer(() => people.close())
-  const ask = openFetch(deps, limit, { checkScript: await openScriptCheck(), beside: people.beside, audit })
+  const { ask, people } = await openAnswers(deps, limit, closing)
   const listener = await listenAs({
     host: config.host,
     port: config.port,
@@ -116,6 +112,17 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   // Before the listener: who listens to a stream is told that it ends.
   closing.defer(() => people.close())
   return listener
+}
+
+/** What is answered to requests: the API, and people and their clients beside it. */
+async function openAnswers(deps: Parts, limit: RequestLimit, closing: AsyncDisposableStack) {
+  const { core } = deps
+  const audit = createAudit({ ...core, sql: core.requests })
+  closing.defer(() => audit.close())
+  const checkScript = await openScriptCheck()
+  const people = openMcpSide({ ...deps, limit, audit, checkScript })
+  closing.defer(() => people.close())
+  return { people, ask: openFetch(deps, limit, { checkScript, beside: people.beside, audit }) }
 }
 
 function limitsOf({ connections, maxBodyBytesInFlight, rateLimits }: Config, isProxy: (address: string) => boolean) {

@@ -4,21 +4,25 @@ import { createCallTool } from '../mcp/call-tool.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import { createPeople } from '../mcp/people/people.ts'
 import { createToolServers } from '../mcp/tool-server.ts'
-import { allTools, fixedTools } from '../mcp/tools/all-tools.ts'
+import { allTools, fixedTools, joinedTools } from '../mcp/tools/all-tools.ts'
+import { ownTools } from '../mcp/tools/own-tools.ts'
 import type { Audit } from '../model/audit.ts'
 import type { FindMcpAccess } from '../model/mcp-access.ts'
+import type { ScriptCheck } from '../model/script-check.ts'
 import type { Beside } from '../net/http/beside.ts'
 import { createPasswords } from '../store/passwords.ts'
 import type { CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { integrationsOf } from './integrations.ts'
 
 type Parts = {
   readonly core: Core
-  readonly config: Pick<Config, 'publicUrl' | 'mayClaimNumbers'>
+  readonly config: Config
   readonly calls: CallSide
   readonly limit: RequestLimit
   readonly audit: Audit
+  readonly checkScript: ScriptCheck
 }
 
 export type McpSide = {
@@ -30,16 +34,22 @@ export type McpSide = {
 /** Nobody has a token yet. */
 const findAccess: FindMcpAccess = async () => null
 
-export function openMcpSide({ core, config, calls, limit, audit }: Parts): McpSide {
+export function openMcpSide({ core: whole, config, calls, limit, audit, checkScript }: Parts): McpSide {
+  const core = { ...whole, sql: whole.requests }
   const { publicUrl, mayClaimNumbers } = config
-  const tools = fixedTools(
-    allTools({
-      ...core,
-      ...calls,
-      mayClaimNumbers,
-      toolsChanged: (accountId) => endpoint.changed(accountId, { kind: 'tools_list_changed' }),
-    }),
-  )
+  const tools = joinedTools([
+    fixedTools(
+      allTools({
+        ...core,
+        ...calls,
+        checkScript,
+        mayClaimNumbers,
+        integrations: integrationsOf(config),
+        toolsChanged: (accountId) => endpoint.changed(accountId, { kind: 'tools_list_changed' }),
+      }),
+    ),
+    ownTools(calls.tools),
+  ])
   const served = createToolServers({ tools, call: createCallTool({ ...core, audit }) })
   const endpoint = createMcpEndpoint({ ...core, findAccess, served, charge: limit, publicUrl })
   const people = createPeople({ ...core, audit, passwords: createPasswords(), publicUrl })

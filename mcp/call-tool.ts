@@ -2,7 +2,7 @@
  * Owns one call of one tool: its result or its failure as the protocol wants them, and its line in the audit log. What a tool cannot do is an
  * answer, no error of the protocol. docs/contract/mcp.md "Failures".
  */
-import type { CallToolResult, Result } from '@modelcontextprotocol/server'
+import { ProtocolError, type CallToolResult, type Result } from '@modelcontextprotocol/server'
 import type { Audit } from '../model/audit.ts'
 import type { CallId } from '../model/ids.ts'
 import { flawOf, type Json } from '../model/json.ts'
@@ -30,8 +30,10 @@ export function createCallTool({ audit, log }: Deps): CallTool {
 async function endingOf(tool: ServedTool, given: Arguments, context: ToolContext, log: Log): Promise<Ending> {
   try {
     const outcome = await tool.run(given, context)
-    return { result: resultOf(outcome), errorCode: null, callIds: outcome.callIds ?? [] }
+    const errorCode = 'failed' in outcome ? outcome.failed.code : null
+    return { result: resultOf(outcome), errorCode, callIds: outcome.callIds ?? [] }
   } catch (error) {
+    if (error instanceof ProtocolError) throw error
     const failure = failureOf(error, tool.listing.name, context.requestId, log)
     return { result: failedResult(failure), errorCode: failure.code, callIds: [] }
   }
@@ -39,6 +41,7 @@ async function endingOf(tool: ServedTool, given: Arguments, context: ToolContext
 
 function resultOf(outcome: ToolOutcome): Result {
   if ('instead' in outcome) return outcome.instead
+  if ('failed' in outcome) return failedResult(outcome.failed)
   const { content, text = JSON.stringify(content) } = outcome
   return { content: [{ type: 'text', text }], structuredContent: content } as CallToolResult
 }

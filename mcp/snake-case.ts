@@ -4,8 +4,11 @@ const snakeOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_$
 const camelOf = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 /** Of its own fields; what is inside of them stays. */
-export const camelFields = (fields: object): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(fields).map(([name, value]) => [camelOf(name), value]))
+export const snakeFields = (fields: object): Record<string, unknown> => renamed(fields, snakeOf)
+export const camelFields = (fields: object): Record<string, unknown> => renamed(fields, camelOf)
+
+const renamed = (fields: object, rename: (name: string) => string): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [rename(name), value]))
 
 /** What stands inside of these is named by whoever sends it, or as the API has it. */
 const asTheyAre: ReadonlySet<string> = new Set(['config', 'context', 'customer'])

@@ -11,7 +11,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { McpAccess, McpScope } from '../model/mcp-access.ts'
 import type { CallTool } from './call-tool.ts'
-import type { ServedTool } from './tools/served-tool.ts'
+import { unknownTool, type ServedTool } from './tools/served-tool.ts'
 
 /** One request as a server sees it. */
 export type Connection = {
@@ -69,13 +69,13 @@ export function createToolServers({ tools, call, more = {} }: ToolServerDeps): S
     newServer(connection) {
       const server = new Server(identity, options)
       server.setRequestHandler('tools/list', async ({ params }) => {
-        if (params?.cursor !== undefined) throw invalidParams('There is no such page: all tools are on one.')
+        if (params?.cursor !== undefined) throw noSuchPage()
         const listed = await tools.list(connection.access)
         return { tools: listed.map(({ listing }) => listing) }
       })
       server.setRequestHandler('tools/call', async ({ params }, context) => {
         const tool = await tools.find(params.name, connection.access)
-        if (!tool) throw invalidParams(`Unknown tool: ${params.name.slice(0, 200)}`)
+        if (!tool) throw unknownTool(params.name)
         return (await call(tool, params.arguments ?? {}, contextOf(connection, context))) as never
       })
       prepare?.(server, connection)
@@ -90,4 +90,5 @@ const contextOf = (connection: Connection, { mcpReq }: ServerContext) => ({
   protocol: mcpReq,
 })
 
-const invalidParams = (message: string): ProtocolError => new ProtocolError(ProtocolErrorCode.InvalidParams, message)
+const noSuchPage = (): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no such page: all tools are on one.')

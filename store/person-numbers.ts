@@ -7,7 +7,7 @@ import { canonicalNumber, numberFaultOf, readNumber } from '../net/read-number.t
 import { countryToRead, findHomeCountry } from './accounts.ts'
 import type { Sql, Transaction } from './sql.ts'
 
-const maxIssues = 50
+const maxIssues = 100
 
 /** As they are stored, E.164. Throws Problem VALIDATION_FAILED with the path of each number that is none. */
 export async function withNumbers<Given extends { readonly phoneNumber?: string | null | undefined }>(

@@ -77,13 +77,16 @@ export function listContacts(sql: Sql | Transaction, accountId: AccountId, worke
     order by created_at, id limit ${maxContacts}`
 }
 
-/** Newest first; one more than `limit` when there is more. Throws Problem VALIDATION_FAILED for a `phoneNumber` that is none. */
+/**
+ * Newest first; one more than `limit` when there is more. `offset`: so many of the newest are left out. Throws Problem VALIDATION_FAILED for a
+ * `phoneNumber` that is none.
+ */
 export async function listPersons(
   sql: Sql | Transaction,
   accountId: AccountId,
-  query: PersonQuery,
+  query: PersonQuery & { readonly offset?: number },
 ): Promise<PersonFacts[]> {
-  const { type, email, externalId, tag, limit } = query
+  const { type, email, externalId, tag, limit, offset = 0 } = query
   const workerId = query.workerId === undefined ? null : toId<'worker'>(query.workerId)
   // A filter finds nothing where a path would name nothing.
   if (query.workerId !== undefined && workerId === null) return []
@@ -97,7 +100,7 @@ export async function listPersons(
     and (${externalId ?? null}::text is null or external_id = ${externalId ?? null})
     and (${tag ?? null}::text is null or ${tag ?? null} = any(tags))`
   const search = await prepareSearch(sql, termsOf(query.query ?? '', country))
-  const those = { accountId, cursor, filters, search, limit }
+  const those = { accountId, cursor, filters, search, limit, offset }
   if (search.terms.length === 0) return listNewest(sql, { ...those, within: null })
   const newest = await listNewest(sql, { ...those, within: newestAtOnce })
   return newest.length > limit ? newest : searchAll(sql, those)
@@ -109,6 +112,7 @@ type Those = {
   readonly filters: Fragment
   readonly search: Search
   readonly limit: number
+  readonly offset: number
 }
 
 /** So many of the newest are looked through first: what many have is found there, and an index would bring them all. */
@@ -116,20 +120,20 @@ const newestAtOnce = 4_000
 
 /** `within`: of so many of the newest; null: of all. */
 function listNewest(sql: Sql | Transaction, those: Those & { readonly within: number | null }): Promise<PersonFacts[]> {
-  const { accountId, cursor, filters, search, limit, within } = those
+  const { accountId, cursor, filters, search, limit, offset, within } = those
   return sql<PersonFacts[]>`
     select ${sql(columnNames)} from (
       select * from persons
       where account_id = ${accountId} and (${cursor}::text is null or id < ${cursor}) ${within === null ? sql`and ${filters}` : sql``}
-      order by id desc limit ${within ?? limit + 1}) newest
+      order by id desc limit ${within ?? offset + limit + 1}) newest
     where ${filters} and ${matchesOf(sql, search)}
-    order by id desc limit ${limit + 1}`
+    order by id desc limit ${limit + 1} offset ${offset}`
 }
 
 /** By an index: `offset 0` keeps the database from reading all persons in their order until enough are found. */
 function searchAll(
   sql: Sql | Transaction,
-  { accountId, cursor, filters, search, limit }: Those,
+  { accountId, cursor, filters, search, limit, offset }: Those,
 ): Promise<PersonFacts[]> {
   return sql<PersonFacts[]>`
     select ${sql(columnNames)} from (
@@ -137,7 +141,7 @@ function searchAll(
       where account_id = ${accountId} and (${cursor}::text is null or id < ${cursor}) and ${filters}
         and ${indexedMatchesOf(sql, accountId, search)} and ${matchesOf(sql, search)}
       offset 0) found
-    order by id desc limit ${limit + 1}`
+    order by id desc limit ${limit + 1} offset ${offset}`
 }
 
 /** Null: the account has no such person. Throws Problem like createPerson; a transaction has failed then. */

@@ -53,6 +53,27 @@ export async function findWayOut(sql: Sql | Transaction, accountId: AccountId, w
   return row ?? { trunks: 0, ofWorker: 0, dialing: 0, carrying: 0 }
 }
 
+/** An active one, whoever uses it. */
+export async function hasTrunk(sql: Sql | Transaction, accountId: AccountId): Promise<boolean> {
+  const rows = await sql`select from trunks where account_id = ${accountId} and is_active limit 1`
+  return rows.length > 0
+}
+
+export type WorkerReach = {
+  readonly workerId: WorkerId
+  /** One of its active trunks dials out, and has a gateway to dial to. */
+  readonly dialsOut: boolean
+  readonly takesIn: boolean
+}
+
+/** Of all workers that have an active trunk. */
+export function listWorkerReach(sql: Sql | Transaction, accountId: AccountId): Promise<WorkerReach[]> {
+  return sql<WorkerReach[]>`
+    select worker_id, bool_or(${dialsOut(sql)}) as dials_out, bool_or(${takesIn(sql)}) as takes_in
+    from trunks join trunk_workers on trunk_workers.trunk_id = trunks.id and trunk_workers.account_id = trunks.account_id
+    where trunks.account_id = ${accountId} and is_active group by worker_id`
+}
+
 export async function findTrunkRow(sql: Sql, accountId: AccountId, trunkId: TrunkId): Promise<TrunkRow | null> {
   const [row] = await sql<TrunkRow[]>`
     select id, account_id, name, config, password, tls_key, ${realmsColumn(sql)}

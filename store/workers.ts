@@ -43,7 +43,7 @@ export type ChangedWorker = {
 }
 
 /** What one answer names at most. */
-const maxIssues = 50
+const maxIssues = 100
 
 type Numbers = Pick<WorkerChange, 'inboundPhoneNumber' | 'outboundPhoneNumber'>
 type NumberWish = {

@@ -1,14 +1,21 @@
 /** Owns the list of tools: those of the contract's table in its order. What a token sees of it follows from its scopes. */
 import type { Tools } from '../tool-server.ts'
 import { accountTools, type AccountToolDeps } from './account-tools.ts'
+import { documentTools, type DocumentToolDeps } from './document-tools.ts'
+import { personTools, type PersonToolDeps } from './person-tools.ts'
 import { serveTool } from './served-tool.ts'
 import type { McpTool } from './tool.ts'
 import { workerTools, type WorkerToolDeps } from './worker-tools.ts'
 
-export type AllToolDeps = WorkerToolDeps & AccountToolDeps
+export type AllToolDeps = WorkerToolDeps & DocumentToolDeps & PersonToolDeps & AccountToolDeps
 
 /** The order is that of the contract. */
-export const allTools = (deps: AllToolDeps): McpTool[] => [...workerTools(deps), ...accountTools(deps)]
+export const allTools = (deps: AllToolDeps): McpTool[] => [
+  ...workerTools(deps),
+  ...documentTools(deps),
+  ...personTools(deps),
+  ...accountTools(deps),
+]
 
 /** Of a list that never changes. */
 export function fixedTools(tools: readonly McpTool[]): Tools {
@@ -23,3 +30,16 @@ export function fixedTools(tools: readonly McpTool[]): Tools {
     scopesOf: (name) => byName.get(name)?.scopes ?? null,
   }
 }
+
+/** Of several lists one, in their order. */
+export const joinedTools = (parts: readonly Tools[]): Tools => ({
+  list: async (access) => (await Promise.all(parts.map((part) => part.list(access)))).flat(),
+  async find(name, access) {
+    for (const part of parts) {
+      const tool = await part.find(name, access)
+      if (tool) return tool
+    }
+    return null
+  },
+  scopesOf: (name) => parts.map((part) => part.scopesOf(name)).find((scopes) => scopes !== null) ?? null,
+})

@@ -1,5 +1,5 @@
 /** Owns how a tool is listed, and how what a client sends is checked before the tool sees it. docs/contract/mcp.md "Tools" and "Failures". */
-import type { Tool } from '@modelcontextprotocol/server'
+import { ProtocolError, ProtocolErrorCode, type Tool } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { issuesOf } from '../../model/issues.ts'
 import { flawOf } from '../../model/json.ts'
@@ -22,8 +22,8 @@ export type ServedTool = {
 export const Failure = z.object({ code: z.string(), message: z.string(), issues: z.array(Issue).optional() })
 export type Failure = z.infer<typeof Failure>
 
-/** What one answer lists at most. */
-const maxIssues = 50
+/** What one answer lists at most: as many as a batch has entries. */
+const maxIssues = 100
 
 export function serveTool({ name, title, description, annotations, scopes, input, output, run }: McpTool): ServedTool {
   const inputSchema = schemaOf(input, 'input') as Tool['inputSchema']
@@ -47,7 +47,22 @@ function requireStorable(given: Arguments): void {
 
 /** Of arguments, by their paths as the client named them. */
 export const invalidArguments = (issues: readonly Issue[]): Problem =>
-  new Problem('VALIDATION_FAILED', 'Some arguments are not valid; see issues.', issues.slice(0, maxIssues))
+  new Problem('VALIDATION_FAILED', 'Some arguments are not valid; see issues.', boundedIssues(issues))
+
+/** Where there are too many, each argument and each entry of a batch is named once. */
+function boundedIssues(issues: readonly Issue[]): Issue[] {
+  if (issues.length <= maxIssues) return [...issues]
+  const firsts = new Map<string, Issue>()
+  for (const issue of issues) {
+    const entry = issue.path.split('.', 2).join('.')
+    if (!firsts.has(entry)) firsts.set(entry, issue)
+  }
+  return [...firsts.values()].slice(0, maxIssues)
+}
+
+/** No answer of a tool, but an error of the protocol. */
+export const unknownTool = (name: string): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 200)}`)
 
 type Schema = Readonly<Record<string, unknown>>
 

@@ -52,6 +52,8 @@ export type ToolOutcome<Content extends object = object> =
       /** What the audit log names with it. */
       readonly callIds?: readonly CallId[]
     }
+  /** As a Problem that is thrown, with a code of its own. */
+  | { readonly failed: { readonly code: string; readonly message: string }; readonly callIds?: readonly CallId[] }
   /** In place of a result: what else the protocol lets a tool answer with (input that is required, a task). */
   | { readonly instead: Result; readonly callIds?: readonly CallId[] }
 

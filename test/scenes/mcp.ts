@@ -5,10 +5,14 @@
 import type { Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createRequestLimit, type RateLimits } from '../../api/rate-limit.ts'
+import { readConfig } from '../../app/config.ts'
+import { integrationsOf } from '../../app/integrations.ts'
+import { openScriptCheck } from '../../app/script-check.ts'
 import { createCallTool } from '../../mcp/call-tool.ts'
 import { createMcpEndpoint, type EndpointDeps } from '../../mcp/endpoint.ts'
 import { createToolServers } from '../../mcp/tool-server.ts'
-import { allTools, fixedTools } from '../../mcp/tools/all-tools.ts'
+import { allTools, fixedTools, joinedTools } from '../../mcp/tools/all-tools.ts'
+import { ownTools } from '../../mcp/tools/own-tools.ts'
 import type { Audit, AuditEntry } from '../../model/audit.ts'
 import type { AccountId, UserId, WorkerId } from '../../model/ids.ts'
 import type { McpAccess } from '../../model/mcp-access.ts'
@@ -18,6 +22,9 @@ export const publicUrl = 'http://calls.example:8080'
 export const current = '2026-07-28'
 
 type Changes = {
+  /** Of the environment, as far as tools tell of it. */
+  readonly settings?: Record<string, string>
+
   readonly rateLimits?: RateLimits
   readonly publicUrl?: string | null
   readonly served?: EndpointDeps['served']
@@ -32,9 +39,18 @@ export async function openMcp(t: Test, changes: Changes = {}) {
   const tokens = new Map<string, McpAccess>()
   const charge = createRequestLimit(changes.rateLimits ?? deps.rateLimits, deps.clock)
   const told: AccountId[] = []
-  const tools = fixedTools(
-    allTools({ ...deps, mayClaimNumbers: true, toolsChanged: (accountId) => void told.push(accountId) }),
-  )
+  const tools = joinedTools([
+    fixedTools(
+      allTools({
+        ...deps,
+        checkScript: await openScriptCheck(),
+        mayClaimNumbers: true,
+        integrations: integrationsOf(readConfig(changes.settings ?? {})),
+        toolsChanged: (accountId) => void told.push(accountId),
+      }),
+    ),
+    ownTools(deps.tools),
+  ])
   const served = changes.served ?? createToolServers({ tools, call: createCallTool({ ...deps, audit }) })
   const known = changes.publicUrl === undefined ? publicUrl : changes.publicUrl
   const findAccess = async (token: string): Promise<McpAccess | null> => tokens.get(token) ?? null
