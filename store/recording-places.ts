@@ -12,6 +12,7 @@ import { recordingForms, recordingKeyIn, type Removal, type RecordingStore } fro
 import { BucketFailure, type RecordingBucket } from './recording-bucket.ts'
 import type { RecordingFolder } from './recording-folder.ts'
 import {
+  anyFolder,
   delayRemoval,
   findRecording,
   forgetRecording,
@@ -113,7 +114,7 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
       if (writing.has(sound)) await orderRemovalAhead(sql, folderId, sound, now)
       const row = await orderRemoval(sql, sound, now)
       const wasBusy = await working.stop(sound)
-      if (row === null) return folder.remove(sound)
+      if (row === null) return removeUnknown(deps, sound)
       if (row.claimedBy !== null && !wasBusy) return laterIn(folder, sound)
       if (wasBusy && row.inStorage) return onceMore(sound)
       return (await carryOut(row)) ? 'removed' : 'ordered'
@@ -126,6 +127,13 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
       while (noting.size > 0) await Promise.all(noting)
     },
   }
+}
+
+/** A machine that died before it could note the recording may come back with it. */
+async function removeUnknown({ sql, folder, clock }: RecordingPlacesDeps, key: string): Promise<Removal> {
+  const removal = await folder.remove(key)
+  if (removal === 'absent') await orderRemovalAhead(sql, anyFolder, key, clock.now())
+  return removal
 }
 
 /** Another process is at work on it, and sees the order when it is done. */

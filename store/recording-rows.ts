@@ -9,6 +9,9 @@ import type { Sql } from './sql.ts'
 /** waiting: for its copies, or to be shipped. kept: as it is to stay in the folder. failed: given up, and told. removing: an order. */
 export type RecordingState = 'waiting' | 'kept' | 'shipped' | 'failed' | 'removing'
 
+/** Of an order for a recording that is in no folder which could be asked: where a machine that is away has it, nobody knows. */
+export const anyFolder = ''
+
 export type RecordingRow = {
   /** Of its sound. */
   readonly key: string
@@ -137,13 +140,18 @@ export async function orderRemoval(
   return row ?? null
 }
 
-/** An order for a recording that is being written, and has no row yet. */
+/** An order for a recording that has no row yet: it is being written, or `anyFolder` may have it. */
 export async function orderRemovalAhead(sql: Sql, folder: string, key: string, now: number): Promise<void> {
   const { callId } = recordingOfKey(key)
   await sql`
     insert into recordings (key, call_id, folder, state, created_at, run_at)
     values (${key}, ${callId}, ${folder}, 'removing', ${now}, ${now})
     on conflict (key) do update set state = 'removing', run_at = ${now}`
+}
+
+/** Orders that found their recording in no folder in all this time. */
+export async function forgetOldOrders(sql: Sql, before: number): Promise<void> {
+  await sql`delete from recordings where folder = ${anyFolder} and state = 'removing' and created_at < ${before}`
 }
 
 /** The order could not be carried out. */
@@ -180,5 +188,5 @@ export function countRecordings(sql: Sql): Promise<RecordingsInState[]> {
   return sql<RecordingsInState[]>`
     select state, count(*)::int as count, min(created_at) as oldest,
       (array_agg(problem order by run_at desc) filter (where problem is not null))[1] as problem
-    from recordings group by state order by state`
+    from recordings where folder <> ${anyFolder} group by state order by state`
 }

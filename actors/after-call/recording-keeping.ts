@@ -16,16 +16,20 @@ import {
   changeRecording,
   claimRecordings,
   delayRemoval,
+  anyFolder,
   findRecordings,
+  forgetOldOrders,
   forgetRecording,
   noteRecordings,
+  orderRemoval,
   prolongClaims,
   reopenRecordings,
   tellCallOfRecording,
   type RecordingRow,
 } from '../../store/recording-rows.ts'
 import type { Sql } from '../../store/sql.ts'
-import { createRounds, type Rounds } from '../rounds/rounds.ts'
+import type { Rounds } from '../rounds/rounds.ts'
+import { createWorkRounds } from '../rounds/work-rounds.ts'
 import { playableMsOf } from './playable.ts'
 
 const pollEvery = 2_000
@@ -34,6 +38,8 @@ const prolongEvery = 20_000
 const atOnce = 4
 /** Files without a row are looked for at the start, and this often: those whose process was killed, or had no database at their end. */
 const lookThroughEvery = 3_600_000
+/** A machine that is away for longer keeps the recordings that nobody knew of and that were to be removed. */
+const ordersKeptFor = 90 * 86_400_000
 /** A file that changed a moment ago may be written by another process. */
 const restsFor = 60_000
 
@@ -60,33 +66,31 @@ export function createRecordingKeeping(deps: RecordingKeepingDeps): Rounds {
   const { sql, clock, nodeId, log, places } = deps
   const { folderId, bucket } = places
   const outage = createOutage(clock, log)
-  const underWay = new Map<string, Promise<void>>()
+  /** Keys of what is worked on. */
+  const underWay = new Set<string>()
   let lookedThroughAt = -Infinity
-  let full = false
   let closed = false
   let cancelProlonging: Cancel = () => {}
 
-  const begin = (row: RecordingRow): void => {
+  const begin = (row: RecordingRow): Promise<void> => {
     const { key, attempts } = row
-    const work = places
-      .during(key, (signal) => keepOne(deps, row, signal, outage))
+    underWay.add(key)
+    const work = places.during(key, (signal) => keepOne(deps, row, signal, outage))
+    if (closed) places.stopAll()
+    return work
       .catch((error: unknown) => log.error('the work on a recording failed', { recording: key, attempts, error }))
-      .finally(() => {
-        underWay.delete(key)
-        if (full) rounds.wake()
-      })
-    underWay.set(key, work)
+      .finally(() => underWay.delete(key))
   }
   const prolong = (): void => {
     cancelProlonging = clock.after(prolongEvery, prolong)
     if (underWay.size === 0) return
-    prolongClaims(sql, nodeId, [...underWay.keys()], clock.now() + lease).catch((error: unknown) =>
+    prolongClaims(sql, nodeId, [...underWay], clock.now() + lease).catch((error: unknown) =>
       log.warn('claims of recordings could not be prolonged', { error }),
     )
   }
   prolong()
 
-  const look = async (): Promise<boolean> => {
+  const take = async (count: number) => {
     if (clock.now() - lookedThroughAt >= lookThroughEvery) {
       if (lookedThroughAt === -Infinity)
         await reopenRecordings(sql, { folder: folderId, ships: bucket !== null, now: clock.now() })
@@ -94,33 +98,20 @@ export function createRecordingKeeping(deps: RecordingKeepingDeps): Rounds {
       await lookThrough(deps, () => closed)
     }
     await places.noted()
-    const room = outage.isOn() ? 1 - underWay.size : atOnce - underWay.size
-    full = room <= 0
-    if (full) return false
+    const room = outage.isOn() ? 1 - count : atOnce - count
+    if (room <= 0) return { items: [], isFull: true }
     const claim = { folder: folderId, nodeId, now: clock.now(), lease }
     const rows = await claimRecordings(sql, claim, room, outage.isPausing())
-    const free = rows.filter(({ key }) => !underWay.has(key))
-    free.forEach(begin)
-    full = rows.length >= room
-    return false
+    return { items: rows.filter(({ key }) => !underWay.has(key)), isFull: rows.length >= room }
   }
-  const rounds = createRounds({ clock, log, every: pollEvery, look })
+  const rounds = createWorkRounds({ clock, log, every: pollEvery, take, begin })
   return {
-    wake: () => rounds.wake(),
-    async idle() {
-      await rounds.idle()
-      while (underWay.size > 0) {
-        await Promise.all(underWay.values())
-        await rounds.idle()
-      }
-    },
+    ...rounds,
     async close() {
       closed = true
       cancelProlonging()
       places.stopAll()
       await rounds.close()
-      places.stopAll()
-      await Promise.all(underWay.values())
       await deps.copies.close()
       await places.noted()
     },
@@ -161,10 +152,7 @@ async function keepOne(
   if (row.state === 'removing') return removeOne(deps, row)
   const mine = { key: row.key, nodeId: deps.nodeId }
   try {
-    if ((await places.folder.sizeOf(row.key)) === null) {
-      log.warn('a recording is not in its folder', { recording: row.key })
-      return await forgetRecording(sql, row.key)
-    }
+    if ((await places.folder.sizeOf(row.key)) === null) return await keepWithoutFile(deps, row)
     if (!row.hasCopies && !(await makeCopies(deps, row, signal))) return await clean(deps, row)
     await tellCall(deps, row.key)
     if (places.bucket === null) {
@@ -188,6 +176,28 @@ async function keepOne(
     const runAt = clock.now() + pauseAfter(row.attempts)
     await changeRecording(sql, mine, { state: isOver ? 'failed' : 'waiting', runAt, problem }, true)
   }
+}
+
+/**
+ * Its file never came to be, or went with a disk. The storage may have all of it, because its process died before it could say so; a part of it is no
+ * recording, and nobody would ever ask for its removal.
+ */
+async function keepWithoutFile(deps: RecordingKeepingDeps, row: RecordingRow): Promise<void> {
+  const { sql, clock, nodeId, log, places } = deps
+  const { key, inStorage } = row
+  if (inStorage && places.bucket === null)
+    throw new Error('its file is gone, and the storage that may have it is not set up')
+  const stored = inStorage ? await places.bucket?.read(key) : null
+  if (stored) {
+    const recordedMs = await playableMsOf(stored)
+    if (recordedMs !== null) await tellCallOfRecording(sql, key, recordedMs)
+    const isKept = await changeRecording(sql, { key, nodeId }, { state: 'shipped', attempts: 0, problem: null }, true)
+    return isKept ? undefined : clean(deps, row)
+  }
+  log.warn('a recording is not in its folder', { recording: key })
+  if (!inStorage) return forgetRecording(sql, key)
+  await orderRemoval(sql, key, clock.now())
+  await removeOne(deps, { ...row, state: 'removing' })
 }
 
 /** False: the recording is to be removed. */
@@ -229,15 +239,19 @@ async function removeOne({ places, sql, clock }: RecordingKeepingDeps, row: Reco
   await places.carryOut(row)
 }
 
-/** Notes what no row tells of, and removes what a process that died had shipped already. */
+/** Notes what no row tells of, and removes what a process that died had shipped already, or whose removal found nothing anywhere else. */
 async function lookThrough({ sql, clock, places }: RecordingKeepingDeps, isClosed: () => boolean): Promise<void> {
+  await forgetOldOrders(sql, clock.now() - ordersKeptFor)
   for await (const found of places.folder.list()) {
     if (isClosed()) return
     const known = await findRecordings(
       sql,
       found.map(({ key }) => key),
     )
-    for (const { key, state } of known) if (state === 'shipped') await places.folder.remove(key)
+    for (const { key, state, folder } of known) {
+      if (state === 'shipped' || folder === anyFolder) await places.folder.remove(key)
+      if (folder === anyFolder) await forgetRecording(sql, key)
+    }
     const noted = new Set(known.map(({ key }) => key))
     const resting = found.filter(({ key, at }) => !noted.has(key) && !places.isOpen(key) && clock.now() - at > restsFor)
     await noteRecordings(sql, places.folderId, resting, clock.now())

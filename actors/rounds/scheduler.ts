@@ -8,7 +8,8 @@ import type { Log } from '../../model/log.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { claimJobs, finishJob, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
 import type { Sql } from '../../store/sql.ts'
-import { createRounds, type Rounds } from './rounds.ts'
+import type { Rounds } from './rounds.ts'
+import { createWorkRounds } from './work-rounds.ts'
 
 /** Throws to be tried again. `attempts` counts from 1; it is for the work itself to give up for good. */
 export type Work = (job: Job) => Promise<void>
@@ -37,10 +38,6 @@ export function createScheduler(deps: Deps): Scheduler {
   const { sql, clock, nodeId, log, mayDial = () => true } = deps
   const run = observedRun(deps)
   const kinds = Object.keys(deps.work) as JobKind[]
-  const underWay = new Set<Promise<void>>()
-  /** The last look left something behind for want of room, or may have. */
-  let full = false
-
   const doJob = async (job: Job): Promise<void> => {
     try {
       await run(job)
@@ -52,40 +49,16 @@ export function createScheduler(deps: Deps): Scheduler {
     }
   }
   /** A job whose end cannot be written down is due again when its claim has run out. */
-  const begin = (job: Job): void => {
-    const work = doJob(job)
-      .catch((error: unknown) => log.error('the end of a job could not be written', { jobId: job.id, error }))
-      .finally(() => {
-        underWay.delete(work)
-        if (full) rounds.wake()
-      })
-    underWay.add(work)
-  }
-  const look = async (): Promise<boolean> => {
-    const room = atOnce - underWay.size
-    full = room <= 0
-    if (full) return false
+  const begin = (job: Job): Promise<void> =>
+    doJob(job).catch((error: unknown) => log.error('the end of a job could not be written', { jobId: job.id, error }))
+  const take = async (underWay: number) => {
+    const room = atOnce - underWay
+    if (room <= 0) return { items: [], isFull: true }
     const wanted = mayDial() ? kinds : kinds.filter((kind) => kind !== 'dial')
     const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room, wanted)
-    jobs.forEach(begin)
-    full = jobs.length >= room
-    return false
+    return { items: jobs, isFull: jobs.length >= room }
   }
-  const rounds = createRounds({ clock, log, every: pollEvery, look })
-  return {
-    wake: () => rounds.wake(),
-    async idle() {
-      await rounds.idle()
-      while (underWay.size > 0) {
-        await Promise.all(underWay)
-        await rounds.idle()
-      }
-    },
-    async close() {
-      await rounds.close()
-      await Promise.all(underWay)
-    },
-  }
+  return createWorkRounds({ clock, log, every: pollEvery, take, begin })
 }
 
 /** Does a job, and tells how long it waited and how it ended. */

@@ -6,6 +6,7 @@ import { createApi } from '../../api/api.ts'
 import { mostAttempts, pauseAfter } from '../../actors/after-call/recording-keeping.ts'
 import { openMoodyStorage, openS3rver, type Manner } from '../fake/s3-storage.ts'
 import { bytesIn, openKeeper, recordCall, soundOf, statesOf } from '../scenes/kept-recordings.ts'
+import { createFolder } from '../scenes/folder.ts'
 import { insertCall, openSeededApi } from '../scenes/seeded-api.ts'
 
 const hour = 3_600_000
@@ -315,6 +316,55 @@ test('a recording whose file never came to be leaves no row', async (t) => {
   await keeper.places.folder.remove(key)
   await keeper.keeping.idle()
   t.same(await statesOf(seeded.sql), {})
+})
+
+test('of a recording whose disk was lost the storage keeps what is whole, and nothing that is a part', async (t) => {
+  const seeded = await openSeededApi(t)
+  const storage = await openMoodyStorage(t)
+  const keeper = await openKeeper(t, seeded, storage.settings)
+  const { sql } = seeded
+  const [whole, part] = [
+    await recordCall(seeded, keeper, soundOf(1), { postProcessingStatus: 'in_progress' }),
+    await recordCall(seeded, keeper, soundOf(2), { postProcessingStatus: 'in_progress' }),
+  ]
+  storage.objects.set(`/recordings/calls/${whole.key}`, soundOf(1))
+  storage.objects.set(`/recordings/calls/${part.key.replace('.wav', '.opus')}`, soundOf(2))
+  for (const { key } of [whole, part]) await keeper.places.folder.remove(key)
+  await sql`update recordings set in_storage = true, has_copies = true`
+  await sql`update calls set post_processing_status = 'completed', recording_key = null`
+  await keeper.passes(60_000)
+  t.same(await statesOf(sql), { shipped: 1 })
+  t.same([...storage.objects.keys()], [`/recordings/calls/${whole.key}`])
+  t.ok(soundOf(1).equals((await bytesIn(keeper.places, whole.key))!))
+  t.match(await sql`select recording_key, recorded_ms from calls where id = ${whole.callId}`, [
+    { recordingKey: whole.key, recordedMs: 1_000 },
+  ])
+})
+
+test('a recording that a machine had not noted when it died goes when the machine is back, though its call was deleted meanwhile', async (t) => {
+  const seeded = await openSeededApi(t)
+  const here = await openKeeper(t, seeded, null)
+  const { own, sql, hands } = seeded
+  const callId = await insertCall(sql, own.id, own.worker.id, { postProcessingStatus: 'completed' })
+  const away = await createFolder(t)
+  const file = path.join(away, own.id, `${callId}.wav`)
+  await mkdir(path.dirname(file))
+  for (const name of [file, path.join(away, own.id, 'stranger.wav')]) {
+    await writeFile(name, soundOf(1))
+    await utimes(name, 1, 1)
+  }
+  t.equal(await here.places.remove(`${own.id}/${callId}.wav`), 'absent')
+  await sql`delete from calls where id = ${callId}`
+  t.same(await statesOf(sql), {}, 'nobody is told of work that nobody has')
+  const back = await openKeeper(t, seeded, null, { folder: away })
+  await back.keeping.idle()
+  t.same(await back.files(), ['stranger.wav'])
+  t.same(await sql`select key from recordings`, [])
+
+  t.equal(await here.places.remove(`${own.id}/another.wav`), 'absent')
+  hands.turn(91 * 86_400_000)
+  await here.keeping.idle()
+  t.same(await sql`select key from recordings`, [], 'an order is not kept for ever')
 })
 
 test('a file that is no WAV is shipped all the same, without copies', async (t) => {
