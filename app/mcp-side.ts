@@ -1,13 +1,14 @@
 /** Owns the wiring of what people and their MCP clients are answered beside the API. */
 import type { RequestLimit } from '../api/rate-limit.ts'
+import { createDocumentFetcher } from '../actors/webhooks/document-fetcher.ts'
 import { createCallTool } from '../mcp/call-tool.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
+import { createOauth } from '../mcp/oauth/oauth.ts'
 import { createPeople } from '../mcp/people/people.ts'
 import { createToolServers } from '../mcp/tool-server.ts'
 import { allTools, fixedTools, joinedTools } from '../mcp/tools/all-tools.ts'
 import { ownTools } from '../mcp/tools/own-tools.ts'
 import type { Audit } from '../model/audit.ts'
-import type { FindMcpAccess } from '../model/mcp-access.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
 import type { Beside } from '../net/http/beside.ts'
 import { createPasswords } from '../store/passwords.ts'
@@ -31,12 +32,19 @@ export type McpSide = {
   close(): Promise<void>
 }
 
-/** Nobody has a token yet. */
-const findAccess: FindMcpAccess = async () => null
-
 export function openMcpSide({ core: whole, config, calls, limit, audit, checkScript }: Parts): McpSide {
   const core = { ...whole, sql: whole.requests }
-  const { publicUrl, mayClaimNumbers } = config
+  const { publicUrl, mayClaimNumbers, oauthClientAllowHosts } = config
+  const people = createPeople({ ...core, audit, passwords: createPasswords(), publicUrl })
+  const documents = createDocumentFetcher({ allowHosts: oauthClientAllowHosts, clock: core.clock })
+  const oauth = createOauth({
+    ...core,
+    ...people,
+    now: core.clock.now,
+    audit,
+    publicUrl,
+    fetchDocument: documents.fetch,
+  })
   const tools = joinedTools([
     fixedTools(
       allTools({
@@ -51,7 +59,10 @@ export function openMcpSide({ core: whole, config, calls, limit, audit, checkScr
     ownTools(calls.tools),
   ])
   const served = createToolServers({ tools, call: createCallTool({ ...core, audit }) })
-  const endpoint = createMcpEndpoint({ ...core, findAccess, served, charge: limit, publicUrl })
-  const people = createPeople({ ...core, audit, passwords: createPasswords(), publicUrl })
-  return { beside: [...endpoint.beside, ...people.pages], close: endpoint.close }
+  const endpoint = createMcpEndpoint({ ...core, findAccess: oauth.findMcpAccess, served, charge: limit, publicUrl })
+  const close = async (): Promise<void> => {
+    await endpoint.close()
+    await documents.close()
+  }
+  return { beside: [...endpoint.beside, ...people.pages, ...oauth.pages], close }
 }

@@ -59,10 +59,12 @@ const ownersOf: Readonly<Record<string, readonly string[]>> = {
   ws: ['gateway/', 'voice/engines/', 'tools/callers/'],
   werift: ['gateway/werift/'],
   'drachtio-srf': ['sip/'],
+  'fetch-to-node': ['mcp/oauth/'],
   'libphonenumber-js': ['net/numbering-plans.ts', 'net/read-number.ts'],
   mammoth: ['actors/documents/read-docx.ts'],
   nats: ['actors/bus/nats-bus.ts'],
   aws4fetch: ['store/recording-bucket.ts'],
+  'oidc-provider': ['mcp/oauth/'],
   postgres: ['store/'],
   unpdf: ['actors/documents/read-pdf.ts'],
 }

@@ -1,6 +1,6 @@
 /**
  * Owns forgetting what nobody needs any more: finished deliveries with their log, refused calls, subscriptions of deleted workers, idempotency keys
- * past their time, and what accounts keep of their calls for a limited time. Every round is bounded; several nodes may do this at the same
+ * past their time, codes, tokens, grants and clients of OAuth that have expired, and what accounts keep of their calls for a limited time. Every round is bounded; several nodes may do this at the same
  * time and skip what another is at.
  */
 import type { Clock } from '../../model/clock.ts'
@@ -10,6 +10,9 @@ import type { RecordingStore } from '../../model/recording-store.ts'
 import { forgetAuditRows } from '../../store/audit-rows.ts'
 import { forgetRefusals } from '../../store/call-refusals.ts'
 import { forgetSubscriptionsOfDeleted } from '../../store/delete-worker.ts'
+import { forgetClients } from '../../store/oauth-clients.ts'
+import { forgetGrants } from '../../store/oauth-grants.ts'
+import { forgetPayloads } from '../../store/oauth-payloads.ts'
 import { forgetDeliveries } from '../../store/delivery-log.ts'
 import { forgetIdempotencyKeys } from '../../store/idempotency.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -85,6 +88,8 @@ export function createRetention(deps: {
     await forgetAll((limit) => forgetAuditRows(sql, { accountId: null, before: now - ownerlessKept, limit }))
     await forgetAll((limit) => forgetSubscriptionsOfDeleted(sql, now - subscriptionsKept, limit))
     await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
+    for (const forget of [forgetPayloads, forgetGrants, forgetClients])
+      await forgetAll((limit) => forget(sql, now, limit))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })
     await forgetOfAccounts(now)
     await forgetAll(removeRecordings, recordingsAtOnce)
