@@ -37,6 +37,7 @@ import { addToolRoutes } from './tool-routes.ts'
 import { addTrunkRoutes } from './trunk-routes.ts'
 import { addDemoRoute, addWebCallRoutes } from './web-call-routes.ts'
 import { describeWebhooks } from './webhook-descriptions.ts'
+import { addUserRoutes } from './user-routes.ts'
 import { addWorkerManagementRoutes } from './worker-management-routes.ts'
 import { addWorkerRoutes } from './worker-routes.ts'
 
@@ -86,6 +87,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addAccountRoutes(app, deps)
   addRetentionRoutes(app, deps)
   addKeyRoutes(app, deps)
+  addUserRoutes(app, deps)
   addAuditRoutes(app, deps, audit)
   addWorkerRoutes(app, deps)
   addWorkerManagementRoutes(app, deps)

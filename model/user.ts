@@ -3,6 +3,7 @@
  * signed in. docs/users.md.
  */
 import { z } from 'zod'
+import { toIso } from './clock.ts'
 import type { AccountId, InvitationId, UserId } from './ids.ts'
 import { oneLine } from './one-line.ts'
 
@@ -63,11 +64,52 @@ export type Member = {
   readonly lastSignInAt: number | null
 }
 
+export const User = z.object({
+  id: z.string(),
+  email: z.string(),
+  name: z.string().optional(),
+  role: Role,
+  createdAt: z.string(),
+  lastSignInAt: z.string().optional(),
+})
+export type User = z.infer<typeof User>
+
+export const toUser = ({ userId, email, name, role, createdAt, lastSignInAt }: Member): User => ({
+  id: userId,
+  email,
+  ...(name !== null && { name }),
+  role,
+  createdAt: toIso(createdAt),
+  ...(lastSignInAt !== null && { lastSignInAt: toIso(lastSignInAt) }),
+})
+
+export const UserChange = z.strictObject({ role: Role })
+export type UserChange = z.infer<typeof UserChange>
+
+/** The address as people write it; `UserEmail` says what becomes of it. */
+export const InvitationRequest = z.strictObject({ email: z.email().max(maxEmail), role: Role })
+export type InvitationRequest = z.infer<typeof InvitationRequest>
+
+export const Invitation = z.object({
+  id: z.string(),
+  email: z.string(),
+  role: Role,
+  expiresAt: z.string(),
+  /** Only in the answer to the creation. */
+  url: z.string().optional(),
+})
+export type Invitation = z.infer<typeof Invitation>
+
+export const toInvitation = ({ id, email, role, expiresAt }: InvitationFacts): Invitation => ({
+  id,
+  email,
+  role,
+  expiresAt: toIso(expiresAt),
+})
+
 /** An invitation that is open. */
 export type InvitationFacts = {
   readonly id: InvitationId
-  readonly accountId: AccountId
-  readonly accountName: string
   readonly email: string
   readonly role: Role
   readonly expiresAt: number

@@ -4,7 +4,7 @@
  * place of the former one.
  */
 import { hash, randomBytes } from 'node:crypto'
-import type { AccountId, NewId, UserId } from '../model/ids.ts'
+import type { AccountId, InvitationId, NewId, UserId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import type { InvitationFacts, Role } from '../model/user.ts'
 import { addMember } from './memberships.ts'
@@ -28,7 +28,7 @@ export type NewInvitation = {
 export function invite(
   sql: Sql,
   { accountId, email, role, newId, now }: NewInvitation,
-): Promise<{ readonly token: string; readonly expiresAt: number }> {
+): Promise<{ readonly invitation: InvitationFacts; readonly token: string }> {
   return sql.begin(async (tx) => {
     await tx`delete from invitations where expires_at <= ${now}`
     const isMember = await tx`
@@ -36,18 +36,25 @@ export function invite(
     if (isMember.length > 0) throw new Problem('CONFLICT', 'This person is a user of the account.')
     await requireRoom(tx, accountId, 'invitations')
     const [token, expiresAt] = [randomBytes(32).toString('base64url'), now + lifetime]
-    await tx`
+    const [invitation] = await tx<InvitationFacts[]>`
       insert into invitations (id, account_id, email, role, token_hash, created_at, expires_at)
       values (${newId<'invitation'>()}, ${accountId}, ${email}, ${role}, ${hashOf(token)}, ${now}, ${expiresAt})
       on conflict (account_id, email) do update set
-        id = excluded.id, role = excluded.role, token_hash = excluded.token_hash,
-        created_at = excluded.created_at, expires_at = excluded.expires_at`
-    return { token, expiresAt }
+        role = excluded.role, token_hash = excluded.token_hash, created_at = excluded.created_at, expires_at = excluded.expires_at
+      returning id, email, role, expires_at`
+    if (!invitation) throw new Error('an insert returned no row')
+    return { invitation, token }
   })
 }
 
-/** `hasUser`: there is a user with its address, who accepts it signed in. Null: unknown, used or expired. */
-export type FoundInvitation = InvitationFacts & { readonly hasUser: boolean }
+export type FoundInvitation = InvitationFacts & {
+  readonly accountId: AccountId
+  readonly accountName: string
+  /** There is a user with its address, who accepts it signed in. */
+  readonly hasUser: boolean
+}
+
+/** Null: unknown, used or expired. */
 
 export async function findInvitation(sql: Sql, token: string, now: number): Promise<FoundInvitation | null> {
   if (!tokenShape.test(token)) return null
@@ -110,14 +117,18 @@ async function take(tx: Transaction, token: string, now: number, email: string |
 
 export function listInvitations(sql: Sql, accountId: AccountId, now: number): Promise<InvitationFacts[]> {
   return sql<InvitationFacts[]>`
-    select invitations.id, account_id, accounts.name as account_name, email, role, expires_at
-    from invitations join accounts on accounts.id = account_id
-    where account_id = ${accountId} and expires_at > ${now} order by invitations.created_at, invitations.id`
+    select id, email, role, expires_at from invitations
+    where account_id = ${accountId} and expires_at > ${now} order by created_at, id`
 }
 
-/** False: there is none. */
-export async function withdrawInvitation(sql: Sql, accountId: AccountId, email: string): Promise<boolean> {
-  const withdrawn = await sql`delete from invitations where account_id = ${accountId} and email = ${email}`
+/** By its id, or by its address. False: there is none. */
+export async function withdrawInvitation(
+  sql: Sql,
+  accountId: AccountId,
+  by: { readonly id: InvitationId } | { readonly email: string },
+): Promise<boolean> {
+  const which = 'id' in by ? sql`id = ${by.id}` : sql`email = ${by.email}`
+  const withdrawn = await sql`delete from invitations where account_id = ${accountId} and ${which}`
   return withdrawn.count > 0
 }
 

@@ -33,6 +33,13 @@ export function listMembers(sql: Sql | Transaction, accountId: AccountId): Promi
     where account_id = ${accountId} order by memberships.created_at, users.id`
 }
 
+export async function findMember(sql: Sql | Transaction, accountId: AccountId, userId: UserId): Promise<Member | null> {
+  const [row] = await sql<Member[]>`
+    select users.id as user_id, email, name, role, memberships.created_at, last_sign_in_at
+    from memberships join users on users.id = user_id where account_id = ${accountId} and users.id = ${userId}`
+  return row ?? null
+}
+
 /** Of one user, by the name of the account. */
 export function listMemberships(sql: Sql | Transaction, userId: UserId): Promise<Membership[]> {
   return sql<Membership[]>`

@@ -400,6 +400,12 @@ export const additiveEndpoints: readonly string[] = [
   `get ${account}/api-keys`,
   `post ${account}/api-keys`,
   `delete ${account}/api-keys/{keyId}`,
+  `get ${account}/users`,
+  `patch ${account}/users/{userId}`,
+  `delete ${account}/users/{userId}`,
+  `get ${account}/invitations`,
+  `post ${account}/invitations`,
+  `delete ${account}/invitations/{invitationId}`,
   ...['trunks/{trunkId}', 'persons/{personId}', 'documents/{documentId}'].flatMap((resource) => [
     `get ${account}/${resource.slice(0, resource.indexOf('/'))}`,
     `post ${account}/${resource.slice(0, resource.indexOf('/'))}`,

@@ -5,10 +5,13 @@
 import { writeFile } from 'node:fs/promises'
 import type { Test } from 'tap'
 import type { ApiDeps } from '../../api/deps.ts'
-import type { AccountId, CallId } from '../../model/ids.ts'
+import type { AccountId, CallId, UserId } from '../../model/ids.ts'
 import { peaksBytesOf } from '../../model/recording-peaks.ts'
 import { recordingKeyIn } from '../../model/recording-store.ts'
+import type { Role } from '../../model/user.ts'
+import { addMember } from '../../store/memberships.ts'
 import type { Sql } from '../../store/sql.ts'
+import { createUser } from '../../store/users.ts'
 import { operationsOf, sampleOf, type Document, type Operation } from './api-operations.ts'
 import { insertTurns, newId, openSeededApi, start, type AskOptions } from './seeded-api.ts'
 
@@ -28,7 +31,7 @@ export async function openWholeApi(t: Test, changes: Partial<ApiDeps> = {}) {
       if (answer.status !== 200) throw new Error(`seeding ${path} answered ${answer.text}`)
       return answer.json as { id: string }
     }
-    const given = { accountId: id, workerId: worker.id }
+    const given = { accountId: id, workerId: worker.id, userId: await seedUsers(sql, id) }
     const ids = { ...given, ...(await seedCall(seeded, post, given)) }
     await seedTheRest(document, operations, post, ids)
     return { key, ids: { ...ids, deliveryId: await insertDelivery(sql, ids) } }
@@ -60,6 +63,18 @@ async function seedCall({ sql, recordings }: Seeded, post: Post, { accountId, wo
     { ...turn, role: 'user', text: 'Yes?', confidence: null, source: null },
   ])
   return { phoneCallId: id, callId: id }
+}
+
+/** An operator, whose role may change; beside the owner, without whom nobody may be taken away. */
+async function seedUsers(sql: Sql, accountId: AccountId): Promise<UserId> {
+  const add = async (role: Role): Promise<UserId> => {
+    const user = { email: `${role}-${newId()}@example.com`, name: role, passwordHash: 'none', newId, now: start }
+    const userId = await createUser(sql, user)
+    await addMember(sql, { accountId, userId, role, now: start })
+    return userId
+  }
+  await add('owner')
+  return add('operator')
 }
 
 /** Whatever a path names by its id and is not there yet is made by a POST to its collection. */

@@ -70,9 +70,9 @@ export const userCommands: Commands = {
     async runOn({ sql, url, print }, [account, given], options) {
       const [accountId, email] = [await accountOf(sql, account), emailIn(given)]
       const role = roleIn(options['role']) ?? (await usualRole(sql, accountId))
-      const { token, expiresAt } = await invite(sql, { accountId, email, role, newId, now: Date.now() })
+      const { token, invitation } = await invite(sql, { accountId, email, role, newId, now: Date.now() })
       print(
-        `${url ?? ''}/invitations/${token}\nThe link is shown this once. It is good once, until ${toIso(expiresAt)}.`,
+        `${url ?? ''}/invitations/${token}\nThe link is shown this once. It is good once, until ${toIso(invitation.expiresAt)}.`,
       )
       return 0
     },
@@ -80,7 +80,7 @@ export const userCommands: Commands = {
   'user uninvite': {
     usage: 'user uninvite <accountId> <email>',
     async runOn({ sql, print }, [account, given]) {
-      const withdrawn = await withdrawInvitation(sql, await accountOf(sql, account), emailIn(given))
+      const withdrawn = await withdrawInvitation(sql, await accountOf(sql, account), { email: emailIn(given) })
       print(withdrawn ? 'the link is good no more' : 'nobody of this address is invited')
       return withdrawn ? 0 : 1
     },
