@@ -14,7 +14,7 @@ import { createCheckHosts } from './allowed-hosts.ts'
 import { insufficientScope, unauthorized } from './challenge.ts'
 import { createChangeEvents } from './change-events.ts'
 import { mcpPath, resourceMetadata, wellKnownPath } from './resource-metadata.ts'
-import { createStreams } from './streams.ts'
+import { createStreams, type MaxStreams } from './streams.ts'
 import type { Connection, Served } from './tool-server.ts'
 
 export type EndpointDeps = {
@@ -26,6 +26,8 @@ export type EndpointDeps = {
   readonly log: Log
   /** As in the settings; null: the names of this machine. */
   readonly publicUrl: string | null
+  /** Absent: those of docs/contract/mcp.md "Streams". */
+  readonly maxStreams?: MaxStreams
 }
 
 export type Endpoint = {

@@ -7,16 +7,15 @@ import { createLightRequest } from '../net/http/light-request.ts'
 import type { ChangeEvents } from './change-events.ts'
 
 /** In this process. */
-const maxStreams = 10_000
-/** Of one account. */
-const maxStreamsOfAccount = 2_000
+export type MaxStreams = { readonly inAll: number; readonly ofAccount: number }
+const usualMost: MaxStreams = { inAll: 10_000, ofAccount: 2_000 }
 /** Ms: so long a stream may go on without a token that is good. */
 const lookAgain = 60_000
 
-type Deps = { readonly findAccess: FindMcpAccess; readonly clock: Clock }
+type Deps = { readonly findAccess: FindMcpAccess; readonly clock: Clock; readonly maxStreams?: MaxStreams }
 type Wish = { readonly request: Request; readonly access: McpAccess; readonly token: string }
 
-export function createStreams({ findAccess, clock }: Deps, events: ChangeEvents) {
+export function createStreams({ findAccess, clock, maxStreams = usualMost }: Deps, events: ChangeEvents) {
   function watch({ access, token }: Pick<Wish, 'access' | 'token'>, end: () => void): Cancel {
     let cancel: Cancel = () => undefined
     let isOver = false
@@ -38,9 +37,9 @@ export function createStreams({ findAccess, clock }: Deps, events: ChangeEvents)
     }
   }
   return {
-    most: maxStreams,
+    most: maxStreams.inAll,
     async open({ request, access, token }: Wish, hand: (request: Request) => Promise<Response>): Promise<Response> {
-      if (events.count(access.accountId) >= maxStreamsOfAccount) return tooMany()
+      if (events.count(access.accountId) >= maxStreams.ofAccount) return tooMany()
       const ending = new AbortController()
       const unwatch = watch({ access, token }, () => ending.abort())
       const { method, url, headers } = request

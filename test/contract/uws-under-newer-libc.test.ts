@@ -13,7 +13,12 @@ const loaders = ['ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1'].map((name) => 
 const loadsByItself = (): Promise<boolean> => import('uWebSockets.js').then(Boolean, () => false)
 
 /** Each takes LISTENER_DRIVER. */
-const files = ['contract/listener.test.ts', 'contract/listener-flood.test.ts', 'mcp/conformance.test.ts']
+const files = [
+  'contract/listener.test.ts',
+  'contract/listener-flood.test.ts',
+  'mcp/conformance.test.ts',
+  'mcp/streams.test.ts',
+]
 
 test('the listener keeps its rules over uWebSockets.js', async (t) => {
   if (await loadsByItself())

@@ -2,8 +2,11 @@
  * Owns the MCP endpoint of the tests: the real one behind the real rim of the API, on a real database with two accounts, asked without a socket.
  * Tokens are a second implementation of their port: what a token grants is what a test says.
  */
+import { Validator } from '@cfworker/json-schema'
+import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import { createApi } from '../../api/api.ts'
 import { createRequestLimit, type RateLimits } from '../../api/rate-limit.ts'
 import { readConfig } from '../../app/config.ts'
 import { integrationsOf } from '../../app/integrations.ts'
@@ -28,6 +31,7 @@ type Changes = {
   readonly rateLimits?: RateLimits
   readonly publicUrl?: string | null
   readonly served?: EndpointDeps['served']
+  readonly maxStreams?: NonNullable<EndpointDeps['maxStreams']>
 }
 
 export async function openMcp(t: Test, changes: Changes = {}) {
@@ -54,11 +58,17 @@ export async function openMcp(t: Test, changes: Changes = {}) {
   const served = changes.served ?? createToolServers({ tools, call: createCallTool({ ...deps, audit }) })
   const known = changes.publicUrl === undefined ? publicUrl : changes.publicUrl
   const findAccess = async (token: string): Promise<McpAccess | null> => tokens.get(token) ?? null
-  const endpoint = createMcpEndpoint({ ...deps, bus, findAccess, served, charge, publicUrl: known })
-  t.teardown(async () => {
-    await endpoint.close()
-    await bus.close()
-  })
+  /** As one process of several on the same bus and the same database. */
+  const openProcess = () => {
+    const { maxStreams } = changes
+    const process = { ...deps, bus, findAccess, served, charge, publicUrl: known, ...(maxStreams && { maxStreams }) }
+    const opened = createMcpEndpoint(process)
+    t.teardown(() => opened.close())
+    const fetch = createApi({ ...deps, publicUrl: known, beside: opened.beside }, charge)
+    return { ...opened, fetch }
+  }
+  const endpoint = openProcess()
+  t.teardown(() => bus.close())
   const ask = createAsk({ ...deps, publicUrl: known, beside: endpoint.beside }, own.key, charge)
 
   function grant(access: Partial<McpAccess> = {}): string {
@@ -75,6 +85,16 @@ export async function openMcp(t: Test, changes: Changes = {}) {
       ...access,
     })
     return token
+  }
+  /** A client may refuse what its schema does not describe: failures too. */
+  const requireDescribed = async (name: string, { structuredContent, content }: CallToolResult) => {
+    const listing = (await tools.find(name, tokens.get(grant({ scopes: ['account_admin', 'admin'] })) as McpAccess))
+      ?.listing
+    const { valid, errors } = new Validator(listing?.outputSchema as never, '2020-12').validate(structuredContent)
+    if (!valid) throw new Error(`${name} does not describe what it answers: ${JSON.stringify(errors)}`)
+    const [first] = content
+    if (first?.type !== 'text' || first.text !== JSON.stringify(structuredContent))
+      throw new Error(`${name} has no text`)
   }
   /** One message in the current revision, or in one of 2025. */
   const send = async (method: string, params: Params = {}, options: Sending = {}) => {
@@ -94,6 +114,7 @@ export async function openMcp(t: Test, changes: Changes = {}) {
   const call = async (tool: string, args: Record<string, unknown> = {}, options: Sending = {}) => {
     const { json, text } = await send('tools/call', { name: `account_admin__${tool}`, arguments: args }, options)
     if (!json?.result) throw new Error(`${tool} answered ${text}`)
+    await requireDescribed(`account_admin__${tool}`, json.result)
     return json.result
   }
   /** What it answered when all was well. */
@@ -119,6 +140,7 @@ export async function openMcp(t: Test, changes: Changes = {}) {
     noted,
     told,
     endpoint,
+    openProcess,
     bus,
     own,
     other,
