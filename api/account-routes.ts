@@ -4,7 +4,7 @@ import { Account, toAccount } from '../model/account.ts'
 import { findAccount } from '../store/accounts.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, named, security } from './openapi.ts'
+import { answerOf, named, needs, security } from './openapi.ts'
 
 const accountExample: Account = {
   id: '01980a5e-7c1b-7d2e-9f10-2b3c4d5e6f70',
@@ -20,6 +20,7 @@ const getCurrent = createRoute({
   security,
   tags: ['Accounts'],
   operationId: 'getCurrentAccount',
+  ...needs('read'),
   summary: 'Get the account of the key',
   responses: answerOf(named('Account', Account), 'The account the key belongs to.', accountExample),
 })

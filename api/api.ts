@@ -15,6 +15,7 @@ import type { Api, ApiDeps, ApiEnv, Middleware } from './deps.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addDocumentRoutes } from './document-routes.ts'
 import { addErasureRoutes } from './erasure-routes.ts'
+import { guardRoutes } from './guarded-routes.ts'
 import { addHealthRoute } from './health-route.ts'
 import { addKeyRoutes } from './key-routes.ts'
 import { addKnowledgeRoutes } from './knowledge-routes.ts'
@@ -82,6 +83,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   for (const path of openPaths) app.use(path, chargeAddress(limit))
   // Who floods everything else from behind a load balancer must not make it believe that the service is ill.
   app.use('/health', chargeAddress(limit, 'health '))
+  const requireGuards = guardRoutes(app, deps, audit)
   addDemoRoute(app, deps)
   addDocsRoutes(app)
   addAccountRoutes(app, deps)
@@ -108,6 +110,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addRefusalRoutes(app, deps)
   addHealthRoute(app, deps)
   addBesideRoutes(app, deps.beside ?? [], chargeAddress(limit))
+  requireGuards()
   describeSignaling(app)
   describeWebhooks(app)
   addOpenApi(app, deps)

@@ -4,9 +4,8 @@ import { AuditLogPage, AuditLogQuery, toAuditLogEntry } from '../model/audit.ts'
 import { toPage } from '../model/paging.ts'
 import type { AuditLog } from '../store/audit.ts'
 import { listAuditRows } from '../store/audit-rows.ts'
-import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { answerOf, named, security } from './openapi.ts'
+import { answerOf, named, needs, security } from './openapi.ts'
 
 const list = createRoute({
   method: 'get',
@@ -14,10 +13,10 @@ const list = createRoute({
   security,
   tags: ['Audit log'],
   operationId: 'listAuditLog',
+  ...needs('manage'),
   summary: 'List who did what, newest first',
   description:
     'Changes by REST, by the operator and by pages, calls of MCP tools, and what of it was refused. Arguments are masked: ids, times, switches and words of the service are told, nothing else is. from (inclusive) and to (exclusive) are times of the entries.',
-  middleware: [ownAccountOnly],
   request: { params: z.object({ accountId: z.string() }), query: AuditLogQuery },
   responses: answerOf(named('AuditLogPage', AuditLogPage), 'A page of entries.'),
 })

@@ -52,6 +52,8 @@ export function authenticate(
     limit.goodKey(c.env, key, owner.accountId)
     c.env.info.proved?.()
     c.set('accountId', owner.accountId)
+    c.set('keyId', owner.keyId)
+    c.set('scopes', owner.scopes)
     if (call !== undefined) c.set('call', call)
     return next()
   }

@@ -4,22 +4,23 @@
  */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Delivery, DeliveryPage, DeliveryQuery } from '../model/webhook.ts'
-import { idOf, ownAccountOnly } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, named, refusing, security } from './openapi.ts'
+import { answerOf, named, needs, refusing, security } from './openapi.ts'
 
 const deliveries = '/v1/accounts/{accountId}/webhook-subscriptions/{subscriptionId}/deliveries'
 const namedDelivery = named('WebhookDelivery', Delivery)
 const listParams = z.object({ accountId: z.string(), subscriptionId: z.string() })
 const params = listParams.extend({ deliveryId: z.string() })
-const shared = { security, tags: ['Webhook deliveries'], middleware: [ownAccountOnly] }
+const shared = { security, tags: ['Webhook deliveries'] }
 
 const list = createRoute({
   ...shared,
   method: 'get',
   path: deliveries,
   operationId: 'listWebhookDeliveries',
+  ...needs('read'),
   summary: 'List the deliveries of a subscription, newest first',
   request: { params: listParams, query: DeliveryQuery },
   responses: answerOf(named('WebhookDeliveryPage', DeliveryPage), 'A page of deliveries.'),
@@ -30,6 +31,7 @@ const get = createRoute({
   method: 'get',
   path: `${deliveries}/{deliveryId}`,
   operationId: 'getWebhookDelivery',
+  ...needs('read'),
   summary: 'Get a delivery with all its attempts',
   request: { params },
   responses: answerOf(namedDelivery, 'The delivery.'),
@@ -40,6 +42,7 @@ const resend = createRoute({
   method: 'post',
   path: `${deliveries}/{deliveryId}/resend`,
   operationId: 'resendWebhookDelivery',
+  ...needs('manage'),
   summary: 'Send an exhausted delivery again',
   description: 'With its old event id. 409 for one that is not exhausted.',
   request: { params },

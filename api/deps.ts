@@ -2,9 +2,11 @@
 import type { KeyObject } from 'node:crypto'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
+import type { KeyScope } from '../model/api-key.ts'
+import type { Ending } from '../model/audit.ts'
 import type { Clock } from '../model/clock.ts'
 import type { ErasePerson } from '../model/erasure.ts'
-import type { AccountId, NewId, WorkerId } from '../model/ids.ts'
+import type { AccountId, ApiKeyId, NewId, WorkerId } from '../model/ids.ts'
 import type { Knowledge } from '../model/knowledge.ts'
 import type { LoadGate } from '../model/load-gate.ts'
 import type { Log } from '../model/log.ts'
@@ -70,6 +72,11 @@ export type ApiEnv = {
   /** Of the key; set for everything that asks for one. */
   Variables: {
     accountId: AccountId
+    keyId: ApiKeyId
+    /** Of the key. */
+    scopes: readonly KeyScope[]
+    /** Of the entry in the audit log that was begun for this request. */
+    endEntry?: (ending: Ending) => Promise<void>
     /** The call of this account that the path names, null when it has none; unset where it was not read together with the key. */
     call?: CallRow | null
   }

@@ -13,16 +13,16 @@ import {
   writeDocument,
   type DocumentWithText,
 } from '../store/documents.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps, Middleware } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 import { isForm, uploadOf } from './upload-form.ts'
 
 const path = '/v1/accounts/{accountId}/documents'
-const shared = { security, tags: ['Documents'], middleware: [ownAccountOnly] }
-const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
+const shared = { security, tags: ['Documents'] }
+const withBody = { ...shared, middleware: [readJson] }
 const accountParams = z.object({ accountId: z.string() })
 const params = z.object({ accountId: z.string(), documentId: z.string() })
 const example = { title: 'Opening hours', text: 'We are open from 9 to 17 every day.' }
@@ -33,6 +33,7 @@ const list = createRoute({
   method: 'get',
   path,
   operationId: 'listDocuments',
+  ...needs('read'),
   summary: 'List the documents of the account',
   request: { params: accountParams, query: DocumentQuery },
   responses: answerOf(z.array(namedDocument), 'Without their texts: all, those of a worker, those with a tag.'),
@@ -42,10 +43,11 @@ const list = createRoute({
 const createWith = (takeFiles: Middleware) =>
   createRoute({
     ...shared,
-    middleware: [ownAccountOnly, takeFiles, readJson],
+    middleware: [takeFiles, readJson],
     method: 'post',
     path,
     operationId: 'createDocument',
+    ...needs('manage'),
     summary: 'Create a document, of a text or of a file',
     ...refusing('CONFLICT'),
     description:
@@ -59,6 +61,7 @@ const get = createRoute({
   method: 'get',
   path: `${path}/{documentId}`,
   operationId: 'getDocument',
+  ...needs('read'),
   summary: 'Get a document with its text',
   request: { params },
   responses: answerOf(namedDocument, 'The document.'),
@@ -69,6 +72,7 @@ const change = createRoute({
   method: 'patch',
   path: `${path}/{documentId}`,
   operationId: 'changeDocument',
+  ...needs('manage'),
   summary: 'Change a document',
   description: 'What is not named stays; tags and links are replaced whole.',
   request: { params, body: bodyOf(named('DocumentChange', DocumentChange)) },
@@ -80,6 +84,7 @@ const remove = createRoute({
   method: 'delete',
   path: `${path}/{documentId}`,
   operationId: 'deleteDocument',
+  ...needs('manage'),
   summary: 'Delete a document',
   description: 'Workers lose it at once, a call script in use too.',
   request: { params },

@@ -1,10 +1,10 @@
 /** Owns the route that erases a person. docs/contract/rest.md "Erasure of a person". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Erasure, nothingErased } from '../model/erasure.ts'
-import { idOf, ownAccountOnly } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, named, refusing, security } from './openapi.ts'
+import { answerOf, named, needs, refusing, security } from './openapi.ts'
 
 const example: Erasure = {
   id: '01980a5e-7c1b-7d2e-9f10-2b3c4d5e6f70',
@@ -18,10 +18,10 @@ const example: Erasure = {
 const erase = createRoute({
   security,
   tags: ['Persons'],
-  middleware: [ownAccountOnly],
   method: 'post',
   path: '/v1/accounts/{accountId}/persons/{personId}/erase',
   operationId: 'erasePerson',
+  ...needs('manage'),
   summary: 'Erase a person everywhere',
   description:
     'Removes the person, and empties what calls, deliveries, kept answers and refusals tell of them; recordings go. 409 while a call of theirs is not over. Asked again it answers what was done; in_progress: it goes on by itself.',

@@ -2,19 +2,20 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { defaultPassages, KnowledgePassage, KnowledgeRequest } from '../model/knowledge.ts'
 import { findWorker } from '../store/workers.ts'
-import { idOf, ownAccountOnly } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const search = createRoute({
   security,
   tags: ['Documents'],
-  middleware: [ownAccountOnly, readJson],
+  middleware: [readJson],
   method: 'post',
   path: '/v1/accounts/{accountId}/workers/{workerId}/knowledge/search',
   operationId: 'searchKnowledge',
+  ...needs('read'),
   summary: 'Search the documents of a worker',
   description:
     'The same search as the tool knowledge_base/search: by words and by vectors, in documents in use that are no call scripts.',

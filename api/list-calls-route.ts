@@ -3,9 +3,8 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { toPage } from '../model/paging.ts'
 import { PhoneCallPage, PhoneCallQuery, toPhoneCall } from '../model/phone-call.ts'
 import { listCalls } from '../store/calls.ts'
-import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { answerOf, named, security } from './openapi.ts'
+import { answerOf, named, needs, security } from './openapi.ts'
 
 const list = createRoute({
   method: 'get',
@@ -13,10 +12,10 @@ const list = createRoute({
   security,
   tags: ['Phone calls'],
   operationId: 'listPhoneCalls',
+  ...needs('read'),
   summary: 'List calls, newest first',
   description:
     'status takes the four statuses and the outcomes other than completed; from (inclusive) and to (exclusive) are times of the creation. The next page has the nextCursor of this one; null: there is none.',
-  middleware: [ownAccountOnly],
   request: { params: z.object({ accountId: z.string() }), query: PhoneCallQuery },
   responses: answerOf(named('PhoneCallPage', PhoneCallPage), 'A page of calls.'),
 })

@@ -95,6 +95,9 @@ function withHeaders({ responses }: Operation): Operation['responses'] {
 
 export type Refusal = ProblemType | readonly [type: ProblemType, status: number]
 
+/** The scope that the key of a request must have: see `needs`. */
+export const requiredScope = 'x-required-scope'
+
 /** What a route says of itself that no shape tells: see `refusing`. The document has it as answers. */
 const ownRefusals = 'x-refusals'
 
@@ -108,6 +111,7 @@ function refusalsOf(path: string, operation: Operation): Refusal[] {
     [requestBody !== undefined || isIn('query') || isIn('header'), 'VALIDATION_FAILED'],
     [requestBody !== undefined, 'INVALID_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
     [security.length > 0, 'UNAUTHORIZED'],
+    [operation[requiredScope] !== undefined, 'INSUFFICIENT_SCOPE'],
     [path.includes('{'), 'NOT_FOUND'],
     [isIn('header'), 'IDEMPOTENCY_KEY_REUSED'],
     [true, 'RATE_LIMITED', 'INTERNAL', 'SERVICE_UNAVAILABLE'],

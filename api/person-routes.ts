@@ -3,15 +3,15 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { toPage } from '../model/paging.ts'
 import { Person, PersonBatch, PersonChange, PersonPage, PersonQuery, PersonRequest, toPerson } from '../model/person.ts'
 import { changePerson, createPerson, createPersons, deletePerson, findPerson, listPersons } from '../store/persons.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/persons'
-const shared = { security, tags: ['Persons'], middleware: [ownAccountOnly] }
-const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
+const shared = { security, tags: ['Persons'] }
+const withBody = { ...shared, middleware: [readJson] }
 const accountParams = z.object({ accountId: z.string() })
 const params = z.object({ accountId: z.string(), personId: z.string() })
 const example = {
@@ -29,6 +29,7 @@ const list = createRoute({
   method: 'get',
   path,
   operationId: 'listPersons',
+  ...needs('read'),
   summary: 'List or search the persons of the account',
   request: { params: accountParams, query: PersonQuery },
   responses: answerOf(named('PersonPage', PersonPage), 'Newest first; what all filters let through.'),
@@ -39,6 +40,7 @@ const create = createRoute({
   method: 'post',
   path,
   operationId: 'createPerson',
+  ...needs('manage'),
   summary: 'Create a person',
   request: { params: accountParams, body: bodyOf(named('PersonRequest', PersonRequest), example) },
   ...refusing('CONFLICT'),
@@ -50,6 +52,7 @@ const createBatch = createRoute({
   method: 'post',
   path: `${path}/batch`,
   operationId: 'createPersons',
+  ...needs('manage'),
   summary: 'Create up to 100 persons, all or none',
   request: { params: accountParams, body: bodyOf(named('PersonBatch', PersonBatch), { persons: [example] }) },
   ...refusing('CONFLICT'),
@@ -61,6 +64,7 @@ const get = createRoute({
   method: 'get',
   path: `${path}/{personId}`,
   operationId: 'getPerson',
+  ...needs('read'),
   summary: 'Get a person',
   request: { params },
   responses: answerOf(namedPerson, 'The person.'),
@@ -71,6 +75,7 @@ const change = createRoute({
   method: 'patch',
   path: `${path}/{personId}`,
   operationId: 'changePerson',
+  ...needs('manage'),
   summary: 'Change a person',
   description: 'What is not named stays; null takes a value away; tags are replaced whole.',
   request: { params, body: bodyOf(named('PersonChange', PersonChange)) },
@@ -83,6 +88,7 @@ const remove = createRoute({
   method: 'delete',
   path: `${path}/{personId}`,
   operationId: 'deletePerson',
+  ...needs('manage'),
   summary: 'Delete a person',
   description: 'Calls keep their history and lose the link.',
   request: { params },

@@ -15,15 +15,15 @@ import { recordingKeyIn } from '../model/recording-store.ts'
 import type { CallRow } from '../store/call-rows.ts'
 import { findCall } from '../store/calls.ts'
 import { listTurns } from '../store/transcripts.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { answerOf, named, security } from './openapi.ts'
+import { answerOf, named, needs, security } from './openapi.ts'
 import { publicUrlOf } from '../net/public-url.ts'
 import { readyJson } from './ready-json.ts'
 import { linkLifetime, recordingLinkOf } from './recording-link.ts'
 
 const phoneCall = '/v1/accounts/{accountId}/phone-calls/{phoneCallId}'
-const shared = { security, tags: ['Phone calls'], middleware: [ownAccountOnly] }
+const shared = { security, tags: ['Phone calls'] }
 const params = z.object({ accountId: z.string(), phoneCallId: z.string() })
 
 export const phoneCallExample: PhoneCall = {
@@ -42,6 +42,7 @@ const get = createRoute({
   method: 'get',
   path: phoneCall,
   operationId: 'getPhoneCall',
+  ...needs('read'),
   summary: 'Get a call',
   description:
     'Every call that is over reads completed; outcome and failedReason tell how it ended. dimensions and nextAction are there when postProcessingStatus is completed. duration is seconds from answer to end.',
@@ -54,6 +55,7 @@ const getTranscript = createRoute({
   method: 'get',
   path: `${phoneCall}/transcript`,
   operationId: 'getPhoneCallTranscript',
+  ...needs('read'),
   summary: 'Get the transcript of a call',
   description:
     'While the call runs, what was said so far. Offsets are hh:mm:ss from the answer; confidence is 0 to 1 or null.',
@@ -66,6 +68,7 @@ const getAudioUrl = createRoute({
   method: 'get',
   path: `${phoneCall}/audio/url`,
   operationId: 'getPhoneCallAudioUrl',
+  ...needs('read'),
   summary: 'Get a link to the recording of a call',
   description:
     '404 until the call is over and processed, and for a call that was never answered. The compressed copy is made after that: 404 until it is there.',
@@ -78,6 +81,7 @@ const getAudioPeaks = createRoute({
   method: 'get',
   path: `${phoneCall}/audio/peaks`,
   operationId: 'getPhoneCallAudioPeaks',
+  ...needs('read'),
   summary: 'Get the waveform of the recording of a call',
   description:
     'For display. It is made after the call: 404 until it is there, and for recordings of before waveforms were made.',

@@ -1,10 +1,10 @@
 /** Owns the routes that place calls, end them, delete them and have them processed again. docs/contract/rest.md "Phone calls", "Cancel and hang up", "Deletion" and "Process again". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { PhoneCall, PhoneCallRequest } from '../model/phone-call.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { OnceHeaders, onceOf } from './once.ts'
-import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { phoneCallExample } from './phone-call-routes.ts'
 import { readJson } from './read-json.ts'
 
@@ -19,10 +19,11 @@ const create = createRoute({
   method: 'post',
   path: phoneCalls,
   operationId: 'createPhoneCall',
+  ...needs('calls'),
   summary: 'Place a call now or at a given time',
   description:
     "Without scheduledAt, or with a past one, the call is queued now. The number is phoneNumber, else the customer's when it is one. The worker's outboundPhoneNumber is shown to the callee; a call without both numbers ends as missing_phone_numbers. A 400 names the one thing to mend first in type.",
-  middleware: [ownAccountOnly, readJson],
+  middleware: [readJson],
   request: {
     params: z.object({ accountId: z.string() }),
     headers: OnceHeaders,
@@ -50,10 +51,10 @@ const cancel = createRoute({
   method: 'post',
   path: `${phoneCalls}/{phoneCallId}/cancel`,
   operationId: 'cancelPhoneCall',
+  ...needs('calls'),
   summary: 'Cancel a call that has not been dialed yet',
   description:
     'Also a web call that nobody has joined. A canceled call sends no call.ended. 409 once it runs or is over.',
-  middleware: [ownAccountOnly],
   request: { params: callParams },
   ...refusing('CONFLICT'),
   responses: answerOf(namedCall, 'The call, canceled.'),
@@ -64,9 +65,9 @@ const hangUp = createRoute({
   method: 'post',
   path: `${phoneCalls}/{phoneCallId}/hangup`,
   operationId: 'hangUpPhoneCall',
+  ...needs('calls'),
   summary: 'Hang up a call that is going on',
   description: '409 while it is not dialed or joined yet, and once it is over.',
-  middleware: [ownAccountOnly],
   request: { params: callParams },
   ...refusing('CONFLICT'),
   responses: answerOf(namedCall, 'The call, ended or about to.'),
@@ -77,10 +78,10 @@ const processAgain = createRoute({
   method: 'post',
   path: `${phoneCalls}/{phoneCallId}/post-processing`,
   operationId: 'processPhoneCall',
+  ...needs('calls'),
   summary: 'Process a call that is over once more',
   description:
     'Dimensions, evidence, next action and summary are found anew, as the worker is configured by now, and replace those of before; what the call itself was given stays as it was. No event is sent. 409 while the call is not over or is being processed, and for a call without an answer or a transcript.',
-  middleware: [ownAccountOnly],
   request: { params: callParams },
   ...refusing('CONFLICT'),
   responses: answerOf(namedCall, 'The call, with postProcessingStatus in_progress.'),
@@ -91,10 +92,10 @@ const remove = createRoute({
   method: 'delete',
   path: `${phoneCalls}/{phoneCallId}`,
   operationId: 'deletePhoneCall',
+  ...needs('manage'),
   summary: 'Delete a call that is over',
   description:
     'With its transcript, log, recording, and the deliveries that were not sent yet. 409 until it is over and processed.',
-  middleware: [ownAccountOnly],
   request: { params: callParams },
   ...refusing('CONFLICT'),
   responses: noContentOf('It is gone.'),

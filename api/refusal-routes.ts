@@ -2,9 +2,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { CallRefusalPage, CallRefusalQuery } from '../model/telephony.ts'
 import { listRefusals } from '../store/call-refusals.ts'
-import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { answerOf, named, security } from './openapi.ts'
+import { answerOf, named, needs, security } from './openapi.ts'
 
 const list = createRoute({
   method: 'get',
@@ -12,10 +11,10 @@ const list = createRoute({
   security,
   tags: ['Trunks'],
   operationId: 'listCallRefusals',
+  ...needs('read'),
   summary: 'List the calls that were refused, newest first',
   description:
     'Each says in details which rule refused it and how that is mended. Alike ones of a minute are one, with their count; from (inclusive) and to (exclusive) are times of the last of them. The newest 1,000 of 30 days are kept.',
-  middleware: [ownAccountOnly],
   request: { params: z.object({ accountId: z.string() }), query: CallRefusalQuery },
   responses: answerOf(named('CallRefusalPage', CallRefusalPage), 'A page of refused calls.'),
 })

@@ -2,10 +2,9 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { Retention, RetentionChange } from '../model/retention.ts'
 import { changeRetention, findRetention } from '../store/retention.ts'
-import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/retention'
@@ -20,9 +19,9 @@ const namedRetention = named('Retention', Retention)
 
 const get = createRoute({
   ...shared,
-  middleware: [ownAccountOnly],
   method: 'get',
   operationId: 'getRetention',
+  ...needs('read'),
   summary: 'Get how long calls are kept, and what was removed',
   request: { params },
   responses: answerOf(namedRetention, 'Days, and what was removed on which day.', example),
@@ -30,9 +29,10 @@ const get = createRoute({
 
 const change = createRoute({
   ...shared,
-  middleware: [ownAccountOnly, readJson],
+  middleware: [readJson],
   method: 'patch',
   operationId: 'changeRetention',
+  ...needs('manage'),
   summary: 'Change how long calls are kept',
   description: 'What is not named stays; null: for ever. What is older then is removed within minutes, and for good.',
   request: {

@@ -2,10 +2,10 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { toId } from '../model/ids.ts'
 import { SubscriptionChange, SubscriptionRequest, SubscriptionTest, WebhookSubscription } from '../model/webhook.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const subscriptionsPath = '/v1/accounts/{accountId}/webhook-subscriptions'
@@ -13,14 +13,15 @@ const subscriptionPath = `${subscriptionsPath}/{subscriptionId}`
 const accountParams = z.object({ accountId: z.string() })
 const params = z.object({ accountId: z.string(), subscriptionId: z.string() })
 const namedSubscription = named('WebhookSubscription', WebhookSubscription)
-const shared = { security, tags: ['Webhook subscriptions'], middleware: [ownAccountOnly] }
-const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
+const shared = { security, tags: ['Webhook subscriptions'] }
+const withBody = { ...shared, middleware: [readJson] }
 
 const create = createRoute({
   ...withBody,
   method: 'post',
   path: subscriptionsPath,
   operationId: 'createWebhookSubscription',
+  ...needs('manage'),
   summary: 'Subscribe an endpoint to events',
   ...refusing('CONFLICT'),
   description:
@@ -41,6 +42,7 @@ const list = createRoute({
   method: 'get',
   path: subscriptionsPath,
   operationId: 'listWebhookSubscriptions',
+  ...needs('read'),
   summary: 'List the subscriptions of the account',
   description: 'With workerId only those scoped to that worker, without those of the whole account.',
   request: { params: accountParams, query: z.object({ workerId: z.string().optional() }) },
@@ -52,6 +54,7 @@ const get = createRoute({
   method: 'get',
   path: subscriptionPath,
   operationId: 'getWebhookSubscription',
+  ...needs('read'),
   summary: 'Get a subscription',
   request: { params },
   responses: answerOf(namedSubscription, 'The subscription, without its secret.'),
@@ -62,6 +65,7 @@ const change = createRoute({
   method: 'patch',
   path: subscriptionPath,
   operationId: 'changeWebhookSubscription',
+  ...needs('manage'),
   summary: 'Change a subscription',
   description: 'What is not named stays. signingSecret sets another secret (16 characters or more), good from now on.',
   request: {
@@ -76,6 +80,7 @@ const remove = createRoute({
   method: 'delete',
   path: subscriptionPath,
   operationId: 'deleteWebhookSubscription',
+  ...needs('manage'),
   summary: 'Delete a subscription and its deliveries',
   request: { params },
   responses: noContentOf('It is gone.'),
@@ -86,6 +91,7 @@ const test = createRoute({
   method: 'post',
   path: `${subscriptionPath}/test`,
   operationId: 'testWebhookSubscription',
+  ...needs('manage'),
   summary: 'Send a synthetic event to a subscription',
   description:
     'Of its type, for * a call.status_update; its metadata says test. A disabled subscription is tested too. For sync events error tells what was answered when it is not good.',

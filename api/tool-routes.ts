@@ -4,10 +4,10 @@ import type { AccountId, WorkerId } from '../model/ids.ts'
 import { PhoneNumber } from '../model/phone-number.ts'
 import { ToolCallRequest, ToolDescriptor, ToolResult } from '../model/tool.ts'
 import { findWorker } from '../store/workers.ts'
-import { idOf, ownAccountOnly } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const tools = '/v1/accounts/{accountId}/workers/{workerId}/mcp/tools'
@@ -22,10 +22,10 @@ const list = createRoute({
   method: 'get',
   path: tools,
   operationId: 'listWorkerTools',
+  ...needs('read'),
   summary: 'List the tools of a worker',
   description:
     'With phoneCallId also the tools that are bound to the call, and those for an identified caller; customerPhone (E.164) is for the latter alone.',
-  middleware: [ownAccountOnly],
   request: {
     params,
     query: z.object({
@@ -44,11 +44,12 @@ const call = createRoute({
   method: 'post',
   path: `${tools}/call`,
   operationId: 'callWorkerTool',
+  ...needs('calls'),
   summary: 'Call a tool of a worker',
   ...refusing('INVALID_TOOL'),
   description:
     'An external tool needs the phoneCallId of a call that is going on; what its receiver gives as result comes as data.result. A tool that could not do its work is a 200 with result.error.',
-  middleware: [ownAccountOnly, readJson],
+  middleware: [readJson],
   request: {
     params,
     body: bodyOf(named('ToolCallRequest', ToolCallRequest), {

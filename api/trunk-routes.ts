@@ -1,15 +1,15 @@
 /** Owns the routes of SIP trunks. docs/contract/rest.md "Trunks". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Trunk, TrunkChange, TrunkRequest, TrunkState } from '../model/trunk.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/trunks'
-const shared = { security, tags: ['Trunks'], middleware: [ownAccountOnly] }
-const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
+const shared = { security, tags: ['Trunks'] }
+const withBody = { ...shared, middleware: [readJson] }
 const accountParams = z.object({ accountId: z.string() })
 const params = z.object({ accountId: z.string(), trunkId: z.string() })
 const example = {
@@ -26,6 +26,7 @@ const list = createRoute({
   method: 'get',
   path,
   operationId: 'listTrunks',
+  ...needs('read'),
   summary: 'List the trunks of the account',
   request: { params: accountParams },
   responses: answerOf(z.array(namedTrunk), 'All trunks of the account. Passwords are never shown.'),
@@ -36,6 +37,7 @@ const create = createRoute({
   method: 'post',
   path,
   operationId: 'createTrunk',
+  ...needs('manage'),
   summary: 'Create a trunk',
   ...refusing('CONFLICT'),
   request: { params: accountParams, body: bodyOf(named('TrunkRequest', TrunkRequest), example) },
@@ -47,6 +49,7 @@ const get = createRoute({
   method: 'get',
   path: `${path}/{trunkId}`,
   operationId: 'getTrunk',
+  ...needs('read'),
   summary: 'Get a trunk',
   request: { params },
   responses: answerOf(namedTrunk, 'The trunk.'),
@@ -57,6 +60,7 @@ const change = createRoute({
   method: 'patch',
   path: `${path}/{trunkId}`,
   operationId: 'changeTrunk',
+  ...needs('manage'),
   summary: 'Change a trunk',
   description: 'What is not named stays; null takes a value away; lists are replaced whole.',
   request: { params, body: bodyOf(named('TrunkChange', TrunkChange)) },
@@ -68,6 +72,7 @@ const remove = createRoute({
   method: 'delete',
   path: `${path}/{trunkId}`,
   operationId: 'deleteTrunk',
+  ...needs('manage'),
   summary: 'Delete a trunk',
   request: { params },
   responses: noContentOf('It is gone.'),
@@ -78,6 +83,7 @@ const getState = createRoute({
   method: 'get',
   path: `${path}/{trunkId}/state`,
   operationId: 'getTrunkState',
+  ...needs('read'),
   summary: 'Get how a trunk does at this moment',
   description:
     'Its registration and its gateways, as the node reported last that looks after it; reachable is null for a gateway that was not asked yet, or is not to be asked.',

@@ -3,12 +3,11 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { createRoute, z } from '@hono/zod-openapi'
 import { Problem } from '../model/problem.ts'
 import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/web-call.ts'
-import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { isLoopback } from '../net/addresses.ts'
 import { isLoopbackHost } from '../net/loopback-host.ts'
 import { OnceHeaders, onceOf } from './once.ts'
-import { answerOf, bodyOf, named, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, refusing, security } from './openapi.ts'
 import { publicUrlOf, signalingUrlOf } from '../net/public-url.ts'
 import { readJson } from './read-json.ts'
 
@@ -18,10 +17,11 @@ const create = createRoute({
   security,
   tags: ['Web calls'],
   operationId: 'createWebCall',
+  ...needs('calls'),
   summary: 'Create a browser voice session',
   description:
     'The browser opens signalingUrl with ?token=<token> before expiresAt; the token is good once. Without allowedOrigins any page may, with an empty list none. What call.worker_request answers goes before what is asked for here, llmProvider excepted.',
-  middleware: [ownAccountOnly, readJson],
+  middleware: [readJson],
   request: {
     params: z.object({ accountId: z.string() }),
     headers: OnceHeaders,

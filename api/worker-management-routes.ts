@@ -3,15 +3,15 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { toWorker, WorkerChange, WorkerRequest, WorkerResource } from '../model/worker-resource.ts'
 import { deleteWorker } from '../store/delete-worker.ts'
 import { changeWorker, createWorker } from '../store/workers.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/workers'
-const shared = { security, tags: ['Workers'], middleware: [ownAccountOnly] }
-const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
+const shared = { security, tags: ['Workers'] }
+const withBody = { ...shared, middleware: [readJson] }
 const example = { name: 'Reception', language: 'en-GB', config: { ringTimeout: 20 } }
 const namedWorker = named('Worker', WorkerResource)
 
@@ -20,6 +20,7 @@ const create = createRoute({
   method: 'post',
   path,
   operationId: 'createWorker',
+  ...needs('manage'),
   summary: 'Create a worker',
   ...refusing('CONFLICT'),
   request: {
@@ -34,6 +35,7 @@ const change = createRoute({
   method: 'patch',
   path: `${path}/{workerId}`,
   operationId: 'changeWorker',
+  ...needs('manage'),
   summary: 'Change a worker',
   ...refusing('CONFLICT'),
   description:
@@ -50,6 +52,7 @@ const remove = createRoute({
   method: 'delete',
   path: `${path}/{workerId}`,
   operationId: 'deleteWorker',
+  ...needs('manage'),
   summary: 'Delete a worker',
   description:
     'A number that was not assigned by the operator is free for others; trunks, documents and persons lose the link; its calls stay with their workerId. 409 while a call of it runs, rings, or waits for its time, its turn or its browser. isActive false switches a worker off instead.',

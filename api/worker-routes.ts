@@ -12,13 +12,13 @@ import { accountDefaultsOf } from '../model/worker.ts'
 import { findAccount } from '../store/accounts.ts'
 import { listOutboundCallScripts } from '../store/documents.ts'
 import { findWorker, listWorkers, type Worker } from '../store/workers.ts'
-import { idOf, ownAccountOnly } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, named, security } from './openapi.ts'
+import { answerOf, named, needs, security } from './openapi.ts'
 
 const workers = '/v1/accounts/{accountId}/workers'
-const shared = { security, tags: ['Workers'], middleware: [ownAccountOnly] }
+const shared = { security, tags: ['Workers'] }
 const accountParams = z.object({ accountId: z.string() })
 const workerParams = z.object({ accountId: z.string(), workerId: z.string() })
 const namedWorker = named('Worker', WorkerResource)
@@ -28,6 +28,7 @@ const list = createRoute({
   method: 'get',
   path: workers,
   operationId: 'listWorkers',
+  ...needs('read'),
   summary: 'List the workers of the account',
   request: { params: accountParams },
   responses: answerOf(z.array(namedWorker), 'All workers of the account.'),
@@ -38,6 +39,7 @@ const get = createRoute({
   method: 'get',
   path: `${workers}/{workerId}`,
   operationId: 'getWorker',
+  ...needs('read'),
   summary: 'Get a worker',
   request: { params: workerParams },
   responses: answerOf(namedWorker, 'The worker.'),
@@ -48,6 +50,7 @@ const getConfig = createRoute({
   method: 'get',
   path: `${workers}/{workerId}/config`,
   operationId: 'getWorkerConfiguration',
+  ...needs('read'),
   summary: 'Get the effective configuration of a worker',
   request: { params: workerParams },
   responses: answerOf(named('WorkerConfiguration', WorkerConfigResource), 'What its calls start from.'),
@@ -58,6 +61,7 @@ const listScripts = createRoute({
   method: 'get',
   path: `${workers}/{workerId}/documents/outbound-call-scripts`,
   operationId: 'listOutboundCallScripts',
+  ...needs('read'),
   summary: 'List the outbound call scripts of a worker',
   request: { params: workerParams },
   responses: answerOf(z.array(named('OutboundCallScript', OutboundCallScript)), 'The scripts in use.'),

@@ -3,7 +3,7 @@
  * secrets can take a telling time. docs/contract/rest.md "Keys and accounts".
  */
 import { hash, randomBytes } from 'node:crypto'
-import type { ApiKeyFacts } from '../model/api-key.ts'
+import { keyScopes, scopesIn, type ApiKeyFacts, type KeyScope } from '../model/api-key.ts'
 import type { AccountId, ApiKeyId, NewId } from '../model/ids.ts'
 import { createOneQuery, type Lookup } from './one-query.ts'
 import { requireRoom } from './room.ts'
@@ -14,6 +14,8 @@ export type ApiKeyRow = ApiKeyFacts & { readonly id: ApiKeyId; readonly accountI
 export type NewApiKey = {
   readonly accountId: AccountId
   readonly name: string
+  /** Absent: all. */
+  readonly scopes?: readonly KeyScope[] | undefined
   readonly expiresAt?: number | null | undefined
   readonly newId: NewId
   readonly now: number
@@ -30,18 +32,19 @@ const touchInterval = 60_000
 /** The only moment the key itself is seen. */
 export async function createApiKey(
   sql: Sql | Transaction,
-  { accountId, name, expiresAt = null, newId, now }: NewApiKey,
+  { accountId, name, scopes = keyScopes, expiresAt = null, newId, now }: NewApiKey,
 ): Promise<{ readonly id: ApiKeyId; readonly key: string }> {
   await requireRoom(sql, accountId, 'api_keys')
   const id = newId<'api_key'>()
   const key = `vk_${toBase62(randomBytes(32))}`
   await sql`
-    insert into api_keys (id, account_id, name, prefix, hash, created_at, expires_at)
-    values (${id}, ${accountId}, ${name}, ${key.slice(0, prefixLength)}, ${hashOf(key)}, ${now}, ${expiresAt})`
+    insert into api_keys (id, account_id, name, prefix, hash, scopes, created_at, expires_at)
+    values (${id}, ${accountId}, ${name}, ${key.slice(0, prefixLength)}, ${hashOf(key)}, ${scopesIn(scopes)}::text[], ${now},
+      ${expiresAt})`
   return { id, key }
 }
 
-export type KeyOwner = { readonly accountId: AccountId; readonly keyId: ApiKeyId }
+export type KeyOwner = { readonly accountId: AccountId; readonly keyId: ApiKeyId; readonly scopes: readonly KeyScope[] }
 
 /** The same for many requests: keys asked for in one turn share a query. Every request asks, so that a revoked key is good for none. */
 export function createKeyLookup(sql: Sql, now: () => number): Lookup<string, KeyOwner> {
@@ -69,16 +72,16 @@ export function noteUse(sql: Sql, used: readonly UsedKey[], now: number): void {
 /** By the hash of their key. The inner select hides how long the list is, so that the plan is made once and not again for every length. */
 async function findOwners(sql: Sql, hashes: readonly string[], now: number): Promise<ReadonlyMap<string, KeyOwner>> {
   const rows = await sql<(UsedKey & { readonly hash: string })[]>`
-    select asked.hash, id as key_id, account_id, last_used_at
+    select asked.hash, id as key_id, account_id, scopes, last_used_at
     from unnest((select ${hashes}::text[])) as asked (hash) join api_keys on api_keys.hash = decode(asked.hash, 'hex')
     where revoked_at is null and (expires_at is null or expires_at > ${now})`
   noteUse(sql, rows, now)
-  return new Map(rows.map(({ hash, accountId, keyId }) => [hash, { accountId, keyId }]))
+  return new Map(rows.map(({ hash, accountId, keyId, scopes }) => [hash, { accountId, keyId, scopes }]))
 }
 
 export function listApiKeys(sql: Sql | Transaction, accountId: AccountId): Promise<ApiKeyRow[]> {
   return sql<ApiKeyRow[]>`
-    select id, account_id, name, prefix, created_at, last_used_at, expires_at, revoked_at
+    select id, account_id, name, prefix, scopes, created_at, last_used_at, expires_at, revoked_at
     from api_keys where account_id = ${accountId} order by created_at, id`
 }
 
@@ -125,7 +128,7 @@ export async function findApiKey(
   keyId: ApiKeyId,
 ): Promise<ApiKeyRow | null> {
   const [row] = await sql<ApiKeyRow[]>`
-    select id, account_id, name, prefix, created_at, last_used_at, expires_at, revoked_at
+    select id, account_id, name, prefix, scopes, created_at, last_used_at, expires_at, revoked_at
     from api_keys where account_id = ${accountId} and id = ${keyId}`
   return row ?? null
 }

@@ -33,7 +33,7 @@ async function findAll(
   const rows = await sql<Row[]>`
     select asked.hash, asked.call_id as asked_id, ${callColumns(sql)},
       -- After the account of the call, which is null without one.
-      api_keys.account_id, api_keys.id as key_id, last_used_at
+      api_keys.account_id, api_keys.id as key_id, scopes, last_used_at
     from unnest((select ${hashes}::text[]), (select ${callIds}::text[])) as asked (hash, call_id)
       join api_keys on api_keys.hash = decode(asked.hash, 'hex')
       left join calls on calls.account_id = api_keys.account_id and calls.id = asked.call_id
@@ -44,6 +44,6 @@ async function findAll(
 
 /** Without a call its columns are null, against their types. */
 function toFound(row: Row): KeyAndCall {
-  const { keyId, accountId } = row
-  return { owner: { keyId, accountId }, call: (row.id as CallId | null) === null ? null : row }
+  const { keyId, accountId, scopes } = row
+  return { owner: { keyId, accountId, scopes }, call: (row.id as CallId | null) === null ? null : row }
 }

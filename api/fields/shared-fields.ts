@@ -84,11 +84,15 @@ export const sharedFields: FieldTable = {
 
   'ApiKey.name': 'For people.',
   'ApiKey.prefix': 'The first characters of the key, to recognise it by.',
+  'ApiKey.scopes':
+    'What it may do: read (see everything but keys and the audit log), calls (place calls, end them, call tools), manage (configure).',
   'ApiKey.key': 'The key in plaintext, only in the answer that creates it.',
   'ApiKey.lastUsedAt': 'When it was last used. ISO 8601, UTC. Not there before that.',
   'ApiKey.expiresAt': 'From when on it is refused. ISO 8601, UTC. Not there: never.',
   'ApiKey.revokedAt': 'When it was revoked. ISO 8601, UTC. Not there: it was not.',
   'ApiKeyRequest.name': 'For people; 1 to 200 characters.',
+  'ApiKeyRequest.scopes':
+    'What it may do: read, calls, manage, each of which the asking key must have. Absent: all of the asking key.',
   'ApiKeyRequest.expiresAt':
     'A time in the future, ISO 8601 with a time zone: from then on the key is refused. Absent: it never expires.',
 

@@ -95,7 +95,7 @@ const always = ['INTERNAL', 'RATE_LIMITED', 'SERVICE_UNAVAILABLE']
 const shapedErrors = ({ open, body, path, parameters }: Operation): string[] => [
   ...(body || parameters.some((parameter) => parameter.in !== 'path') ? ['VALIDATION_FAILED'] : []),
   ...(body ? ['INVALID_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] : []),
-  ...(open ? [] : ['UNAUTHORIZED']),
+  ...(open ? [] : ['UNAUTHORIZED', 'INSUFFICIENT_SCOPE']),
   ...(path.includes('{') ? ['NOT_FOUND'] : []),
 ]
 

@@ -204,6 +204,7 @@ test('API keys', async (t) => {
       id: json.id,
       name: 'Billing',
       prefix: key.slice(0, 11),
+      scopes: ['read', 'calls', 'manage'],
       createdAt: new Date(start).toISOString(),
       expiresAt: '2026-06-01T00:00:00.000Z',
     })

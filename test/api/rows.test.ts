@@ -43,7 +43,11 @@ test('API keys', async (t) => {
   })
 
   await t.test('the account is found by the key, and the last use is known to a minute', async (t) => {
-    t.same(await findAccountByKey(sql, own.key, start), { accountId: own.id, keyId: own.keyId })
+    t.same(await findAccountByKey(sql, own.key, start), {
+      accountId: own.id,
+      keyId: own.keyId,
+      scopes: ['read', 'calls', 'manage'],
+    })
     await touched(start)
     t.ok(await findAccountByKey(sql, own.key, start + 59_999))
     t.ok(await findAccountByKey(sql, own.key, start + 60_000))

@@ -417,6 +417,7 @@ export const additiveEndpoints: readonly string[] = [
   `post ${account}/workers/{workerId}/knowledge/search`,
   `post ${account}/persons/{personId}/erase`,
   `get ${account}/trunks/{trunkId}/state`,
+  `get ${account}/audit-log`,
   `get ${account}/call-refusals`,
   `get ${account}/retention`,
   `patch ${account}/retention`,

@@ -1,30 +1,40 @@
 /** Owns the commands of API keys. */
-import { expiryOf } from '../../model/api-key.ts'
+import { ApiKeyRequest, expiryOf } from '../../model/api-key.ts'
 import { toIso } from '../../model/clock.ts'
 import { Instant } from '../../model/instant.ts'
 import { Problem } from '../../model/problem.ts'
 import { createApiKey, listApiKeys, revokeApiKey } from '../../store/api-keys.ts'
 import { newId } from '../../app/core.ts'
-import { accountOf, idOf, required, textOf, type Commands } from './command.ts'
+import { accountOf, checked, idOf, required, textOf, type Commands } from './command.ts'
 
 export const keyCommands: Commands = {
   'key list': {
     usage: 'key list <accountId>',
     async runOn({ sql, print }, [account]) {
       const when = (ms: number | null): string => (ms === null ? 'never' : toIso(ms))
-      for (const { id, prefix, name, lastUsedAt, revokedAt } of await listApiKeys(sql, await accountOf(sql, account)))
-        print(`${id}  ${prefix}…  ${name}  last used ${when(lastUsedAt)}  ${revokedAt === null ? '' : 'revoked'}`)
+      for (const { id, prefix, name, scopes, lastUsedAt, revokedAt } of await listApiKeys(
+        sql,
+        await accountOf(sql, account),
+      ))
+        print(
+          `${id}  ${prefix}…  ${name}  ${scopes.join(',')}  last used ${when(lastUsedAt)}  ${revokedAt === null ? '' : 'revoked'}`,
+        )
       return 0
     },
   },
   'key create': {
-    usage: 'key create <accountId> <name> [--expires <ISO 8601, or a day>]',
-    options: { expires: { type: 'string' } },
+    usage: 'key create <accountId> <name> [--scopes <read,calls,manage>] [--expires <ISO 8601, or a day>]',
+    options: { scopes: { type: 'string' }, expires: { type: 'string' } },
     async runOn({ sql, print }, [account, name], options) {
       const expires = expiresOf(textOf(options, 'expires'))
       const now = Date.now()
-      const key = { accountId: await accountOf(sql, account), name: required(name, 'name') }
-      const made = await createApiKey(sql, { ...key, expiresAt: expiryOf(expires, now), newId, now })
+      const wanted = checked(ApiKeyRequest, {
+        name: required(name, 'name'),
+        scopes: textOf(options, 'scopes')?.split(','),
+        expiresAt: expires,
+      })
+      const key = { ...wanted, accountId: await accountOf(sql, account), expiresAt: expiryOf(expires, now) }
+      const made = await createApiKey(sql, { ...key, newId, now })
       print(`${made.id}\n${made.key}\nThe key is shown this once.`)
       return 0
     },
