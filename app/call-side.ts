@@ -4,6 +4,7 @@
  */
 import { createAdmission } from '../actors/call/birth/admission.ts'
 import { createPhoneCallCreator } from '../actors/call/birth/create-phone-call.ts'
+import { createOutboundCalls } from '../actors/call/birth/outbound-calls.ts'
 import { createWebCallCreator } from '../actors/call/birth/create-web-call.ts'
 import { dialTimeWork, dialWork } from '../actors/call/birth/dial-jobs.ts'
 import { createEndCall } from '../actors/call/life/end-call.ts'
@@ -24,6 +25,7 @@ import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
 import { deadline, goOn } from '../model/deadline.ts'
 import type { ErasePerson } from '../model/erasure.ts'
 import type { LoadGate } from '../model/load-gate.ts'
+import type { OutboundCalls } from '../model/outbound-calls.ts'
 import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.ts'
@@ -33,7 +35,14 @@ import type { Subscriptions } from '../model/webhook.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { openExtractors } from './extractors.ts'
-import { countedDials, gatedPhoneCalls, gatedWebCalls, noRoomForOf, overloadOf } from './gated-calls.ts'
+import {
+  countedDials,
+  gatedOutboundCalls,
+  gatedPhoneCalls,
+  gatedWebCalls,
+  noRoomForOf,
+  overloadOf,
+} from './gated-calls.ts'
 import { unwatchedLoad, type Load } from './load.ts'
 import { openKnowledgeSide, type KnowledgeSide } from './knowledge-side.ts'
 import { openOutgoing, type Outgoing } from './outgoing.ts'
@@ -41,6 +50,7 @@ import { openOutgoing, type Outgoing } from './outgoing.ts'
 export type CallSide = {
   readonly createWebCall: CreateWebCall
   readonly createPhoneCall: CreatePhoneCall
+  readonly outboundCalls: OutboundCalls
   readonly endCall: EndCall
   readonly processAgain: ProcessAgain
   readonly pauseRecording: PauseRecording
@@ -93,6 +103,7 @@ export function openCallSide(
     admission: createAdmission({ ...core, router: switchboard }),
   })
   const createPhoneCall = createPhoneCallCreator(creating)
+  const outboundCalls = gatedOutboundCalls(gate, createOutboundCalls(creating))
   const telephony = createTelephony({ ...core, router: switchboard, refusalOf, wakeDeliveries })
   closing.defer(() => telephony.close())
   const erasures = createErasures(core)
@@ -101,6 +112,11 @@ export function openCallSide(
   return {
     createWebCall: unlessEnding(createWebCall),
     createPhoneCall: unlessEnding(gatedPhoneCalls(gate, createPhoneCall)),
+    outboundCalls: {
+      plan: outboundCalls.plan,
+      place: unlessEnding(outboundCalls.place),
+      confirm: unlessEnding(outboundCalls.confirm),
+    },
     endCall: createEndCall({ ...core, router: switchboard }),
     processAgain: createProcessAgain({ ...core, wakeJobs: () => processing.wake() }),
     pauseRecording: createPauseRecording({ ...core, router: switchboard }),

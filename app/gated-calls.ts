@@ -4,6 +4,7 @@
  */
 import type { Work } from '../actors/rounds/scheduler.ts'
 import { loadProblemOf, unavailableOf, type LoadGate } from '../model/load-gate.ts'
+import type { OutboundCalls } from '../model/outbound-calls.ts'
 import type { CreatePhoneCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import type { RefusedArrival, Telephony } from '../model/telephony.ts'
@@ -59,6 +60,25 @@ export function gatedPhoneCalls(gate: LoadGate, createPhoneCall: CreatePhoneCall
     const refusal = gate.writing()
     if (refusal) throw unavailableOf(refusal)
     return createPhoneCall(...given)
+  }
+}
+
+/** The same of calls that a client plans and a user confirms. */
+export function gatedOutboundCalls(gate: LoadGate, calls: OutboundCalls): OutboundCalls {
+  const requireWriting = (): void => {
+    const refusal = gate.writing()
+    if (refusal) throw unavailableOf(refusal)
+  }
+  return {
+    plan: calls.plan,
+    async place(...given) {
+      requireWriting()
+      return calls.place(...given)
+    },
+    async confirm(...given) {
+      requireWriting()
+      return calls.confirm(...given)
+    },
   }
 }
 

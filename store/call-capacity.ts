@@ -5,7 +5,8 @@
 import type { AccountId, TrunkId, WorkerId } from '../model/ids.ts'
 import type { Sql, Transaction } from './sql.ts'
 
-const defaultLimit = 100
+/** Of an account for which no other was set. */
+export const defaultLimit = 100
 
 /** As the index calls_running has it. */
 export const runs = (tx: Transaction) =>

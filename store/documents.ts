@@ -90,6 +90,18 @@ export function listOutboundCallScripts(
     order by file_name collate "C", created_at desc, documents.id desc`
 }
 
+/** In the order of the ids; what is gone is left out. */
+export async function listTitles(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  ids: readonly DocumentId[],
+): Promise<{ id: DocumentId; title: string }[]> {
+  if (ids.length === 0) return []
+  return sql<{ id: DocumentId; title: string }[]>`
+    select id, title from documents where account_id = ${accountId} and id = any(${[...ids]}::text[])
+    order by array_position(${[...ids]}::text[], id)`
+}
+
 /**
  * The script of a worker for one direction, null when it has none. All that are in use, in the order of their file names with a blank
  * line between (`1-greeting.txt`, `2-questions.txt`); of one file name only the newest, so that uploading it again replaces it.

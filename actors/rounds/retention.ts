@@ -1,6 +1,7 @@
 /**
  * Owns forgetting what nobody needs any more: finished deliveries with their log, refused calls, subscriptions of deleted workers, idempotency keys
  * past their time, codes, tokens, grants and clients of OAuth that have expired, and what accounts keep of their calls for a limited time. Every round is bounded; several nodes may do this at the same
+ * and confirmations past their time, and what accounts keep of their calls for a limited time. Every round is bounded; several nodes may do this at the same
  * time and skip what another is at.
  */
 import type { Clock } from '../../model/clock.ts'
@@ -8,6 +9,7 @@ import { idempotencyLifetime } from '../../model/idempotency.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import { forgetAuditRows } from '../../store/audit-rows.ts'
+import { forgetConfirmations } from '../../store/confirmations.ts'
 import { forgetRefusals } from '../../store/call-refusals.ts'
 import { forgetSubscriptionsOfDeleted } from '../../store/delete-worker.ts'
 import { forgetClients } from '../../store/oauth-clients.ts'
@@ -34,6 +36,8 @@ const refusalsKept = 30 * 24 * 3_600_000
 const ownerlessKept = 400 * 24 * 3_600_000
 /** Ms. Longer than an event is tried again for. */
 const subscriptionsKept = 3 * 24 * 3_600_000
+/** Ms after their time: so long a late client is told what became of its token. */
+const confirmationsKept = 3_600_000
 const batchSize = 1_000
 /** Bounds what one round deletes, so that a busy disk serves calls first. */
 const batchesPerRound = 100
@@ -90,6 +94,7 @@ export function createRetention(deps: {
     await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
     for (const forget of [forgetPayloads, forgetGrants, forgetClients])
       await forgetAll((limit) => forget(sql, now, limit))
+    await forgetAll((limit) => forgetConfirmations(sql, now - confirmationsKept, limit))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })
     await forgetOfAccounts(now)
     await forgetAll(removeRecordings, recordingsAtOnce)

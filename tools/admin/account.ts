@@ -47,7 +47,8 @@ export const accountCommands: Commands = {
     usage:
       'account limits <accountId> [--prefix <beginning of numbers, like +49>]… [--calls-per-second <n>] [--daily-minutes <n>]\n' +
       '    [--home-only on|off] [--country <home country, like DE>]\n' +
-      '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--recording on|off] [--clear <name of a limit>]…',
+      '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--recording on|off]\n' +
+      '    [--confirm-calls on|off] [--clear <name of a limit>]…',
     options: {
       prefix: several,
       'calls-per-second': { type: 'string' },
@@ -58,6 +59,7 @@ export const accountCommands: Commands = {
       'transfer-number': several,
       'embedded-fallback': { type: 'string' },
       recording: { type: 'string' },
+      'confirm-calls': { type: 'string' },
       clear: several,
     },
     async runOn({ sql, print }, [account], options) {
@@ -105,6 +107,7 @@ const limitsOf = (options: Options) =>
     allowedTransferNumbers: textsOf(options, 'transfer-number'),
     embeddedFallback: switchOf(options, 'embedded-fallback'),
     recordingEnabled: switchOf(options, 'recording'),
+    require_confirmation_for_outbound_calls: switchOf(options, 'confirm-calls'),
   })
 
 function switchOf(options: Options, name: string): boolean | undefined {
@@ -130,6 +133,7 @@ const limitNames = {
   'transfer-number': 'allowedTransferNumbers',
   'embedded-fallback': 'embeddedFallback',
   recording: 'recordingEnabled',
+  'confirm-calls': 'require_confirmation_for_outbound_calls',
 } as const satisfies Record<string, keyof AccountConfig>
 
 function clearedOf(options: Options): { readonly [Key in keyof AccountConfig]: null } {

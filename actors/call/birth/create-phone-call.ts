@@ -3,11 +3,12 @@
  * one transaction. docs/contract/rest.md "Refusals at creation".
  */
 import type { Clock } from '../../../model/clock.ts'
-import type { AccountId, CallId, DocumentId, NewId } from '../../../model/ids.ts'
+import type { AccountId, CallId, DocumentId, NewId, PersonId } from '../../../model/ids.ts'
 import { msOf } from '../../../model/instant.ts'
 import { toPhoneCall, type CreatePhoneCall, type PhoneCall, type PhoneCallRequest } from '../../../model/phone-call.ts'
 import { Problem } from '../../../model/problem.ts'
 import { withoutNulls } from '../../../model/without-nulls.ts'
+import type { OutboundCallScript } from '../../../model/worker-resource.ts'
 import { canonicalNumber } from '../../../net/read-number.ts'
 import { findCall } from '../../../store/calls.ts'
 import { listOutboundCallScripts } from '../../../store/documents.ts'
@@ -21,7 +22,7 @@ import { requireDestination } from '../../telephony/destination-policy.ts'
 import { findCallableWorker } from './callable-worker.ts'
 import { chooseEngine, type Engines } from '../engine-choice.ts'
 import { allowsFallback } from '../fallback.ts'
-import { findKnownPerson, linkCustomer, readCustomerNumber } from './known-person.ts'
+import { findKnownPerson, knownPersonOf, linkCustomer, readCustomerNumber, type KnownPerson } from './known-person.ts'
 import { writeBirth } from './write-birth.ts'
 
 export type PhoneCallDeps = {
@@ -42,7 +43,7 @@ export function createPhoneCallCreator(deps: PhoneCallDeps): CreatePhoneCall {
   return async (accountId, request, once) => {
     const now = deps.clock.now()
     const answer = await answerOnce(deps, { accountId, once, now, callOf: ({ id }: PhoneCall) => id }, (tx) =>
-      insertPhoneCall(deps, tx, accountId, request, now),
+      insertPhoneCall(deps, tx, { accountId, now }, request),
     )
     deps.wakeDeliveries()
     deps.wakeDispatcher()
@@ -50,32 +51,59 @@ export function createPhoneCallCreator(deps: PhoneCallDeps): CreatePhoneCall {
   }
 }
 
-async function insertPhoneCall(
-  { newId, engines }: PhoneCallDeps,
+/** A call as somebody asks for it, whatever of. */
+export type PhoneCallWish = Omit<PhoneCallRequest, 'callScriptFileNames' | 'scheduledAt'> & {
+  /** Ms since the epoch; null means now. */
+  readonly scheduledAt: number | null
+  /** Whom to link the call with; absent: who has the number, or whom the customer names. */
+  readonly personId?: PersonId
+  /** Which of the worker's scripts the call follows; throws Problem. None: all of them. */
+  pinScripts(scripts: readonly OutboundCallScript[]): DocumentId[]
+}
+
+/** Nothing stands against it at this moment. */
+export type CheckedPhoneCall = {
+  readonly wish: PhoneCallWish
+  readonly worker: Worker
+  readonly scriptIds: readonly DocumentId[]
+  readonly fromNumber: string | null
+  readonly toNumber: string | null
+  readonly customerNumber: string | null
+}
+
+type Place = { readonly accountId: AccountId; readonly now: number }
+
+/** Writes nothing. Throws Problem. */
+export async function checkPhoneCall(
+  { engines }: Pick<PhoneCallDeps, 'engines'>,
   tx: Transaction,
   accountId: AccountId,
-  request: PhoneCallRequest,
-  now: number,
-): Promise<PhoneCall> {
-  const scheduledAt = dialTimeOf(request, now)
-  const worker = await findCallableWorker(tx, accountId, request.workerId)
+  wish: PhoneCallWish,
+): Promise<CheckedPhoneCall> {
+  const worker = await findCallableWorker(tx, accountId, wish.workerId)
   await requireWayOut(tx, worker)
-  const scriptIds = await pinScripts(tx, worker, request.callScriptFileNames ?? [])
-  const customerNumber = await readCustomerNumber(tx, accountId, request.customer)
-  const toNumber = request.phoneNumber ?? customerNumber
-  const path = request.phoneNumber === undefined ? 'customer.phoneNumber' : 'phoneNumber'
-  const fromNumber = request.from ?? worker.outboundPhoneNumber
+  const scriptIds = await pinScripts(tx, worker, wish)
+  const customerNumber = await readCustomerNumber(tx, accountId, wish.customer)
+  const toNumber = wish.phoneNumber ?? customerNumber
+  const path = wish.phoneNumber === undefined ? 'customer.phoneNumber' : 'phoneNumber'
+  const fromNumber = wish.from ?? worker.outboundPhoneNumber
   await requireDestination(tx, accountId, { fromNumber, toNumber, path })
-  await requireOwnNumber(tx, accountId, request.from)
+  await requireOwnNumber(tx, accountId, wish.from)
   const engine = chooseEngine(engines, { workerConfig: worker.config, request: {}, hookAnswer: {} })
   if (!engine && !(await allowsFallback(tx, accountId)))
     throw new Problem('TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE', 'the voice provider is not available now; retry later')
+  return { wish, worker, scriptIds, fromNumber, toNumber, customerNumber }
+}
 
+export async function writePhoneCall(
+  { newId }: Pick<PhoneCallDeps, 'newId'>,
+  tx: Transaction,
+  { accountId, now }: Place,
+  checked: CheckedPhoneCall,
+): Promise<PhoneCall> {
+  const { wish, worker, scriptIds, fromNumber, toNumber } = checked
+  const { scheduledAt } = wish
   const id: CallId = newId<'call'>()
-  const named = request.customer && { accountId, customer: request.customer, phoneNumber: customerNumber, newId, now }
-  const known = named
-    ? await linkCustomer(tx, { ...named, dialed: toNumber && canonicalNumber(toNumber) })
-    : await findKnownPerson(tx, accountId, toNumber)
   const call = {
     id,
     accountId,
@@ -83,11 +111,11 @@ async function insertPhoneCall(
     sessionId: newId(),
     fromNumber,
     toNumber,
-    ...known,
-    context: request.context ?? null,
+    ...(await linkedPerson(tx, { accountId, newId, now }, checked)),
+    context: wish.context ?? null,
     scriptIds,
-    metadata: request.metadata ?? null,
-    request: withoutNulls({ headers: request.headers, instructions: request.instructions }),
+    metadata: wish.metadata ?? null,
+    request: withoutNulls({ headers: wish.headers, instructions: wish.instructions }),
     externalTools: [],
   }
   const birth = { direction: 'outbound', transport: 'sip_trunk', scheduledAt } as const
@@ -97,14 +125,40 @@ async function insertPhoneCall(
   return answerOf(tx, accountId, id)
 }
 
+async function linkedPerson(
+  tx: Transaction,
+  place: Place & Pick<PhoneCallDeps, 'newId'>,
+  { wish: { customer, personId }, toNumber, customerNumber }: CheckedPhoneCall,
+): Promise<KnownPerson> {
+  const { accountId } = place
+  if (personId !== undefined) return knownPersonOf(tx, { accountId, personId, customer })
+  if (!customer) return findKnownPerson(tx, accountId, toNumber)
+  const named = { ...place, customer, phoneNumber: customerNumber }
+  return linkCustomer(tx, { ...named, dialed: toNumber && canonicalNumber(toNumber) })
+}
+
+async function insertPhoneCall(
+  deps: PhoneCallDeps,
+  tx: Transaction,
+  place: Place,
+  { callScriptFileNames = [], ...request }: PhoneCallRequest,
+): Promise<PhoneCall> {
+  const scheduledAt = dialTimeOf(request, place.now)
+  const wish = { ...request, scheduledAt, pinScripts: pinNamed(callScriptFileNames) }
+  return writePhoneCall(deps, tx, place, await checkPhoneCall(deps, tx, place.accountId, wish))
+}
+
 /** Null means now. A past time is no earlier place in the queue. */
-function dialTimeOf({ scheduledAt }: PhoneCallRequest, now: number): number | null {
+function dialTimeOf({ scheduledAt }: Pick<PhoneCallRequest, 'scheduledAt'>, now: number): number | null {
   const at = scheduledAt === undefined ? now : msOf(scheduledAt)
-  if (at > now + maxAhead) {
-    const message = 'must be at most 366 days ahead'
-    throw new Problem('VALIDATION_FAILED', `scheduledAt ${message}`, [{ path: 'scheduledAt', message }])
-  }
+  requireSoonEnough(at, now)
   return at > now ? at : null
+}
+
+export function requireSoonEnough(scheduledAt: number, now: number): void {
+  if (scheduledAt <= now + maxAhead) return
+  const message = 'must be at most 366 days ahead'
+  throw new Problem('VALIDATION_FAILED', `scheduledAt ${message}`, [{ path: 'scheduledAt', message }])
 }
 
 async function requireWayOut(tx: Transaction, worker: Worker): Promise<void> {
@@ -123,23 +177,29 @@ async function requireOwnNumber(tx: Transaction, accountId: AccountId, from: str
   throw new Problem('VALIDATION_FAILED', `from ${message}`, [{ path: 'from', message }])
 }
 
-/** The documents behind the names: of one name the newest. */
-async function pinScripts(tx: Transaction, worker: Worker, fileNames: readonly string[]): Promise<DocumentId[]> {
+async function pinScripts(tx: Transaction, worker: Worker, wish: PhoneCallWish): Promise<DocumentId[]> {
   const scripts = await listOutboundCallScripts(tx, worker.accountId, worker.id)
   if (scripts.length === 0)
     throw new Problem('CALL_SCRIPT_NOT_CONFIGURED', 'the worker has no call script for outbound calls')
-  const pinned = fileNames.map(
-    (name) => scripts.find(({ fileName }) => fileName === name)?.id as DocumentId | undefined,
-  )
-  const issues = fileNames.flatMap((name, index) =>
-    pinned[index]
-      ? []
-      : [{ path: `callScriptFileNames.${index}`, message: `must be a call script of the worker; it has no ${name}` }],
-  )
-  if (issues.length > 0)
-    throw new Problem('VALIDATION_FAILED', 'the worker has not got all of the call scripts', issues)
-  return [...new Set(pinned.filter((id) => id !== undefined))]
+  return wish.pinScripts(scripts)
 }
+
+/** The documents behind the names: of one name the newest. */
+const pinNamed =
+  (fileNames: readonly string[]): PhoneCallWish['pinScripts'] =>
+  (scripts) => {
+    const pinned = fileNames.map(
+      (name) => scripts.find(({ fileName }) => fileName === name)?.id as DocumentId | undefined,
+    )
+    const issues = fileNames.flatMap((name, index) =>
+      pinned[index]
+        ? []
+        : [{ path: `callScriptFileNames.${index}`, message: `must be a call script of the worker; it has no ${name}` }],
+    )
+    if (issues.length > 0)
+      throw new Problem('VALIDATION_FAILED', 'the worker has not got all of the call scripts', issues)
+    return [...new Set(pinned.filter((id) => id !== undefined))]
+  }
 
 async function answerOf(tx: Transaction, accountId: AccountId, callId: CallId): Promise<PhoneCall> {
   const call = await findCall(tx, accountId, callId)

@@ -2,10 +2,11 @@
 import { CustomerInput } from '../../../model/customer.ts'
 import type { AccountId, PersonId } from '../../../model/ids.ts'
 import type { PersonFacts } from '../../../model/person.ts'
+import { Problem } from '../../../model/problem.ts'
 import { withoutNulls } from '../../../model/without-nulls.ts'
 import { readNumber } from '../../../net/read-number.ts'
 import { countryToRead } from '../../../store/accounts.ts'
-import { findPersonByPhone } from '../../../store/persons.ts'
+import { findPerson, findPersonByPhone } from '../../../store/persons.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import { upsertCustomer, type SentCustomer } from '../../../store/upsert-customer.ts'
 
@@ -21,6 +22,29 @@ export async function findKnownPerson(
   const person = phoneNumber === null ? null : await findPersonByPhone(tx, accountId, phoneNumber)
   return person ? { personId: person.id, customer: customerOf(person) } : nobody
 }
+
+/** Of a person who is named by id. What is sent of them is told in this call only, and not stored. Throws Problem VALIDATION_FAILED. */
+export async function knownPersonOf(
+  tx: Transaction,
+  { accountId, personId, customer }: NamedPerson,
+): Promise<KnownPerson> {
+  const person = await findPerson(tx, accountId, personId)
+  if (!person) throw noSuchPerson()
+  const told = customerOf(person)
+  const sent = customer && withoutBlanks(customer)
+  return { personId, customer: sent ? { ...told, ...sent } : told }
+}
+
+type NamedPerson = {
+  readonly accountId: AccountId
+  readonly personId: PersonId
+  readonly customer: CustomerInput | undefined
+}
+
+export const noSuchPerson = (): Problem =>
+  new Problem('VALIDATION_FAILED', 'The person does not exist.', [
+    { path: 'personId', message: 'must be a person of the account' },
+  ])
 
 /** E.164; null: the customer has none, or text that is no number, which stays with the call as it is. */
 export async function readCustomerNumber(
