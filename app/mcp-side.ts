@@ -1,6 +1,7 @@
 /** Owns the wiring of what people and their MCP clients are answered beside the API. */
 import type { RequestLimit } from '../api/rate-limit.ts'
 import { createDocumentFetcher } from '../actors/webhooks/document-fetcher.ts'
+import { prepareCallTasks } from '../mcp/call-tasks.ts'
 import { createCallTool } from '../mcp/call-tool.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import { createOauth } from '../mcp/oauth/oauth.ts'
@@ -58,7 +59,8 @@ export function openMcpSide({ core: whole, config, calls, limit, audit, checkScr
     ),
     ownTools(calls.tools),
   ])
-  const served = createToolServers({ tools, call: createCallTool({ ...core, audit }) })
+  const tasks = { prepare: prepareCallTasks({ ...core, ...calls, audit }) }
+  const served = createToolServers({ tools, call: createCallTool({ ...core, audit }), more: tasks })
   const endpoint = createMcpEndpoint({ ...core, findAccess: oauth.findMcpAccess, served, charge: limit, publicUrl })
   const close = async (): Promise<void> => {
     await endpoint.close()

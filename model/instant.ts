@@ -12,6 +12,9 @@ export const Instant = z
 /** Of a text that is an Instant: ms since the epoch. */
 export const msOf = (text: string): number => Date.parse(toRfc3339(text))
 
+/** Of the same text the offset of its time zone: `+01:00`. */
+export const utcOffsetOf = (text: string): string => toRfc3339(text).match(/[+-]\d{2}:\d{2}$/)?.[0] ?? '+00:00'
+
 function isStorable(text: string): boolean {
   if (!rfc3339.safeParse(toRfc3339(text)).success) return false
   const year = new Date(msOf(text)).getUTCFullYear()

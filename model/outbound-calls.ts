@@ -26,6 +26,8 @@ export type WantedCall = {
   readonly instructions?: string | undefined
   /** Ms since the epoch; absent: now. */
   readonly scheduledAt?: number | undefined
+  /** In which that time was named, `+01:00`; absent: UTC. */
+  readonly utcOffset?: string | undefined
 }
 
 /** As it is stored, shown and placed. JSON. */
@@ -43,6 +45,8 @@ export type PlannedCall = {
   readonly scripts: readonly { readonly id: DocumentId; readonly title: string }[]
   readonly instructions: string | null
   readonly scheduledAt: number | null
+  /** `+01:00`: in which the time is shown. */
+  readonly utcOffset: string
 }
 
 /** What of the account and the worker bounds a call; null: nothing does. */

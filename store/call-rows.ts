@@ -59,6 +59,9 @@ export type CallRow = PhoneCallFacts & {
   readonly nextAction: { readonly key: string; readonly name: string; readonly data?: JsonObject } | null
 }
 
+/** With when it was made, ms since the epoch. */
+export type DatedCall = CallRow & { readonly createdAt: number }
+
 /** A field that is not read here does not compile. */
 const callFields: Readonly<Record<keyof CallRow, true>> = {
   id: true,

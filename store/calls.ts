@@ -4,7 +4,7 @@ import { toId, type AccountId, type CallId } from '../model/ids.ts'
 import { msOf } from '../model/instant.ts'
 import { cursorOf } from '../model/paging.ts'
 import type { PhoneCallQuery } from '../model/phone-call.ts'
-import { callColumns, type CallRow } from './call-rows.ts'
+import { callColumns, type CallRow, type DatedCall } from './call-rows.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export async function findCall(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<CallRow | null> {
@@ -17,7 +17,7 @@ export async function findCall(sql: Sql | Transaction, accountId: AccountId, cal
  * Newest first; one more than the limit when there is more. Only the filters that are asked for stand in the query, so that each finds its
  * index. The cursor is a call of the account; any other one is followed by nothing.
  */
-export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCallQuery): Promise<CallRow[]> {
+export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCallQuery): Promise<DatedCall[]> {
   const { status, direction, from, to, limit } = query
   const workerId = query.workerId === undefined ? null : toId<'worker'>(query.workerId)
   if (query.workerId !== undefined && workerId === null) return []
@@ -27,7 +27,7 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
   const after =
     cursor &&
     sql`and (created_at, id) < ((select created_at from calls where account_id = ${accountId} and id = ${cursor}), ${cursor})`
-  const page = (ending: typeof none) => sql<CallRow[]>`
+  const page = (ending: typeof none) => sql<DatedCall[]>`
     select ${callColumns(sql)}, created_at from calls
     where account_id = ${accountId} ${after ?? none} ${ending}
       ${direction === undefined ? none : sql`and direction = ${direction}`}
@@ -38,8 +38,8 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
   if (outcome !== null) return page(sql`and progress = ${outcome} and outcome = ${outcome}`)
   if (progress === null) return page(none)
   // A page of each, and of those one: all at once, the planner would rather read every call of the account.
-  return sql<CallRow[]>`
-    select ${callColumns(sql)} from unnest(${progress}::text[]) as wanted (state)
+  return sql<DatedCall[]>`
+    select ${callColumns(sql)}, created_at from unnest(${progress}::text[]) as wanted (state)
     cross join lateral (${page(sql`and progress = wanted.state`)}) calls
     order by created_at desc, id desc limit ${limit + 1}`
 }

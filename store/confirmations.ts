@@ -172,6 +172,27 @@ export async function findByConfirmationToken(
   return row ?? null
 }
 
+/** Can it still lead to a call? */
+export const isOpen = ({ state, expiresAt }: Pick<Confirmation, 'state' | 'expiresAt'>, now: number): boolean =>
+  open.includes(state) && expiresAt > now
+
+type Decided = Pick<ConfirmationHolder, 'accountId' | 'userId'> & { readonly id: string }
+
+/** The user's word. What was denied stays so; what is settled or expired stays as it is. False: the word came too late. */
+export async function decideConfirmation(
+  sql: Sql,
+  { id, accountId, userId }: Decided,
+  word: 'approved' | 'denied',
+  now: number,
+): Promise<boolean> {
+  const settled = word === 'denied' ? sql`, settled_at = ${now}, ${settledColumns(sql)}` : sql``
+  const { count } = await sql`
+    update confirmations set state = ${word} ${settled}
+    where id = ${id} and account_id = ${accountId} and user_id = ${userId} and state = any(${open}::text[])
+      and expires_at > ${now}`
+  return count === 1
+}
+
 /** Deletes those that expired before, up to `limit`; how many. Several processes may do this at once. */
 export async function forgetConfirmations(sql: Sql, before: number, limit: number): Promise<number> {
   const { count } = await sql`

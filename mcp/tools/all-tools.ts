@@ -3,15 +3,20 @@ import type { Tools } from '../tool-server.ts'
 import { accountTools, type AccountToolDeps } from './account-tools.ts'
 import { documentTools, type DocumentToolDeps } from './document-tools.ts'
 import { personTools, type PersonToolDeps } from './person-tools.ts'
+import { placeCallTools, policyTools, type PlaceCallToolDeps } from './place-call-tools.ts'
+import { readCallTools } from './read-call-tools.ts'
 import { serveTool } from './served-tool.ts'
 import type { McpTool } from './tool.ts'
 import { workerTools, type WorkerToolDeps } from './worker-tools.ts'
 
-export type AllToolDeps = WorkerToolDeps & DocumentToolDeps & PersonToolDeps & AccountToolDeps
+export type AllToolDeps = WorkerToolDeps & PlaceCallToolDeps & DocumentToolDeps & PersonToolDeps & AccountToolDeps
 
 /** The order is that of the contract. */
 export const allTools = (deps: AllToolDeps): McpTool[] => [
   ...workerTools(deps),
+  ...placeCallTools(deps),
+  ...readCallTools(deps),
+  ...policyTools(deps),
   ...documentTools(deps),
   ...personTools(deps),
   ...accountTools(deps),

@@ -11,6 +11,7 @@ import { createRequestLimit, type RateLimits } from '../../api/rate-limit.ts'
 import { readConfig } from '../../app/config.ts'
 import { integrationsOf } from '../../app/integrations.ts'
 import { openScriptCheck } from '../../app/script-check.ts'
+import { prepareCallTasks, taskCapability } from '../../mcp/call-tasks.ts'
 import { createCallTool } from '../../mcp/call-tool.ts'
 import { createMcpEndpoint, type EndpointDeps } from '../../mcp/endpoint.ts'
 import { createToolServers } from '../../mcp/tool-server.ts'
@@ -36,7 +37,7 @@ type Changes = {
 
 export async function openMcp(t: Test, changes: Changes = {}) {
   const seeded = await openSeededApi(t)
-  const { deps, own, other, sql, hands } = seeded
+  const { deps, calls, box, own, other, sql, hands } = seeded
   const bus = createLocalBus(deps)
   const noted: AuditEntry[] = []
   const audit: Audit = { note: async (entry) => void noted.push(entry), noteSoon: (entry) => void noted.push(entry) }
@@ -47,6 +48,8 @@ export async function openMcp(t: Test, changes: Changes = {}) {
     fixedTools(
       allTools({
         ...deps,
+        ...calls,
+        box,
         checkScript: await openScriptCheck(),
         mayClaimNumbers: true,
         integrations: integrationsOf(readConfig(changes.settings ?? {})),
@@ -55,7 +58,8 @@ export async function openMcp(t: Test, changes: Changes = {}) {
     ),
     ownTools(deps.tools),
   ])
-  const served = changes.served ?? createToolServers({ tools, call: createCallTool({ ...deps, audit }) })
+  const more = { capabilities: taskCapability, prepare: prepareCallTasks({ ...deps, box, audit }) }
+  const served = changes.served ?? createToolServers({ tools, call: createCallTool({ ...deps, audit }), more })
   const known = changes.publicUrl === undefined ? publicUrl : changes.publicUrl
   const findAccess = async (token: string): Promise<McpAccess | null> => tokens.get(token) ?? null
   /** As one process of several on the same bus and the same database. */
@@ -98,9 +102,11 @@ export async function openMcp(t: Test, changes: Changes = {}) {
   }
   /** One message in the current revision, or in one of 2025. */
   const send = async (method: string, params: Params = {}, options: Sending = {}) => {
-    const { token = grant(), era = 'modern', headers = {} } = options
+    const { token = grant(), era = 'modern', headers = {}, capabilities } = options
     const message =
-      era === 'modern' ? modernOf(method, params) : { headers: legacyHeaders, json: bodyOf(method, params) }
+      era === 'modern'
+        ? modernOf(method, params, capabilities)
+        : { headers: legacyHeaders, json: bodyOf(method, params) }
     const authorization = token === null ? {} : { authorization: `Bearer ${token}` }
     const answer = await ask(`${known ?? 'http://localhost'}/mcp`, {
       method: 'POST',
@@ -112,7 +118,8 @@ export async function openMcp(t: Test, changes: Changes = {}) {
   }
   /** What a tool answered; an error of the protocol fails the test. */
   const call = async (tool: string, args: Record<string, unknown> = {}, options: Sending = {}) => {
-    const { json, text } = await send('tools/call', { name: `account_admin__${tool}`, arguments: args }, options)
+    const params = { name: `account_admin__${tool}`, arguments: args, ...options.retry }
+    const { json, text } = await send('tools/call', params, options)
     if (!json?.result) throw new Error(`${tool} answered ${text}`)
     await requireDescribed(`account_admin__${tool}`, json.result)
     return json.result
@@ -156,19 +163,24 @@ export type Sending = {
   readonly token?: string | null
   readonly era?: 'modern' | 'legacy'
   readonly headers?: Record<string, string>
+  /** What the client declares in the current revision; absent: nothing. */
+  readonly capabilities?: object
+  /** What it brings back of an earlier try: `inputResponses`, `requestState`. */
+  readonly retry?: Params
 }
 
 const legacyHeaders = { 'mcp-protocol-version': '2025-11-25' }
 
 const bodyOf = (method: string, params: Params) => ({ jsonrpc: '2.0', id: 1, method, params })
 
-export function modernOf(method: string, params: Params) {
+export function modernOf(method: string, params: Params, capabilities: object = {}) {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': current,
     'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
-    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
   }
-  const name = typeof params['name'] === 'string' ? { 'mcp-name': params['name'] } : {}
+  const named = params['name'] ?? params['taskId']
+  const name = typeof named === 'string' ? { 'mcp-name': named } : {}
   const headers: Record<string, string> = { 'mcp-protocol-version': current, 'mcp-method': method, ...name }
   return { headers, json: bodyOf(method, { ...params, _meta: meta }) }
 }

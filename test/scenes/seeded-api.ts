@@ -119,7 +119,7 @@ export async function openSeededApi(
   const own = await seedAccount(sql, 'own')
   const other = await seedAccount(sql, 'other')
   const ask = createAsk(deps, own.key)
-  return { sql, deps, ask, own, other, asked, hands, lines, recordings, database }
+  return { sql, deps, calls, box, ask, own, other, asked, hands, lines, recordings, database }
 }
 
 export type AskOptions = {

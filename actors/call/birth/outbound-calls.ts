@@ -139,6 +139,7 @@ async function planCall(parts: Within, wanted: WantedCall) {
     scripts: await listTitles(tx, accountId, scriptIds),
     instructions: instructions ?? null,
     scheduledAt,
+    utcOffset: wanted.utcOffset ?? '+00:00',
   }
   return { planned, checked }
 }
