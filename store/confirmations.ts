@@ -193,11 +193,19 @@ export async function decideConfirmation(
   return count === 1
 }
 
-/** Deletes those that expired before, up to `limit`; how many. Several processes may do this at once. */
-export async function forgetConfirmations(sql: Sql, before: number, limit: number): Promise<number> {
+/**
+ * Deletes those that nobody confirmed in time, and settled ones that expired before `before`, up to `limit`; how many. Several processes may do this at
+ * once.
+ */
+export async function forgetConfirmations(
+  sql: Sql,
+  { before, now, limit }: { before: number; now: number; limit: number },
+): Promise<number> {
   const { count } = await sql`
     delete from confirmations where ctid = any(array(
-      select ctid from confirmations where expires_at < ${before} limit ${limit} for update skip locked))`
+      select ctid from confirmations
+      where expires_at < ${now} and (expires_at < ${before} or state = any(${open}::text[]))
+      limit ${limit} for update skip locked))`
   return count
 }
 

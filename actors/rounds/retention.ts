@@ -94,7 +94,7 @@ export function createRetention(deps: {
     await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
     for (const forget of [forgetPayloads, forgetGrants, forgetClients])
       await forgetAll((limit) => forget(sql, now, limit))
-    await forgetAll((limit) => forgetConfirmations(sql, now - confirmationsKept, limit))
+    await forgetAll((limit) => forgetConfirmations(sql, { before: now - confirmationsKept, now, limit }))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })
     await forgetOfAccounts(now)
     await forgetAll(removeRecordings, recordingsAtOnce)
