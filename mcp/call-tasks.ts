@@ -37,7 +37,7 @@ export type CallTaskDeps = {
 /** Ms. */
 const pollInterval = 2_000
 
-export const taskCapability = { extensions: { [tasksExtension]: {} } }
+const taskCapability = { extensions: { [tasksExtension]: {} } }
 
 const placeOf = ({ accountId, userId, clientId }: McpAccess): string =>
   secretPlace('mcp.task', accountId, userId, clientId)
@@ -50,9 +50,11 @@ export function newCallTask({ box }: Pick<CallTaskDeps, 'box'>, access: McpAcces
 
 const TaskParams = z.looseObject({ taskId: z.string() })
 
-/** The methods of the extension. */
+/** The extension is of the current revision: in those of 2025 a client cannot say that it follows tasks. */
 export function prepareCallTasks(deps: CallTaskDeps) {
-  return (server: Server, { access, requestId }: Connection): void => {
+  return (server: Server, { access, requestId, era }: Connection): void => {
+    if (era === 'legacy') return
+    server.registerCapabilities(taskCapability as never)
     const handle = (method: string, answer: (call: DatedCall, taskId: string) => Promise<Result>): void => {
       server.setRequestHandler(method, { params: TaskParams }, async ({ taskId }, context) => {
         requireTasks(context)

@@ -11,7 +11,7 @@ import { createRequestLimit, type RateLimits } from '../../api/rate-limit.ts'
 import { readConfig } from '../../app/config.ts'
 import { integrationsOf } from '../../app/integrations.ts'
 import { openScriptCheck } from '../../app/script-check.ts'
-import { prepareCallTasks, taskCapability } from '../../mcp/call-tasks.ts'
+import { prepareCallTasks } from '../../mcp/call-tasks.ts'
 import { createCallTool } from '../../mcp/call-tool.ts'
 import { createMcpEndpoint, type EndpointDeps } from '../../mcp/endpoint.ts'
 import { createToolServers } from '../../mcp/tool-server.ts'
@@ -58,7 +58,7 @@ export async function openMcp(t: Test, changes: Changes = {}) {
     ),
     ownTools(deps.tools),
   ])
-  const more = { capabilities: taskCapability, prepare: prepareCallTasks({ ...deps, box, audit }) }
+  const more = { prepare: prepareCallTasks({ ...deps, box, audit }) }
   const served = changes.served ?? createToolServers({ tools, call: createCallTool({ ...deps, audit }), more })
   const known = changes.publicUrl === undefined ? publicUrl : changes.publicUrl
   const findAccess = async (token: string): Promise<McpAccess | null> => tokens.get(token) ?? null
