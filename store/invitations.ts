@@ -30,7 +30,6 @@ export function invite(
   { accountId, email, role, newId, now }: NewInvitation,
 ): Promise<{ readonly invitation: InvitationFacts; readonly token: string }> {
   return sql.begin(async (tx) => {
-    await tx`delete from invitations where expires_at <= ${now}`
     const isMember = await tx`
       select from users join memberships on user_id = users.id where email = ${email} and account_id = ${accountId}`
     if (isMember.length > 0) throw new Problem('CONFLICT', 'This person is a user of the account.')
@@ -130,6 +129,14 @@ export async function withdrawInvitation(
   const which = 'id' in by ? sql`id = ${by.id}` : sql`email = ${by.email}`
   const withdrawn = await sql`delete from invitations where account_id = ${accountId} and ${which}`
   return withdrawn.count > 0
+}
+
+/** Those that nobody accepted in time. Returns how many. */
+export async function forgetInvitations(sql: Sql, now: number, limit: number): Promise<number> {
+  const forgotten = await sql`
+    delete from invitations where id in (
+      select id from invitations where expires_at <= ${now} limit ${limit} for update skip locked)`
+  return forgotten.count
 }
 
 const hashOf = (token: string): Buffer => hash('sha256', token, 'buffer')

@@ -35,9 +35,6 @@ export function createSession(sql: Sql, { userId, passwordHash, former, now }: N
     if (known.length === 0) return null
     if (former !== null) await tx`delete from user_sessions where token_hash = ${hashOf(former)}`
     await tx`
-      delete from user_sessions
-      where last_used_at <= ${now - sessionLimits.idle} or created_at <= ${now - sessionLimits.absolute}`
-    await tx`
       delete from user_sessions where token_hash in (
         select token_hash from user_sessions where user_id = ${userId} order by created_at desc, token_hash
         offset ${maxSessions - 1})`
@@ -71,6 +68,16 @@ export async function findSession(sql: Sql, token: string, now: number): Promise
 
 export async function endSession(sql: Sql, token: string): Promise<void> {
   if (tokenShape.test(token)) await sql`delete from user_sessions where token_hash = ${hashOf(token)}`
+}
+
+/** Those that are over. Returns how many. */
+export async function forgetSessions(sql: Sql, now: number, limit: number): Promise<number> {
+  const forgotten = await sql`
+    delete from user_sessions where token_hash in (
+      select token_hash from user_sessions
+      where last_used_at <= ${now - sessionLimits.idle} or created_at <= ${now - sessionLimits.absolute}
+      limit ${limit} for update skip locked)`
+  return forgotten.count
 }
 
 /** Nobody waits for it; a row that another request is writing right now is left to that one. */

@@ -1,7 +1,7 @@
 /**
  * Owns forgetting what nobody needs any more: finished deliveries with their log, refused calls, subscriptions of deleted workers, idempotency keys
- * past their time, codes, tokens, grants and clients of OAuth that have expired, and what accounts keep of their calls for a limited time. Every round is bounded; several nodes may do this at the same
- * and confirmations past their time, and what accounts keep of their calls for a limited time. Every round is bounded; several nodes may do this at the same
+ * past their time, codes, tokens, grants and clients of OAuth, sessions and invitations that are over, confirmations past their time, and what accounts
+ * keep of their calls for a limited time. Every round is bounded; several nodes may do this at the same
  * time and skip what another is at.
  */
 import type { Clock } from '../../model/clock.ts'
@@ -12,6 +12,7 @@ import { forgetAuditRows } from '../../store/audit-rows.ts'
 import { forgetConfirmations } from '../../store/confirmations.ts'
 import { forgetRefusals } from '../../store/call-refusals.ts'
 import { forgetSubscriptionsOfDeleted } from '../../store/delete-worker.ts'
+import { forgetInvitations } from '../../store/invitations.ts'
 import { forgetClients } from '../../store/oauth-clients.ts'
 import { forgetGrants } from '../../store/oauth-grants.ts'
 import { forgetPayloads } from '../../store/oauth-payloads.ts'
@@ -25,6 +26,7 @@ import {
   listRetentionPolicies,
   type Forgetting,
 } from '../../store/retention.ts'
+import { forgetSessions } from '../../store/user-sessions.ts'
 import { blankedSnapshot } from '../privacy/blanked.ts'
 import { createRecordingRemoval } from '../privacy/recording-removal.ts'
 import { createRounds, type Rounds } from './rounds.ts'
@@ -92,7 +94,7 @@ export function createRetention(deps: {
     await forgetAll((limit) => forgetAuditRows(sql, { accountId: null, before: now - ownerlessKept, limit }))
     await forgetAll((limit) => forgetSubscriptionsOfDeleted(sql, now - subscriptionsKept, limit))
     await forgetAll((limit) => forgetIdempotencyKeys(sql, now - idempotencyLifetime, limit))
-    for (const forget of [forgetPayloads, forgetGrants, forgetClients])
+    for (const forget of [forgetPayloads, forgetGrants, forgetClients, forgetSessions, forgetInvitations])
       await forgetAll((limit) => forget(sql, now, limit))
     await forgetAll((limit) => forgetConfirmations(sql, { before: now - confirmationsKept, now, limit }))
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })

@@ -4,6 +4,7 @@ import type { AccountId } from '../../../model/ids.ts'
 import {
   acceptAsNewUser,
   findInvitation,
+  forgetInvitations,
   invite,
   listInvitations,
   withdrawInvitation,
@@ -86,6 +87,7 @@ test('it is good for seven days; a new one to the same address takes its place; 
   t.equal(await statusOf(second), 200)
   clock.advance(1)
   t.equal(await statusOf(second), 404)
+  t.same([await forgetInvitations(sql, clock.now() - 1, 10), await forgetInvitations(sql, clock.now(), 10)], [0, 1])
   const { token: third } = await inviting('ada@example.com')
   t.equal((await listInvitations(sql, accountId, clock.now())).length, 1)
   t.ok(await withdrawInvitation(sql, accountId, { email: 'ada@example.com' }))

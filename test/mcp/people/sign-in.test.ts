@@ -1,10 +1,12 @@
 /** Signing in and out by pages, on a real database. docs/users.md, docs/security.md "Pages and sign-in". */
 import t, { test, type Test } from 'tap'
+import { createRetention } from '../../../actors/rounds/retention.ts'
 import { createPasswords } from '../../../store/passwords.ts'
 import { changePassword, findUserByEmail } from '../../../store/users.ts'
 import { removeUser } from '../../../store/memberships.ts'
 import { createSession, findSession } from '../../../store/user-sessions.ts'
 import { openTestDatabase } from '../../scenes/database.ts'
+import { until } from '../../scenes/in-time.ts'
 import { eachDriver, serve } from '../../scenes/listener.ts'
 import { cheap, createBrowser, hiddenOf, openPeopleOn, password } from '../../scenes/people.ts'
 
@@ -80,7 +82,7 @@ test('a wrong password and an unknown address get the same answer, which takes a
 })
 
 test('a session ends after 12 hours without use, after 7 days in any case, and is another one after each sign-in', async (t) => {
-  const { user, browser, clock, sql } = await openPeople(t)
+  const { user, browser, clock, sql, log } = await openPeople(t)
   await user('ada@example.com')
   const ada = browser()
   const isIn = async (): Promise<boolean> => (await ada.get('/account')).status === 200
@@ -107,7 +109,11 @@ test('a session ends after 12 hours without use, after 7 days in any case, and i
   await ada.signIn('ada@example.com')
   t.not(ada.cookies.get('parley_session'), token)
   t.equal(await findSession(sql, token ?? '', clock.now()), null, 'what the browser had before is good no more')
-  t.equal((await sql`select from user_sessions`).length, 1, 'and those that are over are gone')
+  const rounds = createRetention({ sql, clock, log, keep: { deliveries: hour } })
+  rounds.wake()
+  await until(async () => (await sql`select from user_sessions`).length === 1)
+  await rounds.close()
+  t.equal((await ada.get('/account')).status, 200, 'only those that are over are forgotten')
   for (let count = 0; count < 60; count++) {
     clock.advance(1)
     await browser().signIn('ada@example.com')
