@@ -4,6 +4,7 @@ import { DisclosureText } from './disclosure.ts'
 import { RecordingMode } from './leg.ts'
 import { JsonObject } from './json.ts'
 import { oneLine } from './one-line.ts'
+import { schemaFlaws } from './schema-flaws.ts'
 
 const Key = z
   .string()
@@ -26,6 +27,16 @@ export const NextAction = z.strictObject({
   dataSchema: JsonObject.optional(),
 })
 export type NextAction = z.infer<typeof NextAction>
+
+/** What all schemas of a worker may cost to look at: some tenths of a second at the most. */
+const schemaSteps = 300_000
+
+function checkSchemas(actions: readonly NextAction[], context: z.RefinementCtx): void {
+  const budget = { steps: schemaSteps }
+  for (const [at, { dataSchema }] of actions.entries())
+    for (const { path, message } of dataSchema === undefined ? [] : schemaFlaws(dataSchema, budget))
+      context.addIssue({ code: 'custom', path: [at, 'dataSchema', ...path], message })
+}
 
 export const LlmProvider = z.enum(['voice_provider_a', 'voice_provider_b', 'cascade', 'embedded'])
 export type LlmProvider = z.infer<typeof LlmProvider>
@@ -53,7 +64,7 @@ export const WorkerConfig = z.strictObject({
   /** Said first, and to its end. */
   disclosureText: DisclosureText.optional(),
   dimensions: z.array(Dimension).max(100).optional(),
-  nextActions: z.array(NextAction).max(100).optional(),
+  nextActions: z.array(NextAction).max(100).superRefine(checkSchemas).optional(),
 })
 export type WorkerConfig = z.infer<typeof WorkerConfig>
 
