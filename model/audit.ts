@@ -11,7 +11,8 @@ import { FilterText, pageOf, Paging } from './paging.ts'
 
 export type Actor =
   | { readonly kind: 'api_key'; readonly keyId: ApiKeyId }
-  | { readonly kind: 'mcp_client'; readonly clientId: string; readonly userId: UserId }
+  /** Null: nobody has approved it yet. */
+  | { readonly kind: 'mcp_client'; readonly clientId: string; readonly userId: UserId | null }
   /** By a page. */
   | { readonly kind: 'user'; readonly userId: UserId }
   /** The admin command. */

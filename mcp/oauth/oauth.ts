@@ -115,7 +115,11 @@ export function createOauth(deps: OauthDeps): Oauth {
   async function register(request: Request, info: RequestInfo): Promise<Response> {
     const body = await readBody(request)
     const registration = body instanceof Response ? body : readRegistration(request, body, info)
-    return registration instanceof Response ? registration : ask(request, oauthRoutes.registration, registration)
+    if (registration instanceof Response) return registration
+    const answer = await ask(request, oauthRoutes.registration, registration)
+    if (answer.status === 201)
+      await noteRegistration(deps.audit, (await answer.clone().json()) as { client_id: string })
+    return answer
   }
   const open = { method: 'GET', isOpen: true } as const
   const routes: Readonly<Record<string, Route>> = {
@@ -147,6 +151,15 @@ export function createOauth(deps: OauthDeps): Oauth {
     findMcpAccess: createFindMcpAccess({ sql, now, isAudience: origins.isResource }),
   }
 }
+
+const noteRegistration = (audit: Audit, { client_id: clientId }: { readonly client_id: string }): Promise<void> =>
+  audit.note({
+    accountId: null,
+    actor: { kind: 'mcp_client', clientId, userId: null },
+    action: 'oauth.register',
+    arguments: {},
+    result: 'success',
+  })
 
 /** What a client did that ended its grant. A code or a token that comes a second time may be in the hands of two. */
 async function noteEnd(audit: Audit, { accountId, userId, clientId }: GrantOwner): Promise<void> {

@@ -15,7 +15,6 @@ export const appKey = createSecretKey(Buffer.alloc(32, 7))
 type Options = {
   readonly publicUrl?: string | null
   readonly fetchDocument?: FetchDocument
-  readonly now?: () => number
 }
 
 const noDocument: FetchDocument = async () => ({ kind: 'failed', details: 'nothing is fetched here' })
@@ -30,7 +29,7 @@ export async function openOauthOn(database: TestDatabase, options: Options = {})
   const deps: OauthDeps = {
     sql: database.sql,
     box: createSecretBox(appKey),
-    now: options.now ?? people.clock.now,
+    now: people.clock.now,
     log: people.log,
     publicUrl,
     fetchDocument,
@@ -116,7 +115,7 @@ export function createClient(ask: (request: Request) => Promise<Response>, origi
 type Browser = ReturnType<typeof createBrowser>
 
 /** To the page where a person decides, signing in on the way. */
-export async function toConsent(browser: Browser, url: string, email = 'ada@example.com') {
+export async function goToConsent(browser: Browser, url: string, email = 'ada@example.com') {
   const begun = await browser.get(url)
   const path = pathOf(begun.location)
   const page = await browser.get(path)
@@ -150,11 +149,19 @@ export async function decide(
 
 export { createBrowser }
 
-/** Everything at hand, without a listener: one person who owns one account, her browser and her client program. */
-export async function stageOf(database: TestDatabase, options: Options = {}) {
-  const oauth = await openOauthOn(database, options)
-  const accountId = await oauth.account('acme')
-  const userId = await oauth.user('ada@example.com', [[accountId, 'owner']])
+let people = 0
+
+/**
+ * Everything at hand, without a listener: one person who owns one account, her browser and her client program, beside those of the stages before:
+ * emptying the database takes longer than most tests.
+ */
+export async function stageOf(oauthOf: ReturnType<typeof openOauthOn>, over: Partial<OauthDeps> = {}) {
+  const opened = await oauthOf
+  const oauth = { ...opened, ...opened.open(over) }
+  people += 1
+  const email = `ada-${people}@example.com`
+  const accountId = await oauth.account(`acme-${people}`)
+  const userId = await oauth.user(email, [[accountId, 'owner']])
   const askOf =
     (fetch: Fetch, remoteAddress = '192.0.2.7') =>
     (request: Request): Promise<Response> =>
@@ -163,6 +170,7 @@ export async function stageOf(database: TestDatabase, options: Options = {}) {
   const newBrowser = () => createBrowser(askOf(oauth.fetch), oauth.origin)
   const browser = newBrowser()
   const clientId = await client.registered()
+  const toConsent = (her: Browser, url: string) => goToConsent(her, url, email)
   /** Up to a code. */
   const codeOf = async (
     over: Readonly<Record<string, string | null>> = {},
@@ -184,5 +192,18 @@ export async function stageOf(database: TestDatabase, options: Options = {}) {
     const { json } = await client.exchange(clientId, code, verifier)
     return { access: String(json['access_token']), refresh: String(json['refresh_token']), json }
   }
-  return { ...oauth, accountId, userId, client, clientId, newBrowser, askOf, codeOf, tokensOf, browser }
+  return {
+    ...oauth,
+    accountId,
+    userId,
+    email,
+    client,
+    clientId,
+    newBrowser,
+    askOf,
+    toConsent,
+    codeOf,
+    tokensOf,
+    browser,
+  }
 }

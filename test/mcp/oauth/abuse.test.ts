@@ -1,14 +1,14 @@
 /** What a dishonest client, a thief of codes and tokens, or a page elsewhere gets from the authorization server: nothing. docs/security.md. */
 import t from 'tap'
-import { createClient, createVerifier, decide, pathOf, redirectUri, stageOf, toConsent } from '../../scenes/oauth.ts'
+import { createClient, createVerifier, decide, pathOf, redirectUri, openOauthOn, stageOf } from '../../scenes/oauth.ts'
 import { openTestDatabase } from '../../scenes/database.ts'
 import { hiddenOf } from '../../scenes/people.ts'
 
-const database = await openTestDatabase(t)
+const opened = openTestDatabase(t).then((database) => openOauthOn(database))
 const invalidGrant = { status: 400, json: { error: 'invalid_grant' } }
 
 await t.test('a code is good once; one that comes again ends all that the first one gave', async (t) => {
-  const { codeOf, client, clientId, findMcpAccess, audited } = await stageOf(database)
+  const { codeOf, client, clientId, findMcpAccess, audited } = await stageOf(opened)
   const { code, verifier } = await codeOf()
   const first = await client.exchange(clientId, code, verifier)
   t.ok(await findMcpAccess(String(first.json['access_token'])))
@@ -19,7 +19,7 @@ await t.test('a code is good once; one that comes again ends all that the first 
 })
 
 await t.test('of a code that is exchanged twice at once, nothing is left that works', async (t) => {
-  const { codeOf, client, clientId, findMcpAccess } = await stageOf(database)
+  const { codeOf, client, clientId, findMcpAccess } = await stageOf(opened)
   const { code, verifier } = await codeOf()
   const answers = await Promise.all([1, 2, 3].map(() => client.exchange(clientId, code, verifier)))
   t.ok(answers.filter(({ status }) => status === 200).length <= 1)
@@ -30,7 +30,7 @@ await t.test('of a code that is exchanged twice at once, nothing is left that wo
 await t.test(
   'a code is good for its client, its address, its verifier and its resource only, and for a minute',
   async (t) => {
-    const { codeOf, client, clientId, clock, origin } = await stageOf(database)
+    const { codeOf, client, clientId, clock, origin } = await stageOf(opened)
     const { code, verifier } = await codeOf()
     const other = await client.registered()
     t.match(await client.exchange(other, code, verifier), invalidGrant)
@@ -55,7 +55,7 @@ await t.test(
 )
 
 await t.test('PKCE with S256 is asked of every client, and nothing weaker is taken', async (t) => {
-  const { client, clientId, browser } = await stageOf(database)
+  const { client, clientId, browser } = await stageOf(opened)
   const verifier = createVerifier()
   const weak = [
     { code_challenge: null, code_challenge_method: null },
@@ -71,7 +71,7 @@ await t.test('PKCE with S256 is asked of every client, and nothing weaker is tak
 })
 
 await t.test('an answer goes to a registered address, letter by letter, and nowhere else', async (t) => {
-  const { client, clientId, browser } = await stageOf(database)
+  const { client, clientId, browser } = await stageOf(opened)
   const others = [
     'https://evil.example/back',
     'https://client.example/back/',
@@ -111,7 +111,7 @@ await t.test('an answer goes to a registered address, letter by letter, and nowh
 })
 
 await t.test('one resource is there, and the tokens are for it', async (t) => {
-  const { client, clientId, browser, codeOf, findMcpAccess, sql, open } = await stageOf(database)
+  const { client, clientId, browser, codeOf, findMcpAccess, sql, open } = await stageOf(opened)
   for (const resource of ['https://elsewhere.example/mcp', 'http://127.0.0.1:8080/', 'no url']) {
     const { location } = await browser.get(client.authorizeUrl(clientId, createVerifier(), { resource }))
     t.match(location, /error=invalid_target/, resource)
@@ -130,7 +130,7 @@ await t.test('one resource is there, and the tokens are for it', async (t) => {
 })
 
 await t.test('a refresh token is good once; one that comes again ends the grant, its newest tokens too', async (t) => {
-  const { tokensOf, client, clientId, findMcpAccess, audited, clock } = await stageOf(database)
+  const { tokensOf, client, clientId, findMcpAccess, audited, clock } = await stageOf(opened)
   const first = await tokensOf()
   const second = await client.refresh(clientId, first.refresh)
   t.equal(second.status, 200)
@@ -144,7 +144,7 @@ await t.test('a refresh token is good once; one that comes again ends the grant,
 })
 
 await t.test('of two refreshes at once one is answered, and the grant lives on', async (t) => {
-  const { tokensOf, client, clientId, findMcpAccess } = await stageOf(database, { now: Date.now })
+  const { tokensOf, client, clientId, findMcpAccess } = await stageOf(opened, { now: Date.now })
   const { refresh } = await tokensOf()
   const answers = await Promise.all([client.refresh(clientId, refresh), client.refresh(clientId, refresh)])
   const good = answers.filter(({ status }) => status === 200)
@@ -158,7 +158,7 @@ await t.test('of two refreshes at once one is answered, and the grant lives on',
 })
 
 await t.test('a refresh gives no more than was granted, and to no other client', async (t) => {
-  const { tokensOf, client, clientId, findMcpAccess } = await stageOf(database)
+  const { tokensOf, client, clientId, findMcpAccess } = await stageOf(opened)
   const { refresh } = await tokensOf({ scope: 'account_admin' })
   t.match((await client.refresh(clientId, refresh, { scope: 'account_admin user' })).json, { error: 'invalid_scope' })
   t.match((await client.refresh(clientId, refresh, { resource: 'https://elsewhere.example/mcp' })).json, {
@@ -170,7 +170,7 @@ await t.test('a refresh gives no more than was granted, and to no other client',
 })
 
 await t.test('a token of somebody else is revoked by nobody, and an unknown one is no error', async (t) => {
-  const { tokensOf, client, clientId, findMcpAccess } = await stageOf(database)
+  const { tokensOf, client, clientId, findMcpAccess } = await stageOf(opened)
   const { access } = await tokensOf()
   const other = await client.registered()
   t.equal((await client.post('/oauth/revoke', { client_id: other, token: access })).status, 200)
@@ -181,7 +181,7 @@ await t.test('a token of somebody else is revoked by nobody, and an unknown one 
 })
 
 await t.test('who leaves the account, or becomes a viewer, has no power by any token', async (t) => {
-  const { tokensOf, client, clientId, findMcpAccess, sql } = await stageOf(database)
+  const { tokensOf, client, clientId, findMcpAccess, sql } = await stageOf(opened)
   const { access, refresh } = await tokensOf()
   await sql`update memberships set role = 'viewer'`
   t.equal(await findMcpAccess(access), null)
@@ -194,7 +194,7 @@ await t.test('who leaves the account, or becomes a viewer, has no power by any t
 })
 
 await t.test('a form from elsewhere, without its token, or in another browser decides nothing', async (t) => {
-  const { client, clientId, browser, newBrowser, sql } = await stageOf(database)
+  const { accountId, client, clientId, browser, newBrowser, sql, toConsent } = await stageOf(opened)
   const consent = await toConsent(browser, client.authorizeUrl(clientId, createVerifier()))
   const fields = { ...hiddenOf(consent.page.text, consent.path), decision: 'approve', scope: 'account_admin' }
   t.equal((await browser.post(consent.path, { ...fields, csrf: '' })).status, 403)
@@ -206,13 +206,13 @@ await t.test('a form from elsewhere, without its token, or in another browser de
   t.equal((await victim.get(consent.path)).status, 404, 'the request belongs to the browser that began it')
   t.equal((await victim.post(consent.path, fields)).status, 404)
   t.equal((await browser.get(`${consent.path}x`)).status, 404)
-  t.equal((await sql`select from oauth_grants`).count, 0)
+  t.equal((await sql`select from oauth_grants where account_id = ${accountId}`).count, 0)
 })
 
 await t.test(
   'the page of consent can be framed by nobody, runs no script, and its form leads to the client alone',
   async (t) => {
-    const { client, clientId, browser } = await stageOf(database)
+    const { client, clientId, browser, toConsent } = await stageOf(opened)
     const { page } = await toConsent(browser, client.authorizeUrl(clientId, createVerifier()))
     const policy = page.headers.get('content-security-policy') ?? ''
     t.match(policy, "frame-ancestors 'none'")
@@ -224,13 +224,14 @@ await t.test(
 )
 
 await t.test('a grant is for what was asked, chosen and the person may give', async (t) => {
-  const { client, clientId, browser, sql, tokensOf, findMcpAccess, account, accountId } = await stageOf(database)
+  const { client, clientId, browser, sql, tokensOf, findMcpAccess, account, accountId, toConsent } =
+    await stageOf(opened)
   const foreign = await account('foreign')
   const begin = () => toConsent(browser, client.authorizeUrl(clientId, createVerifier(), { scope: 'account_admin' }))
   t.equal((await decide(browser, await begin(), { target: foreign })).back, null, 'an account of others')
   t.equal((await decide(browser, await begin(), { scopes: 'user' })).back, null, 'a scope that was not asked for')
   t.equal((await decide(browser, await begin(), { scopes: '' })).back, null, 'nothing at all')
-  t.equal((await sql`select from oauth_grants`).count, 0)
+  t.equal((await sql`select from oauth_grants where account_id = ${accountId}`).count, 0)
   const { access } = await tokensOf({ scope: 'account_admin' }, { scopes: 'account_admin admin user' })
   t.match(await findMcpAccess(access), { scopes: ['account_admin'], accountId })
   await sql`update memberships set role = 'viewer'`
@@ -241,15 +242,15 @@ await t.test('a grant is for what was asked, chosen and the person may give', as
 })
 
 await t.test('a denial is told to the client, and nothing is granted', async (t) => {
-  const { codeOf, sql, origin } = await stageOf(database)
+  const { accountId, codeOf, sql, origin } = await stageOf(opened)
   const { back, code } = await codeOf({}, { decision: 'deny' })
   t.equal(code, '')
   t.match(Object.fromEntries(back?.searchParams ?? []), { error: 'access_denied', state: 'state-1', iss: origin })
-  t.equal((await sql`select from oauth_grants`).count, 0)
+  t.equal((await sql`select from oauth_grants where account_id = ${accountId}`).count, 0)
 })
 
 await t.test('every authorization is asked about anew, also of a client that was approved before', async (t) => {
-  const { tokensOf, client, clientId, browser } = await stageOf(database)
+  const { tokensOf, client, clientId, browser } = await stageOf(opened)
   await tokensOf()
   const again = await browser.get(client.authorizeUrl(clientId, createVerifier()))
   t.match(again.location, /\/oauth\/consent\//)
@@ -258,7 +259,7 @@ await t.test('every authorization is asked about anew, also of a client that was
 })
 
 await t.test('other responses than a code in the query are not to be had', async (t) => {
-  const { client, clientId, browser } = await stageOf(database)
+  const { client, clientId, browser } = await stageOf(opened)
   for (const over of [
     { response_type: 'token' },
     { response_type: 'id_token' },
@@ -283,7 +284,7 @@ await t.test('other responses than a code in the query are not to be had', async
 })
 
 await t.test('what cannot be read is refused in the shape of OAuth, and never a fault of the service', async (t) => {
-  const { client, clientId, askOf, fetch, origin } = await stageOf(database)
+  const { client, clientId, askOf, fetch, origin } = await stageOf(opened)
   const json = { 'content-type': 'application/json' }
   t.match(await client.send('/oauth/token', { method: 'POST', body: '{}', headers: json }), {
     status: 400,
@@ -307,7 +308,7 @@ await t.test('what cannot be read is refused in the shape of OAuth, and never a 
 })
 
 await t.test('a request goes on in another process, at every step, and after a restart', async (t) => {
-  const { open, askOf, origin, client, clientId, newBrowser, findMcpAccess } = await stageOf(database)
+  const { open, askOf, origin, client, clientId, newBrowser, findMcpAccess, toConsent } = await stageOf(opened)
   const verifier = createVerifier()
   // Each request is answered by a process that has answered none before.
   const browser = newBrowser()
@@ -335,7 +336,7 @@ await t.test('a request goes on in another process, at every step, and after a r
 })
 
 await t.test('a copy of the database holds no code, token, cookie or key that works', async (t) => {
-  const { codeOf, client, clientId, sql, browser } = await stageOf(database)
+  const { codeOf, client, clientId, sql, browser } = await stageOf(opened)
   const { code, verifier } = await codeOf()
   const waiting = await codeOf()
   const { json } = await client.exchange(clientId, code, verifier)

@@ -10,7 +10,7 @@ import {
   decide,
   openOauthOn,
   redirectUri,
-  toConsent,
+  goToConsent,
 } from '../../scenes/oauth.ts'
 
 const database = await openTestDatabase(t)
@@ -39,7 +39,7 @@ await eachDriver({
     const clientId = String(registered.json['client_id'])
 
     const verifier = createVerifier()
-    const consent = await toConsent(browser, client.authorizeUrl(clientId, verifier))
+    const consent = await goToConsent(browser, client.authorizeUrl(clientId, verifier))
     t.equal(consent.page.status, 200)
     t.match(consent.page.text, 'My &lt;b&gt;agent&lt;/b&gt;')
     t.match(consent.page.text, 'client.example')
