@@ -1,19 +1,30 @@
 /** Owns the routes of users, the people who sign in, and of invitations. docs/contract/rest.md "Users". */
 import { createRoute, z } from '@hono/zod-openapi'
-import { Invitation, InvitationRequest, toInvitation, toUser, User, UserChange, UserEmail } from '../model/user.ts'
+import { keyScopes, type KeyScope } from '../model/api-key.ts'
+import {
+  Invitation,
+  InvitationRequest,
+  toInvitation,
+  toUser,
+  User,
+  UserChange,
+  UserEmail,
+  type Role,
+} from '../model/user.ts'
 import { publicUrlOf } from '../net/public-url.ts'
 import { invite, listInvitations, withdrawInvitation } from '../store/invitations.ts'
 import { changeRole, findMember, listMembers, removeMember } from '../store/memberships.ts'
-import { idOf, notFound, ownAccountOnly } from './authenticate.ts'
+import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
-import { answerOf, bodyOf, named, noContentOf, refusing, security } from './openapi.ts'
+import { requireWithin } from './guarded-routes.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/users'
 const invitationsPath = '/v1/accounts/{accountId}/invitations'
-const shared = { security, tags: ['Users'], middleware: [ownAccountOnly] }
-const withBody = { ...shared, middleware: [ownAccountOnly, readJson] }
+const shared = { security, tags: ['Users'] }
+const withBody = { ...shared, middleware: [readJson] }
 const accountParams = z.object({ accountId: z.string() })
 const userParams = z.object({ accountId: z.string(), userId: z.string() })
 const namedUser = named('User', User)
@@ -24,6 +35,7 @@ const list = createRoute({
   method: 'get',
   path,
   operationId: 'listUsers',
+  ...needs('read'),
   summary: 'List the users of the account',
   request: { params: accountParams },
   responses: answerOf(z.array(namedUser), 'All users of the account.'),
@@ -34,6 +46,7 @@ const change = createRoute({
   method: 'patch',
   path: `${path}/{userId}`,
   operationId: 'changeUser',
+  ...needs('manage'),
   summary: 'Give a user another role',
   description: 'At once, also in what they have granted. The last owner of the account stays one (409).',
   ...refusing('CONFLICT'),
@@ -46,6 +59,7 @@ const remove = createRoute({
   method: 'delete',
   path: `${path}/{userId}`,
   operationId: 'removeUser',
+  ...needs('manage'),
   summary: 'Remove a user from the account',
   description:
     'At once, with what they have granted. Who belongs to no other account is removed with all that is personal. The last owner of the account stays (409).',
@@ -59,6 +73,7 @@ const listOpen = createRoute({
   method: 'get',
   path: invitationsPath,
   operationId: 'listInvitations',
+  ...needs('read'),
   summary: 'List the open invitations of the account',
   request: { params: accountParams },
   responses: answerOf(z.array(namedInvitation), 'Those that nobody has accepted yet. None shows its link.'),
@@ -69,6 +84,7 @@ const create = createRoute({
   method: 'post',
   path: invitationsPath,
   operationId: 'createInvitation',
+  ...needs('manage'),
   summary: 'Invite a person to the account',
   description:
     'The service sends no mail: give the person the link. A later invitation of the same address takes the place of the former one.',
@@ -85,16 +101,22 @@ const withdraw = createRoute({
   method: 'delete',
   path: `${invitationsPath}/{invitationId}`,
   operationId: 'withdrawInvitation',
+  ...needs('manage'),
   summary: 'Withdraw an invitation',
   request: { params: z.object({ accountId: z.string(), invitationId: z.string() }) },
   responses: noContentOf('Its link is good no more.'),
 })
 
+/** What a key must have to make somebody this: nobody gets more by a key than it can do itself. */
+const scopesOf = (role: Role): readonly KeyScope[] => (role === 'viewer' ? ['read'] : keyScopes)
+
 export function addUserRoutes(app: Api, { sql, clock, newId, publicUrl }: ApiDeps): void {
   app.openapi(list, async (c) => c.json((await listMembers(sql, c.get('accountId'))).map(toUser), 200))
   app.openapi(change, async (c) => {
     const [accountId, userId] = [c.get('accountId'), idOf<'user'>(c.req.valid('param').userId)]
-    if (!(await changeRole(sql, { accountId, userId, role: c.req.valid('json').role }))) throw notFound()
+    const { role } = c.req.valid('json')
+    requireWithin(c.get('scopes'), scopesOf(role))
+    if (!(await changeRole(sql, { accountId, userId, role }))) throw notFound()
     return c.json(toUser(existing(await findMember(sql, accountId, userId))), 200)
   })
   app.openapi(remove, async (c) => {
@@ -108,6 +130,7 @@ export function addUserRoutes(app: Api, { sql, clock, newId, publicUrl }: ApiDep
   app.openapi(create, async (c) => {
     const [accountId, now] = [c.get('accountId'), clock.now()]
     const { email, role } = c.req.valid('json')
+    requireWithin(c.get('scopes'), scopesOf(role))
     const given = { accountId, email: UserEmail.parse(email), role, newId, now }
     const { invitation, token } = await invite(sql, given)
     const url = `${publicUrlOf(publicUrl, c.req.raw)}/invitations/${token}`
