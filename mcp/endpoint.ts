@@ -14,6 +14,7 @@ import { createCheckHosts } from './allowed-hosts.ts'
 import { insufficientScope, unauthorized } from './challenge.ts'
 import { createChangeEvents } from './change-events.ts'
 import { mcpPath, resourceMetadata, wellKnownPath } from './resource-metadata.ts'
+import { quickCallOf } from './quick-call.ts'
 import { createStreams, type MaxStreams } from './streams.ts'
 import type { Connection, Served } from './tool-server.ts'
 
@@ -69,6 +70,9 @@ export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
     if (messages.length > maxBatch) return refused(-32600, `A batch may have ${maxBatch} messages at most.`)
     const needed = missingScopes(messages, served, access)
     if (needed) return insufficientScope(told, needed)
+    const quick = quickCallOf(request, body)
+    const answered = quick && (await served.answer?.(quick, { ...told, access, era: quick.era }, request.signal))
+    if (answered) return answered
     const { clientId, scopes } = access
     const authInfo = { token: '', clientId, scopes: [...scopes], extra: { connection: { ...told, access } } }
     const hand = (asking: Request): Promise<Response> => handler.fetch(asking, { authInfo, parsedBody: body })

@@ -11,6 +11,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { McpAccess, McpScope } from '../model/mcp-access.ts'
 import type { CallTool } from './call-tool.ts'
+import { quickAnswer, type QuickCall } from './quick-call.ts'
 import { unknownTool, type ServedTool } from './tools/served-tool.ts'
 
 /** One request as a server sees it. */
@@ -35,6 +36,8 @@ export type Tools = {
 export type Served = {
   newServer(connection: Connection): Server
   readonly scopesOf: Tools['scopesOf']
+  /** Null: the tool needs more of the protocol, or there is none. */
+  answer?(call: QuickCall, connection: Connection, signal: AbortSignal): Promise<Response | null>
 }
 
 export type ToolServerDeps = {
@@ -66,6 +69,11 @@ export function createToolServers({ tools, call, more = {} }: ToolServerDeps): S
   }
   return {
     scopesOf: tools.scopesOf,
+    async answer(asked, connection, signal) {
+      const tool = await tools.find(asked.name, connection.access)
+      if (!tool?.isPlain) return null
+      return quickAnswer(asked, await call(tool, asked.given, { ...connection, signal, protocol: nothing }), identity)
+    },
     newServer(connection) {
       const server = new Server(identity, options)
       server.setRequestHandler('tools/list', async ({ params }) => {
@@ -88,6 +96,13 @@ const contextOf = (connection: Connection, { mcpReq }: ServerContext) => ({
   ...connection,
   signal: mcpReq.signal,
   protocol: mcpReq,
+})
+
+/** What a plain tool sees of the protocol. */
+const nothing = new Proxy({} as ServerContext['mcpReq'], {
+  get() {
+    throw new Error('a plain tool asks for the protocol')
+  },
 })
 
 const noSuchPage = (): ProtocolError =>

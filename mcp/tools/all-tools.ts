@@ -13,14 +13,16 @@ export type AllToolDeps = WorkerToolDeps & PlaceCallToolDeps & DocumentToolDeps 
 
 /** The order is that of the contract. */
 export const allTools = (deps: AllToolDeps): McpTool[] => [
-  ...workerTools(deps),
+  ...plain(workerTools(deps)),
   ...placeCallTools(deps),
-  ...readCallTools(deps),
+  ...plain(readCallTools(deps)),
   ...policyTools(deps),
-  ...documentTools(deps),
-  ...personTools(deps),
-  ...accountTools(deps),
+  ...plain(documentTools(deps)),
+  ...plain(personTools(deps)),
+  ...plain(accountTools(deps)),
 ]
+
+const plain = (tools: readonly McpTool[]): McpTool[] => tools.map((tool) => ({ ...tool, isPlain: true }))
 
 /** Of a list that never changes. */
 export function fixedTools(tools: readonly McpTool[]): Tools {

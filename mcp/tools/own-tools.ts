@@ -70,6 +70,8 @@ function listingOf({ provider, name, description, inputSchema }: ToolDescriptor)
 const served = (toolbox: Toolbox, listing: Tool): ServedTool => ({
   listing: { ...listing, annotations: annotations[listing.name] ?? anything },
   scopes,
+  // Whether it exists, the library is to say.
+  isPlain: false,
   run: (given, context) => runOwn(toolbox, listing.name, given, context),
 })
 

@@ -14,6 +14,8 @@ export type Arguments = Readonly<Record<string, unknown>>
 export type ServedTool = {
   readonly listing: Tool
   readonly scopes: readonly McpScope[]
+  /** As of McpTool. */
+  readonly isPlain: boolean
   /** Throws Problem for arguments that it does not take, and for what it cannot do. */
   run(given: Arguments, context: ToolContext): Promise<ToolOutcome>
 }
@@ -25,12 +27,14 @@ export type Failure = z.infer<typeof Failure>
 /** What one answer lists at most: as many as a batch has entries. */
 const maxIssues = 100
 
-export function serveTool({ name, title, description, annotations, scopes, input, output, run }: McpTool): ServedTool {
+export function serveTool(tool: McpTool): ServedTool {
+  const { name, title, description, annotations, scopes, isPlain = false, input, output, run } = tool
   const inputSchema = schemaOf(input, 'input') as Tool['inputSchema']
   const outputSchema = outputSchemaOf(schemaOf(output, 'output'))
   return {
     listing: { name, title, description, inputSchema, outputSchema, annotations: { title, ...annotations } },
     scopes,
+    isPlain,
     async run(given, context) {
       requireStorable(given)
       const parsed = input.safeParse(nullAsAbsent(input, given))

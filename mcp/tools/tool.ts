@@ -65,6 +65,8 @@ export type McpTool = {
   readonly annotations: ToolAnnotations
   /** One of them is enough. The first is the one that a client is told to ask for. */
   readonly scopes: readonly McpScope[]
+  /** True: `run` asks for nothing of `protocol`, and answers with nothing in place of a result. Absent: it may. */
+  readonly isPlain?: boolean
   readonly input: z.ZodType
   readonly output: z.ZodType
   run(given: unknown, context: ToolContext): Promise<ToolOutcome>
