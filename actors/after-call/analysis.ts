@@ -10,6 +10,7 @@ import type { Dimension } from '../../model/worker.ts'
 import type { NotedValue } from '../../store/noted-values.ts'
 import type { NextActionTaken } from '../call/call-event.ts'
 import { settleNextAction } from './next-action.ts'
+import { provenSummary } from './proven-summary.ts'
 import { noteWithWords, reconcile, type Settled } from './reconcile.ts'
 import { verifyClaims, type Found, type Verified } from './verify-claims.ts'
 
@@ -67,6 +68,10 @@ function settle(talk: TalkOver, plain: Verified, said: ModelSaid | null): Analys
   const action = settleNextAction({ nextActions, chosen, found, by, turns, dimensions: new Map(settled) })
   const droppedAll =
     said === null ? { unknown: [], unquoted: [], unfit } : { ...dropped, unfit: [...dropped.unfit, ...unfit] }
+  const told = [...settled.map(([, { value }]) => value), action.action?.name ?? null, action.action?.data ?? null]
+  const paragraph = said === null ? null : paragraphOf(said.claims.summary)
+  const { summary, dropped: sentences } =
+    paragraph === null ? { summary: null, dropped: 0 } : provenSummary(paragraph, talk, told)
   return {
     dimensions: Object.fromEntries(settled.map(([key, { value }]) => [key, value])),
     nextAction: action.action,
@@ -74,9 +79,9 @@ function settle(talk: TalkOver, plain: Verified, said: ModelSaid | null): Analys
       ...Object.fromEntries(settled.map(([key, { evidence }]) => [key, evidence])),
       ...action.evidence,
     },
-    summary: said === null ? null : paragraphOf(said.claims.summary),
+    summary,
     warnings: [
-      ...incompleteOf(droppedAll, said?.claims.unread ?? 0),
+      ...incompleteOf(droppedAll, { turns: said?.claims.unread ?? 0, sentences }),
       ...(action.lacksData ? [withoutData(action.action?.key ?? '')] : []),
     ],
   }
@@ -99,14 +104,23 @@ function paragraphOf(summary: string | null): string | null {
   return text === '' ? null : text
 }
 
-function incompleteOf({ unknown, unquoted, unfit }: Verified['dropped'], unread: number): CallWarning[] {
+function incompleteOf(
+  { unknown, unquoted, unfit }: Verified['dropped'],
+  leftOut: { readonly turns: number; readonly sentences: number },
+): CallWarning[] {
   const parts = [
     ...(unknown.length > 0 ? [`keys that the worker has not got: ${unknown.join(', ')}`] : []),
     ...(unquoted.length > 0 ? [`not shown by words of the transcript: ${unquoted.join(', ')}`] : []),
     ...(unfit.length > 0 ? [`not of the type of their dimension: ${unfit.join(', ')}`] : []),
   ]
-  const left =
-    unread > 0 ? [`The talk was too long for the extractor: ${unread} turns of its middle were not read.`] : []
+  const left = [
+    ...(leftOut.sentences > 0
+      ? [`Of the summary ${leftOut.sentences} sentences were left out: they have numbers or names that nobody said.`]
+      : []),
+    ...(leftOut.turns > 0
+      ? [`The talk was too long for the extractor: ${leftOut.turns} turns of its middle were not read.`]
+      : []),
+  ]
   const dropped = parts.length > 0 ? [`Values were dropped (${parts.join('; ')}).`] : []
   if (left.length + dropped.length === 0) return []
   return [{ type: 'EXTRACTION_INCOMPLETE', message: [...dropped, ...left].join(' ') }]

@@ -204,6 +204,53 @@ test('a summary is one paragraph, of a model only', async (t) => {
   t.equal((await analyse(talkOf(lines), { embedded: saying('embedded', { summary: 'x' }), model: null })).summary, null)
 })
 
+test('a sentence of a summary with a number, an amount or a name that nobody said is left out and told', async (t) => {
+  const of = async (summary: string, said: readonly string[], over: Partial<TalkOver> = {}) =>
+    analyse(talkOf(said, over), { embedded: nothing, model: saying('model', { summary }) })
+  const said = [
+    'agent: Welcome to Rosa. For how many?',
+    'user: Four. My name is Anna Berg, and my number is zero three zero 47 11 22.',
+    'agent: That is $1,250 for the evening, at half past seven?',
+    'user: At three thirty, please.',
+  ]
+  const plain = said.map((line) => line.replace('half past seven', '15:30'))
+  const mixed = await of('The caller wants a table for 4. It is for Peter. It costs $1250.', plain)
+  t.equal(mixed.summary, 'The caller wants a table for 4. It costs $1250.')
+  t.match(mixed.warnings, [{ type: 'EXTRACTION_INCOMPLETE', message: /1 sentences were left out/ }])
+  for (const proven of [
+    'Anna Berg wants to eat at Rosa at 15:30.',
+    "Anna's number is 030471122, and the Caller agreed.",
+    'On Monday, January 1, 1970, a guest spoke English. OK for $1,250.00, at 3:30 pm.',
+    'Nothing was agreed.',
+  ]) {
+    const { summary, warnings } = await of(proven, plain)
+    t.same([summary, warnings], [proven, []])
+  }
+  for (const invented of [
+    'A table for 12 was booked.',
+    'It costs 990 euros.',
+    'She spoke with Peter Quirke.',
+    'The table is at 18:45.',
+    'The number is 030471199.',
+  ]) {
+    const { summary, warnings } = await of(invented, plain)
+    t.same([summary, warnings.map(({ type }) => type)], [null, ['EXTRACTION_INCOMPLETE']], invented)
+  }
+  const dated = { dimensions: [{ key: 'day', name: 'Day', type: 'date' } as const] }
+  const model = saying('model', {
+    summary: 'It is for 24 November 2026.',
+    values: [{ key: 'day', value: '2026-11-24', turn: 1, quote: 'tomorrow' }],
+  })
+  const { summary } = await analyse(talkOf(['agent: When?', 'user: tomorrow'], dated), { embedded: nothing, model })
+  t.equal(summary, 'It is for 24 November 2026.', 'a value that was shown')
+  t.equal(
+    (await of('Der Anrufer will einen Tisch für 12.', ['user: für zwölf'], { language: 'de' })).warnings.length,
+    0,
+  )
+  t.equal((await of('Es kostet 990 Euro.', ['user: was kostet es'], { language: 'de' })).summary, null)
+  t.equal((await of('一位客人订了桌子。', ['user: 四个人'], { language: 'zh' })).summary, '一位客人订了桌子。')
+})
+
 test('without the model’s answer there is what was noted and what words plainly say, and the account is told', async (t) => {
   const embedded = saying('embedded', { values: [{ key: 'guests', value: 4, turn: 3, quote: 'four' }] })
   const extractors = { embedded, model: saying('model', new ExtractionError('it answered 500')) }
