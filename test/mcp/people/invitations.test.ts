@@ -3,6 +3,7 @@ import t, { test } from 'tap'
 import type { AccountId } from '../../../model/ids.ts'
 import {
   acceptAsNewUser,
+  acceptAsUser,
   findInvitation,
   forgetInvitations,
   invite,
@@ -87,6 +88,8 @@ test('it is good for seven days; a new one to the same address takes its place; 
   t.equal(await statusOf(second), 200)
   clock.advance(1)
   t.equal(await statusOf(second), 404)
+  const late = { token: second, name: 'Ada', passwordHash: 'none', newId, now: clock.now() }
+  t.equal(await acceptAsNewUser(sql, late), null, 'nor for whoever opened its page in time')
   t.same([await forgetInvitations(sql, clock.now() - 1, 10), await forgetInvitations(sql, clock.now(), 10)], [0, 1])
   const { token: third } = await inviting('ada@example.com')
   t.equal((await listInvitations(sql, accountId, clock.now())).length, 1)
@@ -101,10 +104,10 @@ test('it is good for seven days; a new one to the same address takes its place; 
 })
 
 test('who is a user already joins signed in; the link of somebody else gives nothing, and sets no password', async (t) => {
-  const { browser, inviting, user, account, rolesOf } = await open()
+  const { browser, inviting, user, account, rolesOf, sql, clock } = await open()
   const second = await account('second')
   await user('ada@example.com', [[second, 'viewer']])
-  await user('eve@example.com', [[second, 'viewer']])
+  const eveId = await user('eve@example.com', [[second, 'viewer']])
   const { token } = await inviting('ada@example.com')
   const path = `/invitations/${token}`
   const eve = browser()
@@ -115,6 +118,9 @@ test('who is a user already joins signed in; the link of somebody else gives not
   const { csrf = '' } = /name="csrf" value="(?<csrf>[^"]+)"/.exec((await eve.get('/account')).text)?.groups ?? {}
   t.equal((await eve.post(path, { csrf })).status, 403)
   t.same(await rolesOf(), [])
+
+  const email = 'eve@example.com'
+  t.notOk(await acceptAsUser(sql, { token, userId: eveId, email, now: clock.now() }), 'the row says for whom it is')
 
   const ada = browser()
   t.equal((await ada.signIn('ada@example.com', password, path)).location, path)

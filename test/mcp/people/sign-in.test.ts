@@ -2,9 +2,10 @@
 import t, { test, type Test } from 'tap'
 import { createRetention } from '../../../actors/rounds/retention.ts'
 import { createPasswords } from '../../../store/passwords.ts'
-import { changePassword, findUserByEmail } from '../../../store/users.ts'
+import { findUserByEmail } from '../../../store/users.ts'
 import { removeUser } from '../../../store/memberships.ts'
 import { createSession, findSession } from '../../../store/user-sessions.ts'
+import { blockedQueries } from '../../scenes/blocked-queries.ts'
 import { openTestDatabase } from '../../scenes/database.ts'
 import { until } from '../../scenes/in-time.ts'
 import { eachDriver, serve } from '../../scenes/listener.ts'
@@ -158,11 +159,16 @@ test('a change of the password ends every session, also one that begins at the s
   )
 
   const { passwordHash } = (await findUserByEmail(sql, 'ada@example.com')) ?? { passwordHash: '' }
-  const next = await passwords.hash('yet another one')
-  await Promise.all([
-    changePassword(sql, { userId, passwordHash: next, now: clock.now() }),
-    ...Array.from({ length: 8 }, () => createSession(sql, { userId, passwordHash, former: null, now: clock.now() })),
-  ])
+  const passwordHashOfNow = await passwords.hash('yet another one')
+  // A sign-in with the former password, when the new one is written and its transaction has ended no session yet.
+  const session = await sql.begin(async (tx) => {
+    await tx`update users set password_hash = ${passwordHashOfNow} where id = ${userId}`
+    const beginning = createSession(sql, { userId, passwordHash, former: null, now: clock.now() })
+    await Promise.race([beginning, blockedQueries(sql, 1)])
+    await tx`delete from user_sessions where user_id = ${userId}`
+    return { beginning }
+  })
+  t.equal(await session.beginning, null)
   t.same(await sql`select from user_sessions`, [], 'whoever showed the former password is out')
 })
 
