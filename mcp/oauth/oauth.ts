@@ -8,7 +8,7 @@ import type { Audit } from '../../model/audit.ts'
 import type { FetchDocument } from '../../model/fetch-document.ts'
 import type { Fetch, RequestInfo } from '../../model/listener.ts'
 import type { Log } from '../../model/log.ts'
-import type { FindMcpAccess } from '../../model/mcp-access.ts'
+import { mcpScopes, type FindMcpAccess } from '../../model/mcp-access.ts'
 import { Problem } from '../../model/problem.ts'
 import type { FindSignedIn } from '../../model/user.ts'
 import { createFindMcpAccess, type GrantOwner } from '../../store/oauth-grants.ts'
@@ -23,6 +23,7 @@ import { createExchange } from './node-exchange.ts'
 import { headersOf, oauthError, readBody, wrongInQuery } from './oauth-request.ts'
 import { consentPath, createProvider, oauthRoutes } from './provider.ts'
 import { createReadRegistration } from './registration.ts'
+import { offlineAccess } from './scopes.ts'
 import { createSigningKeys } from './signing-keys.ts'
 
 export type OauthDeps = {
@@ -211,5 +212,6 @@ function withoutSession(answer: Response): Response {
 /** What the library would do as well is not offered. */
 async function offered(answer: Response): Promise<Response> {
   const metadata = (await answer.json()) as Record<string, unknown>
-  return Response.json({ ...metadata, response_modes_supported: ['query'] }, { status: answer.status })
+  const only = { response_modes_supported: ['query'], scopes_supported: [...mcpScopes, offlineAccess] }
+  return Response.json({ ...metadata, ...only }, { status: answer.status })
 }

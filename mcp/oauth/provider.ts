@@ -17,7 +17,7 @@ import type { Sql } from '../../store/sql.ts'
 import { pageOfProblem } from '../people/answer-page.ts'
 import { createAdapter } from './adapter.ts'
 import type { ClientDocuments } from './client-documents.ts'
-import { defaultScope, offlineAccess } from './scopes.ts'
+import { defaultScope, offlineAccess, scopesIn } from './scopes.ts'
 
 export const oauthRoutes = {
   authorization: '/oauth/authorize',
@@ -71,8 +71,7 @@ export function createProvider(deps: ProviderDeps, origin: string, keys: Keys): 
         useGrantedResource: () => true,
         getResourceServerInfo(ctx, asked) {
           if (asked !== resource) throw new errors.InvalidTarget(`the only resource is ${resource}`)
-          // Asked about before the scopes are looked at.
-          if (ctx.oidc.route === 'authorization' && ctx.oidc.params) ctx.oidc.params['scope'] ??= defaultScope
+          if (ctx.oidc.route === 'authorization') settleScopes(ctx)
           return {
             scope: mcpScopes.join(' '),
             audience: resource,
@@ -96,6 +95,20 @@ export function createProvider(deps: ProviderDeps, origin: string, keys: Keys): 
   const provider = new Provider(origin, configuration)
   provider.silent = true
   return provider
+}
+
+/**
+ * The library asks about the resource before it looks at the scopes. It knows `openid` whether it is offered or not; identity is nothing that we give
+ * to others, so it is left out.
+ */
+function settleScopes({ oidc: { params } }: KoaContextWithOIDC): void {
+  if (!params) return
+  const asked = typeof params['scope'] === 'string' ? params['scope'] : defaultScope
+  if (scopesIn(asked).length === 0) throw new errors.InvalidScope('no scope of this service was asked for', asked)
+  params['scope'] = asked
+    .split(' ')
+    .filter((scope) => scope !== 'openid')
+    .join(' ')
 }
 
 const features = {

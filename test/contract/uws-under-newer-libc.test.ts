@@ -17,6 +17,7 @@ const files = [
   'contract/listener.test.ts',
   'contract/listener-flood.test.ts',
   'mcp/conformance.test.ts',
+  'mcp/oauth/code-flow.test.ts',
   'mcp/streams.test.ts',
 ]
 

@@ -1,10 +1,16 @@
 /** What a dishonest client, a thief of codes and tokens, or a page elsewhere gets from the authorization server: nothing. docs/security.md. */
 import t from 'tap'
 import { createClient, createVerifier, decide, pathOf, redirectUri, openOauthOn, stageOf } from '../../scenes/oauth.ts'
+import { databaseUnreachable } from '../../../store/database-unreachable.ts'
+import { connect } from '../../../store/sql.ts'
 import { openTestDatabase } from '../../scenes/database.ts'
 import { hiddenOf } from '../../scenes/people.ts'
 
-const opened = openTestDatabase(t).then((database) => openOauthOn(database))
+/** The library tells people things on the console; here nobody reads it. */
+const told = (['info', 'warn', 'error'] as const).map((way) => t.capture(console, way))
+
+const database = await openTestDatabase(t)
+const opened = openOauthOn(database)
 const invalidGrant = { status: 400, json: { error: 'invalid_grant' } }
 
 await t.test('a code is good once; one that comes again ends all that the first one gave', async (t) => {
@@ -351,3 +357,25 @@ await t.test('a copy of the database holds no code, token, cookie or key that wo
     if (typeof secret === 'string' && secret !== '') t.notOk(dump.includes(secret))
   t.notMatch(dump, /\\"d\\"/, 'no private key')
 })
+
+await t.test('a database that is away is told as such, and nothing of it', async (t) => {
+  const { deps, open, askOf, origin } = await stageOf(opened)
+  const sql = connect({ server: database.server, applicationName: 'parley test', maxConnections: 1 })
+  await sql`select 1`
+  const client = createClient(askOf(open({ ...deps, sql }).fetch, '203.0.113.9'), origin)
+  t.equal((await client.register()).status, 201)
+  await sql.end()
+  const asks = [
+    () => client.register(),
+    () => client.exchange('nobody', 'code', createVerifier()),
+    () => client.send('/oauth/authorize?client_id=nobody'),
+  ]
+  for (const ask of asks) t.ok(databaseUnreachable(await ask().catch((error: unknown) => error)))
+})
+
+await t.test('the library says nothing on the console', async (t) =>
+  t.same(
+    told.flatMap((results) => results()),
+    [],
+  ),
+)

@@ -1,6 +1,7 @@
 /** Who may be a client, by registration and by a document of its own, and what people are told of it. docs/contract/mcp.md "Clients". */
-import { createServer, type Server } from 'node:https'
+import { generateKeyPairSync, randomUUID, sign } from 'node:crypto'
 import { once } from 'node:events'
+import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import t from 'tap'
@@ -194,6 +195,49 @@ await t.test(
     }
   },
 )
+
+await t.test('a client with a key of its own proves itself by it, once with each assertion', async (t) => {
+  const { client, browser, toConsent, origin, audited } = await stageOf(opened)
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const jwks = { keys: [{ ...publicKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig' }] }
+  const clientId = await client.registered({ token_endpoint_auth_method: 'private_key_jwt', jwks })
+  const verifier = createVerifier()
+  const codeOf = async () => {
+    const { back } = await decide(browser, await toConsent(browser, client.authorizeUrl(clientId, verifier)))
+    return back?.searchParams.get('code') ?? ''
+  }
+  const assertionOf = (over: Record<string, unknown> = {}) => {
+    const now = Math.floor(Date.now() / 1000)
+    const claims = { iss: clientId, sub: clientId, aud: origin, jti: randomUUID(), iat: now, exp: now + 60, ...over }
+    const parts = [{ alg: 'ES256' }, claims]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.')
+    return `${parts}.${sign('sha256', Buffer.from(parts), { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+  }
+  const provedBy = (client_assertion: string) => ({
+    client_assertion,
+    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+  })
+  const code = await codeOf()
+  t.equal((await client.exchange(clientId, code, verifier)).status, 401, 'nobody else has its key')
+  t.equal(
+    (await client.exchange(clientId, code, verifier, provedBy(assertionOf({ aud: 'https://elsewhere.example' }))))
+      .status,
+    401,
+  )
+  t.equal(
+    (await client.exchange(clientId, code, verifier, provedBy(`${assertionOf().slice(0, -9)}AAAAAAAAA`))).status,
+    401,
+  )
+  const assertion = assertionOf()
+  t.equal((await client.exchange(clientId, code, verifier, provedBy(assertion))).status, 200)
+  t.equal(
+    (await client.exchange(clientId, await codeOf(), verifier, provedBy(assertion))).status,
+    401,
+    'an assertion is good once',
+  )
+  t.match(audited.at(-1), { action: 'oauth.approve' })
+})
 
 await t.test('strangers make the service ask one host only so often', async (t) => {
   const { client, browser } = await stageOf(opened)

@@ -80,7 +80,7 @@ await eachDriver({
     t.equal(await findMcpAccess(String(tokens.json['access_token'])), null)
     t.same(
       audited.map(({ action }) => action),
-      ['user.sign_in', 'oauth.approve', 'oauth.revoke'],
+      ['oauth.register', 'user.sign_in', 'oauth.approve', 'oauth.revoke'],
     )
   },
   async 'the metadata says what there is, wherever clients look for it'(t, driver) {
@@ -109,9 +109,10 @@ await eachDriver({
         token_endpoint_auth_methods_supported: ['none', 'private_key_jwt'],
         authorization_response_iss_parameter_supported: true,
         client_id_metadata_document_supported: true,
-        scopes_supported: ['account_admin', 'admin', 'user', 'offline_access'],
       })
     }
+    const { json } = await client.send('/.well-known/oauth-authorization-server')
+    t.same(json['scopes_supported'], ['account_admin', 'admin', 'user', 'offline_access'])
     const keys = await client.send('/oauth/jwks')
     t.notMatch(JSON.stringify(keys.json), /"d":/, 'public keys only')
     const preflight = await client.send('/oauth/token', {

@@ -80,12 +80,20 @@ await t.test('scopes of one worker are granted for the worker that is chosen, an
 })
 
 await t.test('a client that names no scope asks for all of an account', async (t) => {
-  const { tokensOf, findMcpAccess } = await stageOf(opened)
+  const { tokensOf, findMcpAccess, browser, client, clientId } = await stageOf(opened)
   const { access } = await tokensOf({ scope: null })
   t.match(await findMcpAccess(access), { scopes: ['account_admin'] })
   const offline = await tokensOf({ scope: 'account_admin offline_access', prompt: 'consent' })
   t.match(await findMcpAccess(offline.access), { scopes: ['account_admin'] })
   t.type(offline.json['refresh_token'], 'string')
+  const identity = await tokensOf({ scope: 'openid account_admin' })
+  t.notOk('id_token' in identity.json, 'who the person is, is nobody’s business')
+  for (const scope of ['openid', 'everything', 'openid everything'])
+    t.match(
+      (await browser.get(client.authorizeUrl(clientId, createVerifier(), { scope }))).location,
+      /error=invalid_scope/,
+      scope,
+    )
 })
 
 await t.test('an access token is good for an hour', async (t) => {
