@@ -3,25 +3,32 @@
  * docs/contract/mcp.md "Endpoint".
  */
 import { Problem } from '../model/problem.ts'
+import { plainAddressOf, withoutBrackets } from '../net/addresses.ts'
 import { isLoopbackHost } from '../net/loopback-host.ts'
 
 /** Throws Problem ORIGIN_NOT_ALLOWED. The origin when a page asks; null when no page does. */
 export type CheckHosts = (request: Request) => string | null
 
-/** `publicUrl` null: only names of this machine. */
+/** `publicUrl` null: names of this machine, and addresses, which nobody can let point elsewhere. */
 export function createCheckHosts(publicUrl: string | null): CheckHosts {
   const ours = publicUrl === null ? null : new URL(publicUrl).hostname
-  const isOurs = (url: string): boolean => {
-    if (!URL.canParse(url)) return false
-    const { hostname, host, protocol } = new URL(url)
-    return /^https?:$/.test(protocol) && (hostname === ours || isLoopbackHost(host))
-  }
+  const isOurs = ({ hostname, host }: URL): boolean =>
+    isLoopbackHost(host) || (ours === null ? plainAddressOf(withoutBrackets(hostname)) !== null : hostname === ours)
   return (request) => {
-    if (!isOurs(request.url)) throw refusal('This service is not known by that host name: PUBLIC_URL names it.')
+    const asked = new URL(request.url)
+    if (!isOurs(asked)) throw refusal('This service is not known by that host name: PUBLIC_URL names it.')
     const origin = request.headers.get('origin')
-    if (origin !== null && !isOurs(origin)) throw refusal('Pages of this origin may not ask here.')
+    if (origin !== null && !isOf(origin, ours ?? asked.hostname))
+      throw refusal('Pages of this origin may not ask here.')
     return origin
   }
+}
+
+/** A page of the service itself, or of this machine. */
+function isOf(origin: string, hostname: string): boolean {
+  if (!URL.canParse(origin)) return false
+  const page = new URL(origin)
+  return /^https?:$/.test(page.protocol) && (page.hostname === hostname || isLoopbackHost(page.host))
 }
 
 const refusal = (details: string): Problem => new Problem('ORIGIN_NOT_ALLOWED', details)

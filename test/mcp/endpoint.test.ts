@@ -68,6 +68,11 @@ void test('the endpoint', async (t) => {
     const foreign = await ask('http://evil.example:8080/mcp', { method: 'POST', key: null, headers: authorized, json })
     t.equal(foreign.status, 403)
     t.equal(foreign.json.type, 'ORIGIN_NOT_ALLOWED')
+    t.equal(
+      (await ask('http://192.0.2.5/.well-known/oauth-protected-resource', { key: null })).status,
+      403,
+      'an address is no PUBLIC_URL',
+    )
     t.equal((await ask('http://evil.example/.well-known/oauth-protected-resource', { key: null })).status, 403)
   })
 
@@ -189,10 +194,17 @@ void test('requests are charged to whom they belong', async (t) => {
   })
 })
 
-void test('without a PUBLIC_URL only the names of this machine are its own', async (t) => {
+void test('without a PUBLIC_URL names of this machine are its own, and addresses, but no other names', async (t) => {
   const { ask } = await openMcp(t, { publicUrl: null })
-  const at = (url: string) => ask(`${url}/.well-known/oauth-protected-resource/mcp`, { key: null })
+  const at = (url: string, headers = {}) =>
+    ask(`${url}/.well-known/oauth-protected-resource/mcp`, { key: null, headers })
   t.equal((await at('http://calls.example:8080')).status, 403)
   t.equal((await at('http://127.0.0.1:8080')).json.resource, 'http://127.0.0.1:8080/mcp')
   t.equal((await at('http://localhost:8080')).json.resource, 'http://localhost:8080/mcp')
+  t.equal(
+    (await at('http://192.0.2.5:8080', { origin: 'http://192.0.2.5:8080' })).json.resource,
+    'http://192.0.2.5:8080/mcp',
+  )
+  t.equal((await at('http://[2001:db8::5]')).status, 200)
+  t.equal((await at('http://192.0.2.5:8080', { origin: 'http://192.0.2.6:8080' })).status, 403)
 })
