@@ -108,7 +108,16 @@ export async function storeAnalysis(
   await tx`
     update calls set recording_key = ${analysis.recordingKey}, recorded_ms = ${analysis.recordedMs}
     where id = ${callId}`
+  await endTurnsWithRecording(tx, callId)
   await storeExtraction(tx, callId, analysis)
+}
+
+/** Nobody was heard behind the end of the recording. One that lacks sound is shorter than the talk, and shows nothing about it. */
+export async function endTurnsWithRecording(tx: Transaction, callId: CallId): Promise<void> {
+  await tx`
+    update transcript_turns set from_ms = least(from_ms, recorded_ms), to_ms = recorded_ms from calls
+    where calls.id = ${callId} and call_id = calls.id and to_ms > recorded_ms
+      and not warnings @> '[{"type": "RECORDING_INCOMPLETE"}]'`
 }
 
 const extractionWarnings: readonly CallWarning['type'][] = [

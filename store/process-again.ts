@@ -2,7 +2,7 @@
 import type { CallWarning } from '../model/call.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
 import { renewJob, type NewJob } from './jobs.ts'
-import { storeExtraction, storeProcessingStatus, type Extraction } from './call-effects.ts'
+import { endTurnsWithRecording, storeExtraction, storeProcessingStatus, type Extraction } from './call-effects.ts'
 import type { Sql } from './sql.ts'
 
 /** False: the call is not there, not over, was never answered, or is being processed. */
@@ -34,10 +34,12 @@ export async function replaceAnalysis(sql: Sql, callId: CallId, again: Again): P
       select from calls where id = ${callId} and post_processing_status = 'in_progress' for update`
     if (!call) return
     await storeExtraction(tx, callId, { ...found, warnings })
-    if (recordingKey !== null)
+    if (recordingKey !== null) {
       await tx`
         update calls set recording_key = ${recordingKey}, recorded_ms = ${recordedMs}
         where id = ${callId} and recording_key is null`
+      await endTurnsWithRecording(tx, callId)
+    }
     await storeProcessingStatus(tx, callId, found === null ? 'failed' : 'completed')
   })
 }

@@ -245,6 +245,38 @@ test('a call whose recording cannot be asked for all the while is processed all 
   t.match(await stage.ended(), [{ recordingAvailable: true }])
 })
 
+test('no turn of the transcript lies behind the end of the recording, but of one that lacks sound', async (t) => {
+  const away = (): Promise<never> => Promise.reject(new Error('storage is away'))
+  for (const recordingIncomplete of [false, true]) {
+    const stage = await openStage(t, undefined, { create: away as never, read: away, remove: away })
+    stage.leg.answer('close', {
+      type: 'closed',
+      recordedMs: 1_234,
+      ...(recordingIncomplete && { recordingIncomplete }),
+    })
+    stage.node.engine.emit({ ...words, from: 900, to: 2_500, text: 'Outside.' })
+    stage.node.engine.emit({ ...words, from: 2_600, to: 3_000, text: 'Please.' })
+    await stage.talk([])
+    t.match(await stage.processed(), { postProcessingStatus: 'completed' })
+    const turns = await stage.sql<{ fromMs: number; toMs: number }[]>`
+      select from_ms, to_ms from transcript_turns where call_id = ${stage.callId} order by turn_index`
+    const told = turns.map(({ fromMs, toMs }) => [fromMs, toMs])
+    const clamped = [
+      [900, 1_234],
+      [1_234, 1_234],
+    ]
+    const said = [
+      [900, 2_500],
+      [2_600, 3_000],
+    ]
+    t.same(told, recordingIncomplete ? said : clamped)
+    t.match(await stage.ended(), [
+      { transcript: [{ timestamps: { to: recordingIncomplete ? '00:00:02' : '00:00:01' } }, {}] },
+    ])
+    t.same(await stage.replayed(), [])
+  }
+})
+
 test('a call that is gone while its job waits is nobody’s work any more', async (t) => {
   const { extractor } = createScriptedExtractor(new ExtractionError('down'), {})
   const stage = await openStage(t, extractor)
