@@ -3,6 +3,8 @@ import type { RequestLimit } from '../api/rate-limit.ts'
 import { createDocumentFetcher } from '../actors/webhooks/document-fetcher.ts'
 import { prepareCallTasks } from '../mcp/call-tasks.ts'
 import { createCallTool } from '../mcp/call-tool.ts'
+import { createApprovalPage } from '../mcp/confirmations/approval-page.ts'
+import { approvalsPath } from '../mcp/confirmations/ask-approval.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import { createOauth } from '../mcp/oauth/oauth.ts'
 import { createPeople } from '../mcp/people/people.ts'
@@ -66,5 +68,6 @@ export function openMcpSide({ core: whole, config, calls, limit, audit, checkScr
     await endpoint.close()
     await documents.close()
   }
-  return { beside: [...endpoint.beside, ...people.pages, ...oauth.pages], close }
+  const approvals = { path: `${approvalsPath}*`, fetch: createApprovalPage({ ...core, ...people, audit }) }
+  return { beside: [...endpoint.beside, ...people.pages, ...oauth.pages, approvals], close }
 }

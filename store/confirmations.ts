@@ -35,6 +35,7 @@ export type Confirmation = {
   readonly accountId: AccountId
   readonly userId: string
   readonly clientId: string
+  /** As it says itself. */
   readonly clientName: string
   readonly kind: ConfirmationKind
   readonly summary: string
@@ -175,6 +176,13 @@ export async function findByConfirmationToken(
 /** Can it still lead to a call? */
 export const isOpen = ({ state, expiresAt }: Pick<Confirmation, 'state' | 'expiresAt'>, now: number): boolean =>
   open.includes(state) && expiresAt > now
+
+/** For the user it was prepared for; null for anybody else. */
+export async function findConfirmationOf(sql: Sql, userId: string, id: string): Promise<Confirmation | null> {
+  const [row] = await sql<Confirmation[]>`
+    select ${sql(columns)} from confirmations where id = ${id} and user_id = ${userId}`
+  return row ?? null
+}
 
 type Decided = Pick<ConfirmationHolder, 'accountId' | 'userId'> & { readonly id: string }
 

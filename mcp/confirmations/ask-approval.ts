@@ -22,8 +22,8 @@ type Question = { readonly instead: Result }
 
 /** Under which the client answers. */
 const asked = 'approval'
-/** Ms that a client which came back waits for its user, in one request, and how often it is looked. */
-const patience = 20_000
+/** Ms that a client which came back waits for its user in one request, and how often it is looked. */
+const patience = 8_000
 const lookEvery = 500
 
 /**

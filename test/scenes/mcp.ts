@@ -121,7 +121,9 @@ export async function openMcp(t: Test, changes: Changes = {}) {
     const params = { name: `account_admin__${tool}`, arguments: args, ...options.retry }
     const { json, text } = await send('tools/call', params, options)
     if (!json?.result) throw new Error(`${tool} answered ${text}`)
-    await requireDescribed(`account_admin__${tool}`, json.result)
+    // A question to the client, or a task, is no content of the tool.
+    const isResult = (json.result.resultType ?? 'complete') === 'complete'
+    if (isResult) await requireDescribed(`account_admin__${tool}`, json.result)
     return json.result
   }
   /** What it answered when all was well. */
