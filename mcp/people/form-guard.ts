@@ -31,14 +31,14 @@ export function createFormGuard(publicUrl: string | null): FormGuard {
   const ownOrigin = (request: Request): string => new URL(publicUrl ?? request.url).origin
   const isSecure = (request: Request): boolean => ownOrigin(request).startsWith('https:')
   const requireOwnOrigin = (request: Request): void => {
-    if (!isOwn(request, ownOrigin(request))) throw foreign()
+    if (!isOwn(request, ownOrigin(request))) throw foreign(ownOrigin(request))
   }
   return {
     isSecure,
     requireOwnOrigin,
     checkCsrf(request, form, { csrf }) {
       requireOwnOrigin(request)
-      if (!isEqual(form.one('csrf'), csrf)) throw foreign()
+      if (!isEqual(form.one('csrf'), csrf)) throw foreign(ownOrigin(request))
     },
     tokenFor(request) {
       const secure = isSecure(request)
@@ -71,8 +71,9 @@ function isEqual(given: string | null, wanted: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other)
 }
 
-const foreign = (): Problem =>
+/** Whoever looks after a service may have opened it by another of its names. */
+const foreign = (own: string): Problem =>
   new Problem(
     'ORIGIN_NOT_ALLOWED',
-    'This form did not come from a page of this service that you opened. Open the page again.',
+    `This form did not come from a page of this service that you opened. Open the page again, at ${own}.`,
   )
