@@ -23,8 +23,8 @@ export const toldWords: ReadonlySet<string> = new Set(
 /** Of settings: how many, how long, how large. */
 export const numberFields: ReadonlySet<string> = new Set(
   listOf(`
-  auditLogDays callDays callsPerSecond dailyMinutes firstSpeechTimeout limit llmTemperature maxCalls maxCallsPerSecond maxConcurrentCalls offset
-  port recordingDays registerExpires ringTimeout temperature timeoutMs transcriptDays`),
+  auditLog auditLogDays calls callDays callsPerSecond dailyMinutes firstSpeechTimeout limit llmTemperature maxCalls maxCallsPerSecond maxConcurrentCalls offset
+  port recordingDays recordings registerExpires ringTimeout temperature timeoutMs transcriptDays transcripts`),
 )
 
 /** May hold anything, under any name. */
@@ -33,7 +33,7 @@ export const openFields: ReadonlySet<string> = new Set(
 )
 
 const others = listOf(`
-  accountId allowedAddresses allowedOrigins allow authUsername authenticateInbound batchConfirmationToken body callId callIds callScriptDocumentIds
+  acceptRealm account address call calledForm callingForm codec extension gateway header noQualify settings trustIdentity lastOwner passwordFile tlsCertificateFile tlsKeyFile   accountId allowedAddresses allowedOrigins allow authUsername authenticateInbound batchConfirmationToken body callId callIds callScriptDocumentIds
   callScriptFileNames city clear clientId clientName companyName config confirmationToken content country countryCode created customInstructions
   customerPhone deliveryId deliveryUrl description dimensions displayName documentId domain email emailEnabled embeddedFallback enabled
   expires expiresAt extensions externalCallId externalId externalTools facebookUrl file fileName firstName force from fromDate fromDomain
@@ -41,9 +41,9 @@ const others = listOf(`
   includeContent instructions internationalPrefix invitationId isActive jobTitle key keyId language lastName linkedInUrl locale member move name
   nationalPrefix nextActions notes number numberFormat numberPrefix numbers options outbound outboundPhoneNumber outboundProxy password
   persons personId personIds phone phoneCallId phoneNumber postalCode prefix properties publicName qualify query realm recording recordingEnabled
-  recordings register registrar requireConfirmationForOutboundCalls retentionDays scheduledAt secret serviceDownRedirectEnabled
+  register registrar requireConfirmationForOutboundCalls retentionDays scheduledAt secret serviceDownRedirectEnabled
   serviceDownRedirectNumber signingSecret slug stateOrProvince streetAddress subscriptionId tag tags testModeEnabled text title tlsCertificate
-  tlsKey to toDate token toolName transcripts transferNumber trunkId trustsIdentity unverifiedCallerUpdatesEnabled url userId username
+  tlsKey to toDate token toolName transferNumber trunkId trustsIdentity unverifiedCallerUpdatesEnabled url userId username
   voiceId websiteUrl worker workerId workerIds`)
 
 export const namedFields: ReadonlySet<string> = new Set([...wordFields, ...numberFields, ...openFields, ...others])

@@ -17,6 +17,7 @@ import { writeMessage } from '../../sip/server/message/write-message.ts'
 import { toIso } from '../../model/clock.ts'
 import type { TrunkId } from '../../model/ids.ts'
 import { listApiKeys } from '../../store/api-keys.ts'
+import { listAuditRows } from '../../store/audit-rows.ts'
 import { writeBans } from '../../store/bans.ts'
 import { findCallScript } from '../../store/documents.ts'
 import { findInvitation } from '../../store/invitations.ts'
@@ -195,6 +196,37 @@ test('an operator sets an account up', async (t) => {
     t.equal(await done(['key', 'revoke', accountId, readerId ?? '']), 'revoked')
     for (const scopes of ['', 'admin', 'read,'])
       t.match(await admin(['key', 'create', accountId, 'x', '--scopes', scopes]), { code: 1, err: /scopes/ })
+  })
+
+  await t.test('what a command changes is in the audit log, refused or done; what reads is not', async (t) => {
+    const lastOf = async (of: string) => {
+      const [row] = await listAuditRows(sql, of as never, { limit: 1 })
+      return row
+    }
+    const created = (await done(['key', 'create', accountId, 'Of Zdenka', '--scopes', 'read,calls'])).split('\n')
+    t.match(await lastOf(accountId), {
+      actorKind: 'operator',
+      action: 'admin key create',
+      result: 'success',
+      arguments: { name: '[masked]', scopes: ['read', 'calls'], created: { id: created[0] } },
+    })
+    await done(['key', 'list', accountId])
+    t.match(await lastOf(accountId), { action: 'admin key create' }, 'nobody changed anything since')
+    await done(['key', 'revoke', accountId, created[0] ?? ''])
+    t.match(await lastOf(accountId), { action: 'admin key revoke', arguments: { keyId: created[0] } })
+    await admin(['key', 'revoke', accountId, newId()])
+    t.match(await lastOf(accountId), { action: 'admin key revoke', result: 'error', errorCode: null })
+    await admin(['worker', 'create', accountId, 'Ada', '--language', 'german please'])
+    t.match(await lastOf(accountId), { action: 'admin worker create', result: 'error', errorCode: 'VALIDATION_FAILED' })
+    const person = await done(['person', 'add', accountId, 'Zdenka', 'Quirke', '--phone', '+4930901820777'])
+    const added = await lastOf(accountId)
+    t.match(added, { action: 'admin person add', arguments: { phone: '[masked]' } })
+    t.notMatch(JSON.stringify(added), new RegExp(`Zdenka|Quirke|901820|${person}`))
+    const listed = await done(['audit', 'list', accountId, '--action', 'admin key revoke', '--limit', '1'])
+    t.match(listed, /operator  admin key revoke  error  .*\nthe newest 1; there are more$/)
+    t.match(await done(['audit', 'list', '--actor', 'operator']), /entries$|there are more$/)
+    t.notMatch(await done(['audit', 'list', other.accountId]), accountId, 'of that account alone')
+    t.match(await admin(['audit', 'list', accountId, '--from', 'yesterday']), { code: 1, err: /from/ })
   })
 
   await t.test('scripts', async (t) => {

@@ -3,12 +3,14 @@ import { parseArgs } from 'node:util'
 import { Problem } from '../../model/problem.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
 import { accountCommands } from './account.ts'
+import { auditCommands } from './audit.ts'
 import { banCommands } from './ban.ts'
 import { callCommands } from './call.ts'
 import type { AdminDatabase, Command, Commands } from './command.ts'
 import { documentCommands } from './document.ts'
 import { engineCommands } from './engine.ts'
 import { keyCommands } from './key.ts'
+import { runNoted } from './note-command.ts'
 import { numberCommands } from './number.ts'
 import { personCommands } from './person.ts'
 import { recordingCommands } from './recording.ts'
@@ -31,6 +33,7 @@ const commands: Commands = {
   ...webhookCommands,
   ...engineCommands,
   ...banCommands,
+  ...auditCommands,
   ...recordingCommands,
   ...secretCommands,
 }
@@ -66,7 +69,7 @@ export async function runCommand(args: readonly string[], { print, onDatabase }:
       `“${surplus}” is a word too many (quote what belongs together): ${command.usage}`,
     )
   if ('run' in command) return command.run(positionals, values)
-  return onDatabase((database) => command.runOn(database, positionals, values))
+  return onDatabase((database) => runNoted(database, { name, command, positionals, options: values }))
 }
 
 /** How many words its usage names before the first option: `<asked for>` or `[not]`. */
