@@ -29,6 +29,6 @@ test('the listener keeps its rules over uWebSockets.js', async (t) => {
   const env = { ...process.env, LISTENER_DRIVER: 'uws' }
   for (const name of files) {
     const command = ['--library-path', path.join(folder, 'lib'), process.execPath, path.join(root, 'test', name)]
-    await t.spawn(loader, command, { cwd: root, env, timeout: 90_000 }, `${name} under the newer C library`)
+    await t.spawn(loader, command, { cwd: root, env, timeout: 240_000 }, `${name} under the newer C library`)
   }
 })

@@ -3,15 +3,14 @@
  * same database. Short rounds take turns, so that whatever else the machine does meets all of them alike; what counts is the ratio of
  * neighbouring rounds, and the CPU of a request.
  */
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createLog } from '../../app/log.ts'
 import type { Sql } from '../../store/sql.ts'
 import { openDatabase } from '../../store/open-database.ts'
+import { openApiServer, type ApiServer, type ApiServerName } from './api-server.ts'
 import { loadFor, type Load, type Target } from './http-load.ts'
 import { seedCalls } from './seed-calls.ts'
 import { printTable, quantile } from './table.ts'
@@ -20,13 +19,11 @@ const connections = 32
 const rounds = 11
 const defaultRoundSeconds = 1
 const warmUpMs = 2_000
-const defaultNames = ['bare', 'node', 'uws'] as const
+const names: readonly ApiServerName[] = ['bare', 'node', 'uws']
 
-type Name = (typeof defaultNames)[number]
 /** CPU of the server's process, and of everything in Postgres, which works for nobody else meanwhile. */
 type Cpu = { readonly server: number; readonly postgres: number }
 type Round = Load & { readonly cpuMicroseconds: Cpu }
-type Server = { readonly name: Name; readonly url: string; readCpu(): Promise<number>; close(): Promise<void> }
 
 export async function benchApi([seconds]: readonly string[]): Promise<void> {
   const roundMs = Number(seconds ?? defaultRoundSeconds) * 1000
@@ -36,9 +33,9 @@ export async function benchApi([seconds]: readonly string[]): Promise<void> {
   const database = await openDatabase({ databaseUrl: null, dataDir, log: createLog('warn') })
   closing.defer(() => database.close())
   const targets = await seedCalls(database.sql)
-  const servers: Server[] = []
-  for (const name of defaultNames) {
-    const server = await openServer(name, dataDir)
+  const servers: ApiServer[] = []
+  for (const name of names) {
+    const server = await openApiServer(name, dataDir)
     if (!server) continue
     servers.push(server)
     closing.defer(() => server.close())
@@ -49,10 +46,10 @@ export async function benchApi([seconds]: readonly string[]): Promise<void> {
 }
 
 async function measure(
-  servers: readonly Server[],
+  servers: readonly ApiServer[],
   { targets, ms, sql }: { readonly targets: readonly Target[]; readonly ms: number; readonly sql: Sql },
-): Promise<ReadonlyMap<Name, Round[]>> {
-  const measured = new Map<Name, Round[]>(servers.map(({ name }) => [name, []]))
+): Promise<ReadonlyMap<ApiServerName, Round[]>> {
+  const measured = new Map<ApiServerName, Round[]>(servers.map(({ name }) => [name, []]))
   for (const { url } of servers) await loadFor(warmUpMs, { url, targets, connections })
   for (let round = 0; round < rounds; round++)
     for (const { name, url, readCpu } of servers) {
@@ -67,7 +64,7 @@ async function measure(
   return measured
 }
 
-function toCells(name: Name, measured: ReadonlyMap<Name, readonly Round[]>): Record<string, string> {
+function toCells(name: ApiServerName, measured: ReadonlyMap<ApiServerName, readonly Round[]>): Record<string, string> {
   const own = measured.get(name) ?? []
   const bare = measured.get('bare') ?? []
   const ratios = own.map((round, index) => rateOf(round) / rateOf(bare[index] ?? round))
@@ -108,53 +105,10 @@ function cpuOfProcess(pid: number): number {
 }
 
 /** Who answers something else is not compared. */
-async function requireSameAnswers(servers: readonly Server[], targets: readonly Target[]): Promise<void> {
+async function requireSameAnswers(servers: readonly ApiServer[], targets: readonly Target[]): Promise<void> {
   const { path: target, key } = targets[0] as Target
   const answers = await Promise.all(
     servers.map(async ({ url }) => (await fetch(`${url}${target}`, { headers: { 'x-api-key': key } })).text()),
   )
   if (new Set(answers).size > 1) throw new Error(`the servers answer differently:\n${answers.join('\n')}`)
-}
-
-/** Null where uWebSockets.js does not load. */
-async function openServer(name: Name, dataDir: string): Promise<Server | null> {
-  const [program, ...before] = name === 'uws' ? await commandForUws() : [process.execPath]
-  if (program === undefined) return null
-  const file = path.join(import.meta.dirname, 'process-under-api-load.ts')
-  const child = spawn(program, [...before, file, name, dataDir], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  })
-  const { url } = await answerOf<{ url: string }>(child)
-  return {
-    name,
-    url,
-    async readCpu() {
-      child.send('read')
-      return (await answerOf<{ cpuMicroseconds: number }>(child)).cpuMicroseconds
-    },
-    async close() {
-      const exit = once(child, 'exit')
-      child.send('close')
-      await exit
-    },
-  }
-}
-
-/** By itself, or through the newer C library that .ci/newer-libc.sh unpacks; empty where neither is. */
-async function commandForUws(): Promise<readonly string[]> {
-  const loads = await import('uWebSockets.js').then(Boolean, () => false)
-  if (loads) return [process.execPath]
-  const folder = path.join(import.meta.dirname, '../../.data/newer-libc')
-  const loaders = ['ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1'].map((loader) => path.join(folder, loader))
-  const loader = loaders.find((file) => existsSync(file))
-  return loader === undefined ? [] : [loader, '--library-path', path.join(folder, 'lib'), process.execPath]
-}
-
-/** The next message of the child; rejects when it ends instead. */
-function answerOf<Answer>(child: ChildProcess): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const answered = (message: unknown): void => resolve(message as Answer)
-  const died = (): void => reject(new Error('the server under test ended'))
-  child.once('message', answered).once('exit', died)
-  return promise.finally(() => child.off('message', answered).off('exit', died))
 }

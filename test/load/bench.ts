@@ -3,6 +3,7 @@ import process from 'node:process'
 import { benchAdmission } from './admission-bench.ts'
 import { benchAfter } from './after-bench.ts'
 import { benchApi } from './api-bench.ts'
+import { benchMcp } from './mcp-bench.ts'
 import { benchMemory } from './memory-bench.ts'
 import { benchSip } from './sip-bench.ts'
 import { benchVoice } from './voice-bench.ts'
@@ -13,6 +14,7 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   admission: benchAdmission,
   after: benchAfter,
   api: benchApi,
+  mcp: benchMcp,
   memory: benchMemory,
   sip: benchSip,
   voice: benchVoice,

@@ -1,10 +1,15 @@
 /**
  * Owns the client of the API bench: so many kept connections, each with one request under way, over plain sockets, so that the client costs
- * little beside what it measures. An answer that is not 200 with a JSON body of known length ends the bench.
+ * little beside what it measures. An answer that is not 200 and whole, by its length or its last chunk, ends the bench.
  */
 import net from 'node:net'
 
-export type Target = { readonly path: string; readonly key: string }
+export type Target = {
+  readonly path: string
+  readonly key: string
+  /** It is posted with these headers besides; without it the target is read. */
+  readonly post?: { readonly headers: Readonly<Record<string, string>>; readonly body: string }
+}
 
 export type Load = {
   readonly requests: number
@@ -15,6 +20,7 @@ export type Load = {
 }
 
 const headEnd = Buffer.from('\r\n\r\n')
+const lastChunk = Buffer.from('\r\n0\r\n\r\n')
 
 /** Connection `n` asks for the targets n, n + connections, … in turn. */
 export async function loadFor(
@@ -22,9 +28,7 @@ export async function loadFor(
   options: { readonly url: string; readonly targets: readonly Target[]; readonly connections: number },
 ): Promise<Load> {
   const { hostname, port } = new URL(options.url)
-  const texts = options.targets.map(({ path, key }) =>
-    Buffer.from(`GET ${path} HTTP/1.1\r\nhost: ${hostname}:${port}\r\nx-api-key: ${key}\r\naccept: */*\r\n\r\n`),
-  )
+  const texts = options.targets.map((target) => textOf(target, `${hostname}:${port}`))
   const latencies: number[] = []
   const began = performance.now()
   const until = began + ms
@@ -39,6 +43,18 @@ export async function loadFor(
   }
   await Promise.all(Array.from({ length: options.connections }, (_, index) => askAll(index)))
   return { requests: latencies.length, ms: performance.now() - began, latencies }
+}
+
+export function textOf({ path, key, post }: Target, host: string): Buffer {
+  if (!post) return Buffer.from(`GET ${path} HTTP/1.1\r\nhost: ${host}\r\nx-api-key: ${key}\r\naccept: */*\r\n\r\n`)
+  const headers = {
+    host,
+    authorization: `Bearer ${key}`,
+    'content-length': Buffer.byteLength(post.body),
+    ...post.headers,
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${post.body}`)
 }
 
 async function connect(port: number, host: string) {
@@ -73,7 +89,9 @@ const ok = Buffer.from('HTTP/1.1 200')
 function missingOf(answer: Buffer): number {
   const end = answer.indexOf(headEnd)
   if (end < 0) return 1
-  const length = /\r\ncontent-length: (\d+)/i.exec(answer.toString('latin1', 0, end))?.[1]
+  const head = answer.toString('latin1', 0, end)
+  if (/\r\ntransfer-encoding: chunked/i.test(head)) return answer.subarray(-lastChunk.length).equals(lastChunk) ? 0 : 1
+  const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
   if (length === undefined) throw new Error('an answer without a length')
   return end + headEnd.length + Number(length) - answer.length
 }

@@ -1,6 +1,6 @@
 /**
  * Owns one server of the API bench, in a process of its own: the real service, or a bare server that does the same work. Both use the
- * embedded database of the bench. Over IPC it tells its URL, and its CPU when asked.
+ * embedded database of the bench. Over IPC it tells its URL, and its CPU and memory when asked.
  */
 import { createHash } from 'node:crypto'
 import process from 'node:process'
@@ -62,6 +62,11 @@ process.on('message', (message) => {
   if (message === 'read') {
     const { user, system } = process.cpuUsage()
     process.send?.({ cpuMicroseconds: user + system })
+  }
+  if (message === 'memory') {
+    globalThis.gc?.()
+    const { rss, heapUsed, external } = process.memoryUsage()
+    process.send?.({ rss, heapUsed, external })
   }
   if (message === 'close') void server.close().then(() => process.disconnect())
 })
