@@ -68,11 +68,9 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
 
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
   const startConversation = async (effect: StartConversation): Promise<void> => {
+    recording.begin(effect.recording)
     const earlier = disclosure && { earlier: disclosure.earlier }
-    const prepared = await prepareConversation(
-      { deps, end, run, signal, ordered: recording.ordered, ...earlier },
-      effect,
-    )
+    const prepared = await prepareConversation({ deps, end, run, signal, recording, ...earlier }, effect)
     if (!prepared || abandoned) return
     // What the caller says is kept by the disclosure until somebody listens.
     if (conversation !== disclosure) conversation?.abandon()
@@ -82,7 +80,8 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     await conversation.open()
   }
   const disclose = async (effect: Disclose): Promise<void> => {
-    const prepared = await prepareDisclosure({ deps, end, run, signal, ordered: recording.ordered }, effect)
+    recording.begin(effect.recording)
+    const prepared = await prepareDisclosure({ deps, end, run, signal, recording }, effect)
     if (!prepared || abandoned) return
     conversation?.abandon()
     disclosure?.abandon()

@@ -2,7 +2,6 @@
  * Owns what a talk of a call is made of before it begins: its engine, what that is told, whether it is recorded, and what must be said first. What is
  * decided here once becomes a fact, so that an actor that takes the call over does not decide it again.
  */
-import type { RecordedParts } from '../../../model/leg.ts'
 import type { CallWarning } from '../../../model/call.ts'
 import { disclosureFor } from '../../../model/disclosure.ts'
 import type { VoiceEngine } from '../../../model/voice-engine.ts'
@@ -17,13 +16,13 @@ import { engineOf, withFallback } from '../fallback.ts'
 import { recordingKeyOf } from '../record-effects.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { readCall, readHistory, readScript } from './read-call.ts'
+import type { RecordingOrders } from './recording-orders.ts'
 import { offeredTools, toEngineTool, type Offer } from './run-tool.ts'
 
 type Parts = Pick<ConversationDeps, 'signal'> & {
   readonly deps: PerformerDeps
   readonly end: CallEnd
-  /** What the leg was told last to record; null: nothing yet. */
-  ordered(): RecordedParts | null
+  readonly recording: Pick<RecordingOrders, 'isPaused'>
   run(work: Promise<void>, failure: (details: string) => CallFact | null): void
 }
 type StartConversation = Extract<Effect, { type: 'start_conversation' }>
@@ -52,7 +51,7 @@ export async function prepareConversation(
   const beginning = { script, tools: offered.map(toEngineTool), history: said, owesReply: said.at(-1)?.role === 'user' }
   const told = engineConfigOf(call, { ...beginning, memory })
   const config = disclosedTurns === undefined ? told : { ...told, worker: announced(told.worker) }
-  const isPaused = isPausedNow(parts, decided)
+  const isPaused = parts.recording.isPaused()
   const recording = isRecorded ? { ...fileOf(call), ...(isPaused && { parts: 'none' as const }) } : null
   const started = { config, recording, isPaused, answeredAt, turns, ...(earlier && { earlier }) }
   return { call, offered, conversation: createConversation({ ...deps, ...end, ...parts, ...talker }, started) }
@@ -65,17 +64,13 @@ export async function prepareDisclosure(parts: Parts, effect: Disclose): Promise
   const talker = await talkerOf(parts, call, effect.engine)
   if (!talker) return null
   const config = engineConfigOf(call, { script: null, tools: [], history: [], owesReply: false, memory: null })
-  const isPaused = isPausedNow(parts, effect.recording)
+  const isPaused = parts.recording.isPaused()
   const file = { ...fileOf(call), ...(isPaused && { parts: 'none' as const }) }
   const recording = effect.recording === 'off' ? null : file
   const { text, answeredAt } = effect
   const started = { config, recording, isPaused, answeredAt, text, announcement: announcementOf(call) }
   return createDisclosure({ ...deps, ...end, ...parts, ...talker }, started)
 }
-
-/** An order may come while this prepares: it is newer than what the machine had decided. */
-const isPausedNow = ({ ordered }: Parts, decided: string | undefined): boolean =>
-  (ordered() ?? (decided === 'paused' ? 'none' : 'both')) === 'none'
 
 const fileOf = (call: CallFactsRow) => ({ key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode })
 

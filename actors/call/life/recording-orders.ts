@@ -3,14 +3,17 @@
  * does is given up by its call within seconds.
  */
 import type { Bus } from '../../../model/bus.ts'
+import type { RecordingState } from '../../../model/call.ts'
 import type { RecordedParts } from '../../../model/leg.ts'
 import type { Log } from '../../../model/log.ts'
 import { reachLeg } from '../../node/leg-link.ts'
 import type { CallEnd } from './performer-deps.ts'
 
 export type RecordingOrders = {
-  /** The newest order; null: this actor gave none. */
-  ordered(): RecordedParts | null
+  /** As the call has decided by now: a talk that is being prepared asks again when it is. */
+  isPaused(): boolean
+  /** What the call had decided when it ordered a talk; no order to the leg. */
+  begin(state: RecordingState | undefined): void
   /** Resolves when the leg does so, or will not. */
   set(parts: RecordedParts): Promise<void>
 }
@@ -22,11 +25,12 @@ export function createRecordingOrders(
   { callId, epoch }: Pick<CallEnd, 'callId' | 'epoch'>,
 ): RecordingOrders {
   let newest = 0
-  let ordered: RecordedParts | null = null
+  let isPaused = false
   return {
-    ordered: () => ordered,
+    isPaused: () => isPaused,
+    begin: (state) => void (isPaused = state === 'paused'),
     async set(parts) {
-      ordered = parts
+      isPaused = parts === 'none'
       const order = ++newest
       for (let attempt = 0; attempt < attempts && order === newest; attempt++) {
         const reply = await reachLeg(bus, callId, { type: 'record', epoch, parts })
