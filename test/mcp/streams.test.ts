@@ -64,7 +64,11 @@ void eachDriver({
     for (const { messages } of [first, second])
       t.equal((await next(messages)).method, 'notifications/tools/list_changed')
     processes[1]?.changed(other.id, changed)
-    t.equal((await next(foreign.messages)).method, 'notifications/tools/list_changed', 'the first it heard is its own')
+    processes[1]?.changed(own.id, changed)
+    t.equal((await next(first.messages)).method, 'notifications/tools/list_changed')
+    t.equal((await next(foreign.messages)).method, 'notifications/tools/list_changed')
+    await processes[0]?.close()
+    t.equal((await next(foreign.messages)).result?.resultType, 'complete', 'and nothing else')
     for (const { leave } of [first, second, foreign]) leave()
   },
 

@@ -184,7 +184,7 @@ export function modernOf(method: string, params: Params, capabilities: object = 
   const named = params['name'] ?? params['taskId']
   const name = typeof named === 'string' ? { 'mcp-name': named } : {}
   const headers: Record<string, string> = { 'mcp-protocol-version': current, 'mcp-method': method, ...name }
-  return { headers, json: bodyOf(method, { ...params, _meta: meta }) }
+  return { headers, json: bodyOf(method, { ...params, _meta: { ...(params['_meta'] as object), ...meta } }) }
 }
 
 /** The last message of a stream. */
