@@ -41,8 +41,14 @@ const placeOf = (id: string): string => secretPlace('oauth_keys.sealed', id)
 
 /** The one that signs first, then the newest. What is missing or too old is made, by one process at a time. `rotate`: also what is not old. */
 export async function loadOauthKeys(deps: Deps, { rotate = false } = {}): Promise<readonly OauthKey[]> {
-  const known = rotate ? null : opened(deps, await rowsOf(deps.sql))
-  if (known && oauthKeyKinds.every((kind) => isFresh(known, kind, deps.now))) return inOrder(known, deps.now)
+  const rows = await rowsOf(deps.sql)
+  const known = opened(deps, rows)
+  const isSettled = !rotate && oauthKeyKinds.every((kind) => isFresh(known, kind, deps.now))
+  // Of former keys of the box all that open are sealed anew.
+  const isCurrent = known.every(({ id }) =>
+    rows.some((row) => row.id === id && row.sealed.startsWith(deps.box.currentPrefix)),
+  )
+  if (isSettled && isCurrent) return inOrder(known, deps.now)
   return deps.sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(hashtext('oauth_keys'))`
     const keys = opened(deps, await rowsOf(tx))

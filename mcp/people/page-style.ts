@@ -25,6 +25,8 @@ button.quiet{color:var(--text);background:transparent;border-color:var(--line)}
 button.bad{color:var(--card);background:var(--bad)}
 .actions{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center;margin-top:1.5rem}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}
+fieldset{margin:0 0 1.1rem;padding:.4rem 1rem;border:1px solid var(--line);border-radius:.4rem}
+legend{padding:0 .4rem;font-weight:600}
 table{width:100%;border-collapse:collapse}
 th,td{padding:.4rem .5rem .4rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 dt{font-weight:600;margin-top:.75rem}

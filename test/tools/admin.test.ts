@@ -543,6 +543,19 @@ test('an operator sets an account up', async (t) => {
     await done(['trunk', 'remove', accountId, trunkId])
   })
 
+  await t.test(
+    'secret rotate: the authorization server gets new keys, and keeps the old ones for what they signed',
+    async (t) => {
+      t.match(await done(['secret', 'rotate']), 'new keys')
+      t.match(await done(['secret', 'rotate']), 'in 60 minutes')
+      const rows = await sql<{ kind: string; sealed: string }[]>`select kind, sealed from oauth_keys order by kind`
+      t.same(
+        rows.map(({ kind }) => kind),
+        ['cookie', 'cookie', 'token', 'token'],
+      )
+      t.ok(rows.every(({ sealed }) => sealed.startsWith('v2.')))
+    },
+  )
   await t.test('bans: those that run are listed, and lifted by any address of them', async (t) => {
     t.equal(await done(['bans']), 'nobody is banned')
     const [since, until] = [Date.now() - 1_000, Date.now() + 60_000]

@@ -163,6 +163,24 @@ await t.test('of two refreshes at once one is answered, and the grant lives on',
   t.equal((await client.refresh(clientId, good[0]?.json['refresh_token'])).status, 200)
 })
 
+await t.test(
+  'a refresh that came before the token was used by another one does not end the grant, a later one does',
+  async (t) => {
+    const { tokensOf, client, clientId, findMcpAccess, open, askOf, origin, clock } = await stageOf(opened)
+    const { refresh } = await tokensOf()
+    const came = clock.now()
+    clock.advance(10)
+    const fresh = await client.refresh(clientId, refresh)
+    const access = String(fresh.json['access_token'])
+    const waited = createClient(askOf(open({ now: () => came }).fetch), origin)
+    t.match(await waited.refresh(clientId, refresh), invalidGrant)
+    t.ok(await findMcpAccess(access))
+    clock.advance(1)
+    t.match(await client.refresh(clientId, refresh), invalidGrant)
+    t.equal(await findMcpAccess(access), null)
+  },
+)
+
 await t.test('a refresh gives no more than was granted, and to no other client', async (t) => {
   const { tokensOf, client, clientId, findMcpAccess } = await stageOf(opened)
   const { refresh } = await tokensOf({ scope: 'account_admin' })

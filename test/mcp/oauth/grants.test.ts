@@ -1,4 +1,5 @@
 /** What people see and stop of their grants, what a grant is for, the keys behind it, and what is forgotten. docs/contract/mcp.md "Approval". */
+import { createSecretKey } from 'node:crypto'
 import t from 'tap'
 import { createRetention } from '../../../actors/rounds/retention.ts'
 import { systemClock } from '../../../app/clock.ts'
@@ -172,6 +173,24 @@ await t.test(
     const [latest, ...others] = await ofCookies()
     t.not(latest, next)
     t.same(others, [next])
+    t.same(unopened, [])
+
+    const newer = createSecretKey(Buffer.alloc(32, 8))
+    const before = await ofCookies()
+    const deps = {
+      sql,
+      now: clock.now(),
+      newId: () => newId<'request'>(),
+      make: makeKey,
+      unopened: (id: string) => unopened.push(id),
+    }
+    await loadOauthKeys({ ...deps, box: createSecretBox(newer, [appKey]) })
+    const after = await loadOauthKeys({ ...deps, box: createSecretBox(newer) })
+    t.same(
+      after.filter(({ kind }) => kind === 'cookie').map(({ text }) => text),
+      before,
+      'another APP_SECRET seals the same keys',
+    )
     t.same(unopened, [])
   },
 )
