@@ -97,6 +97,9 @@ function createNumberTest(talk: Talk, values: readonly Json[]): (number: string)
     const [, hour, minute] = /^(\d{1,2}):(\d\d)$/.exec(number) ?? []
     if (hour !== undefined && minute !== undefined)
       return [Number(hour), Number(hour) - 12].some((said) => known.has(String(said)))
+    // `10-12` and `24/11` are several.
+    const parts = number.split(/[-/]/)
+    if (parts.length > 1 && parts.every((part) => isKnown(figuresOf(part)))) return true
     // `1,200.00` is said as 1200.
     const [, whole] = /^(.+)[.,]0+$/.exec(number) ?? []
     return whole !== undefined && isKnown(figuresOf(whole))

@@ -221,6 +221,7 @@ test('a sentence of a summary with a number, an amount or a name that nobody sai
     'Anna Berg wants to eat at Rosa at 15:30.',
     "Anna's number is 030471122, and the Caller agreed.",
     'On Monday, January 1, 1970, a guest spoke English. OK for $1,250.00, at 3:30 pm.',
+    'It is for 4-7 guests, on 3/4.',
     'Nothing was agreed.',
   ]) {
     const { summary, warnings } = await of(proven, plain)
