@@ -4,7 +4,7 @@ import { toIso } from './clock.ts'
 import { DestinationPrefix } from './destination.ts'
 import type { AccountId } from './ids.ts'
 import { PhoneNumber } from './phone-number.ts'
-import { RetentionDays } from './retention.ts'
+import { AuditLogDays, RetentionDays } from './retention.ts'
 
 export const Account = z.object({
   id: z.string(),
@@ -56,6 +56,7 @@ export const AccountConfig = z.strictObject({
   recordingRetentionDays: RetentionDays.optional(),
   transcriptRetentionDays: RetentionDays.optional(),
   callRetentionDays: RetentionDays.optional(),
+  auditLogRetentionDays: AuditLogDays.optional(),
 })
 export type AccountConfig = z.infer<typeof AccountConfig>
 

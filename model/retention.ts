@@ -4,10 +4,18 @@ import { z } from 'zod'
 /** A century is for ever. */
 export const RetentionDays = z.number().int().min(1).max(36_500)
 
+/** Who got hold of a key must not be able to wipe what it did away. */
+export const AuditLogDays = z.number().int().min(30).max(36_500)
+
 const days = RetentionDays.nullable().optional()
 
 /** What is not named stays; null: kept for ever. */
-export const RetentionChange = z.strictObject({ recordingDays: days, transcriptDays: days, callDays: days })
+export const RetentionChange = z.strictObject({
+  recordingDays: days,
+  transcriptDays: days,
+  callDays: days,
+  auditLogDays: AuditLogDays.nullable().optional(),
+})
 export type RetentionChange = z.infer<typeof RetentionChange>
 
 const count = z.number().int().nonnegative()
@@ -20,6 +28,7 @@ export const Retention = z.object({
   recordingDays: RetentionDays.optional(),
   transcriptDays: RetentionDays.optional(),
   callDays: RetentionDays.optional(),
+  auditLogDays: AuditLogDays.optional(),
   /** Newest first, of the last 90 days on which anything was. */
   report: z.array(RetentionReport),
 })
@@ -30,4 +39,5 @@ export type RetentionPolicy = {
   readonly recordingDays: number | null
   readonly transcriptDays: number | null
   readonly callDays: number | null
+  readonly auditLogDays: number | null
 }

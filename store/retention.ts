@@ -20,13 +20,14 @@ const policyOf = ({ config }: Pick<AccountRow, 'config'>): RetentionPolicy => ({
   recordingDays: config.recordingRetentionDays ?? null,
   transcriptDays: config.transcriptRetentionDays ?? null,
   callDays: config.callRetentionDays ?? null,
+  auditLogDays: config.auditLogRetentionDays ?? null,
 })
 
 /** Accounts that keep something for a limited time. */
 export async function listRetentionPolicies(sql: Sql): Promise<({ accountId: AccountId } & RetentionPolicy)[]> {
   const rows = await sql<Pick<AccountRow, 'id' | 'config'>[]>`
     select id, config from accounts
-    where config ?| array['recordingRetentionDays', 'transcriptRetentionDays', 'callRetentionDays'] order by id`
+    where config ?| array['recordingRetentionDays', 'transcriptRetentionDays', 'callRetentionDays', 'auditLogRetentionDays'] order by id`
   return rows.map((row) => ({ accountId: row.id, ...policyOf(row) }))
 }
 
@@ -39,13 +40,14 @@ export async function findRetention(sql: Sql, accountId: AccountId): Promise<Ret
 export async function changeRetention(
   sql: Sql,
   accountId: AccountId,
-  { recordingDays, transcriptDays, callDays }: RetentionChange,
+  { recordingDays, transcriptDays, callDays, auditLogDays }: RetentionChange,
   now: number,
 ): Promise<Retention | null> {
   const named = {
     recordingRetentionDays: recordingDays,
     transcriptRetentionDays: transcriptDays,
     callRetentionDays: callDays,
+    auditLogRetentionDays: auditLogDays,
   }
   const change = Object.fromEntries(Object.entries(named).filter(([, days]) => days !== undefined))
   const account = await changeAccountConfig(sql, accountId, change, now)

@@ -72,7 +72,9 @@ export function createRetention(deps: {
   }
   /** What accounts keep for so many days. Whole calls first: nothing else needs to be done with them. */
   async function forgetOfAccounts(now: number): Promise<void> {
-    for (const { accountId, callDays, transcriptDays, recordingDays } of await listRetentionPolicies(sql)) {
+    for (const { accountId, callDays, transcriptDays, recordingDays, auditLogDays } of await listRetentionPolicies(
+      sql,
+    )) {
       const after = async (
         days: number | null,
         forget: (forgetting: Forgetting) => Promise<number>,
@@ -83,6 +85,8 @@ export function createRetention(deps: {
       const calls = await after(callDays, (forgetting) => forgetCalls(sql, forgetting))
       const transcripts = await after(transcriptDays, (of) => forgetTranscripts(sql, of, blankedSnapshot))
       const recorded = await after(recordingDays, (forgetting) => forgetRecordings(sql, forgetting))
+      if (auditLogDays !== null)
+        await forgetAll((limit) => forgetAuditRows(sql, { accountId, before: now - auditLogDays * day, limit }))
       if (calls + transcripts + recorded > 0)
         log.info('what an account keeps for a limited time was removed', { accountId, calls, transcripts, recorded })
     }

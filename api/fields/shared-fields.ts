@@ -47,6 +47,11 @@ export const sharedFields: FieldTable = {
     is: 'Days after its end that a call is kept, with all that belongs to it, 1 to 36,500.',
     absent: 'for ever',
   },
+  'Retention.auditLogDays': 'Days that entries of the audit log are kept, 30 to 36,500. Not there: for ever.',
+  'RetentionChange.auditLogDays': {
+    is: 'Days that entries of the audit log are kept, 30 to 36,500.',
+    absent: 'for ever',
+  },
   'Retention.report': 'What was removed for its age, newest day first; the last 90 days on which anything was.',
   'report.day': 'The day, UTC, like 2026-01-31.',
   'report.recordings': 'Calls whose recording was removed.',

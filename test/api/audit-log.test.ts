@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { test, type Test } from 'tap'
 import type { PersonId } from '../../model/ids.ts'
+import { createRetention } from '../../actors/rounds/retention.ts'
 import { createApiKey } from '../../store/api-keys.ts'
 import { createAudit } from '../../store/audit.ts'
 import { follow, sampleOf, type Document, type Operation, type Schema } from '../scenes/api-operations.ts'
@@ -321,4 +322,23 @@ test('a person who is erased is found in no entry, not by its id either', async 
   t.same((await entries())[0]?.action, 'erasePerson')
   await remove(`persons/${personId}`)
   t.same((await textsOfDatabase(sql)).naming(personId), [], 'nor by who asks for it afterwards')
+})
+
+test('entries are kept as long as the account says, thirty days at least, and no longer', async (t) => {
+  const { sql, own, other, deps, post, ask, path, entries, hands } = await open(t)
+  await post('workers', { name: 'x', language: 'en' })
+  await ask(`/v1/accounts/${other.id}/workers`, { method: 'POST', key: other.key, json: { name: 'x', language: 'en' } })
+  const keep = (json: object) => ask(`${path}/retention`, { method: 'PATCH', json })
+  for (const auditLogDays of [29, 0, 1.5, 36_501])
+    t.match((await keep({ auditLogDays })).json, { statusCode: 400, issues: [{ path: 'auditLogDays' }] })
+  hands.turn(30 * 24 * 3_600_000)
+  t.match((await keep({ auditLogDays: 30 })).json, { auditLogDays: 30 })
+  hands.turn(1)
+  const retention = createRetention({ ...deps, keep: { deliveries: 1 } })
+  t.teardown(() => retention.close())
+  await retention.idle()
+  t.match(await entries(), [{ action: 'changeRetention', arguments: { body: { auditLogDays: 30 } } }])
+  t.equal((await sql`select from audit_entries where account_id = ${other.id}`).length, 1, 'the other one keeps all')
+  t.notOk('auditLogDays' in (await keep({ auditLogDays: null })).json)
+  t.equal((await sql`select from audit_entries where account_id = ${own.id}`).length, 2)
 })

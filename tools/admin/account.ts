@@ -76,13 +76,20 @@ export const accountCommands: Commands = {
   },
   'account retention': {
     usage:
-      'account retention <accountId> [--recordings <days, or off>] [--transcripts <days, or off>] [--calls <days, or off>]',
-    options: { recordings: { type: 'string' }, transcripts: { type: 'string' }, calls: { type: 'string' } },
+      'account retention <accountId> [--recordings <days, or off>] [--transcripts <days, or off>] [--calls <days, or off>]\n' +
+      '    [--audit-log <30 days or more, or off>]',
+    options: {
+      recordings: { type: 'string' },
+      transcripts: { type: 'string' },
+      calls: { type: 'string' },
+      'audit-log': { type: 'string' },
+    },
     async runOn({ sql, print }, [account], options) {
       const change = checked(RetentionChange, {
         recordingDays: daysIn(options, 'recordings'),
         transcriptDays: daysIn(options, 'transcripts'),
         callDays: daysIn(options, 'calls'),
+        auditLogDays: daysIn(options, 'audit-log'),
       })
       const retention = await changeRetention(sql, await accountOf(sql, account), change, Date.now())
       print(JSON.stringify(retention, null, 2))
