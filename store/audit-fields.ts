@@ -33,7 +33,7 @@ export const openFields: ReadonlySet<string> = new Set(
 )
 
 const others = listOf(`
-  acceptRealm account address call calledForm callingForm codec extension gateway header noQualify settings trustIdentity lastOwner passwordFile tlsCertificateFile tlsKeyFile   accountId allowedAddresses allowedOrigins allow authUsername authenticateInbound batchConfirmationToken body callId callIds callScriptDocumentIds
+  required user acceptRealm account address call calledForm callingForm codec extension gateway header noQualify settings trustIdentity lastOwner passwordFile tlsCertificateFile tlsKeyFile   accountId allowedAddresses allowedOrigins allow authUsername authenticateInbound batchConfirmationToken body callId callIds callScriptDocumentIds
   callScriptFileNames city clear clientId clientName companyName config confirmationToken content country countryCode created customInstructions
   customerPhone deliveryId deliveryUrl description dimensions displayName documentId domain email emailEnabled embeddedFallback enabled
   expires expiresAt extensions externalCallId externalId externalTools facebookUrl file fileName firstName force from fromDate fromDomain

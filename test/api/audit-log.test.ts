@@ -5,6 +5,8 @@ import type { PersonId } from '../../model/ids.ts'
 import { createRetention } from '../../actors/rounds/retention.ts'
 import { createApiKey } from '../../store/api-keys.ts'
 import { createAudit } from '../../store/audit.ts'
+import { maskedArguments } from '../../store/audit-arguments.ts'
+import { namedFields, openFields } from '../../store/audit-fields.ts'
 import { follow, sampleOf, type Document, type Operation, type Schema } from '../scenes/api-operations.ts'
 import { textsOfDatabase } from '../scenes/database-texts.ts'
 import { newId, openSeededApi, start } from '../scenes/seeded-api.ts'
@@ -341,4 +343,37 @@ test('entries are kept as long as the account says, thirty days at least, and no
   t.equal((await sql`select from audit_entries where account_id = ${other.id}`).length, 1, 'the other one keeps all')
   t.notOk('auditLogDays' in (await keep({ auditLogDays: null })).json)
   t.equal((await sql`select from audit_entries where account_id = ${own.id}`).length, 2)
+})
+
+/** Names and words of a body, but for what may hold anything. */
+function namesIn(document: Document, given: Schema, names = new Set<string>()): Set<string> {
+  const schema = follow(document, given) as Schema & { readonly anyOf?: readonly Schema[] }
+  for (const [name, inner] of Object.entries(schema.properties ?? {})) {
+    names.add(name)
+    if (!openFields.has(name)) namesIn(document, inner, names)
+  }
+  for (const part of [...(schema.items ? [schema.items] : []), ...(schema.anyOf ?? [])]) namesIn(document, part, names)
+  return names
+}
+
+test('every field of every body, path and MCP tool is named by the log, or counted', async (t) => {
+  const { document, operations } = await openWholeApi(t)
+  const bodies = operations.flatMap(({ body }) => (body ? [...namesIn(document, body)] : []))
+  const places = operations.flatMap(({ path }) => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name))
+  // docs/contract/mcp.md "Tools"
+  const tools =
+    'workerId name language inboundPhoneNumber outboundPhoneNumber isActive config phoneNumber personId context callScriptDocumentIds ' +
+    'customInstructions customer scheduledAt confirmationToken calls batchConfirmationToken token callId status direction limit ' +
+    'externalCallId fromDate toDate tagKey documentId includeContent title text tagKeys type offset query email externalId persons'
+  t.same(
+    [...new Set([...bodies, ...places, ...tools.split(' ')])].filter((name) => !namedFields.has(name)),
+    [],
+  )
+  const words = JSON.stringify(
+    maskedArguments({ scopes: ['read'], role: 'owner', worker_id: newId(), Ada: 1, name: 'Ada' }, null),
+  )
+  t.match(
+    words,
+    /"scopes":\["read"\],"role":"owner","worker_id":"[\da-f-]{36}","name":"\[masked\]","\[unknown fields\]":1/,
+  )
 })
