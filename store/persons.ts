@@ -197,7 +197,8 @@ async function insertPersons(sql: Sql, persons: NewPersons, pathOf: PathOf): Pro
   const named = requests.map(({ workerId }, index) =>
     typeof workerId === 'string' ? [{ path: pathOf(index, 'workerId'), id: workerId }] : [],
   )
-  await requireWorkers(sql, accountId, named.flat())
+  // Every entry of a batch that is wrong is named.
+  await requireWorkers(sql, accountId, named.flat(), requests.length)
   const rows = requests.map((request) => rowOf(request, persons))
   // In one order for everybody: two batches with the same external ids would else wait for each other.
   const sorted = rows.toSorted((one, other) => orderOf(one.externalId ?? '', other.externalId ?? ''))

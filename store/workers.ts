@@ -43,7 +43,7 @@ export type ChangedWorker = {
 }
 
 /** What one answer names at most. */
-const maxIssues = 100
+const maxIssues = 50
 
 type Numbers = Pick<WorkerChange, 'inboundPhoneNumber' | 'outboundPhoneNumber'>
 type NumberWish = {
@@ -158,11 +158,12 @@ export async function changeWorker(
 /** An id as somebody sent it, and where it stood in what was sent. */
 export type NamedWorker = { readonly path: string; readonly id: string }
 
-/** Each worker once. Throws Problem VALIDATION_FAILED with the path of every id that is no worker of the account. */
+/** Each worker once. `most`: of issues. Throws Problem VALIDATION_FAILED with the path of every id that is no worker of the account. */
 export async function requireWorkers(
   sql: Sql | Transaction,
   accountId: AccountId,
   named: readonly NamedWorker[],
+  most = maxIssues,
 ): Promise<WorkerId[]> {
   const ids = [...new Set(named.flatMap(({ id }) => toId<'worker'>(id) ?? []))]
   if (named.length === 0) return []
@@ -171,7 +172,7 @@ export async function requireWorkers(
   const known = new Set(rows.map(({ id }) => id))
   const unknown = named.filter(({ id }) => !known.has(toId<'worker'>(id) as WorkerId))
   if (unknown.length === 0) return ids
-  const issues = unknown.slice(0, maxIssues).map(({ path }) => ({ path, message: 'must be a worker of the account' }))
+  const issues = unknown.slice(0, most).map(({ path }) => ({ path, message: 'must be a worker of the account' }))
   throw new Problem('VALIDATION_FAILED', 'Some workers do not exist; see issues.', issues)
 }
 
