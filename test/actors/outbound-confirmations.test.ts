@@ -17,6 +17,7 @@ import { Problem } from '../../model/problem.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { findCall } from '../../store/calls.ts'
 import {
+  decideConfirmation,
   findByConfirmationToken,
   forgetConfirmations,
   issueConfirmation,
@@ -216,6 +217,30 @@ test('a revoked token places nothing, a used one cannot be revoked, and either m
     ],
     'nothing personal is kept of what is settled',
   )
+})
+
+test('where the user is waited for, nothing is placed before they approved, and a denial is final', async (t) => {
+  const { sql, holder, clock, workerId, calls, prepare, countCalls } = await open()
+  const decide = (id: string, word: 'approved' | 'denied', userId = holder.userId) =>
+    decideConfirmation(sql, { id, userId, accountId: holder.accountId }, word, clock.now())
+  const approved = await prepare({ workerId, phoneNumber: number })
+  const confirming = { holder, kind: 'single', mustBeApproved: true } as const
+  const waiting = () => calls.confirm({ ...confirming, token: approved.token })
+  t.match(await problemOf(waiting()), { type: 'CONFLICT', message: /has not been approved by the user yet/ })
+  t.equal(await decide(approved.id, 'approved', newId()), false, 'another user has no say')
+  t.match(await problemOf(waiting()), { type: 'CONFLICT' })
+  t.equal(await decide(approved.id, 'approved'), true)
+  t.equal((await waiting()).length, 1)
+  t.equal(await decide(approved.id, 'denied'), false, 'too late')
+  const denied = await prepare({ workerId, phoneNumber: number })
+  t.equal(await decide(denied.id, 'denied'), true)
+  t.equal(await decide(denied.id, 'approved'), false)
+  for (const mustBeApproved of [true, false])
+    t.match(await problemOf(calls.confirm({ ...confirming, mustBeApproved, token: denied.token })), {
+      type: 'CONFLICT',
+      message: /was denied by the user/,
+    })
+  t.equal(await countCalls(), 1)
 })
 
 test('a token rests as its hash', async (t) => {
