@@ -36,7 +36,11 @@ test('ids of another account in every tool', async (t) => {
   t.same(await stored(), before, 'nothing was changed')
 
   for (const { name, inputSchema } of tools) {
-    const { structuredContent } = await callAs(own, name, argumentsOf(inputSchema, own.ids, oneOfTwo))
+    const { structuredContent } = await callAs(
+      own,
+      name,
+      argumentsOf(inputSchema, own.ids, [...oneOfTwo, 'outbound_phone_number']),
+    )
     t.not(
       structuredContent?.code,
       'VALIDATION_FAILED',

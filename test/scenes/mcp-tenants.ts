@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import type { AccountId } from '../../model/ids.ts'
 import { createDocument } from '../../store/documents.ts'
 import { createPerson } from '../../store/persons.ts'
-import { insertCall, newId, start } from './seeded-api.ts'
+import { newId, start } from './seeded-api.ts'
 import { openMcp } from './mcp.ts'
 import type { ArgumentSchema } from './tool-arguments.ts'
 
@@ -57,12 +57,16 @@ export async function openMcpTenants(t: Test) {
     const document_id = await createDocument(sql, { ...document, ...text })
     const script = { title: `${word} script`, fileName: 'script.txt', content: `say "${word}"` }
     const script_id = await createDocument(sql, { ...document, ...script, tagKeys: ['outbound_call_script'] })
-    const call_id = await insertCall(sql, account.id, workerId, {
-      direction: 'outbound',
-      transport: 'sip_trunk',
-      toNumber: '+4930123456',
-      scheduledAt: start + 3_600_000,
-    })
+    const number = `+49309999${String(word.length).padStart(4, '0')}`
+    await sql`update workers set outbound_phone_number = ${number} where id = ${workerId}`
+    const post = async (path: string, json: unknown) => {
+      const answer = await mcp.ask(`/v1/accounts/${account.id}${path}`, { method: 'POST', key: account.key, json })
+      if (answer.status !== 200) throw new Error(`seeding ${path} answered ${answer.text}`)
+      return answer.json as { id: string }
+    }
+    await post('/trunks', { name: 'Way out', gateways: [{ host: '203.0.113.5' }], workerIds: [workerId] })
+    const scheduledAt = new Date(start + 3_600_000).toISOString()
+    const { id: call_id } = await post('/phone-calls', { workerId, phoneNumber: '+4930123456', scheduledAt })
     const ids = {
       worker_id: workerId,
       person_id,
