@@ -4,7 +4,7 @@
 import type { BrowserContext, Page } from 'playwright-core'
 import { approver } from './mcp-stage.ts'
 import { openOAuthClient, type OAuthClient } from './oauth-client.ts'
-import { officialClients, type Connection, type OfficialClient } from './official-clients.ts'
+import { officialClients, type OfficialClient } from './official-clients.ts'
 
 export type Decision = 'Allow' | 'Deny'
 
@@ -52,14 +52,6 @@ export async function approved(
   await decideIn(context, oauth.authorizationUrl())
   await client.finish(url, oauth, await oauth.returned())
   return oauth
-}
-
-export async function connectApproved(
-  t: Parameters<typeof openOAuthClient>[0],
-  wanted: Wanted,
-): Promise<{ connection: Connection; oauth: OAuthClient }> {
-  const oauth = await approved(t, wanted)
-  return { oauth, connection: await (wanted.client ?? current()).connect(wanted.url, oauth) }
 }
 
 function current(): OfficialClient {

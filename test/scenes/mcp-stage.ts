@@ -79,7 +79,7 @@ async function seed({ sql }: Core) {
 }
 
 /** The user `approver`, as owner of the account. */
-export async function addApprover(sql: Sql, accountId: AccountId): Promise<UserId> {
+async function addApprover(sql: Sql, accountId: AccountId): Promise<UserId> {
   const now = Date.now()
   const passwordHash = await createPasswords(cheap).hash(approver.password)
   const userId = await createUser(sql, { email: approver.email, name: 'Ada Lovelace', passwordHash, newId, now })
