@@ -226,6 +226,18 @@ export async function deleteNamingRefusals(sql: Sql, accountId: AccountId, finde
   return count
 }
 
+/** Of calls that wait for their user's word: nobody is called any more who is erased. */
+export async function deleteNamingConfirmations(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  finder: Finder,
+): Promise<void> {
+  const rows = await sql<{ id: string; text: string }[]>`
+    select id, concat_ws(' ', summary, calls) as text from confirmations where account_id = ${accountId}`
+  const ids = rows.flatMap(({ id, text }) => (finder.names(text) ? [id] : []))
+  await sql`delete from confirmations where account_id = ${accountId} and id = any(${ids}::text[])`
+}
+
 /** An Idempotency-Key is the account's own text. Without it a request may be done again, as after 24 hours. */
 export async function deleteNamingKeys(sql: Sql | Transaction, accountId: AccountId, finder: Finder): Promise<number> {
   const rows = await sql<{ key: string }[]>`

@@ -25,6 +25,7 @@ import {
 } from '../../store/erasures.ts'
 import {
   countRemaining,
+  deleteNamingConfirmations,
   deleteNamingKeys,
   deleteNamingRefusals,
   findTextColumns,
@@ -141,6 +142,8 @@ async function carryOut(deps: Deps, erasure: ErasureRow, traces: PersonTraces, s
     linked = await listLinkedCalls(sql, { accountId, personId: traces.personId, limit: callsAtOnce })
     await work.erase(linked)
   }
+  // Before the walk: what is confirmed until then is a call that the walk comes to.
+  await deleteNamingConfirmations(sql, accountId, finder)
   let { afterCall } = erasure
   let isWaiting = false
   for (let walked: CallOwnership[] | null = null; walked === null || walked.length === walkedAtOnce;) {

@@ -10,6 +10,7 @@ import { stateOf } from '../../actors/call/machine/step.ts'
 import type { CallId, PersonId } from '../../model/ids.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import { findSnapshot, listCallEvents } from '../../store/call-steps.ts'
+import { issueConfirmation } from '../../store/confirmations.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { runCommand } from '../../tools/admin/run-command.ts'
 import { inTime } from '../scenes/in-time.ts'
@@ -73,6 +74,17 @@ test('after an erasure no column of any table names the person', async (t) => {
       customer: { type: 'lead', phoneNumber: '030 901 820-777' },
     }),
   }
+  const planned = { personId: null, calleeName: null, customer: null, context: null, scripts: [], instructions: null }
+  const call = { workerId: own.worker.id, workerName: 'Reception', fromNumber: '+4930111', toNumber: who.phoneNumber }
+  await issueConfirmation(sql, {
+    holder: { accountId: own.id, userId: newId<'user'>(), clientId: 'client' },
+    clientName: 'An application',
+    kind: 'single',
+    calls: [{ ...planned, ...call, scheduledAt: null, utcOffset: 'Z' }],
+    summary: `Call ${who.firstName} ${who.lastName}`,
+    newId,
+    now: start,
+  })
   const refusal = {
     accountId: own.id,
     direction: 'inbound',
