@@ -9,7 +9,6 @@ import { flawOf, type Json } from '../model/json.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
-import { snakePath, snakeWords } from './snake-case.ts'
 import type { Arguments, Failure, ServedTool } from './tools/served-tool.ts'
 import type { ToolContext, ToolOutcome } from './tools/tool.ts'
 
@@ -65,8 +64,8 @@ function failureOf(error: unknown, tool: string, requestId: string, log: Log): F
 
 const failureOfProblem = ({ type, message, issues }: Problem): Failure => ({
   code: type,
-  message: snakeWords(message),
-  ...(issues && { issues: issues.map(({ path, message: told }) => ({ path: snakePath(path), message: told })) }),
+  message,
+  ...(issues && { issues: [...issues] }),
 })
 
 /** That what was done could not be noted takes nothing back: it is logged, and the client is told what was done. */

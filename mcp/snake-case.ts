@@ -1,4 +1,5 @@
 /** Owns the two spellings of a name: fields of the API in camel case, arguments and answers of MCP in snake case. */
+import { Problem } from '../model/problem.ts'
 
 const snakeOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 const camelOf = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
@@ -20,6 +21,13 @@ export function snakePath(path: string): string {
   return steps.map((step, index) => (end >= 0 && index > end ? step : snakeOf(step))).join('.')
 }
 
+/** Names arguments where a Problem names fields of the API. */
+export function namedInSnakeCase(error: unknown): unknown {
+  if (!(error instanceof Problem)) return error
+  const issues = error.issues?.map(({ path, message }) => ({ path: snakePath(path), message })) ?? null
+  return new Problem(error.type, snakeWords(error.message), issues)
+}
+
 /** A sentence that names fields of the API. */
-export const snakeWords = (sentence: string): string =>
+const snakeWords = (sentence: string): string =>
   sentence.replace(/\b[a-z]+(?:[A-Z][a-z]+)+\b/g, (word) => snakeOf(word))

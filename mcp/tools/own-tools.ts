@@ -99,9 +99,12 @@ function asArguments(error: unknown, name: string): never {
   if (!(error instanceof Problem) || error.issues === null) throw error
   const [first] = error.issues
   if (first?.path === 'provider' || first?.path === 'toolName') throw noTool(name, first)
-  const issues = error.issues.map(({ path, message }): Issue => ({ path: path.replace(/^arguments\./, ''), message }))
+  const issues = error.issues.map(({ path, message }): Issue => ({ path: argumentPath(path), message }))
   throw new Problem(error.type, error.message, issues)
 }
+
+const argumentPath = (path: string): string =>
+  path === 'phoneCallId' ? callArgument : path.replace(/^arguments\./, '')
 
 /** Those of `external` are a call's: without it nobody knows which there are. */
 const noTool = (name: string, { message }: Issue): Error =>

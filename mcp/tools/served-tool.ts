@@ -6,6 +6,7 @@ import { flawOf } from '../../model/json.ts'
 import type { McpScope } from '../../model/mcp-access.ts'
 import { nullAsAbsent } from '../../model/null-as-absent.ts'
 import { Issue, Problem } from '../../model/problem.ts'
+import { namedInSnakeCase } from '../snake-case.ts'
 import type { McpTool, ToolContext, ToolOutcome } from './tool.ts'
 
 export type Arguments = Readonly<Record<string, unknown>>
@@ -39,7 +40,10 @@ export function serveTool(tool: McpTool): ServedTool {
       requireStorable(given)
       const parsed = input.safeParse(nullAsAbsent(input, given))
       if (!parsed.success) throw invalidArguments(issuesOf(parsed.error, given))
-      return run(parsed.data, context)
+      // What the client sent is named as it was sent; what the API names is not.
+      return run(parsed.data, context).catch((error: unknown) => {
+        throw namedInSnakeCase(error)
+      })
     },
   }
 }

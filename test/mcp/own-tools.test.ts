@@ -64,6 +64,11 @@ void test('tools of a worker', async (t) => {
     const { structuredContent } = (await call('call__send_dtmf', { digits: 'hello', colour: 'red' })).result
     t.equal(structuredContent.code, 'INVALID_TOOL')
     t.ok(structuredContent.issues.some(({ path }: { path: string }) => path === 'digits'))
+    const wrong = (await call('person__update_caller', { firstName: 7, favouriteColour: 'red' })).result
+    t.same(
+      wrong.structuredContent.issues.map(({ path }: { path: string }) => path),
+      ['firstName', 'favouriteColour'],
+    )
   })
 
   await t.test('a name that is no tool is an error of the protocol', async (t) => {

@@ -59,6 +59,7 @@ void test('tools of workers', async (t) => {
     const worker_id = second.id
     const wrong = async (args: object) => refused('update_worker_settings', { worker_id, ...args })
     t.same(await wrong({ colour: 'red' }), ['VALIDATION_FAILED', 'colour'])
+    t.same(await wrong({ isActive: false }), ['VALIDATION_FAILED', 'isActive'], 'as the client named it')
     t.same(await wrong({ config: { colour: 'red', ringTimeout: 'long' } }), [
       'VALIDATION_FAILED',
       'config.ringTimeout',
