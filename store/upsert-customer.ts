@@ -27,17 +27,26 @@ const columnNames = Object.keys(Person.shape)
 
 /** Null: the customer has neither an externalId nor a number, by which they would be found again. */
 export async function upsertCustomer(tx: Transaction, sent: SentCustomer): Promise<PersonFacts | null> {
-  const externalId = sent.customer.externalId?.trim() ? sent.customer.externalId : null
-  const key = { accountId: sent.accountId, externalId, number: sent.phoneNumber ?? sent.dialed }
+  const key = keyOf(sent)
   if (key.externalId === null && key.number === null) return null
   const known = await find(tx, key)
   if (known) return (await update(tx, known, sent)) ?? insert(tx, key, sent)
-  await hold(tx, key)
+  await hold(tx, [key])
   const made = await find(tx, key)
   return (made && (await update(tx, made, sent))) ?? insert(tx, key, sent)
 }
 
+type Named = Pick<SentCustomer, 'accountId' | 'customer' | 'phoneNumber' | 'dialed'>
+
+/** Before several are stored in one transaction: another one that names some of them in another order would else wait for this one, and this one for it. */
+export const holdCustomers = (tx: Transaction, customers: readonly Named[]): Promise<void> =>
+  hold(tx, customers.map(keyOf))
+
 type Key = { readonly accountId: AccountId; readonly externalId: string | null; readonly number: string | null }
+
+function keyOf({ accountId, customer: { externalId }, phoneNumber, dialed }: Named): Key {
+  return { accountId, externalId: externalId?.trim() ? externalId : null, number: phoneNumber ?? dialed }
+}
 
 /**
  * The externalId decides. Else of those with the number a customer or lead, the oldest; where the customer has an externalId, one that has none yet:
@@ -59,13 +68,14 @@ const findByExternalId = (tx: Transaction, accountId: AccountId, externalId: str
     select ${tx(columnNames)} from persons where account_id = ${accountId} and external_id = ${externalId}`
 
 /** Until the transaction ends nobody else makes a person of this externalId or number: of two calls with a new customer one does. */
-async function hold(tx: Transaction, { accountId, externalId, number }: Key): Promise<void> {
-  const names = [
+async function hold(tx: Transaction, keys: readonly Key[]): Promise<void> {
+  const names = keys.flatMap(({ accountId, externalId, number }) => [
     ...(externalId === null ? [] : [`person ${accountId} externalId ${externalId}`]),
     ...(number === null ? [] : [`person ${accountId} phoneNumber ${number}`]),
-  ]
+  ])
   // In one order for everybody.
-  for (const name of names.toSorted()) await tx`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`
+  const sorted = [...new Set(names)].toSorted()
+  await tx`select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest(${sorted}::text[]) as given (name)`
 }
 
 /** Null: it has been deleted meanwhile. Throws Problem CONFLICT when somebody else has just taken the externalId. */

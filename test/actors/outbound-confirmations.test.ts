@@ -25,7 +25,7 @@ import {
   revokeConfirmation,
 } from '../../store/confirmations.ts'
 import { createDocument } from '../../store/documents.ts'
-import { createPerson } from '../../store/persons.ts'
+import { createPerson, deletePerson } from '../../store/persons.ts'
 import { connect, type Sql } from '../../store/sql.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
@@ -289,6 +289,41 @@ test('a failed batch places none of its calls', async (t) => {
     await sql`select from call_events where account_id = (select account_id from workers where id = ${workerId})`,
     [],
   )
+})
+
+test('a call of a person who was deleted meanwhile is named by its index', async (t) => {
+  const { sql, clock, accountId, workerId, prepare, confirm, countCalls } = await open()
+  const request = { type: 'lead', firstName: 'Eve', lastName: 'Stone' } as const
+  const { id: personId } = await createPerson(sql, { accountId, request, newId, now: clock.now() })
+  const good = { workerId, phoneNumber: number }
+  const { token } = await prepare([good, { ...good, personId }], 'batch')
+  await deletePerson(sql, accountId, personId)
+  t.match(said(await problemOf(confirm(token, 'batch'))), {
+    type: 'VALIDATION_FAILED',
+    issues: ['1.personId must be a person of the account'],
+  })
+  t.equal(await countCalls(), 0)
+})
+
+test('batches with the same customers in another order place all of their calls, at once', async (t) => {
+  const { workerId, holder, calls, prepare, countCalls } = await open()
+  const wanted = Array.from({ length: 30 }, (_, index) => ({
+    workerId,
+    phoneNumber: number,
+    customer: { type: 'customer', externalId: `customer-${index}` } as const,
+  }))
+  const tokens = [
+    (await prepare(wanted, 'batch')).token,
+    (await prepare(wanted.toReversed(), 'batch')).token,
+    (await prepare(wanted, 'batch')).token,
+    (await prepare(wanted.toReversed(), 'batch')).token,
+  ]
+  const settled = await Promise.allSettled(tokens.map((token) => calls.confirm({ holder, kind: 'batch', token })))
+  t.same(
+    settled.map((one) => (one.status === 'rejected' ? String(one.reason) : one.value.length)),
+    tokens.map(() => wanted.length),
+  )
+  t.equal(await countCalls(), tokens.length * wanted.length)
 })
 
 test('every bad call of a plan is named by its index', async (t) => {

@@ -3,6 +3,7 @@
  * one transaction. docs/contract/rest.md "Refusals at creation".
  */
 import type { Clock } from '../../../model/clock.ts'
+import type { CustomerInput } from '../../../model/customer.ts'
 import type { AccountId, CallId, DocumentId, NewId, PersonId } from '../../../model/ids.ts'
 import { msOf } from '../../../model/instant.ts'
 import { toPhoneCall, type CreatePhoneCall, type PhoneCall, type PhoneCallRequest } from '../../../model/phone-call.ts'
@@ -17,6 +18,7 @@ import { insertJob } from '../../../store/jobs.ts'
 import type { SecretBox } from '../../../store/secret-box.ts'
 import type { Sql, Transaction } from '../../../store/sql.ts'
 import { findWayOut } from '../../../store/telephony.ts'
+import { holdCustomers } from '../../../store/upsert-customer.ts'
 import { hasNumber, type Worker } from '../../../store/workers.ts'
 import { requireDestination } from '../../telephony/destination-policy.ts'
 import { findCallableWorker } from './callable-worker.ts'
@@ -133,8 +135,28 @@ async function linkedPerson(
   const { accountId } = place
   if (personId !== undefined) return knownPersonOf(tx, { accountId, personId, customer })
   if (!customer) return findKnownPerson(tx, accountId, toNumber)
-  const named = { ...place, customer, phoneNumber: customerNumber }
-  return linkCustomer(tx, { ...named, dialed: toNumber && canonicalNumber(toNumber) })
+  return linkCustomer(tx, { ...place, ...namedCustomer(accountId, { customer, customerNumber, toNumber }) })
+}
+
+const namedCustomer = (
+  accountId: AccountId,
+  {
+    customer,
+    customerNumber,
+    toNumber,
+  }: Pick<CheckedPhoneCall, 'customerNumber' | 'toNumber'> & { readonly customer: CustomerInput },
+) => ({ accountId, customer, phoneNumber: customerNumber, dialed: toNumber && canonicalNumber(toNumber) })
+
+/** Before several calls are written in one transaction. */
+export async function holdCustomersOf(
+  tx: Transaction,
+  accountId: AccountId,
+  calls: readonly CheckedPhoneCall[],
+): Promise<void> {
+  const named = calls.flatMap(({ wish: { customer, personId }, customerNumber, toNumber }) =>
+    customer && personId === undefined ? [namedCustomer(accountId, { customer, customerNumber, toNumber })] : [],
+  )
+  if (named.length > 1) await holdCustomers(tx, named)
 }
 
 async function insertPhoneCall(

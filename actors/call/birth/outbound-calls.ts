@@ -17,6 +17,7 @@ import { findPerson, findPersonByPhone } from '../../../store/persons.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import {
   checkPhoneCall,
+  holdCustomersOf,
   requireSoonEnough,
   writePhoneCall,
   type CheckedPhoneCall,
@@ -86,8 +87,14 @@ async function placeAll(
     requireFuture(call.scheduledAt, parts.now)
     return checkPhoneCall(parts, parts.tx, parts.accountId, wishOf(call, parts.now))
   })
+  await holdCustomersOf(parts.tx, parts.accountId, checked)
   const placed: PhoneCall[] = []
-  for (const one of checked) placed.push(await writePhoneCall(parts, parts.tx, parts, one))
+  for (const [index, one] of checked.entries())
+    placed.push(
+      await writePhoneCall(parts, parts.tx, parts, one).catch((error: unknown) => {
+        throw error instanceof Problem ? new Problem(error.type, error.message, issuesAt(index, error)) : error
+      }),
+    )
   return placed
 }
 
@@ -211,7 +218,13 @@ function namingSource(error: unknown, { phoneNumber, personId }: WantedCall): un
   return new Problem(error.type, error.message, issues ?? null)
 }
 
-/** All of them, or a Problem that names every bad one by its index. What names no field is about the worker. */
+/** What names no field is about the worker. */
+function issuesAt(index: number, { issues, message: told }: Problem): Issue[] {
+  const named = issues ?? [{ path: 'workerId', message: told }]
+  return named.map(({ path, message }) => ({ path: `${index}.${path === 'from' ? 'workerId' : path}`, message }))
+}
+
+/** All of them, or a Problem that names every bad one by its index. */
 async function each<Given, Found>(given: readonly Given[], act: (one: Given) => Promise<Found>): Promise<Found[]> {
   const found: Found[] = []
   const faults: { readonly problem: Problem; readonly issues: readonly Issue[] }[] = []
@@ -220,14 +233,7 @@ async function each<Given, Found>(given: readonly Given[], act: (one: Given) => 
       found.push(await act(one))
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      const issues = error.issues ?? [{ path: 'workerId', message: error.message }]
-      faults.push({
-        problem: error,
-        issues: issues.map(({ path, message }) => ({
-          path: `${index}.${path === 'from' ? 'workerId' : path}`,
-          message,
-        })),
-      })
+      faults.push({ problem: error, issues: issuesAt(index, error) })
     }
   const [first] = faults
   if (!first) return found
