@@ -154,10 +154,21 @@ export async function revokeConfirmation(
   }) as Promise<Confirmation>
 }
 
-/** Of this client and user, oldest first; what has expired is not pending. */
-export function listPendingConfirmations(sql: Sql, holder: ConfirmationHolder, now: number): Promise<Confirmation[]> {
-  return sql<Confirmation[]>`
-    select ${sql(columns)} from confirmations
+/** Characters of a summary that a list shows: that of a hundred calls may be as long as a book, and there may be a hundred of them. */
+const listedSummary = 2_000
+
+export type PendingConfirmation = Confirmation & { readonly isCut: boolean }
+
+/** Of this client and user, oldest first, with the beginnings of their summaries; what has expired is not pending. */
+export function listPendingConfirmations(
+  sql: Sql,
+  holder: ConfirmationHolder,
+  now: number,
+): Promise<PendingConfirmation[]> {
+  const others = columns.filter((name) => name !== 'summary')
+  return sql<PendingConfirmation[]>`
+    select ${sql(others)}, left(summary, ${listedSummary}) as summary, length(summary) > ${listedSummary} as is_cut
+    from confirmations
     where ${heldBy(sql, holder)} and state = any(${open}::text[]) and expires_at > ${now}
     order by created_at, id limit ${maxPendingConfirmations}`
 }

@@ -217,7 +217,8 @@ const Pending = z.object({
     .enum(['pending', 'approved'])
     .describe('approved: the user has approved it on the page, and it was not placed yet.'),
   call_count: z.number().int(),
-  summary: z.string(),
+  summary: z.string().describe('Its beginning, where it is long.'),
+  summary_truncated: z.boolean(),
   created_at: z.string(),
   expires_at: z.string(),
 })
@@ -249,15 +250,18 @@ export const policyTools = ({ sql, clock }: Pick<PlaceCallToolDeps, 'sql' | 'clo
           confirmation_lifetime_seconds: confirmationLifetime / 1000,
           max_pending_confirmations: maxPendingConfirmations,
           max_calls_per_batch: maxCallsAtOnce,
-          pending_confirmations: pending.map(({ id, kind, state, callCount, summary, createdAt, expiresAt }) => ({
-            confirmation_id: id,
-            type: kind,
-            status: state === 'approved' ? ('approved' as const) : ('pending' as const),
-            call_count: callCount,
-            summary,
-            created_at: toIso(createdAt),
-            expires_at: toIso(expiresAt),
-          })),
+          pending_confirmations: pending.map(
+            ({ id, kind, state, callCount, summary, isCut, createdAt, expiresAt }) => ({
+              confirmation_id: id,
+              type: kind,
+              status: state === 'approved' ? ('approved' as const) : ('pending' as const),
+              call_count: callCount,
+              summary,
+              summary_truncated: isCut,
+              created_at: toIso(createdAt),
+              expires_at: toIso(expiresAt),
+            }),
+          ),
         },
       }
     },

@@ -167,7 +167,7 @@ void test('tools that place calls', async (t) => {
     const pending = told.structuredContent.pending_confirmations.slice(before)
     t.match(pending, [
       { type: 'single', status: 'pending', call_count: 1, summary: single.summary, expires_at: single.expires_at },
-      { type: 'batch', status: 'pending', call_count: 2, summary: batch.summary },
+      { type: 'batch', status: 'pending', call_count: 2, summary: batch.summary, summary_truncated: false },
     ])
     for (const token of [single.confirmation_token, batch.batch_confirmation_token])
       t.notOk(JSON.stringify(told).includes(token))
@@ -181,6 +181,17 @@ void test('tools that place calls', async (t) => {
     t.equal((await done('get_outbound_call_policy', {}, mine)).pending_confirmations.length, before)
     const confirmation_token = single.confirmation_token
     t.same(await refused('confirm_phone_call', { confirmation_token }, mine), ['CONFLICT', 'confirmation_token'])
+  })
+
+  await t.test('the policy shows the beginning of a long summary', async (t) => {
+    const mine = { token: grant({ userId: newId<'user'>() as never }) }
+    const told = { custom_instructions: 'x'.repeat(600), context: { order: 'y'.repeat(400) } }
+    const calls = Array.from({ length: 20 }, () => ({ ...good, ...told }))
+    const { summary } = await done('prepare_phone_call_batch', { calls }, mine)
+    t.ok(summary.length > 10_000)
+    const [pending] = (await done('get_outbound_call_policy', {}, mine)).pending_confirmations
+    t.equal(pending.summary, summary.slice(0, 2_000))
+    t.equal(pending.summary_truncated, true)
   })
 
   await t.test('a batch is all or nothing, and each bad entry is named by its index', async (t) => {
