@@ -67,13 +67,21 @@ export function changeRole(
   })
 }
 
-/** From the account, and wholly when it was the only one. False: the account has no such user. Throws Problem CONFLICT for its last owner. */
+/**
+ * From the account, with grants for it and open invitations to it: who comes back has nothing of before. Wholly when it was the only one. False: the
+ * account has no such user. Throws Problem CONFLICT for its last owner.
+ */
 export function removeMember(sql: Sql, { accountId, userId }: OfMember): Promise<boolean> {
   return sql.begin(async (tx) => {
     await keepAnOwner(tx, userId, [accountId])
     const removed = await tx`delete from memberships where account_id = ${accountId} and user_id = ${userId}`
+    if (removed.count === 0) return false
+    await tx`delete from oauth_grants where account_id = ${accountId} and user_id = ${userId}`
+    await tx`
+      delete from invitations
+      where account_id = ${accountId} and email = (select email from users where id = ${userId})`
     await tx`delete from users where id = ${userId} and not exists (select from memberships where user_id = users.id)`
-    return removed.count > 0
+    return true
   })
 }
 

@@ -5,6 +5,7 @@ import { createRetention } from '../../../actors/rounds/retention.ts'
 import { systemClock } from '../../../app/clock.ts'
 import { makeKey } from '../../../mcp/oauth/signing-keys.ts'
 import { knownBefore, loadOauthKeys, rotatesAfter } from '../../../store/oauth-keys.ts'
+import { addMember, removeMember } from '../../../store/memberships.ts'
 import { createSecretBox } from '../../../store/secret-box.ts'
 import { createWorker } from '../../../store/workers.ts'
 import { createHandClock } from '../../fake/hand-clock.ts'
@@ -43,6 +44,25 @@ await t.test('a person sees what they have approved, and stops it at once', asyn
   t.equal((await sql`select from oauth_payloads where grant_id = ${fields['grant'] ?? ''}`).count, 0)
   t.match(audited.at(-1), { action: 'oauth.revoke', actor: { kind: 'user' }, accountId })
   t.match((await browser.get('/grants?revoked')).text, 'There is none')
+})
+
+await t.test('who is removed from an account and comes back approves anew', async (t) => {
+  const { tokensOf, findMcpAccess, browser, client, clientId, user, account, accountId, userId, sql, clock } =
+    await stageOf(opened)
+  const second = await account(`second-${accountId}`)
+  const ofMember = { userId, now: clock.now(), role: 'owner' } as const
+  await addMember(sql, { accountId: second, ...ofMember })
+  await user(`bob-${accountId}@example.com`, [[accountId, 'owner']])
+  const kept = await tokensOf({}, { target: second })
+  const { access, refresh } = await tokensOf({}, { target: accountId })
+  t.ok(await findMcpAccess(access))
+  t.ok(await removeMember(sql, { accountId, userId }))
+  t.equal(await findMcpAccess(access), null)
+  t.equal(((await browser.get('/grants')).text.match(/<section>/g) ?? []).length, 1)
+  await addMember(sql, { accountId, ...ofMember })
+  t.equal(await findMcpAccess(access), null)
+  t.match(await client.refresh(clientId, refresh), { status: 400, json: { error: 'invalid_grant' } })
+  t.ok(await findMcpAccess(kept.access), 'what was granted for another account goes on')
 })
 
 await t.test('scopes of one worker are granted for the worker that is chosen, and go with it', async (t) => {

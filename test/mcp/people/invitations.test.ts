@@ -168,6 +168,21 @@ test('an account keeps its last owner, also when two are taken away at once', as
   t.notOk(await removeMember(sql, { accountId: other, userId: ada }))
 })
 
+test('who is removed from an account does not come back by a link of before', async (t) => {
+  const { user, accountId, account, sql, inviting, clock } = await open()
+  const second = await account('second')
+  const { token } = await inviting('ada@example.com')
+  const { token: other } = await inviting('bob@example.com')
+  const userId = await user('ada@example.com', [
+    [accountId, 'viewer'],
+    [second, 'viewer'],
+  ])
+  t.ok(await findInvitation(sql, token, clock.now()))
+  t.ok(await removeMember(sql, { accountId, userId }))
+  t.equal(await findInvitation(sql, token, clock.now()), null)
+  t.ok(await findInvitation(sql, other, clock.now()), 'those of others stay')
+})
+
 test('who leaves the last account is removed with all that is personal', async (t) => {
   const { user, accountId, account, sql, inviting, browser } = await open()
   const second = await account('second')
