@@ -12,9 +12,8 @@ export type Asked = {
   readonly action: string
   readonly clientId: string
   readonly clientName: string
-  /** Where the answer of this request goes, and all that the client has. */
+  /** Where the answer of this request goes. */
   readonly redirectUri: string
-  readonly redirectUris: readonly string[]
   readonly scopes: readonly McpScope[]
 }
 
@@ -53,7 +52,7 @@ function sourceOf(uri: string): string {
   return isNamed ? origin : protocol
 }
 
-function whoAsks({ clientId, clientName, redirectUri, redirectUris }: Asked): Html {
+function whoAsks({ clientId, clientName, redirectUri }: Asked): Html {
   const isDocument = clientId.startsWith('https://')
   return html`<p><strong class="client-name">${clientName}</strong> asks for access to your account here.</p>
     <dl>
@@ -73,7 +72,7 @@ function whoAsks({ clientId, clientName, redirectUri, redirectUris }: Asked): Ht
       }
       Go on only when you have just begun this yourself, and know the place that the answer goes to.
     </p>
-    ${redirectUris.every(isOnThisDevice) && noticeOf('error', onThisDevice)}`
+    ${isOnThisDevice(redirectUri) && noticeOf('error', onThisDevice)}`
 }
 
 const onThisDevice =

@@ -111,7 +111,6 @@ const askedOf = ({ uid, client, redirectUri, requested }: Pending): Asked => ({
   clientId: client.clientId,
   clientName: client.clientName ?? client.clientId,
   redirectUri,
-  redirectUris: client.redirectUris ?? [redirectUri],
   scopes: scopesIn(requested),
 })
 

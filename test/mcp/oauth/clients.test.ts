@@ -257,6 +257,12 @@ await t.test('a client on the person’s own device is warned of, and one elsewh
   t.match(page.headers.get('content-security-policy'), "form-action 'self' http://localhost:4123")
   const far = await toConsent(browser, client.authorizeUrl(await client.registered(), createVerifier()))
   t.notMatch(far.page.text, 'any program on it')
+  const both = await client.registered({ redirect_uris: [redirectUri, 'http://127.0.0.1:3000/back'] })
+  const toDevice = { redirect_uri: 'http://127.0.0.1:3000/back' }
+  const nearNow = await toConsent(browser, client.authorizeUrl(both, createVerifier(), toDevice))
+  t.match(nearNow.page.text, 'any program on it', 'it is the place of this answer that counts')
+  const farNow = await toConsent(browser, client.authorizeUrl(both, createVerifier()))
+  t.notMatch(farNow.page.text, 'any program on it')
   const own = await client.registered({ redirect_uris: ['cursor://anysphere/back'] })
   const scheme = await toConsent(
     browser,
