@@ -86,12 +86,16 @@ const textIn = (answer: { readonly [name: string]: Json }, name: string): string
 /** A person's id is masked by its name. */
 const idNameOf = (action: string): string => (action === 'createPerson' ? 'personId' : 'id')
 
-/** Null: there is none, it was never looked at, or it is no JSON. It is not waited for: a request may have been refused before it came. */
+/** Its client went away, or it was too long. Whoever needed it has answered so. */
+const brokenOff = (): null => null
+
+/** Null: there is none, it was never looked at, or it did not come whole. It is not waited for: a request may have been refused before it came. */
 async function bodyOf(c: Asked): Promise<Json> {
   const read = c.req.bodyCache.arrayBuffer
   if (!read) return null
   // The library keeps a promise of it, whatever its types say.
-  const bytes = await (read as unknown as Promise<ArrayBuffer>)
+  const bytes = await (read as unknown as Promise<ArrayBuffer>).catch(brokenOff)
+  if (bytes === null) return null
   if (bytes.byteLength > mostRead) return { content: '' }
   try {
     return JSON.parse(new TextDecoder().decode(bytes)) as Json

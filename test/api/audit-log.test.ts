@@ -103,6 +103,22 @@ test('what is refused is an entry as well, but for 401', async (t) => {
   t.equal((await entries()).length, 7)
 })
 
+test('a change whose body breaks off is an entry as well, with its end', async (t) => {
+  const { deps, own, path, entries } = await open(t)
+  const { createApi } = await import('../../api/api.ts')
+  const fetch = createApi(deps)
+  const body = new ReadableStream({ pull: (controller) => controller.error(new Error('the client is gone')) })
+  const headers = { 'x-api-key': own.key, 'content-type': 'application/json' }
+  const request = new Request(`http://calls.example:8080${path}/workers`, {
+    method: 'POST',
+    headers,
+    body,
+    duplex: 'half',
+  })
+  t.equal((await fetch(request, { remoteAddress: '192.0.2.7' })).status, 500)
+  t.match(await entries(), [{ action: 'createWorker', result: 'error' }])
+})
+
 test('every operation that changes something leaves one entry, and none that reads does', async (t) => {
   const { ask, document, operations, own, sql } = await openWholeApi(t)
   const count = async (): Promise<number> => (await sql`select from audit_entries where result is not null`).length
