@@ -2,14 +2,15 @@
 import { z } from 'zod'
 import { isLoopback } from '../../net/addresses.ts'
 import { isNetwork } from '../../net/networks.ts'
-import { text, optional, ConnectionCount, Port, List, url, pemsOf } from './setting.ts'
+import { text, optional, ConnectionCount, Port, HttpUrl, List, pemsOf } from './setting.ts'
 
 const PerMinute = z.coerce.number().int('must be a whole number').min(0).max(100_000_000)
 
 export const webSettings = z.object({
   HOST: text.min(1).default('127.0.0.1'),
   PORT: Port.default(8080),
-  PUBLIC_URL: optional(url(/^https?$/, 'http:// or https://')),
+  // As the URL Standard writes it: host in lower case, no port that is the usual one. So do clients, before they compare.
+  PUBLIC_URL: optional(HttpUrl.transform((given) => new URL(given).href.replace(/\/+$/, ''))),
   TRUSTED_PROXIES: List.default([]).refine(
     (list) => list.every(isNetwork),
     'must be addresses or networks like 10.0.0.0/8',

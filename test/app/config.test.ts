@@ -218,6 +218,16 @@ test('an empty value is no value', async (t) => {
   })
 })
 
+test('PUBLIC_URL is taken as clients write it: they compare it letter by letter', async (t) => {
+  for (const [given, taken] of [
+    ['https://calls.example.com', 'https://calls.example.com'],
+    ['https://Calls.Example.com:443/', 'https://calls.example.com'],
+    ['http://10.0.0.5:80', 'http://10.0.0.5'],
+    ['https://calls.example.com:8443/voice/', 'https://calls.example.com:8443/voice'],
+  ] as const)
+    t.equal(readConfig({ PUBLIC_URL: given, APP_SECRET: 'x'.repeat(32) }).publicUrl, taken)
+})
+
 /** Settings that go together. */
 const partnersOf: Readonly<Record<string, Record<string, string>>> = {
   TURN_URLS: { TURN_SECRET: 'long-enough' },
