@@ -74,6 +74,8 @@ export function changeRole(
 export function removeMember(sql: Sql, { accountId, userId }: OfMember): Promise<boolean> {
   return sql.begin(async (tx) => {
     await keepAnOwner(tx, userId, [accountId])
+    // Of two who take away the last two memberships, the second sees that none is left.
+    await tx`select from users where id = ${userId} for update`
     const removed = await tx`delete from memberships where account_id = ${accountId} and user_id = ${userId}`
     if (removed.count === 0) return false
     await tx`delete from oauth_grants where account_id = ${accountId} and user_id = ${userId}`

@@ -16,6 +16,7 @@ const loadsByItself = (): Promise<boolean> => import('uWebSockets.js').then(Bool
 const files = [
   'contract/listener.test.ts',
   'contract/listener-flood.test.ts',
+  'flows/mcp-clients.test.ts',
   'mcp/conformance-authorization.test.ts',
   'mcp/conformance.test.ts',
   'mcp/oauth/code-flow.test.ts',

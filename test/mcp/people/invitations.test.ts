@@ -168,6 +168,20 @@ test('an account keeps its last owner, also when two are taken away at once', as
   t.notOk(await removeMember(sql, { accountId: other, userId: ada }))
 })
 
+test('nothing is kept of who is removed from all accounts at once', async (t) => {
+  const { user, accountId, account, sql } = await open()
+  const second = await account('second')
+  for (let race = 0; race < 10; race++) {
+    const userId = await user(`ada-${race}@example.com`, [
+      [accountId, 'viewer'],
+      [second, 'viewer'],
+    ])
+    const removed = [accountId, second].map((of) => removeMember(sql, { accountId: of, userId }))
+    t.same(await Promise.all(removed), [true, true])
+  }
+  t.same(await sql`select email from users`, [])
+})
+
 test('who is removed from an account does not come back by a link of before', async (t) => {
   const { user, accountId, account, sql, inviting, clock } = await open()
   const second = await account('second')
