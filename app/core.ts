@@ -27,6 +27,8 @@ export type Core = {
   readonly requests: Sql
   /** The embedded database that another process has started. */
   readonly joinsDatabase?: boolean
+  /** Of pgvector in it. */
+  readonly vectorSchema?: string | null
   readonly bus: Bus
   readonly box: RotatingSecretBox
   readonly recordingUrlKey: KeyObject
@@ -66,6 +68,7 @@ export async function openCore(
     sql,
     requests,
     joinsDatabase: database.isJoined,
+    vectorSchema: database.vectorSchema,
     bus,
     box: boxOf(appKeys),
     recordingUrlKey,

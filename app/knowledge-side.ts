@@ -5,6 +5,7 @@ import { lexicalEmbedder } from '../actors/documents/lexical-embedder.ts'
 import { createTurns } from '../actors/tools/turns.ts'
 import type { Knowledge } from '../model/knowledge.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
+import { storeVectors } from '../store/database-vectors.ts'
 import { createKnowledge } from '../store/knowledge.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
@@ -22,7 +23,14 @@ export type KnowledgeSide = {
 export function openKnowledgeSide(core: Core, config: Config, closing: AsyncDisposableStack): KnowledgeSide {
   const embedder = config.embeddings === null ? lexicalEmbedder : createEndpointEmbedder(config.embeddings)
   let check: Promise<ScriptCheck> | null = null
-  const ingestion = createIngestion({ ...core, embedder, checkScript: () => (check ??= openScriptCheck()) })
+  const { sql, vectorSchema = null } = core
+  const checkScript = () => (check ??= openScriptCheck())
+  const ingestion = createIngestion({
+    ...core,
+    embedder,
+    checkScript,
+    ...(vectorSchema !== null && { storeVectors: (revision) => storeVectors(sql, vectorSchema, revision) }),
+  })
   closing.defer(() => ingestion.close())
   const knowledge = createKnowledge({ ...core, embedder, maxBytes: config.knowledgeMemory })
   const takeTurn = createTurns(searchesOfAccount)

@@ -4,6 +4,7 @@
  */
 import type { Embedder, Knowledge, Passage, Vector } from '../model/knowledge.ts'
 import type { Log } from '../model/log.ts'
+import { createDatabaseVectors } from './database-vectors.ts'
 import { knownDocuments } from './known-documents.ts'
 import { createPassageVectors, type Place, type Whose } from './passage-vectors.ts'
 import type { Sql } from './sql.ts'
@@ -24,11 +25,14 @@ type Deps = {
   readonly embedder: Embedder
   /** Of vectors that are kept in memory. */
   readonly maxBytes: number
+  /** Of pgvector, as `openDatabase` found it. */
+  readonly vectorSchema?: string | null
   readonly log: Log
 }
 
-export function createKnowledge({ sql, embedder, maxBytes, log }: Deps): Knowledge {
-  const vectors = createPassageVectors({ sql, embedder, maxBytes })
+export function createKnowledge({ sql, embedder, maxBytes, vectorSchema: schema = null, log }: Deps): Knowledge {
+  const inMemory = () => createPassageVectors({ sql, embedder, maxBytes })
+  const vectors = schema === null ? inMemory() : createDatabaseVectors({ sql, embedder, schema, inMemory, log })
   const vectorOf = async (text: string, signal: AbortSignal | undefined): Promise<Vector | null> => {
     try {
       const [vector = null] = await embedder.embed([text], signal)

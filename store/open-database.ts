@@ -7,6 +7,7 @@ import { hasCluster } from './postgres-cluster.ts'
 import { migrate } from './migrate.ts'
 import { observedSql } from './observed-sql.ts'
 import { settlePersonSearch } from './settle-person-search.ts'
+import { settleVectorSearch } from './settle-vector-search.ts'
 import { connect, type DatabaseServer, type Sql } from './sql.ts'
 import { createTimelySql } from './timely-sql.ts'
 
@@ -25,6 +26,8 @@ export type Database = {
   readonly embedded: boolean
   /** Embedded, and started by another process. */
   readonly isJoined: boolean
+  /** Of pgvector; null: the server has none. */
+  readonly vectorSchema: string | null
   /** Lets running queries finish for a few seconds. Idempotent. */
   close(): Promise<void>
 }
@@ -59,14 +62,17 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     const waiting = ({ message: reason }: Error) =>
       log.warn('waiting for the database', { seconds: reachTimeout / 1000, reason })
     await awaitServer({ server, timeout: reachTimeout, waiting })
-    const { applied, lacking } = await bringUpToDate(server, mustExist)
+    const { applied, lacking, vectors } = await bringUpToDate(server, mustExist)
     if (lacking !== null) log.warn('the search of persons does without extensions of the database', { lacking })
+    if (vectors.lacking !== null) log.warn('vectors are compared in memory', { lacking: vectors.lacking })
+    if (vectors.schema !== null) log.info('vectors are compared in the database')
     log.info('database is ready', { embedded: embedded !== null, applied })
     return {
       sql: telemetry.isOn ? observedSql(sql, telemetry) : sql,
       requests: telemetry.isOn ? observedSql(requests, telemetry) : requests,
       embedded: embedded !== null,
       isJoined: embedded?.isJoined ?? false,
+      vectorSchema: vectors.schema,
       close,
     }
   } catch (error) {
@@ -90,7 +96,8 @@ async function bringUpToDate(server: DatabaseServer, mustExist: boolean) {
   try {
     await requireVersion(sql)
     if (mustExist && !(await isOurs(sql))) throw new NoDatabase('it has no tables of the service')
-    return { applied: await migrate(sql), lacking: await settlePersonSearch(sql) }
+    const applied = await migrate(sql)
+    return { applied, lacking: await settlePersonSearch(sql), vectors: await settleVectorSearch(sql) }
   } finally {
     await sql.end({ timeout: 0 })
   }

@@ -41,6 +41,8 @@ type Deps = {
   readonly embedder: Embedder
   readonly checkScript: () => Promise<ScriptCheck>
   readonly reader?: Reader
+  /** Before the document is searched. What it does not manage searches make up for. */
+  readonly storeVectors?: (revision: number) => Promise<void>
 }
 
 const pollEvery = 1_000
@@ -133,7 +135,7 @@ async function sourceOf(sql: Sql, { documentId }: DocumentJob, { type, content, 
 
 /** Nobody sees them before the document names their revision. */
 async function storePassages(
-  { sql, clock, reader, embedder }: Deps & { readonly reader: Reader },
+  { sql, clock, log, reader, embedder, storeVectors }: Deps & { readonly reader: Reader },
   job: DocumentJob,
   { title, language }: UnreadDocument,
 ): Promise<NonNullable<Completion['passages']>> {
@@ -142,7 +144,10 @@ async function storePassages(
   let count = 0
   for (;;) {
     const { passages, vectors: own } = await reader.next()
-    if (passages.length === 0) return { revision, count, dictionary, embedder: embedder.name }
+    if (passages.length === 0) {
+      await storeVectors?.(revision).catch((error: unknown) => log.warn('vectors wait for a search', { error }))
+      return { revision, count, dictionary, embedder: embedder.name }
+    }
     const texts = passages.map(({ heading, text }) => `${title}\n${heading}\n${text}`)
     const vectors = own ?? (await vectorsOf(embedder, texts))
     if (!(await holdClaim(sql, job, clock.now() + lease))) throw new Overtaken()

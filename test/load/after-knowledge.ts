@@ -1,10 +1,15 @@
-/** Owns `npm run bench after knowledge`: how long a search takes in 1,000, 5,000 and 50,000 passages of a worker, one after another. */
+/**
+ * Owns `npm run bench after knowledge`: how long a search takes in 1,000, 5,000 and 50,000 passages of a worker, one after another; where the server
+ * (TEST_DATABASE_URL) has pgvector, with that too.
+ */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { lexicalEmbedder, lexicalVector } from '../../actors/documents/lexical-embedder.ts'
 import type { AccountId } from '../../model/ids.ts'
+import { storeVectors } from '../../store/database-vectors.ts'
 import { createDocument } from '../../store/documents.ts'
 import { createKnowledge } from '../../store/knowledge.ts'
 import { insertPassages, nextRevision, settleIndex } from '../../store/passages.ts'
+import { settleVectorSearch } from '../../store/settle-vector-search.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { openTestDatabase } from '../scenes/database.ts'
@@ -20,30 +25,47 @@ const warmUp = 20
 export async function benchKnowledge(): Promise<void> {
   const closing = new AsyncDisposableStack()
   const { sql } = await openTestDatabase({ teardown: (close) => closing.defer(close) })
+  const { schema } = await settleVectorSearch(sql)
   for (const size of sizes) {
     const tenant = await createTenant(sql, { slug: `of-${size}` })
     await fill(sql, tenant, size)
-    const knowledge = createKnowledge({ sql, embedder: lexicalEmbedder, maxBytes: 128_000_000, log: createQuietLog() })
-    const { question } = createProse(11)
-    const first = await timed(() => knowledge.search({ ...tenant, query: question(), limit: 5 }))
-    for (let count = 0; count < warmUp; count += 1) await knowledge.search({ ...tenant, query: question(), limit: 5 })
-    const delay = monitorEventLoopDelay({ resolution: 1 })
-    delay.enable()
-    const took: number[] = []
-    for (let count = 0; count < searches; count += 1)
-      took.push(await timed(() => knowledge.search({ ...tenant, query: question(), limit: 5 })))
-    delay.disable()
-    const row = {
-      passages: String(size),
-      'p50 ms': quantile(took, 0.5).toFixed(1),
-      'p95 ms': quantile(took, 0.95).toFixed(1),
-      'max ms': Math.max(...took).toFixed(1),
-      'first ms': first.toFixed(0),
-      'longest pause of the thread ms': (delay.max / 1e6).toFixed(1),
-    }
-    printTable([row])
+    if (schema !== null) await storeAll(sql, schema)
+    for (const vectorSchema of new Set([null, schema])) await benchSearches(sql, tenant, size, vectorSchema)
   }
   await closing.disposeAsync()
+}
+
+async function storeAll(sql: Sql, schema: string): Promise<void> {
+  const rows = await sql<{ revision: number }[]>`
+    select distinct revision from passages where not exists (select from passage_halfvecs as kept where kept.revision = passages.revision)`
+  for (const { revision } of rows) await storeVectors(sql, schema, revision)
+  await sql`analyze passage_halfvecs`
+}
+
+async function benchSearches(sql: Sql, tenant: Tenant, size: number, vectorSchema: string | null): Promise<void> {
+  const held = process.memoryUsage().arrayBuffers
+  const deps = { sql, embedder: lexicalEmbedder, maxBytes: 128_000_000, vectorSchema, log: createQuietLog() }
+  const knowledge = createKnowledge(deps)
+  const { question } = createProse(11)
+  const first = await timed(() => knowledge.search({ ...tenant, query: question(), limit: 5 }))
+  for (let count = 0; count < warmUp; count += 1) await knowledge.search({ ...tenant, query: question(), limit: 5 })
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  delay.enable()
+  const took: number[] = []
+  for (let count = 0; count < searches; count += 1)
+    took.push(await timed(() => knowledge.search({ ...tenant, query: question(), limit: 5 })))
+  delay.disable()
+  const row = {
+    passages: String(size),
+    vectors: vectorSchema === null ? 'memory' : 'pgvector',
+    'p50 ms': quantile(took, 0.5).toFixed(1),
+    'p95 ms': quantile(took, 0.95).toFixed(1),
+    'max ms': Math.max(...took).toFixed(1),
+    'first ms': first.toFixed(0),
+    'buffers MB': ((process.memoryUsage().arrayBuffers - held) / 1e6).toFixed(0),
+    'longest pause of the thread ms': (delay.max / 1e6).toFixed(1),
+  }
+  printTable([row])
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
