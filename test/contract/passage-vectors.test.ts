@@ -281,8 +281,8 @@ pgvector(
     const again = await openDatabase({ databaseUrl, dataDir, log })
     t.teardown(() => again.close())
     t.equal(again.vectorSchema, schema)
-    await storeVectors(sql, schema, revision)
-    const anew = byPgvector(schema).create(sql)
+    await storeVectors(again.sql, schema, revision)
+    const anew = byPgvector(schema).create(again.sql)
     t.same(await nearest(anew, tenant, vector), expected)
   },
 )
