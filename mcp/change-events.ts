@@ -5,19 +5,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server'
 import type { Bus } from '../model/bus.ts'
+import type { Cancel } from '../model/clock.ts'
 import type { AccountId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 
 const subject = 'mcp.changes'
 
-/** Whose stream is about to be opened. */
-type Listening = { readonly accountId: AccountId; readonly ended: () => void }
+/** Whose stream is about to be opened. `began`: it listens, until what comes back is called. One that asks for nothing never does. */
+type Listening = { readonly accountId: AccountId; readonly began: () => Cancel }
 
 export type ChangeEvents = {
   /** For the library. Who publishes by it tells all accounts. */
   readonly bus: ServerEventBus
   publish(accountId: AccountId, event: ServerEvent): void
-  /** `open` opens one stream at most; `ended` is called when it is over. */
+  /** `open` opens one stream at most. */
   listenFor<Opened>(listening: Listening, open: () => Opened): Opened
   /** Streams of the account that are open in this process. */
   count(accountId: AccountId): number
@@ -46,10 +47,11 @@ export function createChangeEvents(bus: Bus, log: Log): ChangeEvents {
     bus: {
       publish: (event) => publish({ accountId: null, event }),
       subscribe(hear) {
-        const { accountId = null, ended } = opening.getStore() ?? {}
+        const { accountId = null, began } = opening.getStore() ?? {}
         const listener = { accountId, hear }
         listeners.add(listener)
         if (accountId) add(accountId, 1)
+        const ended = began?.()
         return () => {
           if (!listeners.delete(listener)) return
           if (accountId) add(accountId, -1)

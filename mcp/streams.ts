@@ -41,14 +41,11 @@ export function createStreams({ findAccess, clock, maxStreams = usualMost }: Dep
     async open({ request, access, token }: Wish, hand: (request: Request) => Promise<Response>): Promise<Response> {
       if (events.count(access.accountId) >= maxStreams.ofAccount) return tooMany()
       const ending = new AbortController()
-      const unwatch = watch({ access, token }, () => ending.abort())
       const { method, url, headers } = request
       const signal = AbortSignal.any([request.signal, ending.signal])
       const asking = createLightRequest({ method, url, headers, signal })
-      const listening = { accountId: access.accountId, ended: unwatch }
-      const response = await events.listenFor(listening, () => hand(asking))
-      if (!response.headers.get('content-type')?.startsWith('text/event-stream')) unwatch()
-      return response
+      const began = (): Cancel => watch({ access, token }, () => ending.abort())
+      return events.listenFor({ accountId: access.accountId, began }, () => hand(asking))
     },
   }
 }

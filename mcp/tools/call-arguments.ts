@@ -6,6 +6,7 @@ import { JsonObject } from '../../model/json.ts'
 import { maxCallsAtOnce, type WantedCall } from '../../model/outbound-calls.ts'
 import { PhoneNumber } from '../../model/phone-number.ts'
 import { Problem } from '../../model/problem.ts'
+import { withoutNulls } from '../../model/without-nulls.ts'
 import { camelFields, snakePath } from '../snake-case.ts'
 import { WorkerId } from './worker-tools.ts'
 
@@ -16,9 +17,10 @@ const Context = JsonObject.refine(
   `must be at most ${maxText} characters of JSON`,
 )
 
-/** Both spellings of its fields are understood. */
+/** Both spellings of its fields are understood, and null of either as what is not there. */
 const Customer = z.preprocess(
-  (given) => (typeof given === 'object' && given !== null && !Array.isArray(given) ? camelFields(given) : given),
+  (given) =>
+    typeof given === 'object' && given !== null && !Array.isArray(given) ? withoutNulls(camelFields(given)) : given,
   CustomerInput,
 )
 

@@ -23,6 +23,7 @@ import {
   revokeConfirmation,
   type IssuedConfirmation,
 } from '../../store/confirmations.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { newCallTask } from '../call-tasks.ts'
@@ -162,7 +163,9 @@ const batchTools = (deps: PlaceCallToolDeps): McpTool[] => [
       if (waiting) return waiting
       const batch = await confirm(deps, 'batch', token, context)
       const callIds = batch.map(({ id }) => id as CallId)
-      const read = await Promise.all(callIds.map((id) => readCall(deps.sql, context.access.accountId, id)))
+      const reading = callIds.map((id) => readCall(deps.sql, context.access.accountId, id))
+      const read = await unlessAway(Promise.all(reading))
+      if (!read) return placedUnread(callIds)
       return { content: { status: 'scheduled' as const, call_ids: callIds, calls: read.map(toCallResult) }, callIds }
     },
   }),
@@ -311,11 +314,28 @@ async function placed(
   { access, protocol }: ToolContext,
 ): Promise<ToolOutcome<z.infer<typeof Placed>>> {
   const callIds = [id as CallId]
-  const call = await readCall(deps.sql, access.accountId, id as CallId)
+  const call = await unlessAway(readCall(deps.sql, access.accountId, id as CallId))
+  if (!call) return placedUnread(callIds)
   if (followsTasks(protocol)) return { instead: newCallTask(deps, access, call), callIds }
   const status = call.progress === 'scheduled' ? 'scheduled' : 'placed'
   return { content: { status, call_id: id, call: toCallResult(call) }, callIds }
 }
+
+/** Null: the database went away. */
+const unlessAway = <Answer>(reading: Promise<Answer>): Promise<Answer | null> =>
+  reading.catch((error: unknown) => {
+    if (databaseUnreachable(error)) return null
+    throw error
+  })
+
+/** A client that was told no more than a failure would place the same again. */
+const placedUnread = (callIds: readonly CallId[]) => ({
+  failed: {
+    code: 'SERVICE_UNAVAILABLE',
+    message: `Placed, do not try again: ${callIds.join(', ')}. It cannot be read now; ask get_call_details in a moment.`,
+  },
+  callIds,
+})
 
 async function readCall(sql: Sql, accountId: AccountId, callId: CallId): Promise<DatedCall> {
   const call = await findDatedCall(sql, accountId, callId)

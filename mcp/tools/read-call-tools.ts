@@ -34,7 +34,8 @@ const CallList = z.object({
 })
 
 /** A date alone is a day in UTC: from its beginning, or to its end. */
-const Moment = z.union([z.iso.date(), Instant])
+const Day = z.iso.date().refine((day) => !day.startsWith('0000'), 'must be a real day of the years 1 to 9999')
+const Moment = z.union([Day, Instant])
 
 export const readCallTools = ({ sql }: { readonly sql: Sql }): McpTool[] => [
   defineMcpTool({
@@ -127,9 +128,11 @@ const listOf = (calls: readonly DatedCall[], limit: number) => ({
 })
 
 const day = 24 * 3_600_000
+/** The last moment that can be stored. */
+const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 const isDay = (moment: string): boolean => moment.length === 10
 const beginningOf = (moment: string): number => (isDay(moment) ? Date.parse(moment) : msOf(moment))
-const endOf = (moment: string): number => (isDay(moment) ? Date.parse(moment) + day : msOf(moment))
+const endOf = (moment: string): number => (isDay(moment) ? Math.min(Date.parse(moment) + day, latest) : msOf(moment))
 
 const emptySpan = (): Problem =>
   new Problem('VALIDATION_FAILED', 'Some arguments are not valid; see issues.', [

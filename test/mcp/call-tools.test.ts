@@ -265,7 +265,13 @@ void test('tools that place calls', async (t) => {
   await t.test('empty lists and texts, and nulls, are as if they were not there', async (t) => {
     const empty = { call_script_document_ids: [], custom_instructions: '', person_id: null, customer: null }
     t.match(await done('prepare_phone_call', { ...good, ...empty }, same), { summary: /call script "Greeting"/ })
-    const customer = { type: 'customer', first_name: 'Eve', lastName: 'Stone', phoneNumber: '+49 30 777777' }
+    const customer = {
+      type: 'customer',
+      first_name: 'Eve',
+      lastName: 'Stone',
+      phoneNumber: '+49 30 777777',
+      job_title: null,
+    }
     const told = await done('prepare_phone_call', { worker_id, customer }, same)
     t.match(told.summary, '"Eve Stone" at +4930777777', 'both spellings of its fields')
   })
@@ -390,6 +396,8 @@ void test('tools that read calls', async (t) => {
       t.equal(await total({ from_date: '2026-01-01T12:00:01Z', to_date: '2026-01-01T13:00:02+01:00' }), 1)
       t.equal(await total({ worker_id: other.worker.id }), 0)
       t.match(await done('get_phone_call_analytics', { worker_id: newId() }), { average_duration_seconds: null })
+      t.equal(await total({ from_date: '0001-01-01', to_date: '9999-12-31' }), 4, 'whenever')
+      t.same(await refused('get_phone_call_analytics', { from_date: '0000-01-01' }), ['VALIDATION_FAILED', 'from_date'])
       t.same(await refused('get_phone_call_analytics', { from_date: '1 May' }), ['VALIDATION_FAILED', 'from_date'])
       t.same(await refused('get_phone_call_analytics', { from_date: '2026-02-01', to_date: '2026-01-01' }), [
         'VALIDATION_FAILED',

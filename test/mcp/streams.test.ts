@@ -111,6 +111,14 @@ void eachDriver({
     t.equal((await streams[1].messages.next()).done, true, 'until its token expires')
   },
 
+  async 'one that asks for nothing is over at once, and nothing looks after it'(t, driver) {
+    const { send, hands } = await openTwo(t, driver)
+    const before = hands.waiting()
+    for (const notifications of [{}, { toolsListChanged: false }, 'all'])
+      await send('subscriptions/listen', { notifications })
+    t.equal(hands.waiting(), before)
+  },
+
   async 'a service that stops tells its streams, and takes no more'(t, driver) {
     const { listen, grant, processes } = await openTwo(t, driver)
     const { messages } = await listen(grant())
