@@ -5,6 +5,7 @@ import type { CallWarning, Direction, ProgressStatus, RecordingState, Transport,
 import type { RecordedParts } from '../../model/leg.ts'
 import type { Disclosure } from '../../model/disclosure.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
+import type { JsonPatch } from '../../model/json-patch.ts'
 import type { EndedBy, Outcome, TerminalStatus } from '../../model/outcome.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import type { Note } from '../../model/voice-engine.ts'
@@ -73,7 +74,11 @@ export type CallFact =
   | { readonly type: 'transfer_failed'; readonly providerStatus: string | null }
   /** No person answered. `signs`: what told so, two at least. `leavesMessage`: the agent has something to say to an answering machine. */
   | { readonly type: 'voicemail_detected'; readonly signs: readonly string[]; readonly leavesMessage?: true }
-  | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory: Json }
+  /**
+   * `memory`: all that the engine remembers after it, as it comes from the conversation and as logs of before there were changes always have it;
+   * `memoryChange`: what is new of it since the turn before; neither: nothing is.
+   */
+  | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory?: Json; readonly memoryChange?: JsonPatch }
   /** What the caller is saying, as far as it is understood; null: it was nothing. It is a turn when nobody is left to hear the end of it. */
   | { readonly type: 'caller_heard'; readonly words: CallerWords | null }
   /** The agent is saying this, under the number that it will have; told where somebody wants to read along. */

@@ -5,6 +5,7 @@
 import type { CallId } from '../../model/ids.ts'
 import { claimCall, claimOrphan } from '../../store/call-steps.ts'
 import { createCallActor, type CallActor, type CallActorDeps } from '../call/life/call-actor.ts'
+import { withMemory } from '../call/life/engine-memory.ts'
 import { stateOf } from '../call/machine/step.ts'
 import { listenForFacts } from './remote-facts.ts'
 
@@ -35,7 +36,7 @@ export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
   const claim = async (callId: CallId, asOrphan: boolean): Promise<CallActor | null> => {
     const claimed = await (asOrphan ? claimOrphan : claimCall)(deps.sql, callId, deps.nodeId)
     if (!claimed) return null
-    const actor = createCallActor(deps, callId, claimed)
+    const actor = createCallActor(deps, callId, { ...claimed, ...(await withMemory(deps, callId, claimed.snapshot)) })
     const listening = listenForFacts(deps.bus, callId, actor)
     void actor.gone.then(() => listening.close())
     // In the middle of something: whoever did it is gone, and what was under way is asked for again before anything else. An orphan that only

@@ -50,6 +50,7 @@ const keptFields = new Set([
 const openFields = new Set([
   'arguments',
   'memory',
+  'memoryChange',
   'value',
   'values',
   'notes',

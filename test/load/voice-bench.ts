@@ -1,5 +1,5 @@
 /**
- * Owns `npm run bench voice [recognition | embedded | hosted | ear]`: how well the embedded engine understands, how long callers wait for each engine and
+ * Owns `npm run bench voice [recognition | embedded | hosted | tools | ear]`: how well the embedded engine understands, how long callers wait for each engine and
  * for its silence, what the service adds to a hosted one, and what a call with each of them costs. The aims stand beside the figures.
  */
 import { setTimeout as pause } from 'node:timers/promises'
@@ -20,6 +20,7 @@ const talkMs = 20_000
 const costMs = 6_000
 const toolsMs = 8_000
 const costCounts = [1, 10, 50]
+const toolCounts = [10, 50]
 /** One recognition thread understands about so many at once. */
 const grammarCounts = [1, 4, 10]
 const providers: readonly ProviderName[] = ['OpenAI Realtime', 'Gemini Live', 'cascade']
@@ -28,6 +29,7 @@ const sections: Readonly<Record<string, () => Promise<void>>> = {
   recognition: benchRecognition,
   embedded: benchEmbedded,
   hosted: benchHosted,
+  tools: benchTools,
   ear: benchEar,
 }
 
@@ -175,6 +177,37 @@ async function benchHosted(): Promise<void> {
   )
   reportCosts(measured)
 }
+
+/** Only what a tool adds: a few seconds a row, so that two versions of the service can take turns. */
+async function benchTools(): Promise<void> {
+  console.log(
+    '\ntools through hosted engines: from the call to its result at the provider, less what its receiver took\n',
+  )
+  const cells: Cells[] = []
+  for (const name of providers) {
+    await using closing = new AsyncDisposableStack()
+    const provider = await forkProcess<ProviderReady>('process-playing-provider.ts', [name])
+    closing.defer(() => provider.close())
+    const { says, delayMs: _, ...wish } = provider.ready
+    const line = await openVoiceLine({ ...wish, script: benchScript }, says, closing)
+    await line.warmUp()
+    for (const count of toolCounts) {
+      let take: ProviderTake | null = null
+      const row = await line.measure(count, 0, async () => void (take = await tools(provider)))
+      cells.push(toolCells(name, row, take ?? { tools: [], complaints: [] }))
+    }
+  }
+  printTable(cells)
+}
+
+const toolCells = (engine: string, row: VoiceRow, { tools: added, complaints }: ProviderTake): Cells => ({
+  engine,
+  calls: countOf(row),
+  tools: String(added.length),
+  'tool p50/p95 ms': halves(added),
+  'aim p95': '20',
+  complaints: String(complaints.length),
+})
 
 /** From now on the model calls a tool in each turn. */
 async function tools(provider: ForkedProcess<ProviderReady>): Promise<ProviderTake> {

@@ -14,6 +14,7 @@ import { commitStep, type Claim } from '../../../store/call-steps.ts'
 import type { CommitWatch } from '../../node/commit-watch.ts'
 import { toLegEvent } from '../../node/leg-link.ts'
 import type { CallFact, Deadline } from '../call-event.ts'
+import { loggedFact, placeAfter, withoutMemory, type MemoryPlace } from './engine-memory.ts'
 import { createCallPerformer } from './call-performer.ts'
 import { factOf } from './leg-facts.ts'
 import { createLegSightings } from './leg-sightings.ts'
@@ -42,10 +43,13 @@ export type CallActor = {
 const maxMailbox = 1_000
 const commitRetryDelays = [50, 200, 500, 1_000, 2_000, 4_000, 8_000]
 
-export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Claim): CallActor {
+/** Its snapshot is whole. */
+export type ActorClaim = Claim & { readonly memory: MemoryPlace }
+
+export function createCallActor(deps: CallActorDeps, callId: CallId, claim: ActorClaim): CallActor {
   const { clock } = deps
   const log = deps.log.with({ callId, epoch: claim.epoch })
-  let version = claim.version
+  let { version, memory } = claim
   let state = stateOf(claim.snapshot)
   let over = false
   const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
@@ -55,17 +59,21 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
       log.error('a step of a call failed', { fact: fact.type, error })
       return stop()
     })
-  const stepWith = async (fact: CallFact): Promise<boolean> => {
+  const stepWith = async (told: CallFact): Promise<boolean> => {
     if (over) return false
     const now = clock.now()
+    const fact = loggedFact(memory, state.context.memory, told)
     const next = step(state.persisted, fact, now)
     if (next.ignored) log.info('a call ignored a fact', { fact: fact.type, progress: state.progress })
-    const commit = () => write(deps, { callId, claim, version }, { fact, next, now })
+    const nextMemory = next.ignored ? memory : placeAfter(memory, fact, version + 1)
+    const snapshot = withoutMemory(nextMemory, next.state.persisted)
+    const commit = () => write(deps, { callId, claim, version }, { fact, next, now, snapshot })
     const committing = () => commitWithRetry(commit, clock, log)
     const committed = await (deps.commits?.step(committing) ?? committing())
     if (committed === 'refused') return true
     if (committed !== 'written') return stop()
     version++
+    memory = nextMemory
     state = next.state
     performer.perform(next.effects)
     waits.arm(state)
@@ -111,13 +119,13 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Clai
 function write(
   deps: CallActorDeps,
   { callId, claim, version }: { callId: CallId; claim: Claim; version: number },
-  { fact, next, now }: { fact: CallFact; next: Step; now: number },
+  { fact, next, now, snapshot }: { fact: CallFact; next: Step; now: number; snapshot: Json },
 ): Promise<boolean> {
-  const { persisted, waitsIn, finished } = next.state
+  const { waitsIn, finished } = next.state
   return commitStep(
     deps.sql,
     { callId, accountId: claim.accountId, nodeId: deps.nodeId, epoch: claim.epoch, version },
-    { snapshot: persisted, dormant: waitsIn !== null, finished },
+    { snapshot, dormant: waitsIn !== null, finished },
     { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
     (tx) => recordEffects({ tx, callId, now, newId: deps.newId }, next.effects),
   )

@@ -10,6 +10,7 @@ import type { Outcome } from '../../../model/outcome.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
 import type { CallBirth, CallerWords, CallFact, Deadline, Effect, WindUpReason } from '../call-event.ts'
 import { closedEnd, endedByOf, endOf, endRules, outcomeOfCut, type CallEnd } from './call-end.ts'
+import { memoryAfter } from './turn-memory.ts'
 
 export type CallContext = CallBirth & {
   /** When the fact that is being worked on happened. Here and not in the event, because XState's own events (`onDone`) carry none. */
@@ -109,8 +110,9 @@ export const machineActions = setup({
     ),
     noteStored: assign({ isStored: true }),
     countTurn: assign(({ context, event }) => {
-      const { turn, memory } = event as Of<'turn_committed'>
-      return { turns: context.turns + 1, memory, ...(turn.role === 'user' && context.heard && { heard: null }) }
+      const told = event as Of<'turn_committed'>
+      const memory = memoryAfter(context.memory, told)
+      return { turns: context.turns + 1, memory, ...(told.turn.role === 'user' && context.heard && { heard: null }) }
     }),
     noteHeard: assign(({ event }) => ({ heard: (event as Of<'caller_heard'>).words })),
     /** They have become a turn. */
@@ -132,6 +134,8 @@ export const machineActions = setup({
     endTool: assign(({ context, event }) => ({
       tools: (context.tools ?? []).filter((id) => id !== (event as Of<'tool_answered' | 'tool_canceled'>).id),
     })),
+    /** No session goes on any more. */
+    forgetMemory: assign({ memory: null }),
     /** Another engine's memory means nothing to it. */
     takeEmbedded: assign({ engine: 'embedded', memory: null }),
     /** Tools of a former actor are not answered. */

@@ -222,7 +222,7 @@ export const callMachine = machineActions.createMachine({
     },
 
     over: {
-      entry: ['noteEnd', storeUnstored],
+      entry: ['noteEnd', storeUnstored, 'forgetMemory'],
       always: [{ guard: 'answered', target: 'processing' }, { target: 'ended' }],
     },
     // Only answered calls have something to process; their end is announced after it.
