@@ -1,4 +1,4 @@
-/** Owns the wiring of everything that faces outward: media, signaling socket, page and API behind one listener. */
+/** Owns the wiring of everything that faces outward: signaling socket, page and API behind one listener. */
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { isLoopback } from '../net/addresses.ts'
 import { networksOf } from '../net/networks.ts'
@@ -11,8 +11,7 @@ import { createClientAddress } from '../gateway/listener/client-address.ts'
 import { listen, type ListenOptions } from '../gateway/listener/listen.ts'
 import { createPage } from '../gateway/page.ts'
 import { createSignaling } from '../gateway/signaling.ts'
-import { createWeriftPeers } from '../gateway/werift/peer.ts'
-import type { AccountId, CallId, WorkerId } from '../model/ids.ts'
+import type { AccountId, WorkerId } from '../model/ids.ts'
 import type { Fetch, Listener, RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { errorBodyOf, Problem } from '../model/problem.ts'
@@ -26,7 +25,7 @@ import type { Core } from './core.ts'
 import { connectionsWithin, openFilesLimit } from './descriptors.ts'
 import { createIceServers } from './ice-servers.ts'
 import { openMcpSide } from './mcp-side.ts'
-import { now, type MediaSide } from './media-side.ts'
+import type { MediaSide } from './media-side.ts'
 import { openScriptCheck } from './script-check.ts'
 import { told } from './told-failure.ts'
 
@@ -35,9 +34,6 @@ const requestTimeout = 30_000
 
 /** `token`: without it the page opens no call. */
 export type Demo = { readonly accountId: AccountId; readonly workerId: WorkerId; readonly token?: string }
-
-/** A browser that has not got its media by then never will. */
-const connectWithin = 60_000
 
 type Parts = {
   readonly core: Core
@@ -51,27 +47,12 @@ type Parts = {
 export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack): Promise<Listener> {
   const { core, config, calls, media, guard } = deps
   const { clock, log, bus } = core
-  const { address, offersInterfaces, publicAddress, ports } = config.media
-  const peers = createWeriftPeers({
-    bindAddress: address,
-    offersInterfaces,
-    publicAddress: publicAddress ?? undefined,
-    portRange: ports,
-    ticker: media.ticker,
-    now,
-    log,
-  })
-  closing.defer(() => peers.close())
-  await told(`MEDIA_ADDRESS, MEDIA_PORTS: no sound can be taken on ${address}, ports ${ports.join('-')}`, peers.warmUp)
-
   const isProxy = networksOf(config.trustedProxies).includes
   const { joinLimits, listenerLimits } = limitsOf(config, isProxy)
   const signaling = createSignaling({
     admission: calls.admission,
     bus,
-    createPeer: peers.createPeer,
-    createLeg: (callId: CallId, onClosed: () => void) =>
-      media.createLeg({ callId, onClosed, connectWithin, signaling: null }),
+    openMedia: media.openWeb,
     errorOf: (error, requestId) => errorBodyOf(problemOf(error, requestId, log), requestId),
     log,
     clock,

@@ -5,7 +5,8 @@ import { createLoadGate } from '../actors/node/load-gate.ts'
 import { openGate, type LoadGate } from '../model/load-gate.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
-import { now, type MediaSide } from './media-side.ts'
+import { now } from './local-media.ts'
+import type { MediaSide } from './media-side.ts'
 
 export type Load = {
   readonly gate: LoadGate
@@ -32,7 +33,7 @@ export function openLoad({ clock, log, telemetry }: Core, config: Config, closin
   const gate = createLoadGate({
     now,
     after: (ms, action) => clock.after(ms, action),
-    media: { totals: () => media?.ticker.totals() ?? noSlots, calls: () => media?.count() ?? noCalls },
+    media: { totals: () => media?.totals() ?? noSlots, calls: () => media?.count() ?? noCalls },
     busy: busyMeter(),
     commits,
     log,

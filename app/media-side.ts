@@ -1,58 +1,61 @@
-/** Owns what all media of this process shares: the beat, the codecs, and how a leg is made, for a browser's line or a telephone's. */
+/** Owns the media of this process, wherever it is carried: what the edges open lines on, and what is known of its load and its legs. */
 import { createLegSweep } from '../actors/rounds/leg-sweep.ts'
 import type { CallId } from '../model/ids.ts'
-import type { LegSignaling } from '../model/rtp-transport.ts'
-import { createLeg, type Leg } from '../media/leg/leg.ts'
-import { createOpusLibrary } from '../media/codecs/opus.ts'
-import { createTicker, type Ticker } from '../media/ticker/ticker.ts'
+import type { MediaPlane } from '../media/plane/media-plane.ts'
+import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
+import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { mediaSettingsOf, now, openLocalMedia, type LegBegan } from './local-media.ts'
+import { told } from './told-failure.ts'
 
-export type MediaSide = {
-  readonly ticker: Ticker
+export type MediaSide = MediaPlane & {
+  /** Of the beat; of several the sum, and of quantiles the worst. */
+  lateness(): Lateness
+  /** The same since the start. */
+  totals(): LatenessTotals
   /** Calls with a leg here; `fresh` are those that got it in the last seconds. */
   count(): { readonly calls: number; readonly fresh: number }
-  createLeg(line: {
-    readonly callId: CallId
-    readonly signaling: LegSignaling | null
-    readonly connectWithin: number
-    readonly onClosed: () => void
-  }): Leg
 }
-
-export const now = (): number => performance.now()
 
 /** Ms. */
 const freshFor = 5_000
 
-/** `inbandKeys`: as in LegDeps. */
-export function openMediaSide(core: Core, closing: AsyncDisposableStack, inbandKeys = false): MediaSide {
-  const { bus, recordings, log, clock, telemetry } = core
-  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action), telemetry })
-  closing.defer(() => ticker.close())
-  const shared = { bus, ticker, opus: createOpusLibrary(), recordings, log, telemetry, now, inbandKeys }
+export async function openMediaSide(core: Core, config: Config, closing: AsyncDisposableStack): Promise<MediaSide> {
+  const legs = openLegs(core, closing)
+  const media = openLocalMedia({ ...core, legBegan: legs.began }, mediaSettingsOf(config), closing)
+  const { address, ports } = config.media
+  await told(`MEDIA_ADDRESS, MEDIA_PORTS: no sound can be taken on ${address}, ports ${ports.join('-')}`, media.warmUp)
+  return {
+    openPhone: media.openPhone,
+    openWeb: media.openWeb,
+    lateness: media.ticker.lateness,
+    totals: media.ticker.totals,
+    count: legs.count,
+  }
+}
+
+function openLegs(core: Core, closing: AsyncDisposableStack) {
   /** In the order in which they were made. */
-  const legs = new Map<CallId, { readonly leg: Leg; readonly since: number }>()
+  const legs = new Map<CallId, { readonly close: (reason: string) => void; readonly since: number }>()
   const legSweep = createLegSweep(core, {
     all: () => [...legs.keys()],
-    close: (callId, reason) => void legs.get(callId)?.leg.close(reason),
+    close: (callId, reason) => legs.get(callId)?.close(reason),
   })
   closing.defer(() => legSweep.close())
+  const began: LegBegan = (callId, close) => {
+    const leg = { close, since: now() }
+    legs.set(callId, leg)
+    return () => {
+      if (legs.get(callId) === leg) legs.delete(callId)
+    }
+  }
   return {
-    ticker,
+    began,
     count() {
       const freshSince = now() - freshFor
       let fresh = 0
       for (const { since } of legs.values()) if (since > freshSince) fresh++
       return { calls: legs.size - fresh, fresh }
-    },
-    createLeg(line) {
-      const onClosed = () => {
-        if (legs.get(line.callId)?.leg === leg) legs.delete(line.callId)
-        line.onClosed()
-      }
-      const leg: Leg = createLeg({ ...shared, ...line, onClosed })
-      legs.set(line.callId, { leg, since: now() })
-      return leg
     },
   }
 }

@@ -57,7 +57,7 @@ export async function startParley(
   const demo = await deps.seed(core)
   const load = openLoad(core, config, opening)
   const calls = openCallSide(core, config, deps.engines, opening, load)
-  const media = openMediaSide(core, opening, config.sip?.inbandKeys)
+  const media = await openMediaSide(core, config, opening)
   load.watch(media)
   const guard = openGuard(core, config, opening)
   const listener = await openFrontDoor({ core, config, calls, media, demo, guard }, opening)
@@ -85,8 +85,8 @@ export async function startParley(
     box: core.box,
     sip: phones?.listening ?? null,
     sipSizes: () => phones?.sizes() ?? null,
-    lateness: () => media.ticker.lateness(),
-    beat: () => media.ticker.totals(),
+    lateness: () => media.lateness(),
+    beat: () => media.totals(),
     legs: () => media.count().calls + media.count().fresh,
     newCalls: () => calls.newCalls(),
     running: () => calls.running(),

@@ -1,8 +1,6 @@
-/** Owns the wiring of the telephone edge: a SIP server, embedded or a drachtio-server, the app on it, and the ports of its sound. */
-import type { Log } from '../model/log.ts'
+/** Owns the wiring of the telephone edge: a SIP server, embedded or a drachtio-server, and the app on it. */
 import { familyOf } from '../net/addresses.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
-import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
 import { createSipServer, type SipServer } from '../sip/server/sip-server.ts'
 import { createSipEdge, type SipHealth } from '../sip/sip-edge.ts'
 import { createStrangers, type Strangers } from '../sip/strangers.ts'
@@ -12,7 +10,7 @@ import type { Core } from './core.ts'
 import { connectionsWithin, openFilesLimit } from './descriptors.ts'
 import { createSipReach } from './sip-reach.ts'
 import { told } from './told-failure.ts'
-import { now, type MediaSide } from './media-side.ts'
+import type { MediaSide } from './media-side.ts'
 
 export type PhoneSide = {
   /** Where the embedded server takes UDP and TCP; null with a drachtio-server, which has its own settings. */
@@ -43,15 +41,11 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
   const listening = `SIP_ADDRESS, SIP_PORT, SIP_TLS_PORT: SIP cannot listen on ${sip.address}, port ${sip.port}`
   const server = sip.drachtio === null ? await told(listening, () => openSipServer(core, sip, strangers)) : null
   closing.defer(async () => server?.close())
-  const ports = openMediaPorts(sip, log)
-  closing.defer(() => ports.close())
   const edge = await createSipEdgeAs(sip, {
     control: server?.control ?? (sip.drachtio as NonNullable<typeof sip.drachtio>),
     telephony: calls.telephony,
     bus,
-    createLeg: media.createLeg,
-    media: ports,
-    ticker: media.ticker,
+    plane: media,
     clock,
     log,
     strangers,
@@ -97,6 +91,3 @@ export function openSipServer(
   const listen = [...plain, ...secure]
   return createSipServer({ listen, externalAddress, tlsClient, mayReach, limits, ...guarded, clock, log })
 }
-
-export const openMediaPorts = ({ address, publicAddress, mediaPorts }: SipConfig, log: Log): MediaPorts =>
-  createMediaPorts({ bindAddress: address, externalAddress: publicAddress, portRange: mediaPorts, now, log })

@@ -9,20 +9,18 @@ import type { RequestInfo, SocketConnection, SocketDecision, SocketHandlers, Soc
 import type { Log } from '../model/log.ts'
 import { issuesOf } from '../model/issues.ts'
 import { Problem, type ErrorBody } from '../model/problem.ts'
-import type { CreateWebPeer } from '../model/rtp-transport.ts'
+import type { OpenWebMedia, WebMedia } from '../media/plane/media-plane.ts'
 import { ClientMessage, maxSignalingFrameBytes } from '../model/signaling.ts'
 import type { Admission, Admitted } from '../model/web-call.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { createRateLimit, perSecond } from '../net/token-bucket.ts'
 import { createJoinGuard, defaultJoinLimits, type JoinLimits } from './join-guard.ts'
-import { createWebMedia, type CreateWebLeg, type WebMedia } from './web-media.ts'
 import { createWebSession, type WebSession } from './web-session.ts'
 
 export type SignalingDeps = {
   readonly admission: Admission
   readonly bus: Bus
-  readonly createPeer: CreateWebPeer
-  readonly createLeg: CreateWebLeg
+  readonly openMedia: OpenWebMedia
   /** Renders what was thrown, and logs it unless it is a Problem. */
   errorOf(error: unknown, requestId: string): ErrorBody
   readonly log: Log
@@ -69,9 +67,8 @@ export function createSignaling(deps: SignalingDeps): Signaling {
   const failed = (error: unknown): void => deps.log.error('a web leg failed to end', { error })
 
   function createMedia(callId: CallId, legClosed: (reason: string) => void): WebMedia {
-    const { createPeer, createLeg } = deps
     const gone = (): boolean => medias.delete(media)
-    const media = createWebMedia(callId, { createPeer, createLeg, legClosed, failed, gone })
+    const media = deps.openMedia(callId, { legClosed, failed, gone })
     medias.add(media)
     return media
   }

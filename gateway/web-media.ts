@@ -4,9 +4,9 @@
  */
 import type { CallId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
+import type { WebMedia, WebMediaEvents } from '../media/plane/media-plane.ts'
 import type {
   CreateWebPeer,
-  IceCandidate,
   LegHandlers,
   Presence,
   RtpTransport,
@@ -25,30 +25,9 @@ export type WebLeg = {
 /** `onClosed` comes once, when the leg and its transport are gone. */
 export type CreateWebLeg = (callId: CallId, onClosed: (reason?: string) => void) => WebLeg
 
-export type WebMediaDeps = {
+export type WebMediaDeps = WebMediaEvents & {
   readonly createPeer: CreateWebPeer
   readonly createLeg: CreateWebLeg
-  legClosed(reason: string): void
-  /** A leg that could not hang up or close as it should. */
-  failed(error: unknown): void
-  /** Nothing of it is left. */
-  gone(): void
-}
-
-export type WebMedia = {
-  /** The answer; see WebPeer. After a bad offer a better one may follow. */
-  answer(offer: string): Promise<string>
-  addCandidate(candidate: IceCandidate | null): Promise<void>
-  dtmf(digits: string): void
-  /** False when there is no leg yet that could. */
-  hangUp(details: string): boolean
-  /** The client has got the last answer. */
-  wasReached(): boolean
-  presence(presence: Presence): void
-  /** The client will not come back: a peer without a leg goes, a leg lives as long as its call. */
-  release(): void
-  /** Idempotent. */
-  close(): Promise<void>
 }
 
 export function createWebMedia(callId: CallId, deps: WebMediaDeps): WebMedia {

@@ -16,7 +16,7 @@ import type { ErrorBody } from '../model/problem.ts'
 import { ServerMessage, type ClientMessage } from '../model/signaling.ts'
 import { resumeWindow, type Admitted } from '../model/web-call.ts'
 import { createOutbox } from './outbox.ts'
-import type { WebMedia } from './web-media.ts'
+import type { WebMedia } from '../media/plane/media-plane.ts'
 
 export type WebSessionDeps = {
   readonly bus: Bus

@@ -6,29 +6,17 @@ import type { CallId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { LegSignaling } from '../model/rtp-transport.ts'
 import type { Telephony } from '../model/telephony.ts'
-import type { Leg } from '../media/leg/leg.ts'
-import type { MediaDeps, PhoneMedia } from './call/phone-media.ts'
+import type { MediaPlane, PhoneCallLine, PhoneLeg } from '../media/plane/media-plane.ts'
+import type { PhoneMedia } from './call/phone-media.ts'
 import type { RealmPins } from './realm-pins.ts'
 import type { SipStack } from './stack.ts'
-
-export type PhoneLeg = Pick<Leg, 'handlers' | 'attach' | 'dtmf' | 'close'>
-
-/** `onClosed` comes once, when the leg and its transport are gone. */
-export type CreatePhoneLeg = (wanted: {
-  readonly callId: CallId
-  readonly signaling: LegSignaling
-  /** Ms from now until it must be answered. */
-  readonly connectWithin: number
-  readonly onClosed: () => void
-}) => PhoneLeg
 
 /** What every call of the edge needs. */
 export type CallDeps = {
   readonly stack: SipStack
   readonly telephony: Telephony
   readonly bus: Bus
-  readonly media: MediaDeps
-  readonly createLeg: CreatePhoneLeg
+  readonly plane: Pick<MediaPlane, 'openPhone'>
   readonly liveCalls: LiveCalls
   readonly pins?: RealmPins
   readonly clock: Clock
@@ -38,12 +26,12 @@ export type CallDeps = {
 export type LiveCall = {
   readonly callId: CallId
   readonly leg: PhoneLeg
-  readonly media: PhoneMedia
+  readonly media: PhoneMedia<PhoneCallLine>
 }
 
 type LiveCallParts = {
   readonly callId: CallId
-  readonly media: PhoneMedia
+  readonly media: PhoneMedia<PhoneCallLine>
   readonly signaling: LegSignaling
   readonly connectWithin: number
   /** The leg is done with the call: by `reason` (RtpTransport.close). Idempotent. */
@@ -53,8 +41,8 @@ type LiveCallParts = {
 }
 
 export type LiveCalls = {
-  /** The leg of a call, on the bus when it returns. */
-  open(deps: Pick<CallDeps, 'createLeg' | 'stack'>, parts: LiveCallParts): LiveCall
+  /** The leg of a call; see PhoneLeg. */
+  open(deps: Pick<CallDeps, 'stack'>, parts: LiveCallParts): LiveCall
   has(callId: CallId): boolean
   size(): number
   /** Resolves when there are none, or after `ms`. */
@@ -83,24 +71,15 @@ export function createLiveCalls(): LiveCalls {
   }
 
   return {
-    open({ createLeg, stack }, { callId, media, signaling, connectWithin, hangUp, lost }) {
+    open({ stack }, { callId, media, signaling, connectWithin, hangUp, lost }) {
       const onClosed = () => {
         forget()
         gone(callId)
       }
-      const leg = createLeg({ callId, signaling, connectWithin, onClosed })
+      const leg = media.line.begin({ callId, signaling, connectWithin, hangUp, onClosed })
       const live: LiveCall = { callId, leg, media }
       const forget = stack.onLost(() => lost(live))
       liveCalls.set(callId, live)
-      media.tell(leg.handlers)
-      leg.attach({
-        send: media.transport.send,
-        stats: media.transport.stats,
-        close(reason) {
-          hangUp(reason)
-          return media.close(reason)
-        },
-      })
       return live
     },
     has: (callId) => liveCalls.has(callId),

@@ -8,13 +8,12 @@ import type { Clock } from '../model/clock.ts'
 import { dialSubject, DialRequest, type DialReply } from '../model/dial.ts'
 import type { Log } from '../model/log.ts'
 import { trunksSubject, type Telephony } from '../model/telephony.ts'
-import type { Ticker } from '../media/ticker/ticker.ts'
+import type { MediaPlane } from '../media/plane/media-plane.ts'
 import { createAdmission } from './call/admit-arrival.ts'
 import { createArrivals } from './call/arriving-call.ts'
 import { placeCall } from './call/placed-call.ts'
 import { createDigestVerifier } from './digest-verifier.ts'
-import { createLiveCalls, type CallDeps, type CreatePhoneLeg } from './live-calls.ts'
-import type { MediaPorts } from '../media/rtp/media-ports.ts'
+import { createLiveCalls, type CallDeps } from './live-calls.ts'
 import { answersOutsideCalls } from './other-requests.ts'
 import { guardedRoutes } from './guarded-routes.ts'
 import { createRealmPins } from './realm-pins.ts'
@@ -30,10 +29,7 @@ export type SipEdgeDeps = {
   readonly control: Control
   readonly telephony: Telephony
   readonly bus: Bus
-  readonly createLeg: CreatePhoneLeg
-  readonly media: MediaPorts
-  /** Of the media thread: RTCP is sent by its beat. */
-  readonly ticker: Ticker
+  readonly plane: Pick<MediaPlane, 'openPhone'>
   readonly clock: Clock
   readonly log: Log
   /** Without it nobody is one. */
@@ -166,8 +162,8 @@ const everybodyIsKnown: Strangers = {
 }
 
 function callDepsOf(deps: SipEdgeDeps, { stack, liveCalls }: Pick<CallDeps, 'stack' | 'liveCalls'>): CallDeps {
-  const { telephony, bus, createLeg, ticker, clock, log } = deps
-  return { stack, telephony, bus, media: { ports: deps.media, ticker, log }, createLeg, liveCalls, clock, log }
+  const { telephony, bus, plane, clock, log } = deps
+  return { stack, telephony, bus, plane, liveCalls, clock, log }
 }
 
 /** Always answers. */

@@ -14,7 +14,8 @@ import { isCallerVerified } from './caller-proof.ts'
 import { identityUri, placeOf, placeOfSender, referTarget, shown, type Place } from './caller-id.ts'
 import { endCauseOf } from './end-cause.ts'
 import { answerTo } from './outcome-of-answer.ts'
-import { openPhoneMedia, wishesOf, type Agreed, type PhoneMedia } from './phone-media.ts'
+import type { PhoneCallLine } from '../../media/plane/media-plane.ts'
+import { createPhoneMedia, wishesOf, type Agreed, type PhoneMedia } from './phone-media.ts'
 import { sdpIn } from './sdp-in.ts'
 import { sipFactsOf } from './sip-facts.ts'
 import { createTalk, type Talk, type TalkDeps } from './talk.ts'
@@ -85,15 +86,16 @@ async function takeIn(deps: ArrivalDeps, arrived: Arrived): Promise<void> {
   if (!route || cancel.isCanceled()) return
   const overload = deps.telephony.overload?.(route)
   if (overload) return refuseOverload(deps, arrived, overload)
-  const media = await openPhoneMedia(deps.media, wishesOf(route.trunk.settings, 'answer', invite.protocol))
+  const wishes = wishesOf(route.trunk.settings, 'answer', invite.protocol)
+  const media = createPhoneMedia(await deps.plane.openPhone(), wishes)
   media.signaledFrom(invite.source_address)
   try {
     const described = describe(media, deps, { arrived, route })
     const callId = described && !cancel.isCanceled() ? await store(deps, arrived, route) : null
-    if (!described || callId === null) return await media.close('refused')
+    if (!described || callId === null) return await media.line.close('refused')
     ring(deps, { ...arrived, cancel, route, media, agreed: described.agreed, callId })
   } catch (error) {
-    await media.close('failed')
+    await media.line.close('failed')
     throw error
   }
 }
@@ -159,7 +161,7 @@ async function store(
 type Ringing = Arrived & {
   readonly cancel: ReturnType<typeof watchCancel>
   readonly route: InboundRoute
-  readonly media: PhoneMedia
+  readonly media: PhoneMedia<PhoneCallLine>
   readonly agreed: Agreed | null
   readonly callId: CallId
 }
@@ -205,6 +207,7 @@ function ring(deps: ArrivalDeps, call: Ringing): void {
 
 async function begin({ bus, telephony }: ArrivalDeps, { leg, callId }: LiveCall): Promise<void> {
   // The actor speaks to the leg at once, perhaps from another process.
+  await leg.opened
   await bus.flush()
   if (!(await telephony.begin(callId))) await leg.close('failed')
 }

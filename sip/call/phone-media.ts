@@ -1,13 +1,10 @@
 /**
- * Owns the media of one phone call: its RTP endpoint, what offer and answer agreed on for it, and our side of the descriptions. RFC 3264:
- * one session id for the call, and a version that grows with each description that says something new (§8).
+ * Owns what offer and answer say of the media of one phone call, on a line that carries it: our side of the descriptions, and what was agreed
+ * on. RFC 3264: one session id for the call, and a version that grows with each description that says something new (§8).
  */
 import { randomInt } from 'node:crypto'
-import type { Log } from '../../model/log.ts'
-import type { LegHandlers, RtpTransport } from '../../model/rtp-transport.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
-import type { Ticker } from '../../media/ticker/ticker.ts'
-import type { MediaPorts } from '../../media/rtp/media-ports.ts'
+import { isHeld, type PhoneLine } from '../../media/plane/phone-line.ts'
 import { createSrtpKey } from '../../media/rtp/srtp/srtp-keys.ts'
 import type { CryptoSuite, LocalMedia, MediaSession } from '../../media/rtp/media-session.ts'
 import { familyOf } from '../../net/addresses.ts'
@@ -22,10 +19,8 @@ export type MediaWishes = Pick<LocalMedia, 'codecs' | 'encryption'>
 export type Agreed = { readonly sdp: string; readonly session: MediaSession }
 export type NotAgreed = { readonly refused: string; readonly warning?: MediaWarning }
 
-export type PhoneMedia = {
-  readonly transport: RtpTransport
-  /** Who is told of the sound from now on. */
-  tell(handlers: MediaListener): void
+export type PhoneMedia<Line extends PhoneLine = PhoneLine> = {
+  readonly line: Line
   /** Another trunk is tried. */
   wish(wishes: MediaWishes): void
   offer(): string
@@ -38,15 +33,7 @@ export type PhoneMedia = {
   signaledFrom(address: string | undefined): void
   /** By the other side: no sound of the caller is expected. */
   isHeld(): boolean
-  /** Key presses have come with the sound: those that come by another way too are the same ones. */
-  hearsKeys(): boolean
-  /** Idempotent. */
-  close(reason?: string): Promise<void>
 }
-
-export type MediaListener = Pick<LegHandlers, 'negotiated' | 'packet' | 'alive' | 'held'>
-
-export type MediaDeps = { readonly ports: MediaPorts; readonly ticker: Ticker; readonly log: Log }
 
 const suites: readonly CryptoSuite[] = ['AES_CM_128_HMAC_SHA1_80', 'AES_CM_128_HMAC_SHA1_32']
 const usualCodecs: LocalMedia['codecs'] = ['PCMU', 'PCMA', 'G722']
@@ -59,28 +46,13 @@ export function wishesOf(settings: TrunkSettings, way: 'offer' | 'answer', proto
   return { codecs, encryption: protocol === 'tls' ? 'required' : 'none' }
 }
 
-/** Rejects with NoPortsLeft, see media/rtp/media-ports.ts. */
-export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: MediaWishes): Promise<PhoneMedia> {
-  let listener: MediaListener | null = null
+export function createPhoneMedia<Line extends PhoneLine>(line: Line, wishes: MediaWishes): PhoneMedia<Line> {
   let inUse: MediaSession | null = null
   let signaledFrom: string | null = null
-  let hearsKeys = false
-  const endpoint = await ports.open({
-    packet(packet) {
-      hearsKeys ||= packet.payloadType === inUse?.audio.telephoneEventPayloadType
-      listener?.packet(packet)
-    },
-    alive: () => listener?.alive(),
-    learned: ({ asSignaled }) => log.debug('RTP source was learned', { asSignaled }),
-  })
-  const leave = ticker.join((at) => endpoint.tick(at))
-  const { local, own } = createLocal(endpoint.local, wishes)
+  const { local, own } = createLocal(line.local, wishes)
 
   return {
-    transport: endpoint,
-    tell(handlers) {
-      listener = handlers
-    },
+    line,
     wish: (wished) => void Object.assign(own, wished),
     offer: () => versioned(own, createOffer(local()), () => createOffer(local())),
     readAnswer(answer) {
@@ -92,7 +64,7 @@ export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: 
       const told = answerOffer(offer, local())
       if (told.kind === 'refused') return { refused: told.reason }
       const { remote } = told.session
-      const address = remote ? addressToward(ports, own, remote.address) : own.address
+      const address = remote ? addressToward(line, own, remote.address) : own.address
       if (address === null) return otherFamily(own, told.session)
       own.address = address
       const first = answerOffer(offer, local())
@@ -104,34 +76,21 @@ export async function openPhoneMedia({ ports, ticker, log }: MediaDeps, wishes: 
       return { sdp, session: first.session }
     },
     use(session) {
-      const before = inUse
       inUse = session
-      endpoint.use({ ...session, signaledFrom })
-      if (!isSame(before?.audio, session.audio)) listener?.negotiated(session.audio)
-      if (isHeld(before) !== isHeld(session)) listener?.held(isHeld(session))
+      line.use({ ...session, signaledFrom })
     },
     signaledFrom: (address) => void (signaledFrom = address ?? null),
     isHeld: () => isHeld(inUse),
-    hearsKeys: () => hearsKeys,
-    close(reason) {
-      leave()
-      return endpoint.close(reason)
-    },
   }
 }
-
-/** Nothing comes of a peer that only listens, so its silence is no loss. RFC 3264 §8.4. */
-const isHeld = (session: MediaSession | null): boolean => session !== null && session.direction !== 'sendrecv'
-
-const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
 /** IPv4 and IPv6 do not hear each other. A description without an address (hold, a name) is of any family. */
 const reaches = ({ address }: Own, { remote }: MediaSession): boolean =>
   remote === null || familyOf(remote.address) === familyOf(address)
 
 /** A socket for both families has an address of each. */
-const addressToward = (ports: MediaPorts, { address }: Own, peer: string): string | null =>
-  familyOf(peer) === familyOf(address) ? address : ports.addressFor(familyOf(peer))
+const addressToward = (line: PhoneLine, { address }: Own, peer: string): string | null =>
+  familyOf(peer) === familyOf(address) ? address : line.addressFor(familyOf(peer))
 
 const otherFamily = ({ address }: Own, { remote }: MediaSession): NotAgreed => ({
   refused: `It wants its sound by IPv${familyOf(remote?.address ?? address)}, and IPv${familyOf(address)} is spoken here.`,

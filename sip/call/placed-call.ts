@@ -16,7 +16,7 @@ import { attempt, type Attempt, type AttemptResult, type Patience } from './atte
 import { placeOf } from './caller-id.ts'
 import { endOfRefusal } from './end-cause.ts'
 import { outcomeOf, speaksOfGateway, unreachable } from './outcome-of-answer.ts'
-import { openPhoneMedia } from './phone-media.ts'
+import { createPhoneMedia } from './phone-media.ts'
 import { createTalk, type Talk } from './talk.ts'
 import { orderWays, type WayOut } from './ways-out.ts'
 
@@ -39,9 +39,9 @@ export async function placeCall(deps: PlacingDeps, request: DialRequest): Promis
   if (liveCalls.has(callId)) return { type: 'dialing' }
   if (deps.isStopping()) return { type: 'refused', details: 'the service is stopping' }
   if (!stack.isConnected()) return { type: 'refused', details: 'the SIP server is not connected' }
-  const media = await openPhoneMedia(deps.media, { codecs: ['PCMU'], encryption: 'none' })
+  const media = createPhoneMedia(await deps.plane.openPhone(), { codecs: ['PCMU'], encryption: 'none' })
   // Asked twice at the same moment: the first has made the leg meanwhile.
-  if (liveCalls.has(callId)) return (await media.close(), { type: 'dialing' })
+  if (liveCalls.has(callId)) return (await media.line.close(), { type: 'dialing' })
   const call = createPlacedCall(request)
   const live = liveCalls.open(deps, {
     callId,
@@ -161,6 +161,7 @@ async function findWays(
 async function mayDial({ bus, telephony, log }: PlacingDeps, dialing: Dialing): Promise<boolean> {
   const { live, call, request } = dialing
   // An actor that takes the call over from here on finds this leg.
+  await live.leg.opened
   await bus.flush()
   if (call.isOver()) return false
   const leave = await telephony.mayDial(live.callId, request.epoch)

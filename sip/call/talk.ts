@@ -46,7 +46,7 @@ export function createTalk(deps: TalkDeps): Talk {
   const referral = createReferral({
     clock,
     send: (headers, done) => requestWithin(dialog, { method: 'REFER', headers }, done),
-    sound: () => (live.media.isHeld() ? null : live.media.transport.stats().packetsReceived),
+    sound: () => (live.media.isHeld() ? null : live.media.line.packetsReceived()),
     alive: handlers.alive,
     transferred: (providerStatus) => handlers.transferred(providerStatus),
     failed: (providerStatus) => handlers.transferFailed(providerStatus),
@@ -113,7 +113,7 @@ function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
   dialog.on('info', (request, reply) => {
     answerWith(reply, 200)
     const key = keyIn(request)
-    if (key !== null && !live.media.hearsKeys()) live.leg.dtmf(key)
+    if (key !== null && !live.media.line.hearsKeys()) live.leg.dtmf(key)
   })
   dialog.on('notify', (request, reply) => answerWith(reply, notified(request) ? 200 : 481))
   dialog.on('options', (_request, reply) => answerWith(reply, 200, { headers: capabilities }))

@@ -7,7 +7,8 @@ import type { TrunkAccess } from '../../model/telephony.ts'
 import { attempt } from '../call/attempt.ts'
 import { registrarsOf, type Gateway } from '../../model/trunk.ts'
 import { gatewayUri, optionsTo } from '../call/caller-id.ts'
-import { openPhoneMedia, wishesOf, type MediaDeps } from '../call/phone-media.ts'
+import type { PhoneLine } from '../../media/plane/phone-line.ts'
+import { createPhoneMedia, wishesOf } from '../call/phone-media.ts'
 import type { RealmPin } from '../stack-types.ts'
 import type { Target } from '../server/transport/transport.ts'
 import type { RealmPins } from '../realm-pins.ts'
@@ -28,7 +29,8 @@ export type ExamineTrunkDeps = {
   readonly pins: RealmPins
   /** Of a gateway's URI, by RFC 3263. Rejects with why there is none. */
   readonly resolve: (uri: string) => Promise<readonly Target[]>
-  readonly media: MediaDeps
+  /** For the sound of a call, which nobody listens to. */
+  readonly openLine: () => Promise<PhoneLine>
   readonly clock: Clock
   readonly newId: () => string
 }
@@ -101,13 +103,13 @@ async function askRegistrar(deps: ExamineTrunkDeps, trunk: TrunkAccess, gateway:
 
 /** It costs what a call of a second costs, at most. */
 async function tryCall(
-  { stack, pins, clock, media: mediaDeps }: ExamineTrunkDeps,
+  { stack, pins, clock, openLine }: ExamineTrunkDeps,
   way: { readonly trunk: TrunkAccess; readonly gateway: Gateway },
   request: TestCall,
 ): Promise<TrunkCheck> {
   const lines: string[] = []
   const wishes = wishesOf(way.trunk.settings, 'offer', way.gateway.transport ?? 'udp')
-  const media = await openPhoneMedia(mediaDeps, wishes)
+  const media = createPhoneMedia(await openLine(), wishes)
   const progress = (status: number, reason: string) => {
     lines.push(`${status} ${reason}`)
     tried.cancel()
@@ -116,7 +118,7 @@ async function tryCall(
   const giveUp = clock.after(ringWithin, () => tried.cancel())
   const result = await tried.result
   giveUp()
-  await media.close()
+  await media.line.close()
   if (result.kind === 'answered') {
     lines.push(result.line)
     result.dialog.destroy({}, () => undefined)

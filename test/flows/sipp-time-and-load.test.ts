@@ -60,7 +60,7 @@ async function openTimedService(t: Test) {
   const core = await openCore({ ...config, databaseUrl: database.databaseUrl }, { log: createQuietLog() }, closing)
   const engines = new Map([['embedded', createHearingEngine({ tone: null })]] as const)
   const calls = openCallSide(core, config, engines, closing)
-  const media = openMediaSide(core, closing)
+  const media = await openMediaSide(core, config, closing)
   const clock = createLeapingClock(systemClock)
   const guard = openGuard(core, config, closing)
   const parts = { core: { ...core, clock }, config: { ...config, sip }, calls, media, guard }

@@ -6,7 +6,7 @@ import { presetVariable } from '../../app/config.ts'
 import { listen } from '../../gateway/listener/listen.ts'
 import type { JoinLimits } from '../../gateway/join-guard.ts'
 import { createSignaling } from '../../gateway/signaling.ts'
-import type { WebLeg } from '../../gateway/web-media.ts'
+import { createWebMedia, type WebLeg } from '../../gateway/web-media.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import { toId, type CallId } from '../../model/ids.ts'
 import type { SocketConnection, SocketRoute } from '../../model/listener.ts'
@@ -91,15 +91,15 @@ export async function setUpStage(
   const legs: ReturnType<typeof createEchoLeg>[] = []
   const connections: SocketConnection[] = []
   let requests = 0
+  const createLeg = (_callId: CallId, onClosed: (reason?: string) => void): WebLeg => {
+    const leg = createEchoLeg(onClosed)
+    legs.push(leg)
+    return leg
+  }
   const signaling = createSignaling({
     admission,
     bus,
-    createPeer: peers.createPeer,
-    createLeg(_callId, onClosed) {
-      const leg = createEchoLeg(onClosed)
-      legs.push(leg)
-      return leg
-    },
+    openMedia: (callId, events) => createWebMedia(callId, { createPeer: peers.createPeer, createLeg, ...events }),
     errorOf: (error, requestId) =>
       errorBodyOf(error instanceof Problem ? error : new Problem('INTERNAL', 'Something failed.'), requestId),
     log,

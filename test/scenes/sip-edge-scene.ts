@@ -7,6 +7,7 @@ import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { DialReply, dialSubject, type DialRequest } from '../../model/dial.ts'
 import type { CallId } from '../../model/ids.ts'
 import { LegEvent, LegReply, type LegCommand } from '../../model/leg.ts'
+import { createPhoneLines } from '../../media/plane/local-plane.ts'
 import { createMediaPorts } from '../../media/rtp/media-ports.ts'
 import { createSipServer, type SipServer, type SipServerOptions } from '../../sip/server/sip-server.ts'
 import type { Listen } from '../../sip/server/transport/transports.ts'
@@ -95,9 +96,11 @@ export async function openEdgeScene(
     control: via ? await via(server.control) : server.control,
     telephony,
     bus,
-    createLeg: (wanted) => createLeg({ bus, ticker, opus, recordings, log, now, ...wanted }),
-    media: { ...media, open },
-    ticker,
+    plane: {
+      openPhone: createPhoneLines({ ports: { ...media, open }, ticker, log }, (wanted) =>
+        createLeg({ bus, ticker, opus, recordings, log, now, ...wanted }),
+      ),
+    },
     clock,
     log,
     strangers,

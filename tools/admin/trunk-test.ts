@@ -22,8 +22,9 @@ import { systemClock as clock } from '../../app/clock.ts'
 import { readConfig, readEnvironment } from '../../app/config.ts'
 import { newId } from '../../app/core.ts'
 import { createLog } from '../../app/log.ts'
-import { now } from '../../app/media-side.ts'
-import { openMediaPorts, openSipServer } from '../../app/phone-side.ts'
+import { now, openMediaPorts } from '../../app/local-media.ts'
+import { openSipServer } from '../../app/phone-side.ts'
+import { openPhoneLine } from '../../media/plane/phone-line.ts'
 import { accountOf, idOf, textOf, type AdminDatabase, type Command } from './command.ts'
 
 const nameWidth = 34
@@ -149,6 +150,6 @@ async function examine(
   const pins = createRealmPins({ telephony, log, acceptsAny })
   closing.defer(() => pins.written())
   pins.adopt(access)
-  const deps = { stack, resolve, pins, media: { ports, ticker, log }, clock, newId: randomUUID }
+  const deps = { stack, resolve, pins, openLine: () => openPhoneLine({ ports, ticker, log }), clock, newId: randomUUID }
   for await (const check of examineTrunk(deps, access, call)) told(check)
 }

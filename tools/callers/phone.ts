@@ -7,7 +7,8 @@ import type { Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import type { Ticker } from '../../media/ticker/ticker.ts'
-import { openPhoneMedia, type MediaWishes, type PhoneMedia } from '../../sip/call/phone-media.ts'
+import { openPhoneLine, type OpenPhoneLine } from '../../media/plane/phone-line.ts'
+import { createPhoneMedia, type MediaWishes, type PhoneMedia } from '../../sip/call/phone-media.ts'
 import type { MediaPorts } from '../../media/rtp/media-ports.ts'
 import type { Protocol } from '../../sip/server/transport/transport.ts'
 import { createSipServer } from '../../sip/server/sip-server.ts'
@@ -110,7 +111,7 @@ async function placeCall(
     },
   })
   return promise.catch(async (error: unknown) => {
-    await media.close()
+    await media.line.close()
     throw error
   })
 }
@@ -140,30 +141,32 @@ function callToPhone(
           media.use(agreed.session)
         })
       return promise.catch(async (error: unknown) => {
-        await media.close()
+        await media.line.close()
         throw error
       })
     },
   }
 }
 
-const mediaOf = ({ media, ticker, log, wishes }: PhoneDeps): Promise<PhoneMedia> =>
-  openPhoneMedia({ ports: media, ticker, log }, wishes)
+type CallerMedia = PhoneMedia<OpenPhoneLine>
 
-function lineOf(media: PhoneMedia, dialog: SipDialog, audio: NegotiatedAudio, lines: Set<PhoneLine>): PhoneLine {
+const mediaOf = async ({ media, ticker, log, wishes }: PhoneDeps): Promise<CallerMedia> =>
+  createPhoneMedia(await openPhoneLine({ ports: media, ticker, log }), wishes)
+
+function lineOf(media: CallerMedia, dialog: SipDialog, audio: NegotiatedAudio, lines: Set<PhoneLine>): PhoneLine {
   const { promise: ended, resolve } = Promise.withResolvers<string>()
   let hear: (packet: RtpPacket) => void = () => undefined
   let isOver = false
   const end = async (reason: string): Promise<void> => {
     isOver = true
     lines.delete(line)
-    await media.close()
+    await media.line.close()
     resolve(reason)
   }
   const line: PhoneLine = {
     audio,
     onPacket: (listener) => void (hear = listener),
-    send: (packet) => media.transport.send(packet),
+    send: (packet) => media.line.transport.send(packet),
     ended,
     async hangUp() {
       if (isOver) return void (await ended)
@@ -172,7 +175,7 @@ function lineOf(media: PhoneMedia, dialog: SipDialog, audio: NegotiatedAudio, li
     },
   }
   lines.add(line)
-  media.tell({
+  media.line.tell({
     negotiated: () => undefined,
     packet: (packet) => hear(packet),
     alive: () => undefined,

@@ -1,0 +1,112 @@
+/**
+ * Owns the media of one thread: the beat, the codecs, the sockets of browsers, the ports of telephones, and how a leg is made for either. In a process
+ * without media threads it is the process's own.
+ */
+import { createOpusLibrary } from '../media/codecs/opus.ts'
+import { createLeg } from '../media/leg/leg.ts'
+import { createPhoneLines, type CreateLeg } from '../media/plane/local-plane.ts'
+import type { MediaPlane } from '../media/plane/media-plane.ts'
+import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
+import { createTicker, type Ticker } from '../media/ticker/ticker.ts'
+import { createWebMedia } from '../gateway/web-media.ts'
+import { createWeriftPeers } from '../gateway/werift/peer.ts'
+import type { Bus } from '../model/bus.ts'
+import type { Clock } from '../model/clock.ts'
+import type { CallId } from '../model/ids.ts'
+import type { Log } from '../model/log.ts'
+import type { RecordingStore } from '../model/recording-store.ts'
+import type { Telemetry } from '../model/telemetry.ts'
+import type { Config } from './config.ts'
+
+/** What of the settings sound needs; a thread is handed a copy. */
+export type MediaSettings = Pick<Config, 'media'> & { readonly phone: PhoneSettings | null }
+
+type PhoneSettings = Pick<NonNullable<Config['sip']>, 'address' | 'publicAddress' | 'mediaPorts' | 'inbandKeys'>
+
+export const mediaSettingsOf = ({ media, sip }: Pick<Config, 'media' | 'sip'>): MediaSettings => ({
+  media,
+  phone: sip && {
+    address: sip.address,
+    publicAddress: sip.publicAddress,
+    mediaPorts: sip.mediaPorts,
+    inbandKeys: sip.inbandKeys,
+  },
+})
+
+/** The legs of calls, as those who count and end them see them. */
+export type LegBegan = (callId: CallId, close: (reason: string) => void) => () => void
+
+type Deps = {
+  readonly bus: Bus
+  readonly recordings: Pick<RecordingStore, 'create'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly telemetry: Telemetry
+  /** The result is called when the leg is gone. */
+  readonly legBegan: LegBegan
+  readonly opus?: ReturnType<typeof createOpusLibrary>
+}
+
+export type LocalMedia = MediaPlane & {
+  readonly ticker: Ticker
+  /** Binds the sockets of browsers. Rejects with what the system says. */
+  warmUp(): Promise<void>
+}
+
+export const now = (): number => performance.now()
+
+/** A browser that has not got its media by then never will. */
+const connectWithin = 60_000
+
+export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: AsyncDisposableStack): LocalMedia {
+  const { bus, recordings, clock, log, telemetry, opus = createOpusLibrary() } = deps
+  const { phone } = settings
+  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action), telemetry })
+  closing.defer(() => ticker.close())
+  const inbandKeys = phone?.inbandKeys ?? false
+  const shared = { bus, ticker, opus, recordings, log, telemetry, now, inbandKeys }
+  const createCountedLeg: CreateLeg = (line) => {
+    const onClosed = (): void => {
+      ended()
+      line.onClosed()
+    }
+    const leg = createLeg({ ...shared, ...line, onClosed })
+    const ended = deps.legBegan(line.callId, (reason) => void leg.close(reason))
+    return leg
+  }
+  const { address, offersInterfaces, publicAddress, ports: portRange } = settings.media
+  const peers = createWeriftPeers({
+    bindAddress: address,
+    offersInterfaces,
+    publicAddress: publicAddress ?? undefined,
+    portRange,
+    ticker,
+    now,
+    log,
+  })
+  closing.defer(() => peers.close())
+  const ports = phone && openMediaPorts(phone, log)
+  closing.defer(async () => ports?.close())
+  const openPhone = ports && createPhoneLines({ ports, ticker, log }, createCountedLeg)
+  return {
+    ticker,
+    warmUp: peers.warmUp,
+    openPhone: async () => {
+      if (!openPhone) throw new Error('there are no ports for telephones')
+      return openPhone()
+    },
+    openWeb: (callId, events) =>
+      createWebMedia(callId, {
+        createPeer: peers.createPeer,
+        createLeg: (of, onClosed: () => void) =>
+          createCountedLeg({ callId: of, onClosed, connectWithin, signaling: null }),
+        ...events,
+      }),
+  }
+}
+
+export const openMediaPorts = (
+  { address, publicAddress, mediaPorts }: Omit<PhoneSettings, 'inbandKeys'>,
+  log: Log,
+): MediaPorts =>
+  createMediaPorts({ bindAddress: address, externalAddress: publicAddress, portRange: mediaPorts, now, log })
