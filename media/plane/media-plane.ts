@@ -1,6 +1,6 @@
 /**
  * Owns the port between the edges, which signal, and what carries sound: in this thread (local-plane.ts) or in threads of its own
- * (remote-plane.ts). An edge that opens a line is told where a peer finds it, and later makes the leg of its call on it. docs/design/media.md "Media threads"
+ * (remote-plane.ts). An edge that opens a line is told where a peer finds it, and later makes the leg of its call on it. docs/design/media.md "Where sound is carried"
  */
 import type { CallId } from '../../model/ids.ts'
 import type { IceCandidate, LegHandlers, LegSignaling, Presence } from '../../model/rtp-transport.ts'
