@@ -13,8 +13,8 @@ export type Outgoing = {
   readonly subscriptions: Subscriptions
   /** Null: no mail server is set up. */
   readonly email: Email | null
-  /** Something was committed that waits to be sent. */
-  readonly wakeDeliveries: () => void
+  /** Something was committed that waits to be sent; `written`: so many deliveries, where it is known. */
+  readonly wakeDeliveries: (written?: number) => void
   start(): void
   /** Resolves when all that was due has been sent, as far as its receivers take it. */
   drained(): Promise<void>
@@ -30,7 +30,9 @@ export function openOutgoing(core: Core, config: Config, closing: AsyncDisposabl
   closing.defer(() => deliveries.close())
   const retention = createRetention({ sql, clock, log, recordings, keep: { deliveries: config.deliveryRetention } })
   closing.defer(() => retention.close())
-  const wakeDeliveries = (): void => deliveries.wake()
+  const wakeDeliveries = (written?: number): void => {
+    if (written !== 0) deliveries.wake()
+  }
   const subscriptions = createSubscriptions({ ...core, sender, wakeDeliveries })
   const start = (): void => {
     deliveries.start()

@@ -2,7 +2,7 @@
  * Owns how many calls an account and a worker may run at once, and who waits. A call runs from its creation to its outcome; an outbound phone
  * call from the moment it got its slot (grant-slots.ts). docs/contract/rest.md "Capacity".
  */
-import type { AccountId, TrunkId, WorkerId } from '../model/ids.ts'
+import type { AccountId, WorkerId } from '../model/ids.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 /** Of an account for which no other was set. */
@@ -53,20 +53,6 @@ export async function countUnfinished(tx: Transaction, accountId: AccountId, wor
     select (select count(*)::int from calls where ${ofWorker} and ${runs(tx)}) as running,
       (select count(*)::int from calls where ${ofWorker} and ${unplaced(tx)}) as waiting`
   return (count?.running ?? 0) + (count?.waiting ?? 0)
-}
-
-/** Inbound phone calls that ring, or were answered and have no ACK yet: of the same trunk, and of the same address. */
-export async function countUnacknowledged(
-  tx: Transaction,
-  { accountId, trunkId, arrivedFrom }: { accountId: AccountId; trunkId: TrunkId; arrivedFrom: string },
-): Promise<{ readonly ofTrunk: number; readonly ofAddress: number }> {
-  const [count] = await tx<{ ofTrunk: number; ofAddress: number }[]>`
-    select count(*) filter (where trunk_id = ${trunkId})::int as of_trunk,
-      count(*) filter (where arrived_from = ${arrivedFrom})::int as of_address
-    from calls
-    where account_id = ${accountId} and ${runs(tx)} and direction = 'inbound' and transport = 'sip_trunk'
-      and progress <> 'in_progress'`
-  return count ?? { ofTrunk: 0, ofAddress: 0 }
 }
 
 /** Goes from worker to worker along the index: who has nothing that waits costs nothing, and who has a long queue no more than others. */

@@ -49,6 +49,8 @@ export type CallBirthRow = {
   readonly callerVerified?: boolean
   /** The node that runs the call from its creation on; none unless named. */
   readonly owner?: NodeId
+  /** Of the owner's actor, where its claim is known with the birth (1); 0: the actor has yet to claim the call. */
+  readonly epoch?: number
 }
 
 /** What answers tell of a call. */

@@ -2,7 +2,7 @@
  * Owns how a call's life is written: born once, then step by step, each step in one transaction with its log and everything it announces.
  * Fencing: a step of an actor that no longer owns the call, or that worked on a stale snapshot, changes nothing.
  */
-import { callColumns, type CallBirthRow, type CallFactsRow } from './call-rows.ts'
+import { callColumns, type CallFactsRow } from './call-rows.ts'
 import type { Json } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
 import { leaseLength } from './nodes.ts'
@@ -31,21 +31,6 @@ export type LoggedStep = {
   readonly effects: Json
   readonly ignored: boolean
   readonly at: number
-}
-
-export async function insertCall(tx: Transaction, call: CallBirthRow, first: LoggedStep): Promise<void> {
-  await tx`
-    insert into calls ${tx({
-      ...call,
-      customer: call.customer && tx.json(call.customer as never),
-      metadata: call.metadata && tx.json(call.metadata as never),
-      request: tx.json(call.request as never),
-      externalTools: tx.json(call.externalTools as never),
-      scriptIds: [...call.scriptIds],
-      snapshot: tx.json(call.snapshot as never),
-      sip: call.sip ? tx.json(call.sip) : null,
-    })}`
-  await logStep(tx, { callId: call.id, accountId: call.accountId, epoch: 0, seq: 0 }, first)
 }
 
 /**

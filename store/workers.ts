@@ -120,8 +120,11 @@ export async function findWorker(
 
 /** The same, of a worker that nobody deletes until the transaction ends: a call that is written in it has one. */
 export async function holdWorker(tx: Transaction, accountId: AccountId, workerId: WorkerId): Promise<Worker | null> {
-  await tx`select from workers where account_id = ${accountId} and id = ${workerId} for key share`
-  return findWorker(tx, accountId, workerId)
+  const [row] = await tx<Worker[]>`
+    select id, account_id, name, language, type, inbound_phone_number, outbound_phone_number, is_active, max_concurrent_calls,
+      config, created_at, updated_at
+    from workers where account_id = ${accountId} and id = ${workerId} and deleted_at is null for key share`
+  return row ?? null
 }
 
 /** Is the number one that callers of the account call, or are shown? */

@@ -112,8 +112,8 @@ async function announce(deps: Deps, eventOf: (call: CallFactsRow) => CallEvent):
   await enqueueDeliveries(tx, { accountId, workerId, callId, events: [eventOf(call)], now, newId })
 }
 
-function statusUpdateOf(
-  call: CallFactsRow,
+export function statusUpdateOf(
+  call: Pick<CallFactsRow, 'id' | 'metadata'>,
   effect: Extract<Effect, { type: 'announce_status' }>,
   now: number,
 ): CallEvent {
@@ -175,5 +175,5 @@ function endedOf(call: CallFactsRow, turns: readonly TurnRow[]): CallEvent {
   return { type: 'call.ended', data }
 }
 
-const metadataOf = (call: CallFactsRow) => (call.metadata === null ? {} : { metadata: call.metadata })
+const metadataOf = (call: Pick<CallFactsRow, 'metadata'>) => (call.metadata === null ? {} : { metadata: call.metadata })
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : toIso(ms))

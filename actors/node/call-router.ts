@@ -23,18 +23,22 @@ export function createCallRouter(deps: {
   readonly sql: Sql
   readonly bus: Bus
   readonly nodeId: NodeId
-  readonly owned: Pick<OwnedCalls, 'find' | 'own'>
+  readonly owned: Pick<OwnedCalls, 'find' | 'own'> & Partial<Pick<OwnedCalls, 'isBorn'>>
 }): CallRouter {
   const { sql, bus, nodeId, owned } = deps
 
+  const own = async (callId: CallId, fact: CallFact): Promise<Reached> => {
+    const actor = await owned.own(callId)
+    return actor ? taken(actor, fact) : 'left'
+  }
   const handOver = async (callId: CallId, fact: CallFact): Promise<Reached> => {
     const here = await owned.find(callId)
     if (here) return taken(here, fact)
+    if (owned.isBorn?.(callId)) return own(callId, fact)
     const found = await findOwner(sql, callId)
     if (found === null) return 'over'
     if (found.owner !== null && found.owner !== nodeId) return sendFact(bus, callId, fact)
-    const actor = await owned.own(callId)
-    return actor ? taken(actor, fact) : 'left'
+    return own(callId, fact)
   }
   return {
     async route(callId, fact) {

@@ -3,7 +3,8 @@
  * this, because an actor needs all that a call is run with; whoever has a fact for a call and nothing else has the router.
  */
 import type { CallId } from '../../model/ids.ts'
-import { claimCall, claimOrphan } from '../../store/call-steps.ts'
+import { createRecent } from '../../net/recent.ts'
+import { claimCall, claimOrphan, type Claim } from '../../store/call-steps.ts'
 import { createCallActor, type CallActor, type CallActorDeps } from '../call/life/call-actor.ts'
 import { withMemory } from '../call/life/engine-memory.ts'
 import { stateOf } from '../call/machine/step.ts'
@@ -14,6 +15,10 @@ export type OwnedCalls = {
   find(callId: CallId): Promise<CallActor | null> | null
   /** Takes the call, with a higher epoch, unless another node that is alive has it or it is over: then null. */
   own(callId: CallId): Promise<CallActor | null>
+  /** The call has just been written, as this node's by this claim: who wants it next need not claim it. */
+  born(callId: CallId, claim: Claim): void
+  /** Is its claim still unused? */
+  isBorn(callId: CallId): boolean
   /** The same for a call that a node left behind in the middle of something; null too when it only waits by now. */
   adopt(callId: CallId): Promise<CallActor | null>
   ids(): CallId[]
@@ -21,8 +26,13 @@ export type OwnedCalls = {
   actors(): Promise<CallActor[]>
 }
 
+/** Of calls that have not begun yet; the claim of one more is asked for again. */
+const maxBirths = 1_000
+
 export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
   const actors = new Map<CallId, Promise<CallActor | null>>()
+
+  const births = createRecent<Claim>(maxBirths)
 
   const open = (callId: CallId, asOrphan: boolean): Promise<CallActor | null> => {
     const known = actors.get(callId)
@@ -34,7 +44,10 @@ export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
     return opened
   }
   const claim = async (callId: CallId, asOrphan: boolean): Promise<CallActor | null> => {
-    const claimed = await (asOrphan ? claimOrphan : claimCall)(deps.sql, callId, deps.nodeId)
+    const birth = births.get(callId)
+    births.delete(callId)
+    const known = asOrphan ? undefined : birth
+    const claimed = known ?? (await (asOrphan ? claimOrphan : claimCall)(deps.sql, callId, deps.nodeId))
     if (!claimed) return null
     const actor = createCallActor(deps, callId, { ...claimed, ...(await withMemory(deps, callId, claimed.snapshot)) })
     const listening = listenForFacts(deps.bus, callId, actor)
@@ -49,6 +62,8 @@ export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
     find: (callId) => actors.get(callId) ?? null,
     own: (callId) => open(callId, false),
     adopt: (callId) => open(callId, true),
+    born: (callId, claim) => births.set(callId, claim),
+    isBorn: (callId) => births.get(callId) !== undefined,
     ids: () => [...actors.keys()],
     async actors() {
       const settled = await Promise.allSettled(actors.values())

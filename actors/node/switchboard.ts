@@ -11,13 +11,14 @@ import { createCallRouter, type CallRouter } from './call-router.ts'
 import { createOwnedCalls, type OwnedCalls } from './owned-calls.ts'
 import { createTakeover } from './take-over.ts'
 
-export type Switchboard = CallRouter & {
-  running(): number
-  /** Begins to renew the lease and to look for orphans; resolves when this node is known. */
-  start(): Promise<void>
-  /** Waits up to `grace` ms for calls to end by themselves, hangs the others up, and leaves. Idempotent. */
-  close(grace: number): Promise<void>
-}
+export type Switchboard = CallRouter &
+  Pick<OwnedCalls, 'born'> & {
+    running(): number
+    /** Begins to renew the lease and to look for orphans; resolves when this node is known. */
+    start(): Promise<void>
+    /** Waits up to `grace` ms for calls to end by themselves, hangs the others up, and leaves. Idempotent. */
+    close(grace: number): Promise<void>
+  }
 
 const heartbeat = 1_000
 const hangUpTime = 10_000
@@ -47,6 +48,7 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
   }
   return {
     route,
+    born: owned.born,
     running: () => owned.ids().length,
     async start() {
       await heartbeats.idle()

@@ -1,91 +1,170 @@
 /**
- * Owns how an inbound phone call is let in: the places of its account, its worker and its trunk, and its birth, in one transaction. Whoever is
- * full is busy (486), as a telephone is; who is too fast may try again (503), and a carrier does.
+ * Owns how an inbound phone call is let in: the places of its account, its worker and its trunk, and its birth, in one transaction. Calls of one account
+ * that arrive together are let in together, one after the other. Whoever is full is busy (486), as a telephone is; who is too fast may try again (503),
+ * and a carrier does.
  */
 import type { Clock } from '../../model/clock.ts'
 import type { CallId, NewId, NodeId } from '../../model/ids.ts'
 import type { InboundCall, RefusedArrival } from '../../model/telephony.ts'
 import { addressGroupOf } from '../../net/addresses.ts'
-import { countRunningCalls, countUnacknowledged } from '../../store/call-capacity.ts'
+import { readArrivalRoom, type ArrivalRoom } from '../../store/arrival-room.ts'
+import type { Claim } from '../../store/call-steps.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
-import { findTrunkRoom, roomOf } from '../../store/trunk-room.ts'
-import { holdWorker } from '../../store/workers.ts'
+import { createTogether } from '../../store/together.ts'
+import { roomOf } from '../../store/trunk-room.ts'
 import { createInboundCall } from '../call/birth/create-inbound-call.ts'
+import { takersOfBirth } from '../call/birth/write-birth.ts'
+
+export type Birthplace = {
+  /** The call is written, and this node's by this claim. Absent: it is claimed when it begins. */
+  born?(callId: CallId, claim: Claim): void
+}
 
 export type ReceiveDeps = {
   readonly sql: Sql
   readonly clock: Clock
   readonly newId: NewId
   readonly nodeId: NodeId
-  readonly wakeDeliveries: () => void
+  /** So many deliveries have been written. */
+  readonly wakeDeliveries: (written: number) => void
+  readonly router: Birthplace
 }
 
-export async function receiveCall(deps: ReceiveDeps, call: InboundCall): Promise<{ callId: CallId } | RefusedArrival> {
-  const { sql, clock, newId, nodeId } = deps
+type Received = { readonly callId: CallId; readonly claim: Claim; readonly written: number } | RefusedArrival
+
+/** In one transaction: the row of the account is locked so long. */
+const mostTogether = 40
+
+export function createReceiver(deps: ReceiveDeps): (call: InboundCall) => Promise<{ callId: CallId } | RefusedArrival> {
+  const receive = createTogether<InboundCall, Received>({
+    keyOf: ({ route }) => route.trunk.accountId,
+    work: (calls) => deps.sql.begin((tx) => receiveAll(deps, tx, calls)) as Promise<Received[]>,
+    most: mostTogether,
+  })
+  return async (call) => {
+    const received = await receive(call)
+    if (!('callId' in received)) return received
+    const { callId, claim, written } = received
+    deps.router.born?.(callId, claim)
+    deps.wakeDeliveries(written)
+    return { callId }
+  }
+}
+
+/** All of one account. */
+async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly InboundCall[]): Promise<Received[]> {
+  const { clock, newId, nodeId } = deps
   const now = clock.now()
-  const received = await sql.begin(
-    async (tx) =>
-      (await refusalOf(tx, call, now)) ?? { callId: await createInboundCall(tx, { ...call, nodeId, now, newId }) },
+  const [accountId] = calls.map(({ route }) => route.trunk.accountId)
+  if (accountId === undefined) return []
+  const workerIds = [...new Set(calls.map(({ route }) => route.workerId))]
+  const [room, ...told] = await Promise.all([
+    readArrivalRoom(tx, accountId, {
+      workerIds,
+      trunkIds: [...new Set(calls.map(({ route }) => route.trunk.id))],
+      arrivedFrom: [...new Set(calls.map(({ address }) => addressGroupOf(address)))],
+      now,
+    }),
+    ...workerIds.map((workerId) => takersOfBirth(tx, { accountId, workerId })),
+  ])
+  const places = createPlaces(room, now)
+  const takersOf = new Map(workerIds.map((workerId, index) => [workerId, told[index] ?? []]))
+  return Promise.all(
+    calls.map(async (call): Promise<Received> => {
+      const refused = places.take(call)
+      if (refused) return refused
+      const takers = takersOf.get(call.route.workerId) ?? []
+      const claimed = Promise.withResolvers<Claim>()
+      const callId = await createInboundCall(tx, { ...call, nodeId, now, newId, takers, claimed: claimed.resolve })
+      return { callId, claim: await claimed.promise, written: takers.length }
+    }),
   )
-  if ('callId' in received) deps.wakeDeliveries()
-  return received
+}
+
+type Places = {
+  /** Null: the call has its place, and the next one finds one less. */
+  take(call: InboundCall): RefusedArrival | null
 }
 
 /** The caller proved a password since the route was found, and settings may have changed meanwhile. */
-async function refusalOf(tx: Transaction, call: InboundCall, now: number): Promise<RefusedArrival | null> {
-  const { route } = call
-  const { accountId, id: trunkId, name } = route.trunk
-  const refused = (reason: RefusedArrival['reason'], sipStatus: number, details: string): RefusedArrival => ({
-    reason,
-    details,
-    sipStatus,
-    accountId,
-    trunkId,
-  })
-  const { limit, running, runningOfWorker } = await countRunningCalls(tx, accountId, route.workerId)
-  const worker = await holdWorker(tx, accountId, route.workerId)
-  const room = await findTrunkRoom(tx, trunkId, now)
-  if (!worker?.isActive || !room)
-    return refused('worker_inactive', 480, 'The worker or the trunk was switched off while the call came in.')
-  if (running >= limit)
-    return refused('account_at_capacity', 486, `The account has ${running} calls running, as many as it may.`)
-  const unacknowledged = await unacknowledgedOf(tx, call, limit)
-  if (unacknowledged !== null) return refused('too_many_unacknowledged', 503, unacknowledged)
-  const ofWorker = worker.maxConcurrentCalls ?? Infinity
-  if (runningOfWorker >= ofWorker)
-    return refused(
-      'worker_at_capacity',
-      486,
-      `The worker “${worker.name}” has ${runningOfWorker} calls running; its maxConcurrentCalls is ${ofWorker}.`,
-    )
-  if (room.carried >= (room.maxConcurrentCalls ?? Infinity))
-    return refused(
-      'trunk_at_capacity',
-      486,
-      `The trunk “${name}” carries ${room.carried} calls; its maxConcurrentCalls is ${room.maxConcurrentCalls}.`,
-    )
-  if (roomOf(room, now).count === 0)
-    return refused(
-      'too_many_calls_per_second',
-      503,
-      `The trunk “${name}” takes ${room.maxCallsPerSecond} calls a second (maxCallsPerSecond), and this was one more.`,
-    )
-  return null
+function createPlaces(room: ArrivalRoom, now: number): Places {
+  let { running } = room
+  const runningOf = new Map(room.runningOf)
+  const unacknowledgedOf = new Map(room.unacknowledgedOf)
+  const trunks = new Map(room.trunks)
+  const refusalOf = (call: InboundCall): RefusedArrival | null => {
+    const { route, address } = call
+    const { accountId, id: trunkId, name } = route.trunk
+    const refused = (reason: RefusedArrival['reason'], sipStatus: number, details: string): RefusedArrival => ({
+      reason,
+      details,
+      sipStatus,
+      accountId,
+      trunkId,
+    })
+    const worker = room.workers.get(route.workerId)
+    const trunk = trunks.get(trunkId)
+    if (!worker?.isActive || !trunk)
+      return refused('worker_inactive', 480, 'The worker or the trunk was switched off while the call came in.')
+    if (running >= room.limit)
+      return refused('account_at_capacity', 486, `The account has ${running} calls running, as many as it may.`)
+    const ofTrunk = unacknowledgedOf.get(trunkId) ?? 0
+    const ofAddress = unacknowledgedOf.get(addressGroupOf(address)) ?? 0
+    const unacknowledged = unacknowledgedWords({ name, address, ofTrunk, ofAddress, limit: room.limit })
+    if (unacknowledged !== null) return refused('too_many_unacknowledged', 503, unacknowledged)
+    const [runningOfWorker, ofWorker] = [runningOf.get(route.workerId) ?? 0, worker.maxConcurrentCalls ?? Infinity]
+    if (runningOfWorker >= ofWorker)
+      return refused(
+        'worker_at_capacity',
+        486,
+        `The worker “${worker.name}” has ${runningOfWorker} calls running; its maxConcurrentCalls is ${ofWorker}.`,
+      )
+    if (trunk.carried >= (trunk.maxConcurrentCalls ?? Infinity))
+      return refused(
+        'trunk_at_capacity',
+        486,
+        `The trunk “${name}” carries ${trunk.carried} calls; its maxConcurrentCalls is ${trunk.maxConcurrentCalls}.`,
+      )
+    if (roomOf(trunk, now).count === 0)
+      return refused(
+        'too_many_calls_per_second',
+        503,
+        `The trunk “${name}” takes ${trunk.maxCallsPerSecond} calls a second (maxCallsPerSecond), and this was one more.`,
+      )
+    return null
+  }
+  const count = ({ route, address }: InboundCall): void => {
+    const [{ workerId }, { id: trunkId }, arrivedFrom] = [route, route.trunk, addressGroupOf(address)]
+    running++
+    runningOf.set(workerId, (runningOf.get(workerId) ?? 0) + 1)
+    for (const from of [trunkId, arrivedFrom]) unacknowledgedOf.set(from, (unacknowledgedOf.get(from) ?? 0) + 1)
+    const trunk = trunks.get(trunkId)
+    if (trunk) trunks.set(trunkId, { ...trunk, carried: trunk.carried + 1, lately: [now, ...trunk.lately] })
+  }
+  return {
+    take(call) {
+      const refused = refusalOf(call)
+      if (!refused) count(call)
+      return refused
+    },
+  }
 }
 
 /** Of an account's places: for others while a peer, or somebody in its name, lets calls hang. */
 const shareOfOthers = 1 / 4
 
+type Unacknowledged = {
+  readonly name: string
+  readonly address: string
+  readonly ofTrunk: number
+  readonly ofAddress: number
+  /** Of the account. */
+  readonly limit: number
+}
+
 /** Null: there is room. */
-async function unacknowledgedOf(
-  tx: Transaction,
-  { route, address }: InboundCall,
-  limit: number,
-): Promise<string | null> {
-  const { accountId, id: trunkId, name } = route.trunk
+function unacknowledgedWords({ name, address, ofTrunk, ofAddress, limit }: Unacknowledged): string | null {
   const most = limit - Math.floor(limit * shareOfOthers)
-  const arrivedFrom = addressGroupOf(address)
-  const { ofTrunk, ofAddress } = await countUnacknowledged(tx, { accountId, trunkId, arrivedFrom })
   if (Math.max(ofTrunk, ofAddress) < most) return null
   const whose = ofAddress >= most ? `from ${address}` : `of the trunk “${name}”`
   return `${Math.max(ofTrunk, ofAddress)} calls ${whose} ring or wait for their ACK, as many as may at once.`

@@ -12,20 +12,19 @@ import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trun
 import type { CallRouter } from '../node/call-router.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
 import { findRoute } from './find-route.ts'
-import { receiveCall } from './receive-call.ts'
+import { createReceiver, type Birthplace, type ReceiveDeps } from './receive-call.ts'
 import { createRefusalLog } from './refusal-log.ts'
 import { accessOfAll } from './trunk-access.ts'
 
-export type TelephonyDeps = {
+export type TelephonyDeps = Pick<ReceiveDeps, 'wakeDeliveries'> & {
   readonly sql: Sql
   readonly clock: Clock
   readonly log: Log
   readonly box: SecretBox
   readonly newId: NewId
   readonly nodeId: NodeId
-  readonly router: CallRouter
+  readonly router: CallRouter & Birthplace
   readonly refusalOf: DestinationPolicy
-  readonly wakeDeliveries: () => void
 }
 
 export type TelephonySide = Telephony & {
@@ -57,7 +56,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
   return {
     knows: (address) => isTrunkAddress(sql, address),
     route: (arrival) => findRoute(deps, arrival),
-    receive: (call) => receiveCall(deps, call),
+    receive: createReceiver(deps),
     begin: (callId) => deps.router.route(callId, { type: 'client_connected' }),
     waysOut: (accountId, workerId, callId) => findWaysOut(deps, { accountId, workerId, callId }),
     refusalOf: deps.refusalOf,

@@ -1,29 +1,56 @@
 /** Owns how a call is born: its row, its first step and what that announces, in the transaction of whoever creates it. */
-import type { NewId } from '../../../model/ids.ts'
+import type { NewId, SubscriptionId } from '../../../model/ids.ts'
 import type { Json } from '../../../model/json.ts'
+import { insertBirth } from '../../../store/call-births.ts'
 import type { CallBirthRow } from '../../../store/call-rows.ts'
-import { insertCall } from '../../../store/call-steps.ts'
+import type { Claim } from '../../../store/call-steps.ts'
 import type { Transaction } from '../../../store/sql.ts'
+import { holdMatching } from '../../../store/subscriptions.ts'
 import type { CallBirth } from '../call-event.ts'
-import { recordEffects } from '../record-effects.ts'
+import { recordEffects, statusUpdateOf } from '../record-effects.ts'
 import { endRules } from '../machine/call-end.ts'
 import { beginCall } from '../machine/step.ts'
 
 /** What the creator knows; the rest follows from the first step. */
 export type NewCall = Omit<CallBirthRow, keyof CallBirth | 'progress' | 'snapshot' | 'createdAt'>
 
-export async function writeBirth(
-  tx: Transaction,
-  { birth, call, now, newId }: { birth: Omit<CallBirth, 'rules'>; call: NewCall; now: number; newId: NewId },
-): Promise<void> {
+type Written = {
+  readonly birth: Omit<CallBirth, 'rules'>
+  readonly call: NewCall
+  readonly now: number
+  readonly newId: NewId
+  /** Who is told of its status, held by the transaction; absent: they are looked for. */
+  readonly takers?: readonly SubscriptionId[]
+}
+
+/** What stands in the row is the claim of the call's first actor, when the call has an owner and an epoch. */
+export async function writeBirth(tx: Transaction, written: Written): Promise<Claim> {
+  const { birth, call, now, newId } = written
+  const { id, accountId, metadata, epoch = 0 } = call
   const born: CallBirth = { ...birth, rules: endRules }
   const { state, effects } = beginCall(born, now)
   const row = { ...call, ...birth, progress: state.progress, snapshot: state.persisted, createdAt: now }
-  await insertCall(tx, row, {
-    event: { type: 'created', ...born },
-    effects: effects as Json,
-    ignored: false,
-    at: now,
+  const [status, ...others] = effects
+  if (status?.type !== 'announce_status') throw new Error('a call is born without a status')
+  await insertBirth(tx, {
+    call: row,
+    first: { event: { type: 'created', ...born }, effects: effects as Json, ignored: false, at: now },
+    providerStatus: status.providerStatus,
+    told: {
+      event: statusUpdateOf({ id, metadata }, status, now),
+      takers: written.takers ?? (await takersOfBirth(tx, call)),
+    },
+    now,
+    newId,
   })
-  await recordEffects({ tx, callId: call.id, now, newId }, effects)
+  await recordEffects({ tx, callId: id, now, newId }, others)
+  return { accountId, epoch, version: 0, snapshot: state.persisted, leftFor: null }
+}
+
+export async function takersOfBirth(
+  tx: Transaction,
+  { accountId, workerId }: Pick<NewCall, 'accountId' | 'workerId'>,
+): Promise<SubscriptionId[]> {
+  const takers = await holdMatching(tx, { accountId, workerId, eventTypes: ['call.status_update'] })
+  return takers.map(({ id }) => id)
 }
