@@ -29,7 +29,10 @@ const reasons: Readonly<Record<string, string>> = {
   '28000': 'the user may not connect',
   '3D000': 'there is no such database',
   '42501': 'the user may not do what is needed',
+  '53100': 'the disk of the database is full',
   '53300': 'it has no connection free',
+  '57P01': 'the database was shut down',
+  '57P02': 'the database was shut down',
 }
 
 /** Of an error, or of what it was caused by. */

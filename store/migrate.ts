@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { Problem } from '../model/problem.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 const migrationFolder = path.join(import.meta.dirname, 'migrations')
@@ -23,6 +24,26 @@ export async function migrate(sql: Sql, folder: string = migrationFolder): Promi
   return applied
 }
 
+type Applied = Pick<Migration, 'name' | 'sha256'>
+
+/** In the transaction of the caller, on a database without tables of the service: the schema as it is when these have been applied, and no others. */
+export async function migrateWithin(tx: Sql | Transaction, applied: readonly Applied[]): Promise<void> {
+  const migrations = await knownMigrations(applied)
+  await createBookkeeping(tx)
+  for (const migration of migrations) await apply(tx, migration)
+}
+
+/** Throws Problem for one that this version does not have. */
+export async function knownMigrations(applied: readonly Applied[]): Promise<Migration[]> {
+  const known = new Map((await readMigrations()).map((migration) => [migration.name, migration]))
+  return applied.map(({ name, sha256 }) => {
+    const migration = known.get(name)
+    if (migration?.sha256 === sha256) return migration
+    const why = migration ? 'is another one here' : 'is not known here'
+    throw new Problem('VALIDATION_FAILED', `it is of another version of the service: the migration ${name} ${why}`)
+  })
+}
+
 /** In the order of their numbers. */
 export async function readMigrations(folder: string = migrationFolder): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).toSorted()
@@ -38,7 +59,7 @@ async function readMigration(folder: string, name: string): Promise<Migration> {
   return { name, text, sha256: createHash('sha256').update(text).digest('hex') }
 }
 
-async function createBookkeeping(tx: Transaction): Promise<void> {
+async function createBookkeeping(tx: Sql | Transaction): Promise<void> {
   await lock(tx)
   await tx`
     create table if not exists migrations (
@@ -49,7 +70,7 @@ async function createBookkeeping(tx: Transaction): Promise<void> {
 }
 
 /** False when it was there already. */
-async function apply(tx: Transaction, { name, text, sha256 }: Migration): Promise<boolean> {
+async function apply(tx: Sql | Transaction, { name, text, sha256 }: Migration): Promise<boolean> {
   await lock(tx)
   const [applied] = await tx<{ sha256: string }[]>`select sha256 from migrations where name = ${name}`
   if (applied?.sha256 === sha256) return false
@@ -60,7 +81,7 @@ async function apply(tx: Transaction, { name, text, sha256 }: Migration): Promis
 }
 
 /** Until the transaction ends. A file may work for as long as it needs. */
-async function lock(tx: Transaction): Promise<void> {
+async function lock(tx: Sql | Transaction): Promise<void> {
   await tx.unsafe(`set local lock_timeout = '${lockTimeout}'; set local statement_timeout = 0`).simple()
   await tx`select pg_advisory_xact_lock(${lockKey})`
 }

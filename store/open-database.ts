@@ -23,6 +23,8 @@ export type Database = {
   readonly sql: Sql
   /** Connections of their own for what is asked from outside: however slow and many such questions are, a running call waits for none. */
   readonly requests: Sql
+  /** For connections of one's own. */
+  readonly server: DatabaseServer
   readonly embedded: boolean
   /** Embedded, and started by another process. */
   readonly isJoined: boolean
@@ -70,6 +72,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     return {
       sql: telemetry.isOn ? observedSql(sql, telemetry) : sql,
       requests: telemetry.isOn ? observedSql(requests, telemetry) : requests,
+      server,
       embedded: embedded !== null,
       isJoined: embedded?.isJoined ?? false,
       vectorSchema: vectors.schema,
@@ -108,7 +111,7 @@ async function isOurs(sql: Sql): Promise<boolean> {
   return row?.found ?? false
 }
 
-async function requireVersion(sql: Sql): Promise<void> {
+export async function requireVersion(sql: Sql): Promise<void> {
   const [row] = await sql<{ number: number; text: string }[]>`
     select current_setting('server_version_num')::int as number, current_setting('server_version') as text`
   if (row && row.number < oldestVersion)

@@ -187,7 +187,7 @@ function createWorkings() {
   }
 }
 
-const folderIdFile = '.folder-id'
+export const folderIdFile = '.folder-id'
 
 /** By which processes know that they share a folder, on whatever machine. Made when there is none. */
 export async function readFolderId(folder: string): Promise<string> {

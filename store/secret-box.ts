@@ -92,6 +92,9 @@ export function boxOf(appKeys: Keys): RotatingSecretBox {
   return createSecretBox(key, former)
 }
 
+/** How what is sealed by each of them begins: tells keys apart, and nothing of them. */
+export const sealedPrefixesOf = (appKeys: Keys): string[] => appKeys.map((key) => boxOf([key]).currentPrefix)
+
 export type AppKeyOptions = { readonly appSecret: string | null; readonly dataDir: string }
 
 /** The one that seals and signs. Every process with the same APP_SECRET, or on the same data folder, gets the same key. */
@@ -148,7 +151,7 @@ function unseal(key: KeyObject | null, sealed: string, place: string | null): st
   }
 }
 
-const keyFileIn = (dataDir: string): string => path.join(dataDir, 'app.key')
+export const keyFileIn = (dataDir: string): string => path.join(dataDir, 'app.key')
 
 /**
  * Whole or not there: written beside, then linked to its name, which fails when another process was faster. A key that exists is

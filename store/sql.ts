@@ -29,6 +29,8 @@ export type ConnectOptions = {
   readonly maxConnections: number
   /** Ms that the server lets a statement run; without it a minute. */
   readonly statementTimeout?: number
+  /** The driver ends connections of more than half an hour when they stand still for a moment, within a transaction too; not this one's. */
+  readonly lasting?: boolean
   /** Told of the socket of each connection, before it connects: whoever must end one that the server has forgotten can. */
   readonly opened?: (socket: net.Socket) => void
 }
@@ -40,11 +42,19 @@ const maxReconnectDelay = 1_000
 
 /** Opens nothing yet: the first query connects. Whoever connects ends it with `sql.end({ timeout })`. */
 export function connect(given: ConnectOptions): Sql {
-  const { server, applicationName, maxConnections, statementTimeout = longestStatement, opened } = given
+  const {
+    server,
+    applicationName,
+    maxConnections,
+    statementTimeout = longestStatement,
+    lasting = false,
+    opened,
+  } = given
   const options = {
     ...driverOptions,
     ...(opened && { socket: createSocketOpener(opened) }),
     max: maxConnections,
+    ...(lasting && { max_lifetime: null }),
     connection: {
       application_name: applicationName,
       DateStyle: 'ISO',

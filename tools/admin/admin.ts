@@ -23,7 +23,8 @@ async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Pr
   const database = await told(databaseNameOf(config), () => openDatabase(opening)).catch(telling(config))
   const openBox = async () => boxOf(await existingKeys(config))
   try {
-    return await use({ sql: database.sql, openBox, log, url: urlOf(config), print })
+    const home = { ...config, server: database.server, hasStorage: config.recordingsBucket !== null }
+    return await use({ sql: database.sql, openBox, home, log, url: urlOf(config), print })
   } finally {
     await database.close()
   }

@@ -11,6 +11,7 @@ import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import { findAccount } from '../../store/accounts.ts'
+import type { Home } from '../../store/backup/make-backup.ts'
 import type { RotatingSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 
@@ -23,6 +24,8 @@ export type AdminDatabase = {
   openBox(): Promise<RotatingSecretBox>
   /** Absent: what is to be done to recordings is left to the service that runs. */
   readonly recordings?: RecordingStore
+  /** Where the service has what a backup takes. */
+  readonly home?: Home
   readonly log?: Log
   /** Where people have the pages of the service, without a slash at the end; absent: nobody knows. */
   readonly url?: string

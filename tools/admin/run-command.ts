@@ -4,6 +4,7 @@ import { Problem } from '../../model/problem.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
 import { accountCommands } from './account.ts'
 import { auditCommands } from './audit.ts'
+import { backupCommands } from './backup.ts'
 import { banCommands } from './ban.ts'
 import { callCommands } from './call.ts'
 import type { AdminDatabase, Command, Commands } from './command.ts'
@@ -36,6 +37,7 @@ const commands: Commands = {
   ...auditCommands,
   ...recordingCommands,
   ...secretCommands,
+  ...backupCommands,
 }
 
 export type CommandDeps = {
