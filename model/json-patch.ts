@@ -10,8 +10,8 @@ export type JsonPatchStep =
   | { readonly op: 'remove'; readonly path: string }
 export type JsonPatch = readonly JsonPatchStep[]
 
-/** Pairs of entries of two lists that are compared; of longer ones the entries with the same place are. */
-const maxPairs = 250_000
+/** Entries that are looked through for one that is equal: a longer list is told entry by entry. */
+const maxSought = 500
 
 /** Applied to `before` in their order they give `after`. Empty: the two are equal. */
 export function patchOf(before: Json, after: Json): JsonPatch {
@@ -27,7 +27,7 @@ export const patched = (json: Json, patch: JsonPatch): Json =>
 function difference(before: Json, after: Json, path: string, steps: JsonPatchStep[]): void {
   if (isList(before) && isList(after)) return listDifference(before, after, path, steps)
   if (!isObject(before) || !isObject(after)) {
-    if (textOf(before) !== textOf(after)) steps.push({ op: 'replace', path, value: after })
+    if (before !== after) steps.push({ op: 'replace', path, value: after })
     return
   }
   for (const key of Object.keys(before))
@@ -42,10 +42,7 @@ function difference(before: Json, after: Json, path: string, steps: JsonPatchSte
 /** Between entries that both have, entries with the same place are told by their difference; what is left is removed or added. */
 function listDifference(before: readonly Json[], after: readonly Json[], path: string, steps: JsonPatchStep[]): void {
   let [from, to] = [0, 0]
-  for (const [left, right] of [
-    ...commonOf(before.map(textOf), after.map(textOf)),
-    [before.length, after.length],
-  ] as const) {
+  for (const [left, right] of [...commonOf(before, after), [before.length, after.length]] as const) {
     for (; from < left && to < right; from++, to++)
       difference(before[from] as Json, after[to] as Json, `${path}/${to}`, steps)
     for (; from < left; from++) steps.push({ op: 'remove', path: `${path}/${to}` })
@@ -54,38 +51,19 @@ function listDifference(before: readonly Json[], after: readonly Json[], path: s
   }
 }
 
-/** The places of a longest common subsequence, in both. */
-function commonOf(before: readonly string[], after: readonly string[]): [number, number][] {
-  let head = 0
-  while (head < Math.min(before.length, after.length) && before[head] === after[head]) head++
-  let tail = 0
-  const most = Math.min(before.length, after.length) - head
-  while (tail < most && before.at(-1 - tail) === after.at(-1 - tail)) tail++
-  const [rows, columns] = [before.length - head - tail, after.length - head - tail]
-  const pairs = Array.from({ length: head }, (_, at): [number, number] => [at, at])
-  if (rows * columns <= maxPairs) {
-    const lengths = lengthsOf(before.slice(head, head + rows), after.slice(head, head + columns))
-    for (let [row, column] = [0, 0]; row < rows && column < columns;) {
-      const isSame = before[head + row] === after[head + column]
-      if (isSame) pairs.push([head + row++, head + column++])
-      else if (lengths[row + 1]![column]! >= lengths[row]![column + 1]!) row++
-      else column++
-    }
+/** Places of entries that are equal, in the order of both. Not the most that there are: lists lose their oldest entries and get new ones. */
+function commonOf(before: readonly Json[], after: readonly Json[]): [number, number][] {
+  const pairs: [number, number][] = []
+  let from = 0
+  for (const [to, entry] of after.entries()) {
+    const until = Math.min(before.length, from + maxSought)
+    let at = from
+    while (at < until && !isSame(before[at] as Json, entry)) at++
+    if (at === until) continue
+    pairs.push([at, to])
+    from = at + 1
   }
-  for (let at = tail; at > 0; at--) pairs.push([before.length - at, after.length - at])
   return pairs
-}
-
-/** How long the longest common subsequence is of what begins at each pair of places. */
-function lengthsOf(before: readonly string[], after: readonly string[]): readonly Uint32Array[] {
-  const lengths = Array.from({ length: before.length + 1 }, () => new Uint32Array(after.length + 1))
-  for (let row = before.length - 1; row >= 0; row--)
-    for (let column = after.length - 1; column >= 0; column--)
-      lengths[row]![column] =
-        before[row] === after[column]
-          ? lengths[row + 1]![column + 1]! + 1
-          : Math.max(lengths[row + 1]![column]!, lengths[row]![column + 1]!)
-  return lengths
 }
 
 function changed(value: Json, [key, ...inner]: readonly string[], step: JsonPatchStep): Json {
@@ -110,11 +88,18 @@ function changedList(list: readonly Json[], [token = '', ...inner]: readonly str
 const isList = (json: Json): json is readonly Json[] => Array.isArray(json)
 const isObject = (json: Json): json is JsonObject => typeof json === 'object' && json !== null && !Array.isArray(json)
 
-/** Of equal values the same text: the order of keys does not count. */
-const textOf = (json: Json): string =>
-  JSON.stringify(json, (_, value: Json) =>
-    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
+/** The order of keys does not count. */
+function isSame(one: Json, other: Json): boolean {
+  if (one === other) return true
+  if (isList(one))
+    return isList(other) && one.length === other.length && one.every((item, at) => isSame(item, other[at] as Json))
+  if (!isObject(one) || !isObject(other)) return false
+  const keys = Object.keys(one)
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every((key) => Object.hasOwn(other, key) && isSame(one[key] as Json, other[key] as Json))
   )
+}
 
 const tokenOf = (key: string): string => key.replaceAll('~', '~0').replaceAll('/', '~1')
 const keysOf = (pointer: string): string[] =>

@@ -22,6 +22,9 @@ export type EngineTool = Pick<ToolDescriptor, 'description' | 'inputSchema'> & {
 export const [endCall, noteValue] = ['end_call', 'note_value'] as const
 export const engineToolNames: readonly string[] = [endCall, noteValue]
 
+/** What of a call is remembered: bytes of JSON, in UTF-8. The service keeps no more of any engine. */
+export const maxMemoryBytes = 32 * 1024
+
 /** One turn as it was heard. */
 export type Said = { readonly role: Speaker; readonly text: string }
 
@@ -92,7 +95,7 @@ export type EngineEvent =
   | { readonly type: 'tool_canceled'; readonly id: string }
   /** The call was asked for something that the engine does not do. */
   | { readonly type: 'warned'; readonly warning: CallWarning }
-  /** What the engine needs to go on from here in a new session. The newest one counts. */
+  /** What the engine needs to go on from here in a new session. The newest one counts. More than `maxMemoryBytes` is shortened, or not taken. */
   | { readonly type: 'memory'; readonly memory: Json }
   /** The conversation is over: hang up when everything said has been heard. `nextAction` is a key of the worker's next actions. */
   | { readonly type: 'finished'; readonly nextAction: string | null }
@@ -136,6 +139,11 @@ export type VoiceEngine = {
   readonly speaks: readonly AudioFormat[]
   /** Opens a session; it speaks by itself as its configuration says. Throws when it cannot (outcome `voice_session_creation_failed`). */
   open(config: EngineConfig, emit: (event: EngineEvent) => void): Promise<EngineSession>
+  /**
+   * Of a memory of its own that is larger than `maxBytes` of JSON what a new session needs most: the oldest is left out first, where there is an
+   * order. Absent, or not short enough: such a memory is not taken, and the one before it counts.
+   */
+  shorten?(memory: Json, maxBytes: number): Json
   close(): Promise<void>
 }
 

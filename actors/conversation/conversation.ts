@@ -18,6 +18,7 @@ import { silenceOf } from '../../media/codecs/silence.ts'
 import type { CallFact } from '../call/call-event.ts'
 import { reachLeg } from '../node/leg-link.ts'
 import { createAgentVoice, type AgentVoice } from './agent-voice.ts'
+import { createMemoryBound } from './memory-bound.ts'
 import { createPrivateKeys, type PrivateKeys } from './private-keys.ts'
 import { createReactions, type Reactions } from './reactions.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
@@ -181,7 +182,8 @@ type Begun = ConversationStart & { readonly keys: PrivateKeys; readonly firstSeq
 
 function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats): Talking {
   const { clock, bus, callId, epoch, engine, log, post } = deps
-  const config: EngineConfig = { ...start.config, formats }
+  const memories = createMemoryBound(engine, log)
+  const config: EngineConfig = { ...start.config, formats, memory: memories.kept(start.config.memory) ?? null }
   const turnLog = createTurnLog({
     ...deps,
     turns: start.turns,
@@ -197,7 +199,8 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })
   let isSilenced = false
   const session: SessionKeeper = createSessionKeeper({
-    engine: start.keys.keptBy(engine),
+    // Masked before it is measured.
+    engine: memories.boundedIn(start.keys.keptBy(engine)),
     clock,
     log,
     config,

@@ -4,7 +4,7 @@
  */
 import type { Speaker, Turn } from '../../model/call.ts'
 import { toIso, type Cancel, type Clock } from '../../model/clock.ts'
-import { flawOf, storableText, type Json } from '../../model/json.ts'
+import { storableText, type Json } from '../../model/json.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Said } from '../../model/voice-engine.ts'
 import type { CallerWords, CallFact } from '../call/call-event.ts'
@@ -144,9 +144,7 @@ export function createTurnLog(deps: Deps): TurnLog {
       hidden.delete(itemId)
       if (!waiting.some((held) => held.itemId === itemId)) order.forget(itemId)
     },
-    remember: (newest) => {
-      if (flawOf(newest) === null) memory = newest
-    },
+    remember: (newest) => void (memory = newest),
     memory: () => memory,
     awaitsText: order.awaitsText,
     said: () => said,

@@ -40,6 +40,9 @@ proveVoiceEngine('cascade', async () => {
     engine,
     config,
     answer,
+    swollen: {
+      besides: Array.from({ length: 100 }, (_, at) => ({ before: [], news: `${at} ${'検'.repeat(1_000)}` })),
+    },
     withTool: { config, wish: answer },
     impossible: { ...config, formats: { ...formats, hears: { encoding: 'pcmu', rateHz: 8000 } } },
     async close() {

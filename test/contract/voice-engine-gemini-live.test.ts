@@ -37,6 +37,11 @@ proveVoiceEngine('gemini-live', async () => {
     engine,
     config,
     answer,
+    swollen: {
+      version: 1,
+      handle: 'a handle that the provider has forgotten',
+      news: Array.from({ length: 32 }, (_, at) => ({ text: `${at} ${'検'.repeat(4_000)}`, wantsAnswer: false })),
+    },
     withTool: { config, wish: answer },
     // The server has no such voice.
     impossible: { ...config, worker: { ...config.worker, voiceId: 'Zephyr' } },

@@ -39,6 +39,7 @@ async function candidate(format: AudioFormat): Promise<Candidate> {
     engine,
     config,
     answer: spoken,
+    swollen: { handle: 'x'.repeat(100_000) },
     withTool: {
       get config() {
         hasLookup = true

@@ -1,13 +1,17 @@
 /** The rules of the VoiceEngine port, over every engine. An engine comes with a call in which it speaks first and then listens. */
 import { test, type Test } from 'tap'
 import { samplesPerFrame } from '../../model/frame.ts'
+import type { JsonObject } from '../../model/json.ts'
 import {
   EngineRefusal,
+  maxMemoryBytes,
   type EngineConfig,
   type EngineEvent,
   type Said,
   type VoiceEngine,
 } from '../../model/voice-engine.ts'
+import { createMemoryBound } from '../../actors/conversation/memory-bound.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
 import { openSpokenCall, type SpokenCall } from '../scenes/spoken-call.ts'
 
@@ -22,6 +26,8 @@ export type Candidate = {
   readonly answer: Int16Array
   /** The same call, in which the agent calls the tool `lookup` with `{"key":"blue"}` after `wish`, and then says something of its result. */
   readonly withTool: { readonly config: EngineConfig; readonly wish: Int16Array }
+  /** A memory as of the engine's own, far beyond what is kept of any; of an engine that has none, anybody's. */
+  readonly swollen: JsonObject
   /** A configuration that no session can be opened with. */
   readonly impossible: EngineConfig
   close(): Promise<void>
@@ -55,6 +61,8 @@ async function hearAgentOut(call: SpokenCall): Promise<Said> {
 }
 
 const memoryOf = (call: SpokenCall) => call.events.findLast((event) => event.type === 'memory')?.memory ?? null
+
+const bytesOf = (json: unknown): number => Buffer.byteLength(JSON.stringify(json))
 
 const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<void>>> = {
   'it names itself and says what it hears and speaks': async (t, candidate) => {
@@ -259,6 +267,37 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     t.notOk(call.events.some(({ type }) => type === 'failed'))
     call.session.close()
   },
+  'the service keeps no more of its memory than any may have, however much its tools answer, and a session goes on from what is kept':
+    async (t, { engine, withTool, swollen }) => {
+      const log = createQuietLog()
+      const { boundedIn, kept } = createMemoryBound(engine, log)
+      const config = { ...withTool.config, tools: [lookupTool] }
+      const call = await openSpokenCall(boundedIn(engine), config)
+      await hearAgentOut(call)
+      await call.say(withTool.wish)
+      const { id, name } = await call.next('tool_call')
+      call.hearEverything()
+      const result = Array.from({ length: 500 }, (_, at) => `${at} 検索`.repeat(100))
+      call.session.toolResult(id, name, { status: 'success', data: { result } })
+      t.ok((await call.agent()).text)
+      t.ok(bytesOf(memoryOf(call)) <= maxMemoryBytes)
+      call.session.close()
+
+      t.ok(bytesOf(swollen) > 2 * maxMemoryBytes)
+      const memory = kept(swollen) ?? null
+      t.ok(bytesOf(memory) <= maxMemoryBytes)
+      t.equal(memory === null, engine.shorten === undefined, 'shortened by who knows how, else not taken')
+      t.equal(
+        kept({ nobody: ['knows', 'x'.repeat(maxMemoryBytes)] }),
+        undefined,
+        'what is none of its own is not taken',
+      )
+      t.equal(log.lines.filter(({ fields }) => 'maxMemoryBytes' in fields).length, 1, 'told once')
+      const said = [{ role: 'agent', text: 'Welcome.' }] as const
+      const again = await openSpokenCall(engine, { ...config, memory, history: said, owesReply: true })
+      t.ok((await again.agent()).text)
+      again.session.close()
+    },
   'what it is told to say it says word for word': async (t, { engine, config }) => {
     const call = await openSpokenCall(engine, config)
     await hearAgentOut(call)

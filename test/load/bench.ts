@@ -6,6 +6,7 @@ import { benchApi } from './api-bench.ts'
 import { benchMcp } from './mcp-bench.ts'
 import { benchMemory } from './memory-bench.ts'
 import { benchSip } from './sip-bench.ts'
+import { benchTurns } from './turns-bench.ts'
 import { benchVoice } from './voice-bench.ts'
 import { benchWeb } from './web-bench.ts'
 import { benchWebhooks } from './webhook-bench.ts'
@@ -17,6 +18,7 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   mcp: benchMcp,
   memory: benchMemory,
   sip: benchSip,
+  turns: benchTurns,
   voice: benchVoice,
   web: benchWeb,
   webhooks: benchWebhooks,

@@ -4,7 +4,7 @@
  */
 import { initialTransition, transition, type SnapshotFrom } from 'xstate'
 import type { ProgressStatus } from '../../../model/call.ts'
-import type { Json } from '../../../model/json.ts'
+import type { Json, JsonObject } from '../../../model/json.ts'
 import type { CallBirth, CallFact, Deadline, Effect } from '../call-event.ts'
 import { callMachine } from './machine.ts'
 import type { CallContext } from './machine-actions.ts'
@@ -80,14 +80,21 @@ function progressOf(snapshot: LiveSnapshot): ProgressStatus {
 
 function toState(snapshot: LiveSnapshot): CallState {
   return {
-    // Only what XState restores from; plain JSON by construction.
-    persisted: JSON.parse(JSON.stringify(callMachine.getPersistedSnapshot(snapshot))) as Json,
+    persisted: persistedOf(snapshot),
     progress: progressOf(snapshot),
     context: snapshot.context,
     waitsIn: durableWaits.find((state) => snapshot.matches(state)) ?? null,
     finished: snapshot.status === 'done',
     leg: legOf(snapshot),
   }
+}
+
+/** Only what XState restores from; plain JSON by construction. The engine's memory is that already, and may be large. */
+function persistedOf(snapshot: LiveSnapshot): Json {
+  const { context, ...machine } = callMachine.getPersistedSnapshot(snapshot) as unknown as { context: CallContext }
+  const { memory, ...rest } = context
+  const plain = JSON.parse(JSON.stringify({ ...machine, context: rest })) as { readonly context: JsonObject }
+  return { ...plain, context: { ...plain.context, memory } }
 }
 
 function legOf(snapshot: LiveSnapshot): CallState['leg'] {

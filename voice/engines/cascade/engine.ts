@@ -15,6 +15,7 @@ import { createNotices } from '../notices.ts'
 import { createChat } from './chat.ts'
 import { createEndpoint, type EndpointAddress } from './endpoint.ts'
 import { createEndpointHealth } from './endpoint-health.ts'
+import { shortenedMemory } from './memory.ts'
 import { createSpeech, speechFormOf, speechRateOf, type SpeechRate } from './speech.ts'
 import { createTranscription } from './transcription.ts'
 import { createTranscriptionStreams } from './transcription-stream.ts'
@@ -99,6 +100,7 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
     hears: [hears],
     speaks: [{ encoding: 'pcm16', rateHz }],
     open: (config, emit) => openTalk({ config, openWire, speaksWhileToolsRun: true, log, clock, emit }),
+    shorten: shortenedMemory,
     async close() {
       ending.abort()
       for (const wire of wires) wire.close()

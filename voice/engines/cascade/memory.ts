@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { JsonObject, storableText, type Json } from '../../../model/json.ts'
 import type { Said } from '../../../model/voice-engine.ts'
+import { newestThatFit } from '../hosted/newest-that-fit.ts'
 import type { Asked, Entry } from './entry.ts'
 
 /** What was said last before it, oldest first. */
@@ -27,6 +28,7 @@ const Memory = z.object({ besides: z.array(Remembered) })
 /** Letters: in all, of one result, of one call's arguments, and of one thing said. */
 const limits = { all: 16_000, output: 4_000, arguments: 1_000, said: 60 }
 const maxBefore = 3
+const emptyBytes = JSON.stringify({ besides: [] }).length
 
 /** The newest that fit. Null when there is nothing to remember. */
 export function memoryOf(entries: readonly Entry[]): Json {
@@ -40,6 +42,13 @@ export function memoryOf(entries: readonly Entry[]): Json {
     besides.unshift(remembered)
   }
   return besides.length === 0 ? null : { besides }
+}
+
+/** Letters are no bytes: of other alphabets fewer fit. */
+export function shortenedMemory(memory: Json, maxBytes: number): Json {
+  const { besides } = Memory.parse(memory)
+  const kept = newestThatFit(besides, maxBytes - emptyBytes)
+  return kept.length === 0 ? null : { besides: kept }
 }
 
 function rememberedOf(entry: Entry, earlier: readonly Entry[]): Remembered | null {

@@ -21,6 +21,7 @@ import { phrasesOf, type Meaning } from '../../script/phrases.ts'
 import { readPronunciations, type Pronounce } from './pronunciations.ts'
 import { hasStatements } from '../../script/notation.ts'
 import { closingScript, parseScript, type Script } from '../../script/script.ts'
+import { shortenedState } from '../../script/dialogue/shortened-state.ts'
 import { sentencesOf } from '../../english/sentences.ts'
 import { createSession } from './session.ts'
 import { createSynthesiser, defaultVoice, voiceOf } from './synthesiser.ts'
@@ -120,6 +121,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
       setImmediate(() => session.begin())
       return session
     },
+    shorten: shortenedState,
     async warm(texts, voice) {
       for (const sentence of texts.flatMap(sentencesOf))
         await synthesiser.sentence(sentence, voiceOf(voice) ?? defaultVoice)

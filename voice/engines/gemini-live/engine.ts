@@ -8,6 +8,7 @@ import { openTalk } from '../hosted/talk.ts'
 import { createNotices } from '../notices.ts'
 import { unfitnessOf } from './live-models.ts'
 import { createGeminiWire } from './open-session.ts'
+import { shortenedMemory } from './setup.ts'
 import { prebuiltVoice } from './voices.ts'
 
 type Deps = {
@@ -68,6 +69,7 @@ export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
       if (closed) close()
       return { ...talk, close }
     },
+    shorten: shortenedMemory,
     async close() {
       closed = true
       for (const session of sessions) session.close()

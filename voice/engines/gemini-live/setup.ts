@@ -1,7 +1,8 @@
 /** Owns how a session of Gemini Live is asked for: its address, the setup, what was said before, and what goes on from an earlier session. Pure. */
 import { z } from 'zod'
-import type { Json } from '../../../model/json.ts'
+import { storableText, type Json } from '../../../model/json.ts'
 import { engineToolNames, type EngineTool, type Said } from '../../../model/voice-engine.ts'
+import { newestThatFit } from '../hosted/newest-that-fit.ts'
 import type { WireSetup } from '../hosted/wire.ts'
 import { takesJsonSchema, takesSilentResults } from './live-models.ts'
 import { openApiOf } from './tool-schema.ts'
@@ -37,8 +38,16 @@ export function addressOf(base: string, apiKey: string): string {
 export const memoryOf = (handle: string, news: readonly News[]): Json => ({
   version: 1,
   handle,
-  ...(news.length > 0 && { news: news.map(({ text, ...rest }) => ({ text: text.slice(0, maxNewsLength), ...rest })) }),
+  ...(news.length > 0 && {
+    news: news.map(({ text, ...rest }) => ({ text: storableText(text, maxNewsLength), ...rest })),
+  }),
 })
+/** A session that goes on from the handle lacks the oldest of the news. */
+export function shortenedMemory(memory: Json, maxBytes: number): Json {
+  const { handle, news = [] } = Memory.parse(memory)
+  const empty = Buffer.byteLength(JSON.stringify(memoryOf(handle, [{ text: '', wantsAnswer: false }])))
+  return memoryOf(handle, newestThatFit(news, maxBytes - empty))
+}
 export const handleOf = (memory: Json): string | null => Memory.safeParse(memory).data?.handle ?? null
 /** Of the session before, which may have been lost before the provider kept it. */
 export const newsOf = (memory: Json): readonly News[] => Memory.safeParse(memory).data?.news ?? []
