@@ -10,7 +10,7 @@ import {
   type RecordingReader,
   type RecordingStore,
 } from '../model/recording-store.ts'
-import { createRecordingWriter } from './recording-writer.ts'
+import { createBlockPool, createRecordingWriter } from './recording-writer.ts'
 
 const readBytes = 64 << 10
 
@@ -38,6 +38,7 @@ const listedAtOnce = 200
 
 export function createRecordingFolder({ folder, reserve = 0, clock, log }: RecordingFolderDeps): RecordingFolder {
   const hasRoom = createRoom(folder, reserve, clock)
+  const pool = createBlockPool()
   return {
     pathOf: (key) => pathOf(folder, key),
     sizeOf: async (key) => (await stat(pathOf(folder, key)).catch(absent))?.size ?? null,
@@ -46,7 +47,14 @@ export function createRecordingFolder({ folder, reserve = 0, clock, log }: Recor
       if (recordingOfKey(key).form !== 'wav') throw new Error('only the sound of a recording is written while it runs')
       const file = pathOf(folder, key)
       const reopen = () => createFile(file)
-      return createRecordingWriter({ opening: reopen(), reopen, hasRoom, clock, log: log.with({ recording: key }) })
+      return createRecordingWriter({
+        opening: reopen(),
+        reopen,
+        hasRoom,
+        pool,
+        clock,
+        log: log.with({ recording: key }),
+      })
     },
     async read(key) {
       const file = pathOf(folder, key)

@@ -1,6 +1,6 @@
 /**
  * Owns the writing of one recording while its call runs: audio never waits for the disk, and the file stays readable when the
- * process is killed (at most the last quarter of a second is lost). Sound for which the disk has no room is left out, and the file goes on
+ * process is killed (at most the last tenth of a second is lost). Sound for which the disk has no room is left out, and the file goes on
  * behind it when there is room again: what is left out is a hole, which reads as silence and takes no room.
  */
 import type { FileHandle } from 'node:fs/promises'
@@ -10,9 +10,11 @@ import type { RecordingWriter } from '../model/recording-store.ts'
 
 /** Two minutes of split sound: a disk that slow does not come back in time. */
 const maxBacklogBytes = 8 << 20
-/** Frames come fifty times a second; the disk is asked four times a second. */
-const flushDelay = 250
-const flushBytes = 64 << 10
+/** What comes together is written together: sound, and the header behind it that tells of it. */
+const flushDelay = 100
+const blockBytes = 64 << 10
+/** 2 MB. */
+const keptBlocks = 32
 
 export type RecordingWriterDeps = {
   /** The empty file. A rejection is logged, and the recording is lost. */
@@ -21,6 +23,7 @@ export type RecordingWriterDeps = {
   readonly reopen?: () => Promise<FileHandle>
   /** False: the rest of the disk is for others. */
   readonly hasRoom?: () => Promise<boolean>
+  readonly pool?: BlockPool
   readonly clock: Clock
   readonly log: Log
 }
@@ -31,7 +34,7 @@ export type RecordingWriterDeps = {
  */
 export function createRecordingWriter(deps: RecordingWriterDeps): RecordingWriter {
   const { clock, log } = deps
-  const backlog = createBacklog()
+  const backlog = createBacklog(deps.pool ?? createBlockPool())
   const file = createSequentialFile(deps)
   let accepting = true
   let chain: Promise<void> | null = null
@@ -66,7 +69,7 @@ export function createRecordingWriter(deps: RecordingWriterDeps): RecordingWrite
     if (!accepting || closed !== null || bytes.length === 0) return
     if (backlog.bytes() + bytes.length > maxBacklogBytes) return giveUp('recording backlog is full', {})
     backlog.add(atStart, bytes)
-    if (backlog.bytes() >= flushBytes) void flush()
+    if (backlog.bytes() >= blockBytes) void flush()
     else cancelTimer ??= clock.after(flushDelay, () => void flush())
   }
   const close = async () => {
@@ -84,36 +87,73 @@ export function createRecordingWriter(deps: RecordingWriterDeps): RecordingWrite
 }
 
 /** Bytes for the end, or `atStart` for the beginning. */
-type Write = { readonly atStart: boolean; readonly parts: Uint8Array[] }
+type Write = { readonly atStart: boolean; readonly bytes: Uint8Array; readonly block: Uint8Array | null }
 
-/** What waits, in order (appends that follow each other are one write), and how much is not on disk yet. */
-function createBacklog() {
-  let waiting: Write[] = []
+/** What waits, and how much is not on disk yet. What is for the beginning goes behind what is for the end, and only once: it is overwritten anyway. */
+function createBacklog(pool: BlockPool) {
+  let blocks: { readonly block: Uint8Array; used: number }[] = []
+  let start: Uint8Array | null = null
   let bytes = 0
+
+  const overwrite = (added: Uint8Array): void => {
+    bytes -= start?.length ?? 0
+    start = Buffer.concat([added, start?.subarray(added.length) ?? noBytes])
+    bytes += start.length
+  }
+  const append = (added: Uint8Array): void => {
+    for (let from = 0; from < added.length;) {
+      let last = blocks.at(-1)
+      if (last === undefined || last.used === blockBytes) blocks.push((last = { block: pool.take(), used: 0 }))
+      const count = Math.min(blockBytes - last.used, added.length - from)
+      last.block.set(count === added.length ? added : added.subarray(from, from + count), last.used)
+      last.used += count
+      from += count
+    }
+    bytes += added.length
+  }
+  const clear = (): void => {
+    for (const { block } of blocks) pool.give(block)
+    blocks = []
+    start = null
+  }
   return {
     bytes: () => bytes,
-    add(atStart: boolean, added: Uint8Array) {
-      // A copy (`slice` of a Buffer is none): the caller may use its own again at once.
-      const part = new Uint8Array(added)
-      const last = waiting.at(-1)
-      if (last && !atStart && !last.atStart) last.parts.push(part)
-      else waiting.push({ atStart, parts: [part] })
-      bytes += part.length
-    },
+    /** Copies: the caller may use its own again at once. */
+    add: (atStart: boolean, added: Uint8Array) => (atStart ? overwrite(added) : append(added)),
     take(): Write[] {
-      const taken = waiting
-      waiting = []
+      const taken: Write[] = blocks.map(({ block, used }) => ({
+        atStart: false,
+        bytes: block.subarray(0, used),
+        block,
+      }))
+      if (start) taken.push({ atStart: true, bytes: start, block: null })
+      blocks = []
+      start = null
       return taken
     },
-    written({ parts }: Write) {
-      for (const part of parts) bytes -= part.length
+    written({ bytes: { length }, block }: Write) {
+      bytes -= length
+      if (block) pool.give(block)
     },
     clear() {
-      waiting = []
+      clear()
       bytes = 0
     },
   }
 }
+
+/** Memory that all recordings of a folder share, because each needs it for a moment only. */
+export type BlockPool = { readonly take: () => Uint8Array; readonly give: (block: Uint8Array) => void }
+
+export function createBlockPool(): BlockPool {
+  const free: Uint8Array[] = []
+  return {
+    take: () => free.pop() ?? new Uint8Array(blockBytes),
+    give: (block) => void (free.length < keptBlocks && free.push(block)),
+  }
+}
+
+const noBytes = new Uint8Array(0)
 
 /** One at a time: the caller waits for the last write before the next. */
 function createSequentialFile({ opening, reopen, hasRoom, log }: RecordingWriterDeps) {
@@ -127,8 +167,7 @@ function createSequentialFile({ opening, reopen, hasRoom, log }: RecordingWriter
     return handle
   }
   /** The beginning has its room already. */
-  const write = async ({ atStart, parts }: Write): Promise<void> => {
-    const bytes = Buffer.concat(parts)
+  const write = async ({ atStart, bytes }: Write): Promise<void> => {
     const position = atStart ? 0 : length
     if (!atStart) length += bytes.length
     const isWritten = (atStart || (await (hasRoom?.() ?? true))) && (await writeFully(await opened(), bytes, position))

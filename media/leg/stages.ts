@@ -14,7 +14,6 @@ import { createEncoder, type Encoder } from '../codecs/encoder.ts'
 import { readerOf, writerOf } from '../codecs/frame-bytes.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
 import type { Recording } from '../recording/recording.ts'
-import { recordingRateHz } from '../recording/timeline.ts'
 import { conceal, concealUntouched } from './stages/conceal.ts'
 import { decode } from './stages/decode.ts'
 import { encode } from './stages/encode.ts'
@@ -42,8 +41,7 @@ export function upStages({ audio, opus, recording, hears, keyHeard = null }: Up)
   const codec = createDecoder(audio, hears, opus)
   const law = hears.encoding === audio.codec ? hears.encoding : null
   const onSamples = listed([
-    recording &&
-      tap(codec.rateHz, recordingRateHz, (samples, { timestamp, at }) => recording.caller(samples, timestamp, at)),
+    recording && tap((samples, { timestamp, at }) => recording.caller(samples, timestamp, at, codec.rateHz)),
     keyHeard && keys(codec.rateHz, keyHeard),
   ])
   const isPassed = law !== null && onSamples.length === 0
@@ -71,9 +69,7 @@ export type DownStages = Stages & Pick<Encoder, 'expectLoss'>
 export function downStages({ audio, opus, recording, speaks, isWaiting }: Down): DownStages {
   const codec = createEncoder(audio, speaks, opus)
   const isUntouched = speaks.encoding === audio.codec
-  const onSamples = listed([
-    recording && tap(speaks.rateHz, recordingRateHz, (samples, { at }) => recording.agent(samples, at)),
-  ])
+  const onSamples = listed([recording && tap((samples, { at }) => recording.agent(samples, at, speaks.rateHz))])
   const isPassed = isUntouched && onSamples.length === 0
   return {
     list: listed([

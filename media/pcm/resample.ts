@@ -1,7 +1,10 @@
 /**
- * Owns changes of sample rate: a streaming polyphase FIR filter for any ratio of whole numbers. Blocks of 20 ms go in and
- * blocks of 20 ms come out; the filter's memory joins them. Delay: 24 samples of the lower rate (3 ms at 8 kHz).
+ * Owns changes of sample rate: a streaming polyphase FIR filter for any ratio of whole numbers, a half-band filter for twice and half the rate.
+ * Blocks of 20 ms go in and blocks of 20 ms come out; the filter's memory joins them. Delay: 24 samples of the lower rate (3 ms at 8 kHz), 20
+ * where one rate is twice the other.
  */
+import { halfway, interleave, reach, sampleOf } from './half-band.ts'
+import { evened, lowPassAt } from './low-pass.ts'
 
 export type Resampler = {
   /** The result is valid until the next call. */
@@ -20,6 +23,8 @@ const kaiserBeta = 7
 /** Null when both rates are the same: nothing to do, nothing to copy. */
 export function createResampler(fromHz: number, toHz: number): Resampler | null {
   if (fromHz === toHz) return null
+  if (toHz === 2 * fromHz) return createDoubler()
+  if (fromHz === 2 * toHz) return createHalver()
   const divisor = greatestCommonDivisor(fromHz, toHz)
   const up = toHz / divisor
   const down = fromHz / divisor
@@ -37,8 +42,7 @@ export function createResampler(fromHz: number, toHz: number): Resampler | null 
       const end = samples.length * up
       const count = Math.max(0, Math.ceil((end - position) / down))
       if (out.length < count) out = new Int16Array(count)
-      if (up === 2 && down === 1) double(line, phases, out, samples.length)
-      else filter(line, phases, { out, count, position, down })
+      filter(line, phases, { out, count, position, down })
       position += count * down - end
       line.copyWithin(0, samples.length, samples.length + taps - 1)
       return out.length === count ? out : out.subarray(0, count)
@@ -69,62 +73,72 @@ function filter(line: Float64Array, phases: readonly Float64Array[], { out, coun
       third += taps[t + 2]! * line[from + t + 2]!
       fourth += taps[t + 3]! * line[from + t + 3]!
     }
-    out[k] = clipped(first + second + (third + fourth))
+    out[k] = sampleOf(first + second + (third + fourth))
   }
 }
 
-/**
- * A telephone's 8 kHz become 16 kHz for the recording and for most engines, up to four times a frame: both outputs of a place read the same
- * samples, which halves the time. Blocks begin at a whole sample here, so there is no position.
- */
-function double(line: Float64Array, phases: readonly Float64Array[], out: Int16Array, count: number): void {
-  const [even, odd] = phases as readonly [Float64Array, Float64Array]
-  const length = even.length
-  for (let k = 0; k < count; k++) {
-    let even0 = 0
-    let even1 = 0
-    let odd0 = 0
-    let odd1 = 0
-    for (let t = 0; t < length; t += 2) {
-      const one = line[k + t]!
-      const other = line[k + t + 1]!
-      even0 += even[t]! * one
-      odd0 += odd[t]! * one
-      even1 += even[t + 1]! * other
-      odd1 += odd[t + 1]! * other
-    }
-    out[2 * k] = clipped(even0 + even1)
-    out[2 * k + 1] = clipped(odd0 + odd1)
+/** Blocks begin at a whole sample of the lower rate here, so there is no position. */
+function createDoubler(): Resampler {
+  const before = 2 * reach - 1
+  let line = new Float64Array(before)
+  let between = new Float64Array(0)
+  let out = new Int16Array(0)
+  return {
+    convert(samples) {
+      const count = samples.length
+      if (line.length < before + count) line = grown(line, before + count)
+      if (between.length < count) between = new Float64Array(count)
+      if (out.length !== 2 * count) out = new Int16Array(2 * count)
+      line.set(samples, before)
+      halfway(line, count, between)
+      interleave(line, between, count, out)
+      line.copyWithin(0, count, count + before)
+      return out
+    },
   }
 }
 
-const clipped = (sample: number): number => Math.max(-32768, Math.min(32767, Math.round(sample)))
+/** Every second sample is one of the lower rate, and the others say what to leave out of it. `isOdd`: a block ended between two of the former. */
+function createHalver(): Resampler {
+  const before = 2 * reach - 1
+  let kept = new Float64Array(before)
+  let others = new Float64Array(before)
+  let between = new Float64Array(0)
+  let out = new Int16Array(0)
+  let isOdd = false
+  return {
+    convert(samples) {
+      const most = before + 1 + samples.length
+      if (kept.length < most) [kept, others] = [grown(kept, most), grown(others, most)]
+      let [toKept, toOthers] = [before + (isOdd ? 1 : 0), before]
+      for (let at = 0; at < samples.length; at++) {
+        if (isOdd) others[toOthers++] = samples[at]!
+        else kept[toKept++] = samples[at]!
+        isOdd = !isOdd
+      }
+      const count = toOthers - before
+      if (between.length < count) between = new Float64Array(count)
+      if (out.length !== count) out = new Int16Array(count)
+      halfway(others, count, between)
+      for (let k = 0; k < count; k++) out[k] = sampleOf((kept[k + reach]! + between[k]!) / 2)
+      kept.copyWithin(0, count, toKept)
+      others.copyWithin(0, count, toOthers)
+      return out
+    },
+  }
+}
 
 /** The prototype low-pass cut into one filter per phase, each reversed so that it runs forward over the line and scaled to a gain of 1. */
 function phasesOf(up: number, taps: number, relativeCutoff: number): Float64Array[] {
   const middle = (taps * up - 1) / 2
-  return Array.from({ length: up }, (_, phase) => {
-    const filter = Float64Array.from({ length: taps }, (_, t) => {
-      const at = (taps - 1 - t) * up + phase - middle
-      return sinc((2 * relativeCutoff * at) / up) * kaiser(at / (middle + 0.5))
-    })
-    const gain = filter.reduce((sum, tap) => sum + tap, 0)
-    return filter.map((tap) => tap / gain)
-  })
-}
-
-const sinc = (x: number): number => (x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x))
-
-const kaiser = (x: number): number => bessel(kaiserBeta * Math.sqrt(Math.max(0, 1 - x * x))) / bessel(kaiserBeta)
-
-/** Modified Bessel function of the first kind, order 0, by its power series. */
-function bessel(x: number): number {
-  let sum = 1
-  for (let k = 1, term = 1; k < 40; k++) {
-    term *= (x / (2 * k)) ** 2
-    sum += term
-  }
-  return sum
+  return Array.from({ length: up }, (_, phase) =>
+    evened(
+      Float64Array.from({ length: taps }, (_, t) => {
+        const at = (taps - 1 - t) * up + phase - middle
+        return lowPassAt(at, (2 * relativeCutoff) / up, middle + 0.5, kaiserBeta)
+      }),
+    ),
+  )
 }
 
 const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b))

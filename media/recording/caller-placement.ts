@@ -2,11 +2,11 @@
  * Owns where the caller's sound lies on a recording's timeline: by its RTP timestamp, so that jitter and bursts do not move it, tied to
  * the time of arrival so that a drifting clock, a pause or a jump of more than 100 ms does not carry it away. Pure.
  */
-import { recordingRateHz } from './timeline.ts'
+import { recordingRateHz } from './track.ts'
 
 export type CallerPlacement = {
-  /** Position of the sound in samples, null when it must be left out. `nowAt` and `edge` are positions too. */
-  readonly place: (timestamp: number, length: number, nowAt: number, edge: number) => number | null
+  /** Position of the sound in samples, null when it must be left out. `nowAt` and `oldest`, before which nothing is placed, are positions too. */
+  readonly place: (timestamp: number, length: number, nowAt: number, oldest: number) => number | null
 }
 
 const tolerated = recordingRateHz / 10
@@ -37,13 +37,13 @@ export function createCallerPlacement(clockRateHz: number): CallerPlacement {
   }
 
   return {
-    place(timestamp, length, nowAt, edge) {
+    place(timestamp, length, nowAt, oldest) {
       if (lastTimestamp === null) line = nowAt
       // Signed 32-bit difference: the timestamp wraps.
       else line += (((timestamp - lastTimestamp) | 0) * recordingRateHz) / clockRateHz
       lastTimestamp = timestamp
       const jumped = Math.abs(line - end) > 1 && line > nowAt + tolerated
-      if (line < edge || jumped) line = Math.max(nowAt, Math.min(end, nowAt + maxAhead))
+      if (line < oldest || jumped) line = Math.max(nowAt, Math.min(end, nowAt + maxAhead))
       observe(line - nowAt)
       if (line > nowAt + maxAhead) return null
       end = line + length

@@ -4,7 +4,7 @@
  */
 import { createOpusWasm, opusRequest, opusSignalVoice, type OpusWasm } from '../codecs/opus-wasm.ts'
 import { oggPageOf } from './ogg.ts'
-import { recordingRateHz } from './timeline.ts'
+import { recordingRateHz } from './track.ts'
 
 export type OggOpusWriter = {
   /** Samples of a recording, all channels side by side, in pieces of any length. */

@@ -108,6 +108,47 @@ function createdFrame(samples: Int16Array, size: number, t: Test): Int16Array {
   return samples.slice()
 }
 
+/** Level of that frequency in dB over what went in, and of all that is not that frequency. */
+function answerOf(from: number, to: number, hertz: number): { readonly level: number; readonly rest: number } {
+  const resampler = createResampler(from, to)!
+  const frames = framesOf(toneOf(hertz, from, from), from / 50).map((frame) => resampler.convert(frame).slice())
+  const settled = joined(frames.slice(10))
+  const [all, step] = [energyOf(settled) / settled.length, (2 * Math.PI * hertz) / to]
+  let [sine, cosine] = [0, 0]
+  settled.forEach((sample, i) => {
+    sine += sample * Math.sin(step * i)
+    cosine += sample * Math.cos(step * i)
+  })
+  const tone = 2 * ((sine / settled.length) ** 2 + (cosine / settled.length) ** 2)
+  const inDecibels = (power: number): number => 10 * Math.log10(Math.max(power, 1e-9) / 5e7)
+  return { level: inDecibels(tone), rest: inDecibels(all - tone) }
+}
+
+test('twice and half the rate leave a telephone band as it is, up to 3.6 kHz of 8 kHz, and add nothing', async (t) => {
+  for (const [from, to] of [
+    [8000, 16_000],
+    [16_000, 8000],
+    [24_000, 48_000],
+    [48_000, 24_000],
+  ] as const) {
+    const band = (3600 * Math.min(from, to)) / 8000
+    let [loudest, quietest, worst] = [-Infinity, Infinity, -Infinity]
+    // Whole numbers of waves in the 800 ms that are looked at.
+    for (let hertz = 100; hertz <= band; hertz += 50) {
+      const { level, rest } = answerOf(from, to, hertz)
+      loudest = Math.max(loudest, level)
+      quietest = Math.min(quietest, level)
+      worst = Math.max(worst, rest)
+    }
+    t.ok(loudest < 0.1 && quietest > -0.1, `${from} to ${to}: from ${quietest.toFixed(3)} to ${loudest.toFixed(3)} dB`)
+    t.ok(worst < -60, `${from} to ${to}: what was not there is at ${worst.toFixed(1)} dB`)
+  }
+  for (let hertz = 4400; hertz < 8000; hertz += 100) {
+    const { level, rest } = answerOf(16_000, 8000, hertz)
+    if (Math.max(level, rest) > -57) t.fail(`${hertz} Hz is mirrored at ${Math.max(level, rest).toFixed(1)} dB`)
+  }
+})
+
 test('what the lower rate cannot carry is gone and not mirrored', async (t) => {
   const resampler = createResampler(24_000, 8000)!
   const frames = framesOf(toneOf(5000, 24_000, 12_000), 480).map((frame) => resampler.convert(frame).slice())
@@ -118,15 +159,17 @@ test('what the lower rate cannot carry is gone and not mirrored', async (t) => {
 test('blocks of any size give the same sound as one block', async (t) => {
   const random = createRandom(7)
   const sound = toneOf(700, 24_000, 24_000)
-  const whole = createResampler(24_000, 16_000)!.convert(sound).slice()
-  const resampler = createResampler(24_000, 16_000)!
-  const parts: Int16Array[] = []
-  for (let at = 0; at < sound.length;) {
-    const size = 1 + random.below(900)
-    parts.push(resampler.convert(sound.subarray(at, at + size)).slice())
-    at += size
+  for (const to of [16_000, 48_000, 12_000]) {
+    const whole = createResampler(24_000, to)!.convert(sound).slice()
+    const resampler = createResampler(24_000, to)!
+    const parts: Int16Array[] = []
+    for (let at = 0; at < sound.length;) {
+      const size = 1 + random.below(900)
+      parts.push(resampler.convert(sound.subarray(at, at + size)).slice())
+      at += size
+    }
+    t.same(joined(parts), whole, `to ${to}`)
   }
-  t.same(joined(parts), whole)
 })
 
 test('a WAV file tells its shape, with unknown chunks before and a cut end', async (t) => {

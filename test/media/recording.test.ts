@@ -155,6 +155,92 @@ test('at any moment the file is a valid WAV that lacks less than two seconds', a
   t.equal(checked, 12)
 })
 
+/** Of a voice's kind: many waves, none of them above 3 kHz. Any piece of it at any rate. */
+function soundOf(seed: number, rateHz: number, from: number, count: number): Int16Array {
+  const random = createRandom(seed)
+  const waves = Array.from({ length: 12 }, () => [100 + random.below(2900), random.below(628) / 100] as const)
+  return Int16Array.from({ length: count }, (_, i) => {
+    const seconds = (from + i) / rateHz
+    return Math.round(
+      waves.reduce((sum, [hertz, phase]) => sum + 600 * Math.sin(2 * Math.PI * hertz * seconds + phase), 0),
+    )
+  })
+}
+
+/** The greatest difference, at any sample between two moments, of what is heard so many samples later. */
+function farthest(heard: Int16Array, wanted: Int16Array, fromMs: number, toMs: number, late = 0): number {
+  let most = 0
+  for (let at = fromMs * 16; at < toMs * 16; at++) most = Math.max(most, Math.abs(heard[at]! - wanted[at - late]!))
+  return most
+}
+
+test('sound of a telephone lies where it was heard to the sample, at 16 kHz, without a seam', async (t) => {
+  const wanted = [1, 2].map((seed) => soundOf(seed, 16_000, 0, 16_000 * 8))
+  for (const mode of ['split', 'mixed'] as const) {
+    const { file, recording } = recorded(mode)
+    run(recording, 8000, (ms, at) => {
+      if (ms < 7000) recording.agent(soundOf(1, 8000, ms * 8, 160), at, 8000)
+      if (ms >= 500) recording.caller(soundOf(2, 8000, ms * 8, 160), timestampAt(ms), at, 8000)
+    })
+    t.equal(await recording.finish(9000), 8000)
+    const { samples } = parseWav(file.bytes())
+    const channel = (at: number) => samples.filter((_, i) => i % 2 === at)
+    const [agent, caller] = mode === 'split' ? [channel(0), channel(1)] : [samples, samples]
+    const both = wanted[0]!.map((sample, i) => sample + wanted[1]![i]!)
+    const whole = mode === 'split' ? wanted[0]! : both
+    t.ok(farthest(agent, wanted[0]!, 5, 490) <= 12, `${mode}: the agent alone`)
+    t.ok(farthest(agent, whole, 510, 6990) <= 12, `${mode}: while both speak`)
+    t.ok(farthest(caller, wanted[1]!, 7010, 7990) <= 12, `${mode}: the caller alone`)
+    t.ok(farthest(caller, mode === 'split' ? wanted[1]! : both, 510, 6990) <= 12, `${mode}: the caller`)
+    if (mode === 'split') t.ok(farthest(caller, new Int16Array(16_000), 0, 490) === 0, 'and nothing before')
+  }
+})
+
+test('a line whose rate changes in the middle of the call is recorded on, each part in its place', async (t) => {
+  for (const rates of [
+    [8000, 16_000],
+    [8000, 16_000, 8000, 16_000],
+    [16_000, 8000],
+  ]) {
+    const { file, recording } = recorded('split')
+    const rateAt = (ms: number): number => rates[Math.floor(ms / 1500)] ?? 16_000
+    run(recording, 6000, (ms, at) => {
+      const rateHz = rateAt(ms)
+      const samples = soundOf(3, rateHz, (ms * rateHz) / 1000, rateHz / 50)
+      recording.agent(samples, at, rateHz)
+      recording.caller(samples, timestampAt(ms), at, rateHz)
+    })
+    t.equal(await recording.finish(7000), 6000)
+    const wanted = soundOf(3, 16_000, 0, 16_000 * 6)
+    const { samples } = parseWav(file.bytes())
+    const agent = samples.filter((_, i) => i % 2 === 0)
+    t.same(
+      agent,
+      samples.filter((_, i) => i % 2 === 1),
+      `${rates.join()}: both alike`,
+    )
+    for (let part = 0; part < 4; part++) {
+      const [from, to] = [part * 1500 + 20, part * 1500 + 1480]
+      // A filter that runs along with the sound delays it by 2.5 ms.
+      const late = [0, 40].map((samples) => farthest(agent, wanted, from, to, samples))
+      t.ok(Math.min(...late) <= 12, `${rates.join()}: part ${part}, ${late.join(' or ')} off`)
+      if (part === 0) t.ok(late[0]! <= 12)
+    }
+  }
+})
+
+test('a recording of one side at 8 kHz and of the other at 16 kHz has both where they were', async (t) => {
+  const { file, recording } = recorded('mixed')
+  run(recording, 3000, (ms, at) => {
+    recording.agent(soundOf(4, 16_000, ms * 16, 320), at)
+    recording.caller(soundOf(5, 8000, ms * 8, 160), timestampAt(ms), at, 8000)
+  })
+  await recording.finish(4000)
+  const other = soundOf(5, 16_000, 0, 48_000)
+  const wanted = soundOf(4, 16_000, 0, 48_000).map((sample, at) => sample + other[at]!)
+  t.ok(farthest(parseWav(file.bytes()).samples, wanted, 5, 2990) <= 12)
+})
+
 test('a thread that stood still for ten seconds leaves ten seconds of silence', async (t) => {
   const { file, recording } = recorded('mixed')
   recording.agent(frame(5), 1000)
