@@ -103,6 +103,10 @@ const callColumnList = columnsOf('calls', Object.keys(callFields))
 /** What makes a CallRow, of `calls`. */
 export const callColumns = (sql: Sql | Transaction) => sql.unsafe(callColumnList)
 
+/** Of the call's worker, with what the account says for all of its workers. */
+export const workerConfigOf = (sql: Sql | Transaction) => sql`
+  jsonb_strip_nulls(jsonb_build_object('recordingEnabled', accounts.config->'recordingEnabled')) || workers.config`
+
 /** The same, and what the actor of the call needs besides. */
 export type CallFactsRow = CallRow & {
   readonly context: string | null

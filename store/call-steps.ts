@@ -1,8 +1,5 @@
-/**
- * Owns how a call's life is written: born once, then step by step, each step in one transaction with its log and everything it announces.
- * Fencing: a step of an actor that no longer owns the call, or that worked on a stale snapshot, changes nothing.
- */
-import { callColumns, type CallFactsRow } from './call-rows.ts'
+/** Owns who runs a call, and how its log is read. How it is born: call-births.ts; how its steps are written: write-steps.ts. */
+import { callColumns, workerConfigOf, type CallFactsRow } from './call-rows.ts'
 import type { Json } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
 import { leaseLength } from './nodes.ts'
@@ -15,15 +12,6 @@ export type Claim = {
   readonly snapshot: Json
   /** Ms since the former owner was last alive, as its lease or its last step tells; null: it had none. */
   readonly leftFor: number | null
-}
-
-/** Who may write the next step, and on top of what. */
-export type Tenure = {
-  readonly callId: CallId
-  readonly accountId: AccountId
-  readonly nodeId: NodeId
-  readonly epoch: number
-  readonly version: number
 }
 
 export type LoggedStep = {
@@ -97,32 +85,10 @@ export async function listAlive(sql: Sql, callIds: readonly CallId[]): Promise<C
   return rows.map((row) => row.id)
 }
 
-/** False when the writer has been fenced; then nothing was written. `write` puts into the same transaction what the step announces. */
-export function commitStep(
-  sql: Sql,
-  tenure: Tenure,
-  next: { readonly snapshot: Json; readonly dormant: boolean; readonly finished: boolean },
-  logged: LoggedStep,
-  write: (tx: Transaction) => Promise<void>,
-): Promise<boolean> {
-  return sql.begin(async (tx) => {
-    const owned = await tx`
-      update calls set
-        snapshot = ${tx.json(next.snapshot as never)}, version = version + 1, finished = ${next.finished},
-        owner = ${next.dormant || next.finished ? null : tenure.nodeId}
-      where id = ${tenure.callId} and owner = ${tenure.nodeId} and epoch = ${tenure.epoch} and version = ${tenure.version}`
-    if (owned.count === 0) return false
-    await logStep(tx, { ...tenure, seq: tenure.version + 1 }, logged)
-    await write(tx)
-    return true
-  })
-}
-
 export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Promise<CallFactsRow | null> {
   const [row] = await sql<CallFactsRow[]>`
     select ${callColumns(sql)}, context, request, hook_answer, script_ids, sip, caller_verified, workers.language,
-      jsonb_strip_nulls(jsonb_build_object('recordingEnabled', accounts.config->'recordingEnabled')) || workers.config
-        as worker_config
+      ${workerConfigOf(sql)} as worker_config
     from calls join workers on workers.id = calls.worker_id join accounts on accounts.id = calls.account_id
     where calls.id = ${callId}`
   return row ?? null
@@ -138,15 +104,4 @@ export type LoggedEvent = LoggedStep & { readonly seq: number; readonly epoch: n
 export function listCallEvents(sql: Sql, callId: CallId): Promise<LoggedEvent[]> {
   return sql<LoggedEvent[]>`
     select seq, epoch, at, event, effects, ignored from call_events where call_id = ${callId} order by seq`
-}
-
-async function logStep(
-  tx: Transaction,
-  key: { callId: CallId; accountId: AccountId; epoch: number; seq: number },
-  logged: LoggedStep,
-): Promise<void> {
-  await tx`
-    insert into call_events (call_id, account_id, epoch, seq, at, event, effects, ignored)
-    values (${key.callId}, ${key.accountId}, ${key.epoch}, ${key.seq}, ${logged.at},
-      ${tx.json(logged.event as never)}, ${tx.json(logged.effects as never)}, ${logged.ignored})`
 }

@@ -3,55 +3,84 @@
  * A lane is one (call, subscription): its oldest pending delivery is the only one that may be claimed. A claim is a lease; the number
  * of the attempt fences what an expired claim still wants to write. docs/contract/webhooks.md "Order".
  */
+import { toIso } from '../model/clock.ts'
 import type { CallEvent, EventType } from '../model/events.ts'
 import type { AccountId, CallId, DeliveryId, NewId, NodeId, SubscriptionId, WorkerId } from '../model/ids.ts'
 import type { JsonObject } from '../model/json.ts'
 import type { Sql, Transaction } from './sql.ts'
 import type { SealedSubscription } from './subscription-secrets.ts'
-import { holdMatching, sealedColumns } from './subscriptions.ts'
+import { holdMatching, sealedColumns, type HeldSubscription } from './subscriptions.ts'
 
 /** The copy of a call.tool_call goes the same way as the events of the call. */
 export type OutboxEvent = CallEvent | { readonly type: 'call.tool_call'; readonly data: JsonObject }
 
+/** What is announced of one call at once; order of `events` is order of delivery. */
 type Batch = {
   readonly accountId: AccountId
   readonly workerId: WorkerId
   readonly callId: CallId
   readonly events: readonly OutboxEvent[]
   readonly now: number
-  readonly newId: NewId
 }
 
 /**
- * One row for each event and enabled subscription that matches it; order of `events` is order of delivery. Called inside the transaction that
- * tells why. It locks the call's row: that keeps the lanes of concurrent transactions in order, and lets nothing get behind call.ended.
- * A call has one call.ended; what comes after it, another call.ended included, changes nothing.
+ * One row for each event and enabled subscription that matches it. Called inside the transaction that tells why. It locks the call's row: that
+ * keeps the lanes of concurrent transactions in order, and lets nothing get behind call.ended.
  */
-export async function enqueueDeliveries(tx: Transaction, batch: Batch): Promise<void> {
-  const { accountId, workerId, callId } = batch
-  const events = upToEnded(batch.events)
+export async function enqueueDeliveries(tx: Transaction, { newId, ...batch }: Batch & { newId: NewId }): Promise<void> {
+  const { accountId, workerId, callId, events } = batch
   if (events.length === 0) return
-  const eventTypes = [...new Set(events.map(({ type }) => type))]
+  const eventTypes = [...new Set(upToEnded(events).map(({ type }) => type))]
   const [, subscriptions] = await Promise.all([
     tx`select from calls where id = ${callId} for no key update`,
     holdMatching(tx, { accountId, workerId, eventTypes }),
   ])
-  const rows = events.flatMap(({ type }, event) => {
-    const takers = subscriptions.filter(({ eventType }) => eventType === type || eventType === '*')
-    return takers.map((taker) => ({ id: batch.newId<'delivery'>(), subscriptionId: taker.id, event }))
-  })
+  await insertDeliveries(tx, { batches: [batch], subscriptions, newId })
+}
+
+/**
+ * The same, of calls whose rows are locked, for subscriptions that are held. A call has one call.ended; what comes after it, another call.ended
+ * included, changes nothing.
+ */
+export async function insertDeliveries(
+  tx: Transaction,
+  given: { batches: readonly Batch[]; subscriptions: readonly HeldSubscription[]; newId: NewId },
+): Promise<void> {
+  const events = given.batches.flatMap((batch) => upToEnded(batch.events).map((event) => ({ ...batch, ...event })))
+  const rows = events.flatMap((event, index) =>
+    takersOf(event, given.subscriptions).map(({ id }) => ({
+      id: given.newId<'delivery'>(),
+      subscriptionId: id,
+      event: index,
+    })),
+  )
   if (rows.length === 0) return
   // A body goes to the database once, however many subscriptions take it.
-  const bodies = events.map(({ type, data }, event) => ({ event, type, body: JSON.stringify({ type, data }) }))
+  const bodies = events.map(({ accountId, callId, now, type, data }, event) => {
+    return { event, accountId, callId, at: toIso(now), type, body: JSON.stringify({ type, data }) }
+  })
   await tx`
     insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at, created_at)
-    select r.id, ${accountId}, r."subscriptionId", ${callId}, b.type, b.body, at, at, at
+    select r.id, b."accountId", r."subscriptionId", b."callId", b.type, b.body, b.at, b.at, b.at
     from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(id text, "subscriptionId" text, event integer)
-      join json_to_recordset(${JSON.stringify(bodies)}::text::json) as b(event integer, type text, body text) on b.event = r.event,
-      (select ${batch.now}::timestamptz as at) now
-    where not exists (select from deliveries where call_id = ${callId} and event_type = 'call.ended')
+      join json_to_recordset(${JSON.stringify(bodies)}::text::json) as b(event integer, "accountId" text, "callId" text,
+        at timestamptz, type text, body text) on b.event = r.event
+    where b."callId" <> all(array(
+      select call_id from deliveries
+      where call_id = any(${[...new Set(events.map(({ callId }) => callId))]}::text[]) and event_type = 'call.ended'))
     order by r.event, r.id`
 }
+
+const takersOf = (
+  { accountId, workerId, type }: { accountId: AccountId; workerId: WorkerId; type: EventType },
+  subscriptions: readonly HeldSubscription[],
+): readonly HeldSubscription[] =>
+  subscriptions.filter(
+    (held) =>
+      held.accountId === accountId &&
+      (held.workerId === null || held.workerId === workerId) &&
+      (held.eventType === type || held.eventType === '*'),
+  )
 
 function upToEnded(events: readonly OutboxEvent[]): readonly OutboxEvent[] {
   const ended = events.findIndex(({ type }) => type === 'call.ended')

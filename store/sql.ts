@@ -99,7 +99,9 @@ const driverOptions = {
 
 /** The columns of these fields, for a `select`. */
 export const columnsOf = (table: string, fields: readonly string[]): string =>
-  fields.map((field) => `${table}.${postgres.fromCamel(field)}`).join(', ')
+  fields.map((field) => `${table}.${columnOf(field)}`).join(', ')
+
+export const columnOf = (field: string): string => postgres.fromCamel(field)
 
 function timestampOf(value: unknown): string {
   if (value === Infinity) return 'infinity'

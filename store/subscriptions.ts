@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { toIso } from '../model/clock.ts'
 import { deliveryModeOf, type EventType, type SubscribedType } from '../model/events.ts'
-import { toId, type AccountId, type NewId, type SubscriptionId, type WorkerId } from '../model/ids.ts'
+import { toId, type AccountId, type CallId, type NewId, type SubscriptionId, type WorkerId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import {
   defaultHookTimeout,
@@ -198,6 +198,8 @@ export async function findMatching(
     order by worker_id is null, created_at, id`
 }
 
+export type HeldSubscription = Pick<MatchingSubscription, 'id' | 'accountId' | 'workerId' | 'eventType'>
+
 /**
  * The same for several types at once; `eventType` of a result is a type of the list or `*`. None of them can be removed before the
  * transaction ends: what is inserted for them stays valid.
@@ -205,11 +207,29 @@ export async function findMatching(
 export async function holdMatching(
   tx: Transaction,
   { accountId, workerId, eventTypes }: { accountId: AccountId; workerId: WorkerId; eventTypes: readonly EventType[] },
-): Promise<Pick<MatchingSubscription, 'id' | 'eventType'>[]> {
-  return tx<Pick<MatchingSubscription, 'id' | 'eventType'>[]>`
-    select id, event_type from webhook_subscriptions
+): Promise<HeldSubscription[]> {
+  return tx<HeldSubscription[]>`
+    select id, account_id, worker_id, event_type from webhook_subscriptions
     where account_id = ${accountId} and enabled
       and (worker_id is null or worker_id = ${workerId})
+      and event_type = any(${[...eventTypes, '*']})
+    order by id for key share`
+}
+
+/** The same for several calls: what matches one of them may not match another one. */
+export function holdMatchingOf(
+  tx: Transaction,
+  {
+    accountIds,
+    callIds,
+    eventTypes,
+  }: { accountIds: readonly AccountId[]; callIds: readonly CallId[]; eventTypes: readonly EventType[] },
+): Promise<HeldSubscription[]> {
+  return tx<HeldSubscription[]>`
+    select id, account_id, worker_id, event_type from webhook_subscriptions
+    where account_id = any(${[...accountIds]}::text[]) and enabled
+      and (worker_id is null or worker_id = any(array(
+        select worker_id from calls where id = any(${[...callIds]}::text[]))))
       and event_type = any(${[...eventTypes, '*']})
     order by id for key share`
 }

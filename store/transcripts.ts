@@ -5,9 +5,18 @@ import type { Sql, Transaction } from './sql.ts'
 
 export type TurnRow = Turn & { readonly turnIndex: number }
 
+/** Of many calls, in the order they were committed. */
+export const listTurnsOf = (tx: Transaction, callIds: readonly CallId[]) => tx<
+  (TurnRow & { readonly callId: CallId })[]
+>`
+  select call_id, ${columns(tx)} from transcript_turns where call_id = any(${[...callIds]}::text[])
+  order by call_id, turn_index`
+
 /** In the order they were committed. Empty also for a call of another account. */
 export function listTurns(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<TurnRow[]> {
   return sql<TurnRow[]>`
-    select turn_index, role, text, from_ms as "from", to_ms as "to", confidence, source, latency
-    from transcript_turns where account_id = ${accountId} and call_id = ${callId} order by turn_index`
+    select ${columns(sql)} from transcript_turns where account_id = ${accountId} and call_id = ${callId} order by turn_index`
 }
+
+const columns = (sql: Sql | Transaction) =>
+  sql`turn_index, role, text, from_ms as "from", to_ms as "to", confidence, source, latency`

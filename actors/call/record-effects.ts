@@ -1,80 +1,91 @@
 /**
- * Owns the durable half of a step: every effect that must not be lost becomes rows, in the step's own transaction, together with the
- * webhook deliveries it causes. Nothing here leaves the database.
+ * Owns the durable half of a step: every effect that must not be lost becomes rows, and the webhook events that tell of it. Pure: whoever
+ * writes the step reads the facts and writes the rows, in one transaction.
  */
 import { toIso } from '../../model/clock.ts'
-import type { CallEvent, EndedData } from '../../model/events.ts'
-import type { CallId, NewId } from '../../model/ids.ts'
+import type { CallEvent, EndedData, EventType } from '../../model/events.ts'
 import type { Json } from '../../model/json.ts'
+import { failedReasonOf } from '../../model/outcome.ts'
 import { withoutNulls } from '../../model/without-nulls.ts'
 import { durationOf, toTranscriptSegment } from '../../model/phone-call.ts'
-import {
-  insertTurn,
-  storeAnalysis,
-  storeDisclosure,
-  storeHookAnswer,
-  storeOutcome,
-  storeProcessingStatus,
-  storeRecordingState,
-  storeStatus,
-  storeWarning,
-} from '../../store/call-effects.ts'
-import type { CallFactsRow } from '../../store/call-rows.ts'
-import { findCallFacts } from '../../store/call-steps.ts'
-import { enqueueDeliveries } from '../../store/deliveries.ts'
-import { insertJob } from '../../store/jobs.ts'
-import type { Transaction } from '../../store/sql.ts'
-import { listTurns, type TurnRow } from '../../store/transcripts.ts'
+import { extractionWarnings } from '../../store/call-effects.ts'
+import type { CallRow } from '../../store/call-rows.ts'
+import type { CallChange, StepFacts, StepReads, StepRows } from '../../store/step-rows.ts'
+import type { TurnRow } from '../../store/transcripts.ts'
 import type { Effect } from './call-event.ts'
 import { configOf } from './engine-choice.ts'
 
-type Deps = { readonly tx: Transaction; readonly callId: CallId; readonly now: number; readonly newId: NewId }
+/** What the rows of these effects are made from. */
+export function readsOf(effects: readonly Effect[]): StepReads {
+  const types = new Set(effects.map(({ type }) => type))
+  const eventTypes = [...types].flatMap((type) => announcedBy[type] ?? [])
+  return { eventTypes, turns: types.has('announce_ended'), config: types.has('show_turn') }
+}
 
-export async function recordEffects(deps: Deps, effects: readonly Effect[]): Promise<void> {
-  for (const effect of effects) await recordEffect(deps, effect)
+const announcedBy: Readonly<Partial<Record<Effect['type'], EventType>>> = {
+  announce_status: 'call.status_update',
+  store_turn: 'call.transcript',
+  show_turn: 'call.transcript',
+  announce_ended: 'call.ended',
+}
+
+/** `facts` are those of before the step. An event tells the call as the effects before it have left it. */
+export function recordEffects(facts: StepFacts, effects: readonly Effect[], now: number): StepRows {
+  let rows: StepRows = { change: {}, turns: [], turnsEndAt: null, events: [], jobs: [] }
+  let { call } = facts
+  for (const effect of effects) {
+    const { change, turn, turnsEndAt, event, job } = rowsOf({ ...facts, call }, rows, effect, now)
+    call = { ...call, ...change }
+    rows = {
+      change: { ...rows.change, ...change },
+      turns: turn ? [...rows.turns, turn] : rows.turns,
+      turnsEndAt: turnsEndAt ?? rows.turnsEndAt,
+      events: event ? [...rows.events, event] : rows.events,
+      jobs: job ? [...rows.jobs, job] : rows.jobs,
+    }
+  }
+  return rows
 }
 
 export const recordingKeyOf = (call: { readonly accountId: string; readonly id: string }): string =>
   `${call.accountId}/${call.id}.wav`
 
-async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
-  const { tx, callId } = deps
+/** What one effect adds. */
+type Added = {
+  readonly change?: CallChange
+  readonly turn?: StepRows['turns'][number]
+  readonly turnsEndAt?: number | null
+  readonly event?: CallEvent
+  readonly job?: StepRows['jobs'][number]
+}
+
+function rowsOf(facts: StepFacts, before: StepRows, effect: Effect, now: number): Added {
+  const { call } = facts
   switch (effect.type) {
     case 'announce_status':
-      await storeStatus(tx, callId, { ...effect, now: deps.now })
-      return announce(deps, (call) => statusUpdateOf(call, effect, deps.now))
-    case 'store_worker_request': {
-      const { config, locale, instructions } = effect
-      const answer = withoutNulls({ config, locale, instructions })
-      return storeHookAnswer(tx, callId, answer, effect.tools, effect.metadata)
-    }
+      return { change: statusChange(call, effect, now), event: statusUpdateOf(call, effect, now) }
+    case 'store_worker_request':
+      return { change: hookAnswerOf(effect) }
     case 'store_turn':
-      await insertTurn(tx, await callOf(deps), effect.index, effect.turn)
-      return announce(deps, (call) => transcriptOf(call, effect, deps.now))
+      return { turn: effect, event: transcriptOf(call, effect, now) }
     case 'show_turn':
-      return showTurn(deps, effect)
+      return showsTurns(facts) ? { event: transcriptOf(call, effect, now) } : {}
     case 'store_warning':
-      return storeWarning(tx, callId, effect.warning)
+      return { change: { warnings: [...call.warnings, effect.warning] } }
     case 'store_recording_state':
-      return storeRecordingState(tx, callId, effect.state)
+      return { change: { recordingState: effect.state } }
     case 'store_disclosure':
-      return storeDisclosure(tx, callId, { playedMs: effect.playedMs, completed: effect.completed })
+      return { change: { disclosure: { playedMs: effect.playedMs, completed: effect.completed } } }
     case 'store_outcome':
-      return storeOutcome(tx, callId, effect)
+      return { change: outcomeOf(effect) }
     case 'schedule_post_processing':
-      return schedulePostProcessing(deps)
-    case 'store_analysis': {
-      const recordingKey = effect.recordedMs === null ? null : recordingKeyOf(await callOf(deps))
-      await storeAnalysis(tx, callId, { ...effect, recordingKey })
-      return storeProcessingStatus(tx, callId, 'completed')
-    }
+      return { change: { postProcessingStatus: 'in_progress' }, job: { kind: 'post_process', runAt: now } }
+    case 'store_analysis':
+      return { change: analysisOf(call, effect), turnsEndAt: turnsEndOf(call, effect) }
     case 'fail_post_processing':
-      return storeProcessingStatus(tx, callId, 'failed')
-    case 'announce_ended': {
-      const { accountId, startedAt } = await callOf(deps)
-      const turns = startedAt === null ? [] : await listTurns(tx, accountId, callId)
-      return announce(deps, (call) => endedOf(call, turns))
-    }
+      return { change: { postProcessingStatus: 'failed' } }
+    case 'announce_ended':
+      return { event: endedOf(call, turnsUpTo(facts.turns, before.turnsEndAt)) }
     case 'ask_worker_request':
     case 'dial':
     case 'answer':
@@ -87,34 +98,65 @@ async function recordEffect(deps: Deps, effect: Effect): Promise<void> {
     case 'disclose':
     case 'leave_message':
     case 'wind_up':
-      return
+      return {}
   }
 }
 
-async function schedulePostProcessing(deps: Deps): Promise<void> {
-  const { tx, callId, newId, now: runAt } = deps
-  const { accountId } = await callOf(deps)
-  await storeProcessingStatus(tx, callId, 'in_progress')
-  await insertJob(tx, { id: newId(), accountId, callId, kind: 'post_process', runAt })
+type Of<Type extends Effect['type']> = Extract<Effect, { type: Type }>
+
+/** A call is in progress from the moment it is answered. */
+function statusChange(call: CallRow, { status, providerStatus }: Of<'announce_status'>, now: number): CallChange {
+  const answered = status === 'in_progress' && call.startedAt === null
+  return { progress: status, providerStatus, ...(answered && { startedAt: now }) }
 }
 
-async function callOf({ tx, callId }: Deps): Promise<CallFactsRow> {
-  const call = await findCallFacts(tx, callId)
-  if (!call) throw new Error('the call of a step has no row')
-  return call
+/** What the receiver did not name stays as it was. */
+function hookAnswerOf(effect: Of<'store_worker_request'>): CallChange {
+  const { config, locale, instructions, tools, metadata } = effect
+  return {
+    hookAnswer: withoutNulls({ config, locale, instructions }),
+    ...(tools && { externalTools: tools }),
+    ...(metadata && { metadata }),
+  }
 }
 
-/** The event tells the row as this transaction has it by now. */
-async function announce(deps: Deps, eventOf: (call: CallFactsRow) => CallEvent): Promise<void> {
-  const { tx, callId, now, newId } = deps
-  const call = await callOf(deps)
-  const { accountId, workerId } = call
-  await enqueueDeliveries(tx, { accountId, workerId, callId, events: [eventOf(call)], now, newId })
+const outcomeOf = (ended: Of<'store_outcome'>): CallChange => ({
+  outcome: ended.outcome.status,
+  failedReason: failedReasonOf(ended.outcome),
+  startedAt: ended.answeredAt,
+  endedAt: ended.endedAt,
+  endedBy: ended.endedBy ?? null,
+  endCause: ended.endCause ?? null,
+  quality: ended.quality ?? null,
+})
+
+function analysisOf(call: CallRow, analysis: Of<'store_analysis'>): CallChange {
+  const { recordedMs, dimensions, nextAction, evidence = {}, summary = null, warnings = [] } = analysis
+  const others = call.warnings.filter(({ type }) => !extractionWarnings.includes(type))
+  return {
+    recordingKey: recordedMs === null ? null : recordingKeyOf(call),
+    recordedMs,
+    dimensions,
+    nextAction,
+    evidence,
+    summary,
+    warnings: [...others, ...warnings],
+    postProcessingStatus: 'completed',
+  }
+}
+
+/** Nobody was heard behind the end of the recording. One that lacks sound is shorter than the talk, and shows nothing about it. */
+const turnsEndOf = (call: CallRow, { recordedMs }: Of<'store_analysis'>): number | null =>
+  call.warnings.some(({ type }) => type === 'RECORDING_INCOMPLETE') ? null : recordedMs
+
+function turnsUpTo(turns: readonly TurnRow[], end: number | null): readonly TurnRow[] {
+  if (end === null) return turns
+  return turns.map((turn) => (turn.to > end ? { ...turn, from: Math.min(turn.from, end), to: end } : turn))
 }
 
 export function statusUpdateOf(
-  call: Pick<CallFactsRow, 'id' | 'metadata'>,
-  effect: Extract<Effect, { type: 'announce_status' }>,
+  call: Pick<CallRow, 'id' | 'metadata'>,
+  effect: Of<'announce_status'>,
   now: number,
 ): CallEvent {
   const { status, providerStatus } = effect
@@ -125,14 +167,10 @@ export function statusUpdateOf(
 }
 
 /** Only where the worker's configuration asks for turns that may still change. */
-async function showTurn(deps: Deps, effect: Extract<Effect, { type: 'show_turn' }>): Promise<void> {
-  if (configOf(await callOf(deps)).transcriptEvents !== 'interim') return
-  await announce(deps, (call) => transcriptOf(call, effect, deps.now))
-}
+const showsTurns = ({ config }: StepFacts): boolean =>
+  config !== null && configOf(config).transcriptEvents === 'interim'
 
-type TurnEffect = Extract<Effect, { type: 'store_turn' | 'show_turn' }>
-
-function transcriptOf(call: CallFactsRow, effect: TurnEffect, now: number): CallEvent {
+function transcriptOf(call: CallRow, effect: Of<'store_turn' | 'show_turn'>, now: number): CallEvent {
   const { role, text, confidence, source } = effect.turn
   const data = {
     callId: call.id,
@@ -148,7 +186,7 @@ function transcriptOf(call: CallFactsRow, effect: TurnEffect, now: number): Call
 }
 
 /** What a call that never connected has not got is left out. docs/contract/webhooks.md "call.ended". */
-function endedOf(call: CallFactsRow, turns: readonly TurnRow[]): CallEvent {
+function endedOf(call: CallRow, turns: readonly TurnRow[]): CallEvent {
   const { status, failedReason } = { status: call.outcome ?? 'completed', failedReason: call.failedReason }
   const answered = call.startedAt !== null
   const data: EndedData = {
@@ -175,5 +213,5 @@ function endedOf(call: CallFactsRow, turns: readonly TurnRow[]): CallEvent {
   return { type: 'call.ended', data }
 }
 
-const metadataOf = (call: Pick<CallFactsRow, 'metadata'>) => (call.metadata === null ? {} : { metadata: call.metadata })
+const metadataOf = (call: Pick<CallRow, 'metadata'>) => (call.metadata === null ? {} : { metadata: call.metadata })
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : toIso(ms))

@@ -4,7 +4,9 @@
  */
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
+import { createStepWriter } from '../../store/step-groups.ts'
 import { endLease, leaseLength, renewLease } from '../../store/nodes.ts'
+import type { NewId } from '../../model/ids.ts'
 import type { CallActor, CallActorDeps } from '../call/life/call-actor.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { createCallRouter, type CallRouter } from './call-router.ts'
@@ -23,9 +25,12 @@ export type Switchboard = CallRouter &
 const heartbeat = 1_000
 const hangUpTime = 10_000
 
-export function createSwitchboard(deps: CallActorDeps): Switchboard {
+type Deps = Omit<CallActorDeps, 'steps'> & { readonly newId: NewId }
+
+export function createSwitchboard(deps: Deps): Switchboard {
   const { sql, clock, nodeId, log } = deps
-  const owned = createOwnedCalls(deps)
+  const running: CallActorDeps = { ...deps, steps: createStepWriter(deps) }
+  const owned = createOwnedCalls(running)
   const { route } = createCallRouter({ ...deps, owned })
   let closing: Promise<void> | null = null
 
@@ -36,7 +41,7 @@ export function createSwitchboard(deps: CallActorDeps): Switchboard {
   }
   // Rounds of their own: a takeover may take longer than the lease.
   const heartbeats = createRounds({ clock, log, every: heartbeat, look: renew })
-  const takeOver = createTakeover(deps, owned)
+  const takeOver = createTakeover(running, owned)
   const look = async (): Promise<boolean> => !closing && (await takeOver())
   const takeovers = createRounds({ clock, log, every: heartbeat, look })
 

@@ -11,8 +11,8 @@ import { createErasures } from '../../actors/privacy/erase-person.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createLog } from '../../app/log.ts'
 import type { CallId, NodeId, PersonId } from '../../model/ids.ts'
-import { claimCall, commitStep } from '../../store/call-steps.ts'
-import { insertTurn } from '../../store/call-effects.ts'
+import { claimCall } from '../../store/call-steps.ts'
+import { createStepWriter } from '../../store/step-groups.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import { createPerson } from '../../store/persons.ts'
 import { createRecordingFolder } from '../../store/recording-folder.ts'
@@ -133,13 +133,16 @@ async function openSteps(sql: Sql, { accountId, workerId }: Tenant) {
       return { id, epoch: claim?.epoch ?? 0, version: claim?.version ?? 0 }
     }),
   )
+  const writer = createStepWriter({ sql, newId })
   const step = async (call: (typeof calls)[number]): Promise<number> => {
     const began = performance.now()
     const tenure = { callId: call.id, accountId, nodeId, epoch: call.epoch, version: call.version }
     const turn = { role: 'user', text: 'yes', from: 0, to: 9, confidence: null, source: null } as const
     const logged = { event: { type: 'turn_committed', turn }, effects: [], ignored: false, at: Date.now() }
     const next = { snapshot: { version: call.version }, dormant: false, finished: false }
-    await commitStep(sql, tenure, next, logged, (tx) => insertTurn(tx, { id: call.id, accountId }, call.version, turn))
+    const reads = { eventTypes: [], turns: false, config: false }
+    const rows = { change: {}, turns: [{ index: call.version, turn }], turnsEndAt: null, events: [], jobs: [] }
+    await writer.write({ tenure, next, logged, reads, rowsOf: () => rows })
     call.version += 1
     return performance.now() - began
   }

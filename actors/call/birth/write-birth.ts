@@ -7,7 +7,7 @@ import type { Claim } from '../../../store/call-steps.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import { holdMatching } from '../../../store/subscriptions.ts'
 import type { CallBirth } from '../call-event.ts'
-import { recordEffects, statusUpdateOf } from '../record-effects.ts'
+import { statusUpdateOf } from '../record-effects.ts'
 import { endRules } from '../machine/call-end.ts'
 import { beginCall } from '../machine/step.ts'
 
@@ -30,7 +30,8 @@ export async function writeBirth(tx: Transaction, written: Written): Promise<Cla
   const born: CallBirth = { ...birth, rules: endRules }
   const { state, effects } = beginCall(born, now)
   const row = { ...call, ...birth, progress: state.progress, snapshot: state.persisted, createdAt: now }
-  const [status, ...others] = effects
+  // What else its first step asks for reaches out, and writes nothing.
+  const [status] = effects
   if (status?.type !== 'announce_status') throw new Error('a call is born without a status')
   await insertBirth(tx, {
     call: row,
@@ -43,7 +44,6 @@ export async function writeBirth(tx: Transaction, written: Written): Promise<Cla
     now,
     newId,
   })
-  await recordEffects({ tx, callId: id, now, newId }, others)
   return { accountId, epoch, version: 0, snapshot: state.persisted, leftFor: null }
 }
 

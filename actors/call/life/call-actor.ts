@@ -5,12 +5,14 @@
 import { subjectsOf, type Subscription } from '../../../model/bus.ts'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
-import type { CallId, NewId, NodeId } from '../../../model/ids.ts'
+import type { CallId, NodeId } from '../../../model/ids.ts'
 import { flawOf, storableJson, type Json } from '../../../model/json.ts'
 import type { LegEvent } from '../../../model/leg.ts'
 import { retry, waitsOf } from '../../../model/retry.ts'
 import { databaseUnreachable } from '../../../store/database-unreachable.ts'
-import { commitStep, type Claim } from '../../../store/call-steps.ts'
+import type { Claim } from '../../../store/call-steps.ts'
+import type { StepWriter } from '../../../store/step-groups.ts'
+import type { CallStep, Tenure } from '../../../store/write-steps.ts'
 import type { CommitWatch } from '../../node/commit-watch.ts'
 import { toLegEvent } from '../../node/leg-link.ts'
 import type { CallFact, Deadline } from '../call-event.ts'
@@ -21,12 +23,13 @@ import { createLegSightings } from './leg-sightings.ts'
 import { createLegWatch } from './leg-watch.ts'
 import { createMailbox } from './mailbox.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
-import { recordEffects } from '../record-effects.ts'
+import { readsOf, recordEffects } from '../record-effects.ts'
 import { nextDeadlineOf, stateOf, step, type CallState, type Step } from '../machine/step.ts'
 
 export type CallActorDeps = PerformerDeps & {
   readonly nodeId: NodeId
-  readonly newId: NewId
+  /** Of all calls of the node. */
+  readonly steps: StepWriter
   readonly commits?: CommitWatch
 }
 
@@ -67,7 +70,9 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
     if (next.ignored) log.info('a call ignored a fact', { fact: fact.type, progress: state.progress })
     const nextMemory = next.ignored ? memory : placeAfter(memory, fact, version + 1)
     const snapshot = withoutMemory(nextMemory, next.state.persisted)
-    const commit = () => write(deps, { callId, claim, version }, { fact, next, now, snapshot })
+    const tenure = { callId, accountId: claim.accountId, nodeId: deps.nodeId, epoch: claim.epoch, version }
+    const written = toCallStep(tenure, { fact, next, now, snapshot })
+    const commit = () => deps.steps.write(written)
     const committing = () => commitWithRetry(commit, clock, log)
     const committed = await (deps.commits?.step(committing) ?? committing())
     if (committed === 'refused') return true
@@ -115,20 +120,19 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
   }
 }
 
-/** One step into the database: snapshot, log and everything that must not be lost. False: this actor has been fenced. */
-function write(
-  deps: CallActorDeps,
-  { callId, claim, version }: { callId: CallId; claim: Claim; version: number },
+/** What of a step goes into the database: snapshot, log and everything that must not be lost. */
+function toCallStep(
+  tenure: Tenure,
   { fact, next, now, snapshot }: { fact: CallFact; next: Step; now: number; snapshot: Json },
-): Promise<boolean> {
+): CallStep {
   const { waitsIn, finished } = next.state
-  return commitStep(
-    deps.sql,
-    { callId, accountId: claim.accountId, nodeId: deps.nodeId, epoch: claim.epoch, version },
-    { snapshot, dormant: waitsIn !== null, finished },
-    { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
-    (tx) => recordEffects({ tx, callId, now, newId: deps.newId }, next.effects),
-  )
+  return {
+    tenure,
+    next: { snapshot, dormant: waitsIn !== null, finished },
+    logged: { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
+    reads: readsOf(next.effects),
+    rowsOf: (facts) => recordEffects(facts, next.effects, now),
+  }
 }
 
 /** For the earliest deadline of a state, and for a leg that says nothing. */
@@ -172,18 +176,18 @@ function subscribeToLeg(deps: CallActorDeps, callId: CallId, take: (event: LegEv
  * store) is dropped, because a retry would fail as well.
  */
 async function commitWithRetry(
-  commit: () => Promise<boolean>,
+  commit: () => Promise<'written' | 'fenced'>,
   clock: Clock,
   log: Log,
 ): Promise<'written' | 'fenced' | 'refused' | 'unreachable'> {
-  const attempt = (): Promise<boolean> =>
+  const attempt = (): Promise<'written' | 'fenced'> =>
     commit().catch((error: unknown) => {
       log.error('a step of a call could not be committed', { error })
       throw error
     })
   try {
     const wait = waitsOf(commitRetryDelays, databaseUnreachable)
-    return (await retry({ clock, wait }, attempt)) ? 'written' : 'fenced'
+    return await retry({ clock, wait }, attempt)
   } catch (error) {
     return databaseUnreachable(error) ? 'unreachable' : 'refused'
   }

@@ -1,0 +1,103 @@
+/**
+ * Owns how steps of many calls come into the database together. A step that finds nothing under way goes at once, with those of the same turn of
+ * the event loop; the others wait until the group before them is written, and go as one. At a time one step of a call is written.
+ * One that is fenced, locked by somebody else or refused is tried again by itself, so that it holds up and spoils nobody else.
+ */
+import type { NewId } from '../model/ids.ts'
+import { databaseUnreachable } from './database-unreachable.ts'
+import type { Sql } from './sql.ts'
+import { writeAlone, writeGroup, type CallStep } from './write-steps.ts'
+
+export type StepWriter = {
+  /**
+   * `fenced`: another actor has the call, nothing was written. Rejects with what Postgres says; a step that is written again after its connection
+   * was lost is written once.
+   */
+  write(step: CallStep): Promise<'written' | 'fenced'>
+}
+
+const maxSteps = 40
+/** Ms after which a step waits no longer for the group before it. */
+const longestWait = 10
+/** Groups under way at a time; so many connections are taken at most, of ten. */
+const maxGroups = 3
+/** Far more than a node has calls: each waits with one step. */
+const maxWaiting = 10_000
+
+type Waiting = {
+  readonly step: CallStep
+  readonly since: number
+  resolve(result: 'written' | 'fenced'): void
+  reject(error: unknown): void
+}
+
+export function createStepWriter({ sql, newId }: { readonly sql: Sql; readonly newId: NewId }): StepWriter {
+  let waiting: Waiting[] = []
+  let underWay = 0
+  let look: NodeJS.Immediate | null = null
+  let timer: NodeJS.Timeout | null = null
+
+  const lookSoon = (): void => void (look ??= setImmediate(goOn))
+  function goOn(): void {
+    look = null
+    if (timer) clearTimeout(timer)
+    timer = null
+    while (waiting.length > 0 && underWay < maxGroups) {
+      const left = underWay === 0 ? 0 : (waiting[0]?.since ?? 0) + longestWait - performance.now()
+      if (left > 0 && waiting.length < maxSteps) {
+        timer = setTimeout(goOn, left)
+        return
+      }
+      void send(waiting.splice(0, maxSteps))
+    }
+  }
+  const send = async (group: readonly Waiting[]): Promise<void> => {
+    underWay++
+    const left = await tryGroup(group).finally(() => underWay--)
+    if (waiting.length > 0) lookSoon()
+    for (const waiter of left) alone(waiter)
+  }
+  /** Returns those that are to be tried alone. */
+  const tryGroup = async (group: readonly Waiting[]): Promise<readonly Waiting[]> => {
+    try {
+      const written = await writeGroup(
+        sql,
+        newId,
+        group.map(({ step }) => step),
+      )
+      return group.filter((waiter) => !written.has(waiter.step) || waiter.resolve('written'))
+    } catch (error) {
+      if (isOfOneStep(error)) return group
+      // Who waits for the same database learns the same.
+      for (const { reject } of [...group, ...waiting.splice(0)]) reject(error)
+      return []
+    }
+  }
+  const alone = ({ step, resolve, reject }: Waiting): void =>
+    void writeAlone(sql, newId, step).then((isWritten) => resolve(isWritten ? 'written' : 'fenced'), reject)
+
+  return {
+    write(step) {
+      if (waiting.length >= maxWaiting) return Promise.reject(new TooManySteps())
+      const { promise, resolve, reject } = Promise.withResolvers<'written' | 'fenced'>()
+      waiting.push({ step, since: performance.now(), resolve, reject })
+      lookSoon()
+      return promise
+    },
+  }
+}
+
+/** Of the operating system's kind: it passes, and is tried again. */
+class TooManySteps extends Error {
+  override readonly name = 'TooManySteps'
+  readonly code = '53000'
+  constructor() {
+    super('too many steps of calls wait to be written')
+  }
+}
+
+/** A lock that somebody else holds, a deadlock, or what the database, or the step itself, refuses: the others of the group have no part in it. */
+function isOfOneStep(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  return !databaseUnreachable(error) || code === '55P03' || code === '40P01'
+}
