@@ -306,6 +306,8 @@ test('each language has its own text, and a call that none is for is told so and
   t.match(call.commands('start').at(-1), { recording: null })
   t.match(await until(async () => (await call.row())?.warnings[0]), { type: 'DISCLOSURE_MISSING' })
   t.notOk(call.node.engine.told.some((line) => line.startsWith('last:')))
+  // The step behind the one that warns.
+  await until(async () => (await call.row())?.recordingState)
   t.match(await call.row(), { recordingState: 'off', disclosure: null })
 })
 

@@ -1,0 +1,427 @@
+/** Steps of many calls in one transaction: what one of them meets is its own matter, and together they write what they would write one by one. */
+import { createSecretKey, randomBytes } from 'node:crypto'
+import net from 'node:net'
+import t, { test, type Test } from 'tap'
+import { readsOf, recordEffects } from '../../actors/call/record-effects.ts'
+import type { Effect } from '../../actors/call/call-event.ts'
+import { toId, type CallId } from '../../model/ids.ts'
+import type { Json } from '../../model/json.ts'
+import { claimCall } from '../../store/call-steps.ts'
+import { databaseUnreachable } from '../../store/database-unreachable.ts'
+import { createSecretBox } from '../../store/secret-box.ts'
+import { connect, type DatabaseServer, type Sql } from '../../store/sql.ts'
+import { createStepWriter } from '../../store/step-groups.ts'
+import { createSubscription } from '../../store/subscriptions.ts'
+import type { CallStep } from '../../store/write-steps.ts'
+import { createRandom, type Random } from '../fake/random.ts'
+import { blockedQueries } from '../scenes/blocked-queries.ts'
+import { openTestDatabase } from '../scenes/database.ts'
+import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
+
+const database = openTestDatabase(t)
+const box = createSecretBox(createSecretKey(randomBytes(32)))
+const nodeId = newId<'node'>()
+const start = Date.UTC(2026, 0, 5, 12)
+
+type Actor = {
+  readonly callId: CallId
+  readonly tenant: Tenant
+  readonly epoch: number
+  version: number
+  turns: number
+}
+
+async function openTenant(sql: Sql, events: readonly ('*' | 'call.transcript' | 'call.ended')[], workers = 1) {
+  const tenant = await createTenant(sql, { slug: newId(), config: { transcriptEvents: 'interim' } })
+  for (let worker = 0; worker < workers; worker++)
+    for (const eventType of events) {
+      const request = { eventType, url: 'https://example.com/hook', ...(worker > 0 && { workerId: tenant.workerId }) }
+      await createSubscription(sql, box, { accountId: tenant.accountId, request, newId, now: start })
+    }
+  return tenant
+}
+
+/** Calls that this node has, under ids that the test gives. */
+async function openCalls(sql: Sql, ids: readonly string[], tenantOf: (index: number) => Tenant): Promise<Actor[]> {
+  await sql`insert into nodes (id, lease_until) values (${nodeId}, 'infinity') on conflict do nothing`
+  const rows = ids.map((id, index) => ({
+    id,
+    ...tenantOf(index),
+    sessionId: 's',
+    direction: 'inbound',
+    transport: 'sip_trunk',
+    progress: 'ringing',
+    snapshot: sql.json({}),
+    metadata: sql.json({ order: index, b: [1, { long: 'x' }] }),
+    createdAt: start,
+  }))
+  await sql`insert into calls ${sql(rows)}`
+  return Promise.all(
+    rows.map(async (row, index) => {
+      const claim = (await claimCall(sql, row.id as CallId, nodeId))!
+      return { callId: row.id as CallId, tenant: tenantOf(index), epoch: claim.epoch, version: claim.version, turns: 0 }
+    }),
+  )
+}
+
+function stepOf(
+  actor: Actor,
+  effects: readonly Effect[],
+  over: { finished?: boolean; dormant?: boolean } = {},
+): CallStep {
+  const { callId, epoch, version, tenant } = actor
+  const at = start + version * 1_000
+  return {
+    tenure: { callId, accountId: tenant.accountId, nodeId, epoch, version },
+    next: { snapshot: { version: version + 1 }, dormant: false, finished: false, ...over },
+    logged: { event: { type: 'noted', key: 'step', value: version }, effects: effects as Json, ignored: false, at },
+    reads: readsOf(effects),
+    rowsOf: (facts) => recordEffects(facts, effects, at),
+  }
+}
+
+const turn = (text: string, from = 0, to = 900) =>
+  ({ role: 'user', text, from, to, confidence: 0.5, source: 'embedded', latency: null }) as const
+const says = (actor: Actor, text: string): Effect => ({ type: 'store_turn', index: actor.turns++, turn: turn(text) })
+
+/** What a call may do in a step, at random. */
+function randomEffects(random: Random, actor: Actor): Effect[] {
+  const kinds: readonly (() => Effect)[] = [
+    () => ({
+      type: 'announce_status',
+      status: random.pick(['ringing', 'in_progress'] as const),
+      providerStatus: random.pick([null, '180']),
+    }),
+    () => ({
+      type: 'store_turn',
+      index: actor.turns++,
+      turn: turn(`said ${random.below(1_000)} ü\n"`, random.below(5_000), 5_000 + random.below(5_000)),
+    }),
+    () => ({ type: 'show_turn', index: actor.turns, turn: turn('say') }),
+    () => ({
+      type: 'store_warning',
+      warning: { type: random.pick(['RECORDING_INCOMPLETE', 'EXTRACTION_FAILED'] as const), message: 'Because.' },
+    }),
+    () => ({ type: 'store_recording_state', state: random.pick(['on', 'paused', 'off'] as const) }),
+    () => ({ type: 'store_disclosure', playedMs: random.below(3_000), completed: random.below(2) === 1 }),
+    () => ({
+      type: 'store_worker_request',
+      config: random.pick([null, { transcriptEvents: 'final' } as const]),
+      locale: random.pick([null, 'de']),
+      instructions: random.pick([null, 'Be kind.']),
+      tools: random.pick([null, [{ name: 'look_up' }]]),
+      metadata: random.pick([null, { from: 'hook' }]),
+    }),
+    () => ({
+      type: 'store_outcome',
+      outcome: random.pick([{ status: 'completed' }, { status: 'failed', reason: 'internal_error' }] as const),
+      answeredAt: random.pick([null, start + 500]),
+      endedAt: start + random.below(100_000),
+      endedBy: random.pick(['caller', 'agent'] as const),
+      endCause: random.pick([null, 'SIP 486']),
+    }),
+    () => ({ type: 'schedule_post_processing' }),
+    () => ({
+      type: 'store_analysis',
+      recordedMs: random.pick([null, 6_000]),
+      dimensions: { mood: random.pick(['good', 'bad']) },
+      nextAction: random.pick([null, { key: 'call_back', name: 'Call back', data: { when: 'soon' } }]),
+      summary: random.pick([null, 'They spoke.']),
+      warnings: random.pick([[], [{ type: 'EXTRACTION_INCOMPLETE', message: 'A part.' } as const]]),
+    }),
+    () => ({ type: 'fail_post_processing' }),
+    () => ({ type: 'dial' }),
+  ]
+  const effects = Array.from({ length: random.below(4) }, () => random.pick(kinds)())
+  return random.below(10) === 0 ? [...effects, { type: 'announce_ended' }] : effects
+}
+
+/** Every row that steps write; what they are named by is told as their order. */
+async function rowsOf(sql: Sql) {
+  const calls = await sql`select * from calls order by id`
+  const events = await sql`select * from call_events order by call_id, seq`
+  const turns = await sql`select *, null as created_at from transcript_turns order by call_id, turn_index`
+  const deliveries = await sql`
+    select call_id, subscription_id, account_id, event_type, body, event_at, status, run_at, created_at,
+      rank() over (partition by call_id, subscription_id order by seq) as place,
+      rank() over (partition by call_id, subscription_id order by id) as place_by_id
+    from deliveries order by call_id, subscription_id, seq`
+  const jobs = await sql`select call_id, account_id, kind, run_at, attempts from jobs order by call_id, kind`
+  return { calls: [...calls], events: [...events], turns: [...turns], deliveries: [...deliveries], jobs: [...jobs] }
+}
+
+for (const seed of [1, 2, 3])
+  test(`steps of many calls in groups leave the rows that they leave one by one (seed ${seed})`, async (t) => {
+    const { sql } = await database
+    const tenants = [await openTenant(sql, ['*', 'call.ended'], 2), await openTenant(sql, ['call.transcript'])]
+    const ids = Array.from({ length: 50 }, () => newId<'call'>()).toSorted()
+    const run = async (writeAll: (write: (() => Promise<unknown>)[]) => Promise<void>) => {
+      await sql`delete from calls`
+      const actors = await openCalls(sql, ids, (index) => tenants[index % 2]!)
+      const random = createRandom(seed)
+      const writer = createStepWriter({ sql, newId })
+      for (let round = 0; round < 8; round++) {
+        const steps = actors
+          .filter(() => random.below(3) > 0)
+          .map((actor) => {
+            const step = stepOf(actor, randomEffects(random, actor), { finished: round === 7 && random.below(2) === 0 })
+            actor.version++
+            return () => writer.write(step).then((result) => t.equal(result, 'written'))
+          })
+        await writeAll(steps)
+      }
+      return rowsOf(sql)
+    }
+    const together = await run(async (steps) => void (await Promise.all(steps.map((step) => step()))))
+    const alone = await run(async (steps) => {
+      for (const step of steps) await step()
+    })
+    t.ok(together.deliveries.length > 100 && together.turns.length > 20 && together.jobs.length > 5)
+    t.same(together, alone)
+  })
+
+/** The same connection; counts transactions. */
+function counted(sql: Sql) {
+  let begun = 0
+  const begin = (...given: unknown[]) => (begun++, Reflect.apply(sql.begin, sql, given) as Promise<unknown>)
+  const get = (_: Sql, key: string) => (key === 'begin' ? begin : (Reflect.get(sql, key) as unknown))
+  return { sql: new Proxy(sql, { get } as ProxyHandler<Sql>), begun: () => begun }
+}
+
+const idsFor = (count: number): CallId[] => Array.from({ length: count }, () => newId<'call'>())
+const versionsOf = async (sql: Sql, actors: readonly Actor[]) => {
+  const rows = await sql<{ id: CallId; version: number }[]>`
+    select id, version from calls where id = any(${actors.map(({ callId }) => callId)}::text[])`
+  return actors.map(({ callId }) => rows.find(({ id }) => id === callId)?.version)
+}
+
+test('forty steps are one transaction, and a step that finds nothing under way goes at once', async (t) => {
+  const { sql } = await database
+  const tenant = await openTenant(sql, ['*'])
+  const actors = await openCalls(sql, idsFor(100), () => tenant)
+  const connection = counted(sql)
+  const writer = createStepWriter({ sql: connection.sql, newId })
+  const results = await Promise.all(actors.map((actor) => writer.write(stepOf(actor, [says(actor, 'yes')]))))
+  t.equal(connection.begun(), 3)
+  t.ok(results.every((result) => result === 'written'))
+  const [first] = actors as [Actor, ...Actor[]]
+  first.version++
+  const alone = writer.write(stepOf(first, [says(first, 'and')]))
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  t.equal(connection.begun(), 4)
+  t.equal(await alone, 'written')
+})
+
+test('a fenced step in the midst of a group writes nothing, and stops nobody else', async (t) => {
+  const { sql } = await database
+  const tenant = await openTenant(sql, ['*'])
+  const actors = await openCalls(sql, idsFor(12), () => tenant)
+  const [stale, taken, gone] = actors.slice(3) as [Actor, Actor, Actor]
+  await claimCall(sql, taken.callId, nodeId)
+  await sql`update calls set version = version + 3 where id = ${stale.callId}`
+  await sql`update calls set owner = ${newId()} where id = ${gone.callId}`
+  const writer = createStepWriter({ sql, newId })
+  const results = await Promise.all(
+    actors.map((actor) => writer.write(stepOf(actor, [says(actor, 'yes'), { type: 'schedule_post_processing' }]))),
+  )
+  const fenced = [stale, taken, gone]
+  t.same(
+    results,
+    actors.map((actor) => (fenced.includes(actor) ? 'fenced' : 'written')),
+  )
+  for (const table of ['call_events', 'transcript_turns', 'deliveries', 'jobs']) {
+    const wrote = await sql<{ callId: CallId }[]>`
+      select distinct call_id from ${sql(table)} where call_id = any(${actors.map(({ callId }) => callId)}::text[])`
+    const expected = actors.filter((actor) => !fenced.includes(actor)).map(({ callId }) => callId)
+    t.same(wrote.map(({ callId }) => callId).toSorted(), expected.toSorted(), table)
+  }
+})
+
+const poisons: Readonly<Record<string, (step: CallStep) => CallStep>> = {
+  'a text that Postgres cannot store': (step) => ({ ...step, logged: { ...step.logged, event: { text: 'a\0b' } } }),
+  'a value that a constraint refuses': (step) => {
+    const [said] = step.rowsOf({ call: { warnings: [] } as never, turns: [], config: null }).turns
+    const turns = [{ index: 0, turn: { ...said!.turn, role: 'nobody' as 'user' } }]
+    return { ...step, rowsOf: (facts) => ({ ...step.rowsOf(facts), turns }) }
+  },
+  'rows that cannot be made': (step) => ({
+    ...step,
+    rowsOf: () => {
+      throw new TypeError('no such thing')
+    },
+  }),
+}
+
+for (const [poison, spoiled] of Object.entries(poisons))
+  test(`of forty steps one has ${poison}: it alone is refused`, async (t) => {
+    const { sql } = await database
+    const tenant = await openTenant(sql, ['*'])
+    const actors = await openCalls(sql, idsFor(40), () => tenant)
+    const writer = createStepWriter({ sql, newId })
+    const results = await Promise.allSettled(
+      actors.map((actor, index) => {
+        const step = stepOf(actor, [says(actor, 'yes')])
+        return writer.write(index === 17 ? spoiled(step) : step)
+      }),
+    )
+    const refused = results.flatMap((result, index) =>
+      result.status === 'rejected' ? [{ index, error: result.reason as unknown }] : [],
+    )
+    t.same(
+      refused.map(({ index }) => index),
+      [17],
+    )
+    t.notOk(databaseUnreachable(refused[0]?.error), 'for good')
+    t.same(
+      await versionsOf(sql, actors),
+      actors.map((_, index) => (index === 17 ? 0 : 1)),
+    )
+    const said = await sql`select from deliveries where call_id = any(${actors.map(({ callId }) => callId)}::text[])`
+    t.equal(said.count, 39)
+  })
+
+test('a call that somebody else has locked holds up no other one, and is written when it is free', async (t) => {
+  const { sql } = await database
+  const tenant = await openTenant(sql, ['*'])
+  const actors = await openCalls(sql, idsFor(10), () => tenant)
+  const locked = actors[4]!
+  const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = sql.begin(async (tx) => {
+    await tx`select from calls where id = ${locked.callId} for update`
+    held.resolve()
+    await release.promise
+    await tx`update calls set person_id = ${newId()} where id = ${locked.callId}`
+  })
+  await held.promise
+  const writer = createStepWriter({ sql, newId })
+  const writes = actors.map((actor) => writer.write(stepOf(actor, [says(actor, 'yes'), { type: 'announce_ended' }])))
+  await Promise.all(writes.filter((_, index) => index !== 4))
+  t.same(await versionsOf(sql, [locked]), [0])
+  release.resolve()
+  await holding
+  t.equal(await writes[4], 'written')
+  const [ended] = await sql<{ body: string; personId: string }[]>`
+    select body, person_id from deliveries join calls on calls.id = call_id where call_id = ${locked.callId} and event_type = 'call.ended'`
+  const { data } = JSON.parse(ended!.body) as { data: { personId: string } }
+  t.equal(data.personId, ended!.personId, 'its events tell the row as the other left it')
+})
+
+test('a subscription that somebody else has locked holds up the steps of other accounts only for a moment', async (t) => {
+  const { sql } = await database
+  const [slow, other] = [await openTenant(sql, ['*']), await openTenant(sql, ['*'])]
+  const actors = await openCalls(sql, idsFor(10), (index) => (index === 4 ? slow : other))
+  const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = sql.begin(async (tx) => {
+    await tx`select from webhook_subscriptions where account_id = ${slow.accountId} for update`
+    held.resolve()
+    await release.promise
+    await tx`delete from webhook_subscriptions where account_id = ${slow.accountId}`
+  })
+  await held.promise
+  const writer = createStepWriter({ sql, newId })
+  const writes = actors.map((actor) => writer.write(stepOf(actor, [says(actor, 'yes')])))
+  await Promise.all(writes.filter((_, index) => index !== 4))
+  await blockedQueries(sql, 1)
+  release.resolve()
+  await holding
+  t.equal(await writes[4], 'written')
+  t.equal(
+    (await sql`select from deliveries where call_id = ${actors[4]!.callId}`).count,
+    0,
+    'it is told nothing any more',
+  )
+})
+
+/** A way to the database that ends, both ways, instead of telling that a transaction was committed: `times` times. */
+async function openForgetfulWay(t: Test, server: DatabaseServer, times: number) {
+  const target =
+    'socket' in server ? { path: server.socket } : { port: Number(new URL(server.url).port), host: '127.0.0.1' }
+  let left = times
+  const sockets = new Set<net.Socket>()
+  const listener = net.createServer((near) => {
+    const far = net.connect(target)
+    for (const socket of [near, far]) sockets.add(socket.on('error', () => {}))
+    near.on('data', (bytes) => void far.write(bytes)).on('close', () => far.destroy())
+    far
+      .on('close', () => near.destroy())
+      .on('data', (bytes) => {
+        if (left > 0 && bytes.includes('COMMIT\0')) {
+          left--
+          near.destroy()
+        } else near.write(bytes)
+      })
+  })
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  const { port } = listener.address() as net.AddressInfo
+  const user = 'user' in server ? `${server.user}@` : ''
+  const name = 'database' in server ? server.database : new URL(server.url).pathname.slice(1)
+  const url = `postgres://${user}127.0.0.1:${port}/${name}`
+  const sql = connect({ server: { url }, applicationName: 'parley test', maxConnections: 3 })
+  t.teardown(async () => {
+    await sql.end({ timeout: 1 })
+    for (const socket of sockets) socket.destroy()
+    listener.close()
+  })
+  return { sql, left: () => left }
+}
+
+test('steps whose connection is cut between their commit and the answer are written once, and told as written', async (t) => {
+  const { sql, server } = await database
+  const tenant = await openTenant(sql, ['*'])
+  const actors = await openCalls(sql, idsFor(20), () => tenant)
+  const way = await openForgetfulWay(t, server, 1)
+  const writer = createStepWriter({ sql: way.sql, newId })
+  const steps = actors.map((actor, index) =>
+    stepOf(actor, [says(actor, 'yes')], { finished: index === 3, dormant: index === 5 }),
+  )
+  const first = await Promise.allSettled(steps.map((step) => writer.write(step)))
+  t.equal(way.left(), 0)
+  t.ok(first.every((result) => result.status === 'rejected' && databaseUnreachable(result.reason)))
+  t.same(
+    await versionsOf(sql, actors),
+    actors.map(() => 1),
+    'all were committed',
+  )
+
+  // What somebody took over meanwhile is fenced, although its step is there.
+  await claimCall(sql, actors[7]!.callId, nodeId)
+  const again = await Promise.all(steps.map((step) => writer.write(step)))
+  t.same(
+    again,
+    actors.map((_, index) => (index === 7 ? 'fenced' : 'written')),
+  )
+  t.same(
+    await versionsOf(sql, actors),
+    actors.map(() => 1),
+  )
+  const ids = actors.map(({ callId }) => callId)
+  for (const table of ['call_events', 'transcript_turns', 'deliveries'])
+    t.equal((await sql`select from ${sql(table)} where call_id = any(${ids}::text[])`).count, 20, table)
+
+  // Another step of the same version is not taken for it.
+  const other = { ...steps[0]!, logged: { ...steps[0]!.logged, event: { type: 'noted', key: 'other', value: 1 } } }
+  t.equal(await writer.write(other), 'fenced')
+})
+
+test('steps that no database answers are told so, with those that wait behind them; more than can wait are refused at once', async (t) => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const { promise, reject } = Promise.withResolvers<never>()
+  promise.catch(() => {})
+  const away = { begin: () => promise } as unknown as Sql
+  const writer = createStepWriter({ sql: away, newId })
+  const actor = {
+    callId: toId<'call'>(newId())!,
+    tenant: { accountId: newId<'account'>(), workerId: newId<'worker'>() },
+    epoch: 1,
+    version: 0,
+    turns: 0,
+  }
+  const step = stepOf(actor, [])
+  const waiting = Array.from({ length: 10_000 }, () => writer.write(step).catch((error: unknown) => error))
+  const tooMany = await writer.write(step).catch((error: unknown) => error)
+  t.ok(databaseUnreachable(tooMany), 'which passes')
+  t.not(tooMany, refused)
+  reject(refused)
+  t.ok((await Promise.all(waiting)).every((error) => error === refused))
+})
