@@ -2,29 +2,15 @@
  * Owns `npm run bench admission [web | sip] [seconds]`: running calls, while three times as many arrive as the node can bear, without the gate before
  * new calls and with it. What it can bear is worked out from what a call and a set-up cost in the same run.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createOpusLibrary } from '../../media/codecs/opus.ts'
-import { createTicker, type Ticker } from '../../media/ticker/ticker.ts'
-import { forkProcess } from './forked-process.ts'
-import { placeLoadedCall, preparePackets } from './loaded-call.ts'
-import { openLoadedPhone, preparePhoneSound } from './phone-load.ts'
+import { createTicker } from '../../media/ticker/ticker.ts'
+import { after, openLoadedService, sip, web, type Line, type Place, type PlacedCall } from './open-loaded.ts'
 import type { Reading } from './process-under-load.ts'
-import { openRawSipCaller } from './raw-sip-caller.ts'
 import { printTable, quantile } from './table.ts'
 
-/** A call: what ends it. Rejects when it is refused or does not come about. */
-type Place = (talks: boolean) => Promise<{ end(): Promise<void> }>
-type Line = { readonly name: 'web' | 'sip'; readonly running: number; open(deps: LineDeps): Promise<Place> }
-type LineDeps = { readonly ready: Ready; readonly ticker: Ticker; readonly closing: AsyncDisposableStack }
-type Ready = { readonly url: string; readonly sipPort: number; readonly called: string }
 type Costs = { readonly perCallSecond: number; readonly perSetUp: number }
 
-/** As `npm start` runs it: a larger young generation is collected in longer pauses. */
-const asStarted = ['--max-semi-space-size=8']
 const times = 3
 /** Of the time of the thread: what a node bears, whatever the gate aims at. */
 const bearable = 0.7
@@ -40,46 +26,8 @@ const patience = 5_000
 /** So long after the last one those that came too late are waited for. */
 const longestLate = 20_000
 
-const web: Line = {
-  name: 'web',
-  running: 12,
-  async open({ ready, ticker }) {
-    const opus = createOpusLibrary()
-    const { talk } = preparePackets(opus)
-    return async (talks) => {
-      const placed = { url: ready.url, opus, ticker, measures: false }
-      const call = await placeLoadedCall({ ...placed, packets: talks ? talk : [] })
-      await call.firstPacketMs
-      return call
-    }
-  },
-}
-
-const sip: Line = {
-  name: 'sip',
-  running: 30,
-  async open({ ready, ticker, closing }) {
-    const caller = await openRawSipCaller({ port: ready.sipPort, called: ready.called, calling: '+12025550150' })
-    closing.defer(() => caller.close())
-    const sound = preparePhoneSound()
-    return async (talks) => {
-      const phone = await openLoadedPhone({ ticker, sound, measures: false })
-      try {
-        const call = await caller.call(phone.port)
-        if (talks) phone.begin(call.remote)
-        return {
-          async end() {
-            await call.hangUp()
-            await phone.close()
-          },
-        }
-      } catch (error) {
-        await phone.close()
-        throw error
-      }
-    }
-  },
-}
+/** Calls that run meanwhile. */
+const runningOn = { web: 12, sip: 30 } as const
 
 export async function benchAdmission(given: readonly string[]): Promise<void> {
   const lines = [web, sip].filter(({ name }) => given.includes(name) || !given.some((word) => /^[a-z]/.test(word)))
@@ -103,21 +51,18 @@ type Run = { readonly gate: 'open' | 'gate'; readonly seconds: number; readonly 
 
 async function measure(line: Line, { gate, seconds, costs: known }: Run) {
   await using closing = new AsyncDisposableStack()
-  const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
-  closing.defer(() => rm(dataDir, { recursive: true, force: true }))
-  const engine = line.name === 'sip' ? 'phone' : 'echo'
-  const child = await forkProcess<Ready>('process-under-load.ts', [dataDir, engine, gate], asStarted)
-  closing.defer(() => child.close())
-  if (line.name === 'sip') await child.ask('engine pcmu')
+  const service = await openLoadedService({ engine: line.name === 'sip' ? 'phone' : 'echo', gate }, closing)
+  if (line.name === 'sip') await service.ask('engine pcmu')
   const ticker = createTicker({ now: () => performance.now(), after })
   closing.defer(() => ticker.close())
-  const place = await line.open({ ready: child.ready, ticker, closing })
-  const read = (): Promise<Reading> => child.ask('read')
+  const place = await line.open({ ...service, ticker, closing })
+  const { read } = service
+  const runningCalls = runningOn[line.name]
 
   await churn(place, warmUpCalls)
-  const running = await placeMany(place, line.running)
-  const costs = known ?? (await costsOf(place, read, line.running))
-  const borne = arrivalsBorne(costs, line.running)
+  const running = await placeMany(place, runningCalls)
+  const costs = known ?? (await costsOf(place, read, runningCalls))
+  const borne = arrivalsBorne(costs, runningCalls)
   const rested = await read()
   await pause(restSeconds * 1_000)
   const before = await read()
@@ -134,7 +79,7 @@ async function churn(place: Place, count: number): Promise<void> {
 }
 
 async function placeMany(place: Place, count: number) {
-  const calls: Awaited<ReturnType<Place>>[] = []
+  const calls: PlacedCall[] = []
   // Slowly: the gate is there already.
   while (calls.length < count) {
     const call = await place(true).catch((error: unknown) => {
@@ -230,7 +175,7 @@ function cellsOf({ line, gate, seconds, borne }: Told, arrived: Arrived, between
   const { rested, before, now, clientLate } = between
   const ms = (values: readonly number[]): string => quantile(values, 0.95).toFixed(0)
   return {
-    'running calls': `${line.running} ${line.name}`,
+    'running calls': `${runningOn[line.name]} ${line.name}`,
     'new ones, borne / asked a second': `${borne.toFixed(1)} / ${(arrived.asked / seconds).toFixed(1)}`,
     gate: gate === 'gate' ? 'on' : 'off',
     admitted: String(arrived.admitted),
@@ -246,9 +191,4 @@ function cellsOf({ line, gate, seconds, borne }: Told, arrived: Arrived, between
 function lateBetween(before: Reading, now: Reading): string {
   const of = (name: 'ticks' | 'late' | 'skipped'): number => now.beat[name] - before.beat[name]
   return ((100 * (of('late') + of('skipped'))) / Math.max(1, of('ticks') + of('skipped'))).toFixed(2)
-}
-
-function after(ms: number, action: () => void): () => void {
-  const timer = setTimeout(action, ms)
-  return () => clearTimeout(timer)
 }

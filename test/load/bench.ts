@@ -3,8 +3,11 @@ import process from 'node:process'
 import { benchAdmission } from './admission-bench.ts'
 import { benchAfter } from './after-bench.ts'
 import { benchApi } from './api-bench.ts'
+import { benchEcho } from './echo-bench.ts'
 import { benchMcp } from './mcp-bench.ts'
 import { benchMemory } from './memory-bench.ts'
+import { benchPair } from './pair-bench.ts'
+import { benchProfile } from './profile-bench.ts'
 import { benchSip } from './sip-bench.ts'
 import { benchTurns } from './turns-bench.ts'
 import { benchVoice } from './voice-bench.ts'
@@ -15,8 +18,11 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   admission: benchAdmission,
   after: benchAfter,
   api: benchApi,
+  echo: benchEcho,
   mcp: benchMcp,
   memory: benchMemory,
+  pair: benchPair,
+  profile: benchProfile,
   sip: benchSip,
   turns: benchTurns,
   voice: benchVoice,

@@ -2,6 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
+import process from 'node:process'
 
 export type ForkedProcess<Ready> = {
   readonly ready: Ready
@@ -15,8 +16,12 @@ export async function forkProcess<Ready>(
   file: string,
   given: readonly string[],
   execArgv: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<ForkedProcess<Ready>> {
-  const child = fork(path.join(import.meta.dirname, file), given, { execArgv: [...execArgv] })
+  const child = fork(path.join(import.meta.dirname, file), given, {
+    execArgv: [...execArgv],
+    env: { ...process.env, ...env },
+  })
   const ready = await answerOf<Ready>(child)
   let last: Promise<unknown> = Promise.resolve()
   return {

@@ -26,7 +26,12 @@ export type LoadedCall = {
 }
 
 /** Every call sends the same packets: what is measured is the service, not our encoder. */
-export function preparePackets(opus: OpusLibrary): { readonly talk: Uint8Array[]; readonly marks: Uint8Array[] } {
+export function preparePackets(opus: OpusLibrary): {
+  readonly talk: Uint8Array[]
+  /** Two seconds of speech, two of silence. */
+  readonly half: Uint8Array[]
+  readonly marks: Uint8Array[]
+} {
   const encode = (sound: (frame: number) => Int16Array, frames: number): Uint8Array[] => {
     const encoder = opus.createEncoder({ rateHz })
     const packets = Array.from({ length: frames }, (_, frame) => new Uint8Array(encoder.encode(sound(frame))))
@@ -38,6 +43,7 @@ export function preparePackets(opus: OpusLibrary): { readonly talk: Uint8Array[]
   const silence = new Int16Array(320)
   return {
     talk: encode((frame) => speech.subarray(frame * 320, (frame + 1) * 320), 100),
+    half: encode((frame) => (frame < 100 ? speech.subarray(frame * 320, (frame + 1) * 320) : silence), 200),
     marks: encode((frame) => (frame % marksEvery === 0 ? mark : silence), marksEvery * 4),
   }
 }

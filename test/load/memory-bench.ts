@@ -130,7 +130,7 @@ async function sendDatagrams({ ready }: Service): Promise<void> {
   await closeUdp(socket)
 }
 
-function rowOf(when: string, { rssBytes, memory, fileDescriptors, legs, running, threads }: MemoryReading): Row {
+function rowOf(when: string, { rssBytes, memory, fileDescriptors, legs, running, threadCount }: MemoryReading): Row {
   const mb = (bytes: number): string => (bytes / 1e6).toFixed(0)
   return {
     when,
@@ -140,7 +140,7 @@ function rowOf(when: string, { rssBytes, memory, fileDescriptors, legs, running,
     'C library: heap / arenas': `${mb(memory.mainHeap)} / ${mb(memory.arenas)}`,
     'files and code': mb(memory.files),
     other: mb(memory.other),
-    'legs / calls / descriptors / threads': `${legs} / ${running} / ${fileDescriptors} / ${threads}`,
+    'legs / calls / descriptors / threads': `${legs} / ${running} / ${fileDescriptors} / ${threadCount}`,
   }
 }
 

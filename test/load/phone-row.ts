@@ -1,7 +1,9 @@
 /** Owns one row of the telephone bench: N calls that talk for a while, against the service or against the bare echo, and what they cost. */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Lateness } from '../../media/ticker/lateness.ts'
+import type { LatenessTotals } from '../../media/ticker/lateness.ts'
 import type { Ticker } from '../../media/ticker/ticker.ts'
+import { lateShare, type MachineBeat } from './machine-beat.ts'
+import { costCells, type ProcessCost } from './process-cost.ts'
 import { openLoadedPhone, type LoadedPhone, type PhoneSound } from './phone-load.ts'
 import { quantile } from './table.ts'
 
@@ -13,6 +15,8 @@ export type PhoneRow = {
   readonly echoes: readonly number[]
   /** Of the service's beat; null for the echo, which has none. */
   readonly late: number | null
+  /** Of an empty beat beside it. */
+  readonly machineLate: number
   /** Of the time: the thread had work and no core. Late frames of that are the machine's, not the service's. */
   readonly waitedForCore: number | null
   /** Of each part of the talk. */
@@ -22,14 +26,13 @@ export type PhoneRow = {
   /** Packets of both ways. */
   readonly lost: number
   readonly clientLate: number
+  /** What it was spent on; null where nobody looks. */
+  readonly spent: Readonly<Record<string, string>> | null
 }
 
-export type RowReading = {
-  readonly cpuMs: number
-  readonly waitedForCoreMs?: number
-  readonly rssBytes?: number
-  readonly lateness?: Pick<Lateness, 'overTenMs'>
-}
+export type RowReading = { readonly cpuMs: number } & Partial<
+  ProcessCost & { readonly rssBytes: number; readonly beat: LatenessTotals }
+>
 
 /** What stands at the other end of the calls. */
 export type OtherEnd = {
@@ -42,15 +45,12 @@ export type OtherEnd = {
   settled(): Promise<void>
 }
 
-export type RowDeps = { readonly ticker: Ticker; readonly sound: PhoneSound }
+export type RowDeps = { readonly ticker: Ticker; readonly sound: PhoneSound; readonly machine: MachineBeat }
 
 const atOnce = 5
 /** Of ten calls one measures. */
 const measuresEvery = 10
-/** The meters of late frames look back 20 s at most: a shorter talk would count the set-up of the calls. */
-export const serviceTalkMs = 20_000
-/** The echo has no such meter. */
-export const echoTalkMs = 15_000
+export const talkMsOf = { service: 20_000, echo: 10_000 } as const
 
 export async function measureRow(
   end: OtherEnd,
@@ -63,7 +63,9 @@ export async function measureRow(
   await pause(1_000)
   for (const { phone } of calls) phone.takeEchoes()
   const countsBefore = countsOf(calls)
+  const machineBefore = await deps.machine.totals()
   const moments = await talk(end, talkMs)
+  const machineLate = lateShare(machineBefore, await deps.machine.totals())
   const countsAfter = countsOf(calls)
   const clientLate = deps.ticker.lateness().overTenMs
   const echoes = calls.flatMap(({ phone }) => phone.takeEchoes())
@@ -76,6 +78,7 @@ export async function measureRow(
     echoes,
     lost: lostBetween(countsBefore, countsAfter),
     clientLate,
+    machineLate,
   }
 }
 
@@ -94,13 +97,17 @@ async function talk(end: OtherEnd, ms: number): Promise<Moment[]> {
   return moments
 }
 
-type Cost = Pick<PhoneRow, 'late' | 'waitedForCore' | 'cpuMsPerCallSecond' | 'rssBytesPerCall'>
+type Cost = Pick<PhoneRow, 'late' | 'spent' | 'waitedForCore' | 'cpuMsPerCallSecond' | 'rssBytesPerCall'>
 
 function costOf(idle: RowReading, moments: readonly Moment[], calls: number): Cost {
   const [first, last] = [moments[0] as Moment, moments.at(-1) as Moment]
   const waited = last.waitedForCoreMs === undefined ? null : last.waitedForCoreMs - (first.waitedForCoreMs ?? 0)
   return {
-    late: last.lateness?.overTenMs ?? null,
+    late: first.beat && last.beat ? lateShare(first.beat, last.beat) : null,
+    spent:
+      isWhole(first) && isWhole(last)
+        ? costCells(first, last, (calls * (last.at - first.at)) / 1_000, 'call-second')
+        : null,
     waitedForCore: waited === null ? null : waited / (last.at - first.at),
     cpuMsPerCallSecond: moments.slice(1).map(({ cpuMs, at }, index) => {
       const before = moments[index] as Moment
@@ -109,6 +116,8 @@ function costOf(idle: RowReading, moments: readonly Moment[], calls: number): Co
     rssBytesPerCall: last.rssBytes === undefined ? null : (last.rssBytes - (idle.rssBytes ?? 0)) / calls,
   }
 }
+
+const isWhole = <Read extends RowReading>(reading: Read): reading is Read & ProcessCost => reading.threads !== undefined
 
 type Counts = ReturnType<typeof countsOf>
 
@@ -159,22 +168,38 @@ function countsOf(calls: readonly Connected[]) {
   }
 }
 
-/** `floor` is the bare echo with as many calls. */
+/** `floor` is the bare echo with as many calls, in the same minute. */
 export function cellsOf(name: string, row: PhoneRow, floor: PhoneRow | null): Record<string, string> {
   const floorMs = floor ? quantile(floor.echoes, 0.5) : 0
   const added = (share: number): string => (quantile(row.echoes, share) - floorMs).toFixed(1)
   const cpu = (share: number): string => quantile(row.cpuMsPerCallSecond, share).toFixed(2)
-  const { count, wanted, rssBytesPerCall } = row
+  const { rssBytesPerCall } = row
   return {
-    calls: count === wanted ? String(count) : `${count} of ${wanted}`,
-    'at the other end': name,
-    'late >10 ms %': row.late === null ? '-' : (row.late * 100).toFixed(2),
+    ...namesOf(name, row),
+    'CPU ms per call-second (range)': `${cpu(0.5)} (${cpu(0)}–${cpu(1)})`,
+    'in echoes': floor ? inEchoes(row.cpuMsPerCallSecond, floor) : '-',
+    'late >10 ms %': row.late === null ? '-' : percent(row.late),
+    'machine late %': percent(row.machineLate),
     'no core %': row.waitedForCore === null ? '-' : (row.waitedForCore * 100).toFixed(1),
     'mark and back p50/p95 ms': `${quantile(row.echoes, 0.5).toFixed(1)} / ${quantile(row.echoes, 0.95).toFixed(1)}`,
     'added p50/p95 ms': floor ? `${added(0.5)} / ${added(0.95)}` : '-',
-    'CPU ms per call-second (range)': `${cpu(0.5)} (${cpu(0)}–${cpu(1)})`,
     'RSS MB per call': rssBytesPerCall === null ? '-' : (rssBytesPerCall / 1e6).toFixed(2),
-    'lost %': (row.lost * 100).toFixed(2),
-    'client late %': (row.clientLate * 100).toFixed(2),
+    'lost %': percent(row.lost),
+    'client late %': percent(row.clientLate),
   }
 }
+
+/** CPU told in that of the bare echo of the same minute: it does not move with the machine. */
+export const inEchoes = (cpuMsPerCallSecond: readonly number[], floor: PhoneRow): string =>
+  (quantile(cpuMsPerCallSecond, 0.5) / quantile(floor.cpuMsPerCallSecond, 0.5)).toFixed(1)
+
+/** Of rows that somebody looked into. */
+export const spentCellsOf = (name: string, row: PhoneRow): Record<string, string>[] =>
+  row.spent ? [{ ...namesOf(name, row), ...row.spent }] : []
+
+const namesOf = (name: string, { count, wanted }: PhoneRow): Record<string, string> => ({
+  calls: count === wanted ? String(count) : `${count} of ${wanted}`,
+  'at the other end': name,
+})
+
+const percent = (share: number): string => (share * 100).toFixed(2)

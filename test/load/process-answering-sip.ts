@@ -41,5 +41,7 @@ async function answer(question: unknown): Promise<void> {
   process.disconnect()
 }
 
+// Whoever asked is gone.
+process.once('disconnect', () => process.exit())
 process.on('message', (question) => void answer(question))
 process.send?.({ sipPort: server.listening[0]?.local.port ?? 0 })

@@ -87,5 +87,7 @@ async function answer(question: string): Promise<void> {
   process.send?.(take())
 }
 
+// Whoever asked is gone.
+process.once('disconnect', () => process.exit())
 process.on('message', (question) => void answer(String(question)))
 process.send?.(true)

@@ -38,5 +38,7 @@ async function answer(question: unknown): Promise<void> {
   process.disconnect()
 }
 
+// Whoever asked is gone.
+process.once('disconnect', () => process.exit())
 process.on('message', (question) => void answer(question))
 process.send?.({})

@@ -186,6 +186,8 @@ async function answer(question: unknown): Promise<void> {
   process.send?.({ tools: toolCalls.take(), complaints: provider.complaints() } satisfies ProviderTake)
 }
 
+// Whoever asked is gone.
+process.once('disconnect', () => process.exit())
 process.on('message', (question) => void answer(question))
 receiver.listen(0, '127.0.0.1', () => {
   const { settings, says, delayMs } = provider

@@ -38,5 +38,7 @@ function answer(question: unknown): void {
   arrivals = []
 }
 
+// Whoever asked is gone.
+process.once('disconnect', () => process.exit())
 process.on('message', answer)
 server.listen(0, '127.0.0.1', () => process.send?.(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))

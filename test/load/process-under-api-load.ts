@@ -58,6 +58,8 @@ async function startBare(): Promise<Running> {
 }
 
 const server = await (kind === 'bare' ? startBare() : startService())
+// Whoever asked is gone.
+process.once('disconnect', () => process.exit())
 process.on('message', (message) => {
   if (message === 'read') {
     const { user, system } = process.cpuUsage()

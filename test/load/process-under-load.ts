@@ -2,7 +2,7 @@
  * Owns the service under load, in a process of its own: the real service with the engine of the bench, asked over IPC for what it costs. CPU,
  * memory, late frames, file descriptors, timers and what SIP keeps are read here, where they are spent.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import process from 'node:process'
 import { readConfig } from '../../app/config.ts'
 import { demoNumbers, seedDemo } from '../../tools/start/demo/seed-demo.ts'
@@ -10,14 +10,12 @@ import { createLog } from '../../app/log.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import { createEchoEngine } from './echo-engine.ts'
 import { createPhoneEngine, phoneModes } from './phone-engine.ts'
+import { startProfile, type ThreadProfile } from './own-profile.ts'
 import { readPostgresCpu } from './postgres-cpu.ts'
+import { createProcessCost, type ProcessCost } from './process-cost.ts'
 import { countThreads, readMemory, type Memory } from './read-memory.ts'
 
-export type Reading = {
-  /** Since the process started, ms of CPU. */
-  readonly cpuMs: number
-  /** What the main thread waited for a core while it had work, ms: that is the machine, and nothing of ours. NaN where nobody tells. */
-  readonly waitedForCoreMs: number
+export type Reading = ProcessCost & {
   readonly rssBytes: number
   readonly heapBytes: number
   readonly fileDescriptors: number
@@ -25,19 +23,13 @@ export type Reading = {
   readonly running: number
   /** Null without the embedded SIP server. */
   readonly sip: ReturnType<Parley['sipSizes']>
-  readonly lateness: {
-    readonly ticks: number
-    readonly overTenMs: number
-    readonly p99: number
-    readonly skipped: number
-  }
   /** Slots of the ticker since the start. */
   readonly beat: ReturnType<Parley['beat']>
   readonly legs: number
 }
 
 /** Looking through all mappings takes a while: only for who asks for it. */
-export type MemoryReading = Reading & { readonly memory: Memory; readonly threads: number }
+export type MemoryReading = Reading & { readonly memory: Memory; readonly threadCount: number }
 
 /**
  * `phone`: the engine of the telephone benches, which is told over IPC what to do; else the echo. Benches look for what a machine can bear, so
@@ -68,32 +60,24 @@ const service = await startParley({
   },
 })
 
+const cost = createProcessCost()
+
 function read(): Reading {
-  const { user, system } = process.cpuUsage()
   const { rss, heapUsed } = process.memoryUsage()
   return {
-    cpuMs: (user + system) / 1000,
-    waitedForCoreMs: waitedForCoreMs(),
+    ...cost(),
     rssBytes: rss,
     heapBytes: heapUsed,
     fileDescriptors: readdirSync('/proc/self/fd').length,
     timers: process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length,
     running: service.running(),
     sip: service.sipSizes(),
-    lateness: service.lateness(),
     beat: service.beat(),
     legs: service.legs(),
   }
 }
 
-function waitedForCoreMs(): number {
-  try {
-    // The second number, in ns: how long the thread stood in the run queue.
-    return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6
-  } catch {
-    return Number.NaN // No /proc here.
-  }
-}
+let endProfile: (() => Promise<ThreadProfile[]>) | null = null
 
 async function answer(question: unknown): Promise<void> {
   const mode = phoneModes.find((known) => question === `engine ${known}`)
@@ -103,9 +87,14 @@ async function answer(question: unknown): Promise<void> {
     await service.close()
     return process.disconnect()
   }
-  if (question === 'memory') return void process.send?.({ ...read(), memory: readMemory(), threads: countThreads() })
+  if (question === 'profile') endProfile = await startProfile()
+  if (question === 'end of profile') return void process.send?.(await endProfile?.())
+  if (question === 'memory')
+    return void process.send?.({ ...read(), memory: readMemory(), threadCount: countThreads() })
   process.send?.(question === 'postgres' ? { cpuMs: await readPostgresCpu(service.sql) } : read())
 }
 
+// Whoever asked is gone.
+process.once('disconnect', () => process.exit())
 process.on('message', (question) => void answer(question))
 process.send?.({ url: service.url, sipPort: service.sip?.port ?? 0, called: demoNumbers.inbound })

@@ -94,5 +94,7 @@ async function answer(question: unknown): Promise<void> {
   process.send?.(await read())
 }
 
+// Whoever asked is gone.
+process.once('disconnect', () => process.exit())
 process.on('message', (question) => void answer(question))
 process.send?.({ port: service.sip?.port ?? 0, called })

@@ -1,33 +1,26 @@
 /**
- * Owns `npm run bench sip [number of calls …]`: calls by telephone against the service in another process. How many a second are set up and torn
- * down, how many talk at the same time and what they cost, each beside a floor in the same run, and whether anything is left behind.
+ * Owns `npm run bench sip [rate] [talk] [limit] [seconds=20] [number of calls …]`: calls by telephone against the service in another process. `rate`:
+ * how many a second are set up and torn down, and whether anything is left behind; `talk`: what calls cost that talk, each row beside a floor in the
+ * same minute; `limit`: how many are in time. Without a word all of it.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createTicker } from '../../media/ticker/ticker.ts'
 import { measureCallRate, type RatedProcess } from './call-rate.ts'
 import { forkProcess } from './forked-process.ts'
+import { after, calling, openLoadedService, type LoadedService } from './open-loaded.ts'
+import { openMachineBeat } from './machine-beat.ts'
 import type { PhoneMode } from './phone-engine.ts'
 import { preparePhoneSound } from './phone-load.ts'
-import {
-  cellsOf,
-  echoTalkMs,
-  measureRow,
-  serviceTalkMs,
-  type OtherEnd,
-  type PhoneRow,
-  type RowDeps,
-} from './phone-row.ts'
+import { openBareEcho } from './bare-echo.ts'
+import { cellsOf, measureRow, spentCellsOf, talkMsOf, type OtherEnd, type PhoneRow, type RowDeps } from './phone-row.ts'
 import type { Reading } from './process-under-load.ts'
 import { openRawSipCaller, type RawSipCaller } from './raw-sip-caller.ts'
 import { hasSipp } from './sipp-load.ts'
 import { printTable, quantile } from './table.ts'
+import { talkWishOf, type TalkWish } from './talk-wish.ts'
 
 const defaultCounts = [10, 50, 100, 200]
-const calling = '+12025550150'
-const warmUpCalls = 100
+const warmUpCalls = 40
 const churnCalls = 2_000
 const churnAtOnce = 10
 const maxLate = 0.01
@@ -35,29 +28,28 @@ const searchSteps = 3
 /** Timer J of the last BYE, and a bit: until then its answer is kept (RFC 3261 §17.2.2). */
 const transactionsForgottenMs = 33_000
 
-type Service = {
+type Service = LoadedService & {
   readonly port: number
   readonly called: string
   use(mode: PhoneMode): Promise<void>
-  read(): Promise<Reading>
-  /** The same after a garbage collection, whose CPU would spoil the rows. */
-  collect(): Promise<Reading>
-  postgresCpu(): Promise<number>
-  settled(): Promise<void>
 }
 
-export async function benchSip(arguments_: readonly string[]): Promise<void> {
-  const counts = arguments_.length > 0 ? arguments_.map(Number) : defaultCounts
+export async function benchSip(given: readonly string[]): Promise<void> {
+  const wish = talkWishOf(given, defaultCounts)
   await using closing = new AsyncDisposableStack()
   const service = await openService(closing)
   const caller = await openRawSipCaller({ ...service, calling })
   closing.defer(() => caller.close())
   const ticker = createTicker({ now: () => performance.now(), after })
   closing.defer(() => ticker.close())
-  await reportChurn(service, caller)
-  const deps = { ticker, sound: preparePhoneSound() }
-  const echo = await openEcho(closing)
-  await reportTalks(counts, { deps, echo, serviceAs: (mode) => phonesTo(service, caller, mode) })
+  const machine = openMachineBeat()
+  closing.defer(() => machine.close())
+  if (wish.has('rate')) await reportChurn(service, caller)
+  if (!wish.has('talk') && !wish.has('limit')) return
+  await churn(caller, warmUpCalls)
+  const deps = { ticker, sound: preparePhoneSound(), machine }
+  const echo = await openBareEcho(closing)
+  await reportTalks(wish, { deps, echo, serviceAs: (mode) => phonesTo(service, caller, mode) })
 }
 
 /** While the SIP edge alone is measured, the service has nothing to do but to forget. */
@@ -98,7 +90,10 @@ const ratedService = (service: Service): RatedProcess => ({
   name: 'the service',
   calling,
   from: 20,
-  readCpu: async () => ({ own: (await service.read()).cpuMs, postgres: await service.postgresCpu() }),
+  readCpu: async () => ({
+    own: (await service.read()).cpuMs,
+    postgres: (await service.ask<{ cpuMs: number }>('postgres')).cpuMs,
+  }),
 })
 
 async function measureEdge(called: string): Promise<Record<string, string>> {
@@ -129,9 +124,16 @@ async function measureEdge(called: string): Promise<Record<string, string>> {
 
 async function churn(caller: RawSipCaller, count: number): Promise<void> {
   for (let done = 0; done < count; done += churnAtOnce) {
-    // Nobody listens on that port.
-    const calls = await Promise.all(Array.from({ length: churnAtOnce }, () => caller.call(1_999)))
-    await Promise.all(calls.map((call) => call.hangUp()))
+    await Promise.all(Array.from({ length: churnAtOnce }, () => callAndHangUp(caller)))
+  }
+}
+
+/** Nobody listens on that port. On a machine that is busy with something else one or another does not come about. */
+async function callAndHangUp(caller: RawSipCaller): Promise<void> {
+  try {
+    await (await caller.call(1_999)).hangUp()
+  } catch (error) {
+    console.error('a call did not come about:', error)
   }
 }
 
@@ -142,24 +144,33 @@ type Talks = {
 }
 
 /** Service and floor take turns, so that whatever else the machine does meets both. */
-async function reportTalks(counts: readonly number[], { deps, echo, serviceAs }: Talks): Promise<void> {
+async function reportTalks(wish: TalkWish, { deps, echo, serviceAs }: Talks): Promise<void> {
+  const { counts, talkMs = talkMsOf.service } = wish
   const measureAt = (count: number, mode: PhoneMode = 'pcmu'): Promise<PhoneRow> =>
-    measureRow(serviceAs(mode), deps, { count, talkMs: serviceTalkMs })
+    measureRow(serviceAs(mode), deps, { count, talkMs })
   const rows: PhoneRow[] = []
   const cells: Record<string, string>[] = []
+  const spent: Record<string, string>[] = []
+  const add = (name: string, row: PhoneRow, floor: PhoneRow | null): void => {
+    cells.push(cellsOf(name, row, floor))
+    spent.push(...spentCellsOf(name, row))
+  }
   for (const count of counts) {
     const row = await measureAt(count)
-    const floor = await measureRow(echo, deps, { count, talkMs: echoTalkMs })
+    const floor = await measureRow(echo, deps, { count, talkMs: Math.min(talkMs, talkMsOf.echo) })
     rows.push(row)
-    cells.push(cellsOf('service, engine PCMU', row, floor), cellsOf('bare echo', floor, null))
-    if (count === middleOf(counts))
-      cells.push(cellsOf('service, engine 16 kHz', await measureAt(count, 'pcm16'), floor))
+    add('service, engine PCMU', row, floor)
+    add('bare echo', floor, null)
+    if (wish.isWhole && count === middleOf(counts))
+      add('service, engine 16 kHz', await measureAt(count, 'pcm16'), floor)
   }
   printTable(cells)
+  console.log('')
+  printTable(spent)
   console.log(
     'rtpengine, the usual floor for RTP, is not available here: the floor is a bare socket of node that echoes.',
   )
-  await reportLimit(rows, measureAt)
+  if (wish.has('limit')) await reportLimit(rows, measureAt)
 }
 
 const middleOf = (counts: readonly number[]): number => counts[counts.length >> 1] ?? 0
@@ -198,45 +209,8 @@ function phonesTo(service: Service, caller: RawSipCaller, mode: PhoneMode): Othe
   }
 }
 
-async function openEcho(closing: AsyncDisposableStack): Promise<OtherEnd> {
-  const child = await forkProcess<unknown>('process-echoing-rtp.ts', [])
-  closing.defer(() => child.close())
-  let ports: number[] = []
-  return {
-    prepare: async (count) => void ({ ports } = await child.ask<{ ports: number[] }>(`open ${count}`)),
-    async connect(phone) {
-      const port = ports.pop()
-      if (port === undefined) throw new Error('the echo has no port left')
-      phone.begin({ address: '127.0.0.1', port })
-      return () => Promise.resolve()
-    },
-    read: () => child.ask<{ cpuMs: number }>('read'),
-    settled: () => Promise.resolve(),
-  }
-}
-
 async function openService(closing: AsyncDisposableStack): Promise<Service> {
-  const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
-  closing.defer(() => rm(dataDir, { recursive: true, force: true }))
-  type Ready = { readonly sipPort: number; readonly called: string }
-  const child = await forkProcess<Ready>('process-under-load.ts', [dataDir, 'phone'], ['--expose-gc'])
-  closing.defer(() => child.close())
-  const read = (): Promise<Reading> => child.ask('read')
-  return {
-    port: child.ready.sipPort,
-    called: child.ready.called,
-    use: async (mode) => void (await child.ask(`engine ${mode}`)),
-    read,
-    collect: () => child.ask('collect'),
-    postgresCpu: async () => (await child.ask<{ cpuMs: number }>('postgres')).cpuMs,
-    async settled() {
-      for (let look = 0; look < 400 && (await read()).running > 0; look++) await pause(50)
-      await pause(1_000)
-    },
-  }
-}
-
-function after(ms: number, action: () => void): () => void {
-  const timer = setTimeout(action, ms)
-  return () => clearTimeout(timer)
+  const service = await openLoadedService({ engine: 'phone' }, closing)
+  const { sipPort: port, called } = service.ready
+  return { ...service, port, called, use: async (mode) => void (await service.ask(`engine ${mode}`)) }
 }

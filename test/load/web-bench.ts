@@ -1,22 +1,22 @@
 /**
- * Owns `npm run bench web`: N concurrent web calls, all talking all the time, from this process against the service in another. Prints one row
- * per N, and whether anything is left behind after many calls made and ended.
+ * Owns `npm run bench web [talk] [half] [limit] [leaks] [seconds=20] [number of calls …]`: concurrent web calls from this process against the service
+ * in another. `talk`: all talk all the time; `half`: each talks half of the time, as people do; `limit`: how many are in time; `leaks`: whether
+ * anything is left behind by many calls. Without a word all of it. Each row stands beside the bare echo of the same minute.
  */
-import { fork, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { createTicker } from '../../media/ticker/ticker.ts'
+import { openBareEcho } from './bare-echo.ts'
 import { placeLoadedCall, preparePackets, type LoadedCall } from './loaded-call.ts'
-import type { Reading } from './process-under-load.ts'
+import { after, openLoadedService, type LoadedService } from './open-loaded.ts'
+import { lateShare, openMachineBeat, type MachineBeat } from './machine-beat.ts'
+import { preparePhoneSound } from './phone-load.ts'
+import { inEchoes, measureRow, talkMsOf, type PhoneRow } from './phone-row.ts'
+import { costCells } from './process-cost.ts'
 import { printTable, quantile } from './table.ts'
+import { talkWishOf } from './talk-wish.ts'
 
 const defaultCounts = [1, 10, 50]
-/** The meter of late frames looks back 20 s at most: a shorter talk would count the set-up of the calls. */
-const talkMs = 20_000
 const warmUpCalls = 30
 /** A quantile of fewer is none: calls made and ended one by one fill up the rows of few calls. */
 const firstPacketSamples = 20
@@ -24,6 +24,8 @@ const maxLate = 0.01
 const searchSteps = 4
 const churnCalls = 200
 const churnAtOnce = 5
+/** Calls whose silence and speech do not fall together. */
+const phases = 8
 
 /** Shares are 0–1. The call that measures is silent between its marks, so that not all of its packets come back. */
 type Row = {
@@ -31,42 +33,68 @@ type Row = {
   readonly firsts: readonly number[]
   readonly echoes: readonly number[]
   readonly late: number
+  readonly machineLate: number
   readonly cpuMsPerCallSecond: number
   readonly rssBytes: number
   /** Beyond what the process had before the calls of the row. */
   readonly rssBytesPerCall: number
   readonly echoed: number
   readonly clientLate: number
+  readonly spent: Readonly<Record<string, string>>
 }
 
+/** `talk` and `half` are loads, `marks` is what measures; `index` tells their phases apart. */
+type Says = 'talk' | 'half' | 'marks'
+type Place = (says: Says, index: number) => Promise<LoadedCall>
 type Bench = {
-  readonly url: string
-  read(): Promise<Reading>
-  /** The same after a garbage collection, whose CPU would spoil the rows. */
-  collect(): Promise<Reading>
-  close(): Promise<void>
+  readonly service: LoadedService
+  readonly place: Place
+  readonly machine: MachineBeat
+  clientLate(): number
 }
 
-export async function benchWeb(arguments_: readonly string[]): Promise<void> {
-  const counts = arguments_.length > 0 ? arguments_.map(Number) : defaultCounts
-  const bench = await openService()
+export async function benchWeb(given: readonly string[]): Promise<void> {
+  const { counts, talkMs = talkMsOf.service, has, isWhole } = talkWishOf(given, defaultCounts)
+  await using closing = new AsyncDisposableStack()
+  const service = await openLoadedService({ engine: 'echo' }, closing)
   const ticker = createTicker({ now: () => performance.now(), after })
+  closing.defer(() => ticker.close())
+  const machine = openMachineBeat()
+  closing.defer(() => machine.close())
+  const place = placingOn(service, ticker)
+  const bench: Bench = { service, place, machine, clientLate: () => ticker.lateness().overTenMs }
+  const echo = await openBareEcho(closing)
+  const sound = preparePhoneSound()
+  const floorOf = (count: number): Promise<PhoneRow> =>
+    measureRow(echo, { ticker, sound, machine }, { count, talkMs: Math.min(talkMs, talkMsOf.echo) })
+
+  await churn(place, warmUpCalls)
+  const rows: Row[] = []
+  const cells: Record<string, string>[] = []
+  for (const says of ['talk', 'half'] as const)
+    for (const count of has(says) || (has('limit') && says === 'talk') ? counts : []) {
+      const row = await measure(bench, { count, says, talkMs })
+      cells.push(toCells(says, row, await floorOf(count)))
+      if (says === 'talk') rows.push(row)
+    }
+  if (cells.length > 0) printTable(cells)
+  if (has('limit')) await reportLimit(rows, (count) => measure(bench, { count, says: 'talk', talkMs }))
+  if (isWhole || has('leaks')) await reportLeaks(bench)
+}
+
+function placingOn({ ready: { url } }: LoadedService, ticker: ReturnType<typeof createTicker>): Place {
   const opus = createOpusLibrary()
-  const prepared = preparePackets(opus)
-  const place = (measures: boolean): Promise<LoadedCall> =>
-    placeLoadedCall({ url: bench.url, opus, ticker, measures, packets: measures ? prepared.marks : prepared.talk })
-  try {
-    await churn(place, warmUpCalls)
-    const measureAt = (count: number): Promise<Row> => measure(bench, place, count, () => ticker.lateness().overTenMs)
-    const rows: Row[] = []
-    for (const count of counts) rows.push(await measureAt(count))
-    printTable(rows.map(toCells))
-    await reportLimit(rows, measureAt)
-    await reportLeaks(bench, place)
-  } finally {
-    ticker.close()
-    await bench.close()
+  const { talk, half, marks } = preparePackets(opus)
+  const packets = {
+    talk: () => talk,
+    half(index: number) {
+      const begin = Math.floor(((index % phases) * half.length) / phases)
+      return [...half.slice(begin), ...half.slice(0, begin)]
+    },
+    marks: () => marks,
   }
+  return (says, index) =>
+    placeLoadedCall({ url, opus, ticker, measures: says === 'marks', packets: packets[says](index) })
 }
 
 /** Between the last row that was in time and the first that was not, halved a few times; beyond the last row as long as all were in time. */
@@ -87,120 +115,91 @@ async function reportLimit(rows: readonly Row[], measureAt: (count: number) => P
   )
 }
 
+type RowWish = { readonly count: number; readonly says: Says; readonly talkMs: number }
+
 /** The first call of the row measures the echo, the others are load. */
-async function measure(
-  bench: Bench,
-  place: (measures: boolean) => Promise<LoadedCall>,
-  count: number,
-  ownLateness: () => number,
-): Promise<Row> {
-  const idle = await bench.read()
+async function measure({ service, place, machine, clientLate }: Bench, wish: RowWish): Promise<Row> {
+  const { count, says, talkMs } = wish
+  const idle = await service.read()
   const single = await placeOneByOne(place, firstPacketSamples - count)
   const calls: LoadedCall[] = []
-  for (let index = 0; index < count; index++) calls.push(await place(index === 0))
+  for (let index = 0; index < count; index++) calls.push(await place(index === 0 ? 'marks' : says, index))
   const firsts = [...single, ...(await Promise.all(calls.map((call) => call.firstPacketMs)))]
   await pause(1000)
-  const [before, began] = [await bench.read(), performance.now()]
+  const machineBefore = await machine.totals()
+  const [before, began] = [await service.read(), performance.now()]
   const packetsBefore = packetsOf(calls)
   await pause(talkMs)
-  const [after_, ended] = [await bench.read(), performance.now()]
+  const [now, ended] = [await service.read(), performance.now()]
+  const machineLate = lateShare(machineBefore, await machine.totals())
   const packetsAfter = packetsOf(calls)
-  const clientLate = ownLateness()
+  const late = clientLate()
   const echoes = calls[0]?.echoes ?? []
   await Promise.all(calls.map((call) => call.end()))
-  await settled(bench)
+  await service.settled()
   const callSeconds = (count * (ended - began)) / 1000
   const sent = packetsAfter.sent - packetsBefore.sent
   return {
     count,
     firsts,
     echoes,
-    late: after_.lateness.overTenMs,
-    cpuMsPerCallSecond: (after_.cpuMs - before.cpuMs) / callSeconds,
-    rssBytes: after_.rssBytes,
-    rssBytesPerCall: (after_.rssBytes - idle.rssBytes) / count,
+    late: lateShare(before.beat, now.beat),
+    machineLate,
+    cpuMsPerCallSecond: (now.cpuMs - before.cpuMs) / callSeconds,
+    rssBytes: now.rssBytes,
+    rssBytesPerCall: (now.rssBytes - idle.rssBytes) / count,
     echoed: (packetsAfter.received - packetsBefore.received) / sent,
-    clientLate,
+    clientLate: late,
+    spent: costCells(before, now, callSeconds, 'call-second'),
   }
 }
 
-const toCells = (row: Row): Record<string, string> => ({
+/** `floor`: the bare echo of as many G.711 calls, in the same minute. */
+const toCells = (says: Says, row: Row, floor: PhoneRow): Record<string, string> => ({
   calls: String(row.count),
+  'which talk': says === 'talk' ? 'always' : 'half of the time',
   'first packet p50/p95 ms': `${inMs(row.firsts, 0.5)} / ${inMs(row.firsts, 0.95)}`,
   'echo p50/p95/p99 ms': `${inMs(row.echoes, 0.5)} / ${inMs(row.echoes, 0.95)} / ${inMs(row.echoes, 0.99)}`,
+  'CPU ms per call-second': row.cpuMsPerCallSecond.toFixed(2),
+  'in echoes': inEchoes([row.cpuMsPerCallSecond], floor),
+  'bare echo ms per call-second': quantile(floor.cpuMsPerCallSecond, 0.5).toFixed(2),
   'late >10 ms %': (row.late * 100).toFixed(2),
-  'CPU ms per call-second': row.cpuMsPerCallSecond.toFixed(1),
+  'machine late %': (row.machineLate * 100).toFixed(2),
   'RSS MB (per call)': `${(row.rssBytes / 1e6).toFixed(0)} (${(row.rssBytesPerCall / 1e6).toFixed(1)})`,
   'echoed %': (row.echoed * 100).toFixed(1),
   'client late %': (row.clientLate * 100).toFixed(2),
+  ...row.spent,
 })
 
-async function placeOneByOne(place: (measures: boolean) => Promise<LoadedCall>, count: number): Promise<number[]> {
+async function placeOneByOne(place: Place, count: number): Promise<number[]> {
   const firsts: number[] = []
   while (firsts.length < count) {
-    const call = await place(false)
+    const call = await place('talk', 0)
     firsts.push(await call.firstPacketMs)
     await call.end()
   }
   return firsts
 }
 
-async function reportLeaks(bench: Bench, place: (measures: boolean) => Promise<LoadedCall>): Promise<void> {
-  await settled(bench)
-  const before = await bench.collect()
+async function reportLeaks({ service, place }: Bench): Promise<void> {
+  await service.settled()
+  const before = await service.collect()
   await churn(place, churnCalls)
-  await settled(bench)
-  const after_ = await bench.collect()
-  const change = (name: 'fileDescriptors' | 'timers'): string => `${before[name]} → ${after_[name]}`
-  const heap = [before, after_].map((reading) => `${(reading.heapBytes / 1e6).toFixed(1)}`).join(' → ')
+  await service.settled()
+  const now = await service.collect()
+  const change = (name: 'fileDescriptors' | 'timers'): string => `${before[name]} → ${now[name]}`
+  const heap = [before, now].map((reading) => `${(reading.heapBytes / 1e6).toFixed(1)}`).join(' → ')
   console.log(
     `\nafter ${churnCalls} calls made and ended: heap ${heap} MB, descriptors ${change('fileDescriptors')}, timers ${change('timers')}`,
   )
 }
 
-async function churn(place: (measures: boolean) => Promise<LoadedCall>, count: number): Promise<void> {
+async function churn(place: Place, count: number): Promise<void> {
   for (let done = 0; done < count; done += churnAtOnce) {
-    const calls = await Promise.all(Array.from({ length: churnAtOnce }, () => place(false)))
+    const calls = await Promise.all(Array.from({ length: churnAtOnce }, (_, index) => place('talk', index)))
     await Promise.all(calls.map((call) => call.firstPacketMs))
     await Promise.all(calls.map((call) => call.end()))
   }
-}
-
-/** Waits until the service has no call left, so that one row does not pay for another. */
-async function settled(bench: Bench): Promise<void> {
-  for (let look = 0; look < 200 && (await bench.read()).running > 0; look++) await pause(50)
-  await pause(1000)
-}
-
-async function openService(): Promise<Bench> {
-  const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
-  const file = path.join(import.meta.dirname, 'process-under-load.ts')
-  const child = fork(file, [dataDir], { execArgv: ['--expose-gc'] })
-  const { url } = await answerOf<{ url: string }>(child)
-  const ask = (question: string): Promise<Reading> => {
-    child.send(question)
-    return answerOf<Reading>(child)
-  }
-  return {
-    url,
-    read: () => ask('read'),
-    collect: () => ask('collect'),
-    async close() {
-      const exit = once(child, 'exit')
-      child.send('close')
-      await exit
-      await rm(dataDir, { recursive: true, force: true })
-    },
-  }
-}
-
-/** The next message of the child; rejects when it ends instead. */
-function answerOf<Answer>(child: ChildProcess): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const answered = (message: unknown): void => resolve(message as Answer)
-  const died = (): void => reject(new Error('the service under test ended'))
-  child.once('message', answered).once('exit', died)
-  return promise.finally(() => child.off('message', answered).off('exit', died))
 }
 
 const packetsOf = (calls: readonly LoadedCall[]) => ({
@@ -208,8 +207,3 @@ const packetsOf = (calls: readonly LoadedCall[]) => ({
   received: calls.reduce((sum, call) => sum + call.packets().received, 0),
 })
 const inMs = (values: readonly number[], share: number): string => quantile(values, share).toFixed(0)
-
-function after(ms: number, action: () => void): () => void {
-  const timer = setTimeout(action, ms)
-  return () => clearTimeout(timer)
-}

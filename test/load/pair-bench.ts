@@ -1,0 +1,153 @@
+/**
+ * Owns `npm run bench pair <git-ref> [rounds=3] [own-bench] <words of a bench …>`: the same bench on another state of the project and on this one, in
+ * turns, so that whatever else the machine does meets both. Printed are the medians, and the median of the ratios of each pair with its spread.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
+import path from 'node:path'
+import process from 'node:process'
+import { setTimeout as pause } from 'node:timers/promises'
+import { figuresOf, type Figure } from './printed-figures.ts'
+import { checkOut, makePairFolder, root, type SourceAt } from './source-at.ts'
+import { printTable, quantile } from './table.ts'
+
+type Wish = {
+  readonly ref: string
+  readonly rounds: number
+  /** The other state is measured by its own benches; else by these, as far as it has what they need. */
+  readonly ownBench: boolean
+  readonly words: readonly string[]
+}
+type Pair = { readonly before: readonly Figure[]; readonly after: readonly Figure[] }
+
+const defaultRounds = 3
+/** Ms in which a bench that is stopped ends what it has started. */
+const endsWithin = 10_000
+const signals = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
+
+const usage = 'usage: npm run bench pair <git-ref> [rounds=3] [own-bench] <words of a bench …>'
+
+export async function benchPair(given: readonly string[]): Promise<void> {
+  const wish = wishOf(given)
+  if (!wish) {
+    console.log(usage)
+    process.exitCode = 2
+    return
+  }
+  const stopping = new AbortController()
+  for (const [name, number] of Object.entries(signals))
+    process.once(name, () => {
+      process.exitCode = 128 + number
+      stopping.abort()
+    })
+  const folder = await makePairFolder()
+  try {
+    await compare(wish, folder, stopping.signal)
+  } catch (error) {
+    if (!stopping.signal.aborted) throw error
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  // A signal that came has taken the place of its usual effect.
+  process.exit()
+}
+
+export function wishOf(given: readonly string[]): Wish | null {
+  const [ref, ...rest] = given
+  const isOption = (word: string): boolean => /^rounds=\d+$/.test(word) || word === 'own-bench'
+  const words = rest.filter((word) => !isOption(word))
+  if (ref === undefined || words.length === 0) return null
+  const rounds = Number(rest.find((word) => word.startsWith('rounds='))?.slice('rounds='.length) ?? defaultRounds)
+  return { ref, rounds, ownBench: rest.includes('own-bench'), words }
+}
+
+async function compare({ ref, rounds, ownBench, words }: Wish, folder: string, signal: AbortSignal): Promise<void> {
+  const former = await checkOut(folder, ref, !ownBench)
+  const current = { folder: root, temporary: former.temporary }
+  const pairs: Pair[] = []
+  for (let round = 0; round < rounds; round++) {
+    // Who is first changes: what drifts in one direction favours nobody.
+    const order = round % 2 === 0 ? ([former, current] as const) : ([current, former] as const)
+    console.log(`round ${round + 1} of ${rounds}`)
+    const first = await run(order[0], words, signal)
+    const second = await run(order[1], words, signal)
+    pairs.push(round % 2 === 0 ? { before: first, after: second } : { before: second, after: first })
+  }
+  console.log(`\n${words.join(' ')}: ${ref} and this state, ${rounds} pairs`)
+  printTable(comparisonOf(pairs))
+}
+
+/** What it says of itself besides its figures goes to stderr. */
+async function run({ folder, temporary }: SourceAt, words: readonly string[], signal: AbortSignal): Promise<Figure[]> {
+  signal.throwIfAborted()
+  const child = spawn(process.execPath, [path.join('test', 'load', 'bench.ts'), ...words], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, TMPDIR: temporary },
+    // A group of its own: it ends with all that it has started.
+    detached: true,
+  })
+  const end = (): void => void endGroup(child.pid)
+  signal.addEventListener('abort', end)
+  const parts: Buffer[] = []
+  child.stdout.on('data', (part: Buffer) => parts.push(part))
+  const closed = once(child, 'close')
+  const [code] = (await once(child, 'exit')) as [number | null]
+  signal.removeEventListener('abort', end)
+  await endGroup(child.pid)
+  await closed
+  signal.throwIfAborted()
+  const printed = Buffer.concat(parts).toString()
+  const figures = figuresOf(printed)
+  if (code === 0 && figures.length > 0) return figures
+  throw new Error(`the bench in ${folder} ended with ${code} and printed no figures:\n${printed}`)
+}
+
+/** Resolves when nobody of the group is left. */
+async function endGroup(group: number | undefined): Promise<void> {
+  if (group === undefined) return
+  const until = performance.now() + endsWithin
+  for (let signal: NodeJS.Signals = 'SIGTERM'; told(group, signal); await pause(50))
+    if (performance.now() > until) signal = 'SIGKILL'
+}
+
+/** False: nobody is there. */
+function told(group: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(-group, signal)
+  } catch {
+    return false
+  }
+}
+
+/** Rows of figures that all runs have printed. */
+export function comparisonOf(pairs: readonly Pair[]): Record<string, string>[] {
+  const keyOf = ({ row, column }: Figure): string => `${row}\n${column}`
+  const runs = pairs.map(({ before, after }) => ({
+    before: new Map(before.map((figure) => [keyOf(figure), figure.value])),
+    after: new Map(after.map((figure) => [keyOf(figure), figure.value])),
+  }))
+  return (pairs[0]?.before ?? []).flatMap((figure) => {
+    const both = runs.map(({ before, after }) => [before.get(keyOf(figure)), after.get(keyOf(figure))] as const)
+    const [before, after] = [0, 1].map((side) => both.flatMap((pair) => pair[side as 0 | 1] ?? [])) as [
+      number[],
+      number[],
+    ]
+    if (before.length < pairs.length || after.length < pairs.length) return []
+    const ratios = before.flatMap((value, at) => (value === 0 ? [] : [(after[at] as number) / value]))
+    return [
+      {
+        row: figure.row,
+        figure: figure.column,
+        before: plain(quantile(before, 0.5)),
+        after: plain(quantile(after, 0.5)),
+        'after / before (of each pair)': ratios.length < pairs.length ? '-' : spread(ratios),
+      },
+    ]
+  })
+}
+
+const plain = (value: number): string => String(Number(value.toPrecision(4)))
+const spread = (ratios: readonly number[]): string =>
+  `${quantile(ratios, 0.5).toFixed(3)} (${quantile(ratios, 0).toFixed(3)}–${quantile(ratios, 1).toFixed(3)})`
