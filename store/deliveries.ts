@@ -1,6 +1,6 @@
 /**
  * Owns the outbox: deliveries written with the state change they tell of, claimed in lanes, and what became of them.
- * A lane is one (call, subscription): its oldest pending delivery is the only one that may be claimed. A claim is a lease; the number
+ * A lane is one (call, subscription): its oldest pending delivery, its head, is the only one that may be claimed. A claim is a lease; the number
  * of the attempt fences what an expired claim still wants to write. docs/contract/webhooks.md "Order".
  */
 import { toIso } from '../model/clock.ts'
@@ -112,21 +112,45 @@ export type Claim = {
   readonly rooms: ReadonlyMap<SubscriptionId, number>
 }
 
+/** Of a subscription beyond its room: so many at the front of its queue may stand behind another of their lane, in the first look and in the next ones. */
+const aheadAtFirst = 16
+const aheadThen = 1_000
+/** Bounds what a claim marks of a queue in which nothing is marked yet; the next claim goes on. */
+const looksOfClaim = 20
+
 /**
- * Heads of lanes that are due, longest due first. A delivery whose claim ran out (its node died) is due again. Walks from subscription to
- * subscription along the index, so that a long queue costs nobody anything but its own subscription, and nothing while that one is full.
- * Ids go from step to step as an array: the planner takes a set of unknown size for a large one, and reads the whole table.
+ * Heads of lanes that are due, longest due first. A delivery whose claim ran out (its node died) is due again. What is found to stand behind
+ * another of its lane is marked, so that no claim reads it again before the other has ended (0034_lane_heads.sql); while the front of a queue is
+ * full of those, it looks once more.
  */
-export function claimDue(
-  sql: Sql,
-  { nodeId, now, limit, lease, perSubscription, rooms }: Claim,
-): Promise<ClaimedDelivery[]> {
-  return sql<ClaimedDelivery[]>`
+export async function claimDue(sql: Sql, claim: Claim): Promise<ClaimedDelivery[]> {
+  for (let look = 1; ; look += 1) {
+    const ahead = look === 1 ? aheadAtFirst : aheadThen
+    const rows = await claimOnce(sql, claim, ahead)
+    const claimed = rows.filter((row): row is ClaimedDelivery & Marked => row.id !== null)
+    if (claimed.length > 0 || (rows[0]?.marked ?? 0) < aheadAtFirst || look === looksOfClaim) return claimed
+  }
+}
+
+/** How many were found to stand behind another. */
+type Marked = { readonly marked: number }
+
+/**
+ * One row without an id where nothing was claimed. Walks from subscription to subscription along the index, so that a long queue costs nobody
+ * anything but its own subscription, and nothing while that one is full. Ids go from step to step as an array: the planner takes a set of unknown
+ * size for a large one, and reads the whole table. Whatever is locked by somebody else is passed over: a claim waits for nobody.
+ */
+function claimOnce(sql: Sql, { nodeId, now, limit, lease, perSubscription, rooms }: Claim, ahead: number) {
+  const isFree = sql`(d.claimed_until is null or d.claimed_until <= ${now})`
+  // Those with these ids: told plainly, a planner that takes pending ones for few would rather read all of them than look ids up.
+  const isPending = sql`case d.status when 'pending' then true end`
+  return sql<((ClaimedDelivery | { readonly id: null }) & Marked)[]>`
     with recursive waiting as (
-      (select subscription_id from deliveries where status = 'pending' order by subscription_id limit 1)
+      (select subscription_id from deliveries where status = 'pending' and not behind order by subscription_id limit 1)
       union all
       select (
-        select d.subscription_id from deliveries d where d.status = 'pending' and d.subscription_id > w.subscription_id
+        select d.subscription_id from deliveries d
+        where d.status = 'pending' and not d.behind and d.subscription_id > w.subscription_id
         order by d.subscription_id limit 1)
       from waiting w where w.subscription_id is not null
     ), rooms as (
@@ -134,27 +158,42 @@ export function claimDue(
       from waiting w left join unnest(${[...rooms.keys()]}::text[], ${[...rooms.values()]}::integer[])
         as r(subscription_id, room) on r.subscription_id = w.subscription_id
       where w.subscription_id is not null
-    ), due as materialized (
-      select h.id, h.run_at, h.seq from rooms cross join lateral (
-        select d.id, d.run_at, d.seq from deliveries d
-        where d.subscription_id = rooms.subscription_id and d.status = 'pending' and d.run_at <= ${now}
-          and (d.claimed_until is null or d.claimed_until <= ${now})
-          and d.seq = (
-            select min(e.seq) from deliveries e
-            where e.call_id = d.call_id and e.subscription_id = d.subscription_id and e.status = 'pending')
-        order by d.run_at, d.seq limit rooms.room) h
+    ), found as materialized (
+      select f.id, f.run_at, f.seq, f.before, rooms.subscription_id, rooms.room from rooms cross join lateral (
+        select d.id, d.run_at, d.seq, (
+          select e.id from deliveries e
+          where e.call_id = d.call_id and e.subscription_id = d.subscription_id and e.status = 'pending' and e.seq < d.seq
+          order by e.seq desc limit 1) as before
+        from deliveries d
+        where d.subscription_id = rooms.subscription_id and d.status = 'pending' and not d.behind and d.run_at <= ${now} and ${isFree}
+        order by d.run_at, d.seq limit rooms.room + ${ahead}) f
       where rooms.room > 0
+    ), held as materialized (
+      select d.id from deliveries d where d.id = any(array(select before from found where before is not null)) and ${isPending}
+      for share skip locked
+    ), followers as materialized (
+      select d.id from deliveries d
+      where d.id = any(array(select f.id from found f join held on held.id = f.before)) and ${isPending} and ${isFree}
+      for no key update skip locked
+    ), marked as (
+      update deliveries set behind = true where id = any(array(select id from followers)) returning id
     ), taken as materialized (
       select d.id from deliveries d
-      where d.id = any(array(select id from due order by run_at, seq limit ${limit})) and d.status = 'pending'
-        and (d.claimed_until is null or d.claimed_until <= ${now})
-      for no key update of d skip locked
+      where d.id = any(array(
+          select id from (
+            select id, run_at, seq, room, row_number() over (partition by subscription_id order by run_at, seq) as place
+            from found where before is null) heads
+          where place <= room order by run_at, seq limit ${limit}))
+        and ${isPending} and ${isFree}
+      for no key update skip locked
+    ), claimed as (
+      update deliveries d set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = d.attempts + 1
+      from webhook_subscriptions s
+      where d.id = any(array(select id from taken)) and s.id = d.subscription_id
+      returning d.id, d.account_id, d.call_id, d.subscription_id, d.event_type, d.body, d.event_at, d.attempts as attempt,
+        s.url, s.enabled, ${sealedColumns(sql)}
     )
-    update deliveries d set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = d.attempts + 1
-    from webhook_subscriptions s
-    where d.id = any(array(select id from taken)) and s.id = d.subscription_id
-    returning d.id, d.account_id, d.call_id, d.subscription_id, d.event_type, d.body, d.event_at, d.attempts as attempt,
-      s.url, s.enabled, ${sealedColumns(sql)}`
+    select claimed.*, count.marked from (select count(*)::int as marked from marked) count left join claimed on true`
 }
 
 /** Given up in one statement, which stays a short one however long a queue has become. */
@@ -162,16 +201,20 @@ export const staleAtOnce = 10_000
 
 /**
  * Ends the queue of an endpoint that is too slow for its events: all but call.ended that nobody works on. Returns how many, `staleAtOnce` at
- * most.
+ * most. What stands behind another and what does not end apart: the second takes a mark away, and waits for whoever ends what it marks.
  */
 export async function giveUpStale(sql: Sql, { before, now }: { before: number; now: number }): Promise<number> {
-  const { count } = await sql`
-    update deliveries set status = 'exhausted' where id = any(array(
-      select id from deliveries
-      where status = 'pending' and run_at < ${before} and event_at < ${before} and event_type <> 'call.ended'
-        and (claimed_until is null or claimed_until <= ${now})
-      limit ${staleAtOnce} for no key update skip locked))`
-  return count
+  const giveUp = async (behind: boolean, limit: number): Promise<number> => {
+    const { count } = await sql`
+      update deliveries set status = 'exhausted' where id = any(array(
+        select id from deliveries
+        where status = 'pending' and event_type <> 'call.ended' and event_at < ${before} and run_at < ${before} and behind = ${behind}
+          and (claimed_until is null or claimed_until <= ${now})
+        order by event_at limit ${limit} for no key update skip locked))`
+    return count
+  }
+  const followers = await giveUp(true, staleAtOnce)
+  return followers + (await giveUp(false, staleAtOnce - followers))
 }
 
 /** What a stopping node still holds is due again at once. The attempt counts: nobody knows whether it arrived. */

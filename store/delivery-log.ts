@@ -44,7 +44,7 @@ export async function listDeliveries(
 function withStatus(sql: Sql, status: DeliveryStatus) {
   switch (status) {
     case 'pending':
-      return sql`and status = 'pending'`
+      return sql`and status = 'pending' and event_at > '-infinity'`
     case 'exhausted':
       return sql`and status = 'exhausted'`
     case 'delivered':
@@ -74,7 +74,7 @@ export async function resendDelivery(
   key: { accountId: AccountId; subscriptionId: SubscriptionId; id: DeliveryId; now: number },
 ): Promise<boolean> {
   const { count } = await sql`
-    update deliveries d set status = 'pending', claimed_by = null, claimed_until = null,
+    update deliveries d set status = 'pending', behind = false, claimed_by = null, claimed_until = null,
       run_at = greatest(${key.now}::timestamptz, (
         select max(e.claimed_until) from deliveries e
         where e.call_id = d.call_id and e.subscription_id = d.subscription_id and e.status = 'pending'))

@@ -4,6 +4,7 @@ import { benchAdmission } from './admission-bench.ts'
 import { benchAfter } from './after-bench.ts'
 import { benchApi } from './api-bench.ts'
 import { benchEcho } from './echo-bench.ts'
+import { benchGrowth } from './growth-bench.ts'
 import { benchMcp } from './mcp-bench.ts'
 import { benchMemory } from './memory-bench.ts'
 import { benchPair } from './pair-bench.ts'
@@ -19,6 +20,7 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   after: benchAfter,
   api: benchApi,
   echo: benchEcho,
+  growth: benchGrowth,
   mcp: benchMcp,
   memory: benchMemory,
   pair: benchPair,

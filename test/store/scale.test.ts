@@ -8,7 +8,7 @@ import { DeliveryQuery } from '../../model/webhook.ts'
 import { listNumberOwners } from '../../store/account-numbers.ts'
 import { listAccountsWithWaitingCalls } from '../../store/call-capacity.ts'
 import { listCalls } from '../../store/calls.ts'
-import { enqueueDeliveries, giveUpStale, staleAtOnce } from '../../store/deliveries.ts'
+import { claimDue, enqueueDeliveries, giveUpStale, staleAtOnce } from '../../store/deliveries.ts'
 import { listDeliveries } from '../../store/delivery-log.ts'
 import { listInboundCandidates, listUnreachableWorkers } from '../../store/inbound-routes.ts'
 import { claimJobs } from '../../store/jobs.ts'
@@ -255,4 +255,27 @@ test('a queue of stale news ends in pieces; two who end it do not wait for each 
   })
   t.same(both, [staleAtOnce, staleAtOnce])
   t.equal(await giveUpStale(sql, bounds), many - 2 * staleAtOnce)
+})
+
+test('a claim reads what it claims, and not what waits behind it or for its time', async (t) => {
+  const { sql, busy, now } = await opened
+  const request = { eventType: '*', url: 'https://example.com/hook' } as const
+  const { id } = await createSubscription(sql, box, { accountId: busy.accountId, request, newId, now })
+  // The head of each lane waits for its next attempt; what stands behind it came before that time.
+  await sql`
+    insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at)
+    select gen_random_uuid()::text, account_id, ${id as DeliveryId}, id, 'call.transcript', '{}', now(),
+      case place when 1 then to_timestamp(${now / 1000 + 60}) else to_timestamp(0) end
+    from (select id, account_id from calls where account_id = ${busy.accountId} limit ${many / 10}) lanes, generate_series(1, 10) place
+    order by place`
+  const claim = (tx: Sql, at: number) =>
+    claimDue(tx, { nodeId: newId<'node'>(), now: at, limit: 64, lease: 1, perSubscription: 64, rooms: new Map() })
+  const unmarked = () => sql`
+    select from deliveries where subscription_id = ${id as DeliveryId} and not behind and run_at < to_timestamp(1)`
+  while ((await unmarked()).length > 0) t.same(await claim(sql, now), [])
+  const waiting = await rowsRead(sql, 'deliveries', (tx) => claim(tx, now))
+  t.ok(waiting < 100, `nothing is due: ${waiting}`)
+  t.equal((await claim(sql, now + 120_000)).length, 64)
+  const due = await rowsRead(sql, 'deliveries', (tx) => claim(tx, now + 120_000))
+  t.ok(due < few, `all lanes are due: ${due}`)
 })

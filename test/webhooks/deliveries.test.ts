@@ -12,8 +12,9 @@ import {
 import { createLanes, lanesInAll, lanesOfQuick, lanesOfSlow, lanesOfUnknown } from '../../actors/webhooks/lanes.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
 import type { SubscribedType } from '../../model/events.ts'
-import type { CallId, NodeId, SubscriptionId } from '../../model/ids.ts'
+import type { AccountId, CallId, NodeId, SubscriptionId } from '../../model/ids.ts'
 import { claimDue, enqueueDeliveries, giveUpStale, type Claim, type OutboxEvent } from '../../store/deliveries.ts'
+import { resendDelivery } from '../../store/delivery-log.ts'
 import { recordAttempts, type AttemptRecord } from '../../store/delivery-verdicts.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import { connect } from '../../store/sql.ts'
@@ -462,6 +463,108 @@ test('a claim takes no more of one subscription than its share, and passes over 
   )
   t.equal((await claim(node, { rooms: new Map([[greedy, 1]]) })).length, 1, 'or what it has room for')
   t.equal((await claim(node, { perSubscription: 50, limit: 7 })).length, 7, 'and no more than the limit in all')
+})
+
+test('what stands behind another of its lane is found by a claim once, and is due as soon as that one has ended, however it ended', async (t) => {
+  const { subscribe, call, enqueue, rows, claim, record, clock, sql } = await open(t)
+  await subscribe('/all')
+  const callId = await call()
+  const behind = async () => (await sql`select behind from deliveries order by seq`).map((row) => row['behind'])
+  const node = newId<'node'>()
+  await enqueue(callId, transcript(callId, 0), transcript(callId, 1), transcript(callId, 2), ended(callId))
+  const [first, , third] = (await rows()).map(({ id }) => id) as AttemptRecord['id'][]
+  t.strictSame(
+    (await claim(node)).map(({ id }) => id),
+    [first],
+  )
+  t.strictSame(await behind(), [false, true, true, true])
+  await record({ id: first as never, runAt: clock.now() + 1_000 })
+  t.strictSame(await claim(node), [], 'while it is to be tried again, the lane waits')
+  t.strictSame(await behind(), [false, true, true, true])
+  await record({ id: first as never, verdict: 'delivered' })
+  t.strictSame(await behind(), [false, false, true, true])
+  clock.advance(staleAfter + 1)
+  t.equal(await giveUpStale(sql, { before: clock.now() - staleAfter, now: clock.now() }), 2)
+  t.strictSame(await behind(), [false, false, true, false], 'call.ended is the head now')
+  const { accountId, subscriptionId } = (
+    await sql<{ accountId: AccountId; subscriptionId: SubscriptionId }[]>`
+    select account_id, subscription_id from deliveries limit 1`
+  )[0] as never
+  t.equal(await resendDelivery(sql, { accountId, subscriptionId, id: third as never, now: clock.now() }), true)
+  t.strictSame(
+    (await claim(node)).map(({ id }) => id),
+    [third],
+    'one that is sent again is at its old place',
+  )
+  t.strictSame(await behind(), [false, false, false, true])
+  await record({ id: third as never, verdict: 'exhausted' })
+  t.equal((await claim(node))[0]?.eventType, 'call.ended')
+})
+
+test('a delivery ends in one transaction while another one looks at the lane or writes to it: nothing is left behind for ever', async (t) => {
+  const { subscribe, call, enqueue, rows, claim, clock, sql, connectAgain, accountId, workerId } = await open(t)
+  await subscribe('/all')
+  const node = newId<'node'>()
+  const delivered = (on: typeof sql, id: string | undefined) =>
+    recordAttempts(on, [attemptOf({ id: id as never, verdict: 'delivered' }, clock.now())], {
+      now: clock.now(),
+      staleBefore: 0,
+    })
+  const callId = await call()
+  await enqueue(callId, transcript(callId, 0), transcript(callId, 1))
+  const [head, next] = await claim(node).then(rows)
+  await sql`update deliveries set behind = false`
+  const own = connectAgain()
+  await own.begin(async (tx) => {
+    await delivered(tx as never, head?.id)
+    t.strictSame(await claim(node), [], 'the head is ending: who stands behind it is neither claimed nor marked')
+    await enqueue(callId, transcript(callId, 2))
+  })
+  t.strictSame(
+    (await claim(node)).map(({ id }) => id),
+    [next?.id],
+  )
+
+  const writing = await call()
+  await enqueue(writing, transcript(writing, 0))
+  const [only] = await claim(node)
+  await own.begin(async (tx) => {
+    const events = [transcript(writing, 1)]
+    await enqueueDeliveries(tx, { accountId, workerId, callId: writing, events, now: clock.now(), newId })
+    await delivered(sql, only?.id)
+  })
+  t.strictSame(
+    (await claim(node)).map((claimed) => claimed.callId),
+    [writing],
+    'what was written meanwhile',
+  )
+
+  const marking = await call()
+  await enqueue(marking, transcript(marking, 0), transcript(marking, 1))
+  let ending: Promise<void> | undefined
+  let marked: { callId: CallId }[] = []
+  await own.begin(async (tx) => {
+    marked = await claimDue(tx as never, {
+      nodeId: node,
+      now: clock.now(),
+      limit: 9,
+      lease: 1,
+      perSubscription: 9,
+      rooms: new Map(),
+    })
+    ending = delivered(sql, (await rows()).find((row) => row.callId === marking)?.id)
+    const waits = async () =>
+      (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`).length >
+      0
+    while (!(await waits())) continue
+  })
+  t.equal(marked.length, 1)
+  await ending
+  t.strictSame(
+    (await claim(node)).map((claimed) => claimed.callId),
+    [marking],
+    'what was marked meanwhile',
+  )
 })
 
 test('an endpoint that hangs does not delay another', async (t) => {
