@@ -59,7 +59,14 @@ export type Toolbox = {
   list(accountId: AccountId, workerId: WorkerId, caller: ToolCaller): Promise<ToolDescriptor[]>
   /**
    * Throws Problem INVALID_TOOL for a name that is no tool and for arguments that its schema refuses; issues name `toolName` or `arguments.x`.
-   * `signal` ends when nobody waits any more.
+   * `signal` ends when nobody waits any more. `committed`: before it resolves things are looked up and nothing is done, because whoever asks has to
+   * write down first that it does.
    */
-  call(accountId: AccountId, workerId: WorkerId, request: ToolCallRequest, signal?: AbortSignal): Promise<ToolResult>
+  call(
+    accountId: AccountId,
+    workerId: WorkerId,
+    request: ToolCallRequest,
+    signal?: AbortSignal,
+    committed?: Promise<void>,
+  ): Promise<ToolResult>
 }

@@ -43,6 +43,8 @@ export type CallAtHand = {
   /** When it was answered. */
   readonly startedAt: number | null
   readonly outcome: TerminalStatus | null
+  /** A subscription takes copies of its tool calls. */
+  readonly isToolCallCopied: boolean
 }
 
 /** Null for a call of another worker, too. */
@@ -52,7 +54,10 @@ export async function findCallAtHand(
 ): Promise<CallAtHand | null> {
   const [row] = await sql<CallAtHand[]>`
     select id, account_id, worker_id, direction, transport, from_number, to_number, caller_verified, person_id, customer, metadata,
-      request, hook_answer, external_tools, epoch, started_at, outcome
+      request, hook_answer, external_tools, epoch, started_at, outcome, exists (
+        select from webhook_subscriptions s
+        where s.account_id = calls.account_id and enabled and (s.worker_id is null or s.worker_id = calls.worker_id)
+          and event_type in ('call.tool_call', '*')) as is_tool_call_copied
     from calls where account_id = ${accountId} and worker_id = ${workerId} and id = ${callId}`
   return row ?? null
 }

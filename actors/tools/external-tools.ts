@@ -72,9 +72,12 @@ async function askTool(
   const secret = deps.box.open(tool.signingSecret, toolSecretPlace({ accountId, callId, name: tool.name }))
   const data = toolCallOf(call, tool, given, deps.newId())
   const now = deps.clock.now()
-  const told = await enqueueToolCall(deps.sql, call, { data, now, newId: deps.newId })
-  if (!told) return callNotActive()
-  deps.wakeDeliveries()
+  // A caller waits: without a copy there is nothing to commit first.
+  if (call.isToolCallCopied) {
+    const isCopied = await enqueueToolCall(deps.sql, call, { data, now, newId: deps.newId })
+    if (!isCopied) return callNotActive()
+    deps.wakeDeliveries()
+  }
   const answer = await askHook(
     { sender: deps.sender, now: deps.clock.now, newId: deps.newId },
     {

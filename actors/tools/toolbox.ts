@@ -40,15 +40,25 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
       const refusals = await Promise.all(tools.map((tool) => tool.refusal(context)))
       return tools.filter((_, index) => refusals[index] === null).map(toDescriptor)
     },
-    async call(accountId, workerId, request, signal) {
-      const context = await findToolContext(deps.sql, { accountId, workerId, caller: request })
-      const tool = findTool(toolsFor(context), request)
-      const run = prepare(tool, request)
+    async call(accountId, workerId, request, signal, committed) {
+      const look = async () => {
+        const context = await findToolContext(deps.sql, { accountId, workerId, caller: request })
+        const tool = findTool(toolsFor(context), request)
+        return { context, tool, run: prepare(tool, request) }
+      }
+      const { context, tool, run } = await (committed ? lookMeanwhile(look, committed) : look())
       const place = places.take(context.call?.id ?? null)
       if (!place) return failure('TOOL_FAILED', 'Too many tools of this call are under way; try again in a moment.')
       return perform(deps, { tool, context, run, done: place, ...(signal && { signal }) })
     },
   }
+}
+
+/** What could not be looked up meanwhile may well be by then. */
+async function lookMeanwhile<Found>(look: () => Promise<Found>, committed: Promise<void>): Promise<Found> {
+  const early = look().catch(() => null)
+  await committed
+  return (await early) ?? look()
 }
 
 const toDescriptor = ({ name, provider, description, inputSchema }: WorkerTool): ToolDescriptor => ({

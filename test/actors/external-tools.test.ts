@@ -183,6 +183,62 @@ test('who subscribed gets a copy of the same payload, in the lane of the call', 
   t.equal(woken.length, 1)
 })
 
+test('a tool of which nobody takes a copy is asked at once, whatever else is being written of its call', async (t) => {
+  const { sql, call, ask, receiver, tool } = await open(t)
+  const callId = await call({ tools: [tool] })
+  receiver.script('/book', [{ status: 200, body: '{"result":1}' }])
+  await sql.begin(async (tx) => {
+    await tx`select from calls where id = ${callId} for update`
+    t.match(await ask(callId), { status: 'success' })
+  })
+})
+
+/** `over`: what becomes of the queries of the toolbox, in their order. */
+async function openWanted(t: Test, over: (query: number) => Promise<never> | null) {
+  const { sql, call, receiver, tool, accountId, workerId } = await open(t)
+  const callId = await call({ tools: [tool] })
+  let queries = 0
+  const counted: typeof sql = new Proxy(sql, {
+    apply: (target, self, given) => over(++queries) ?? (Reflect.apply(target, self, given) as unknown),
+  })
+  const { toolbox } = openToolbox(t, sql, { sql: counted })
+  const committed = Promise.withResolvers<void>()
+  const request = { provider: 'external', toolName: 'book', arguments: {}, phoneCallId: callId }
+  receiver.script('/book', [{ status: 200, body: '{"result":1}' }])
+  return {
+    receiver,
+    committed,
+    queries: () => queries,
+    answer: toolbox.call(accountId, workerId, request, undefined, committed.promise),
+  }
+}
+
+test('what a tool takes is looked up while its call is being written down, and it is asked after that', async (t) => {
+  const { receiver, committed, queries, answer } = await openWanted(t, () => null)
+  t.equal(queries(), 3)
+  await new Promise(setImmediate)
+  t.equal(receiver.deliveries.length, 0)
+  committed.resolve()
+  t.match(await answer, { status: 'success' })
+  t.equal(queries(), 3, 'nothing is looked up again')
+})
+
+test('what could not be looked up meanwhile is looked up again', async (t) => {
+  const { committed, queries, answer } = await openWanted(t, (query) =>
+    query <= 3 ? Promise.reject(new Error('the database is away')) : null,
+  )
+  committed.resolve()
+  t.match(await answer, { status: 'success' })
+  t.equal(queries(), 6)
+})
+
+test('a call that is never written down asks no tool', async (t) => {
+  const { receiver, committed, answer } = await openWanted(t, () => null)
+  committed.reject(new Error('the actor was fenced'))
+  await t.rejects(answer, { message: 'the actor was fenced' })
+  t.equal(receiver.deliveries.length, 0)
+})
+
 test('after call.ended no copy follows, whoever is faster (40 races, seed 3)', async (t) => {
   const { call, ask, receiver, tool, subscribe, outbox, sql, accountId, workerId } = await open(t)
   await subscribe({ eventType: '*' })

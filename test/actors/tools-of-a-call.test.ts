@@ -3,6 +3,7 @@ import { test, type Test } from 'tap'
 import { replay } from '../../actors/call/machine/replay.ts'
 import type { JsonObject } from '../../model/json.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
+import { blockedQueries } from '../scenes/blocked-queries.ts'
 import { listen, openCallNode, openShared, status } from '../scenes/call-node.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
@@ -35,6 +36,8 @@ async function talk(t: Test) {
   while (engine.configs.length === 0) await shared.bus.flush()
   const facts = async () => (await listCallEvents(shared.sql, callId)).map(({ event }) => event as { type: string })
   return {
+    shared,
+    callId,
     receiver,
     engine,
     callTool: (id: string, name: string, given: JsonObject) =>
@@ -90,6 +93,32 @@ test('a tool is asked once, its result goes to the session, and the log of it re
   t.equal((await fact('tool_called', 2)).length, 2, 'asked for twice')
   t.equal(receiver.deliveries.length, 1, 'and run once')
   t.same(await replayed(), [])
+})
+
+test('an actor that has lost its call runs no tool that the engine wants of it, though it has looked it up', async (t) => {
+  const { shared, callId, receiver, engine, callTool } = await talk(t)
+  receiver.script('/tool', [{ status: 200, body: JSON.stringify({ result: 1 }) }])
+  await shared.sql`update calls set epoch = epoch + 1 where id = ${callId}`
+  callTool('t1', 'lookup', { colour: 'blue' })
+  await until(() => engine.told.includes('close'))
+  t.equal(receiver.deliveries.length, 0)
+  t.notOk(engine.told.some((line) => line.startsWith('result')))
+})
+
+test('a tool is looked up while the step that asks for it is committed, and asked after that', async (t) => {
+  const { shared, callId, receiver, callTool, told } = await talk(t)
+  receiver.script('/tool', [{ status: 200, body: JSON.stringify({ result: 1 }) }])
+  const done = await shared.sql.begin(async (tx) => {
+    await tx`select from calls where id = ${callId} for update`
+    callTool('t1', 'lookup', { colour: 'blue' })
+    await blockedQueries(shared.sql, 1)
+    t.equal(receiver.deliveries.length, 0)
+    // Seen by nobody before this commits: who looks it up after the step finds no tool.
+    await tx`update calls set external_tools = '[]' where id = ${callId}`
+    return true
+  })
+  t.ok(done)
+  t.equal(await told('result:t1'), 'result:t1:lookup:success')
 })
 
 test('wrong arguments, unknown names and tools that fail are answers for the engine', async (t) => {

@@ -66,11 +66,18 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     if (event.type === 'dtmf' && early.length < maxEarlyKeys) early.push(event)
   }
 
+  const talkEnd: CallEnd = {
+    ...end,
+    post(fact) {
+      if (fact.type === 'tool_called') tools.wanted(fact)
+      end.post(fact)
+    },
+  }
   const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
   const startConversation = async (effect: StartConversation): Promise<void> => {
     recording.begin(effect.recording)
     const earlier = disclosure && { earlier: disclosure.earlier }
-    const prepared = await prepareConversation({ deps, end, run, signal, recording, ...earlier }, effect)
+    const prepared = await prepareConversation({ deps, end: talkEnd, run, signal, recording, ...earlier }, effect)
     if (!prepared || abandoned) return
     // What the caller says is kept by the disclosure until somebody listens.
     if (conversation !== disclosure) conversation?.abandon()

@@ -5,7 +5,7 @@
 import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { Problem } from '../../../model/problem.ts'
-import type { Toolbox, ToolDescriptor, ToolResult } from '../../../model/tool.ts'
+import { maxToolsAtOnce, type Toolbox, type ToolDescriptor, type ToolResult } from '../../../model/tool.ts'
 import type { EngineTool } from '../../../model/voice-engine.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import type { Effect } from '../call-event.ts'
@@ -16,6 +16,7 @@ import type { CallEnd } from './performer-deps.ts'
 type OfferedTool = EngineTool & Pick<ToolDescriptor, 'provider'> & { readonly toolName: string }
 
 type RunTool = Extract<Effect, { type: 'run_tool' }>
+type Wanted = Pick<RunTool, 'id' | 'name' | 'arguments'>
 
 /** An engine ends its call by itself, after its last words: this would cut them off. */
 const notOffered: readonly string[] = ['call.hang_up']
@@ -53,57 +54,76 @@ export type GiveResult = (id: string, name: string, result: ToolResult) => void
 
 export type ToolRuns = {
   offer(offer: Offer): void
+  /** The engine wants it; what it takes is looked up while the call takes note of that. It is not run unless `run` says so. */
+  wanted(call: Wanted): void
   /** Resolves when the result has been told and posted. */
   run(effect: RunTool, give: GiveResult): Promise<void>
   cancel(id: string): void
   cancelAll(): void
 }
 
+/** Nothing of it is done before `commit`. */
+type Run = { readonly controller: AbortController; readonly result: Promise<ToolResult>; commit(): void }
+
 /** The tools that one actor has under way. */
 export function createToolRuns(deps: Deps, end: CallEnd): ToolRuns {
+  const wanted = new Map<string, Run>()
   const underWay = new Map<string, AbortController>()
   let offer: Offer | null = null
+  const begin = (offered: Offer, call: Wanted): Run => {
+    const controller = new AbortController()
+    const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
+    return { controller, result: runTool(deps, offered, { call, signal: controller.signal, committed }), commit }
+  }
   const cancel = (id: string): void => {
+    wanted.delete(id)
     underWay.get(id)?.abort()
     underWay.delete(id)
   }
   return {
     offer(given) {
       offer = given
+      wanted.clear()
+    },
+    wanted(call) {
+      const isKnown = wanted.has(call.id) || underWay.has(call.id)
+      if (offer && !isKnown && wanted.size < maxToolsAtOnce) wanted.set(call.id, begin(offer, call))
     },
     async run(effect, give) {
       const { id, name } = effect
       const began = deps.clock.now()
-      const controller = new AbortController()
+      const run = wanted.get(id) ?? (offer && begin(offer, effect))
+      wanted.delete(id)
+      const controller = run?.controller ?? new AbortController()
       underWay.set(id, controller)
-      const result = offer
-        ? await runTool(deps, offer, effect, controller.signal)
-        : failed('The call goes on elsewhere.')
+      run?.commit()
+      const result = run ? await run.result : failed('The call goes on elsewhere.')
       if (underWay.get(id) !== controller) return
       underWay.delete(id)
       give(id, name, result)
       end.post({ type: 'tool_answered', id, status: result.status, tookMs: deps.clock.now() - began })
     },
     cancel,
-    cancelAll: () => [...underWay.keys()].forEach(cancel),
+    cancelAll: () => [...wanted.keys(), ...underWay.keys()].forEach(cancel),
   }
 }
 
 type Deps = { readonly tools: Toolbox; readonly clock: Clock; readonly log: Log }
 
+type ToBeRun = { readonly call: Wanted; readonly signal: AbortSignal; readonly committed: Promise<void> }
+
 /** Every ending is a result: whoever speaks to the caller must go on. */
 async function runTool(
   { tools, log }: Deps,
   { call, offered }: Offer,
-  { name, arguments: given }: RunTool,
-  signal: AbortSignal,
+  { call: { name, arguments: given }, signal, committed }: ToBeRun,
 ): Promise<ToolResult> {
   const tool = offered.find((candidate) => candidate.name === name)
   if (!tool) return failed(`There is no tool "${name}".`)
   const { provider, toolName } = tool
   try {
     const request = { provider, toolName, arguments: given, phoneCallId: call.id }
-    return await tools.call(call.accountId, call.workerId, request, signal)
+    return await tools.call(call.accountId, call.workerId, request, signal, committed)
   } catch (error) {
     if (error instanceof Problem) return failed(wordsOf(error))
     log.error('a tool could not be run', { tool: name, error })
