@@ -40,8 +40,10 @@ import {
   gatedOutboundCalls,
   gatedPhoneCalls,
   gatedWebCalls,
+  joinedInTurn,
   noRoomForOf,
   overloadOf,
+  turnOf,
 } from './gated-calls.ts'
 import { unwatchedLoad, type Load } from './load.ts'
 import { openKnowledgeSide, type KnowledgeSide } from './knowledge-side.ts'
@@ -79,7 +81,7 @@ export function openCallSide(
   config: Config,
   engines: Engines,
   closing: AsyncDisposableStack,
-  load: Load = unwatchedLoad(),
+  load: Load = unwatchedLoad(core.clock),
 ): CallSide {
   const { gate } = load
   let ending = false
@@ -100,7 +102,7 @@ export function openCallSide(
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
   const { createWebCall, admission } = gatedWebCalls(gate, {
     createWebCall: createWebCallCreator(creating),
-    admission: createAdmission({ ...core, router: switchboard }),
+    admission: joinedInTurn(load.setUps, createAdmission({ ...core, router: switchboard })),
   })
   const createPhoneCall = createPhoneCallCreator(creating)
   const outboundCalls = gatedOutboundCalls(gate, createOutboundCalls(creating))
@@ -128,6 +130,7 @@ export function openCallSide(
     telephony: {
       ...telephony,
       overload: overloadOf(gate),
+      turn: turnOf(load.setUps),
       receive: async (call) => (ending ? closedTo(call) : telephony.receive(call)),
     },
     newCalls: () => gate.newCalls(),
@@ -182,7 +185,7 @@ type Acting = {
 function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   const { sender, email, wakeDeliveries } = deps.outgoing
   const { refusalOf, engines, knowledge } = deps
-  const { gate, commits } = deps.load
+  const { gate, commits, setUps } = deps.load
   const hook = { ...core, sender, now: core.clock.now }
   const wakeJobs = (): void => {
     scheduler.wake()
@@ -218,13 +221,14 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   })
   closing.defer(() => switchboard.close(0))
   const extractors = openExtractors(core, deps.extraction)
+  const dial = dialWork({ ...core, router: switchboard })
   const scheduler = createScheduler({
     ...core,
     mayDial: () => gate.room('phone_call') > 0,
     work: {
       expire_token: expireTokenWork({ ...core, router: switchboard }),
       dial_time: deps.unlessEnding(dialTimeWork({ ...core, router: switchboard, wakeDispatcher })),
-      dial: deps.unlessEnding(countedDials(gate, dialWork({ ...core, router: switchboard }))),
+      dial: deps.unlessEnding(countedDials(gate, (job) => setUps.inTurn(() => dial(job)))),
     },
   })
   // Of its own: a model that is slow, or answers nobody, must not keep calls from being dialed.

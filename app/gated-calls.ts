@@ -3,11 +3,11 @@
  * is looked at. docs/design/load.md "The gate before new calls"
  */
 import type { Work } from '../actors/rounds/scheduler.ts'
-import { loadProblemOf, unavailableOf, type LoadGate } from '../model/load-gate.ts'
+import { loadProblemOf, unavailableOf, type LoadGate, type LoadRefusal, type SetUps } from '../model/load-gate.ts'
 import type { OutboundCalls } from '../model/outbound-calls.ts'
 import type { CreatePhoneCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
-import type { RefusedArrival, Telephony } from '../model/telephony.ts'
+import type { RefusedArrival, Telephony, TrunkAccess } from '../model/telephony.ts'
 import type { Admission, CreateWebCall } from '../model/web-call.ts'
 import { createRecent } from '../net/recent.ts'
 
@@ -103,9 +103,28 @@ export function countedDials(gate: LoadGate, dial: Work): Work {
 export function overloadOf(gate: LoadGate): NonNullable<Telephony['overload']> {
   return (route): RefusedArrival | null => {
     const refusal = route ? gate.admit('phone_call') : gate.refusal('phone_call')
-    if (!refusal) return null
-    const { details, retryAfterSeconds } = refusal
-    const { accountId = null, id: trunkId = null } = route?.trunk ?? {}
-    return { reason: 'node_overloaded', details, sipStatus: 503, accountId, trunkId, retryAfterSeconds }
+    return refusal && arrivalRefusedBy(refusal, route?.trunk)
   }
+}
+
+/** `Telephony.turn`. */
+export const turnOf =
+  (setUps: SetUps): NonNullable<Telephony['turn']> =>
+  async () => {
+    const turn = await setUps.turn()
+    return 'done' in turn ? turn : arrivalRefusedBy(turn)
+  }
+
+/** A browser that joins has its place already, and waits for its turn. */
+export const joinedInTurn = (setUps: SetUps, admission: Admission): Admission => ({
+  ...admission,
+  admit: (...given) => setUps.inTurn(() => admission.admit(...given)),
+})
+
+function arrivalRefusedBy(
+  { details, retryAfterSeconds }: LoadRefusal,
+  trunk?: Pick<TrunkAccess, 'accountId' | 'id'>,
+): RefusedArrival {
+  const { accountId = null, id: trunkId = null } = trunk ?? {}
+  return { reason: 'node_overloaded', details, sipStatus: 503, accountId, trunkId, retryAfterSeconds }
 }

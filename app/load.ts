@@ -2,7 +2,8 @@
 import { performance } from 'node:perf_hooks'
 import { createCommitWatch, type CommitWatch } from '../actors/node/commit-watch.ts'
 import { createLoadGate } from '../actors/node/load-gate.ts'
-import { openGate, type LoadGate } from '../model/load-gate.ts'
+import { createSetUps } from '../actors/node/set-ups.ts'
+import { openGate, type LoadGate, type SetUps } from '../model/load-gate.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { now } from './local-media.ts'
@@ -10,6 +11,8 @@ import type { MediaSide } from './media-side.ts'
 
 export type Load = {
   readonly gate: LoadGate
+  /** With and without a gate: nobody is refused who does not wait for seconds. */
+  readonly setUps: SetUps
   readonly commits: CommitWatch
   /** The media are opened after what begins calls. */
   watch(media: MediaSide): void
@@ -20,14 +23,15 @@ const noSlots = { ticks: 0, late: 0, skipped: 0 }
 const noCalls = { calls: 0, fresh: 0 }
 
 /** Everything may begin. */
-export const unwatchedLoad = (): Load => ({
+export const unwatchedLoad = (clock: Core['clock']): Load => ({
   gate: openGate,
+  setUps: createSetUps({ clock }),
   commits: createCommitWatch(now),
   watch: () => undefined,
 })
 
 export function openLoad({ clock, log, telemetry }: Core, config: Config, closing: AsyncDisposableStack): Load {
-  if (!config.loadGate) return unwatchedLoad()
+  if (!config.loadGate) return unwatchedLoad(clock)
   const commits = createCommitWatch(now)
   let media: MediaSide | null = null
   const gate = createLoadGate({
@@ -40,7 +44,7 @@ export function openLoad({ clock, log, telemetry }: Core, config: Config, closin
     telemetry,
   })
   closing.defer(() => gate.close())
-  return { gate, commits, watch: (opened) => void (media = opened) }
+  return { gate, setUps: createSetUps({ clock }), commits, watch: (opened) => void (media = opened) }
 }
 
 /** Time without work is time in which the loop waits for events; one that waits for a core has work. */

@@ -46,6 +46,20 @@ export type LoadGate = {
   newCalls(): 'taken' | 'limited' | 'refused'
 }
 
+/** A call is being set up. */
+export type SetUpTurn = {
+  /** It is set up, or will not be. Idempotent. */
+  done(): void
+}
+
+/** Calls that are set up at a time, however many come at once: the others wait for their turn. */
+export type SetUps = {
+  /** A refusal, at once or after a while: too many wait. */
+  turn(): Promise<SetUpTurn | LoadRefusal>
+  /** The same of what has waited in a queue of its own and may go on waiting. */
+  inTurn<Value>(work: () => Promise<Value>): Promise<Value>
+}
+
 const details: Readonly<Record<LoadReason, string>> = {
   late: 'This node is overloaded: the sound of running calls is late.',
   busy: 'This node is overloaded: running calls take all of its time.',

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { Direction } from './call.ts'
+import type { SetUpTurn } from './load-gate.ts'
 import type { AccountId, CallId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
 import { pageOf, Paging } from './paging.ts'
@@ -144,6 +145,11 @@ export type Telephony = {
    * route the call counts as begun. Reads no database.
    */
   overload?(route: InboundRoute | null): RefusedArrival | null
+  /**
+   * The INVITE may be looked at: few are at a time, the others wait here, in their order. Whoever gets its turn says when the call has begun, or will
+   * not. Absent: everybody's turn is now.
+   */
+  turn?(): Promise<SetUpTurn | RefusedArrival>
   /** Takes the places of account, worker and trunk and stores the call; nothing runs yet. */
   receive(call: InboundCall): Promise<{ readonly callId: CallId } | RefusedArrival>
   /** The leg of the call listens to its actor: the call may begin. False: it cannot, the call is ended by itself. */

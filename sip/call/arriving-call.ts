@@ -80,20 +80,40 @@ const refuseOverload = ({ admission }: ArrivalDeps, arrived: Arrived, refused: R
   admission.refuse(arrived, refused, { 'Retry-After': String(refused.retryAfterSeconds ?? retryAfter['Retry-After']) })
 
 async function takeIn(deps: ArrivalDeps, arrived: Arrived): Promise<void> {
+  const cancel = watchCancel(arrived.invite)
+  const turn = await deps.telephony.turn?.()
+  if (turn && 'sipStatus' in turn) return cancel.isCanceled() ? undefined : refuseOverload(deps, arrived, turn)
+  const done = turn?.done ?? (() => undefined)
+  if (cancel.isCanceled()) return done()
+  const letting = letIn(deps, arrived, cancel)
+  // It is set up when its actor has begun.
+  letting.then(({ begun }) => begun.finally(done), done)
+  await letting
+}
+
+type Cancel = ReturnType<typeof watchCancel>
+type LetIn = { readonly begun: Promise<void> }
+const notLetIn: LetIn = { begun: Promise.resolve() }
+
+async function letIn(deps: ArrivalDeps, arrived: Arrived, cancel: Cancel): Promise<LetIn> {
   const { invite, reply } = arrived
-  const cancel = watchCancel(invite)
   const route = await deps.admission.admit(invite, reply)
-  if (!route || cancel.isCanceled()) return
+  if (!route || cancel.isCanceled()) return notLetIn
   const overload = deps.telephony.overload?.(route)
-  if (overload) return refuseOverload(deps, arrived, overload)
+  if (overload) {
+    refuseOverload(deps, arrived, overload)
+    return notLetIn
+  }
   const wishes = wishesOf(route.trunk.settings, 'answer', invite.protocol)
   const media = createPhoneMedia(await deps.plane.openPhone(), wishes)
   media.signaledFrom(invite.source_address)
   try {
     const described = describe(media, deps, { arrived, route })
     const callId = described && !cancel.isCanceled() ? await store(deps, arrived, route) : null
-    if (!described || callId === null) return await media.line.close('refused')
-    ring(deps, { ...arrived, cancel, route, media, agreed: described.agreed, callId })
+    if (described && callId !== null)
+      return { begun: ring(deps, { ...arrived, cancel, route, media, agreed: described.agreed, callId }) }
+    await media.line.close('refused')
+    return notLetIn
   } catch (error) {
     await media.line.close('failed')
     throw error
@@ -159,15 +179,15 @@ async function store(
 }
 
 type Ringing = Arrived & {
-  readonly cancel: ReturnType<typeof watchCancel>
+  readonly cancel: Cancel
   readonly route: InboundRoute
   readonly media: PhoneMedia<PhoneCallLine>
   readonly agreed: Agreed | null
   readonly callId: CallId
 }
 
-/** From here on the call is stored, so it ends in order whatever happens: its leg says so. */
-function ring(deps: ArrivalDeps, call: Ringing): void {
+/** From here on the call is stored, so it ends in order whatever happens: its leg says so. Resolves when its actor has begun, or cannot. */
+function ring(deps: ArrivalDeps, call: Ringing): Promise<void> {
   const { liveCalls, log } = deps
   const { callId, media, reply, route } = call
   const phase = createPhase()
@@ -198,7 +218,7 @@ function ring(deps: ArrivalDeps, call: Ringing): void {
     phase.end()
     live.leg.handlers.disconnected('hung_up', 'the caller hung up before the answer', { endCause })
   })
-  begin(deps, live).catch((error: unknown) => {
+  return begin(deps, live).catch((error: unknown) => {
     // It is stored all the same: the search for orphans ends it.
     log.error('an inbound call did not begin', { callId, error })
     void live.leg.close('failed')

@@ -5,6 +5,7 @@ import { benchAfter } from './after-bench.ts'
 import { benchApi } from './api-bench.ts'
 import { benchEcho } from './echo-bench.ts'
 import { benchGrowth } from './growth-bench.ts'
+import { benchBurst } from './burst-bench.ts'
 import { benchMcp } from './mcp-bench.ts'
 import { benchMemory } from './memory-bench.ts'
 import { benchPair } from './pair-bench.ts'
@@ -21,6 +22,7 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   api: benchApi,
   echo: benchEcho,
   growth: benchGrowth,
+  burst: benchBurst,
   mcp: benchMcp,
   memory: benchMemory,
   pair: benchPair,

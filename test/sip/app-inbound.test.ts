@@ -487,3 +487,31 @@ test('a node that is overloaded says so to INVITEs before anything is looked at,
   t.equal(scene.edge.health().calls, 1)
   t.equal((await call.reinvite({ body: sdp(40_000, { version: 2 }) })).status, 200)
 })
+
+test('INVITEs wait for their turn: who gets none is told to come later, who hangs up meanwhile is never looked at', async (t) => {
+  const { peer, telephony } = await openTalk(t)
+  type Turn = Awaited<ReturnType<NonNullable<typeof telephony.turn>>>
+  const asked: ((turn: Turn) => void)[] = []
+  const [allAsked, allDone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  telephony.turn = () => {
+    const { promise, resolve } = Promise.withResolvers<Turn>()
+    if (asked.push(resolve) === 3) allAsked.resolve()
+    return promise
+  }
+  let done = 0
+  const mine = { done: () => void (++done === 2 && allDone.resolve()) }
+  const [first, canceled, refused] = [peer.invite({ body: sdp() }), peer.invite({ body: sdp() }), peer.invite()]
+  await allAsked.promise
+  t.equal(telephony.received.length, 1, 'none of them is looked at')
+  canceled.cancel()
+  t.equal((await canceled.answered()).status, 487)
+  const none = { reason: 'node_overloaded', details: 'busy', sipStatus: 503, accountId: null, trunkId: null } as const
+  asked[2]?.({ ...none, retryAfterSeconds: 2 })
+  const answer = await refused.answered()
+  t.same([answer.status, headerOf(answer, 'Retry-After')], [503, '2'])
+  asked[1]?.(mine)
+  asked[0]?.(mine)
+  t.equal((await first.answered()).status, 180)
+  await allDone.promise
+  t.equal(telephony.received.length, 2, 'the one that was canceled is not stored, and gave its turn back')
+})
