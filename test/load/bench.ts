@@ -10,6 +10,7 @@ import { benchMcp } from './mcp-bench.ts'
 import { benchMemory } from './memory-bench.ts'
 import { benchPair } from './pair-bench.ts'
 import { benchProfile } from './profile-bench.ts'
+import { benchSetup } from './setup-bench.ts'
 import { benchSip } from './sip-bench.ts'
 import { benchTurns } from './turns-bench.ts'
 import { benchVoice } from './voice-bench.ts'
@@ -27,6 +28,7 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   memory: benchMemory,
   pair: benchPair,
   profile: benchProfile,
+  setup: benchSetup,
   sip: benchSip,
   turns: benchTurns,
   voice: benchVoice,
@@ -37,8 +39,9 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
 const [name = '', ...given] = process.argv.slice(2)
 const bench = benches[name]
 if (bench) await bench(given)
-else
+else {
   console.log(
     `usage: npm run bench <${Object.keys(benches).join(' | ')}> [number of calls … | seconds of a round | section]`,
   )
-process.exitCode = bench ? 0 : 2
+  process.exitCode = 2
+}

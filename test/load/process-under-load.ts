@@ -11,8 +11,10 @@ import { startParley, type Parley } from '../../app/parley.ts'
 import { createEchoEngine } from './echo-engine.ts'
 import { createPhoneEngine, phoneModes } from './phone-engine.ts'
 import { startProfile, type ThreadProfile } from './own-profile.ts'
+import { readPostgresCost } from './postgres-cost.ts'
 import { readPostgresCpu } from './postgres-cpu.ts'
 import { createProcessCost, type ProcessCost } from './process-cost.ts'
+import { countSentStatements } from './sent-statements.ts'
 import { countThreads, readMemory, type Memory } from './read-memory.ts'
 
 export type Reading = ProcessCost & {
@@ -48,6 +50,7 @@ const config = readConfig({
   RATE_LIMIT_PER_ADDRESS: '0',
 })
 const engines = new Map([['embedded', phoneEngine?.engine ?? createEchoEngine()]] as const)
+const sentStatements = countSentStatements()
 const service = await startParley({
   config,
   log: createLog('warn'),
@@ -91,6 +94,8 @@ async function answer(question: unknown): Promise<void> {
   if (question === 'end of profile') return void process.send?.(await endProfile?.())
   if (question === 'memory')
     return void process.send?.({ ...read(), memory: readMemory(), threadCount: countThreads() })
+  if (question === 'database')
+    return void process.send?.({ statements: sentStatements(), ...(await readPostgresCost(service.sql)) })
   process.send?.(question === 'postgres' ? { cpuMs: await readPostgresCpu(service.sql) } : read())
 }
 

@@ -17,6 +17,7 @@ import {
 import type { ThreadProfile } from './own-profile.ts'
 import { openRawSipCaller } from './raw-sip-caller.ts'
 import { idle } from './read-profile.ts'
+import { placeSteadily } from './steady-calls.ts'
 import { printTable } from './table.ts'
 
 /** Something to do for as long as it lasts; `units` are what its cost is told by. */
@@ -31,8 +32,6 @@ type Kind = {
 const measuredMs = 12_000
 /** Code is compiled and calls are in the midst of it. */
 const settleMs = 4_000
-/** What a call of `setup` lasts. */
-const heldMs = 300
 /** Part of the time: less is not worth a line. */
 const leastShare = 0.002
 /** Part of the time: a thread that does less is left out. */
@@ -66,32 +65,8 @@ const setup: Kind = {
     const { sipPort: port, called } = service.ready
     const caller = await openRawSipCaller({ port, called, calling })
     closing.defer(() => caller.close())
-    const underWay = new Set<Promise<void>>()
-    let ended = 0
-    const one = async (): Promise<void> => {
-      // Nobody listens on that port.
-      const call = await caller.call(1_999)
-      await pause(heldMs)
-      await call.hangUp()
-      ended++
-    }
-    const began = performance.now()
-    let begun = 0
-    const timer = setInterval(() => {
-      for (; begun < ((performance.now() - began) * perSecond) / 1_000; begun++) {
-        const work: Promise<void> = one()
-          .catch((error: unknown) => console.error('a call did not come about:', error))
-          .finally(() => underWay.delete(work))
-        underWay.add(work)
-      }
-    }, 5)
-    return {
-      units: () => ended,
-      async end() {
-        clearInterval(timer)
-        await Promise.all(underWay)
-      },
-    }
+    const calls = placeSteadily(caller, perSecond)
+    return { units: calls.ended, end: calls.end }
   },
 }
 
