@@ -29,17 +29,19 @@ async function talk(t: Test) {
   let now = shared.clock.now()
   const opened = (of: CallNode) => until(() => of.engine.configs.at(-1))
   await opened(node)
-  const turns = async () => (await listCallEvents(sql, callId)).map(({ event }) => event as Logged).filter(isTurn)
   return {
     sql,
     callId,
     log: () => node.log,
     /** The caller says something, and the engine remembers this, if it is told so. Resolves when it is a turn of the log. */
     async turn(text: string, memory?: Json): Promise<Logged> {
-      const { length } = await turns()
       if (memory !== undefined) node.engine.emit({ type: 'memory', memory })
       node.engine.emit({ type: 'user_text', text, isFinal: true, confidence: 1, from: 0, to: 500 })
-      return until(async () => (await turns())[length])
+      await browser.until((message) => message.type === 'transcript' && message.isFinal && message.text === text)
+      const [row] = await sql<{ event: Logged }[]>`
+        select event from call_events where call_id = ${callId} and event->>'type' = 'turn_committed'
+        order by seq desc limit 1`
+      return row?.event ?? { type: 'none' }
     },
     snapshot: async (): Promise<string> => {
       const [row] = await sql<{ snapshot: Json }[]>`select snapshot from calls where id = ${callId}`
@@ -64,7 +66,6 @@ async function talk(t: Test) {
   }
 }
 
-const isTurn = ({ type }: Logged): boolean => type === 'turn_committed'
 const bytesOf = (json: unknown): number => Buffer.byteLength(JSON.stringify(json))
 
 /** As that of a cascade at its bound: calls of tools, of which the oldest go. */
@@ -109,7 +110,7 @@ test('whoever takes the call over has the same memory, again and again, and a ca
   t.match(await call.snapshot(), /"memory":\{"step":1\}/, 'a little one is in the snapshot')
   t.same(await call.takenOver(), { step: 1 })
   await call.turn('full', full(9))
-  await call.turn('full', full(10))
+  await call.turn('full again', full(10))
   t.same(await call.takenOver(), full(10))
   t.same(await call.replayed(), [])
   await call.end()
