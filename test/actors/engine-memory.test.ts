@@ -174,5 +174,8 @@ test('the log of an erased call replays alike, and tells nothing of what was rem
   const erased = log.map((step) => ({ ...step, event: blankedLog(step.event), effects: blankedLog(step.effects) }))
   t.match(JSON.stringify(log), /question 61/)
   t.notMatch(JSON.stringify(erased), /question|besides|output/)
+  const changes = erased.flatMap(({ event }) => (event as { memoryChange?: Json }).memoryChange ?? [])
+  t.same(changes, [], 'of a change it is left that there was one')
+  t.ok(erased.some(({ event }) => 'memoryChange' in (event as JsonObject)))
   t.same(replay(erased).differences, [])
 })

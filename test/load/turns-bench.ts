@@ -1,5 +1,5 @@
 /**
- * Owns `npm run bench turns [turns]`: what a turn of a call costs the database, by how much its engine remembers: bytes of its event, of the snapshot, and
+ * Owns `npm run bench turns [turns | tools [calls]]`: what a turn of a call costs the database, by how much its engine remembers: bytes of its event, of the snapshot, and
  * of the log of the server (WAL). One call a row, on a database of its own, whose engine tells a new memory with each turn.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -18,6 +18,7 @@ import { listen, openCallNode, status, type Shared } from '../scenes/call-node.t
 import { createTenant, newId } from '../scenes/tenant.ts'
 import { initialState } from '../../voice/script/dialogue/dialogue-state.ts'
 import { printTable, quantile } from './table.ts'
+import { measureTools, toolCells } from './tool-bench.ts'
 
 const defaultTurns = 200
 /** After a checkpoint the first change of a page writes all of it to the log of the server. */
@@ -62,14 +63,15 @@ const kinds: readonly Kind[] = [
   },
 ]
 
-export async function benchTurns([given]: readonly string[]): Promise<void> {
-  const turns = Number(given ?? defaultTurns)
+export async function benchTurns([given, tools]: readonly string[]): Promise<void> {
   await using closing = new AsyncDisposableStack()
   const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
   closing.defer(() => rm(dataDir, { recursive: true, force: true }))
   const log = createLog('error')
   const { sql, ...database } = await openDatabase({ databaseUrl: null, dataDir, log })
   closing.defer(() => database.close())
+  if (given === 'tools') return printTable([toolCells(await measureTools(sql, Number(tools ?? defaultTurns)))])
+  const turns = Number(given ?? defaultTurns)
   const clock = createHandClock()
   const bus = createLocalBus({ log, clock })
   closing.defer(() => bus.close())
