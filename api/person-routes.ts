@@ -3,6 +3,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { toPage } from '../model/paging.ts'
 import { Person, PersonBatch, PersonChange, PersonPage, PersonQuery, PersonRequest, toPerson } from '../model/person.ts'
 import { changePerson, createPerson, createPersons, deletePerson, findPerson, listPersons } from '../store/persons.ts'
+import { removalWithin } from '../store/removals.ts'
 import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
@@ -122,7 +123,7 @@ export function addPersonRoutes(app: Api, { sql, clock, newId }: ApiDeps): void 
   })
   app.openapi(remove, async (c) => {
     const personId = idOf<'person'>(c.req.valid('param').personId)
-    if (!(await deletePerson(sql, c.get('accountId'), personId))) throw notFound()
+    if (!(await deletePerson(sql, c.get('accountId'), personId, removalWithin))) throw notFound()
     return c.body(null, 204)
   })
 }

@@ -18,6 +18,7 @@ import { errorBodyOf, Problem } from '../model/problem.ts'
 import { databaseUnreachable } from '../store/database-unreachable.ts'
 import { trunksSubject } from '../model/telephony.ts'
 import { createAudit } from '../store/audit.ts'
+import { removalWithin } from '../store/removals.ts'
 import { createTrunks } from '../store/trunks.ts'
 import type { CallSide } from './call-side.ts'
 import { presetVariable, type Config } from './config.ts'
@@ -133,6 +134,7 @@ function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, be
     sql: core.requests,
     callSql: core.sql,
     trunks: createTrunks({
+      removalWithin,
       ...core,
       sql: core.requests,
       changed: () => core.bus.publish(trunksSubject, new Uint8Array()),

@@ -1,4 +1,5 @@
 /** Owns the wiring of what leaves the service by itself: webhooks, their log and its retention, e-mail. */
+import { createRemovals } from '../actors/rounds/removals.ts'
 import { createRetention } from '../actors/rounds/retention.ts'
 import { createEmail, type Email } from '../actors/tools/email.ts'
 import { createDeliveryLoop } from '../actors/webhooks/delivery-loop.ts'
@@ -30,6 +31,8 @@ export function openOutgoing(core: Core, config: Config, closing: AsyncDisposabl
   closing.defer(() => deliveries.close())
   const retention = createRetention({ sql, clock, log, recordings, keep: { deliveries: config.deliveryRetention } })
   closing.defer(() => retention.close())
+  const removals = createRemovals(core)
+  closing.defer(() => removals.close())
   const wakeDeliveries = (written?: number): void => {
     if (written !== 0) deliveries.wake()
   }
@@ -37,6 +40,7 @@ export function openOutgoing(core: Core, config: Config, closing: AsyncDisposabl
   const start = (): void => {
     deliveries.start()
     retention.wake()
+    removals.wake()
   }
   return { sender, subscriptions, email, wakeDeliveries, start, drained: () => deliveries.idle() }
 }

@@ -6,6 +6,7 @@ import type { Json, JsonObject } from '../model/json.ts'
 import type { PhoneCallFacts } from '../model/phone-call.ts'
 import type { CallHeaders, SipFacts } from '../model/sip-facts.ts'
 import type { WorkerConfig } from '../model/worker.ts'
+import { linkColumns } from './removals.ts'
 import { columnsOf, type Sql, type Transaction } from './sql.ts'
 
 /** What is asked for one call alone, on top of its worker: by who created it, or by call.worker_request. */
@@ -99,6 +100,12 @@ const callFields: Readonly<Record<keyof CallRow, true>> = {
   disclosure: true,
 }
 const callColumnList = columnsOf('calls', Object.keys(callFields))
+
+const unlinked = Object.keys(callFields).filter((field) => field !== 'personId' && field !== 'trunkId')
+const unlinkedColumnList = columnsOf('calls', unlinked)
+
+/** The same, as answers tell it: a link to what has been deleted is none, also while the walk through the calls has not come to this one. */
+export const answerColumns = (sql: Sql | Transaction) => sql`${sql.unsafe(unlinkedColumnList)}, ${linkColumns(sql)}`
 
 /** What makes a CallRow, of `calls`. */
 export const callColumns = (sql: Sql | Transaction) => sql.unsafe(callColumnList)

@@ -4,12 +4,12 @@ import { toId, type AccountId, type CallId } from '../model/ids.ts'
 import { msOf } from '../model/instant.ts'
 import { cursorOf } from '../model/paging.ts'
 import type { PhoneCallQuery } from '../model/phone-call.ts'
-import { callColumns, type CallRow, type DatedCall } from './call-rows.ts'
+import { answerColumns, type CallRow, type DatedCall } from './call-rows.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export async function findCall(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<CallRow | null> {
   const [row] = await sql<CallRow[]>`
-    select ${callColumns(sql)} from calls where account_id = ${accountId} and id = ${callId}`
+    select ${answerColumns(sql)} from calls where account_id = ${accountId} and id = ${callId}`
   return row ?? null
 }
 
@@ -28,7 +28,7 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
     cursor &&
     sql`and (created_at, id) < ((select created_at from calls where account_id = ${accountId} and id = ${cursor}), ${cursor})`
   const page = (ending: typeof none) => sql<DatedCall[]>`
-    select ${callColumns(sql)}, created_at from calls
+    select ${answerColumns(sql)}, created_at from calls
     where account_id = ${accountId} ${after ?? none} ${ending}
       ${direction === undefined ? none : sql`and direction = ${direction}`}
       ${workerId === null ? none : sql`and worker_id = ${workerId}`}
@@ -39,7 +39,7 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
   if (progress === null) return page(none)
   // A page of each, and of those one: all at once, the planner would rather read every call of the account.
   return sql<DatedCall[]>`
-    select ${callColumns(sql)}, created_at from unnest(${progress}::text[]) as wanted (state)
+    select ${answerColumns(sql)}, created_at from unnest(${progress}::text[]) as wanted (state)
     cross join lateral (${page(sql`and progress = wanted.state`)}) calls
     order by created_at desc, id desc limit ${limit + 1}`
 }

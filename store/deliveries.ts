@@ -158,6 +158,7 @@ function claimOnce(sql: Sql, { nodeId, now, limit, lease, perSubscription, rooms
       from waiting w left join unnest(${[...rooms.keys()]}::text[], ${[...rooms.values()]}::integer[])
         as r(subscription_id, room) on r.subscription_id = w.subscription_id
       where w.subscription_id is not null
+        and not exists (select from webhook_subscriptions where id = w.subscription_id and deleted_at is not null)
     ), found as materialized (
       select f.id, f.run_at, f.seq, f.before, rooms.subscription_id, rooms.room from rooms cross join lateral (
         select d.id, d.run_at, d.seq, (

@@ -60,7 +60,7 @@ export async function findDelivery(
 ): Promise<Delivery | null> {
   const rows = await sql<Row[]>`
     select id, subscription_id, call_id, event_type, status, event_at, run_at, delivered_at from deliveries
-    where account_id = ${accountId} and subscription_id = ${subscriptionId} and id = ${id}`
+    where account_id = ${accountId} and subscription_id = ${subscriptionId} and id = ${id} and ${hasItsSubscription(sql)}`
   const attempts = await attemptsOf(sql, rows)
   return rows[0] ? toDelivery(rows[0], attempts.get(id) ?? []) : null
 }
@@ -78,9 +78,14 @@ export async function resendDelivery(
       run_at = greatest(${key.now}::timestamptz, (
         select max(e.claimed_until) from deliveries e
         where e.call_id = d.call_id and e.subscription_id = d.subscription_id and e.status = 'pending'))
-    where account_id = ${key.accountId} and subscription_id = ${key.subscriptionId} and id = ${key.id} and status = 'exhausted'`
+    where account_id = ${key.accountId} and subscription_id = ${key.subscriptionId} and id = ${key.id} and status = 'exhausted'
+      and ${hasItsSubscription(sql)}`
   return count === 1
 }
+
+/** Those of a deleted one go by and by, unseen. */
+const hasItsSubscription = (sql: Sql) =>
+  sql`not exists (select from webhook_subscriptions where id = subscription_id and deleted_at is not null)`
 
 /** Deletes up to `limit` that are no longer pending and were written before `before`, with their attempts. Several may do this at once. */
 export async function forgetDeliveries(sql: Sql, before: number, limit: number): Promise<number> {

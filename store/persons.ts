@@ -6,6 +6,7 @@ import { Problem, type Issue } from '../model/problem.ts'
 import { givenColumns } from './given-columns.ts'
 import { readQueryNumbers, spellingsOf, withNumbers } from './person-numbers.ts'
 import { indexedMatchesOf, matchesOf, prepareSearch, termsOf, type Fragment, type Search } from './person-search.ts'
+import { orderRemoval, walkRemoval } from './removals.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { requireWorkers } from './workers.ts'
 
@@ -162,29 +163,22 @@ export async function changePerson(
   return row ?? null
 }
 
-/** So many calls lose their link in one transaction. */
-const unlinkedAtOnce = 5_000
-
 /**
- * False: there was none. Calls are kept and lose the link, a part of them at a time: the steps of a call wait for who writes its row. Rows are
- * locked in one order, as by who gives places to calls.
+ * False: there was none. Calls are kept and lose the link, which no read tells any more, within so many ms, or what is then left of them in the
+ * background: the steps of a call wait for who writes its row.
  */
-export async function deletePerson(sql: Sql, accountId: AccountId, personId: PersonId): Promise<boolean> {
-  for (let unlinked = unlinkedAtOnce; unlinked === unlinkedAtOnce;) {
-    const { count } = await sql`
-      update calls set person_id = null where id = any(array(
-        select id from calls where account_id = ${accountId} and person_id = ${personId}
-        order by id limit ${unlinkedAtOnce} for no key update))`
-    unlinked = count
-  }
-  const deleted = await sql`
-    with deleted as (delete from persons where account_id = ${accountId} and id = ${personId} returning id),
-      unlinked as (
-        update calls set person_id = null where id = any(array(
-          select calls.id from calls join deleted on deleted.id = person_id where account_id = ${accountId}
-          order by calls.id for no key update of calls)))
-    select id from deleted`
-  return deleted.length === 1
+export async function deletePerson(
+  sql: Sql,
+  accountId: AccountId,
+  personId: PersonId,
+  within = Infinity,
+): Promise<boolean> {
+  const removal = await sql.begin(async (tx) => {
+    const { count } = await tx`delete from persons where account_id = ${accountId} and id = ${personId}`
+    return count === 0 ? null : orderRemoval(tx, { kind: 'person', accountId, subjectId: personId })
+  })
+  if (removal) await walkRemoval(sql, removal, within)
+  return removal !== null
 }
 
 /** Where a field of the request with this index stands in what was sent. */

@@ -21,7 +21,7 @@ export async function requireRoom(
 ): Promise<void> {
   const [row] = await sql<{ count: number }[]>`
     select count(*)::int as count from ${sql(table)}
-    where account_id = ${accountId} ${table === 'workers' ? sql`and deleted_at is null` : sql``}`
+    where account_id = ${accountId} ${table === 'workers' || table === 'webhook_subscriptions' ? sql`and deleted_at is null` : sql``}`
   if ((row?.count ?? 0) < limits[table]) return
   throw new Problem('CONFLICT', `The account has ${limits[table]} ${table.replace('_', ' ')}, as many as it may.`)
 }

@@ -11,6 +11,7 @@ import {
   type WebhookSubscription,
 } from '../model/webhook.ts'
 import { withoutNulls } from '../model/without-nulls.ts'
+import { orderRemoval, walkRemoval } from './removals.ts'
 import { requireRoom } from './room.ts'
 import { givenColumns } from './given-columns.ts'
 import type { SecretBox } from './secret-box.ts'
@@ -94,7 +95,7 @@ export async function listSubscriptions(
     select id, account_id, worker_id, event_type, url, headers, sealed_headers, timeout_ms, enabled, required, created_at, updated_at,
       failing_since, disabled_reason
     from webhook_subscriptions
-    where account_id = ${accountId} and (${workerId}::text is null or worker_id = ${workerId}) and ${hasItsWorker(sql)}
+    where account_id = ${accountId} and (${workerId}::text is null or worker_id = ${workerId}) and ${isSeen(sql)}
     order by created_at, id`
   return rows.map((row) => toSubscription(box, row, null))
 }
@@ -109,13 +110,13 @@ export async function findSubscription(
   const [row] = await sql<Row[]>`
     select id, account_id, worker_id, event_type, url, headers, sealed_headers, timeout_ms, enabled, required, created_at, updated_at,
       failing_since, disabled_reason
-    from webhook_subscriptions where account_id = ${accountId} and id = ${id} and ${hasItsWorker(sql)}`
+    from webhook_subscriptions where account_id = ${accountId} and id = ${id} and ${isSeen(sql)}`
   return row ? toSubscription(box, row, null) : null
 }
 
 /** One of a deleted worker is told what is still due to it, and is nobody's otherwise. */
-const hasItsWorker = (sql: Sql) => sql`not exists (
-  select from workers where workers.id = webhook_subscriptions.worker_id and deleted_at is not null)`
+const isSeen = (sql: Sql) => sql`webhook_subscriptions.deleted_at is null and not exists (
+  select from workers where workers.id = webhook_subscriptions.worker_id and workers.deleted_at is not null)`
 
 /** What sending to it needs, enabled or not. */
 export async function findTarget(
@@ -125,7 +126,7 @@ export async function findTarget(
 ): Promise<MatchingSubscription | null> {
   const [row] = await sql<MatchingSubscription[]>`
     select id, account_id, worker_id, event_type, url, ${sealedColumns(sql)}, timeout_ms, required
-    from webhook_subscriptions where account_id = ${accountId} and id = ${id}`
+    from webhook_subscriptions where account_id = ${accountId} and id = ${id} and deleted_at is null`
   return row ?? null
 }
 
@@ -138,7 +139,7 @@ export async function changeSubscription(sql: Sql, box: SecretBox, key: Changed)
   return sql.begin(async (tx) => {
     const [stored] = await tx<{ sealed: string }[]>`
       select signing_secret as sealed from webhook_subscriptions
-      where account_id = ${key.accountId} and id = ${key.id} for no key update`
+      where account_id = ${key.accountId} and id = ${key.id} and deleted_at is null for no key update`
     if (!stored) return null
     const [row] = await tx<Row[]>`
       update webhook_subscriptions set ${tx({ ...changedColumns(tx, box, key), ...replacedSecret(box, key, stored.sealed) })}
@@ -277,25 +278,24 @@ export async function judgeEndpoints(sql: Sql, news: EndpointNews): Promise<Disa
     select * from judged where disabled_reason is not null`
 }
 
-/** So many deliveries go in one transaction. */
-const removedAtOnce = 5_000
-
 /**
- * With its deliveries, sent or not. False when the account has no such subscription. First nothing more is written for it, then what there is
- * goes piece by piece, itself last: whoever writes events meanwhile, every step of the account's calls, waits for the last piece at most.
+ * With its deliveries, sent or not. False when the account has no such subscription. Nothing is written for it or sent any more, and it is in no read;
+ * its deliveries go within so many ms, or what is then left of them in the background. Whoever writes events meanwhile waits for nothing here.
  */
-export async function deleteSubscription(sql: Sql, accountId: AccountId, id: SubscriptionId): Promise<boolean> {
-  const silenced = await sql`
-    update webhook_subscriptions set enabled = false where account_id = ${accountId} and id = ${id}`
-  if (silenced.count === 0) return false
-  for (let removed = removedAtOnce; removed === removedAtOnce;) {
-    const { count } = await sql`
-      delete from deliveries where id = any(array(
-        select id from deliveries where subscription_id = ${id} order by id limit ${removedAtOnce} for update))`
-    removed = count
-  }
-  const deleted = await sql`delete from webhook_subscriptions where account_id = ${accountId} and id = ${id}`
-  return deleted.count === 1
+export async function deleteSubscription(
+  sql: Sql,
+  accountId: AccountId,
+  id: SubscriptionId,
+  within = Infinity,
+): Promise<boolean> {
+  const removal = await sql.begin(async (tx) => {
+    const { count } = await tx`
+      update webhook_subscriptions set enabled = false, deleted_at = now()
+      where account_id = ${accountId} and id = ${id} and deleted_at is null`
+    return count === 0 ? null : orderRemoval(tx, { kind: 'subscription', accountId, subjectId: id })
+  })
+  if (removal) await walkRemoval(sql, removal, within)
+  return removal !== null
 }
 
 function toSubscription(box: SecretBox, row: Row, signingSecret: string | null): WebhookSubscription {

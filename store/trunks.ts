@@ -17,6 +17,7 @@ import { withoutNulls } from '../model/without-nulls.ts'
 import { isWideNetwork, plainNetworkOf } from '../net/networks.ts'
 import { givenColumns } from './given-columns.ts'
 import { secretPlace, type SecretBox } from './secret-box.ts'
+import { orderRemoval, walkRemoval } from './removals.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { certificateIssuesOf } from './trunk-certificate.ts'
@@ -31,6 +32,8 @@ type Deps = {
   readonly box: SecretBox
   readonly clock: Clock
   readonly newId: NewId
+  /** Ms; then the calls of a removed trunk lose it in the background. Absent: they all do at once. */
+  readonly removalWithin?: number
   /** A trunk was made, changed or removed, and that is committed. */
   readonly changed?: () => void
 }
@@ -50,7 +53,7 @@ export function createTrunks({ changed = () => undefined, ...deps }: Deps): Trun
   }
 }
 
-function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): Trunks {
+function createSilentTrunks({ sql, box, clock, newId, removalWithin }: Omit<Deps, 'changed'>): Trunks {
   return {
     async list(accountId) {
       return (await readTrunks(sql, accountId, null)).map(toTrunk)
@@ -123,10 +126,13 @@ function createSilentTrunks({ sql, box, clock, newId }: Omit<Deps, 'changed'>): 
       })
     },
     async remove(accountId, id) {
-      const deleted = await sql`delete from trunks where account_id = ${accountId} and id = ${id}`
-      // A deletion that was broken off is gone on with by the next.
-      await unlinkCalls(sql, accountId, id)
-      return deleted.count === 1
+      const removal = await sql.begin(async (tx) => {
+        const { count } = await tx`delete from trunks where account_id = ${accountId} and id = ${id}`
+        return count === 0 ? null : orderRemoval(tx, { kind: 'trunk', accountId, subjectId: id })
+      })
+      // Calls and refusals lose the link, those that run as well. Nobody holds the row of a trunk and then waits for that of a call, or the other way round.
+      if (removal) await walkRemoval(sql, removal, removalWithin)
+      return removal !== null
     },
   }
 }
@@ -218,30 +224,4 @@ function requireNarrow(
 function requireCertificate(cert: string | null, key: string | null, now: number): void {
   const issues = certificateIssuesOf(cert, key, now)
   if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'The certificate of the trunk cannot be used.', issues)
-}
-
-const unlinkedAtOnce = 1_000
-
-/**
- * Calls and refusals of a trunk that is gone lose the link, those that run as well. Nobody holds the row of a trunk and then waits for that of a
- * call, or the other way round: a step of a call waits for nothing here but the row of its own call. A part of them at a time, in one order, as
- * by who gives places to calls.
- */
-async function unlinkCalls(sql: Sql, accountId: AccountId, id: TrunkId): Promise<void> {
-  await inParts(
-    () => sql`
-      update calls set trunk_id = null where id = any(array(
-        select id from calls where account_id = ${accountId} and trunk_id = ${id}
-        order by id limit ${unlinkedAtOnce} for no key update))`,
-  )
-  await inParts(
-    () => sql`
-      update call_refusals set trunk_id = null where id = any(array(
-        select id from call_refusals where account_id = ${accountId} and trunk_id = ${id}
-        order by id limit ${unlinkedAtOnce} for no key update))`,
-  )
-}
-
-async function inParts(unlink: () => Promise<{ readonly count: number }>): Promise<void> {
-  for (let unlinked = unlinkedAtOnce; unlinked === unlinkedAtOnce;) unlinked = (await unlink()).count
 }

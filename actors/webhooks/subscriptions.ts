@@ -9,6 +9,7 @@ import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { SubscriptionChange, Subscriptions, WebhookSubscription } from '../../model/webhook.ts'
 import { findDelivery, listDeliveries, resendDelivery } from '../../store/delivery-log.ts'
+import { removalWithin } from '../../store/removals.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import {
@@ -50,7 +51,7 @@ export function createSubscriptions(deps: Deps): Subscriptions {
       requireChangeable(subscription, change)
       return changeSubscription(sql, box, { accountId, id, change, now: clock.now() })
     },
-    remove: (accountId, id) => deleteSubscription(sql, accountId, id),
+    remove: (accountId, id) => deleteSubscription(sql, accountId, id, removalWithin),
     async test(accountId, id) {
       const target = await findTarget(sql, accountId, id)
       return target && sendTestEvent({ box, sender, now: clock.now, newId, log }, accountId, target)

@@ -19,6 +19,7 @@ import {
   findPerson,
   listPersons,
 } from '../../store/persons.ts'
+import { removalWithin } from '../../store/removals.ts'
 import type { Sql } from '../../store/sql.ts'
 import { camelFields, snakeFields } from '../snake-case.ts'
 import { idGiven, noSuch } from './reach.ts'
@@ -178,7 +179,7 @@ const writing = ({ sql, clock, newId }: PersonToolDeps): McpTool[] => [
     output: z.object({ person_id: z.string(), deleted: z.boolean() }),
     async run({ person_id }, { access: { accountId } }) {
       const id = personGiven(person_id)
-      if (!(await deletePerson(sql, accountId, id))) throw noSuch('person_id', 'person')
+      if (!(await deletePerson(sql, accountId, id, removalWithin))) throw noSuch('person_id', 'person')
       return { content: { person_id: id, deleted: true } }
     },
   }),
