@@ -72,7 +72,7 @@ export async function forgetSubscriptionsOfDeleted(sql: Sql, before: number, lim
   const rows = await sql<{ id: SubscriptionId; accountId: AccountId }[]>`
     select webhook_subscriptions.id, webhook_subscriptions.account_id from workers
     join webhook_subscriptions on webhook_subscriptions.worker_id = workers.id
-    where deleted_at < ${before} order by deleted_at limit ${limit}`
+    where workers.deleted_at < ${before} and webhook_subscriptions.deleted_at is null order by workers.deleted_at limit ${limit}`
   for (const { id, accountId } of rows) await deleteSubscription(sql, accountId, id)
   return rows.length
 }
