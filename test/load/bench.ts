@@ -12,6 +12,7 @@ import { benchPair } from './pair-bench.ts'
 import { benchProfile } from './profile-bench.ts'
 import { benchSetup } from './setup-bench.ts'
 import { benchSip } from './sip-bench.ts'
+import { benchSteps } from './step-bench.ts'
 import { benchTurns } from './turns-bench.ts'
 import { benchVoice } from './voice-bench.ts'
 import { benchWeb } from './web-bench.ts'
@@ -30,6 +31,7 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   profile: benchProfile,
   setup: benchSetup,
   sip: benchSip,
+  steps: benchSteps,
   turns: benchTurns,
   voice: benchVoice,
   web: benchWeb,

@@ -206,11 +206,30 @@ test('forty steps are one transaction, and a step that finds nothing under way g
   t.ok(results.every((result) => result === 'written'))
   const [first] = actors as [Actor, ...Actor[]]
   first.version++
-  const alone = writer.write(stepOf(first, [says(first, 'and')]))
+  const idle = createStepWriter({ sql: connection.sql, newId })
+  const alone = idle.write(stepOf(first, [says(first, 'and')]))
   await new Promise(setImmediate)
   await new Promise(setImmediate)
   t.equal(connection.begun(), 4)
   t.equal(await alone, 'written')
+})
+
+test('steps that come one by one behind a crowd go together', async (t) => {
+  const { sql } = await database
+  const tenant = await openTenant(sql, [])
+  const actors = await openCalls(sql, idsFor(35), () => tenant)
+  const connection = counted(sql)
+  const writer = createStepWriter({ sql: connection.sql, newId })
+  const write = (actor: Actor) => writer.write(stepOf(actor, [says(actor, 'yes')]))
+  await Promise.all(actors.slice(0, 5).map(write))
+  t.equal(connection.begun(), 1)
+  const writes = []
+  for (const actor of actors.slice(5)) {
+    writes.push(write(actor))
+    await new Promise(setImmediate)
+  }
+  t.ok((await Promise.all(writes)).every((result) => result === 'written'))
+  t.ok(connection.begun() <= 4, `${connection.begun()} transactions`)
 })
 
 test('a fenced step in the midst of a group writes nothing, and stops nobody else', async (t) => {
