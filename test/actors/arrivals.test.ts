@@ -1,11 +1,12 @@
 /** How inbound phone calls come in: many in one transaction, each written with its claim, and with few statements. */
 import t, { test, type Test } from 'tap'
+import { subjectsOf } from '../../model/bus.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { InboundRoute } from '../../model/telephony.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { box, openCallNode, openShared } from '../scenes/call-node.ts'
-import { createScriptedPhone } from '../fake/scripted-phone.ts'
+import { createScriptedPhone, type PhoneReplies } from '../fake/scripted-phone.ts'
 import { createCallingTenant, addTrunk, openTelephony } from '../scenes/telephony.ts'
 import { newId } from '../scenes/tenant.ts'
 
@@ -150,4 +151,55 @@ test('who subscribed is told that a call rings, by the transaction of its birth;
     rows.map(({ eventType, body }) => ({ eventType, ...(JSON.parse(body) as object) })),
     Array(2).fill({ eventType: 'call.status_update', type: 'call.status_update', data: { callId, status: 'ringing' } }),
   )
+})
+
+const connected = { type: 'connected', providerStatus: '200 OK' } as const
+
+async function answered(t: Test, replies: PhoneReplies = {}) {
+  const arrivals = await openArrivals()
+  close(t, arrivals)
+  const { callId } = (await arrivals.arrive()) as { callId: CallId }
+  const phone = createScriptedPhone(arrivals.bus, callId, replies)
+  await arrivals.telephony.begin(callId)
+  await phone.next('answer')
+  return { ...arrivals, callId, phone, engine: arrivals.node.engine }
+}
+
+test('the voice session that was tried before the answer is that of the talk: what it said meanwhile is heard then', async (t) => {
+  const { bus, callId, phone, engine } = await answered(t)
+  const heard = Promise.withResolvers<void>()
+  const down = bus.subscribe(subjectsOf(callId).down, () => heard.resolve())
+  t.teardown(() => down.close())
+  engine.say('greeting', 'Good day.', 2)
+  phone.event(connected)
+  await phone.next('start')
+  await heard.promise
+  t.equal(engine.configs.length, 1)
+  t.same(engine.told, [])
+  phone.event({ type: 'disconnected', cause: 'hung_up', details: 'BYE' })
+  await phone.next('close')
+  t.equal(engine.configs.length, 1)
+})
+
+test('a caller who hangs up before the talk leaves no voice session behind', async (t) => {
+  const { phone, engine, node } = await answered(t)
+  phone.event({ type: 'disconnected', cause: 'hung_up', details: 'CANCEL' })
+  await phone.next('close')
+  t.same(engine.told, ['close'])
+  await node.close()
+  t.same(engine.told, ['close'], 'once')
+})
+
+test('a line of another format than was tried gets a session of its own, and the one that was tried is closed', async (t) => {
+  const format = { encoding: 'pcmu', rateHz: 8000 } as const
+  const { phone, engine } = await answered(t, { start: { type: 'started', hears: format, speaks: format } })
+  phone.event(connected)
+  await phone.next('start')
+  phone.event({ type: 'disconnected', cause: 'hung_up', details: 'BYE' })
+  await phone.next('close')
+  t.match(
+    engine.configs.map(({ formats }) => formats.hears.rateHz),
+    [16_000, 8_000],
+  )
+  t.equal(engine.told[0], 'close')
 })

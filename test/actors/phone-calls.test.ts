@@ -376,12 +376,13 @@ test('an engine that is down and no number to go to: the call is turned away una
 })
 
 test('an engine that dies right after its trial sends the caller on after the answer', async (t) => {
-  const dying = createDyingEngine(1)
-  const stage = await open(t, { node: { provider: dying.engine } })
+  const dying = createScriptedEngine()
+  const stage = await open(t, { node: { provider: dying } })
   await configure(stage, redirect)
   const { callId, phone, begin } = await ring(stage)
   await begin()
   await phone.next('answer')
+  dying.emit({ type: 'failed', details: 'it is down', isRetryable: false })
   phone.event({ type: 'connected', providerStatus: '200 OK' })
   t.match(await phone.next('transfer'), { to: '+49309991' })
   phone.event({ type: 'transfer_failed', providerStatus: '603 Decline' })

@@ -13,7 +13,7 @@ import { legFactOf } from './dial.ts'
 import { configOf } from '../engine-choice.ts'
 import { engineOf, withFallback } from '../fallback.ts'
 import { readCall } from './read-call.ts'
-import { opensSession } from './try-session.ts'
+import { trySession, type TriedSession } from './try-session.ts'
 
 /** The edge replies before it sends anything. */
 const answerTimeout = 5_000
@@ -28,8 +28,13 @@ const trial = { waits: [], within: 8_000 }
 
 const engineFailed = (details: string) => ({ type: 'engine_failed', details }) as const
 
-/** `named`: the engine that has taken the place of the call's own. */
-export async function answer(deps: PerformerDeps, end: CallEnd, named?: 'embedded'): Promise<void> {
+/** `named`: the engine that has taken the place of the call's own. `keep`: gets the session that was tried, for the talk. */
+export async function answer(
+  deps: PerformerDeps,
+  end: CallEnd,
+  named: 'embedded' | undefined,
+  keep: (tried: TriedSession) => void,
+): Promise<void> {
   const { callId, epoch, post } = end
   const call = await readCall(deps, callId)
   const engine = named ? (deps.engines.get(named) ?? null) : await engineOf(deps, call)
@@ -37,8 +42,9 @@ export async function answer(deps: PerformerDeps, end: CallEnd, named?: 'embedde
   const known = await legFactOf(deps.bus, end)
   if (known === 'none') return post(legLost('no leg answers'))
   if (known && known !== 'silent') return post(known)
-  if (!(await opensSession(deps, call, engine, trial)))
-    return post(await withFallback(deps, { call, engine }, engineFailed('no voice session can be opened')))
+  const tried = await trySession(deps, call, engine, trial)
+  if (!tried) return post(await withFallback(deps, { call, engine }, engineFailed('no voice session can be opened')))
+  keep(tried)
   const reply = await commandLeg(deps.bus, callId, { type: 'answer', epoch }, answerTimeout)
   if (reply?.type === 'accepted') return
   post(legLost(reply ? JSON.stringify(reply) : 'no leg answers'))

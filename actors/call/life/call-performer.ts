@@ -30,6 +30,7 @@ import { prepareConversation, prepareDisclosure } from './prepare-talk.ts'
 import { readCall } from './read-call.ts'
 import { createRecordingOrders, type RecordingOrders } from './recording-orders.ts'
 import { createToolRuns, type GiveResult, type ToolRuns } from './run-tool.ts'
+import type { TriedSession } from './try-session.ts'
 
 /** The leg completes its recording before it answers. */
 const closeTimeout = 10_000
@@ -56,6 +57,9 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   /** What was said before the talk, until that has begun. */
   let disclosure: Disclosure | null = null
   const tools = createToolRuns(deps, end)
+  /** Before the answer, for the first talk. */
+  let tried: TriedSession | null = null
+  const keep = (session: TriedSession): void => (abandoned ? session.close() : void (tried = session))
   let abandoned = false
 
   /** Pressed while the first talk is prepared: a caller who knows the way does not wait for a voice. */
@@ -77,7 +81,8 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const startConversation = async (effect: StartConversation): Promise<void> => {
     recording.begin(effect.recording)
     const earlier = disclosure && { earlier: disclosure.earlier }
-    const prepared = await prepareConversation({ deps, end: talkEnd, run, signal, recording, ...earlier }, effect)
+    const talk = { deps, end: talkEnd, run, signal, recording, tried, ...earlier }
+    const prepared = await prepareConversation(talk, effect)
     if (!prepared || abandoned) return
     // What the caller says is kept by the disclosure until somebody listens.
     if (conversation !== disclosure) conversation?.abandon()
@@ -87,6 +92,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     await conversation.open()
   }
   const disclose = async (effect: Disclose): Promise<void> => {
+    dropTried()
     recording.begin(effect.recording)
     const prepared = await prepareDisclosure({ deps, end, run, signal, recording }, effect)
     if (!prepared || abandoned) return
@@ -97,6 +103,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     handOnKeys()
     await prepared.open()
   }
+  const dropTried = (): void => tried?.close()
   const passOn = async (): Promise<void> => {
     await conversation?.stop()
     await redirect(deps, end)
@@ -104,12 +111,14 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const abandon = (): void => {
     abandoned = true
     tools.cancelAll()
+    dropTried()
     conversation?.abandon()
     disclosure?.abandon()
   }
   const recording = createRecordingOrders(deps, end)
   const conversationOf = (): Conversation | null => conversation
-  const parts: Parts = { deps, end, run, tools, recording, conversationOf, startConversation, disclose, passOn }
+  const talking = { conversationOf, startConversation, disclose, passOn }
+  const parts: Parts = { deps, end, run, tools, recording, keep, dropTried, ...talking }
 
   return {
     perform(effects) {
@@ -130,6 +139,8 @@ type Parts = {
   readonly run: ReturnType<typeof createRuns>['run']
   readonly tools: ToolRuns
   readonly recording: RecordingOrders
+  keep(tried: TriedSession): void
+  dropTried(): void
   conversationOf(): Conversation | null
   startConversation(effect: StartConversation): Promise<void>
   disclose(effect: Disclose): Promise<void>
@@ -146,7 +157,7 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'dial':
       return run(dial(deps, end), dialFailed)
     case 'answer':
-      return run(answer(deps, end, effect.engine), legLost)
+      return run(answer(deps, end, effect.engine, parts.keep), legLost)
     case 'redirect':
       return run(parts.passOn(), transferFailed)
     case 'start_conversation':
@@ -162,6 +173,7 @@ function performOne(parts: Parts, effect: Effect): void {
       return run(leaveMessage(end, conversationOf()), engineFailed)
     case 'wind_up':
       tools.cancelAll()
+      parts.dropTried()
       return run(windUp(deps, end, conversationOf(), effect.reason), legGone)
     case 'record':
       conversationOf()?.recordingPaused(effect.parts === 'none')

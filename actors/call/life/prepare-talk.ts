@@ -18,6 +18,7 @@ import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { readCall, readHistory, readScript } from './read-call.ts'
 import type { RecordingOrders } from './recording-orders.ts'
 import { offeredTools, toEngineTool, type Offer } from './run-tool.ts'
+import type { TriedSession } from './try-session.ts'
 
 type Parts = Pick<ConversationDeps, 'signal'> & {
   readonly deps: PerformerDeps
@@ -32,19 +33,22 @@ export type Prepared = Offer & { readonly conversation: Conversation }
 
 /** Null, and the fact posted, when the engine that the call needs is not there, or something must be said before. */
 export async function prepareConversation(
-  parts: Parts & Pick<ConversationStart, 'earlier'>,
+  parts: Parts & Pick<ConversationStart, 'earlier'> & { readonly tried: TriedSession | null },
   { turns, answeredAt, memory, engine: named, recording: decided, disclosedTurns }: StartConversation,
 ): Promise<Prepared | null> {
   const { deps, end, earlier } = parts
-  const call = await readCall(deps, end.callId)
+  // Of the first talk of a call that arrived, by the actor that answered it.
+  const tried = turns === 0 && disclosedTurns === undefined ? parts.tried : null
+  const call = tried?.call ?? (await readCall(deps, end.callId))
   const hasBegun = turns > (disclosedTurns ?? 0)
   const isRecorded = decided === undefined ? hasBegun || settleRecording(parts, call, turns) : decided !== 'off'
   if (turns === 0 && disclosedTurns === undefined && isDisclosureDue(parts, call)) return null
   const talker = await talkerOf(parts, call, named)
   if (!talker) return null
+  const isTried = tried?.of === talker.engine
   const [script, offered, history] = await Promise.all([
-    readScript(deps, call),
-    offeredTools(deps, call),
+    isTried ? tried.script : readScript(deps, call),
+    isTried ? tried.offered : offeredTools(deps, call),
     turns === 0 ? [] : readHistory(deps, call),
   ])
   const said = history.slice(disclosedTurns ?? 0)
@@ -54,7 +58,8 @@ export async function prepareConversation(
   const isPaused = parts.recording.isPaused()
   const recording = isRecorded ? { ...fileOf(call), ...(isPaused && { parts: 'none' as const }) } : null
   const started = { config, recording, isPaused, answeredAt, turns, ...(earlier && { earlier }) }
-  return { call, offered, conversation: createConversation({ ...deps, ...end, ...parts, ...talker }, started) }
+  const engine = isTried ? tried.engine : talker.engine
+  return { call, offered, conversation: createConversation({ ...deps, ...end, ...parts, ...talker, engine }, started) }
 }
 
 /** Null as above. */
