@@ -5,6 +5,8 @@ export type BusMessage = {
   readonly subject: string
   /** The receiver's own: the sender may reuse its buffer as soon as `publish` returned. */
   readonly payload: Uint8Array
+  /** Somebody waits for an answer. */
+  readonly isRequest: boolean
   /** Answers a request; on a message that was published it does nothing. */
   respond(payload: Uint8Array): void
 }

@@ -29,11 +29,12 @@ export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): B
     return subscribers.routeOf(subject)
   }
 
-  function send(subject: string, payload: Uint8Array, respond: BusMessage['respond']): void {
+  function send(subject: string, payload: Uint8Array, respond: BusMessage['respond'] | null): void {
     assertPayload(payload)
     const route = routeOf(subject)
     if (isEmpty(route)) return
-    const message = { subject, payload: copyOf(payload), respond }
+    const isRequest = respond !== null
+    const message = { subject, payload: copyOf(payload), isRequest, respond: respond ?? ignoreAnswer }
     turns.add(payload.length, () => deliver(route, message, log))
   }
 
@@ -68,7 +69,7 @@ export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): B
 
   return {
     publish(subject, payload) {
-      if (!closing) send(subject, payload, ignoreAnswer)
+      if (!closing) send(subject, payload, null)
     },
     subscribe: (pattern, handler, options) => subscribe(pattern, handler, options?.queue ?? null),
     request: (subject, payload, { timeout }) => request(subject, payload, timeout),

@@ -103,6 +103,7 @@ function received(message: Msg, gate: Gate): BusMessage {
   return {
     subject: message.subject,
     payload: message.data,
+    isRequest: Boolean(replyTo),
     respond(payload) {
       assertPayload(payload)
       if (replyTo) gate.send(replyTo, payload)

@@ -1,12 +1,16 @@
-/** The rules of the Bus port, over every bus: in-process, NATS on one connection, NATS between two nodes. */
+/** The rules of the Bus port, over every bus: in-process, NATS on one connection, NATS between two nodes, and of a thread beside each. */
 import { test } from 'tap'
 import type { Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createNatsBus } from '../../actors/bus/nats-bus.ts'
+import { serveThreadBus } from '../../actors/bus/serve-thread-bus.ts'
+import { createThreadBus } from '../../actors/bus/thread-bus.ts'
+import { createThreadBusEnds } from '../../actors/bus/thread-entries.ts'
 import { subjectMatches } from '../../actors/bus/bus-rules.ts'
 import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
 import type { Bus, BusMessage } from '../../model/bus.ts'
 import type { Log } from '../../model/log.ts'
+import type { Telemetry } from '../../model/telemetry.ts'
 import { lastingClock as clock } from '../fake/lasting-clock.ts'
 import { createRecordedTelemetry } from '../fake/recorded-telemetry.ts'
 import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
@@ -363,6 +367,115 @@ test('the bus over NATS', async (t) => {
       return { here: await connect(t, log), there: await connect(t, log), lines }
     }),
   )
+})
+
+/** As a thread has it; the other end of its memory and messages is in this one. */
+function threadBusOn(t: Test, bus: Bus, log: Log, telemetry?: Telemetry): Bus {
+  const ends = createThreadBusEnds()
+  const told = { log, clock, ...(telemetry && { telemetry }) }
+  const host = serveThreadBus({ bus, end: ends.host, ...told })
+  const threadBus = createThreadBus({ end: ends.thread, ...told })
+  t.teardown(async () => {
+    await threadBus.close()
+    host.close()
+  })
+  return threadBus
+}
+
+test('the bus of a thread', async (t) => {
+  const localBus = (t: Test, log: Log) => closedAfter(t, createLocalBus({ log, clock }))
+
+  await t.test('with itself', (t) =>
+    prove(t, async (t) => {
+      const { log, lines } = createLines()
+      const bus = threadBusOn(t, localBus(t, log), log)
+      return { here: bus, there: bus, lines }
+    }),
+  )
+
+  await t.test('with another thread', (t) =>
+    prove(t, async (t) => {
+      const { log, lines } = createLines()
+      const bus = localBus(t, log)
+      return { here: threadBusOn(t, bus, log), there: threadBusOn(t, bus, log), lines }
+    }),
+  )
+
+  await t.test('with the rest of the process', (t) =>
+    prove(t, async (t) => {
+      const { log, lines } = createLines()
+      const bus = localBus(t, log)
+      return { here: threadBusOn(t, bus, log), there: bus, lines }
+    }),
+  )
+
+  await t.test('with another node over NATS', async (t) => {
+    const program = needsTool(t, 'nats-server', natsServerPaths)
+    if (!program) return
+    const server = await startNatsServer(program)
+    t.teardown(() => server.close())
+    await prove(t, async (t) => {
+      const { log, lines } = createLines()
+      const connect = async () =>
+        closedAfter(t, await createNatsBus({ url: server.url, log, clock, name: 'contract' }))
+      return { here: threadBusOn(t, await connect(), log), there: await connect(), lines }
+    })
+  })
+})
+
+test('small and large messages of a thread arrive in the order they were published', async (t) => {
+  const { log } = createLines()
+  const bus = closedAfter(t, createLocalBus({ log, clock }))
+  const thread = threadBusOn(t, bus, log)
+  const sizes = Array.from({ length: 3_000 }, (_, number) => [4, 700, 5_000, 1_900][number % 4] ?? 4)
+  for (const [here, there] of [
+    [thread, bus],
+    [bus, thread],
+  ] as const) {
+    const seen: number[] = []
+    there.subscribe('sized.*', ({ payload }) => void seen.push(Buffer.from(payload).readUInt32BE(0)))
+    await there.flush()
+    sizes.forEach((size, number) => {
+      const payload = Buffer.alloc(size)
+      payload.writeUInt32BE(number)
+      here.publish(`sized.${number % 3}`, payload)
+    })
+    await fence({ here, there, lines: [] })
+    t.same(seen, [...sizes.keys()])
+  }
+})
+
+test('the bus of a thread drops what is published past its bound, says so, and goes on', async (t) => {
+  const { log, lines, said } = createLines()
+  const telemetry = createRecordedTelemetry()
+  const bus = closedAfter(t, createLocalBus({ log, clock }))
+  const thread = threadBusOn(t, bus, log, telemetry)
+  const large = await collect(bus, 'large')
+  const full = said('bus is full, messages were dropped')
+  for (let count = 0; count < 70; count++) thread.publish('large', new Uint8Array(1024 * 1024))
+  await fence({ here: thread, there: bus, lines: [] })
+  await full
+  t.equal(large.got.length, 64)
+  t.same(telemetry.counted, [{ name: 'bus.dropped', labels: {}, by: 6 }])
+  t.equal(lines.length, 1)
+  thread.publish('large', bytes('x'))
+  await fence({ here: thread, there: bus, lines: [] })
+  t.equal(large.got.length, 65)
+})
+
+test('of a thread that is gone nothing is left on the bus', async (t) => {
+  const { log } = createLines()
+  const bus = closedAfter(t, createLocalBus({ log, clock }))
+  const ends = createThreadBusEnds()
+  const host = serveThreadBus({ bus, end: ends.host, log, clock })
+  const thread = createThreadBus({ end: ends.thread, log, clock })
+  thread.subscribe('leg', () => undefined)
+  await thread.flush()
+  const asked = t.rejects(bus.request('leg', bytes('?'), { timeout: 50 }), BusTimeout)
+  await asked
+  host.close()
+  await t.rejects(bus.request('leg', bytes('?'), { timeout: 60_000 }), BusNoResponders)
+  ends.thread.port.close()
 })
 
 test('a node whose NATS server went away comes back by itself', async (t) => {
