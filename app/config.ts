@@ -65,12 +65,13 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 function toConfig(settings: z.infer<typeof Settings>) {
   const isLocal = settings.DATABASE_URL === null && isForThisMachine(settings)
   const web = webOf(settings)
-  const { media, turn } = mediaOf(settings, web.host)
+  const { media, mediaThreads, turn } = mediaOf(settings, web.host)
   const { host, tls } = web
   return {
     ...coreOf(settings, isLocal),
     ...web,
     media,
+    mediaThreads,
     turn,
     sip: phoneOf(settings, { host, tls, publicAddress: media.publicAddress, isLocal }),
     mayClaimNumbers: mayClaimNumbers(settings),

@@ -13,6 +13,7 @@ import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { makeFolder } from '../store/make-folder.ts'
 import { openDatabase } from '../store/open-database.ts'
+import type { RecordingPlaces } from '../store/recording-places.ts'
 import { boxOf, loadAppKeys, subkeys, type RotatingSecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import { systemClock as clock } from './clock.ts'
@@ -34,7 +35,7 @@ export type Core = {
   readonly recordingUrlKey: KeyObject
   /** Links that were signed by a key of before are good until they expire. */
   readonly formerRecordingUrlKeys?: readonly KeyObject[]
-  readonly recordings: RecordingStore
+  readonly recordings: RecordingStore & Pick<RecordingPlaces, 'beginWriting'>
   readonly nodeId: NodeId
   readonly newId: NewId
   readonly clock: Clock

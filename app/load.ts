@@ -38,7 +38,7 @@ export function openLoad({ clock, log, telemetry }: Core, config: Config, closin
     now,
     after: (ms, action) => clock.after(ms, action),
     media: { totals: () => media?.totals() ?? noSlots, calls: () => media?.count() ?? noCalls },
-    busy: busyMeter(),
+    busy: busiest(busyMeter(), () => media?.busy() ?? 0),
     commits,
     log,
     telemetry,
@@ -46,6 +46,12 @@ export function openLoad({ clock, log, telemetry }: Core, config: Config, closin
   closing.defer(() => gate.close())
   return { gate, setUps: createSetUps({ clock }), commits, watch: (opened) => void (media = opened) }
 }
+
+/** Each is asked each time. */
+const busiest =
+  (one: () => number, other: () => number): (() => number) =>
+  () =>
+    Math.max(one(), other())
 
 /** Time without work is time in which the loop waits for events; one that waits for a core has work. */
 export function busyMeter(): () => number {

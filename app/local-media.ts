@@ -34,7 +34,7 @@ export const mediaSettingsOf = ({ media, sip }: Pick<Config, 'media' | 'sip'>): 
 })
 
 /** The legs of calls, as those who count and end them see them. */
-export type LegBegan = (callId: CallId, close: (reason: string) => void) => () => void
+export type LegBegan = (callId: CallId, close: (reason: string) => Promise<void>) => () => void
 
 type Deps = {
   readonly bus: Bus
@@ -71,7 +71,7 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
       line.onClosed()
     }
     const leg = createLeg({ ...shared, ...line, onClosed })
-    const ended = deps.legBegan(line.callId, (reason) => void leg.close(reason))
+    const ended = deps.legBegan(line.callId, leg.close)
     return leg
   }
   const { address, offersInterfaces, publicAddress, ports: portRange } = settings.media

@@ -6,6 +6,7 @@ import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { mediaSettingsOf, now, openLocalMedia, type LegBegan } from './local-media.ts'
+import { openMediaThreads } from './media-threads.ts'
 import { told } from './told-failure.ts'
 
 export type MediaSide = MediaPlane & {
@@ -15,6 +16,8 @@ export type MediaSide = MediaPlane & {
   totals(): LatenessTotals
   /** Calls with a leg here; `fresh` are those that got it in the last seconds. */
   count(): { readonly calls: number; readonly fresh: number }
+  /** Of the media thread that works most; see MediaThreads. 0 without threads: the process knows how much it works itself. */
+  busy(): number
 }
 
 /** Ms. */
@@ -22,24 +25,24 @@ const freshFor = 5_000
 
 export async function openMediaSide(core: Core, config: Config, closing: AsyncDisposableStack): Promise<MediaSide> {
   const legs = openLegs(core, closing)
-  const media = openLocalMedia({ ...core, legBegan: legs.began }, mediaSettingsOf(config), closing)
   const { address, ports } = config.media
-  await told(`MEDIA_ADDRESS, MEDIA_PORTS: no sound can be taken on ${address}, ports ${ports.join('-')}`, media.warmUp)
-  return {
-    openPhone: media.openPhone,
-    openWeb: media.openWeb,
-    lateness: media.ticker.lateness,
-    totals: media.ticker.totals,
-    count: legs.count,
+  const sound = `MEDIA_ADDRESS, MEDIA_PORTS: no sound can be taken on ${address}, ports ${ports.join('-')}`
+  if (config.mediaThreads > 0) {
+    const threads = await told(sound, () => openMediaThreads({ core, config, legBegan: legs.began }, closing))
+    return { ...threads, count: legs.count }
   }
+  const media = openLocalMedia({ ...core, legBegan: legs.began }, mediaSettingsOf(config), closing)
+  await told(sound, media.warmUp)
+  const { openPhone, openWeb, ticker } = media
+  return { openPhone, openWeb, lateness: ticker.lateness, totals: ticker.totals, count: legs.count, busy: () => 0 }
 }
 
 function openLegs(core: Core, closing: AsyncDisposableStack) {
   /** In the order in which they were made. */
-  const legs = new Map<CallId, { readonly close: (reason: string) => void; readonly since: number }>()
+  const legs = new Map<CallId, { readonly close: (reason: string) => Promise<void>; readonly since: number }>()
   const legSweep = createLegSweep(core, {
     all: () => [...legs.keys()],
-    close: (callId, reason) => legs.get(callId)?.close(reason),
+    close: (callId, reason) => void legs.get(callId)?.close(reason),
   })
   closing.defer(() => legSweep.close())
   const began: LegBegan = (callId, close) => {

@@ -4,10 +4,9 @@ import { createRecordingCopies } from '../media/recording/recording-copies.ts'
 import type { Clock } from '../model/clock.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
-import type { RecordingStore } from '../model/recording-store.ts'
 import { createRecordingBucket } from '../store/recording-bucket.ts'
 import { createRecordingFolder } from '../store/recording-folder.ts'
-import { createRecordingPlaces, readFolderId } from '../store/recording-places.ts'
+import { createRecordingPlaces, readFolderId, type RecordingPlaces } from '../store/recording-places.ts'
 import type { Sql } from '../store/sql.ts'
 import type { Config } from './config.ts'
 
@@ -18,7 +17,7 @@ export async function openRecordings(
   config: Config,
   given: Given,
   closing: AsyncDisposableStack,
-): Promise<RecordingStore> {
+): Promise<RecordingPlaces> {
   const { recordingsDir, recordingReserve, recordingsBucket } = config
   const bucket = recordingsBucket && createRecordingBucket(recordingsBucket)
   closing.defer(() => bucket?.close())

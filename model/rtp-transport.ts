@@ -119,7 +119,7 @@ export type LegSignaling = {
   /** Resolves when the other side has said whether it will try. Never rejects. */
   transfer(to: string): Promise<{ readonly accepted: true } | { readonly accepted: false; readonly details: string }>
   /** Where no telephone events were negotiated: keys by another way. False: there is none. */
-  sendDtmf(digits: string): boolean
+  sendDtmf(digits: string): boolean | Promise<boolean>
 }
 
 /** A browser's media end, on one DTLS association. Every implementation passes the same conformance test. */

@@ -28,6 +28,8 @@ export type RecordingPlaces = RecordingStore & {
   readonly folderId: string
   /** Null: the folder is all there is. */
   readonly bucket: RecordingBucket | null
+  /** It is written into the folder by somebody else of this process; the result tells that it is complete. */
+  beginWriting(key: string): () => void
   /** Is it being written by this process? */
   isOpen(key: string): boolean
   /** Work on a recording; its signal ends it, because the recording is to be removed or the process ends. One at a time for each. */
@@ -66,6 +68,13 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
       .finally(() => noting.delete(noted))
     noting.add(noted)
   }
+  const beginWriting = (key: string) => {
+    writing.add(key)
+    return () => {
+      writing.delete(key)
+      note(key)
+    }
+  }
   const carryOut: RecordingPlaces['carryOut'] = async ({ key, folder: owner, state, inStorage }) => {
     await folder.remove(key)
     if (writing.has(key)) return false
@@ -87,15 +96,15 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
     folder,
     folderId,
     bucket,
+    beginWriting,
     create(key) {
       const writer = folder.create(key)
-      writing.add(key)
+      const ended = beginWriting(key)
       const close = async () => {
         try {
           await writer.close()
         } finally {
-          writing.delete(key)
-          note(key)
+          ended()
         }
       }
       let closed: Promise<void> | null = null

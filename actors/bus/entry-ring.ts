@@ -64,8 +64,7 @@ export function createRingWriter(memory: SharedArrayBuffer): RingWriter {
       Atomics.store(control, controls.written, written)
       return true
     },
-    wakes: () =>
-      Atomics.load(control, controls.resting) === 1 && Atomics.exchange(control, controls.resting, 0) === 1,
+    wakes: () => Atomics.load(control, controls.resting) === 1 && Atomics.exchange(control, controls.resting, 0) === 1,
     taken: () => ({
       messages: Atomics.load(control, controls.tookMessages) >>> 0,
       bytes: Atomics.load(control, controls.tookBytes) >>> 0,

@@ -109,7 +109,7 @@ export function createThreadBus({ end, log, clock, telemetry }: Deps): Bus {
     },
     subscribe,
     request: (subject, payload, { timeout }) => request(subject, payload, timeout),
-    flush: async () => void (closing ? await closing : await settled(said.flush)),
+    flush: () => closing ?? settled(said.flush),
     close: () => (closing ??= drain()),
   }
 }

@@ -1,12 +1,23 @@
-/** Owns the settings of the sound of web calls. */
+/** Owns the settings of sound: of web calls, and of the threads that carry all of it. */
+import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { isLoopback, plainAddressOf } from '../../net/addresses.ts'
 import { text, optional, PortRange, List, IpAddress, pairOf } from './setting.ts'
+
+const mostThreads = 64
+const threadsRule = `must be auto, or a whole number from 0 to ${mostThreads}`
+
+/** auto: one for each core but that of signaling and everything else. */
+const MediaThreads = text
+  .regex(/^(?:auto|\d{1,2})$/, threadsRule)
+  .transform((value) => (value === 'auto' ? Math.min(mostThreads, availableParallelism() - 1) : Number(value)))
+  .refine((count) => count <= mostThreads, threadsRule)
 
 export const mediaSettings = z.object({
   MEDIA_ADDRESS: optional(IpAddress),
   MEDIA_PUBLIC_ADDRESS: optional(IpAddress),
   MEDIA_PORTS: PortRange.default([40_000, 49_999]),
+  MEDIA_THREADS: MediaThreads.default(0),
   TURN_URLS: List.default([]).refine(
     (list) => list.every((url) => /^(?:turns?|stuns?):[^\s/]+$/.test(url)),
     'must be addresses like turn:turn.example.com:3478, with commas between them',
@@ -27,6 +38,7 @@ export function mediaOf(settings: Settings, host: string) {
       publicAddress: settings.MEDIA_PUBLIC_ADDRESS,
       ports: settings.MEDIA_PORTS,
     },
+    mediaThreads: settings.MEDIA_THREADS,
     turn: turnOf(settings),
   }
 }

@@ -77,7 +77,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
       case 'answer':
         return consent(telephone.answer())
       case 'send_dtmf':
-        return consent(telephone.press(command.digits))
+        return consent(await telephone.press(command.digits))
       case 'transfer':
         return consent(await telephone.transfer(command.to))
       case 'ping':

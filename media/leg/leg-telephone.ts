@@ -7,7 +7,7 @@ import type { LegSignaling } from '../../model/rtp-transport.ts'
 export type LegTelephone = {
   /** Asked again, it changes nothing. */
   readonly answer: () => string | null
-  readonly press: (digits: string) => string | null
+  readonly press: (digits: string) => string | null | Promise<string | null>
   /** Resolves when the other side has said whether it will try; never rejects. */
   readonly transfer: (to: string) => Promise<string | null>
 }
@@ -24,8 +24,8 @@ export type LegTelephoneDeps = {
 const gone = 'the media is gone'
 
 export function createLegTelephone({ signaling, isConnected, isOver, press }: LegTelephoneDeps): LegTelephone {
-  const pressOtherwise = (digits: string) =>
-    signaling?.sendDtmf(digits) ? null : 'the other side agreed to no way of pressing keys'
+  const pressOtherwise = async (digits: string) =>
+    (await signaling?.sendDtmf(digits)) ? null : 'the other side agreed to no way of pressing keys'
 
   return {
     answer() {

@@ -124,9 +124,10 @@ async function unlessTaken(opening: Promise<SocketPair>): Promise<SocketPair | n
 }
 
 /** Where it is listened on and how that is reached. */
-type Reached = Pick<MediaPortsOptions, 'bindAddress' | 'externalAddress'>
+export type Reached = Pick<MediaPortsOptions, 'bindAddress' | 'externalAddress'>
 
-function addressFor(family: Family, { bindAddress, externalAddress }: Reached): string | null {
+/** By which peers of a family reach the sockets; see MediaPorts. */
+export function addressFor(family: Family, { bindAddress, externalAddress }: Reached): string | null {
   const usual = externalAddress ?? reachableAddressOf(bindAddress)
   if (familyOf(usual) === family) return usual
   return plainAddressOf(bindAddress) === '::' ? seenAddressOf(family) : null

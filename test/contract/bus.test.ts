@@ -416,8 +416,7 @@ test('the bus of a thread', async (t) => {
     t.teardown(() => server.close())
     await prove(t, async (t) => {
       const { log, lines } = createLines()
-      const connect = async () =>
-        closedAfter(t, await createNatsBus({ url: server.url, log, clock, name: 'contract' }))
+      const connect = async () => closedAfter(t, await createNatsBus({ url: server.url, log, clock, name: 'contract' }))
       return { here: threadBusOn(t, await connect(), log), there: await connect(), lines }
     })
   })

@@ -1,4 +1,5 @@
 /** The whole way: the page in a browser calls the demo worker with a spoken WAV as microphone, on the real service with default settings and the embedded engine. */
+import { soundThreads } from '../scenes/sound-threads.ts'
 import { systemClock } from '../../app/clock.ts'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -28,7 +29,13 @@ type Running = { service: Parley; demo: SeededDemo; database: TestDatabase; apiK
 
 async function openService(t: { teardown(close: () => Promise<void>): unknown }, engine: Engine): Promise<Running> {
   const database = await openTestDatabase(t)
-  const config = readConfig({ PORT: '0', SIP: 'off', DATA_DIR: database.dataDir, SHUTDOWN_GRACE_SECONDS: '0' })
+  const config = readConfig({
+    ...soundThreads(),
+    PORT: '0',
+    SIP: 'off',
+    DATA_DIR: database.dataDir,
+    SHUTDOWN_GRACE_SECONDS: '0',
+  })
   let demo: SeededDemo | null = null
   const seed = async (core: Core) => (demo = await seedDemo(core))
   const engines = new Map([['embedded', engine]] as const)

@@ -2,6 +2,7 @@
  * Owns the service under load, in a process of its own: the real service with the engine of the bench, asked over IPC for what it costs. CPU,
  * memory, late frames, file descriptors, timers and what SIP keeps are read here, where they are spent.
  */
+import { soundThreads } from '../scenes/sound-threads.ts'
 import { readdirSync } from 'node:fs'
 import process from 'node:process'
 import { readConfig } from '../../app/config.ts'
@@ -40,6 +41,7 @@ export type MemoryReading = Reading & { readonly memory: Memory; readonly thread
 const [, , dataDir = '.data/bench', engineName, gate = 'open'] = process.argv
 const phoneEngine = engineName === 'phone' ? await createPhoneEngine() : null
 const config = readConfig({
+  ...soundThreads(),
   DATA_DIR: dataDir,
   PORT: '0',
   SIP_PORT: '0',

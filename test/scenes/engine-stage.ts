@@ -19,6 +19,7 @@ import { createSubscription } from '../../store/subscriptions.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
 import type { EmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
+import { soundThreads } from './sound-threads.ts'
 import { openTestDatabase } from './database.ts'
 import { freePorts } from '../peers/peer-program.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
@@ -79,7 +80,13 @@ export async function openEngineStage(
   const log = createQuietLog()
   const sipPort = await freePorts(2)
   const ports = { PORT: '0', SIP_PORT: String(sipPort), SIP_TLS_PORT: String(sipPort + 1) }
-  const read = readConfig({ ...ports, SHUTDOWN_GRACE_SECONDS: '0', DATA_DIR: database.dataDir, ...settings })
+  const read = readConfig({
+    ...soundThreads(),
+    ...ports,
+    SHUTDOWN_GRACE_SECONDS: '0',
+    DATA_DIR: database.dataDir,
+    ...settings,
+  })
   const config = { ...read, databaseUrl: database.databaseUrl }
   const receiver = await openFakeWebhookReceiver(t)
   const voices = new AsyncDisposableStack()

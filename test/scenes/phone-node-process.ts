@@ -3,6 +3,7 @@
  * Its engine says one sentence after the other and goes on counting where a former session stopped. Where the script says so it opens a session
  * before the call is answered, and cannot talk then.
  */
+import { soundThreads } from './sound-threads.ts'
 import process from 'node:process'
 import { readConfig } from '../../app/config.ts'
 import { createLog } from '../../app/log.ts'
@@ -44,6 +45,7 @@ const engine: VoiceEngine = {
 
 const [, , dataDir = '', natsUrl = '', sipPort = ''] = process.argv
 const config = readConfig({
+  ...soundThreads(),
   PORT: '0',
   ...(sipPort === '' ? { SIP: 'off' } : { SIP_PORT: sipPort }),
   DATA_DIR: dataDir,

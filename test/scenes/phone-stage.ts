@@ -19,6 +19,7 @@ import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
+import { soundThreads } from './sound-threads.ts'
 import { openTestDatabase } from './database.ts'
 import { freePorts } from '../peers/peer-program.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
@@ -94,7 +95,13 @@ export async function openPhoneStage(
   // One port for UDP and TCP; 0 would give each its own.
   const sipPort = await freePorts(2)
   const ports = { PORT: '0', SIP_PORT: String(sipPort), SIP_TLS_PORT: String(sipPort + 1) }
-  const config = readConfig({ ...ports, SHUTDOWN_GRACE_SECONDS: '0', DATA_DIR: database.dataDir, ...settings })
+  const config = readConfig({
+    ...soundThreads(),
+    ...ports,
+    SHUTDOWN_GRACE_SECONDS: '0',
+    DATA_DIR: database.dataDir,
+    ...settings,
+  })
   const receiver = await openFakeWebhookReceiver(t)
   const account = createAccountOf(receiver)
   const service = await startParley({

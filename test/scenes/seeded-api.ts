@@ -92,7 +92,7 @@ export async function openSeededApi(
     bus,
     box,
     recordingUrlKey,
-    recordings,
+    recordings: { ...recordings, beginWriting: () => () => undefined },
     requests: sql,
     nodeId: newId<'node'>(),
     newId,

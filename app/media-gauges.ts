@@ -1,0 +1,49 @@
+/** Owns what a media thread shows of its beat, in shared memory: its owner reads it at any time, and a thread that stands still says nothing. */
+import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
+import type { Ticker } from '../media/ticker/ticker.ts'
+
+const fields = ['ticks', 'late', 'skipped', 'recentTicks', 'recentSkipped', 'overTenMs', 'p50', 'p99', 'max'] as const
+
+export const createGauges = (): SharedArrayBuffer =>
+  new SharedArrayBuffer(fields.length * Float64Array.BYTES_PER_ELEMENT)
+
+export function writeGauges(memory: SharedArrayBuffer, ticker: Pick<Ticker, 'totals' | 'lateness'>): void {
+  const totals = ticker.totals()
+  const { ticks, skipped, overTenMs, p50, p99, max } = ticker.lateness()
+  const told = { ...totals, recentTicks: ticks, recentSkipped: skipped, overTenMs, p50, p99, max }
+  new Float64Array(memory).set(fields.map((field) => told[field]))
+}
+
+export function readGauges(memory: SharedArrayBuffer): {
+  readonly totals: LatenessTotals
+  readonly lateness: Lateness
+} {
+  const values = new Float64Array(memory)
+  const of = (field: (typeof fields)[number]): number => values[fields.indexOf(field)] ?? 0
+  return {
+    totals: { ticks: of('ticks'), late: of('late'), skipped: of('skipped') },
+    lateness: {
+      ticks: of('recentTicks'),
+      skipped: of('recentSkipped'),
+      overTenMs: of('overTenMs'),
+      p50: of('p50'),
+      p99: of('p99'),
+      max: of('max'),
+    },
+  }
+}
+
+/** Of several beats: counts in all, and of quantiles the worst. */
+export function joinedLateness(all: readonly Lateness[]): Lateness {
+  const sum = (of: (one: Lateness) => number): number => all.reduce((total, one) => total + of(one), 0)
+  const worst = (of: (one: Lateness) => number): number => all.reduce((most, one) => Math.max(most, of(one)), 0)
+  const ticks = sum((one) => one.ticks)
+  return {
+    ticks,
+    skipped: sum((one) => one.skipped),
+    overTenMs: ticks === 0 ? 0 : sum((one) => one.overTenMs * one.ticks) / ticks,
+    p50: worst((one) => one.p50),
+    p99: worst((one) => one.p99),
+    max: worst((one) => one.max),
+  }
+}

@@ -1,0 +1,278 @@
+/**
+ * Owns the media threads of this process: each has a share of the ports and carries the lines that are opened on it, a new one where there are
+ * fewest. A thread that dies loses its own calls, whose actors hear of it, and is started again: at most `maxRestarts` times in `restartsWithin`.
+ * docs/design/media.md "Media threads"
+ */
+import path from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { Worker } from 'node:worker_threads'
+import { serveThreadBus } from '../actors/bus/serve-thread-bus.ts'
+import { createThreadBusEnds } from '../actors/bus/thread-entries.ts'
+import { copyOpusAddon } from '../media/codecs/opus-addon.ts'
+import { createLink } from '../media/plane/link.ts'
+import type { MediaPlane } from '../media/plane/media-plane.ts'
+import type { PlaneMethods } from '../media/plane/far-lines.ts'
+import { createRemotePlane, type RemotePlane } from '../media/plane/remote-plane.ts'
+import { NoPortsLeft } from '../media/rtp/media-ports.ts'
+import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
+import { subjectsOf } from '../model/bus.ts'
+import { toBytes } from '../model/bus-json.ts'
+import type { Cancel } from '../model/clock.ts'
+import { deadline, goOn } from '../model/deadline.ts'
+import type { CallId } from '../model/ids.ts'
+import type { LegEvent } from '../model/leg.ts'
+import { Problem } from '../model/problem.ts'
+import { makeFolder } from '../store/make-folder.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+import { mediaSettingsOf, type LegBegan, type MediaSettings } from './local-media.ts'
+import { createGauges, joinedLateness, readGauges } from './media-gauges.ts'
+import type { ThreadOwner, ThreadSettings } from './media-thread.ts'
+
+export type MediaThreads = MediaPlane & {
+  lateness(): Lateness
+  totals(): LatenessTotals
+  /** Of the thread that works most, the part of the time since it was last asked, 0–1. */
+  busy(): number
+}
+
+type Deps = { readonly core: Core; readonly config: Config; readonly legBegan: LegBegan }
+
+const entry = new URL('./media-thread.ts', import.meta.url)
+/** Ms for a thread to end its sound in order. */
+const closeWithin = 5_000
+const restartAfter = 1_000
+const maxRestarts = 5
+const restartsWithin = 600_000
+
+/** Rejects when one of them cannot begin. */
+export async function openMediaThreads(deps: Deps, closing: AsyncDisposableStack): Promise<MediaThreads> {
+  const { config } = deps
+  const slots = await Promise.all(
+    Array.from({ length: config.mediaThreads }, (_, index) => openSlot(deps, index, closing)),
+  )
+  const planes = (): RemotePlane[] =>
+    slots.flatMap((slot) => slot.plane() ?? []).toSorted((one, other) => one.lines() - other.lines())
+  return {
+    async openPhone() {
+      for (const plane of planes()) {
+        const line = await plane.openPhone().catch(unlessFull)
+        if (line) return line
+      }
+      throw new NoPortsLeft('all RTP ports are in use, or their media threads are gone')
+    },
+    openWeb(callId, events) {
+      const [plane] = planes()
+      if (!plane) throw new Problem('SERVICE_UNAVAILABLE', 'No sound can be carried at the moment.')
+      return plane.openWeb(callId, events)
+    },
+    lateness: () => joinedLateness(slots.map((slot) => slot.gauges().lateness)),
+    totals: () => slots.map((slot) => slot.gauges().totals).reduce(sumOf),
+    busy: () => Math.max(...slots.map((slot) => slot.busy())),
+  }
+}
+
+/** Another thread may have some. */
+function unlessFull(error: unknown): null {
+  if (error instanceof NoPortsLeft) return null
+  throw error
+}
+
+const sumOf = (one: LatenessTotals, other: LatenessTotals): LatenessTotals => ({
+  ticks: one.ticks + other.ticks,
+  late: one.late + other.late,
+  skipped: one.skipped + other.skipped,
+})
+
+const none: LatenessTotals = { ticks: 0, late: 0, skipped: 0 }
+
+/** One thread after another, each in the place of the one before. */
+async function openSlot(deps: Deps, index: number, closing: AsyncDisposableStack) {
+  const { clock, log } = deps.core
+  const { settings, opusAddon } = await readySlot(deps, index)
+  let before = none
+  let isClosed = false
+  let cancelRestart: Cancel = () => undefined
+  const deaths: number[] = []
+  const start = (): Thread =>
+    startThread(deps, { settings, opusAddon }, (cause) => {
+      if (isClosed) return
+      before = sumOf(before, readGauges(thread.gauges).totals)
+      log.error('a media thread ended, and its calls with it', { thread: index, error: cause })
+      restart()
+    })
+  const restart = (): void => {
+    const now = clock.now()
+    while (deaths[0] !== undefined && now - deaths[0] > restartsWithin) deaths.shift()
+    deaths.push(now)
+    const isOften = deaths.length > maxRestarts
+    if (isOften) log.error('a media thread ends too often and is left alone for a while', { thread: index })
+    cancelRestart = clock.after(isOften ? restartsWithin : restartAfter, () => {
+      if (isClosed) return
+      thread = start()
+      // A thread that cannot begin ends, and is told and started again as such.
+      thread.ready.then(() => log.info('a media thread was started again', { thread: index }), goOn)
+    })
+  }
+  let thread = start()
+  closing.defer(async () => {
+    isClosed = true
+    cancelRestart()
+    await thread.close()
+  })
+  await thread.ready
+  return {
+    plane: (): RemotePlane | null => (thread.isReady() ? thread.plane : null),
+    busy: () => thread.busy(),
+    gauges() {
+      const { totals, lateness } = readGauges(thread.gauges)
+      return { totals: sumOf(before, totals), lateness }
+    },
+  }
+}
+
+type Given = Pick<ThreadSettings, 'settings' | 'opusAddon'>
+
+async function readySlot({ core, config }: Deps, index: number): Promise<Given> {
+  const folder = path.join(config.dataDir, 'media')
+  const opusAddon = path.join(folder, `opus-${index}.node`)
+  const settings = shareOf(mediaSettingsOf(config), index, config.mediaThreads)
+  try {
+    await makeFolder(folder)
+    copyOpusAddon(opusAddon)
+    return { settings, opusAddon }
+  } catch (error) {
+    core.log.warn('a media thread encodes Opus without native code, which takes twice the time', { error })
+    return { settings, opusAddon: null }
+  }
+}
+
+/** Telephones take ports of the thread's own part of the range. Browsers take one in all, the first that is free. */
+export function shareOf(settings: MediaSettings, index: number, count: number): MediaSettings {
+  const { phone } = settings
+  if (!phone) return settings
+  const [first, last] = phone.mediaPorts
+  const pairs = Math.floor((last + 1 - (first + (first % 2))) / 2)
+  const at = (part: number): number => first + (first % 2) + 2 * Math.floor((pairs * part) / count)
+  return { ...settings, phone: { ...phone, mediaPorts: [at(index), at(index + 1) - 1] } }
+}
+
+type Thread = ReturnType<typeof startThread>
+
+/** `died`: it ended without being told to. */
+function startThread({ core, config, legBegan }: Deps, given: Given, died: (cause: Error) => void) {
+  const { bus, clock, log, telemetry } = core
+  const ends = createThreadBusEnds()
+  const gauges = createGauges()
+  const recordings = { folder: config.recordingsDir, reserve: config.recordingReserve }
+  const data: ThreadSettings = { ...given, bus: ends.thread, gauges, recordings, isTelemetryOn: telemetry.isOn }
+  const worker = new Worker(entry, {
+    workerData: data,
+    transferList: [ends.thread.port],
+    execArgv: [],
+    name: 'media',
+  })
+  const host = serveThreadBus({ bus, end: ends.host, log, clock, telemetry })
+  const link = createLink(worker, (error) => log.error('what a media thread told could not be done', { error }))
+  const ready = Promise.withResolvers<void>()
+  const exited = Promise.withResolvers<void>()
+  const open = createOpenThings(core, legBegan, (callId, reason) => far.ask('closeLeg', callId, reason))
+  const far = link.to<PlaneMethods>(0)
+  let [isReady, isOver] = [false, false]
+  const end = (cause: Error): void => {
+    if (isOver) return
+    isOver = true
+    isReady = false
+    host.close()
+    link.end(cause)
+    open.end()
+    ready.reject(cause)
+    died(cause)
+  }
+  link.serve(0, {
+    ready() {
+      isReady = true
+      ready.resolve()
+    },
+    log: (level, message, fields) => log[level](message, fields),
+    count: (...told) => telemetry.count(...told),
+    observe: (...told) => telemetry.observe(...told),
+    legBegan: open.legBegan,
+    legEnded: open.legEnded,
+    recordingBegan: open.recordingBegan,
+    recordingEnded: open.recordingEnded,
+  } satisfies ThreadOwner)
+  worker.on('error', (error) => end(error instanceof Error ? error : new Error(String(error))))
+  worker.on('exit', (code) => {
+    end(new Error(`the thread ended with code ${code}`))
+    exited.resolve()
+  })
+  const legLost = (callId: CallId): void => bus.publish(subjectsOf(callId).legEvent, toBytes(lost))
+  const bindAddress = given.settings.phone?.address ?? given.settings.media.address
+  const reached = { bindAddress, externalAddress: given.settings.phone?.publicAddress ?? null }
+  return {
+    ready: ready.promise,
+    isReady: () => isReady,
+    gauges,
+    plane: createRemotePlane({ link, reached, legLost }),
+    busy: busyMeterOf(worker),
+    async close() {
+      if (!isOver)
+        await deadline(
+          clock,
+          closeWithin,
+          far.ask('close').then(() => exited.promise, goOn),
+          goOn,
+        )
+      await worker.terminate()
+    },
+  }
+}
+
+const lost = {
+  type: 'disconnected',
+  cause: 'failed',
+  details: 'the thread that carried the sound ended',
+  endedBy: 'service',
+} as const satisfies LegEvent
+
+function busyMeterOf({ performance: measured }: Worker): () => number {
+  let before = performance.eventLoopUtilization()
+  let hasLooked = false
+  return () => {
+    const current = measured.eventLoopUtilization()
+    const { utilization } = hasLooked ? measured.eventLoopUtilization(current, before) : { utilization: 0 }
+    hasLooked = true
+    before = current
+    return utilization
+  }
+}
+
+/** Of one thread: what ends with it. */
+function createOpenThings(
+  { recordings }: Core,
+  legBegan: LegBegan,
+  closeLeg: (callId: CallId, reason: string) => Promise<void>,
+) {
+  const legs = new Map<CallId, () => void>()
+  const writing = new Map<string, () => void>()
+  const ended = <Key>(things: Map<Key, () => void>, key: Key): void => {
+    things.get(key)?.()
+    things.delete(key)
+  }
+  return {
+    legBegan: (callId: CallId) =>
+      void legs.set(
+        callId,
+        legBegan(callId, (reason) => closeLeg(callId, reason)),
+      ),
+    legEnded: (callId: CallId) => ended(legs, callId),
+    recordingBegan: (key: string) => void writing.set(key, recordings.beginWriting(key)),
+    recordingEnded: (key: string) => ended(writing, key),
+    end() {
+      for (const callId of legs.keys()) ended(legs, callId)
+      // Their files are as good as those of a process that was killed.
+      for (const key of writing.keys()) ended(writing, key)
+    },
+  }
+}

@@ -1,0 +1,76 @@
+/** Sound in threads of its own, as operators set it: a thread that dies takes its own calls with it and no others, and another is in its place soon. */
+import process from 'node:process'
+import { readdir, readFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { Worker } from 'node:worker_threads'
+import { test } from 'tap'
+import { createHearingEngine } from '../fake/hearing-engine.ts'
+import { until } from '../scenes/in-time.ts'
+import { openLossyPhone, type Loss } from '../scenes/lossy-line.ts'
+import { openPhoneStage } from '../scenes/phone-stage.ts'
+
+const lossless: Loss = { to: null, from: null, reports: true }
+
+test('a media thread that dies ends its own calls only, and is started again', { timeout: 120_000 }, async (t) => {
+  const threads: Worker[] = []
+  const noted = (worker: Worker): void => void threads.push(worker)
+  process.on('worker', noted)
+  t.teardown(() => process.off('worker', noted))
+  const engine = createHearingEngine({ tone: 440, seconds: 60 })
+  const stage = await openPhoneStage(t, engine, { settings: { MEDIA_THREADS: '2' } })
+  const { log, rest, service } = stage
+  const media = threads.slice(0, 2)
+  const lines = [await stage.addLine(), await stage.addLine()] as const
+  const phone = await openLossyPhone(t, log, lossless)
+  const call = async (line: (typeof lines)[number]) => {
+    const speaking = await phone.call(`sip:${line.number}@127.0.0.1:${stage.port}`)
+    const { callId } = await line.status('in_progress')
+    return { ...speaking, callId: String(callId) }
+  }
+  const calls = [await call(lines[0]), await call(lines[1])] as const
+  t.equal(service.legs(), 2)
+
+  await media[0]?.terminate()
+  const { row } = await lines[0].ended()
+  t.match(row, { id: calls[0].callId, outcome: 'failed', endedBy: 'service' })
+  await until(() => service.legs() === 1)
+  t.match(await rest('GET', `/phone-calls/${calls[1].callId}`), { status: 'in_progress' }, 'the other call goes on')
+  await until(() => log.lines.some(({ message }) => message === 'a media thread was started again'))
+  t.ok(
+    log.lines.some(
+      ({ message, level }) => level === 'error' && message === 'a media thread ended, and its calls with it',
+    ),
+  )
+
+  const again = await call(lines[0])
+  t.equal(service.legs(), 2)
+  for (const [line, { hangUp }] of [
+    [lines[0], again],
+    [lines[1], calls[1]],
+  ] as const) {
+    await hangUp()
+    t.match((await line.ended()).row, { outcome: 'completed' })
+  }
+})
+
+test('recordings of media threads are complete when the service has stopped', { timeout: 120_000 }, async (t) => {
+  const engine = createHearingEngine({ tone: 440, seconds: 60 })
+  const stage = await openPhoneStage(t, engine, { settings: { MEDIA_THREADS: '1' } })
+  const line = await stage.addLine()
+  const phone = await openLossyPhone(t, stage.log, lossless)
+  await phone.call(`sip:${line.number}@127.0.0.1:${stage.port}`)
+  const { callId } = await line.status('in_progress')
+  const { service } = stage
+  const session = await engine.of(line.number)
+  await until(() => session.heard().length > 2 * 16_000)
+  await service.close()
+  const accounts = await readdir(path.join(stage.dataDir, 'recordings'))
+  const account = accounts.find((name) => !name.startsWith('.')) ?? ''
+  const file = await readFile(path.join(stage.dataDir, 'recordings', account, `${String(callId)}.wav`))
+  t.ok(file.length > 4 * 16_000, `${file.length} bytes are there`)
+  t.equal(file.readUInt32LE(4), file.length - 8, 'its header tells of all of it')
+  t.same(
+    stage.log.lines.filter(({ level }) => level === 'error'),
+    [],
+  )
+})
