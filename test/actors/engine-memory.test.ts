@@ -6,10 +6,9 @@ import { blankedLog } from '../../actors/privacy/blanked.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
-import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { listen, openCallNode, openShared, status, type CallNode } from '../scenes/call-node.ts'
+import { openCallNode, openShared, status, type CallNode } from '../scenes/call-node.ts'
 import { until } from '../scenes/in-time.ts'
-import { createTenant, newId } from '../scenes/tenant.ts'
+import { openWebTalk } from '../scenes/web-talk.ts'
 
 type Logged = { readonly type: string; readonly memory?: Json; readonly memoryChange?: readonly JsonObject[] }
 
@@ -18,17 +17,10 @@ async function talk(t: Test) {
   const shared = await openShared(t)
   const { sql } = shared
   const first = await openCallNode(shared)
-  const { accountId, workerId } = await createTenant(sql, { slug: newId() })
-  const { callId, token } = await first.createWebCall(accountId, { workerId })
-  const leg = createScriptedLeg(shared.bus, callId)
-  const browser = listen(shared.bus, callId)
-  await first.admission.admit(token, null)
-  leg.event({ type: 'connected', providerStatus: 'connected' })
-  await browser.until(status('in_progress'))
+  const { callId, browser } = await openWebTalk(shared, first)
   let node: CallNode = first
   let now = shared.clock.now()
   const opened = (of: CallNode) => until(() => of.engine.configs.at(-1))
-  await opened(node)
   return {
     sql,
     callId,

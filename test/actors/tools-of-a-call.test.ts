@@ -4,11 +4,11 @@ import { replay } from '../../actors/call/machine/replay.ts'
 import type { JsonObject } from '../../model/json.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { blockedQueries } from '../scenes/blocked-queries.ts'
-import { listen, openCallNode, openShared, status } from '../scenes/call-node.ts'
-import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { createTenant, newId } from '../scenes/tenant.ts'
+import { openCallNode, openShared } from '../scenes/call-node.ts'
+import { newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { until } from '../scenes/in-time.ts'
+import { openWebTalk } from '../scenes/web-talk.ts'
 
 const schema = { type: 'object' as const, properties: { colour: { type: 'string' } }, required: ['colour'] }
 
@@ -25,15 +25,8 @@ async function talk(t: Test) {
   const tools = ['lookup', 'end_call', ...oddNames].map((name) => ({ ...tool, name }))
   const node = await openCallNode(shared, async () => ({ kind: 'answered', answer: { tools } }))
   t.teardown(() => node.close())
-  const { accountId, workerId } = await createTenant(shared.sql, { slug: newId() })
-  const { callId, token } = await node.createWebCall(accountId, { workerId })
-  const leg = createScriptedLeg(shared.bus, callId)
-  const browser = listen(shared.bus, callId)
-  await node.admission.admit(token, null)
-  leg.event({ type: 'connected', providerStatus: 'connected' })
-  await browser.until(status('in_progress'))
+  const { callId } = await openWebTalk(shared, node)
   const { engine } = node
-  while (engine.configs.length === 0) await shared.bus.flush()
   const facts = async () => (await listCallEvents(shared.sql, callId)).map(({ event }) => event as { type: string })
   return {
     shared,

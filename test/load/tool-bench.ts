@@ -9,9 +9,9 @@ import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createLog } from '../../app/log.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
-import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { listen, openCallNode, status, type Shared } from '../scenes/call-node.ts'
-import { createTenant, newId } from '../scenes/tenant.ts'
+import { openCallNode, type Shared } from '../scenes/call-node.ts'
+import { newId } from '../scenes/tenant.ts'
+import { openWebTalk } from '../scenes/web-talk.ts'
 import { quantile } from './table.ts'
 
 const warmUp = 20
@@ -71,15 +71,8 @@ async function openTalk(shared: Shared, deliveryUrl: string, closing: AsyncDispo
   const tool = { name: 'look_up', description: '', deliveryUrl, signingSecret: newId(), inputSchema: schema }
   const node = await openCallNode(shared, async () => ({ kind: 'answered', answer: { tools: [tool] } }))
   closing.defer(() => node.close())
-  const { accountId, workerId } = await createTenant(shared.sql, { slug: newId() })
-  const { callId, token } = await node.createWebCall(accountId, { workerId })
-  const leg = createScriptedLeg(shared.bus, callId)
-  const browser = listen(shared.bus, callId)
-  await node.admission.admit(token, null)
-  leg.event({ type: 'connected', providerStatus: 'connected' })
-  await browser.until(status('in_progress'))
+  await openWebTalk(shared, node)
   const { engine } = node
-  while (engine.configs.length === 0) await shared.bus.flush()
   return {
     async tool(at: number): Promise<number> {
       const [id, from] = [`call-${at}`, performance.now()]

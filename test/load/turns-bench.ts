@@ -13,9 +13,8 @@ import type { ServerMessage } from '../../model/signaling.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
-import { createScriptedLeg } from '../fake/scripted-leg.ts'
-import { listen, openCallNode, status, type Shared } from '../scenes/call-node.ts'
-import { createTenant, newId } from '../scenes/tenant.ts'
+import { openCallNode, type Shared } from '../scenes/call-node.ts'
+import { openWebTalk } from '../scenes/web-talk.ts'
 import { initialState } from '../../voice/script/dialogue/dialogue-state.ts'
 import { printTable, quantile } from './table.ts'
 import { measureTools, toolCells } from './tool-bench.ts'
@@ -83,14 +82,7 @@ export async function benchTurns([given, tools]: readonly string[]): Promise<voi
 async function measure(shared: Shared, kind: Kind, turns: number): Promise<Record<string, string>> {
   const { sql } = shared
   const node = await openCallNode(shared)
-  const { accountId, workerId } = await createTenant(sql, { slug: newId() })
-  const { callId, token } = await node.createWebCall(accountId, { workerId })
-  const leg = createScriptedLeg(shared.bus, callId)
-  const browser = listen(shared.bus, callId)
-  await node.admission.admit(token, null)
-  leg.event({ type: 'connected', providerStatus: 'connected' })
-  await browser.until(status('in_progress'))
-  while (node.engine.configs.length === 0) await shared.bus.flush()
+  const { callId, browser } = await openWebTalk(shared, node)
   const say = async (turn: number): Promise<void> => {
     const text = `This is turn ${turn} of the talk.`
     const isSaid = (message: ServerMessage): boolean =>
