@@ -188,7 +188,9 @@ async function endPart(entry: TarEntry, source: ByteSource, hash: Hash): Promise
   await source.exactly(paddingOf(entry.size))
   if (checked(End, text).sha256 !== hash.digest('hex'))
     throw new ArchiveFlaw('it is damaged: its checksum is another one')
-  if ((await readTarHeader(source)) !== null) throw new ArchiveFlaw('something stands behind its end')
+  // To the last byte of the file: the compression has a checksum of its own there.
+  if ((await source.rest(tarEnd().length + 1)).compare(tarEnd()) !== 0)
+    throw new ArchiveFlaw('it is damaged: it ends otherwise than it should')
   return textPart(entry.name, text, entry.mtime)
 }
 

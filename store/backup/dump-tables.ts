@@ -4,6 +4,7 @@
  */
 import type { Sql } from '../sql.ts'
 import { textPart, type Manifest, type Part, type TableOfArchive } from './archive.ts'
+import { rowsOf } from './copy-rows.ts'
 import { listSequences, listTables, quoted } from './known-tables.ts'
 
 /** Rows are gathered to parts of about this size; a larger row is a part by itself. */
@@ -54,7 +55,7 @@ async function* wholeRows(sql: Sql, { name, columns }: TableOfArchive): AsyncGen
   const query = `copy (select ${columns.map(quoted).join(', ')} from ${quoted(name)}) to stdout`
   let gathered: Buffer[] = []
   let bytes = 0
-  for await (const chunk of (await sql.unsafe(query).readable()) as AsyncIterable<Buffer>) {
+  for await (const chunk of rowsOf(sql, query)) {
     const end = chunk.lastIndexOf(newline) + 1
     bytes += chunk.length
     if (bytes < partBytes || end === 0) {

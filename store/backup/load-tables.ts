@@ -2,10 +2,10 @@
  * Owns the way of tables from an archive into a database, in one transaction: nothing of them is there before its commit. The schema is made by the
  * migrations that the archive's database had. Indexes and foreign keys are made when the rows are in, which is what makes millions of rows possible.
  */
-import { pipeline } from 'node:stream/promises'
 import { migrateWithin } from '../migrate.ts'
 import type { Sql } from '../sql.ts'
 import type { Manifest, Part, TableOfArchive } from './archive.ts'
+import { copyInto } from './copy-rows.ts'
 import { dropEverything, listSequences, listTables, quoted } from './known-tables.ts'
 
 export type Loading = {
@@ -37,7 +37,7 @@ export async function beginLoading(
     async load(table, body) {
       const columns = columnsOf.get(table)
       if (columns === undefined) throw new Error(`the archive has rows of ${table}, which is no table of it`)
-      await pipeline(body, await sql.unsafe(`copy ${quoted(table)} (${columns}) from stdin`).writable())
+      await copyInto(sql, `copy ${quoted(table)} (${columns}) from stdin`, body)
     },
     async complete() {
       await sql.unsafe("set local maintenance_work_mem = '256MB'")

@@ -115,11 +115,11 @@ async function takeParts(file: string, loading: Loading, draft: RecordingDraft, 
   let bytes = 0
   for await (const part of readArchive(file)) {
     bytes += part.size
-    const [folder, table = ''] = part.name.split('/')
+    const [folder = '', table = ''] = part.name.split('/')
     if (folder === 'tables') await loading.load(table, part.body)
     else if (part.name.startsWith(recordingsPrefix)) await draft.write(part)
     else if (part.name.includes('/')) throw new ArchiveFlaw('a file in it is of no kind that is known here')
-    progress(folder === 'tables' ? table : 'recordings', bytes)
+    progress(folder === 'tables' ? table : folder, bytes)
   }
 }
 

@@ -51,14 +51,20 @@ export type ByteSource = {
   exactly(count: number): Promise<Buffer>
   /** At least one and at most so many. Throws ArchiveFlaw at the end. */
   some(most: number): Promise<Buffer>
+  /** All there is, as far as it is no more. */
+  rest(most: number): Promise<Buffer>
 }
 
 export function createByteSource(chunks: AsyncIterator<Uint8Array>): ByteSource {
   let held: Buffer = Buffer.alloc(0)
-  const more = async (): Promise<Buffer> => {
+  const next = async (): Promise<Buffer | null> => {
     const { value, done } = await chunks.next()
-    if (done) throw new ArchiveFlaw('it ends in the middle: it was cut, or never completed')
-    return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+    return done ? null : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  }
+  const more = async (): Promise<Buffer> => {
+    const bytes = await next()
+    if (bytes === null) throw new ArchiveFlaw('it ends in the middle: it was cut, or never completed')
+    return bytes
   }
   const take = (count: number): Buffer => {
     const taken = held.subarray(0, count)
@@ -72,6 +78,11 @@ export function createByteSource(chunks: AsyncIterator<Uint8Array>): ByteSource 
     },
     async some(most) {
       while (held.length === 0) held = await more()
+      return take(most)
+    },
+    async rest(most) {
+      for (let bytes = await next(); bytes !== null && held.length < most; bytes = await next())
+        held = Buffer.concat([held, bytes])
       return take(most)
     },
   }

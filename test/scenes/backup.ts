@@ -2,12 +2,15 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { Test } from 'tap'
 import { quoted, listTables } from '../../store/backup/known-tables.ts'
-import type { Home } from '../../store/backup/make-backup.ts'
+import { makeBackup, type Home, type Progress } from '../../store/backup/make-backup.ts'
 import { openDatabase } from '../../store/open-database.ts'
-import type { DatabaseServer, Sql } from '../../store/sql.ts'
+import { connect, type DatabaseServer, type Sql } from '../../store/sql.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { createFolder } from './folder.ts'
+import { openWholeApi } from './whole-api.ts'
 
 export const homeOf = (dataDir: string, server: DatabaseServer, appSecret: string | null = null): Home => ({
   server,
@@ -17,8 +20,33 @@ export const homeOf = (dataDir: string, server: DatabaseServer, appSecret: strin
   hasStorage: false,
 })
 
+/** A home with one of everything in two accounts, and where its backup is to be. */
+export async function openSource(t: Test, appSecret: string | null = null) {
+  const { sql, database, own } = await openWholeApi(t)
+  const folder = await createFolder(t)
+  const home = homeOf(database.dataDir, database.server, appSecret)
+  const file = path.join(folder, 'backup.tar.zst')
+  const make = (progress: Progress = silent) => makeBackup(home, file, Date.now(), progress)
+  return { sql, own, home, folder, file, make, target: path.join(folder, 'target') }
+}
+
+export const silent: Progress = () => undefined
+
+/** One connection. */
+export function connectTo(t: Pick<Test, 'teardown'>, server: DatabaseServer): Sql {
+  const sql = connect({ server, applicationName: 'test', maxConnections: 1 })
+  t.teardown(() => sql.end({ timeout: 1 }))
+  return sql
+}
+
+/** What the commands note of themselves is no part of a comparison. */
+export async function comparable(sql: Sql): Promise<Record<string, string>> {
+  const { audit_entries: _, ...contents } = await contentsOf(sql)
+  return contents
+}
+
 /** Every row of every table, and what the sequences have given. */
-export async function contentsOf(sql: Sql): Promise<Record<string, string>> {
+async function contentsOf(sql: Sql): Promise<Record<string, string>> {
   const contents: Record<string, string> = {}
   for (const { name } of await listTables(sql)) {
     const [row] = await sql.unsafe<{ rows: number; hash: string }[]>(
@@ -62,3 +90,7 @@ export async function openHome(t: Pick<Test, 'teardown'>, dataDir: string) {
   t.teardown(() => database.close())
   return database
 }
+
+/** The archive with its tar changed, as a text of one byte a letter, and compressed again. */
+export const repacked = (archive: Uint8Array, change: (tar: string) => string): Buffer =>
+  zstdCompressSync(Buffer.from(change(zstdDecompressSync(archive).toString('latin1')), 'latin1'))
