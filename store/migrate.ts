@@ -1,11 +1,12 @@
 /**
- * Owns the way to the current schema: numbered SQL files, applied once each, forwards only, one transaction per file. Every process
- * of the service may run this at the same moment; a lock in the database lets one do the work while the others wait.
+ * Owns the way to the current schema: numbered SQL files, applied once each, forwards only, one transaction per file; indexes of
+ * large tables after it. Every process of the service may run this at the same moment; a lock in the database lets one do the work while the others wait.
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { Problem } from '../model/problem.ts'
+import { createIndexList, makeIndexes, putIndexesOff, type IndexNews } from './migrate-indexes.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 const migrationFolder = path.join(import.meta.dirname, 'migrations')
@@ -16,11 +17,20 @@ const lockTimeout = '120s'
 type Migration = { readonly name: string; readonly text: string; readonly sha256: string }
 
 /** Names of the files applied now, in order. A file that was applied and has changed since is an error that names it. */
-export async function migrate(sql: Sql, folder: string = migrationFolder): Promise<string[]> {
+export async function migrate(
+  sql: Sql,
+  folder: string = migrationFolder,
+  told: (news: IndexNews) => void = () => undefined,
+): Promise<string[]> {
   const migrations = await readMigrations(folder)
   await sql.begin(createBookkeeping)
+  await makeIndexes(sql, told)
   const applied: string[] = []
-  for (const migration of migrations) if (await sql.begin((tx) => apply(tx, migration))) applied.push(migration.name)
+  for (const migration of migrations) {
+    if (!(await sql.begin((tx) => apply(tx, migration)))) continue
+    applied.push(migration.name)
+    await makeIndexes(sql, told)
+  }
   return applied
 }
 
@@ -67,6 +77,7 @@ async function createBookkeeping(tx: Sql | Transaction): Promise<void> {
       sha256 text not null,
       applied_at timestamptz not null default now()
     )`
+  await createIndexList(tx)
 }
 
 /** False when it was there already. */
@@ -75,7 +86,7 @@ async function apply(tx: Sql | Transaction, { name, text, sha256 }: Migration): 
   const [applied] = await tx<{ sha256: string }[]>`select sha256 from migrations where name = ${name}`
   if (applied?.sha256 === sha256) return false
   if (applied) throw new Error(`migration ${name} has changed since it was applied; write a new one instead`)
-  await tx.unsafe(text).simple()
+  await tx.unsafe(await putIndexesOff(tx, text)).simple()
   await tx`insert into migrations ${tx({ name, sha256 })}`
   return true
 }

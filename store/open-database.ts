@@ -4,6 +4,7 @@ import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { awaitServer } from './await-server.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
 import { hasCluster } from './postgres-cluster.ts'
+import type { IndexNews } from './migrate-indexes.ts'
 import { migrate } from './migrate.ts'
 import { observedSql } from './observed-sql.ts'
 import { settlePersonSearch } from './settle-person-search.ts'
@@ -64,7 +65,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     const waiting = ({ message: reason }: Error) =>
       log.warn('waiting for the database', { seconds: reachTimeout / 1000, reason })
     await awaitServer({ server, timeout: reachTimeout, waiting })
-    const { applied, lacking, vectors } = await bringUpToDate(server, mustExist)
+    const { applied, lacking, vectors } = await bringUpToDate(server, mustExist, log)
     if (lacking !== null) log.warn('the search of persons does without extensions of the database', { lacking })
     if (vectors.lacking !== null) log.warn('vectors are compared in memory', { lacking: vectors.lacking })
     if (vectors.schema !== null) log.info('vectors are compared in the database')
@@ -94,12 +95,13 @@ function closing(pools: readonly Sql[], embedded: EmbeddedPostgres | null): () =
 }
 
 /** A migration takes as long as it needs, and others wait for it. */
-async function bringUpToDate(server: DatabaseServer, mustExist: boolean) {
-  const sql = connect({ server, applicationName: 'parley start', maxConnections: 1 })
+async function bringUpToDate(server: DatabaseServer, mustExist: boolean, log: Log) {
+  const sql = connect({ server, applicationName: 'parley start', maxConnections: 2 })
   try {
     await requireVersion(sql)
     if (mustExist && !(await isOurs(sql))) throw new NoDatabase('it has no tables of the service')
-    const applied = await migrate(sql)
+    const told = (news: IndexNews) => log.info('an index of a large table is being made', news)
+    const applied = await migrate(sql, undefined, told)
     return { applied, lacking: await settlePersonSearch(sql), vectors: await settleVectorSearch(sql) }
   } finally {
     await sql.end({ timeout: 0 })

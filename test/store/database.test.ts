@@ -217,6 +217,55 @@ await t.test('migrations run once each, in order, however many processes start a
   t.strictSame(await migrate(sql, folder), [])
 })
 
+await t.test(
+  'indexes of a large table are made while it is written to, and by the next process where one has ended',
+  async (t) => {
+    const { folder, write, server, sql } = await arrange(t, {
+      '0001_first.sql':
+        "create table things (id integer, text text); create index things_id on things (id);\ninsert into things select n, repeat('x', 1000) from generate_series(1, 20000) n",
+    })
+    await migrate(sql, folder)
+    await write(
+      '0002_second.sql',
+      'alter table things add column more integer;\ncreate index things_more on things (more);\ncreate index things_text on things (id)\n  where more is null;\ndrop index things_id;\n',
+    )
+    const [other, writer] = [1, 2].map(() =>
+      connect({ server, applicationName: 'parley test', maxConnections: 2 }),
+    ) as [Sql, Sql]
+    t.teardown(() => Promise.all([other.end({ timeout: 1 }), writer.end({ timeout: 1 })]))
+    const told: string[] = []
+    t.strictSame(await migrate(sql, folder, ({ statement }) => told.push(statement)), ['0002_second.sql'])
+    t.match(told, [/concurrently things_more/, /concurrently things_text/, /drop index concurrently/])
+    const indexes = async () =>
+      (
+        await sql`select indexrelid::regclass::text as name from pg_index where indrelid = 'things'::regclass and indisvalid order by 1`
+      ).map(({ name }) => name)
+    t.strictSame(await indexes(), ['things_more', 'things_text'])
+
+    await write('0003_third.sql', 'create index things_last on things (id);')
+    const building = writer.begin(async (tx) => {
+      await tx`insert into things values (0, 'z')`
+      const ended = migrate(other, folder)
+      ended.catch(() => undefined)
+      const pid = async () =>
+        (
+          await sql<
+            { pid: number }[]
+          >`select pid from pg_stat_activity where query like 'create index concurrently things_last%'`
+        )[0]?.pid
+      while ((await pid()) === undefined) continue
+      await sql`insert into things values (1, 'written meanwhile')`
+      await sql`select pg_cancel_backend(${(await pid()) ?? 0})`
+      await t.rejects(ended)
+      await other.end({ timeout: 0 })
+    })
+    await building
+    t.equal((await sql`select from pg_index where not indisvalid`).length, 1, 'it was broken off')
+    t.strictSame(await migrate(sql, folder), [], 'the file has been applied')
+    t.strictSame(await indexes(), ['things_last', 'things_more', 'things_text'])
+  },
+)
+
 await t.test('a migration that changed after it was applied is an error that names it', async (t) => {
   const { folder, write, sql } = await arrange(t, { '0001_first.sql': 'create table things (id integer)' })
   await migrate(sql, folder)
