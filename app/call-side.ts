@@ -187,12 +187,12 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   const { refusalOf, engines, knowledge } = deps
   const { gate, commits, setUps } = deps.load
   const hook = { ...core, sender, now: core.clock.now }
-  const wakeJobs = (): void => {
-    scheduler.wake()
-    processing.wake()
-  }
   const wakeDispatcher = (): void => dispatcher.wake()
-  const dispatcher = createDispatcher({ ...core, wakeJobs, room: () => gate.room('phone_call') })
+  const dispatcher = createDispatcher({
+    ...core,
+    wakeJobs: () => scheduler.wake(),
+    room: () => gate.room('phone_call'),
+  })
   closing.defer(() => dispatcher.close())
   /** Its tools act on calls, and calls use tools. */
   const tools: Toolbox = {
@@ -206,7 +206,8 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
     tools,
     askWorkerRequest: (question) => askWorkerRequest(hook, question),
     wakeDeliveries,
-    wakeJobs,
+    // Of calls that are over.
+    wakeJobs: () => processing.wake(),
     wakeDispatcher,
     refusalOf,
   })

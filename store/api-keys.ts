@@ -7,6 +7,7 @@ import { keyScopes, scopesIn, type ApiKeyFacts, type KeyScope } from '../model/a
 import type { AccountId, ApiKeyId, NewId } from '../model/ids.ts'
 import { createOneQuery, type Lookup } from './one-query.ts'
 import { requireRoom } from './room.ts'
+import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type ApiKeyRow = ApiKeyFacts & { readonly id: ApiKeyId; readonly accountId: AccountId }
@@ -101,7 +102,8 @@ export async function revokeApiKey(
 /** Nobody waits for it; a row that another request is writing right now is left to that one. */
 function touch(sql: Sql, keyId: ApiKeyId, now: number): void {
   const touched = sql`
-    update api_keys set last_used_at = ${now} where id = (
+    with ${relaxedCommit(sql)}
+    update api_keys set last_used_at = ${now} from relaxed where id = (
       select id from api_keys
       where id = ${keyId} and (last_used_at is null or last_used_at <= ${now - touchInterval})
       for update skip locked)`

@@ -3,15 +3,18 @@
  * them: a node whose own clock is a few seconds behind would else seem dead to the others, and lose its calls again and again.
  */
 import type { NodeId } from '../model/ids.ts'
+import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql } from './sql.ts'
 
 /** Ms that a lease runs from its last renewal: so long before its end a dead node was last known to be alive. */
 export const leaseLength = 5_000
 
-/** Begins or renews, for so many ms from now. */
+/** Begins or renews, for so many ms from now. One that is lost with the server's memory is renewed within a second. */
 export async function renewLease(sql: Sql, nodeId: NodeId, length: number): Promise<void> {
   await sql`
-    insert into nodes (id, lease_until) values (${nodeId}, clock_timestamp() + ${length}::int * interval '1 ms')
+    with ${relaxedCommit(sql)}
+    insert into nodes (id, lease_until)
+    select ${nodeId}, clock_timestamp() + ${length}::int * interval '1 ms' from relaxed
     on conflict (id) do update set lease_until = excluded.lease_until`
 }
 
