@@ -40,15 +40,21 @@ export type Parley = {
   close(): Promise<void>
 }
 
-/** `engines` belong to the caller, who closes them after the service. `seed` runs before anything listens. */
+/**
+ * `engines` belong to the caller, who closes them after the service; they may still be opening while the database starts. `seed` runs before
+ * anything listens.
+ */
 export async function startParley(
   deps: Telling & {
     readonly config: Config
-    readonly engines: Engines
+    readonly engines: Engines | Promise<Engines>
     readonly seed: (core: Core) => Promise<Demo | null>
   },
 ): Promise<Parley> {
   const { config } = deps
+  const engines = Promise.resolve(deps.engines)
+  // Whoever fails first is told of; the other is not forgotten meanwhile.
+  engines.catch(() => {})
   await requireDriver(config.httpDriver)
   await using opening = new AsyncDisposableStack()
   const core = await openCore(config, deps, opening)
@@ -56,7 +62,7 @@ export async function startParley(
   openReadingOfNumbers(core, opening)
   const demo = await deps.seed(core)
   const load = openLoad(core, config, opening)
-  const calls = openCallSide(core, config, deps.engines, opening, load)
+  const calls = openCallSide(core, config, await engines, opening, load)
   const media = await openMediaSide(core, config, opening)
   load.watch(media)
   const guard = openGuard(core, config, opening)

@@ -13,6 +13,7 @@ import { benchProfile } from './profile-bench.ts'
 import { benchSetup } from './setup-bench.ts'
 import { benchSip } from './sip-bench.ts'
 import { benchSteps } from './step-bench.ts'
+import { benchStart } from './start-bench.ts'
 import { benchTurns } from './turns-bench.ts'
 import { benchVoice } from './voice-bench.ts'
 import { benchWeb } from './web-bench.ts'
@@ -32,6 +33,7 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   setup: benchSetup,
   sip: benchSip,
   steps: benchSteps,
+  start: benchStart,
   turns: benchTurns,
   voice: benchVoice,
   web: benchWeb,

@@ -67,7 +67,7 @@ function flagsOfStart(): { readonly flags: readonly string[]; readonly env: Read
   const words = start.split(' ')
   return {
     flags: words.filter((word) => word.startsWith('--')),
-    env: Object.fromEntries(words.flatMap((word) => (/^[A-Z_]+=/.test(word) ? [word.split('=', 2)] : []))),
+    env: Object.fromEntries(words.flatMap((word) => (/^[A-Z_]+=[^"$]*$/.test(word) ? [word.split('=', 2)] : []))),
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Owns `npm run bench profile <web | sip | setup> [calls | calls a second]`: the service under that load with the CPU profiler of V8 in each of its
+ * Owns `npm run bench profile <web | sip | setup | rest> [calls | calls a second]`: the service under that load with the CPU profiler of V8 in each of its
  * threads, and what each stage takes by itself. The same load without the profiler, just before, says what the profiler itself costs.
  */
 import { setTimeout as pause } from 'node:timers/promises'
@@ -70,15 +70,24 @@ const setup: Kind = {
   },
 }
 
+/** Nothing to do: what is left is what it does by itself. */
+const rest: Kind = {
+  unit: 'second',
+  count: 0,
+  engine: 'phone',
+  begin: () => Promise.resolve({ units: () => performance.now() / 1_000, end: () => Promise.resolve() }),
+}
+
 const kinds: Readonly<Record<string, Kind>> = {
   web: talking(web, 'echo', 20),
   sip: talking(sip, 'phone', 60),
   setup,
+  rest,
 }
 
 export async function benchProfile([name = '', count]: readonly string[]): Promise<void> {
   const kind = kinds[name]
-  if (!kind) return console.log('usage: npm run bench profile <web | sip | setup> [calls | calls a second]')
+  if (!kind) return console.log('usage: npm run bench profile <web | sip | setup | rest> [calls | calls a second]')
   await using closing = new AsyncDisposableStack()
   const service = await openLoadedService(kind, closing)
   const load = await kind.begin(service, Number(count ?? kind.count), closing)

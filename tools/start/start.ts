@@ -32,11 +32,13 @@ async function main(): Promise<void> {
   const log = createLog(config.logLevel, config.logsPersonal)
   print('Parley is starting …')
   const voices = new AsyncDisposableStack()
-  const { engines, embedded } = await openEngines(config, { log, clock: systemClock }, voices)
+  const voicing = openEngines(config, { log, clock: systemClock }, voices)
   let demo: GreetedDemo | null = null
   const token = randomBytes(16).toString('base64url')
   const seed = async (core: Core) => (config.demo ? (demo = { ...(await seedDemo(core)), token }) : null)
+  const engines = voicing.then((opened) => opened.engines)
   const service = await startParley({ config, log, engines, seed: tellingOfJoins(config, seed) })
+  const { embedded } = await voicing
   const leaving = new AbortController()
   let greeting = Promise.resolve()
   const end = async (): Promise<void> => {
