@@ -3,7 +3,7 @@ import type { CallId } from './ids.ts'
 
 export type BusMessage = {
   readonly subject: string
-  /** The receiver's own: the sender may reuse its buffer as soon as `publish` returned. */
+  /** The receiver's own: the sender may reuse its buffer as soon as `publish` returned, unless it gave it away. */
   readonly payload: Uint8Array
   /** Somebody waits for an answer. */
   readonly isRequest: boolean
@@ -14,8 +14,11 @@ export type BusMessage = {
 export type Subscription = { close(): void }
 
 export type Bus = {
-  /** Asynchronous, ordered per publisher, at most once. Subjects are dot-separated tokens. */
-  publish(subject: string, payload: Uint8Array): void
+  /**
+   * Asynchronous, ordered per publisher, at most once. Subjects are dot-separated tokens. `isGiven`: the sender gives the payload away, and neither
+   * reads nor writes it any more; it need not be copied.
+   */
+  publish(subject: string, payload: Uint8Array, isGiven?: boolean): void
   /** `*` stands for one token, a final `>` for one or more. Of the members of one `queue` only one gets each message. A handler never throws. */
   subscribe(
     pattern: string,

@@ -27,27 +27,37 @@ export type Frame = {
 
 export const samplesPerFrame = (format: AudioFormat): number => (format.rateHz * frameMs) / 1000
 
-export function encodeFrame(frame: Frame): Uint8Array {
-  const bytes = new Uint8Array(headerBytes + frame.payload.length)
-  const view = new DataView(bytes.buffer)
-  view.setUint32(0, frame.epoch)
-  view.setUint32(4, frame.seq)
-  view.setUint32(8, frame.timestamp)
-  bytes.set(frame.payload, headerBytes)
+/** Bytes of their own. */
+export function encodeFrame({ epoch, seq, timestamp, payload }: Frame): Uint8Array {
+  const bytes = new Uint8Array(headerBytes + payload.length)
+  writeUint32(bytes, 0, epoch)
+  writeUint32(bytes, 4, seq)
+  writeUint32(bytes, 8, timestamp)
+  bytes.set(payload, headerBytes)
   return bytes
 }
 
 /** Null for anything too short to carry a header. The payload is a view into `bytes`, not a copy. */
 export function decodeFrame(bytes: Uint8Array): Frame | null {
   if (bytes.length < headerBytes) return null
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return {
-    epoch: view.getUint32(0),
-    seq: view.getUint32(4),
-    timestamp: view.getUint32(8),
+    epoch: readUint32(bytes, 0),
+    seq: readUint32(bytes, 4),
+    timestamp: readUint32(bytes, 8),
     payload: bytes.subarray(headerBytes),
   }
 }
+
+/** By hand: a DataView for each frame would cost more than all else that is done to it here. */
+function writeUint32(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value >>> 24
+  bytes[at + 1] = value >>> 16
+  bytes[at + 2] = value >>> 8
+  bytes[at + 3] = value
+}
+
+const readUint32 = (bytes: Uint8Array, at: number): number =>
+  ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0
 
 /** Int16 samples of a pcm16 payload; copies only when the bytes lie on an odd address. */
 export function samplesOf(payload: Uint8Array): Int16Array {

@@ -1,5 +1,5 @@
 /**
- * Owns the in-process `Bus`. A message is copied when it is published and delivered in the next turn of the event loop, in order; at most
+ * Owns the in-process `Bus`. A message is copied when it is published, unless its sender gave it away, and delivered in the next turn of the event loop, in order; at most
  * `maxPending` messages and `maxPendingBytes` bytes wait for that turn, and what is published past it is dropped and logged (at most once).
  */
 import { BusNoResponders } from '../../model/bus.ts'
@@ -10,7 +10,7 @@ import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { assertPayload, assertSubject } from './bus-rules.ts'
 import { createPendingRequests } from './pending-requests.ts'
 import type { PendingRequest } from './pending-requests.ts'
-import { createSubscribers, isEmpty, receiversOf } from './subscribers.ts'
+import { createSubscribers, isEmpty, onlyReceiverOf, receiversOf } from './subscribers.ts'
 import type { Route, Subscriber } from './subscribers.ts'
 
 const maxPending = 65_536
@@ -29,12 +29,13 @@ export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): B
     return subscribers.routeOf(subject)
   }
 
-  function send(subject: string, payload: Uint8Array, respond: BusMessage['respond'] | null): void {
+  function send(subject: string, payload: Uint8Array, respond: BusMessage['respond'] | null, isGiven = false): void {
     assertPayload(payload)
     const route = routeOf(subject)
     if (isEmpty(route)) return
     const isRequest = respond !== null
-    const message = { subject, payload: copyOf(payload), isRequest, respond: respond ?? ignoreAnswer }
+    const own = isGiven ? payload : copyOf(payload)
+    const message = { subject, payload: own, isRequest, respond: respond ?? ignoreAnswer }
     turns.add(payload.length, () => deliver(route, message, log))
   }
 
@@ -68,8 +69,8 @@ export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): B
   }
 
   return {
-    publish(subject, payload) {
-      if (!closing) send(subject, payload, null)
+    publish(subject, payload, isGiven) {
+      if (!closing) send(subject, payload, null, isGiven)
     },
     subscribe: (pattern, handler, options) => subscribe(pattern, handler, options?.queue ?? null),
     request: (subject, payload, { timeout }) => request(subject, payload, timeout),
@@ -78,8 +79,10 @@ export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): B
   }
 }
 
-/** Each receiver gets bytes of its own; the last one takes the copy made at publish. */
+/** Each receiver gets bytes of its own; the last one takes those of the message. */
 function deliver(route: Route, message: BusMessage, log: Log): void {
+  const only = onlyReceiverOf(route)
+  if (only) return hand(only, message, log)
   const receivers = receiversOf(route)
   const last = receivers.at(-1)
   for (const subscriber of receivers)

@@ -74,6 +74,10 @@ function routeTo(subscribers: readonly Subscriber[]): Route {
 
 export const isEmpty = (route: Route): boolean => route.singles.length === 0 && route.groups.length === 0
 
+/** Of frames and most other messages: nothing is to be chosen. */
+export const onlyReceiverOf = ({ singles, groups }: Route): Subscriber | undefined =>
+  singles.length === 1 && groups.length === 0 ? singles[0] : undefined
+
 /** Chosen at delivery, so that a member that left in between does not take the message with it. */
 export function receiversOf(route: Route): Subscriber[] {
   const receivers = route.singles.filter((subscriber) => !subscriber.closed)

@@ -48,7 +48,7 @@ export function createAgentVoice(deps: Deps): AgentVoice {
   const send = (frames: readonly { seq: number; payload: Uint8Array }[]): void => {
     hasSpoken ||= frames.length > 0
     for (const { seq, payload } of frames)
-      bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }))
+      bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }), true)
   }
   const commit = commitOf(deps)
 

@@ -112,7 +112,7 @@ function beginSaying(deps: ConversationDeps, start: DisclosureStart, formats: Li
   const send = (frames: ReturnType<typeof utterances.audio>): void => {
     for (const { seq, payload } of frames) {
       kept.says(payload)
-      bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }))
+      bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }), true)
     }
   }
   const take = (event: EngineEvent): void => {

@@ -91,7 +91,7 @@ export function createLeg(deps: LegDeps): Leg {
   const media = createLegMedia({
     ...deps,
     send: (packet) => wire.send(packet),
-    heard: (frame) => bus.publish(subjects.up, encodeFrame(frame)),
+    heard: (frame) => bus.publish(subjects.up, encodeFrame(frame), true),
     dtmf: tellDtmf,
     keyHeard: deps.inbandKeys && deps.signaling !== null ? presses.heard : null,
     sounding: (seq) => tell({ type: 'sounding', seq }),

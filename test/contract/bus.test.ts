@@ -101,6 +101,21 @@ const rules: Readonly<Record<string, (t: Test, pair: Pair) => Promise<void>>> = 
     t.equal(Buffer.from(await answer).toString(), 'really!')
   },
 
+  'a payload that its sender gave away arrives as it was, and each receiver has its own': async (t, pair) => {
+    const seen: string[] = []
+    const spoil = (message: BusMessage): void => {
+      seen.push(text(message))
+      message.payload.fill(0)
+    }
+    pair.there.subscribe('one', spoil)
+    for (let count = 0; count < 3; count++) pair.there.subscribe('many', spoil)
+    await pair.there.flush()
+    pair.here.publish('one', bytes('given'), true)
+    pair.here.publish('many', bytes('mine'), true)
+    await fence(pair)
+    t.same(seen, ['given', 'mine', 'mine', 'mine'])
+  },
+
   'what one receiver does to its bytes no other receiver sees': async (t, pair) => {
     const seen: string[] = []
     const spoil = (message: BusMessage): void => {
