@@ -2,7 +2,7 @@
  * Owns the media of one thread: the beat, the codecs, the sockets of browsers, the ports of telephones, and how a leg is made for either. In a process
  * without media threads it is the process's own.
  */
-import { createOpusLibrary } from '../media/codecs/opus.ts'
+import { createOpusLibrary, loadNativeEncoder } from '../media/codecs/opus.ts'
 import { createLeg } from '../media/leg/leg.ts'
 import { createPhoneLines, type CreateLeg } from '../media/plane/local-plane.ts'
 import type { MediaPlane } from '../media/plane/media-plane.ts'
@@ -59,7 +59,8 @@ export const now = (): number => performance.now()
 const connectWithin = 60_000
 
 export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: AsyncDisposableStack): LocalMedia {
-  const { bus, recordings, clock, log, telemetry, opus = createOpusLibrary() } = deps
+  const { bus, recordings, clock, log, telemetry } = deps
+  const { opus = createOpusLibrary(loadNativeEncoder, settings.media.opusComplexity) } = deps
   const { phone } = settings
   const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action), telemetry })
   closing.defer(() => ticker.close())

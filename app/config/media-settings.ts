@@ -1,6 +1,7 @@
 /** Owns the settings of sound: of web calls, and of the threads that carry all of it. */
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
+import { usualComplexity } from '../../media/codecs/opus.ts'
 import { isLoopback, plainAddressOf } from '../../net/addresses.ts'
 import { text, optional, PortRange, List, IpAddress, pairOf } from './setting.ts'
 
@@ -18,6 +19,12 @@ export const mediaSettings = z.object({
   MEDIA_PUBLIC_ADDRESS: optional(IpAddress),
   MEDIA_PORTS: PortRange.default([40_000, 49_999]),
   MEDIA_THREADS: MediaThreads.default(0),
+  OPUS_COMPLEXITY: z.coerce
+    .number()
+    .int('must be a whole number')
+    .min(0, 'must be 0 to 10')
+    .max(10, 'must be 0 to 10')
+    .default(usualComplexity),
   TURN_URLS: List.default([]).refine(
     (list) => list.every((url) => /^(?:turns?|stuns?):[^\s/]+$/.test(url)),
     'must be addresses like turn:turn.example.com:3478, with commas between them',
@@ -37,6 +44,7 @@ export function mediaOf(settings: Settings, host: string) {
       offersInterfaces: settings.MEDIA_ADDRESS === null && isLoopback(address),
       publicAddress: settings.MEDIA_PUBLIC_ADDRESS,
       ports: settings.MEDIA_PORTS,
+      opusComplexity: settings.OPUS_COMPLEXITY,
     },
     mediaThreads: settings.MEDIA_THREADS,
     turn: turnOf(settings),

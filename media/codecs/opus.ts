@@ -43,7 +43,7 @@ export type OpusLibrary = {
 type EncoderOptions = {
   readonly rateHz: OpusRate
   readonly bitsPerSecond?: number
-  /** 0–10: what the encoder spends. 3 costs half of 5 for about 1 dB. */
+  /** 0–10: what the encoder spends. */
   readonly complexity?: number
   /** Packet loss to prepare for with redundancy, 0–100. */
   readonly expectedLossPercent?: number
@@ -60,20 +60,28 @@ export type NativeEncoderClass = new (options: {
   application: 'voip'
 }) => NativeEncoder
 
-/** `loadNative` gives the addon's encoder, null where there is none for this machine. */
-export function createOpusLibrary(loadNative: () => NativeEncoderClass | null = loadNativeEncoder): OpusLibrary {
+/** What an encoder spends unless told: `npm run bench opus` says what that buys: docs/design/media.md "Codecs". */
+export const usualComplexity = 1
+
+/** `loadNative` gives the addon's encoder, null where there is none for this machine. `complexity` is that of encoders that are not told another. */
+export function createOpusLibrary(
+  loadNative: () => NativeEncoderClass | null = loadNativeEncoder,
+  complexity = usualComplexity,
+): OpusLibrary {
   const wasm = createOpusWasm()
   const Native = loadNative()
   return {
     encoding: Native === null ? 'wasm' : 'native',
-    createEncoder: (options) =>
-      withRest(Native === null ? wasmEncoderOf(wasm, options) : nativeEncoderOf(Native, options), options.rateHz),
+    createEncoder(given) {
+      const options = { complexity, ...given }
+      return withRest(Native === null ? wasmEncoderOf(wasm, options) : nativeEncoderOf(Native, options), given.rateHz)
+    },
     createDecoder: ({ rateHz }) => decoderOf(wasm, rateHz),
     memoryBytes: wasm.memoryBytes,
   }
 }
 
-function loadNativeEncoder(): NativeEncoderClass | null {
+export function loadNativeEncoder(): NativeEncoderClass | null {
   try {
     const addon = createRequire(import.meta.url)('@evan/opus/node/index.js') as { Encoder: NativeEncoderClass }
     return addon.Encoder
@@ -95,7 +103,7 @@ const shareFor = (percent: number): number => {
 
 function prepare(
   control: Control,
-  { bitsPerSecond = 24_000, complexity = 3, expectedLossPercent = 5 }: EncoderOptions,
+  { bitsPerSecond = 24_000, complexity = usualComplexity, expectedLossPercent = 5 }: EncoderOptions,
 ) {
   control(opusRequest.setComplexity, complexity)
   control(opusRequest.setSignal, opusSignalVoice)

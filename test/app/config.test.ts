@@ -46,7 +46,7 @@ test('an address may be set in any spelling', async (t) => {
   const spelled = { HOST: '0:0:0:0:0:0:0:1', MEDIA_PUBLIC_ADDRESS: '2001:DB8:0::7', SIP_ADDRESS: '::ffff:127.0.0.1' }
   t.match(readConfig(spelled), {
     demo: true,
-    media: { address: '::1', publicAddress: '2001:db8::7' },
+    media: { address: '::1', publicAddress: '2001:db8::7', opusComplexity: 1 },
     sip: { address: '127.0.0.1', publicAddress: '2001:db8::7' },
   })
 })
@@ -80,6 +80,7 @@ test('the listener is node’s unless another driver is asked for, and one that 
 
 test('a wrong setting is refused with its name', async (t) => {
   const wrong: Record<string, string> = {
+    OPUS_COMPLEXITY: '11',
     PORT: '70000',
     PUBLIC_URL: 'calls.example.com',
     HTTP_DRIVER: 'apache',

@@ -8,6 +8,7 @@ import { benchGrowth } from './growth-bench.ts'
 import { benchBurst } from './burst-bench.ts'
 import { benchMcp } from './mcp-bench.ts'
 import { benchMemory } from './memory-bench.ts'
+import { benchOpus } from './opus-bench.ts'
 import { benchPair } from './pair-bench.ts'
 import { benchProfile } from './profile-bench.ts'
 import { benchSetup } from './setup-bench.ts'
@@ -28,6 +29,7 @@ const benches: Readonly<Record<string, (given: readonly string[]) => Promise<voi
   burst: benchBurst,
   mcp: benchMcp,
   memory: benchMemory,
+  opus: benchOpus,
   pair: benchPair,
   profile: benchProfile,
   setup: benchSetup,

@@ -2,7 +2,7 @@
 import { joined } from '../../media/pcm/joined.ts'
 import { test, type Test } from 'tap'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
-import { createOpusLibrary, type OpusLibrary, type OpusRate } from '../../media/codecs/opus.ts'
+import { createOpusLibrary, loadNativeEncoder, type OpusLibrary, type OpusRate } from '../../media/codecs/opus.ts'
 import { createResampler } from '../../media/pcm/resample.ts'
 import { wavHeaderOf } from '../../media/recording/wav.ts'
 import { createRandom } from '../fake/random.ts'
@@ -260,6 +260,23 @@ test('a lost Opus packet is repaired from the next one better than guessed, and 
   t.ok(errors.repaired < errors.guessed / 2, 'repaired')
   t.ok(errors.guessed < errors.silent, 'guessed')
   for (const decoder of [clean, lossy.repaired, lossy.guessed]) decoder.close()
+})
+
+test('encoders have the complexity of their library, unless they are told another', async (t) => {
+  for (const loadNative of [loadNativeEncoder, () => null]) {
+    const sound = framesOf(toneOf(700, 16_000, 32_000), 320).map((frame, at) =>
+      frame.map((sample) => (sample * (at % 7)) / 7),
+    )
+    const coded = (complexity: number, told?: number): string => {
+      const encoder = createOpusLibrary(loadNative, complexity).createEncoder({
+        rateHz: 16_000,
+        ...(told !== undefined && { complexity: told }),
+      })
+      return sound.map((frame) => Buffer.from(encoder.encode(frame)).toString('hex')).join()
+    }
+    t.not(coded(0), coded(10), 'they differ in what they make')
+    t.equal(coded(10, 0), coded(0))
+  }
 })
 
 test('what is no Opus packet decodes to nothing and harms nobody', async (t) => {
