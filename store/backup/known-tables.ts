@@ -48,10 +48,7 @@ export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"
 
 /** With what is made when the database is opened. */
 export async function dropEverything(sql: Sql): Promise<void> {
-  const made = [
-    { kind: 'table', name: 'passage_halfvecs' },
-    ...(await listMade()),
-    { kind: 'table', name: 'migrations' },
-  ]
+  const besides = ['passage_halfvecs', 'migration_indexes', 'migrations'].map((name) => ({ kind: 'table', name }))
+  const made = [...besides, ...(await listMade())]
   for (const { kind, name } of made) await sql.unsafe(`drop ${kind} if exists ${quoted(name)} cascade`)
 }
