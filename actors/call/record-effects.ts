@@ -3,6 +3,7 @@
  * writes the step reads the facts and writes the rows, in one transaction.
  */
 import { toIso } from '../../model/clock.ts'
+import type { Turn } from '../../model/call.ts'
 import type { CallEvent, EndedData, EventType } from '../../model/events.ts'
 import type { Json } from '../../model/json.ts'
 import { failedReasonOf } from '../../model/outcome.ts'
@@ -29,22 +30,36 @@ const announcedBy: Readonly<Partial<Record<Effect['type'], EventType>>> = {
   announce_ended: 'call.ended',
 }
 
-/** `facts` are those of before the step. An event tells the call as the effects before it have left it. */
-export function recordEffects(facts: StepFacts, effects: readonly Effect[], now: number): StepRows {
+/** `before`: as it was before the step. Each effect finds the call as those in front of it have left it. */
+export function recordEffects(before: StepFacts, effects: readonly Effect[], now: number): StepRows {
   let rows: StepRows = { change: {}, turns: [], turnsEndAt: null, events: [], jobs: [] }
-  let { call } = facts
+  let facts = before
   for (const effect of effects) {
-    const { change, turn, turnsEndAt, event, job } = rowsOf({ ...facts, call }, rows, effect, now)
-    call = { ...call, ...change }
-    rows = {
-      change: { ...rows.change, ...change },
-      turns: turn ? [...rows.turns, turn] : rows.turns,
-      turnsEndAt: turnsEndAt ?? rows.turnsEndAt,
-      events: event ? [...rows.events, event] : rows.events,
-      jobs: job ? [...rows.jobs, job] : rows.jobs,
-    }
+    const added = rowsOf(facts, effect, now)
+    facts = factsAfter(facts, added)
+    rows = rowsAfter(rows, added)
   }
   return rows
+}
+
+function factsAfter({ call, turns, config }: StepFacts, { change, turn, turnsEndAt = null }: Added): StepFacts {
+  const said = turn ? [...turns, { ...turn.turn, turnIndex: turn.index }] : turns
+  return {
+    call: { ...call, ...change },
+    turns: said.map((one) => endedAt(one, turnsEndAt)),
+    config: config && { ...config, hookAnswer: change?.hookAnswer ?? config.hookAnswer },
+  }
+}
+
+function rowsAfter(rows: StepRows, { change, turn, turnsEndAt = null, event, job }: Added): StepRows {
+  const turns = turn ? [...rows.turns, turn] : rows.turns
+  return {
+    change: { ...rows.change, ...change },
+    turns: turns.map(({ index, turn: said }) => ({ index, turn: endedAt(said, turnsEndAt) })),
+    turnsEndAt: turnsEndAt ?? rows.turnsEndAt,
+    events: event ? [...rows.events, event] : rows.events,
+    jobs: job ? [...rows.jobs, job] : rows.jobs,
+  }
 }
 
 export const recordingKeyOf = (call: { readonly accountId: string; readonly id: string }): string =>
@@ -59,7 +74,7 @@ type Added = {
   readonly job?: StepRows['jobs'][number]
 }
 
-function rowsOf(facts: StepFacts, before: StepRows, effect: Effect, now: number): Added {
+function rowsOf(facts: StepFacts, effect: Effect, now: number): Added {
   const { call } = facts
   switch (effect.type) {
     case 'announce_status':
@@ -85,7 +100,7 @@ function rowsOf(facts: StepFacts, before: StepRows, effect: Effect, now: number)
     case 'fail_post_processing':
       return { change: { postProcessingStatus: 'failed' } }
     case 'announce_ended':
-      return { event: endedOf(call, turnsUpTo(facts.turns, before.turnsEndAt)) }
+      return { event: endedOf(call, facts.turns) }
     case 'ask_worker_request':
     case 'dial':
     case 'answer':
@@ -149,10 +164,8 @@ function analysisOf(call: CallRow, analysis: Of<'store_analysis'>): CallChange {
 const turnsEndOf = (call: CallRow, { recordedMs }: Of<'store_analysis'>): number | null =>
   call.warnings.some(({ type }) => type === 'RECORDING_INCOMPLETE') ? null : recordedMs
 
-function turnsUpTo(turns: readonly TurnRow[], end: number | null): readonly TurnRow[] {
-  if (end === null) return turns
-  return turns.map((turn) => (turn.to > end ? { ...turn, from: Math.min(turn.from, end), to: end } : turn))
-}
+const endedAt = <Of extends Turn>(turn: Of, end: number | null): Of =>
+  end !== null && turn.to > end ? { ...turn, from: Math.min(turn.from, end), to: end } : turn
 
 export function statusUpdateOf(
   call: Pick<CallRow, 'id' | 'metadata'>,
