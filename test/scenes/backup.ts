@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { Test } from 'tap'
-import { quoted, listTables } from '../../store/backup/known-tables.ts'
+import { listSequences, listTables, quoted } from '../../store/backup/known-tables.ts'
 import { makeBackup, type Home, type Progress } from '../../store/backup/make-backup.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import { connect, type DatabaseServer, type Sql } from '../../store/sql.ts'
@@ -54,9 +54,7 @@ async function contentsOf(sql: Sql): Promise<Record<string, string>> {
     )
     contents[name] = `${row?.rows} rows, ${row?.hash}`
   }
-  for (const { name, value } of await sql<{ name: string; value: string | null }[]>`
-    select sequencename::text as name, last_value::text as value from pg_sequences`)
-    contents[name] = `${value}`
+  for (const { name, value } of await listSequences(sql)) contents[name] = `${value}`
   return contents
 }
 
