@@ -21,5 +21,6 @@ test('a telephone talks with every engine', { timeout: 170_000 }, async (t) => {
       }),
     ),
   )
-  await end(t, 2)
+  // It is tried by 24 kHz, and talks in the law of the line.
+  await end(t, { voice_provider_a: 2 })
 })

@@ -17,8 +17,8 @@ export type TenTurnsStage = {
   /** Of a call that is over. */
   prove(t: Test, engine: LlmProvider): Promise<void>
   /** The service is closed: nothing is left of it, here and at the providers. */
-  /** `sessions`: of each provider; one that is tried before the answer counts. */
-  end(t: Test, sessions?: number): Promise<void>
+  /** `sessions`: of providers that get more than one; one that is tried before the answer counts where it cannot be the one of the talk. */
+  end(t: Test, sessions?: { readonly [provider in LlmProvider]?: number }): Promise<void>
 }
 
 export async function openTenTurns(t: Test): Promise<TenTurnsStage> {
@@ -39,14 +39,14 @@ export async function openTenTurns(t: Test): Promise<TenTurnsStage> {
       const heardMs = await proveTenTurns(t, stage, lines.get(engine)!, engine)
       proveProvider(t, providers.get(engine), heardMs)
     },
-    async end(t, sessions = 1) {
+    async end(t, sessions = {}) {
       t.equal(stage.service.running(), 0, 'no call is left')
       await stage.close()
       proveQuiet(t, stage, [...lines.values()])
       for (const [name, { line }] of providers) {
         await inTime(`${name}: all connections to be closed`, line.idle())
         if (name === 'cascade') t.ok(line.count() > 0)
-        else t.equal(line.count(), sessions, `${name}: no more sessions than were needed`)
+        else t.equal(line.count(), sessions[name] ?? 1, `${name}: no more sessions than were needed`)
       }
     },
   }
