@@ -7,7 +7,7 @@ import { test } from 'tap'
 import { createFolder } from '../scenes/folder.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
 
-const program = path.join(import.meta.dirname, '../scenes/process-recording.ts')
+const program = path.join(import.meta.dirname, '../scenes/recording-process.ts')
 
 test('a process that is killed loses less than the last two seconds of its recording, whenever that is', async (t) => {
   const folder = await createFolder(t)
