@@ -2,11 +2,14 @@
 import t, { test, type Test } from 'tap'
 import { subjectsOf } from '../../model/bus.ts'
 import type { CallId } from '../../model/ids.ts'
+import type { Json } from '../../model/json.ts'
+import { maxMemoryBytes, type VoiceEngine } from '../../model/voice-engine.ts'
 import type { InboundRoute } from '../../model/telephony.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { box, openCallNode, openShared } from '../scenes/call-node.ts'
 import { createScriptedPhone, type PhoneReplies } from '../fake/scripted-phone.ts'
+import { until } from '../scenes/in-time.ts'
 import { createCallingTenant, addTrunk, openTelephony } from '../scenes/telephony.ts'
 import { newId } from '../scenes/tenant.ts'
 
@@ -155,9 +158,10 @@ test('who subscribed is told that a call rings, by the transaction of its birth;
 
 const connected = { type: 'connected', providerStatus: '200 OK' } as const
 
-async function answered(t: Test, replies: PhoneReplies = {}) {
+async function answered(t: Test, replies: PhoneReplies = {}, more: Partial<VoiceEngine> = {}) {
   const arrivals = await openArrivals()
   close(t, arrivals)
+  Object.assign(arrivals.node.engine, more)
   const { callId } = (await arrivals.arrive()) as { callId: CallId }
   const phone = createScriptedPhone(arrivals.bus, callId, replies)
   await arrivals.telephony.begin(callId)
@@ -188,6 +192,32 @@ test('a caller who hangs up before the talk leaves no voice session behind', asy
   t.same(engine.told, ['close'])
   await node.close()
   t.same(engine.told, ['close'], 'once')
+})
+
+test('what an engine that was tried before the answer remembers is shortened by it as ever', async (t) => {
+  const { sql, callId, phone, engine } = await answered(t, {}, { shorten: () => ({ x: 'less' }) })
+  phone.event(connected)
+  await phone.next('start')
+  const turn = () => sql<{ memory: Json }[]>`
+    select event->'memory' as memory from call_events where call_id = ${callId} and event->>'type' = 'turn_committed'`
+  engine.emit({ type: 'memory', memory: { x: 'y'.repeat(maxMemoryBytes) } })
+  engine.emit({ type: 'user_text', text: 'Hello.', isFinal: true, confidence: 1, from: 0, to: 500 })
+  const [stored] = await until(async () => ((await turn()).length > 0 ? turn() : undefined))
+  t.same(stored?.memory, { x: 'less' })
+  phone.event({ type: 'disconnected', cause: 'hung_up', details: 'BYE' })
+  await phone.next('close')
+})
+
+test('a session that cannot be that of the talk is closed before it says anything', async (t) => {
+  const pcmu = { encoding: 'pcmu', rateHz: 8000 } as const
+  const pcm = { encoding: 'pcm16', rateHz: 16_000 } as const
+  const { phone, engine } = await answered(t, {}, { hears: [pcm, pcmu], speaks: [pcm, pcmu] })
+  t.same(engine.told, ['close'], 'while the call rings')
+  phone.event(connected)
+  await phone.next('start')
+  await until(() => engine.configs[1])
+  phone.event({ type: 'disconnected', cause: 'hung_up', details: 'BYE' })
+  await phone.next('close')
 })
 
 test('a line of another format than was tried gets a session of its own, and the one that was tried is closed', async (t) => {

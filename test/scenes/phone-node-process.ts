@@ -15,16 +15,14 @@ import { tone } from '../load/echo-engine.ts'
 const format = { encoding: 'pcm16', rateHz: 16000 } as const
 const spoken = tone(440, 25)
 
-let wasTried = false
-
 const engine: VoiceEngine = {
   name: 'counting',
   hears: [format],
   speaks: [format],
   async open({ memory, script }, emit) {
     if (script?.includes('mute')) {
-      if (wasTried) throw new Error('this voice cannot talk')
-      wasTried = true
+      // It opens, and so the call is answered.
+      setImmediate(() => emit({ type: 'failed', details: 'this voice cannot talk', isRetryable: false }))
       return idleSession
     }
     let count = typeof memory === 'number' ? memory : 0

@@ -4,6 +4,7 @@
  * Both ask the leg first, so that an actor that took over repeats nothing.
  */
 import { readNumber } from '../../../net/read-number.ts'
+import type { VoiceEngine } from '../../../model/voice-engine.ts'
 import { countryToRead } from '../../../store/accounts.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { commandLeg } from '../../node/leg-link.ts'
@@ -12,6 +13,7 @@ import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { legFactOf } from './dial.ts'
 import { configOf } from '../engine-choice.ts'
 import { engineOf, withFallback } from '../fallback.ts'
+import { disclosureOf } from './prepare-talk.ts'
 import { readCall } from './read-call.ts'
 import { trySession, type TriedSession } from './try-session.ts'
 
@@ -27,6 +29,10 @@ const transferFailed: CallFact = { type: 'transfer_failed', providerStatus: null
 const trial = { waits: [], within: 8_000 }
 
 const engineFailed = (details: string) => ({ type: 'engine_failed', details }) as const
+
+/** The line may choose another format than the first, and what must be said first is said without a session. */
+const isOfTheTalk = (call: CallFactsRow, { hears, speaks }: VoiceEngine): boolean =>
+  hears.length === 1 && speaks.length === 1 && disclosureOf(call) === null
 
 /** `named`: the engine that has taken the place of the call's own. `keep`: gets the session that was tried, for the talk. */
 export async function answer(
@@ -44,6 +50,8 @@ export async function answer(
   if (known && known !== 'silent') return post(known)
   const tried = await trySession(deps, call, engine, trial)
   if (!tried) return post(await withFallback(deps, { call, engine }, engineFailed('no voice session can be opened')))
+  // A hosted one would begin to speak, at somebody's cost, to be closed.
+  if (!isOfTheTalk(call, engine)) tried.close()
   keep(tried)
   const reply = await commandLeg(deps.bus, callId, { type: 'answer', epoch }, answerTimeout)
   if (reply?.type === 'accepted') return

@@ -119,7 +119,8 @@ function isDisclosureDue({ end }: Parts, call: CallFactsRow): boolean {
   return text !== null
 }
 
-function disclosureOf(call: CallFactsRow): string | null {
+/** What must be said before the talk, in a language of the call. */
+export function disclosureOf(call: CallFactsRow): string | null {
   const language = call.hookAnswer.locale ?? call.request.locale ?? call.language
   return disclosureFor(configOf(call).disclosureText, [language, call.language])
 }

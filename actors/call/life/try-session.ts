@@ -81,7 +81,7 @@ function handedOn(of: VoiceEngine, config: EngineConfig, opened: Opened): Pick<T
     left = null
   }
   const engine: VoiceEngine = {
-    name: of.name,
+    ...of,
     get hears() {
       return of.hears
     },
