@@ -9,6 +9,8 @@ import { loadRefusalOf, type LoadRefusal, type SetUpTurn, type SetUps } from '..
 export const mostSetUps = 8
 /** A burst that is set up within the patience of a caller's network. */
 export const mostWaiting = 300
+/** Ms after which a set-up counts no more: what it waits for then (a bus that is away) is no work of this thread. */
+export const longestSetUp = 5_000
 /** Ms. Carriers try another way when they have waited for more than a few seconds. */
 export const patience = 4_000
 
@@ -17,18 +19,21 @@ type Waiting = { begin(): void; readonly cancel: Cancel }
 export function createSetUps({ clock }: { readonly clock: Pick<Clock, 'after'> }): SetUps {
   const waiting = new Set<Waiting>()
   let underWay = 0
+  /** Of those that wait. Browsers and dials, which wait as long as it takes, take no room of theirs. */
+  let patient = 0
 
   const begin = (): SetUpTurn => {
     underWay++
     let isDone = false
-    return {
-      done() {
-        if (isDone) return
-        isDone = true
-        underWay--
-        beginNext()
-      },
+    const done = (): void => {
+      if (isDone) return
+      isDone = true
+      cancel()
+      underWay--
+      beginNext()
     }
+    const cancel = clock.after(longestSetUp, done)
+    return { done }
   }
   const beginNext = (): void => {
     const [next] = waiting
@@ -41,9 +46,15 @@ export function createSetUps({ clock }: { readonly clock: Pick<Clock, 'after'> }
     const { promise, resolve } = Promise.withResolvers<SetUpTurn | LoadRefusal>()
     const giveUp = (): void => {
       waiting.delete(waiter)
+      patient--
       resolve(loadRefusalOf('pace'))
     }
-    const cancel = within === null ? () => undefined : clock.after(within, giveUp)
+    const cancelWait = within === null ? null : clock.after(within, giveUp)
+    if (cancelWait) patient++
+    const cancel = (): void => {
+      cancelWait?.()
+      if (cancelWait) patient--
+    }
     const waiter = { begin: () => resolve(begin()), cancel }
     waiting.add(waiter)
     return promise
@@ -51,7 +62,7 @@ export function createSetUps({ clock }: { readonly clock: Pick<Clock, 'after'> }
   return {
     async turn() {
       if (underWay < mostSetUps) return begin()
-      return waiting.size < mostWaiting ? wait(patience) : loadRefusalOf('pace')
+      return patient < mostWaiting ? wait(patience) : loadRefusalOf('pace')
     },
     async inTurn(work) {
       const turn = underWay < mostSetUps ? begin() : await wait(null)

@@ -1,7 +1,7 @@
 /** How many calls a node sets up at a time, and who waits, how long. docs/design/load.md "The gate before new calls". */
 import { test } from 'tap'
 import { joinedInTurn, turnOf } from '../../app/gated-calls.ts'
-import { createSetUps, mostSetUps, mostWaiting, patience } from '../../actors/node/set-ups.ts'
+import { createSetUps, longestSetUp, mostSetUps, mostWaiting, patience } from '../../actors/node/set-ups.ts'
 import type { SetUpTurn } from '../../model/load-gate.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 
@@ -94,7 +94,7 @@ test('what has a queue of its own, or its place already, waits for its turn and 
     isOurs: async () => true,
   })
   const joining = admission.admit('join', null)
-  clock.advance(10 * patience)
+  clock.advance(longestSetUp - 1)
   await settled()
   t.same(begun, [])
   turns.get(0)?.done()
@@ -106,4 +106,29 @@ test('what has a queue of its own, or its place already, waits for its turn and 
     { message: 'bad' },
   )
   t.equal(await setUps.inTurn(async () => 'after it'), 'after it')
+})
+
+test('a set-up that waits for something that is away holds up nobody for longer than its bound', async (t) => {
+  const { clock, come, numbers, turns } = open()
+  come(mostSetUps + 1)
+  await settled()
+  clock.advance(patience - 1)
+  t.same(numbers(), upTo(mostSetUps))
+  come(1)
+  clock.advance(longestSetUp - patience + 1)
+  await settled()
+  t.ok(turns.has(mostSetUps + 1))
+  turns.get(0)?.done()
+  come(2)
+  await settled()
+  t.equal(numbers().length, mostSetUps + 3, 'what is done late makes no room twice')
+})
+
+test('browsers that wait take no room of calls that arrive', async (t) => {
+  const { setUps, come, refused } = open()
+  come(mostSetUps)
+  for (let count = 0; count < mostWaiting; count++) void setUps.inTurn(async () => undefined)
+  come(1)
+  await settled()
+  t.same(refused, [])
 })
