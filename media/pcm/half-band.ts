@@ -72,6 +72,31 @@ function halfwayAt(line: Float64Array, before: number): number {
   return sum
 }
 
+/** Sound that comes in blocks at twice its rate, `reach` samples of it later. The result is valid until the next call. */
+export function createDoubler(): { convert(samples: Int16Array): Int16Array } {
+  const before = 2 * reach - 1
+  let line = new Float64Array(before)
+  let between = new Float64Array(0)
+  let out = new Int16Array(0)
+  return {
+    convert(samples) {
+      const count = samples.length
+      if (line.length < before + count) {
+        const longer = new Float64Array(before + count)
+        longer.set(line.subarray(0, before))
+        line = longer
+      }
+      if (between.length < count) between = new Float64Array(count)
+      if (out.length !== 2 * count) out = new Int16Array(2 * count)
+      line.set(samples, before)
+      halfway(line, count, between)
+      interleave(line, between, count, out)
+      line.copyWithin(0, count, count + before)
+      return out
+    },
+  }
+}
+
 /** As `Math.round`, within 16 bits. */
 export const sampleOf = (value: number): number => {
   if (value >= 32767) return 32767

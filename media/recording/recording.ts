@@ -51,6 +51,8 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
   let placement = createCallerPlacement(clockRateHz)
   let finished: Promise<number> | null = null
   let recorded: RecordedParts = 'both'
+  /** Behind a pause of the process packets come before the tick: they have their places still. */
+  let tickedAt = startedAt
 
   const positionOf = (at: number) => Math.max(0, Math.round((at - startedAt) * samplesPerMs))
   const headerOf = (samples: number) => wavHeaderOf(shape, samples * shape.channels * 2)
@@ -73,13 +75,14 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
     caller(samples, timestamp, at, rateHz = recordingRateHz) {
       if (finished !== null) return
       const length = (samples.length * recordingRateHz) / rateHz
-      const oldest = Math.max(timeline.edge(), positionOf(at - lagMs))
+      const oldest = Math.max(timeline.edge(), positionOf(tickedAt - lagMs))
       const position = placement.place(timestamp, length, positionOf(at), oldest)
       if (position !== null && recorded === 'both') timeline.place('caller', position, samples, rateHz)
     },
     record: (parts) => void (recorded = parts),
     restartCaller: (clock) => void (placement = createCallerPlacement(clock)),
     tick(at) {
+      tickedAt = at
       // Sound of 8 kHz is taken in whole samples.
       const position = evenOf(positionOf(at - lagMs))
       if (finished !== null || position - timeline.edge() < everyMs * samplesPerMs) return

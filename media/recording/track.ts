@@ -2,7 +2,7 @@
  * Owns the sound of one side of a recording while it can still be placed: a ring of 2.56 s at the rate of that sound, 8 kHz of a telephone or
  * 16 kHz. It begins with the first sound, and becomes wide with the first of more than 8 kHz. Pure.
  */
-import { halfway, interleave, reach } from '../pcm/half-band.ts'
+import { createDoubler, halfway, interleave, reach } from '../pcm/half-band.ts'
 import { createResampler, type Resampler } from '../pcm/resample.ts'
 
 export const recordingRateHz = 16_000
@@ -65,7 +65,8 @@ export function createTrack(doubling: Doubling): Track {
   const widen = (edge: number): void => {
     const wide = new Int16Array(wideLength)
     const part = new Int16Array(pieceLength)
-    for (let at = edge; at < edge + window && ring.length > 0; at += part.length) {
+    // What would come behind that lies before the edge in the ring.
+    for (let at = edge; at + part.length <= edge + window && ring.length > 0; at += part.length) {
       doubling.make(part, at, addTo)
       put(wide, at, part)
     }
@@ -75,7 +76,8 @@ export function createTrack(doubling: Doubling): Track {
   }
   const wideOf = (samples: Int16Array, rateHz: number): Int16Array => {
     if (rateHz === recordingRateHz) return samples
-    if (resampledFrom !== rateHz) resampler = createResampler(rateHz, recordingRateHz)
+    if (resampledFrom !== rateHz)
+      resampler = rateHz === narrowRateHz ? createDoubler() : createResampler(rateHz, recordingRateHz)
     resampledFrom = rateHz
     return resampler?.convert(samples) ?? samples
   }
