@@ -50,7 +50,8 @@ async function main(): Promise<void> {
   const bus = createThreadBus({ end: given.bus, log, clock, telemetry })
   closing.defer(() => bus.close())
   const { opusAddon } = given
-  const opus = createOpusLibrary(() => (opusAddon === null ? null : loadOpusAddon(opusAddon)))
+  const { opusComplexity } = given.settings.media
+  const opus = createOpusLibrary(() => (opusAddon === null ? null : loadOpusAddon(opusAddon)), opusComplexity)
   const recordings = farRecordings(given, owner, log)
   servePlane((served) => {
     const shared = { bus, recordings, clock, log, telemetry, opus, legBegan: served.legBegan }

@@ -56,7 +56,10 @@ export async function openMediaThreads(deps: Deps, closing: AsyncDisposableStack
   return {
     async openPhone() {
       for (const plane of planes()) {
-        const line = await plane.openPhone().catch(unlessFull)
+        const line = await plane.openPhone().catch((error: unknown) => {
+          if (!(error instanceof NoPortsLeft)) deps.core.log.warn('a media thread opened no line', { error })
+          return null
+        })
         if (line) return line
       }
       throw new NoPortsLeft('all RTP ports are in use, or their media threads are gone')
@@ -70,12 +73,6 @@ export async function openMediaThreads(deps: Deps, closing: AsyncDisposableStack
     totals: () => slots.map((slot) => slot.gauges().totals).reduce(sumOf),
     busy: () => Math.max(...slots.map((slot) => slot.busy())),
   }
-}
-
-/** Another thread may have some. */
-function unlessFull(error: unknown): null {
-  if (error instanceof NoPortsLeft) return null
-  throw error
 }
 
 const sumOf = (one: LatenessTotals, other: LatenessTotals): LatenessTotals => ({
@@ -176,7 +173,10 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
   const link = createLink(worker, (error) => log.error('what a media thread told could not be done', { error }))
   const ready = Promise.withResolvers<void>()
   const exited = Promise.withResolvers<void>()
-  const open = createOpenThings(core, legBegan, (callId, reason) => far.ask('closeLeg', callId, reason))
+  const open = createOpenThings(core, legBegan, (callId, reason) =>
+    // Of a thread that ends meanwhile nothing is left to be closed.
+    far.ask('closeLeg', callId, reason).catch(() => undefined),
+  )
   const far = link.to<PlaneMethods>(0)
   let [isReady, isOver] = [false, false]
   const end = (cause: Error): void => {

@@ -82,6 +82,15 @@ export function createEntryChannel({ end, receive, clock, log, telemetry = noTel
     return true
   }
 
+  /** What fails at one entry holds up no other. */
+  function hand(entry: Entry, isLent: boolean): void {
+    try {
+      receive(entry, isLent)
+    } catch (error) {
+      log.error('an entry of a thread could not be carried on', { kind: entry.kind, error })
+    }
+  }
+
   /** How many entries were delivered. */
   function drain(): number {
     let delivered = 0
@@ -90,7 +99,7 @@ export function createEntryChannel({ end, receive, clock, log, telemetry = noTel
       if (entry) {
         expected = (expected + 1) >>> 0
         delivered += 1
-        receive(entry, true)
+        hand(entry, true)
         reader.pass()
         continue
       }
@@ -100,7 +109,7 @@ export function createEntryChannel({ end, receive, clock, log, telemetry = noTel
       expected = (expected + 1) >>> 0
       delivered += 1
       reader.took(waiting.payload.length)
-      receive(waiting, false)
+      hand(waiting, false)
     }
     return delivered
   }

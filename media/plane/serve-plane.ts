@@ -89,7 +89,14 @@ function servePhone({ link, ticker, flush }: Deps, { id, line, mirror }: Phone):
         owner.tell('closed')
       }
       const hangUp = (reason: string | undefined): void => owner.tell('hangUp', reason)
-      leg = line.begin({ callId, signaling, connectWithin, hangUp, onClosed })
+      try {
+        leg = line.begin({ callId, signaling, connectWithin, hangUp, onClosed })
+      } catch (error) {
+        await line.close('failed')
+        hangUp('failed')
+        onClosed()
+        throw error
+      }
       await flush()
     },
     event(name, args) {
