@@ -207,7 +207,7 @@ export const staleAtOnce = 10_000
 export async function giveUpStale(sql: Sql, { before, now }: { before: number; now: number }): Promise<number> {
   const giveUp = async (behind: boolean, limit: number): Promise<number> => {
     const { count } = await sql`
-      update deliveries set status = 'exhausted' where id = any(array(
+      update deliveries set status = 'exhausted', behind = false where id = any(array(
         select id from deliveries
         where status = 'pending' and event_type <> 'call.ended' and event_at < ${before} and run_at < ${before} and behind = ${behind}
           and (claimed_until is null or claimed_until <= ${now})

@@ -61,7 +61,7 @@ export async function recordAttempts(
       from records r join held on held.id = r.id
       on conflict do nothing
     )
-    update deliveries d set status = 'exhausted'
+    update deliveries d set status = 'exhausted', behind = false
     from judged g
     where g.status = 'exhausted' and d.call_id = g.call_id and d.subscription_id = g.subscription_id and d.seq > g.seq
       and d.status = 'pending' and d.event_type <> 'call.ended' and d.event_at < ${staleBefore}`

@@ -32,16 +32,22 @@ export async function orderRemoval(
 export async function claimRemoval(sql: Sql, now: number, lease: number): Promise<Removal | null> {
   const [row] = await sql<Removal[]>`
     update removals set claimed_until = ${now + lease} where id = (
-      select id from removals where claimed_until is null or claimed_until <= ${now} order by id limit 1 for update skip locked)
+      select id from removals where claimed_until is null or claimed_until <= ${now}
+      order by claimed_until nulls first, id limit 1 for update skip locked)
     returning id, kind, account_id, subject_id`
   return row ?? null
 }
 
-/** Until all is gone, or `ms` are over: then another goes on. */
-export async function walkRemoval(sql: Sql, removal: Removal, ms = Infinity): Promise<void> {
+/** Until all is gone, or `ms` are over: then another goes on, who was `left` last after those that were left before. */
+export async function walkRemoval(
+  sql: Sql,
+  removal: Removal,
+  ms = Infinity,
+  left: number | null = null,
+): Promise<void> {
   const end = performance.now() + ms
   while (!(await removeSome(sql, removal)) && performance.now() < end) continue
-  await sql`update removals set claimed_until = null where id = ${removal.id}`
+  await sql`update removals set claimed_until = ${left} where id = ${removal.id}`
 }
 
 type Next = { readonly id: string; readonly place: string }

@@ -15,7 +15,7 @@ export function createRemovals({ sql, clock, log }: { sql: Sql; clock: Clock; lo
   async function look(): Promise<boolean> {
     const removal = await claimRemoval(sql, clock.now(), lease)
     if (!removal) return false
-    await walkRemoval(sql, removal, atOnce)
+    await walkRemoval(sql, removal, atOnce, clock.now())
     return true
   }
   return createRounds({ clock, log, every: removalsEvery, look })

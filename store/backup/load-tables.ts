@@ -15,6 +15,8 @@ export type Loading = {
   complete(): Promise<void>
   /** Resolves when it is true for ever. */
   commit(): Promise<void>
+  /** After it: the planner knows the tables at once. */
+  analyze(): Promise<void>
 }
 
 type Statements = { readonly before: readonly string[]; readonly after: readonly string[] }
@@ -47,11 +49,13 @@ export async function beginLoading(
         if (value !== null && here.has(name)) await sql`select setval(${quoted(name)}::regclass, ${value}::bigint)`
     },
     async commit() {
-      await sql.unsafe('commit')
-      // The driver would send it over another connection, where it says that all is well.
+      // Its answer may be lost, and the driver would send it over another connection, where it says that all is well: what became of it is asked.
+      await sql.unsafe('commit').catch(() => undefined)
       const [end] = await sql<{ status: string | null }[]>`
         select pg_xact_status(${transaction?.id ?? ''}::xid8) as status`
       if (end?.status !== 'committed') throw new Error('the connection to the database was lost')
+    },
+    async analyze() {
       for (const { name } of tables) await sql.unsafe(`analyze ${quoted(name)}`)
     },
   }

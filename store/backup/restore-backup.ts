@@ -102,6 +102,8 @@ export async function restoreBackup(
     await draft.place(`.${aside}`)
     await key?.place(aside)
     await loading.commit()
+    // All is there: without it the database does the same by itself, later.
+    await loading.analyze().catch(() => undefined)
   } catch (error) {
     await key?.undo()
     await draft.undo()

@@ -485,7 +485,11 @@ test('what stands behind another of its lane is found by a claim once, and is du
   t.strictSame(await behind(), [false, false, true, true])
   clock.advance(staleAfter + 1)
   t.equal(await giveUpStale(sql, { before: clock.now() - staleAfter, now: clock.now() }), 2)
-  t.strictSame(await behind(), [false, false, true, false], 'call.ended is the head now')
+  t.strictSame(
+    await behind(),
+    [false, false, false, false],
+    'call.ended is the head now, and what has ended is behind nothing',
+  )
   const { accountId, subscriptionId } = (
     await sql<{ accountId: AccountId; subscriptionId: SubscriptionId }[]>`
     select account_id, subscription_id from deliveries limit 1`
