@@ -2,7 +2,6 @@
  * Owns confirmations: outbound calls that were prepared and wait for a human being's word. A token is stored as its hash, works once, for ten minutes, and for
  * the client and the user that it was given to. docs/contract/mcp.md "Calls and confirmations".
  */
-import { createHash, randomBytes } from 'node:crypto'
 import type { AccountId, CallId, NewId } from '../model/ids.ts'
 import {
   confirmationLifetime,
@@ -15,6 +14,7 @@ import {
 } from '../model/outbound-calls.ts'
 import { Problem } from '../model/problem.ts'
 import type { Sql, Transaction } from './sql.ts'
+import { createToken, hashOfToken } from './token.ts'
 
 export type NewConfirmation = {
   readonly holder: ConfirmationHolder
@@ -72,7 +72,7 @@ export const tokenArgument = { single: 'confirmation_token', batch: 'batch_confi
 export async function issueConfirmation(sql: Sql, confirmation: NewConfirmation): Promise<IssuedConfirmation> {
   const { holder, clientName, kind, calls, summary, newId, now } = confirmation
   const id = newId<'confirmation'>()
-  const token = randomBytes(32).toString('base64url')
+  const token = createToken()
   const expiresAt = now + confirmationLifetime
   await sql.begin(async (tx) => {
     await requireRoomFor(tx, holder, now)
@@ -82,7 +82,7 @@ export async function issueConfirmation(sql: Sql, confirmation: NewConfirmation)
         ...holder,
         clientName,
         kind,
-        tokenHash: hashOf(token),
+        tokenHash: hashOfToken(token),
         calls: tx.json(calls as never),
         summary,
         callCount: calls.length,
@@ -120,7 +120,7 @@ export async function takeConfirmation(
 ): Promise<TakenConfirmation> {
   const [row] = await tx<(Confirmation & { calls: PlannedCall[] })[]>`
     select ${tx(columns)}, calls from confirmations
-    where token_hash = ${hashOf(token)} and ${heldBy(tx, holder)} for update`
+    where token_hash = ${hashOfToken(token)} and ${heldBy(tx, holder)} for update`
   const path = tokenArgument[kind]
   if (!row) throw unknownToken(path)
   const fault = faultOf(row, { kind, mustBeApproved, now })
@@ -144,7 +144,7 @@ export async function revokeConfirmation(
 ): Promise<Confirmation> {
   return sql.begin(async (tx) => {
     const [row] = await tx<Confirmation[]>`
-      select ${tx(columns)} from confirmations where token_hash = ${hashOf(token)} and ${heldBy(tx, holder)} for update`
+      select ${tx(columns)} from confirmations where token_hash = ${hashOfToken(token)} and ${heldBy(tx, holder)} for update`
     if (!row) throw unknownToken('token')
     if (row.state === 'consumed') throw unusable(usedWords(row), 'token')
     if (open.includes(row.state))
@@ -180,7 +180,7 @@ export async function findByConfirmationToken(
   token: string,
 ): Promise<Confirmation | null> {
   const [row] = await sql<Confirmation[]>`
-    select ${sql(columns)} from confirmations where token_hash = ${hashOf(token)} and ${heldBy(sql, holder)}`
+    select ${sql(columns)} from confirmations where token_hash = ${hashOfToken(token)} and ${heldBy(sql, holder)}`
   return row ?? null
 }
 
@@ -232,7 +232,6 @@ const heldBy = (sql: Sql | Transaction, { accountId, userId, clientId }: Confirm
   sql`account_id = ${accountId} and user_id = ${userId} and client_id = ${clientId}`
 
 /** A plain hash is enough, because tokens are 256 random bits and cannot be guessed. */
-const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 /** Of a client, a user or an account that the token does not belong to, it is told like one that does not exist. */
 const unknownToken = (path: string): Problem => {

@@ -3,17 +3,16 @@
  * SHA-256 of the token is stored, and its row goes when it is accepted. A later invitation of the same address to the same account takes the
  * place of the former one.
  */
-import { hash, randomBytes } from 'node:crypto'
 import type { AccountId, InvitationId, NewId, UserId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import type { InvitationFacts, Role } from '../model/user.ts'
 import { addMember } from './memberships.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
+import { createToken, hashOfToken, isToken } from './token.ts'
 import { createUser } from './users.ts'
 
 const lifetime = 7 * 86_400_000
-const tokenShape = /^[\w-]{43}$/
 
 export type NewInvitation = {
   readonly accountId: AccountId
@@ -34,10 +33,10 @@ export function invite(
       select from users join memberships on user_id = users.id where email = ${email} and account_id = ${accountId}`
     if (isMember.length > 0) throw new Problem('CONFLICT', 'This person is a user of the account.')
     await requireRoom(tx, accountId, 'invitations')
-    const [token, expiresAt] = [randomBytes(32).toString('base64url'), now + lifetime]
+    const [token, expiresAt] = [createToken(), now + lifetime]
     const [invitation] = await tx<InvitationFacts[]>`
       insert into invitations (id, account_id, email, role, token_hash, created_at, expires_at)
-      values (${newId<'invitation'>()}, ${accountId}, ${email}, ${role}, ${hashOf(token)}, ${now}, ${expiresAt})
+      values (${newId<'invitation'>()}, ${accountId}, ${email}, ${role}, ${hashOfToken(token)}, ${now}, ${expiresAt})
       on conflict (account_id, email) do update set
         role = excluded.role, token_hash = excluded.token_hash, created_at = excluded.created_at, expires_at = excluded.expires_at
       returning id, email, role, expires_at`
@@ -54,14 +53,13 @@ export type FoundInvitation = InvitationFacts & {
 }
 
 /** Null: unknown, used or expired. */
-
 export async function findInvitation(sql: Sql, token: string, now: number): Promise<FoundInvitation | null> {
-  if (!tokenShape.test(token)) return null
+  if (!isToken(token)) return null
   const [row] = await sql<FoundInvitation[]>`
     select invitations.id, account_id, accounts.name as account_name, email, role, expires_at,
       exists (select from users where users.email = invitations.email) as has_user
     from invitations join accounts on accounts.id = account_id
-    where token_hash = ${hashOf(token)} and expires_at > ${now}`
+    where token_hash = ${hashOfToken(token)} and expires_at > ${now}`
   return row ?? null
 }
 
@@ -106,10 +104,10 @@ type Taken = { readonly accountId: AccountId; readonly email: string; readonly r
 
 /** Of two at once, the second finds nothing. */
 async function take(tx: Transaction, token: string, now: number, email: string | null = null): Promise<Taken | null> {
-  if (!tokenShape.test(token)) return null
+  if (!isToken(token)) return null
   const [taken] = await tx<Taken[]>`
     delete from invitations
-    where token_hash = ${hashOf(token)} and expires_at > ${now} ${email === null ? tx`` : tx`and email = ${email}`}
+    where token_hash = ${hashOfToken(token)} and expires_at > ${now} ${email === null ? tx`` : tx`and email = ${email}`}
     returning account_id, email, role`
   return taken ?? null
 }
@@ -138,5 +136,3 @@ export async function forgetInvitations(sql: Sql, now: number, limit: number): P
       select id from invitations where expires_at <= ${now} limit ${limit} for update skip locked)`
   return forgotten.count
 }
-
-const hashOf = (token: string): Buffer => hash('sha256', token, 'buffer')

@@ -8,6 +8,7 @@ import { mcpScopes, type FindMcpAccess, type McpAccess, type McpScope } from '..
 import { createOneQuery } from './one-query.ts'
 import type { Payload } from './oauth-payloads.ts'
 import type { Sql } from './sql.ts'
+import { isToken } from './token.ts'
 
 export type NewGrant = {
   readonly id: string
@@ -113,8 +114,6 @@ type AccessRow = Omit<McpAccess, 'scopes'> & {
 
 /** How exact the last use is: more would write a row for every request. */
 const touchInterval = 60_000
-/** What the authorization server makes: 256 bits. */
-const tokenPattern = /^[\w-]{43}$/
 
 /** One indexed query, which tokens that are asked about in one turn share. `isAudience`: is this one of the addresses of `/mcp`? */
 export function createFindMcpAccess(deps: {
@@ -128,7 +127,7 @@ export function createFindMcpAccess(deps: {
     query: (hashes) => rowsOf(sql, hashes, now()),
   })
   return async (token) => {
-    if (!tokenPattern.test(token)) return null
+    if (!isToken(token)) return null
     const row = await lookup(hash('sha256', token, 'hex'))
     if (row === null || row.audience === null || !isAudience(row.audience)) return null
     const scopes = scopesOf(row)

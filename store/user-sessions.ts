@@ -2,17 +2,16 @@
  * Owns the sessions of browsers: a random token in a cookie, of which only the SHA-256 is stored. A session ends twelve hours after it was used
  * last and seven days after it began, by signing out, by a change of the password, and with its user.
  */
-import { hash, randomBytes } from 'node:crypto'
 import type { UserId } from '../model/ids.ts'
 import type { SignedIn } from '../model/user.ts'
 import type { Sql } from './sql.ts'
+import { createToken, hashOfToken, isToken } from './token.ts'
 
 export const sessionLimits = { idle: 12 * 3_600_000, absolute: 7 * 86_400_000 } as const
 /** Of one user; the oldest goes. */
 const maxSessions = 50
 /** How exact the last use is: more would write a row for every request. */
 const touchInterval = 60_000
-const tokenShape = /^[\w-]{43}$/
 
 export type NewSession = {
   readonly userId: UserId
@@ -28,19 +27,19 @@ export type NewSession = {
  * goes on at this moment, which then ends every session that was stored before it.
  */
 export function createSession(sql: Sql, { userId, passwordHash, former, now }: NewSession): Promise<string | null> {
-  const token = randomBytes(32).toString('base64url')
+  const token = createToken()
   return sql.begin(async (tx) => {
     const known = await tx`
       select from users where id = ${userId} and password_hash = ${passwordHash} for no key update`
     if (known.length === 0) return null
-    if (former !== null) await tx`delete from user_sessions where token_hash = ${hashOf(former)}`
+    if (former !== null) await tx`delete from user_sessions where token_hash = ${hashOfToken(former)}`
     await tx`
       delete from user_sessions where token_hash in (
         select token_hash from user_sessions where user_id = ${userId} order by created_at desc, token_hash
         offset ${maxSessions - 1})`
     await tx`
       insert into user_sessions (token_hash, user_id, created_at, last_used_at)
-      values (${hashOf(token)}, ${userId}, ${now}, ${now})`
+      values (${hashOfToken(token)}, ${userId}, ${now}, ${now})`
     await tx`update users set last_sign_in_at = ${now} where id = ${userId}`
     return token
   })
@@ -50,7 +49,7 @@ export type SessionUser = Omit<SignedIn, 'csrf'>
 
 /** Null: no such session, or it is over. */
 export async function findSession(sql: Sql, token: string, now: number): Promise<SessionUser | null> {
-  if (!tokenShape.test(token)) return null
+  if (!isToken(token)) return null
   const [row] = await sql<(SessionUser & { lastUsedAt: number })[]>`
     select users.id as user_id, email, name, last_used_at, (
       select coalesce(jsonb_agg(
@@ -58,7 +57,7 @@ export async function findSession(sql: Sql, token: string, now: number): Promise
       ), '[]') from memberships join accounts on accounts.id = account_id where memberships.user_id = users.id
     ) as memberships
     from user_sessions join users on users.id = user_sessions.user_id
-    where token_hash = ${hashOf(token)}
+    where token_hash = ${hashOfToken(token)}
       and last_used_at > ${now - sessionLimits.idle} and user_sessions.created_at > ${now - sessionLimits.absolute}`
   if (!row) return null
   const { lastUsedAt, ...user } = row
@@ -67,7 +66,7 @@ export async function findSession(sql: Sql, token: string, now: number): Promise
 }
 
 export async function endSession(sql: Sql, token: string): Promise<void> {
-  if (tokenShape.test(token)) await sql`delete from user_sessions where token_hash = ${hashOf(token)}`
+  if (isToken(token)) await sql`delete from user_sessions where token_hash = ${hashOfToken(token)}`
 }
 
 /** Those that are over. Returns how many. */
@@ -84,11 +83,9 @@ export async function forgetSessions(sql: Sql, now: number, limit: number): Prom
 function touch(sql: Sql, token: string, now: number): void {
   const touched = sql`
     update user_sessions set last_used_at = ${now} where token_hash = (
-      select token_hash from user_sessions where token_hash = ${hashOf(token)} and last_used_at < ${now}
+      select token_hash from user_sessions where token_hash = ${hashOfToken(token)} and last_used_at < ${now}
       for update skip locked)`
   touched.catch(() => {
     // The next request of this session tries again.
   })
 }
-
-const hashOf = (token: string): Buffer => hash('sha256', token, 'buffer')

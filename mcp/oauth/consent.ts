@@ -2,7 +2,6 @@
  * Owns the step in which a person decides about a client: who asks is shown, the person signs in, chooses the account, the worker and what of the
  * scopes, and approves or denies. Nobody approves more than they may do themselves. docs/contract/mcp.md "Approval".
  */
-import { randomBytes } from 'node:crypto'
 import { errors, type Client, type InteractionResults, type Provider } from 'oidc-provider'
 import type { Audit } from '../../model/audit.ts'
 import { toId, type AccountId, type WorkerId } from '../../model/ids.ts'
@@ -12,6 +11,7 @@ import { Problem } from '../../model/problem.ts'
 import type { FindSignedIn, SignedIn } from '../../model/user.ts'
 import { beginGrant } from '../../store/oauth-grants.ts'
 import type { Sql } from '../../store/sql.ts'
+import { createToken } from '../../store/token.ts'
 import { listWorkers } from '../../store/workers.ts'
 import { createPageFetch } from '../people/answer-page.ts'
 import type { CheckCsrf } from '../people/form-guard.ts'
@@ -180,7 +180,7 @@ type Choice = {
 async function saveGrant(deps: ConsentDeps, pending: Pending, { userId }: SignedIn, choice: Choice): Promise<string> {
   const { client, provider, requested, resource, redirectUri } = pending
   const { clientId } = client
-  const id = randomBytes(32).toString('base64url')
+  const id = createToken()
   const clientName = client.clientName ?? clientId
   const redirectHost = redirectHostOf(redirectUri)
   await beginGrant(deps.sql, { id, userId, ...choice, clientId, clientName, redirectHost, now: deps.now() })

@@ -1,5 +1,4 @@
 /** Owns the cookies of the pages: the session, and what ties a form that is made before there is one to its browser. */
-import { randomBytes } from 'node:crypto'
 
 /**
  * With `__Host-` a browser takes a cookie only from this very host over https, so that no neighbouring host puts one of its own in its place (RFC
@@ -23,5 +22,3 @@ export const setCookie = (name: CookieName, value: string, isSecure: boolean): s
 
 export const removeCookie = (name: CookieName, isSecure: boolean): string =>
   `${setCookie(name, '', isSecure)}; Max-Age=0`
-
-export const createCookieValue = (): string => randomBytes(32).toString('base64url')

@@ -5,7 +5,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { Problem } from '../../model/problem.ts'
 import type { SignedIn } from '../../model/user.ts'
-import { createCookieValue, readCookie, setCookie } from './cookies.ts'
+import { createToken } from '../../store/token.ts'
+import { readCookie, setCookie } from './cookies.ts'
 import type { PageForm } from './page-form.ts'
 
 /** Throws Problem ORIGIN_NOT_ALLOWED. */
@@ -44,7 +45,7 @@ export function createFormGuard(publicUrl: string | null): FormGuard {
       const secure = isSecure(request)
       const known = readCookie(request, 'parley_form', secure)
       if (known !== null && known !== '') return { csrf: csrfOf(known), cookies: [] }
-      const made = createCookieValue()
+      const made = createToken()
       return { csrf: csrfOf(made), cookies: [setCookie('parley_form', made, secure)] }
     },
     isFromOwnPage(request, form) {

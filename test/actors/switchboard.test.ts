@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import top, { test } from 'tap'
 import { toolSecretPlace } from '../../store/tool-calls.ts'
-import { hashToken } from '../../actors/call/birth/create-web-call.ts'
+import { hashOfToken } from '../../store/token.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { createCallRouter } from '../../actors/node/call-router.ts'
 import { BusNoResponders, type Bus } from '../../model/bus.ts'
@@ -167,7 +167,7 @@ test('a client that took its token and never reached its call does not leave the
   const node = await openCallNode(shared)
   t.teardown(() => node.close())
   const call = await beginCall(shared, node)
-  t.ok(await takeToken(shared.sql, hashToken(call.token), randomBytes(32), shared.clock.now()))
+  t.ok(await takeToken(shared.sql, hashOfToken(call.token), randomBytes(32), shared.clock.now()))
   shared.clock.advance(125_001)
   await node.scheduler.idle()
   t.match(await findCall(shared.sql, call.accountId, call.callId), {

@@ -11,6 +11,7 @@ import { addMember } from '../../store/memberships.ts'
 import { beginGrant } from '../../store/oauth-grants.ts'
 import { savePayloadOfGrant } from '../../store/oauth-payloads.ts'
 import type { Sql } from '../../store/sql.ts'
+import { createToken } from '../../store/token.ts'
 import { createUser } from '../../store/users.ts'
 import { createWorker } from '../../store/workers.ts'
 import type { Target } from './http-load.ts'
@@ -68,7 +69,7 @@ async function grantToken(sql: Sql, { accountId, userId, resource, now }: Grante
   const grantId = newId()
   const client = { clientId: 'bench', clientName: 'Bench', redirectHost: 'localhost' }
   await beginGrant(sql, { id: grantId, userId, accountId, workerId: null, ...client, scopes: ['account_admin'], now })
-  const token = randomBytes(32).toString('base64url')
+  const token = createToken()
   const payload = { aud: resource, scope: 'account_admin' }
   await savePayloadOfGrant(sql, { kind: 'AccessToken', id: token, grantId, payload, expiresAt: now + hour })
   return token

@@ -2,12 +2,12 @@
  * Owns who may join a web call: tokens, origins, and telling the call that its client is here. docs/contract/signaling.md "Joining" and
  * "Resuming".
  */
-import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../../model/clock.ts'
 import { Problem } from '../../../model/problem.ts'
 import type { Admission, Admitted } from '../../../model/web-call.ts'
 import { admitsOrigin } from '../../../model/web-origin.ts'
 import type { Sql } from '../../../store/sql.ts'
+import { createToken, hashOfToken, isToken } from '../../../store/token.ts'
 import {
   findByResumeToken,
   findByToken,
@@ -17,7 +17,6 @@ import {
   type WebSession,
 } from '../../../store/web-sessions.ts'
 import type { CallRouter } from '../../node/call-router.ts'
-import { hashToken } from './create-web-call.ts'
 
 /** Unknown, used and expired tokens get one answer, so that guessing tells nothing. */
 const refused = () => new Problem('UNAUTHORIZED', 'the token is unknown, used or expired')
@@ -30,31 +29,26 @@ export function createAdmission(deps: {
   const { sql, clock, router } = deps
   return {
     async admit(token, origin) {
-      const session = isToken(token) ? await findByToken(sql, hashToken(token), clock.now()) : null
+      const session = isToken(token) ? await findByToken(sql, hashOfToken(token), clock.now()) : null
       const problem = session ? originProblem(session, origin) : refused()
       if (!session || problem) return problem ?? refused()
-      const resumeToken = newToken()
-      if (!(await takeToken(sql, hashToken(token), hashToken(resumeToken), clock.now()))) return refused()
+      const resumeToken = createToken()
+      if (!(await takeToken(sql, hashOfToken(token), hashOfToken(resumeToken), clock.now()))) return refused()
       const taken = await router.route(session.callId, { type: 'client_connected' })
       if (!taken) return new Problem('SERVICE_UNAVAILABLE', 'the call cannot be joined now')
       return admitted(session, resumeToken)
     },
     async resume(resumeToken, origin) {
-      const session = isToken(resumeToken) ? await findByResumeToken(sql, hashToken(resumeToken)) : null
+      const session = isToken(resumeToken) ? await findByResumeToken(sql, hashOfToken(resumeToken)) : null
       const problem = session ? originProblem(session, origin) : refused()
       if (!session || problem) return problem ?? refused()
-      const next = newToken()
-      if (!(await replaceResumeToken(sql, hashToken(resumeToken), hashToken(next)))) return refused()
+      const next = createToken()
+      if (!(await replaceResumeToken(sql, hashOfToken(resumeToken), hashOfToken(next)))) return refused()
       return admitted(session, next)
     },
-    isOurs: async (token) => isToken(token) && isKnownToken(sql, hashToken(token)),
+    isOurs: async (token) => isToken(token) && isKnownToken(sql, hashOfToken(token)),
   }
 }
-
-/** 32 bytes in base64url, as all of ours are: what is anything else costs no question to the database. */
-const isToken = (text: string): boolean => /^[\w-]{43}$/.test(text)
-
-const newToken = (): string => randomBytes(32).toString('base64url')
 
 const admitted = (session: WebSession, resumeToken: string): Admitted => ({
   callId: session.callId,

@@ -1,5 +1,4 @@
 /** Owns the birth of a web call: its row, its way in and its first step, in one transaction. docs/contract/rest.md "Web calls". */
-import { createHash, randomBytes } from 'node:crypto'
 import { toIso, type Clock } from '../../../model/clock.ts'
 import type { AccountId, CallId, NewId } from '../../../model/ids.ts'
 import type { JsonObject } from '../../../model/json.ts'
@@ -13,6 +12,7 @@ import { insertJob } from '../../../store/jobs.ts'
 import type { SecretBox } from '../../../store/secret-box.ts'
 import type { Sql, Transaction } from '../../../store/sql.ts'
 import { sealedTool } from '../../../store/tool-calls.ts'
+import { createToken, hashOfToken } from '../../../store/token.ts'
 import { insertWebSession } from '../../../store/web-sessions.ts'
 import type { Worker } from '../../../store/workers.ts'
 import { findCallableWorker } from './callable-worker.ts'
@@ -60,7 +60,7 @@ async function insertWebCall(
   const phoneNumber = await readCustomerNumber(tx, accountId, customer)
   const known = customer && (await linkCustomer(tx, { accountId, customer, phoneNumber, dialed: null, newId, now }))
   const sessionId = newId()
-  const token = randomBytes(32).toString('base64url')
+  const token = createToken()
   const expiresAt = now + tokenLifetime
   const call = {
     id: callId,
@@ -84,7 +84,7 @@ async function insertWebCall(
     id: sessionId,
     accountId,
     callId,
-    tokenHash: hashToken(token),
+    tokenHash: hashOfToken(token),
     tokenExpiresAt: expiresAt,
     allowedOrigins: request.allowedOrigins ?? null,
   })
@@ -100,9 +100,6 @@ async function requirePlace(tx: Transaction, { accountId, id, maxConcurrentCalls
   if (running >= limit) throw full('account', running)
   if (runningOfWorker >= (maxConcurrentCalls ?? Infinity)) throw full('worker', runningOfWorker)
 }
-
-/** A plain hash is enough, because tokens are 256 random bits and cannot be guessed. */
-export const hashToken = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 function overridesOf(request: WebCallRequest): CallOverrides {
   const config: WorkerConfig = {
