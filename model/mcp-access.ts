@@ -4,6 +4,17 @@ import type { AccountId, UserId, WorkerId } from './ids.ts'
 export const mcpScopes = ['account_admin', 'admin', 'user'] as const
 export type McpScope = (typeof mcpScopes)[number]
 
+/** They are granted for one worker. */
+const forWorker: readonly McpScope[] = ['admin', 'user']
+
+export const isForWorker = (scope: McpScope): boolean => forWorker.includes(scope)
+
+/** Of scopes separated by blanks (RFC 6749 §3.3): ours in their own order, without what is none. */
+export function mcpScopesIn(text: string | null | undefined): readonly McpScope[] {
+  const asked = (text ?? '').split(' ')
+  return mcpScopes.filter((scope) => asked.includes(scope))
+}
+
 export type McpAccess = {
   readonly accountId: AccountId
   readonly userId: UserId

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import type { AccountId, UserId, WorkerId } from '../model/ids.ts'
-import { mcpScopes, type FindMcpAccess, type McpAccess, type McpScope } from '../model/mcp-access.ts'
+import { isForWorker, mcpScopesIn, type FindMcpAccess, type McpAccess, type McpScope } from '../model/mcp-access.ts'
 import { createOneQuery } from './one-query.ts'
 import type { Payload } from './oauth-payloads.ts'
 import type { Sql } from './sql.ts'
@@ -139,10 +139,8 @@ export function createFindMcpAccess(deps: {
 }
 
 /** What is for one worker goes with it. */
-function scopesOf({ scope, workerId }: AccessRow): readonly McpScope[] {
-  const granted = (scope ?? '').split(' ')
-  return mcpScopes.filter((one) => granted.includes(one) && (one === 'account_admin' || workerId !== null))
-}
+const scopesOf = ({ scope, workerId }: AccessRow): readonly McpScope[] =>
+  mcpScopesIn(scope).filter((one) => !isForWorker(one) || workerId !== null)
 
 /** The inner select hides how long the list is, so that the plan is made once and not again for every length. */
 async function rowsOf(sql: Sql, hashes: readonly string[], now: number): Promise<ReadonlyMap<string, AccessRow>> {

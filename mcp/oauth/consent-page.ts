@@ -1,11 +1,11 @@
 /** Owns how the question about a client is put to a person. What a client says of itself is escaped, short, and said to be its own word. */
 import type { AccountId, WorkerId } from '../../model/ids.ts'
-import type { McpScope } from '../../model/mcp-access.ts'
+import { isForWorker, type McpScope } from '../../model/mcp-access.ts'
 import type { SignedIn } from '../../model/user.ts'
 import { html, type Html } from '../people/html.ts'
 import { formOf, noticeOf, renderPage } from '../people/page.ts'
 import { isOnThisDevice, redirectHostOf } from './client-metadata.ts'
-import { isForWorker, scopeWords } from './scopes.ts'
+import { scopeWords } from './scopes.ts'
 
 export type Asked = {
   /** Of the form. */

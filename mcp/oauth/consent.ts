@@ -6,7 +6,7 @@ import { errors, type Client, type InteractionResults, type Provider } from 'oid
 import type { Audit } from '../../model/audit.ts'
 import { toId, type AccountId, type WorkerId } from '../../model/ids.ts'
 import type { Fetch } from '../../model/listener.ts'
-import type { McpScope } from '../../model/mcp-access.ts'
+import { isForWorker, mcpScopesIn, type McpScope } from '../../model/mcp-access.ts'
 import { Problem } from '../../model/problem.ts'
 import type { FindSignedIn, SignedIn } from '../../model/user.ts'
 import { beginGrant } from '../../store/oauth-grants.ts'
@@ -22,7 +22,6 @@ import { redirectHostOf } from './client-metadata.ts'
 import { renderConsent, type Asked, type Target } from './consent-page.ts'
 import type { Exchange } from './node-exchange.ts'
 import { consentPath } from './provider.ts'
-import { isForWorker, scopesIn } from './scopes.ts'
 
 export type ConsentDeps = {
   readonly sql: Sql
@@ -111,7 +110,7 @@ const askedOf = ({ uid, client, redirectUri, requested }: Pending): Asked => ({
   clientId: client.clientId,
   clientName: client.clientName ?? client.clientId,
   redirectUri,
-  scopes: scopesIn(requested),
+  scopes: mcpScopesIn(requested),
 })
 
 const mayApprove = ({ memberships }: SignedIn) => memberships.filter(({ role }) => role !== 'viewer')
@@ -148,7 +147,7 @@ async function approve(deps: ConsentDeps, pending: Pending, signedIn: SignedIn, 
   if (!membership) return show(deps, pending, signedIn, 'Choose what this is for.')
   const worker = workerId === '' ? null : await workerOf(deps.sql, membership.accountId, workerId)
   const chosen = form.all('scope')
-  const scopes = scopesIn(pending.requested).filter(
+  const scopes = mcpScopesIn(pending.requested).filter(
     (scope) => chosen.includes(scope) && (worker !== null || !isForWorker(scope)),
   )
   if (scopes.length === 0 || (workerId !== '' && worker === null))
@@ -187,7 +186,7 @@ async function saveGrant(deps: ConsentDeps, pending: Pending, { userId }: Signed
   const grant = new provider.Grant({ accountId: userId, clientId })
   grant.jti = id
   const asked = requested.split(' ').filter((scope) => scope !== '')
-  const denied = scopesIn(requested).filter((scope) => !choice.scopes.includes(scope))
+  const denied = mcpScopesIn(requested).filter((scope) => !choice.scopes.includes(scope))
   grant.addOIDCScope(asked.filter((scope) => !(denied as readonly string[]).includes(scope)).join(' '))
   grant.addResourceScope(resource, choice.scopes.join(' '))
   if (denied.length > 0) {

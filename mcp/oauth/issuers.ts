@@ -6,6 +6,7 @@ import { isIP } from 'node:net'
 import type { Provider } from 'oidc-provider'
 import { withoutBrackets } from '../../net/addresses.ts'
 import { createRecent } from '../../net/recent.ts'
+import { resourceOf } from '../resource-metadata.ts'
 import type { Keys } from './provider.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
@@ -27,9 +28,9 @@ export function createOrigins(publicUrl: string | null): Origins {
   return {
     of,
     isResource(resource) {
-      if (fixed !== null) return resource === `${fixed}/mcp`
+      if (fixed !== null) return resource === resourceOf(fixed)
       const origin = URL.canParse(resource) ? of(resource) : null
-      return origin !== null && resource === `${origin}/mcp`
+      return origin !== null && resource === resourceOf(origin)
     },
   }
 }

@@ -15,6 +15,7 @@ import { createFindMcpAccess, type GrantOwner } from '../../store/oauth-grants.t
 import type { RotatingSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { CheckCsrf } from '../people/form-guard.ts'
+import { resourceOf } from '../resource-metadata.ts'
 import { createClientDocuments } from './client-documents.ts'
 import { createConsent } from './consent.ts'
 import { createGrantsPage, grantsPath } from './grants-page.ts'
@@ -106,7 +107,7 @@ export function createOauth(deps: OauthDeps): Oauth {
     const body = await readBody(request)
     if (body instanceof Response) return body
     // The library looks at it only when a refresh token is used up.
-    const resource = `${originOf(request.url)}/mcp`
+    const resource = resourceOf(originOf(request.url))
     const isOther = new URLSearchParams(new TextDecoder().decode(body))
       .getAll('resource')
       .some((asked) => asked !== resource)

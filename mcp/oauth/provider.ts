@@ -10,14 +10,15 @@ import {
   type JWKS,
   type KoaContextWithOIDC,
 } from 'oidc-provider'
-import { mcpScopes } from '../../model/mcp-access.ts'
+import { mcpScopes, mcpScopesIn } from '../../model/mcp-access.ts'
 import { Problem } from '../../model/problem.ts'
 import { isGrantAlive, type GrantOwner } from '../../store/oauth-grants.ts'
 import type { Sql } from '../../store/sql.ts'
 import { pageOfProblem } from '../people/answer-page.ts'
+import { resourceOf } from '../resource-metadata.ts'
 import { createAdapter } from './adapter.ts'
 import type { ClientDocuments } from './client-documents.ts'
-import { defaultScope, offlineAccess, scopesIn } from './scopes.ts'
+import { defaultScope, offlineAccess } from './scopes.ts'
 
 export const oauthRoutes = {
   authorization: '/oauth/authorize',
@@ -51,7 +52,7 @@ export type Keys = { readonly signing: JWKS; readonly cookies: readonly string[]
 
 export function createProvider(deps: ProviderDeps, origin: string, keys: Keys): Provider {
   const { sql, now, documents } = deps
-  const resource = `${origin}/mcp`
+  const resource = resourceOf(origin)
   const configuration: Configuration = {
     ...ofTheLibrary,
     adapter: createAdapter(deps),
@@ -104,7 +105,7 @@ export function createProvider(deps: ProviderDeps, origin: string, keys: Keys): 
 function settleScopes({ oidc: { params } }: KoaContextWithOIDC): void {
   if (!params) return
   const asked = typeof params['scope'] === 'string' ? params['scope'] : defaultScope
-  if (scopesIn(asked).length === 0) throw new errors.InvalidScope('no scope of this service was asked for', asked)
+  if (mcpScopesIn(asked).length === 0) throw new errors.InvalidScope('no scope of this service was asked for', asked)
   params['scope'] = asked
     .split(' ')
     .filter((scope) => scope !== 'openid')

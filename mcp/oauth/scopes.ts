@@ -1,22 +1,11 @@
 /** Owns the scopes that clients may ask for, and how they are told to people. docs/contract/mcp.md "Scopes". */
-import { mcpScopes, type McpScope } from '../../model/mcp-access.ts'
+import type { McpScope } from '../../model/mcp-access.ts'
 
 /** What a client that names none asks for. */
 export const defaultScope: McpScope = 'account_admin'
 
 /** Asked for as well by clients that keep access for longer; a refresh token is issued with it and without. */
 export const offlineAccess = 'offline_access'
-
-/** They are granted for one worker. */
-const forWorker: readonly McpScope[] = ['admin', 'user']
-
-export const isForWorker = (scope: McpScope): boolean => forWorker.includes(scope)
-
-/** In their own order, without what is none of ours. */
-export function scopesIn(text: string | undefined): readonly McpScope[] {
-  const asked = (text ?? '').split(' ')
-  return mcpScopes.filter((scope) => asked.includes(scope))
-}
 
 export const scopeWords: Readonly<Record<McpScope, { readonly title: string; readonly details: string }>> = {
   account_admin: {
