@@ -97,7 +97,8 @@ async function answer(question: unknown): Promise<void> {
   if (question === 'memory')
     return void process.send?.({ ...read(), memory: readMemory(), threadCount: countThreads() })
   if (question === 'database')
-    return void process.send?.({ statements: sentStatements(), ...(await readPostgresCost(service.sql)) })
+    return void process.send?.({ statements: sentStatements.count(), ...(await readPostgresCost(service.sql)) })
+  if (question === 'statements') return void process.send?.([...sentStatements.byText()])
   process.send?.(question === 'postgres' ? { cpuMs: await readPostgresCpu(service.sql) } : read())
 }
 

@@ -1,6 +1,7 @@
 /**
- * Owns `npm run bench setup [beside=30] [seconds=10] [calls a second …]`: telephone calls that are set up and torn down at a steady rate, beside calls that
+ * Owns `npm run bench setup [beside=30] [seconds=10] [statements] [calls a second …]`: telephone calls that are set up and torn down at a steady rate, beside calls that
  * talk. Prints what one costs the service and the database, how long an INVITE waits, and how late the calls that talk are meanwhile.
+ * With `statements` also which statements the service sent for them, and how often.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createTicker } from '../../media/ticker/ticker.ts'
@@ -27,6 +28,7 @@ type Look = { readonly reading: Reading; readonly database: DatabaseReading; rea
 
 export async function benchSetup(given: readonly string[]): Promise<void> {
   const { counts: rates, talkMs = defaultMs } = talkWishOf(given, defaultRates)
+  const toldTexts = given.includes('statements')
   const beside = Number(given.find((word) => /^beside=\d+$/.test(word))?.slice('beside='.length) ?? defaultBeside)
   await using closing = new AsyncDisposableStack()
   const service = await openLoadedService({ engine: 'phone' }, closing)
@@ -48,8 +50,10 @@ export async function benchSetup(given: readonly string[]): Promise<void> {
     const rest = await restOf(service)
     const machineBefore = await machine.totals()
     const before = await look(service)
+    const textsBefore = await textsOf(service)
     const placed = await run(caller, rate, talkMs)
     const now = await look(service)
+    if (toldTexts) printTexts(rate, placed.ended(), textsBefore, await textsOf(service))
     const machineLate = lateShare(machineBefore, await machine.totals())
     rows.push(
       cellsOf({ rate, beside, rest, machineLate, clientLate: ticker.lateness().overTenMs }, placed, before, now),
@@ -65,6 +69,27 @@ async function run(caller: RawSipCaller, rate: number, ms: number) {
   await pause(ms)
   await calls.end()
   return calls
+}
+
+type Texts = ReadonlyMap<string, number>
+
+const textsOf = async (service: LoadedService): Promise<Texts> =>
+  new Map(await service.ask<[string, number][]>('statements'))
+
+/** What is sent less often is a round of the service, which no call causes. */
+const leastPerCall = 0.02
+const charactersOfText = 150
+
+function printTexts(rate: number, calls: number, before: Texts, now: Texts): void {
+  const grown = [...now].map(([text, count]) => ({ text, perCall: (count - (before.get(text) ?? 0)) / calls }))
+  const rows = grown
+    .filter(({ perCall }) => perCall >= leastPerCall)
+    .toSorted((first, second) => second.perCall - first.perCall)
+    .map(({ text, perCall }) => ({
+      'sent per call': perCall.toFixed(2),
+      [`statement, ${rate} calls a second`]: text.replaceAll(/\s+/g, ' ').trim().slice(0, charactersOfText),
+    }))
+  printTable(rows)
 }
 
 /** The cost of the calls that talk, a ms. */
