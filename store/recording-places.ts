@@ -22,6 +22,7 @@ import {
   type RecordingRow,
 } from './recording-rows.ts'
 import type { Sql } from './sql.ts'
+import { createTogether } from './together.ts'
 
 export type RecordingPlaces = RecordingStore & {
   readonly folder: RecordingFolder
@@ -53,6 +54,8 @@ export type RecordingPlacesDeps = {
 
 /** Ms between two tries to remove what cannot be reached. */
 const removedAgainAfter = 60_000
+/** Noted in one statement. */
+const mostTogether = 100
 
 export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlaces {
   const { sql, folder, folderId, bucket, clock, log } = deps
@@ -60,10 +63,17 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
   const noting = new Set<Promise<void>>()
   const working = createWorkings()
 
+  const noteTogether = createTogether<{ readonly key: string; readonly at: number }, void>({
+    keyOf: () => '',
+    async work(written) {
+      await noteRecordings(sql, folderId, written, clock.now())
+      return written.map(() => undefined)
+    },
+    most: mostTogether,
+  })
   /** A row that cannot be written is written when the folder is looked through. */
   const note = (key: string): void => {
-    const now = clock.now()
-    const noted = noteRecordings(sql, folderId, [{ key, at: now }], now)
+    const noted = noteTogether({ key, at: clock.now() })
       .catch((error: unknown) => log.error('a recording could not be noted', { recording: key, error }))
       .finally(() => noting.delete(noted))
     noting.add(noted)

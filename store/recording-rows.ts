@@ -2,6 +2,7 @@
  * Owns the rows of recordings: where each is, and what is still to be done with it. A row belongs to the folder that the recording was written to; processes
  * that share the folder share its work, each under a claim that runs out when the process dies.
  */
+import { toIso } from '../model/clock.ts'
 import type { NodeId } from '../model/ids.ts'
 import { recordingOfKey } from '../model/recording-store.ts'
 import type { Sql } from './sql.ts'
@@ -56,6 +57,11 @@ export function findRecordings(sql: Sql, keys: readonly string[]): Promise<Recor
 
 type Claim = { readonly folder: string; readonly nodeId: NodeId; readonly now: number; readonly lease: number }
 
+export type ClaimedRecording = RecordingRow & {
+  /** Its call was processed where the recording could not be read, and has no link to it. */
+  readonly lacksLink: boolean
+}
+
 /**
  * What is to be removed first, then the newest. A recording waits until its call is processed. `withoutStorage`: what takes the storage is left out.
  */
@@ -64,8 +70,8 @@ export function claimRecordings(
   { folder, nodeId, now, lease }: Claim,
   limit: number,
   withoutStorage: boolean,
-): Promise<RecordingRow[]> {
-  return sql<RecordingRow[]>`
+): Promise<ClaimedRecording[]> {
+  return sql<ClaimedRecording[]>`
     with due as materialized (
       select key from recordings
       where folder = ${folder} and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
@@ -76,7 +82,7 @@ export function claimRecordings(
       order by state, created_at desc, key limit ${limit} for update skip locked)
     update recordings set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
     where key = any(array(select key from due))
-    returning ${columns(sql)}`
+    returning ${columns(sql)}, exists (select from calls where id = recordings.call_id and recording_key is null) as lacks_link`
 }
 
 /** Of those that this node still has. */
@@ -85,7 +91,8 @@ export async function prolongClaims(sql: Sql, nodeId: NodeId, keys: readonly str
     update recordings set claimed_until = ${until} where key = any(${keys as string[]}) and claimed_by = ${nodeId}`
 }
 
-type Change = {
+export type RecordingChange = {
+  readonly key: string
   readonly state?: RecordingState
   readonly hasCopies?: boolean
   readonly inStorage?: boolean
@@ -93,27 +100,41 @@ type Change = {
   readonly attempts?: number
   readonly runAt?: number
   readonly problem?: string | null
+  /** Gives the claim back. */
+  readonly isOver: boolean
 }
 
-/** False: it is to be removed, or somebody else's, and stays as it was. `isOver` gives the claim back. */
-export async function changeRecording(
+/** Of these, the ones that were changed: what is to be removed, or is somebody else's by now, stays as it was. Each once. */
+export async function changeRecordings(
   sql: Sql,
-  { key, nodeId }: { readonly key: string; readonly nodeId: NodeId },
-  change: Change,
-  isOver: boolean,
-): Promise<boolean> {
-  const { count } = await sql`
-    update recordings set
-      state = coalesce(${change.state ?? null}, state),
-      has_copies = coalesce(${change.hasCopies ?? null}::boolean, has_copies),
-      in_storage = coalesce(${change.inStorage ?? null}::boolean, in_storage),
-      attempts = coalesce(${change.attempts ?? null}::integer, attempts),
-      run_at = coalesce(${change.runAt ?? null}::timestamptz, run_at),
-      problem = ${change.problem === undefined ? sql`problem` : change.problem},
-      claimed_by = case when ${isOver} then null else claimed_by end,
-      claimed_until = case when ${isOver} then null else claimed_until end
-    where key = ${key} and claimed_by = ${nodeId} and state = 'waiting'`
-  return count > 0
+  nodeId: NodeId,
+  changes: readonly RecordingChange[],
+): Promise<ReadonlySet<string>> {
+  const given = changes.map(({ runAt, ...change }) => ({
+    ...change,
+    runAt: runAt === undefined ? null : toIso(runAt),
+    tellsProblem: change.problem !== undefined,
+  }))
+  const changed = await sql<{ key: string }[]>`
+    with given as materialized (
+      select * from jsonb_to_recordset(${sql.json(given as never)}) as g(key text, state text, "hasCopies" boolean, "inStorage" boolean,
+        attempts integer, "runAt" timestamptz, problem text, "tellsProblem" boolean, "isOver" boolean)
+    ), held as materialized (
+      select key from recordings where key = any(${changes.map(({ key }) => key)}::text[]) order by key for no key update
+    )
+    update recordings r set
+      state = coalesce(g.state, r.state),
+      has_copies = coalesce(g."hasCopies", r.has_copies),
+      in_storage = coalesce(g."inStorage", r.in_storage),
+      attempts = coalesce(g.attempts, r.attempts),
+      run_at = coalesce(g."runAt", r.run_at),
+      problem = case when g."tellsProblem" then g.problem else r.problem end,
+      claimed_by = case when g."isOver" then null else r.claimed_by end,
+      claimed_until = case when g."isOver" then null else r.claimed_until end
+    from given g
+    where r.key = any(array(select key from held)) and g.key = r.key and r.claimed_by = ${nodeId} and r.state = 'waiting'
+    returning r.key`
+  return new Set(changed.map(({ key }) => key))
 }
 
 /** For a call that was processed where its recording could not be read: from now on it has its link. */

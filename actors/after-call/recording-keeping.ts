@@ -13,7 +13,7 @@ import type { RecordingCopies } from '../../media/recording/recording-copies.ts'
 import { BucketFailure, type RecordingBucket } from '../../store/recording-bucket.ts'
 import type { RecordingPlaces } from '../../store/recording-places.ts'
 import {
-  changeRecording,
+  changeRecordings,
   claimRecordings,
   delayRemoval,
   anyFolder,
@@ -25,9 +25,12 @@ import {
   prolongClaims,
   reopenRecordings,
   tellCallOfRecording,
+  type ClaimedRecording,
+  type RecordingChange,
   type RecordingRow,
 } from '../../store/recording-rows.ts'
 import type { Sql } from '../../store/sql.ts'
+import { createTogether } from '../../store/together.ts'
 import type { Rounds } from '../rounds/rounds.ts'
 import { createWorkRounds } from '../rounds/work-rounds.ts'
 import { playableMsOf } from './playable.ts'
@@ -35,7 +38,12 @@ import { playableMsOf } from './playable.ts'
 const pollEvery = 2_000
 const lease = 60_000
 const prolongEvery = 20_000
-const atOnce = 4
+/** Copies are made one after another; shipping is the work of the storage. */
+const atOnce = { kept: 16, shipped: 4 } as const
+/** Looking for a few costs as much as for many, and more room is free in a moment. */
+const leastShare = 1 / 2
+/** Written down in one statement. */
+const mostTogether = 100
 /** Files without a row are looked for at the start, and this often: those whose process was killed, or had no database at their end. */
 const lookThroughEvery = 3_600_000
 /** A machine that is away for longer keeps the recordings that nobody knew of and that were to be removed. */
@@ -62,9 +70,23 @@ export type RecordingKeepingDeps = {
   readonly copies: RecordingCopies
 }
 
-export function createRecordingKeeping(deps: RecordingKeepingDeps): Rounds {
-  const { sql, clock, nodeId, log, places } = deps
+type KeepingDeps = RecordingKeepingDeps & {
+  /** False: it is to be removed, or somebody else's, and stays as it was. */
+  readonly change: (change: RecordingChange) => Promise<boolean>
+}
+
+export function createRecordingKeeping(given: RecordingKeepingDeps): Rounds {
+  const { sql, clock, nodeId, log, places } = given
   const { folderId, bucket } = places
+  const change = createTogether<RecordingChange, boolean>({
+    keyOf: () => '',
+    async work(changes) {
+      const changed = await changeRecordings(sql, nodeId, changes)
+      return changes.map(({ key }) => changed.has(key))
+    },
+    most: mostTogether,
+  })
+  const deps: KeepingDeps = { ...given, change }
   const outage = createOutage(clock, log)
   /** Keys of what is worked on. */
   const underWay = new Set<string>()
@@ -72,7 +94,7 @@ export function createRecordingKeeping(deps: RecordingKeepingDeps): Rounds {
   let closed = false
   let cancelProlonging: Cancel = () => {}
 
-  const begin = (row: RecordingRow): Promise<void> => {
+  const begin = (row: ClaimedRecording): Promise<void> => {
     const { key, attempts } = row
     underWay.add(key)
     const work = places.during(key, (signal) => keepOne(deps, row, signal, outage))
@@ -98,8 +120,9 @@ export function createRecordingKeeping(deps: RecordingKeepingDeps): Rounds {
       await lookThrough(deps, () => closed)
     }
     await places.noted()
-    const room = outage.isOn() ? 1 - count : atOnce - count
-    if (room <= 0) return { items: [], isFull: true }
+    const most = outage.isOn() ? 1 : atOnce[bucket === null ? 'kept' : 'shipped']
+    const room = most - count
+    if (room < most * leastShare) return { items: [], isFull: true }
     const claim = { folder: folderId, nodeId, now: clock.now(), lease }
     const rows = await claimRecordings(sql, claim, room, outage.isPausing())
     return { items: rows.filter(({ key }) => !underWay.has(key)), isFull: rows.length >= room }
@@ -142,39 +165,36 @@ function createOutage(clock: Clock, log: Log) {
 
 type Outage = ReturnType<typeof createOutage>
 
-async function keepOne(
-  deps: RecordingKeepingDeps,
-  row: RecordingRow,
-  signal: AbortSignal,
-  outage: Outage,
-): Promise<void> {
-  const { sql, clock, places, log } = deps
+async function keepOne(deps: KeepingDeps, row: ClaimedRecording, signal: AbortSignal, outage: Outage): Promise<void> {
+  const { clock, places, log, change } = deps
+  const { key } = row
   if (row.state === 'removing') return removeOne(deps, row)
-  const mine = { key: row.key, nodeId: deps.nodeId }
+  let { hasCopies } = row
   try {
-    if ((await places.folder.sizeOf(row.key)) === null) return await keepWithoutFile(deps, row)
-    if (!row.hasCopies && !(await makeCopies(deps, row, signal))) return await clean(deps, row)
-    await tellCall(deps, row.key)
+    if ((await places.folder.sizeOf(key)) === null) return await keepWithoutFile(deps, row)
+    if (!hasCopies) await makeCopies(deps, row, signal)
+    hasCopies = true
+    if (row.lacksLink) await tellCall(deps, key)
     if (places.bucket === null) {
-      const isKept = await changeRecording(sql, mine, { state: 'kept', attempts: 0, problem: null }, true)
+      const isKept = await change({ key, state: 'kept', hasCopies, attempts: 0, problem: null, isOver: true })
       return isKept ? undefined : await clean(deps, row)
     }
-    if (outage.isPausing()) return void (await changeRecording(sql, mine, { attempts: 0 }, true))
-    if (!(await changeRecording(sql, mine, { inStorage: true }, false))) return await clean(deps, row)
-    await ship(places, places.bucket, row.key, signal)
+    if (outage.isPausing()) return void (await change({ key, hasCopies, attempts: 0, isOver: true }))
+    if (!(await change({ key, hasCopies, inStorage: true, isOver: false }))) return await clean(deps, row)
+    await ship(places, places.bucket, key, signal)
     outage.works()
-    const isShipped = await changeRecording(sql, mine, { state: 'shipped', attempts: 0, problem: null }, true)
+    const isShipped = await change({ key, state: 'shipped', attempts: 0, problem: null, isOver: true })
     if (!isShipped) return await clean(deps, { ...row, inStorage: true })
-    await places.folder.remove(row.key)
+    await places.folder.remove(key)
   } catch (error) {
-    if (signal.aborted) return void (await changeRecording(sql, mine, { attempts: row.attempts - 1 }, true))
+    if (signal.aborted) return void (await change({ key, hasCopies, attempts: row.attempts - 1, isOver: true }))
     const problem = error instanceof Error ? error.message : String(error)
     if (error instanceof BucketFailure) outage.failed(problem)
-    else log.warn('a recording could not be kept as it is to be, and is tried again', { recording: row.key, error })
-    const isOver = row.attempts >= mostAttempts
-    if (isOver) log.error('a recording is not shipped: it stays in its folder', { recording: row.key, problem })
+    else log.warn('a recording could not be kept as it is to be, and is tried again', { recording: key, error })
+    const isFailed = row.attempts >= mostAttempts
+    if (isFailed) log.error('a recording is not shipped: it stays in its folder', { recording: key, problem })
     const runAt = clock.now() + pauseAfter(row.attempts)
-    await changeRecording(sql, mine, { state: isOver ? 'failed' : 'waiting', runAt, problem }, true)
+    await change({ key, state: isFailed ? 'failed' : 'waiting', hasCopies, runAt, problem, isOver: true })
   }
 }
 
@@ -182,8 +202,8 @@ async function keepOne(
  * Its file never came to be, or went with a disk. The storage may have all of it, because its process died before it could say so; a part of it is no
  * recording, and nobody would ever ask for its removal.
  */
-async function keepWithoutFile(deps: RecordingKeepingDeps, row: RecordingRow): Promise<void> {
-  const { sql, clock, nodeId, log, places } = deps
+async function keepWithoutFile(deps: KeepingDeps, row: RecordingRow): Promise<void> {
+  const { sql, clock, log, places, change } = deps
   const { key, inStorage } = row
   if (inStorage && places.bucket === null)
     throw new Error('its file is gone, and the storage that may have it is not set up')
@@ -191,7 +211,7 @@ async function keepWithoutFile(deps: RecordingKeepingDeps, row: RecordingRow): P
   if (stored) {
     const recordedMs = await playableMsOf(stored)
     if (recordedMs !== null) await tellCallOfRecording(sql, key, recordedMs)
-    const isKept = await changeRecording(sql, { key, nodeId }, { state: 'shipped', attempts: 0, problem: null }, true)
+    const isKept = await change({ key, state: 'shipped', attempts: 0, problem: null, isOver: true })
     return isKept ? undefined : clean(deps, row)
   }
   log.warn('a recording is not in its folder', { recording: key })
@@ -200,9 +220,9 @@ async function keepWithoutFile(deps: RecordingKeepingDeps, row: RecordingRow): P
   await removeOne(deps, { ...row, state: 'removing' })
 }
 
-/** False: the recording is to be removed. */
-async function makeCopies(deps: RecordingKeepingDeps, row: RecordingRow, signal: AbortSignal): Promise<boolean> {
-  const { sql, nodeId, log, places, copies } = deps
+/** Those that cannot be made are done without. */
+async function makeCopies(deps: RecordingKeepingDeps, row: RecordingRow, signal: AbortSignal): Promise<void> {
+  const { log, places, copies } = deps
   const pathIn = (form: RecordingForm) => places.folder.pathOf(recordingKeyIn(form, row.key))
   try {
     await copies.make({ wav: pathIn('wav'), opus: pathIn('opus'), peaks: pathIn('peaks') }, signal)
@@ -210,7 +230,6 @@ async function makeCopies(deps: RecordingKeepingDeps, row: RecordingRow, signal:
     if (signal.aborted || row.attempts < mostTriesOfCopies) throw error
     log.warn('no copies can be made of a recording', { recording: row.key, error })
   }
-  return changeRecording(sql, { key: row.key, nodeId }, { hasCopies: true }, false)
 }
 
 async function tellCall({ sql, places }: RecordingKeepingDeps, key: string): Promise<void> {
