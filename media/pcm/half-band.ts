@@ -16,60 +16,26 @@ const weights = evened(
 ).map((weight) => weight / 2)
 
 /**
- * `out[k]` lies between `line[k + reach - 1]` and `line[k + reach]`. Four at once: of the eight samples that they take at one weight six are
- * those of the weight before, so that each sample is read once where it would be read four times.
+ * `out[k]` lies between `line[k + reach - 1]` and `line[k + reach]`. Four weights of all samples, then the next four: sums that were carried from
+ * turn to turn of a loop would each be an object of the heap, and these were three quarters of all garbage that calls made.
  */
 export function halfway(line: Float64Array, count: number, out: Float64Array): void {
-  const inFours = count - (count % 4)
-  for (let k = 0; k < inFours; k += 4) {
-    const from = k + reach - 1
-    let [a, b, c, d] = [line[from]!, line[from + 1]!, line[from + 2]!, line[from + 3]!]
-    let [e, f, g, h] = [b, c, d, line[from + 4]!]
-    let [sumOf0, sumOf1, sumOf2, sumOf3] = [0, 0, 0, 0]
-    for (let at = 0; at < reach; at += 4) {
-      let weight = weights[at]!
-      sumOf0 += weight * (a + e)
-      sumOf1 += weight * (b + f)
-      sumOf2 += weight * (c + g)
-      sumOf3 += weight * (d + h)
-      weight = weights[at + 1]!
-      d = line[from - at - 1]!
-      e = line[from + at + 5]!
-      sumOf0 += weight * (d + f)
-      sumOf1 += weight * (a + g)
-      sumOf2 += weight * (b + h)
-      sumOf3 += weight * (c + e)
-      weight = weights[at + 2]!
-      c = line[from - at - 2]!
-      f = line[from + at + 6]!
-      sumOf0 += weight * (c + g)
-      sumOf1 += weight * (d + h)
-      sumOf2 += weight * (a + e)
-      sumOf3 += weight * (b + f)
-      weight = weights[at + 3]!
-      b = line[from - at - 3]!
-      g = line[from + at + 7]!
-      sumOf0 += weight * (b + h)
-      sumOf1 += weight * (c + e)
-      sumOf2 += weight * (d + f)
-      sumOf3 += weight * (a + g)
-      if (at + 4 === reach) break
-      a = line[from - at - 4]!
-      h = line[from + at + 8]!
-    }
-    out[k] = sumOf0
-    out[k + 1] = sumOf1
-    out[k + 2] = sumOf2
-    out[k + 3] = sumOf3
-  }
-  for (let k = inFours; k < count; k++) out[k] = halfwayAt(line, k + reach - 1)
+  out.fill(0, 0, count)
+  for (let at = 0; at < reach; at += 4) addFour(line, count, out, at)
 }
 
-/** The same, one by one. */
-function halfwayAt(line: Float64Array, before: number): number {
-  let sum = 0
-  for (let at = 0; at < reach; at++) sum += weights[at]! * (line[before - at]! + line[before + 1 + at]!)
-  return sum
+function addFour(line: Float64Array, count: number, out: Float64Array, at: number): void {
+  const [nearest, near, far, farthest] = [weights[at]!, weights[at + 1]!, weights[at + 2]!, weights[at + 3]!]
+  for (let k = 0; k < count; k++) {
+    const before = k + reach - 1 - at
+    const behind = k + reach + at
+    out[k] =
+      out[k]! +
+      nearest * (line[before]! + line[behind]!) +
+      near * (line[before - 1]! + line[behind + 1]!) +
+      far * (line[before - 2]! + line[behind + 2]!) +
+      farthest * (line[before - 3]! + line[behind + 3]!)
+  }
 }
 
 /** Sound that comes in blocks at twice its rate, `reach` samples of it later. The result is valid until the next call. */
