@@ -34,30 +34,53 @@ export async function claimOrphan(sql: Sql, callId: CallId, nodeId: NodeId): Pro
   return claimWhere(sql, { callId, nodeId }, sql`owner is not null`)
 }
 
+/** The same as claimCall, of many at once. What somebody else holds just now is not among them, nor waited for. */
+export async function claimCalls(
+  sql: Sql,
+  callIds: readonly CallId[],
+  nodeId: NodeId,
+): Promise<ReadonlyMap<CallId, Claim>> {
+  const free: ReturnType<Sql> = sql`
+    select id from calls where id = any(${[...callIds]}::text[]) order by id for no key update skip locked`
+  const claims = await claimFrom(sql, { from: free, nodeId }, sql`true`)
+  return new Map(claims.map(({ id, ...claim }) => [id, claim]))
+}
+
 async function claimWhere(
   sql: Sql,
   { callId, nodeId }: { callId: CallId; nodeId: NodeId },
   condition: ReturnType<Sql>,
 ): Promise<Claim | null> {
-  const [claim] = await sql<Claim[]>`
-    with former as (
+  const [claimed] = await claimFrom(sql, { from: sql`select ${callId}::text as id`, nodeId }, condition)
+  if (!claimed) return null
+  const { id: _, ...claim } = claimed
+  return claim
+}
+
+/** `from`: a query for the ids of those that may be claimed. */
+function claimFrom(sql: Sql, { from, nodeId }: { from: ReturnType<Sql>; nodeId: NodeId }, condition: ReturnType<Sql>) {
+  return sql<(Claim & { readonly id: CallId })[]>`
+    with asked as materialized (${from}), former as (
       select id, case when owner is not null then greatest(0, extract(epoch from clock_timestamp() - coalesce(
         (select lease_until - ${leaseLength}::int * interval '1 ms' from nodes
           where nodes.id = calls.owner and isfinite(lease_until)),
         (select max(at) from call_events where call_id = calls.id))) * 1000)::float8 end as left_for
-      from calls where id = ${callId})
+      from calls where id = any(array(select id from asked)))
     update calls set owner = ${nodeId}, epoch = epoch + 1 from former
     where calls.id = former.id and not finished and ${condition}
       and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql)})
-    returning account_id, epoch, version, snapshot, left_for`
-  return claim ?? null
+    returning calls.id, account_id, epoch, version, snapshot, left_for`
 }
 
-/** Of a call that is not over. Null for `owner`: nobody that is alive has it. */
-export async function findOwner(sql: Sql, callId: CallId): Promise<{ readonly owner: NodeId | null } | null> {
-  const [row] = await sql<{ owner: NodeId | null }[]>`
-    select case when ${ownerIsAlive(sql)} then owner end as owner from calls where id = ${callId} and not finished`
-  return row ?? null
+/** Of those that are not over. Null for `owner`: nobody that is alive has it. */
+export async function findOwners(
+  sql: Sql,
+  callIds: readonly CallId[],
+): Promise<ReadonlyMap<CallId, { readonly owner: NodeId | null }>> {
+  const rows = await sql<{ id: CallId; owner: NodeId | null }[]>`
+    select id, case when ${ownerIsAlive(sql)} then owner end as owner from calls
+    where id = any(${[...callIds]}::text[]) and not finished`
+  return new Map(rows.map(({ id, owner }) => [id, { owner }]))
 }
 
 /** By the clock of the database, which measures the leases. */
@@ -87,11 +110,25 @@ export async function listAlive(sql: Sql, callIds: readonly CallId[]): Promise<C
 
 export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Promise<CallFactsRow | null> {
   const [row] = await sql<CallFactsRow[]>`
-    select ${callColumns(sql)}, context, request, hook_answer, script_ids, sip, caller_verified, workers.language,
-      ${workerConfigOf(sql)} as worker_config
-    from calls join workers on workers.id = calls.worker_id join accounts on accounts.id = calls.account_id
-    where calls.id = ${callId}`
+    select ${callFactColumns(sql)} from ${callsWithFacts(sql)} where calls.id = ${callId}`
   return row ?? null
+}
+
+const callFactColumns = (sql: Sql | Transaction) => sql`
+  ${callColumns(sql)}, context, request, hook_answer, script_ids, sip, caller_verified, workers.language,
+  ${workerConfigOf(sql)} as worker_config`
+
+const callsWithFacts = (sql: Sql | Transaction) => sql`
+  calls join workers on workers.id = calls.worker_id join accounts on accounts.id = calls.account_id`
+
+/** With their snapshots, by their ids. */
+export async function findCallsOver(
+  sql: Sql,
+  callIds: readonly CallId[],
+): Promise<ReadonlyMap<CallId, CallFactsRow & { readonly snapshot: Json }>> {
+  const rows = await sql<(CallFactsRow & { snapshot: Json })[]>`
+    select ${callFactColumns(sql)}, snapshot from ${callsWithFacts(sql)} where calls.id = any(${[...callIds]}::text[])`
+  return new Map(rows.map((row) => [row.id, row]))
 }
 
 export async function findSnapshot(sql: Sql, callId: CallId): Promise<Json> {

@@ -40,12 +40,12 @@ export async function enqueueDeliveries(tx: Transaction, { newId, ...batch }: Ba
 
 /**
  * The same, of calls whose rows are locked, for subscriptions that are held. A call has one call.ended; what comes after it, another call.ended
- * included, changes nothing.
+ * included, changes nothing. Returns how many rows that may be.
  */
 export async function insertDeliveries(
   tx: Transaction,
   given: { batches: readonly Batch[]; subscriptions: readonly HeldSubscription[]; newId: NewId },
-): Promise<void> {
+): Promise<number> {
   const events = given.batches.flatMap((batch) => upToEnded(batch.events).map((event) => ({ ...batch, ...event })))
   const rows = events.flatMap((event, index) =>
     takersOf(event, given.subscriptions).map(({ id }) => ({
@@ -54,7 +54,7 @@ export async function insertDeliveries(
       event: index,
     })),
   )
-  if (rows.length === 0) return
+  if (rows.length === 0) return 0
   // A body goes to the database once, however many subscriptions take it.
   const bodies = events.map(({ accountId, callId, now, type, data }, event) => {
     return { event, accountId, callId, at: toIso(now), type, body: JSON.stringify({ type, data }) }
@@ -69,6 +69,7 @@ export async function insertDeliveries(
       select call_id from deliveries
       where call_id = any(${[...new Set(events.map(({ callId }) => callId))]}::text[]) and event_type = 'call.ended'))
     order by r.event, r.id`
+  return rows.length
 }
 
 const takersOf = (

@@ -71,8 +71,12 @@ export function claimJobs(
     select id, account_id, call_id, kind, attempts, run_at from claimed order by run_at, id`
 }
 
-export async function finishJob(sql: Sql, id: string): Promise<void> {
-  await sql`delete from jobs where id = ${id}`
+export const finishJob = (sql: Sql, id: string): Promise<void> => finishJobs(sql, [id])
+
+export async function finishJobs(sql: Sql, ids: readonly string[]): Promise<void> {
+  await sql`
+    delete from jobs where id = any(array(
+      select id from jobs where id = any(${[...ids]}::text[]) order by id for update))`
 }
 
 export async function retryJob(sql: Sql, id: string, runAt: number): Promise<void> {

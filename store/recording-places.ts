@@ -14,13 +14,14 @@ import type { RecordingFolder } from './recording-folder.ts'
 import {
   anyFolder,
   delayRemoval,
-  findRecording,
+  findRecordings,
   forgetRecording,
   noteRecordings,
   orderRemoval,
   orderRemovalAhead,
   type RecordingRow,
 } from './recording-rows.ts'
+import { createOneQuery } from './one-query.ts'
 import type { Sql } from './sql.ts'
 import { createTogether } from './together.ts'
 
@@ -63,6 +64,10 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
   const noting = new Set<Promise<void>>()
   const working = createWorkings()
 
+  const findRecording = createOneQuery<string, RecordingRow>({
+    keyOf: (key) => key,
+    query: async (keys) => new Map((await findRecordings(sql, keys)).map((row) => [row.key, row])),
+  })
   const noteTogether = createTogether<{ readonly key: string; readonly at: number }, void>({
     keyOf: () => '',
     async work(written) {
@@ -121,7 +126,7 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
       return { ...writer, close: () => (closed ??= close()) }
     },
     async read(key) {
-      const row = await findRecording(sql, recordingKeyIn('wav', key))
+      const row = await findRecording(recordingKeyIn('wav', key))
       if (row?.state === 'removing') return null
       const local = await folder.read(key)
       if (local !== null || row?.state !== 'shipped' || bucket === null) return local

@@ -46,11 +46,6 @@ export async function noteRecordings(
     on conflict (key) do nothing`
 }
 
-export async function findRecording(sql: Sql, key: string): Promise<RecordingRow | null> {
-  const [row] = await sql<RecordingRow[]>`select ${columns(sql)} from recordings where key = ${key}`
-  return row ?? null
-}
-
 export function findRecordings(sql: Sql, keys: readonly string[]): Promise<RecordingRow[]> {
   return sql<RecordingRow[]>`select ${columns(sql)} from recordings where key = any(${keys as string[]})`
 }

@@ -33,7 +33,14 @@ type Waiting = {
   reject(error: unknown): void
 }
 
-export function createStepWriter({ sql, newId }: { readonly sql: Sql; readonly newId: NewId }): StepWriter {
+type Deps = {
+  readonly sql: Sql
+  readonly newId: NewId
+  /** So many deliveries have been committed. */
+  readonly wakeDeliveries?: (written: number) => void
+}
+
+export function createStepWriter({ sql, newId, wakeDeliveries = () => {} }: Deps): StepWriter {
   let waiting: Waiting[] = []
   let underWay = 0
   let former = { began: 0, steps: 0 }
@@ -64,11 +71,12 @@ export function createStepWriter({ sql, newId }: { readonly sql: Sql; readonly n
   /** Returns those that are to be tried alone. */
   const tryGroup = async (group: readonly Waiting[]): Promise<readonly Waiting[]> => {
     try {
-      const written = await writeGroup(
+      const { written, announced } = await writeGroup(
         sql,
         newId,
         group.map(({ step }) => step),
       )
+      if (announced > 0) wakeDeliveries(announced)
       return group.filter((waiter) => !written.has(waiter.step) || waiter.resolve('written'))
     } catch (error) {
       if (isOfOneStep(error)) return group
@@ -77,8 +85,12 @@ export function createStepWriter({ sql, newId }: { readonly sql: Sql; readonly n
       return []
     }
   }
-  const alone = ({ step, resolve, reject }: Waiting): void =>
-    void writeAlone(sql, newId, step).then((isWritten) => resolve(isWritten ? 'written' : 'fenced'), reject)
+  const writeOne = async (step: CallStep): Promise<'written' | 'fenced'> => {
+    const { written, announced } = await writeAlone(sql, newId, step)
+    if (announced > 0) wakeDeliveries(announced)
+    return written.has(step) ? 'written' : 'fenced'
+  }
+  const alone = ({ step, resolve, reject }: Waiting): void => void writeOne(step).then(resolve, reject)
 
   return {
     write(step) {

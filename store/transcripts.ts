@@ -6,7 +6,7 @@ import type { Sql, Transaction } from './sql.ts'
 export type TurnRow = Turn & { readonly turnIndex: number }
 
 /** Of many calls, in the order they were committed. */
-export const listTurnsOf = (tx: Transaction, callIds: readonly CallId[]) => tx<
+export const listTurnsOf = (tx: Sql | Transaction, callIds: readonly CallId[]) => tx<
   (TurnRow & { readonly callId: CallId })[]
 >`
   select call_id, ${columns(tx)} from transcript_turns where call_id = any(${[...callIds]}::text[])

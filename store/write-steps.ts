@@ -37,27 +37,34 @@ type Written = { readonly step: CallStep; readonly call: CallRow; readonly rows:
 /** Ms that one of a group may hold up the others by what somebody else has locked. */
 const longestLock = 100
 
-/** Of different calls. Returns those that were written; of the others it is not known why: fenced, or locked by somebody else. */
-export function writeGroup(sql: Sql, newId: NewId, steps: readonly CallStep[]): Promise<ReadonlySet<CallStep>> {
-  return sql.begin(async (tx) => {
+export type GroupResult = {
+  readonly written: ReadonlySet<CallStep>
+  /** How many deliveries announce them. */
+  readonly announced: number
+}
+
+/** Of different calls. Of those that were not written it is not known why: fenced, or locked by somebody else. */
+export function writeGroup(sql: Sql, newId: NewId, steps: readonly CallStep[]): Promise<GroupResult> {
+  return sql.begin(async (tx): Promise<GroupResult> => {
     const found = await read(tx, steps, 'skips')
     const written = toRows(steps, found)
-    await write(tx, newId, written, found.subscriptions)
-    return new Set(written.map(({ step }) => step))
-  }) as Promise<ReadonlySet<CallStep>>
+    const announced = await write(tx, newId, written, found.subscriptions)
+    return { written: new Set(written.map(({ step }) => step)), announced }
+  }) as Promise<GroupResult>
 }
 
 /**
- * Waits for whoever has locked the call. False when the writer has been fenced. A step whose answer was lost with its connection finds itself
- * in the log, and is not written twice.
+ * Waits for whoever has locked the call. Nothing is written when the writer has been fenced. A step whose answer was lost with its connection
+ * finds itself in the log, and is not written twice; what announces it is there already.
  */
-export function writeAlone(sql: Sql, newId: NewId, step: CallStep): Promise<boolean> {
-  return sql.begin(async (tx) => {
+export function writeAlone(sql: Sql, newId: NewId, step: CallStep): Promise<GroupResult> {
+  return sql.begin(async (tx): Promise<GroupResult> => {
     const found = await read(tx, [step], 'waits')
     const written = toRows([step], found)
-    await write(tx, newId, written, found.subscriptions)
-    return written.length > 0 || wasWritten(tx, step)
-  })
+    const announced = await write(tx, newId, written, found.subscriptions)
+    const isWritten = written.length > 0 || (await wasWritten(tx, step))
+    return { written: new Set(isWritten ? [step] : []), announced }
+  }) as Promise<GroupResult>
 }
 
 type Locked = CallRow & { readonly owner: NodeId | null; readonly epoch: number; readonly version: number }
@@ -125,8 +132,13 @@ function toRows(steps: readonly CallStep[], found: Read): Written[] {
   })
 }
 
-async function write(tx: Transaction, newId: NewId, written: readonly Written[], subscriptions: Read['subscriptions']) {
-  if (written.length === 0) return
+async function write(
+  tx: Transaction,
+  newId: NewId,
+  written: readonly Written[],
+  subscriptions: Read['subscriptions'],
+): Promise<number> {
+  if (written.length === 0) return 0
   const batches = written.map(({ step, call: { accountId, workerId }, rows }) => ({
     accountId,
     workerId,
@@ -134,7 +146,11 @@ async function write(tx: Transaction, newId: NewId, written: readonly Written[],
     events: rows.events,
     now: step.logged.at,
   }))
-  await Promise.all([writeRows(tx, newId, written), insertDeliveries(tx, { batches, subscriptions, newId })])
+  const [, announced] = await Promise.all([
+    writeRows(tx, newId, written),
+    insertDeliveries(tx, { batches, subscriptions, newId }),
+  ])
+  return announced
 }
 
 /** One statement; a row of `step` for each call. */

@@ -5,13 +5,15 @@
 import { ExtractionError } from '../../model/extraction.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
-import { findCallFacts, findSnapshot } from '../../store/call-steps.ts'
+import { findCallFacts, findCallsOver } from '../../store/call-steps.ts'
 import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { Job } from '../../store/jobs.ts'
 import { placeNotes } from '../../store/noted-values.ts'
+import { createOneQuery, type Lookup } from '../../store/one-query.ts'
 import { replaceAnalysis } from '../../store/process-again.ts'
 import type { Sql } from '../../store/sql.ts'
-import { listTurns } from '../../store/transcripts.ts'
+import { listTurnsOf, type TurnRow } from '../../store/transcripts.ts'
+import type { CallId } from '../../model/ids.ts'
 import type { CallFact } from '../call/call-event.ts'
 import { configOf } from '../call/engine-choice.ts'
 import { recordingKeyOf } from '../call/record-effects.ts'
@@ -33,25 +35,42 @@ type Deps = {
 
 type CallOver = { readonly call: CallFactsRow; readonly state: CallState }
 
+/** Of calls that ended at about the same time, together. */
+type Reads = {
+  /** Null for a call that was deleted meanwhile. */
+  readonly over: Lookup<CallId, CallOver>
+  readonly turns: Lookup<CallId, readonly TurnRow[]>
+}
+
 export function createPostProcessing(deps: Deps): Work {
   const { sql, router } = deps
+  const reads = createReads(sql)
   return async (job) => {
-    const over = await findCallOver(sql, job)
+    const over = await reads.over(job.callId)
     if (over === null || isDone(over)) return
-    const processed = await attempt(deps, job, over)
+    const processed = await attempt(deps, reads, job, over)
     if (over.state.finished) return replace(sql, job, processed)
     const taken = await router.route(job.callId, factOf(processed))
     if (taken) return
-    const now = await findCallOver(sql, job)
+    const now = await reads.over(job.callId)
     if (now !== null && !now.state.finished) throw new Error('nobody answers for the call')
   }
 }
 
-/** Null for a call that was deleted meanwhile. */
-async function findCallOver(sql: Sql, { callId }: Job): Promise<CallOver | null> {
-  const [call, snapshot] = [await findCallFacts(sql, callId), await findSnapshot(sql, callId)]
-  return call === null || snapshot === null ? null : { call, state: stateOf(snapshot) }
+function createReads(sql: Sql): Reads {
+  const keyOf = (callId: CallId): string => callId
+  const findCall = createOneQuery({ keyOf, query: (callIds: readonly CallId[]) => findCallsOver(sql, callIds) })
+  const findTurns = async (callIds: readonly CallId[]) => Map.groupBy(await listTurnsOf(sql, callIds), keyOfTurn)
+  return {
+    async over(callId) {
+      const call = await findCall(callId)
+      return call === null || call.snapshot === null ? null : { call, state: stateOf(call.snapshot) }
+    },
+    turns: createOneQuery<CallId, readonly TurnRow[]>({ keyOf, query: findTurns }),
+  }
 }
+
+const keyOfTurn = ({ callId }: { readonly callId: CallId }): string => callId
 
 /** An earlier run finished the work and died before its job was deleted. */
 const isDone = ({ call, state }: CallOver): boolean => state.finished && call.postProcessingStatus !== 'in_progress'
@@ -64,7 +83,7 @@ type Processed = {
 }
 
 /** Throws to be tried again, and at the last attempt no more. */
-async function attempt(deps: Deps, job: Job, over: CallOver): Promise<Processed> {
+async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Promise<Processed> {
   const isLast = job.attempts >= maxAttempts
   try {
     const recordedMs = await recordedMsOf(deps, over).catch((error: unknown) => {
@@ -72,7 +91,7 @@ async function attempt(deps: Deps, job: Job, over: CallOver): Promise<Processed>
       // Where recordings are kept cannot be asked: the leg has told how much there is.
       return over.state.context.recordedMs
     })
-    const talk = await readTalk(deps.sql, over)
+    const talk = await readTalk(deps.sql, reads, over)
     const analysis = await analyse(talk, deps.extractors).catch((error: unknown) => {
       if (!isLast || !(error instanceof ExtractionError)) throw error
       return analyseWithout(talk, deps.extractors, error.message)
@@ -108,12 +127,14 @@ async function recordedMsOf({ recordings }: Deps, { call }: CallOver): Promise<n
   return recording && playableMsOf(recording)
 }
 
-async function readTalk(sql: Sql, { call, state }: CallOver): Promise<TalkOver> {
+async function readTalk(sql: Sql, reads: Reads, { call, state }: CallOver): Promise<TalkOver> {
   const { id: callId, accountId, workerId, direction, context, language, request, hookAnswer } = call
   const { notes, nextAction, answeredAt } = state.context
   const { dimensions = [], nextActions = [] } = configOf(call)
-  const turns = await listTurns(sql, accountId, callId)
-  const pinned = call.scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, call.scriptIds)
+  const turns = (await reads.turns(callId)) ?? []
+  // Says what the words of a talk mean.
+  const pinned = async () => (call.scriptIds.length === 0 ? null : findPinnedScript(sql, accountId, call.scriptIds))
+  const script = async () => (await pinned()) ?? findCallScript(sql, accountId, workerId, direction)
   return {
     callId,
     language: hookAnswer.locale ?? request.locale ?? language,
@@ -122,8 +143,8 @@ async function readTalk(sql: Sql, { call, state }: CallOver): Promise<TalkOver> 
     turns: turns.map(({ turnIndex, role, text }) => ({ turn: turnIndex, role, text })),
     dimensions,
     nextActions,
-    script: pinned ?? (await findCallScript(sql, accountId, workerId, direction)),
-    notes: await placeNotes(sql, callId, notes),
+    script: turns.length === 0 ? null : await script(),
+    notes: Object.keys(notes).length === 0 ? new Map() : await placeNotes(sql, callId, notes),
     chosen: nextAction,
   }
 }

@@ -4,7 +4,8 @@
  */
 import type { Bus } from '../../model/bus.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
-import { findOwner } from '../../store/call-steps.ts'
+import { findOwners } from '../../store/call-steps.ts'
+import { createOneQuery } from '../../store/one-query.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { CallFact } from '../call/call-event.ts'
 import type { CallActor } from '../call/life/call-actor.ts'
@@ -27,6 +28,10 @@ export function createCallRouter(deps: {
 }): CallRouter {
   const { sql, bus, nodeId, owned } = deps
 
+  const findOwner = createOneQuery<CallId, { readonly owner: NodeId | null }>({
+    keyOf: (callId) => callId,
+    query: (callIds) => findOwners(sql, callIds),
+  })
   const own = async (callId: CallId, fact: CallFact): Promise<Reached> => {
     const actor = await owned.own(callId)
     return actor ? taken(actor, fact) : 'left'
@@ -35,7 +40,7 @@ export function createCallRouter(deps: {
     const here = await owned.find(callId)
     if (here) return taken(here, fact)
     if (owned.isBorn?.(callId)) return own(callId, fact)
-    const found = await findOwner(sql, callId)
+    const found = await findOwner(callId)
     if (found === null) return 'over'
     if (found.owner !== null && found.owner !== nodeId) return sendFact(bus, callId, fact)
     return own(callId, fact)

@@ -4,7 +4,8 @@
  */
 import type { CallId } from '../../model/ids.ts'
 import { createRecent } from '../../net/recent.ts'
-import { claimCall, claimOrphan, type Claim } from '../../store/call-steps.ts'
+import { claimCall, claimCalls, claimOrphan, type Claim } from '../../store/call-steps.ts'
+import { createTogether } from '../../store/together.ts'
 import { createCallActor, type CallActor, type CallActorDeps } from '../call/life/call-actor.ts'
 import { withMemory } from '../call/life/engine-memory.ts'
 import { stateOf } from '../call/machine/step.ts'
@@ -28,12 +29,25 @@ export type OwnedCalls = {
 
 /** Of calls that have not begun yet; the claim of one more is asked for again. */
 const maxBirths = 1_000
+/** In one statement. */
+const mostTogether = 40
 
 export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
   const actors = new Map<CallId, Promise<CallActor | null>>()
 
   const births = createRecent<Claim>(maxBirths)
 
+  const claimTogether = createTogether<CallId, Claim | null>({
+    keyOf: () => '',
+    async work(callIds) {
+      const claims = await claimCalls(deps.sql, callIds, deps.nodeId)
+      return callIds.map((id) => claims.get(id) ?? null)
+    },
+    most: mostTogether,
+  })
+  /** What the others need not wait for is waited for here. */
+  const claimNow = async (callId: CallId): Promise<Claim | null> =>
+    (await claimTogether(callId)) ?? claimCall(deps.sql, callId, deps.nodeId)
   const open = (callId: CallId, asOrphan: boolean): Promise<CallActor | null> => {
     const known = actors.get(callId)
     if (known) return known
@@ -47,7 +61,7 @@ export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
     const birth = births.get(callId)
     births.delete(callId)
     const known = asOrphan ? undefined : birth
-    const claimed = known ?? (await (asOrphan ? claimOrphan : claimCall)(deps.sql, callId, deps.nodeId))
+    const claimed = known ?? (await (asOrphan ? claimOrphan(deps.sql, callId, deps.nodeId) : claimNow(callId)))
     if (!claimed) return null
     const actor = createCallActor(deps, callId, { ...claimed, ...(await withMemory(deps, callId, claimed.snapshot)) })
     const listening = listenForFacts(deps.bus, callId, actor)

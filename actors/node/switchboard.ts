@@ -25,7 +25,11 @@ export type Switchboard = CallRouter &
 const heartbeat = 1_000
 const hangUpTime = 10_000
 
-type Deps = Omit<CallActorDeps, 'steps'> & { readonly newId: NewId }
+type Deps = Omit<CallActorDeps, 'steps'> & {
+  readonly newId: NewId
+  /** So many deliveries have been committed: send them. */
+  readonly wakeDeliveries: (written: number) => void
+}
 
 export function createSwitchboard(deps: Deps): Switchboard {
   const { sql, clock, nodeId, log } = deps

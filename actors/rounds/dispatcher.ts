@@ -14,6 +14,8 @@ import { createRounds, type Rounds } from './rounds.ts'
 export type Dispatcher = Rounds
 
 const pollEvery = 1_000
+/** Ms between two looks: whoever ends a call wakes it. */
+const pace = 50
 /** Of one account in one transaction: its row is locked so long. */
 const atOnce = 100
 /** Turns of a fast account are given a few at a time, and not one look each. */
@@ -73,7 +75,7 @@ export function createDispatcher(deps: {
     if (!closed && wait < pollEvery) cancelTurn = clock.after(wait, rounds.wake)
   }
   let closed = false
-  const rounds = createRounds({ clock, log, every: pollEvery, look })
+  const rounds = createRounds({ clock, log, every: pollEvery, pace, look })
   return {
     ...rounds,
     close() {

@@ -16,12 +16,20 @@ export function createRounds(deps: {
   readonly log: Log
   /** The longest pause between two rounds. */
   readonly every: number
+  /**
+   * Real ms from the beginning of one round to that of the next, when the first left nothing behind: what comes up meanwhile is found together. Who
+   * wakes it after a quiet moment waits for nothing.
+   */
+  readonly pace?: number
   /** True when there is more to do at once. */
   readonly look: () => Promise<boolean>
 }): Rounds {
   let round: Promise<void> | null = null
   let again = false
   let closed = false
+  const { pace = 0 } = deps
+  let began = -Infinity
+  let endPause = (): void => {}
   let cancelPoll = deps.clock.after(deps.every, poll)
 
   function poll(): void {
@@ -34,12 +42,27 @@ export function createRounds(deps: {
     round ??= go()
   }
   async function go(): Promise<void> {
+    let more = false
     while (again && !closed) {
+      if (!more && pace > 0) await pause(began + pace - performance.now())
+      if (closed) break
       again = false
-      again = (await lookSafely()) || again
+      began = performance.now()
+      more = await lookSafely()
+      again ||= more
     }
     // In the same breath: who wakes a round that has looked for the last time begins another one.
     round = null
+  }
+  function pause(ms: number): Promise<void> | void {
+    if (ms <= 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
+    endPause = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    return promise
   }
   function lookSafely(): Promise<boolean> {
     return deps.look().catch((error: unknown) => {
@@ -57,6 +80,7 @@ export function createRounds(deps: {
     async close() {
       closed = true
       cancelPoll()
+      endPause()
       await round
     },
   }

@@ -6,8 +6,9 @@ import type { Clock } from '../../model/clock.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
-import { claimJobs, finishJob, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
+import { claimJobs, finishJobs, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
 import type { Sql } from '../../store/sql.ts'
+import { createTogether } from '../../store/together.ts'
 import type { Rounds } from './rounds.ts'
 import { createWorkRounds } from './work-rounds.ts'
 
@@ -20,6 +21,8 @@ const pollEvery = 1_000
 /** Longer than any job takes; a job whose node died is due again after it. */
 const lease = 60_000
 const atOnce = 16
+/** Ms between two looks: jobs that become due in a crowd are claimed together. */
+const pace = 20
 export const retryDelays = [1_000, 5_000, 30_000] as const
 
 type Deps = {
@@ -38,10 +41,18 @@ export function createScheduler(deps: Deps): Scheduler {
   const { sql, clock, nodeId, log, mayDial = () => true } = deps
   const run = observedRun(deps)
   const kinds = Object.keys(deps.work) as JobKind[]
+  const finish = createTogether<string, void>({
+    keyOf: () => '',
+    async work(ids) {
+      await finishJobs(sql, ids)
+      return ids.map(() => undefined)
+    },
+    most: atOnce,
+  })
   const doJob = async (job: Job): Promise<void> => {
     try {
       await run(job)
-      await finishJob(sql, job.id)
+      await finish(job.id)
     } catch (error) {
       log.warn('a job failed and is tried again', { jobId: job.id, callId: job.callId, kind: job.kind, error })
       const delay = retryDelays[job.attempts - 1] ?? retryDelays.at(-1) ?? 0
@@ -58,7 +69,7 @@ export function createScheduler(deps: Deps): Scheduler {
     const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room, wanted)
     return { items: jobs, isFull: jobs.length >= room }
   }
-  return createWorkRounds({ clock, log, every: pollEvery, take, begin })
+  return createWorkRounds({ clock, log, every: pollEvery, pace, take, begin })
 }
 
 /** Does a job, and tells how long it waited and how it ended. */

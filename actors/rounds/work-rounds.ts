@@ -17,12 +17,14 @@ export function createWorkRounds<Item>(deps: {
   readonly log: Log
   /** The longest pause between two looks. */
   readonly every: number
+  /** As of rounds. */
+  readonly pace?: number
   /** Finds what is to be done now, beside what is under way. */
   readonly take: (underWay: number) => Promise<Taken<Item>>
   /** Rejects for what nobody foresaw: it is logged. */
   readonly begin: (item: Item) => Promise<void>
 }): Rounds {
-  const { clock, log, every, take, begin } = deps
+  const { clock, log, every, pace = 0, take, begin } = deps
   const underWay = new Set<Promise<void>>()
   let isFull = false
 
@@ -41,7 +43,7 @@ export function createWorkRounds<Item>(deps: {
     isFull = taken.isFull
     return false
   }
-  const rounds = createRounds({ clock, log, every, look })
+  const rounds = createRounds({ clock, log, every, pace, look })
   return {
     wake: () => rounds.wake(),
     async idle() {

@@ -197,11 +197,8 @@ function performOne(parts: Parts, effect: Effect): void {
   }
 }
 
-const announcing: readonly Effect['type'][] = ['announce_status', 'store_turn', 'show_turn', 'announce_ended']
-
-/** Wakes those who work on the rows that the step wrote. */
+/** Wakes those who work on the rows that the step wrote. Deliveries are told of where they are written. */
 function wakeFor(deps: PerformerDeps, { type }: Effect): void {
-  if (announcing.includes(type)) deps.wakeDeliveries()
   if (type === 'schedule_post_processing') deps.wakeJobs()
   if (type === 'store_outcome') deps.wakeDispatcher()
 }

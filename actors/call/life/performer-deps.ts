@@ -28,8 +28,6 @@ export type PerformerDeps = {
   /** The tools of workers, which engines may call. */
   readonly tools: Toolbox
   readonly askWorkerRequest: (question: WorkerRequestData) => Promise<WorkerRequestResult>
-  /** Deliveries have been committed: send them. */
-  readonly wakeDeliveries: () => void
   /** Jobs have been committed: look at them. */
   readonly wakeJobs: () => void
   /** A call is over: its place is free. */
