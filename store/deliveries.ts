@@ -136,6 +136,19 @@ export async function claimDue(sql: Sql, claim: Claim): Promise<ClaimedDelivery[
 /** How many were found to stand behind another. */
 type Marked = { readonly marked: number }
 
+/** Of deliveries `d` with given ids: told plainly, a planner that takes pending ones for few would rather read all of them than look ids up. */
+const isPending = (sql: Sql) => sql`case d.status when 'pending' then true end`
+
+/** Of `with recursive waiting`: those of which something is pending, and null behind the last one. From one to the next along the index of heads. */
+const waitingSubscriptions = (sql: Sql) => sql`
+  (select subscription_id from deliveries where status = 'pending' and not behind order by subscription_id limit 1)
+  union all
+  select (
+    select d.subscription_id from deliveries d
+    where d.status = 'pending' and not d.behind and d.subscription_id > w.subscription_id
+    order by d.subscription_id limit 1)
+  from waiting w where w.subscription_id is not null`
+
 /**
  * One row without an id where nothing was claimed. Walks from subscription to subscription along the index, so that a long queue costs nobody
  * anything but its own subscription, and nothing while that one is full. Ids go from step to step as an array: the planner takes a set of unknown
@@ -143,18 +156,8 @@ type Marked = { readonly marked: number }
  */
 function claimOnce(sql: Sql, { nodeId, now, limit, lease, perSubscription, rooms }: Claim, ahead: number) {
   const isFree = sql`(d.claimed_until is null or d.claimed_until <= ${now})`
-  // Those with these ids: told plainly, a planner that takes pending ones for few would rather read all of them than look ids up.
-  const isPending = sql`case d.status when 'pending' then true end`
   return sql<((ClaimedDelivery | { readonly id: null }) & Marked)[]>`
-    with recursive waiting as (
-      (select subscription_id from deliveries where status = 'pending' and not behind order by subscription_id limit 1)
-      union all
-      select (
-        select d.subscription_id from deliveries d
-        where d.status = 'pending' and not d.behind and d.subscription_id > w.subscription_id
-        order by d.subscription_id limit 1)
-      from waiting w where w.subscription_id is not null
-    ), rooms as (
+    with recursive waiting as (${waitingSubscriptions(sql)}), rooms as (
       select w.subscription_id, least(coalesce(r.room, ${perSubscription}), ${limit}) as room
       from waiting w left join unnest(${[...rooms.keys()]}::text[], ${[...rooms.values()]}::integer[])
         as r(subscription_id, room) on r.subscription_id = w.subscription_id
@@ -171,11 +174,11 @@ function claimOnce(sql: Sql, { nodeId, now, limit, lease, perSubscription, rooms
         order by d.run_at, d.seq limit rooms.room + ${ahead}) f
       where rooms.room > 0
     ), held as materialized (
-      select d.id from deliveries d where d.id = any(array(select before from found where before is not null)) and ${isPending}
+      select d.id from deliveries d where d.id = any(array(select before from found where before is not null)) and ${isPending(sql)}
       for share skip locked
     ), followers as materialized (
       select d.id from deliveries d
-      where d.id = any(array(select f.id from found f join held on held.id = f.before)) and ${isPending} and ${isFree}
+      where d.id = any(array(select f.id from found f join held on held.id = f.before)) and ${isPending(sql)} and ${isFree}
       for no key update skip locked
     ), marked as (
       update deliveries set behind = true where id = any(array(select id from followers)) returning id
@@ -186,7 +189,7 @@ function claimOnce(sql: Sql, { nodeId, now, limit, lease, perSubscription, rooms
             select id, run_at, seq, room, row_number() over (partition by subscription_id order by run_at, seq) as place
             from found where before is null) heads
           where place <= room order by run_at, seq limit ${limit}))
-        and ${isPending} and ${isFree}
+        and ${isPending(sql)} and ${isFree}
       for no key update skip locked
     ), claimed as (
       update deliveries d set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = d.attempts + 1
@@ -219,8 +222,23 @@ export async function giveUpStale(sql: Sql, { before, now }: { before: number; n
   return followers + (await giveUp(false, staleAtOnce - followers))
 }
 
-/** What a stopping node still holds is due again at once. The attempt counts: nobody knows whether it arrived. */
-export async function releaseDeliveries(sql: Sql, nodeId: NodeId): Promise<void> {
+/** Heads of a subscription that may be due before one that is claimed: claims take the longest due first. */
+const aheadOfClaimed = 1_000
+
+/**
+ * What these nodes held is due again at once. The attempt counts: nobody knows whether it arrived. Looks where claims are made, at the front of
+ * each queue: an index of what is claimed would have to be written at each claim. What stands further behind by now is due when its claim runs out.
+ */
+export async function releaseDeliveries(sql: Sql, nodeIds: readonly NodeId[]): Promise<void> {
+  const ids = [...nodeIds]
   await sql`
-    update deliveries set claimed_by = null, claimed_until = null where claimed_by = ${nodeId} and status = 'pending'`
+    with recursive waiting as (${waitingSubscriptions(sql)}), front as materialized (
+      select f.id, f.claimed_by from waiting w cross join lateral (
+        select d.id, d.claimed_by from deliveries d
+        where d.subscription_id = w.subscription_id and d.status = 'pending' and not d.behind
+        order by d.run_at, d.seq limit ${aheadOfClaimed}) f
+    )
+    update deliveries d set claimed_by = null, claimed_until = null
+    where d.id = any(array(select id from front where claimed_by = any(${ids}::text[])))
+      and d.claimed_by = any(${ids}::text[]) and ${isPending(sql)}`
 }

@@ -3,6 +3,7 @@
  * them: a node whose own clock is a few seconds behind would else seem dead to the others, and lose its calls again and again.
  */
 import type { NodeId } from '../model/ids.ts'
+import { releaseDeliveries } from './deliveries.ts'
 import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql } from './sql.ts'
 
@@ -32,11 +33,15 @@ export async function listDeadNodes(sql: Sql): Promise<NodeId[]> {
   return rows.map((row) => row.id)
 }
 
-/** What these nodes had claimed is due at once, and not when the claims run out. Their own attempts are fenced by the claim that follows. */
+/**
+ * What these nodes had claimed is due at once, and not when the claims run out. Their own attempts are fenced by the claim that follows. Jobs that
+ * are claimed were due by the clock of their node, which may be somewhat ahead of the database's.
+ */
 export async function releaseClaims(sql: Sql, nodeIds: readonly NodeId[]): Promise<void> {
   const ids = [...nodeIds]
   const free = { claimedBy: null, claimedUntil: null }
-  await sql`update jobs set ${sql(free)} where claimed_by = any(${ids}::text[])`
+  await sql`
+    update jobs set ${sql(free)} where claimed_by = any(${ids}::text[]) and run_at <= now() + interval '1 minute'`
   await sql`update document_jobs set claim = null, ${sql(free)} where claimed_by = any(${ids}::text[])`
-  await sql`update deliveries set ${sql(free)} where claimed_by = any(${ids}::text[]) and status = 'pending'`
+  await releaseDeliveries(sql, ids)
 }

@@ -91,7 +91,7 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
     await deadline(clock, closeGrace, lanes.idle(), () => cut.abort())
     await lanes.idle()
     if (!rounds) return
-    await releaseDeliveries(sql, nodeId).catch((error: unknown) =>
+    await releaseDeliveries(sql, [nodeId]).catch((error: unknown) =>
       log.error('claimed deliveries could not be released', { error }),
     )
   }

@@ -3,7 +3,7 @@
  * filled database stays there, and is measured again.
  */
 import { createSecretKey, randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { v7 as uuid } from 'uuid'
@@ -30,17 +30,20 @@ import { printTable, quantile } from './table.ts'
 
 const newId = (() => uuid()) as NewId
 const defaultSizes = [10_000, 100_000]
+const keepWord = 'keep='
 const box = createSecretBox(createSecretKey(randomBytes(32)))
 
 export async function benchGrowth(given: readonly string[]): Promise<void> {
   const sizes = given.map(Number).filter((size) => size > 0)
-  for (const size of sizes.length > 0 ? sizes : defaultSizes) await measureSize(size)
+  const kept = given.find((word) => word.startsWith(keepWord))?.slice(keepWord.length) ?? null
+  for (const size of sizes.length > 0 ? sizes : defaultSizes) await measureSize(size, kept)
 }
 
-async function measureSize(calls: number): Promise<void> {
-  const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
+async function measureSize(calls: number, kept: string | null): Promise<void> {
   await using closing = new AsyncDisposableStack()
-  closing.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const dataDir = kept === null ? await mkdtemp(path.join(tmpdir(), 'parley-bench-')) : path.join(kept, String(calls))
+  if (kept === null) closing.defer(() => rm(dataDir, { recursive: true, force: true }))
+  else await mkdir(dataDir, { recursive: true })
   const postgres = await startEmbeddedPostgres({ dataDir, log: createLog('warn') })
   closing.defer(() => postgres.close())
   const options = {
@@ -53,7 +56,7 @@ async function measureSize(calls: number): Promise<void> {
   closing.defer(() => sql.end({ timeout: 1 }))
   await migrate(sql)
   const began = performance.now()
-  const grown = await fillGrown(sql, box, calls, newId)
+  const grown = await filled(dataDir, () => fillGrown(sql, box, calls, newId))
   const [weight] = await sql<{ mb: number }[]>`select pg_database_size(current_database()) / 1000000 as mb`
   console.log(
     `\n${calls} calls, ${calls / 2} deliveries that wait, ${calls / 5} persons: ${weight?.mb} MB, filled in ${seconds(began)} s`,
@@ -62,6 +65,16 @@ async function measureSize(calls: number): Promise<void> {
   for (const [what, work] of Object.entries(questionsOf(sql, grown))) rows.push(await timed(what, work))
   printTable(rows)
   printTable(await measureRemovals({ sql, grown, newId }))
+}
+
+/** A database that was kept is not filled again; what it holds stands beside it. What removals took the last time is gone. */
+async function filled(dataDir: string, fill: () => Promise<Grown>): Promise<Grown> {
+  const file = path.join(dataDir, 'grown.json')
+  const former = await readFile(file, 'utf8').catch(() => null)
+  if (former !== null) return JSON.parse(former) as Grown
+  const grown = await fill()
+  await writeFile(file, JSON.stringify(grown))
+  return grown
 }
 
 const seconds = (began: number): string => ((performance.now() - began) / 1000).toFixed(1)

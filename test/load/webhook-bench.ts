@@ -197,7 +197,7 @@ async function timesOfClaims(sql: Sql, rooms: ReadonlyMap<SubscriptionId, number
     const began = performance.now()
     await claimDue(sql, { nodeId, now: Date.now(), limit: 512, lease: 60_000, perSubscription: 64, rooms })
     times.push(performance.now() - began)
-    await releaseDeliveries(sql, nodeId)
+    await releaseDeliveries(sql, [nodeId as never])
   }
   return times
 }

@@ -20,7 +20,8 @@ import { listOutboundTrunks, talkedSince } from '../../store/telephony.ts'
 import { listKnownSources } from '../../store/trunk-addresses.ts'
 import { findTrunkRoom } from '../../store/trunk-room.ts'
 import { createTrunks } from '../../store/trunks.ts'
-import { toId, type SubscriptionId, type TrunkId, type WorkerId } from '../../model/ids.ts'
+import { releaseClaims } from '../../store/nodes.ts'
+import { toId, type NodeId, type SubscriptionId, type TrunkId, type WorkerId } from '../../model/ids.ts'
 import { box } from '../scenes/call-node.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
@@ -110,6 +111,45 @@ test('persons by e-mail, and deliveries of a rare status, are found without read
     )
     t.ok(read < few, `${status}: ${read}`)
   }
+})
+
+test('pending deliveries of a subscription that has none are not looked for among all others', async (t) => {
+  const { sql, busy, now } = await opened
+  const request = { eventType: '*', url: 'https://example.com/hook' } as const
+  const subscribe = async () =>
+    (await createSubscription(sql, box, { accountId: busy.accountId, request, newId, now })).id as SubscriptionId
+  const [waiting, finished] = [await subscribe(), await subscribe()]
+  await sql`
+    insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at, status)
+    select gen_random_uuid()::text, account_id, s.id, calls.id, 'call.transcript', '{}', now(), to_timestamp(0), s.status
+    from calls, (values (${waiting}::text, 'pending'), (${finished}::text, 'delivered')) s (id, status) where account_id = ${busy.accountId}`
+  await sql`analyze deliveries`
+  for (const [what, query, few] of [
+    [finished, { status: 'pending' }, 10],
+    [finished, {}, 100],
+    [waiting, { status: 'pending' }, 100],
+    [waiting, { status: 'exhausted' }, 10],
+    [waiting, { callId: newId<'call'>() }, 10],
+  ] as const) {
+    const read = await rowsRead(sql, 'deliveries', (tx) =>
+      listDeliveries(tx, busy.accountId, what, DeliveryQuery.parse(query)),
+    )
+    t.ok(read < few, `${what === waiting ? 'waiting' : 'finished'} ${JSON.stringify(query)} read ${read}`)
+  }
+  const nodes = ['a', 'b', 'c'].map(() => newId<'node'>() as NodeId)
+  const [dead, , alive] = nodes
+  for (const nodeId of nodes) {
+    const bounds = { limit: 8, lease: 60_000, perSubscription: 8, rooms: new Map() }
+    t.equal((await claimDue(sql, { nodeId, now, ...bounds })).length, 8)
+  }
+  const read = await rowsRead(sql, 'deliveries', (tx) => releaseClaims(tx, [newId<'node'>() as NodeId]))
+  t.ok(read < 3 * few, `nothing to release: ${read}`)
+  await releaseClaims(sql, [dead as NodeId])
+  const held = await sql<{ claimedBy: string }[]>`
+    select distinct claimed_by from deliveries where claimed_by is not null and status = 'pending'`
+  t.notOk(held.some(({ claimedBy }) => claimedBy === dead))
+  t.ok(held.some(({ claimedBy }) => claimedBy === alive))
+  for (const id of [waiting, finished]) await deleteSubscription(sql, busy.accountId, id)
 })
 
 test('what is looked for every second costs nothing where nobody waits, and little behind a long queue', async (t) => {
