@@ -6,11 +6,12 @@ import { startParley } from '../../app/parley.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { openTestDatabase } from '../scenes/database.ts'
+import { soundThreads } from '../scenes/sound-threads.ts'
 
 async function begin(t: Test, open: () => Promise<Engines>) {
   const { dataDir, databaseUrl } = await openTestDatabase(t)
   const config = {
-    ...readConfig({ PORT: '0', SIP: 'off', DATA_DIR: dataDir, SHUTDOWN_GRACE_SECONDS: '0' }),
+    ...readConfig({ ...soundThreads(), PORT: '0', SIP: 'off', DATA_DIR: dataDir, SHUTDOWN_GRACE_SECONDS: '0' }),
     databaseUrl,
   }
   const seeded = Promise.withResolvers<void>()

@@ -17,6 +17,7 @@ import { createTicker } from '../../media/ticker/ticker.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
 import { createSyntheticCaller } from '../../tools/callers/synthetic-caller.ts'
 import { createFolder } from '../scenes/folder.ts'
+import { soundThreads } from '../scenes/sound-threads.ts'
 
 type Fields = Record<string, unknown>
 type Answer = { readonly status: number; readonly headers: Headers; readonly body: Fields }
@@ -33,6 +34,7 @@ async function startService(t: Test): Promise<{ url: string; key: string; page: 
     env: {
       PATH,
       HOME,
+      ...soundThreads(),
       PORT: '0',
       SIP_PORT: '0',
       DATA_DIR: path.join(folder, 'data'),

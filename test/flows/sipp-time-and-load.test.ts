@@ -17,6 +17,7 @@ import { startSipp, withoutSipp } from '../peers/sipp.ts'
 import { addTrunk } from '../scenes/telephony.ts'
 import { createTenant } from '../scenes/tenant.ts'
 import { until } from '../scenes/in-time.ts'
+import { soundThreads } from '../scenes/sound-threads.ts'
 
 const skip = withoutSipp()
 
@@ -54,7 +55,12 @@ async function openTimedService(t: Test) {
   const database = await openTestDatabase(t)
   const closing = new AsyncDisposableStack()
   const to = await freePorts(2)
-  const config = readConfig({ SIP_PORT: String(to), SIP_TLS_PORT: String(to + 1), DATA_DIR: database.dataDir })
+  const config = readConfig({
+    ...soundThreads(),
+    SIP_PORT: String(to),
+    SIP_TLS_PORT: String(to + 1),
+    DATA_DIR: database.dataDir,
+  })
   const { sip } = config
   if (!sip) throw new Error('the settings have no SIP')
   const core = await openCore({ ...config, databaseUrl: database.databaseUrl }, { log: createQuietLog() }, closing)

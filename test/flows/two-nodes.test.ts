@@ -17,6 +17,7 @@ import { newId } from '../scenes/tenant.ts'
 import { needsTool } from '../peers/tools.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { until } from '../scenes/in-time.ts'
+import { soundThreads } from '../scenes/sound-threads.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 type Answer = { readonly status: number; readonly body: Fields }
@@ -50,6 +51,7 @@ async function openNodes(t: Test, program: string): Promise<Pick<Place, 'nodes' 
   t.teardown(() => nats.close())
   const database = await openTestDatabase(t)
   const config = readConfig({
+    ...soundThreads(),
     PORT: '0',
     SIP: 'off',
     DATA_DIR: database.dataDir,

@@ -20,6 +20,7 @@ import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { openTestDatabase } from './database.ts'
 import type { Driver } from './listener.ts'
 import { restOf, type Rest } from './rest-of.ts'
+import { soundThreads } from './sound-threads.ts'
 
 export const approver = { email: 'ada@example.com', password: 'correct horse battery staple' } as const
 
@@ -45,6 +46,7 @@ export async function openMcpStage(
   const database = await openTestDatabase(t)
   const log = createQuietLog()
   const config = readConfig({
+    ...soundThreads(),
     PORT: '0',
     SIP: 'off',
     HTTP_DRIVER: driver,

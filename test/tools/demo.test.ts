@@ -17,6 +17,7 @@ import { createHandClock } from '../fake/hand-clock.ts'
 import { box } from '../scenes/call-node.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createFolder } from '../scenes/folder.ts'
+import { soundThreads } from '../scenes/sound-threads.ts'
 
 const program = path.join(import.meta.dirname, '../../tools/start/start.ts')
 const folder = await createFolder(t)
@@ -95,6 +96,7 @@ test(
     const env = {
       PATH: process.env['PATH'],
       HOME: process.env['HOME'],
+      ...soundThreads(),
       DATA_DIR: path.join(folder, 'data'),
       PORT: '0',
       SIP_PORT: '0',

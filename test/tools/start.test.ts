@@ -11,6 +11,7 @@ import { isAlive } from '../../store/postgres-cluster.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { postgresProcesses } from '../scenes/frozen-postgres.ts'
 import { until } from '../scenes/in-time.ts'
+import { soundThreads } from '../scenes/sound-threads.ts'
 
 const root = path.join(import.meta.dirname, '../..')
 const program = path.join(root, 'tools/start/start.ts')
@@ -33,7 +34,7 @@ function start(
 ): Started {
   const [name = '', ...args] = command
   // Outside of the test's own npm, and of the repository, so that nobody's `.env` is read.
-  const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...settings }
+  const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...soundThreads(), ...settings }
   const child = spawn(name, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const text = { out: '', err: '' }
   child.stdout.on('data', (bytes: Buffer) => void (text.out += bytes.toString()))
