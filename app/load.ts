@@ -19,7 +19,6 @@ export type Load = {
 }
 
 /** Until the media are there. */
-const noSlots = { ticks: 0, late: 0, skipped: 0 }
 const noCalls = { calls: 0, fresh: 0 }
 
 /** Everything may begin. */
@@ -37,7 +36,7 @@ export function openLoad({ clock, log, telemetry }: Core, config: Config, closin
   const gate = createLoadGate({
     now,
     after: (ms, action) => clock.after(ms, action),
-    media: { totals: () => media?.totals() ?? noSlots, calls: () => media?.count() ?? noCalls },
+    media: { beats: () => media?.beats() ?? [], calls: () => media?.count() ?? noCalls },
     busy: busiest(busyMeter(), () => media?.busy() ?? 0),
     commits,
     log,

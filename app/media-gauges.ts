@@ -2,7 +2,18 @@
 import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import type { Ticker } from '../media/ticker/ticker.ts'
 
-const fields = ['ticks', 'late', 'skipped', 'recentTicks', 'recentSkipped', 'overTenMs', 'p50', 'p99', 'max'] as const
+const fields = [
+  'ticks',
+  'late',
+  'skipped',
+  'recentTicks',
+  'recentSkipped',
+  'overTenMs',
+  'p50',
+  'p99',
+  'max',
+  'writes',
+] as const
 
 export const createGauges = (): SharedArrayBuffer =>
   new SharedArrayBuffer(fields.length * Float64Array.BYTES_PER_ELEMENT)
@@ -10,17 +21,21 @@ export const createGauges = (): SharedArrayBuffer =>
 export function writeGauges(memory: SharedArrayBuffer, ticker: Pick<Ticker, 'totals' | 'lateness'>): void {
   const totals = ticker.totals()
   const { ticks, skipped, overTenMs, p50, p99, max } = ticker.lateness()
-  const told = { ...totals, recentTicks: ticks, recentSkipped: skipped, overTenMs, p50, p99, max }
+  const writes = readGauges(memory).writes + 1
+  const told = { ...totals, recentTicks: ticks, recentSkipped: skipped, overTenMs, p50, p99, max, writes }
   new Float64Array(memory).set(fields.map((field) => told[field]))
 }
 
 export function readGauges(memory: SharedArrayBuffer): {
   readonly totals: LatenessTotals
   readonly lateness: Lateness
+  /** How often they were written: of a thread that stands still it does not grow. */
+  readonly writes: number
 } {
   const values = new Float64Array(memory)
   const of = (field: (typeof fields)[number]): number => values[fields.indexOf(field)] ?? 0
   return {
+    writes: of('writes'),
     totals: { ticks: of('ticks'), late: of('late'), skipped: of('skipped') },
     lateness: {
       ticks: of('recentTicks'),

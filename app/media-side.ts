@@ -3,6 +3,7 @@ import { createLegSweep } from '../actors/rounds/leg-sweep.ts'
 import type { CallId } from '../model/ids.ts'
 import type { MediaPlane } from '../media/plane/media-plane.ts'
 import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
+import { createTicker } from '../media/ticker/ticker.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { mediaSettingsOf, now, openLocalMedia, type LegBegan } from './local-media.ts'
@@ -14,6 +15,8 @@ export type MediaSide = MediaPlane & {
   lateness(): Lateness
   /** The same since the start. */
   totals(): LatenessTotals
+  /** Of each thread that the sound of a call goes through: those that carry it, and this one with the engines. */
+  beats(): readonly LatenessTotals[]
   /** Calls with a leg here; `fresh` are those that got it in the last seconds. */
   count(): { readonly calls: number; readonly fresh: number }
   /** Of the media thread that works most; see MediaThreads. 0 without threads: the process knows how much it works itself. */
@@ -28,13 +31,28 @@ export async function openMediaSide(core: Core, config: Config, closing: AsyncDi
   const { address, ports } = config.media
   const sound = `MEDIA_ADDRESS, MEDIA_PORTS: no sound can be taken on ${address}, ports ${ports.join('-')}`
   if (config.mediaThreads > 0) {
-    const threads = await told(sound, () => openMediaThreads({ core, config, legBegan: legs.began }, closing))
-    return { ...threads, count: legs.count }
+    const own = createOwnBeat(core, closing)
+    const legBegan: LegBegan = (callId, close) => both(legs.began(callId, close), own.join())
+    const threads = await told(sound, () => openMediaThreads({ core, config, legBegan }, closing))
+    return { ...threads, beats: () => [...threads.beats(), own.totals()], count: legs.count }
   }
   const media = openLocalMedia({ ...core, legBegan: legs.began }, mediaSettingsOf(config), closing)
   await told(sound, media.warmUp)
   const { openPhone, openWeb, ticker } = media
-  return { openPhone, openWeb, lateness: ticker.lateness, totals: ticker.totals, count: legs.count, busy: () => 0 }
+  const { lateness, totals } = ticker
+  return { openPhone, openWeb, lateness, totals, beats: () => [totals()], count: legs.count, busy: () => 0 }
+}
+
+const both = (one: () => void, other: () => void) => (): void => {
+  one()
+  other()
+}
+
+/** How late this thread is, beside those that carry sound: engines hear and speak on it. It beats while there are legs. */
+function createOwnBeat({ clock }: Core, closing: AsyncDisposableStack) {
+  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
+  closing.defer(() => ticker.close())
+  return { totals: ticker.totals, join: () => ticker.join(() => undefined) }
 }
 
 function openLegs(core: Core, closing: AsyncDisposableStack) {

@@ -1,6 +1,7 @@
 /**
  * Owns the media threads of this process: each has a share of the ports and carries the lines that are opened on it, a new one where there are
- * fewest. A thread that dies loses its own calls, whose actors hear of it, and is started again: at most `maxRestarts` times in `restartsWithin`.
+ * fewest. A thread that dies, or stands still and is ended for it, loses its own calls, whose actors hear of it, and is started again: each time
+ * after twice the wait, at most `maxRestarts` times in `restartsWithin`.
  * docs/design/media.md "Media threads"
  */
 import path from 'node:path'
@@ -26,24 +27,41 @@ import { makeFolder } from '../store/make-folder.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { mediaSettingsOf, type LegBegan, type MediaSettings } from './local-media.ts'
+import { watchBeat } from './beat-watch.ts'
 import { createGauges, joinedLateness, readGauges } from './media-gauges.ts'
 import type { ThreadOwner, ThreadSettings } from './media-thread.ts'
 
 export type MediaThreads = MediaPlane & {
   lateness(): Lateness
   totals(): LatenessTotals
+  /** The same, of each. */
+  beats(): readonly LatenessTotals[]
   /** Of the thread that works most, the part of the time since it was last asked, 0–1. */
   busy(): number
 }
 
-type Deps = { readonly core: Core; readonly config: Config; readonly legBegan: LegBegan }
+type Deps = {
+  readonly core: Pick<Core, 'bus' | 'clock' | 'log' | 'telemetry'> & {
+    readonly recordings: Pick<Core['recordings'], 'beginWriting'>
+  }
+  readonly config: Config
+  readonly legBegan: LegBegan
+}
 
 const entry = new URL('./media-thread.ts', import.meta.url)
 /** Ms for a thread to end its sound in order. */
 const closeWithin = 5_000
+/** The first time; see restartWaitOf. */
 const restartAfter = 1_000
 const maxRestarts = 5
 const restartsWithin = 600_000
+
+/** Ms for a thread to load its code and bind its sockets. */
+const beginWithin = 30_000
+
+/** Ms after the last death of so many in `restartsWithin`. */
+export const restartWaitOf = (deaths: number): number =>
+  deaths > maxRestarts ? restartsWithin : restartAfter * 2 ** (deaths - 1)
 
 /** Rejects when one of them cannot begin. */
 export async function openMediaThreads(deps: Deps, closing: AsyncDisposableStack): Promise<MediaThreads> {
@@ -53,6 +71,7 @@ export async function openMediaThreads(deps: Deps, closing: AsyncDisposableStack
   )
   const planes = (): RemotePlane[] =>
     slots.flatMap((slot) => slot.plane() ?? []).toSorted((one, other) => one.lines() - other.lines())
+  const beats = (): LatenessTotals[] => slots.map((slot) => slot.gauges().totals)
   return {
     async openPhone() {
       for (const plane of planes()) {
@@ -70,7 +89,8 @@ export async function openMediaThreads(deps: Deps, closing: AsyncDisposableStack
       return plane.openWeb(callId, events)
     },
     lateness: () => joinedLateness(slots.map((slot) => slot.gauges().lateness)),
-    totals: () => slots.map((slot) => slot.gauges().totals).reduce(sumOf),
+    totals: () => beats().reduce(sumOf),
+    beats,
     busy: () => Math.max(...slots.map((slot) => slot.busy())),
   }
 }
@@ -102,14 +122,17 @@ async function openSlot(deps: Deps, index: number, closing: AsyncDisposableStack
     const now = clock.now()
     while (deaths[0] !== undefined && now - deaths[0] > restartsWithin) deaths.shift()
     deaths.push(now)
-    const isOften = deaths.length > maxRestarts
-    if (isOften) log.error('a media thread ends too often and is left alone for a while', { thread: index })
-    cancelRestart = clock.after(isOften ? restartsWithin : restartAfter, () => {
-      if (isClosed) return
-      thread = start()
-      // A thread that cannot begin ends, and is told and started again as such.
-      thread.ready.then(() => log.info('a media thread was started again', { thread: index }), goOn)
-    })
+    if (deaths.length > maxRestarts)
+      log.error('a media thread ends too often and is left alone for a while', { thread: index })
+    cancelRestart = clock.after(restartWaitOf(deaths.length), () => void startAgain())
+  }
+  const startAgain = async (): Promise<void> => {
+    // Its ports are free when it is gone. One that stands still in native code may never be.
+    await deadline(clock, closeWithin, thread.exited, goOn)
+    if (isClosed) return
+    thread = start()
+    // A thread that cannot begin ends, and is told and started again as such.
+    thread.ready.then(() => log.info('a media thread was started again', { thread: index }), goOn)
   }
   let thread = start()
   closing.defer(async () => {
@@ -119,7 +142,7 @@ async function openSlot(deps: Deps, index: number, closing: AsyncDisposableStack
   })
   await thread.ready
   return {
-    plane: (): RemotePlane | null => (thread.isReady() ? thread.plane : null),
+    plane: (): RemotePlane | null => (thread.takesLines() ? thread.plane : null),
     busy: () => thread.busy(),
     gauges() {
       const { totals, lateness } = readGauges(thread.gauges)
@@ -183,15 +206,29 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
     if (isOver) return
     isOver = true
     isReady = false
+    cancelBegin()
+    watch.close()
     host.close()
     link.end(cause)
     open.end()
     ready.reject(cause)
     died(cause)
   }
+  const endIt = (cause: Error): void => {
+    end(cause)
+    void worker.terminate()
+  }
+  const cancelBegin = clock.after(beginWithin, () => endIt(new Error('the thread did not begin in time')))
+  const watch = watchBeat(
+    clock,
+    () => readGauges(gauges).writes,
+    () => endIt(new Error('the thread stood still')),
+  )
   link.serve(0, {
     ready() {
       isReady = true
+      cancelBegin()
+      watch.begin()
       ready.resolve()
     },
     log: (level, message, fields) => log[level](message, fields),
@@ -207,14 +244,16 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
     end(new Error(`the thread ended with code ${code}`))
     exited.resolve()
   })
-  const legLost = (callId: CallId): void => bus.publish(subjectsOf(callId).legEvent, toBytes(lost))
+  const legLost = (callId: CallId, cause: Error): void =>
+    bus.publish(subjectsOf(callId).legEvent, toBytes(lostBy(cause)))
   const bindAddress = given.settings.phone?.address ?? given.settings.media.address
   const reached = { bindAddress, externalAddress: given.settings.phone?.publicAddress ?? null }
   return {
     ready: ready.promise,
-    isReady: () => isReady,
+    exited: exited.promise,
+    takesLines: () => isReady && !watch.isSilent(),
     gauges,
-    plane: createRemotePlane({ link, reached, legLost }),
+    plane: createRemotePlane({ link, clock, reached, legLost }),
     busy: busyMeterOf(worker),
     async close() {
       if (!isOver)
@@ -224,17 +263,19 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
           far.ask('close').then(() => exited.promise, goOn),
           goOn,
         )
-      await worker.terminate()
+      cancelBegin()
+      watch.close()
+      await deadline(clock, closeWithin, worker.terminate(), goOn)
     },
   }
 }
 
-const lost = {
+const lostBy = (cause: Error): LegEvent => ({
   type: 'disconnected',
   cause: 'failed',
-  details: 'the thread that carried the sound ended',
+  details: `the thread that carried the sound is gone: ${cause.message}`,
   endedBy: 'service',
-} as const satisfies LegEvent
+})
 
 function busyMeterOf({ performance: measured }: Worker): () => number {
   let before = performance.eventLoopUtilization()
@@ -250,7 +291,7 @@ function busyMeterOf({ performance: measured }: Worker): () => number {
 
 /** Of one thread: what ends with it. */
 function createOpenThings(
-  { recordings }: Core,
+  { recordings }: Deps['core'],
   legBegan: LegBegan,
   closeLeg: (callId: CallId, reason: string) => Promise<void>,
 ) {

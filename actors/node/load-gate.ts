@@ -17,11 +17,13 @@ import type { CommitWatch } from './commit-watch.ts'
 
 /** What the media of this process tells of itself. */
 export type MediaLoad = {
-  /** Of the ticker, since it began. */
-  readonly totals: () => { readonly ticks: number; readonly late: number; readonly skipped: number }
+  /** Of each beat that a call's sound waits for, since it began: the worst of them counts. */
+  readonly beats: () => readonly Beat[]
   /** Legs: `fresh` ones have been made in the last seconds. */
   readonly calls: () => { readonly calls: number; readonly fresh: number }
 }
+
+type Beat = { readonly ticks: number; readonly late: number; readonly skipped: number }
 
 type Deps = {
   /** Ms that never jump. */
@@ -93,25 +95,30 @@ export function createLoadGate(deps: Deps): NodeLoadGate {
 
 function createLook({ now, media, busy, commits }: Deps) {
   let at = now()
-  let before = media.totals()
+  let before = media.beats()
   const look = () => {
-    const totals = media.totals()
+    const beats = media.beats()
     const { medianMs, stuckMs } = commits.read()
-    const due = totals.ticks - before.ticks + totals.skipped - before.skipped
-    const late = totals.late - before.late + totals.skipped - before.skipped
+    const late = beats.flatMap((beat, index) => lateSince(before[index], beat) ?? [])
     const reading = {
       elapsedMs: Math.max(1, now() - at),
-      late: due === 0 ? null : late / due,
+      late: late.length === 0 ? null : Math.max(...late),
       busy: busy(),
       commitMs: medianMs,
       stuckMs,
       ...media.calls(),
     }
     at = now()
-    before = totals
+    before = beats
     return reading
   }
   return Object.assign(look, { age: () => now() - at })
+}
+
+/** Part of its slots, 0–1; null: none was due. */
+function lateSince(before: Beat = { ticks: 0, late: 0, skipped: 0 }, { ticks, late, skipped }: Beat): number | null {
+  const due = ticks - before.ticks + skipped - before.skipped
+  return due === 0 ? null : (late - before.late + skipped - before.skipped) / due
 }
 
 /** One line when refusals begin and one when they are over, however many there were. */

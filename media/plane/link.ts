@@ -24,7 +24,7 @@ export type Far<Served extends Methods> = {
 
 export type Link = {
   /** `lost`: the other side is gone. The result serves it no more. */
-  serve(id: number, methods: Methods, lost?: () => void): () => void
+  serve(id: number, methods: Methods, lost?: (reason: Error) => void): () => void
   to<Served extends Methods>(id: number): Far<Served>
   /** The other side is gone. Idempotent. */
   end(reason: Error): void
@@ -45,7 +45,7 @@ type Waiting = { readonly resolve: (value: unknown) => void; readonly reject: (e
 
 /** `failed`: something that was told threw. */
 export function createLink(port: LinkPort, failed: (error: unknown) => void): Link {
-  const served = new Map<number, { readonly methods: Methods; readonly lost: () => void }>()
+  const served = new Map<number, { readonly methods: Methods; readonly lost: (reason: Error) => void }>()
   const waiting = new Map<number, Waiting>()
   let asked = 0
   let ended: Error | null = null
@@ -81,7 +81,8 @@ export function createLink(port: LinkPort, failed: (error: unknown) => void): Li
   return {
     serve(id, methods, lost = () => undefined) {
       served.set(id, { methods, lost })
-      if (ended) queueMicrotask(lost)
+      const reason = ended
+      if (reason) queueMicrotask(() => lost(reason))
       return () => void served.delete(id)
     },
     to: (id) => ({
@@ -102,7 +103,7 @@ export function createLink(port: LinkPort, failed: (error: unknown) => void): Li
       ended = reason
       for (const { reject } of waiting.values()) reject(reason)
       waiting.clear()
-      for (const { lost } of served.values()) lost()
+      for (const { lost } of served.values()) lost(reason)
       served.clear()
     },
   }

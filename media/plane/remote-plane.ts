@@ -2,6 +2,8 @@
  * Owns the lines that a media thread carries, as the edges have them (media-plane.ts): what is asked of them goes over the link, what must be known
  * at once is mirrored. When the thread is gone, each of its legs is told lost, and nothing of it is waited for.
  */
+import type { Clock } from '../../model/clock.ts'
+import { deadline } from '../../model/deadline.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { LegHandlers } from '../../model/rtp-transport.ts'
 import { addressFor, type Reached } from '../rtp/media-ports.ts'
@@ -19,36 +21,44 @@ import { phoneEvents, type MediaPlane, type PhoneCallLine, type PhoneLeg, type P
 
 type Deps = {
   readonly link: Link
+  readonly clock: Pick<Clock, 'after'>
   /** Of the ports for telephones. */
   readonly reached: Reached
   /** The thread that had this leg is gone; its call does not know yet. */
-  readonly legLost: (callId: CallId) => void
+  readonly legLost: (callId: CallId, reason: Error) => void
 }
+
+/** Ms. Who opens a line has others to open it on; an answer or a leg that comes later than this helps no caller. */
+const opensWithin = 2_000
+const answersWithin = 5_000
 
 export type RemotePlane = MediaPlane & {
   /** Lines that are open. */
   lines(): number
 }
 
-export function createRemotePlane({ link, reached, legLost }: Deps): RemotePlane {
+export function createRemotePlane({ link, clock, reached, legLost }: Deps): RemotePlane {
   const far = link.to<PlaneMethods>(0)
   const open = new Set<number>()
   let opened = 0
   const nextLine = (): Line => {
     const id = ++opened
     open.add(id)
-    return { id, link, legLost, ended: () => void open.delete(id) }
+    return { id, link, clock, legLost, ended: () => void open.delete(id) }
   }
   return {
     lines: () => open.size,
     async openPhone() {
       const line = nextLine()
       const mirror = createMirror()
+      const asked = far.ask('openPhone', line.id, mirror)
       try {
-        const local = await far.ask('openPhone', line.id, mirror)
+        const local = await inTime(clock, opensWithin, asked)
         return phoneLine(line, { local, mirror: new Int32Array(mirror), reached })
       } catch (error) {
         line.ended()
+        // Nobody wants any more what is opened after all.
+        asked.then(() => link.to<PhoneMethods>(line.id).tell('close', undefined), ignore)
         throw error
       }
     },
@@ -64,7 +74,8 @@ export function createRemotePlane({ link, reached, legLost }: Deps): RemotePlane
 type Line = {
   readonly id: number
   readonly link: Link
-  readonly legLost: (callId: CallId) => void
+  readonly clock: Pick<Clock, 'after'>
+  readonly legLost: (callId: CallId, reason: Error) => void
   /** Idempotent. */
   ended(): void
 }
@@ -110,13 +121,13 @@ function beginLeg(line: Line, far: Far<PhoneMethods>, wanted: PhoneLegWanted): P
       hangUp: wanted.hangUp,
       closed: end,
     } satisfies PhoneOwnerMethods,
-    () => {
-      line.legLost(callId)
+    (reason) => {
+      line.legLost(callId, reason)
       wanted.hangUp('failed')
       end()
     },
   )
-  const opened = far.ask('begin', callId, connectWithin)
+  const opened = inTime(line.clock, answersWithin, far.ask('begin', callId, connectWithin))
   opened.catch(ignore)
   return {
     handlers: handlersOf(far),
@@ -158,9 +169,9 @@ function webLine(line: Line, { callId, events, mirror }: WebParts): ReturnType<M
       failed: (message) => events.failed(new Error(message)),
       gone,
     } satisfies WebOwnerMethods,
-    () => {
+    (reason) => {
       if (hasLeg) {
-        line.legLost(callId)
+        line.legLost(callId, reason)
         events.legClosed('failed')
       }
       gone()
@@ -168,7 +179,7 @@ function webLine(line: Line, { callId, events, mirror }: WebParts): ReturnType<M
   )
   return {
     async answer(offer) {
-      const sdp = await far.ask('answer', offer)
+      const sdp = await inTime(line.clock, answersWithin, far.ask('answer', offer))
       hasLeg = true
       return sdp
     },
@@ -184,6 +195,15 @@ function webLine(line: Line, { callId, events, mirror }: WebParts): ReturnType<M
     close: () => far.ask('close').catch(gone),
   }
 }
+
+class NoAnswer extends Error {
+  override readonly name = 'NoAnswer'
+}
+
+const inTime = <Value>(clock: Pick<Clock, 'after'>, ms: number, work: Promise<Value>): Promise<Value> =>
+  deadline(clock, ms, work, () => {
+    throw new NoAnswer('a media thread did not answer in time')
+  })
 
 function ignore(): void {
   // The thread is gone, or its line was over already.

@@ -27,7 +27,7 @@ export type ServedPlane = {
   legBegan(callId: CallId, close: (reason: string) => Promise<void>): () => void
 }
 
-/** Packets are counted for who looks once a second. */
+/** Packets are counted for who looks once a second. The first one is told at once: whether there was sound at all decides what its end means. */
 const ticksPerCount = 25
 
 export function servePlane(given: (served: ServedPlane) => Deps): void {
@@ -63,10 +63,11 @@ type Phone = { readonly id: number; readonly line: PhoneCallLine; readonly mirro
 function servePhone({ link, ticker, flush }: Deps, { id, line, mirror }: Phone): void {
   const owner = link.to<PhoneOwnerMethods>(id)
   let leg: PhoneLeg | null = null
-  let untilCount = ticksPerCount
+  let untilCount = 1
   const count = (): void => {
-    untilCount = ticksPerCount
-    Atomics.store(mirror, mirrored.packets, line.packetsReceived())
+    const packets = line.packetsReceived()
+    untilCount = packets === 0 ? 1 : ticksPerCount
+    Atomics.store(mirror, mirrored.packets, packets)
   }
   const leave = ticker.join(() => {
     if (line.hearsKeys()) Atomics.store(mirror, mirrored.hearsKeys, 1)

@@ -20,7 +20,7 @@ function openGateScene() {
   const gate = createLoadGate({
     now: clock.now,
     after: (ms, action) => clock.after(ms, action),
-    media: { totals: () => ({ ...load }), calls: () => ({ calls: load.calls, fresh: 0 }) },
+    media: { beats: () => [{ ...load }], calls: () => ({ calls: load.calls, fresh: 0 }) },
     busy: () => load.busy,
     commits,
     log,
@@ -55,13 +55,37 @@ test('late slots of the ticker refuse calls, and slots that were left out are la
   t.end()
 })
 
+test('of several beats the worst counts, however many are in time', (t) => {
+  const clock = createHandClock(0)
+  const [idle, late] = [
+    { ticks: 0, late: 0, skipped: 0 },
+    { ticks: 0, late: 0, skipped: 0 },
+  ]
+  const gate = createLoadGate({
+    now: clock.now,
+    after: (ms, action) => clock.after(ms, action),
+    media: { beats: () => [{ ...idle }, { ...idle }, { ...late }], calls: () => ({ calls: 40, fresh: 0 }) },
+    busy: () => 0.2,
+    commits: createCommitWatch(clock.now),
+    log: createQuietLog(),
+  })
+  for (let at = 0; at < 5_000; at += 250) {
+    idle.ticks += 1_000
+    late.ticks += 50
+    late.late += 10
+    clock.advance(250)
+  }
+  t.match(gate.admit('phone_call'), { reason: 'late' })
+  t.end()
+})
+
 test('a thread that was blocked is measured before it answers what waited meanwhile', (t) => {
   const { load } = openGateScene()
   let now = 0
   const gate = createLoadGate({
     now: () => now,
     after: () => () => undefined,
-    media: { totals: () => ({ ...load }), calls: () => ({ calls: load.calls, fresh: 0 }) },
+    media: { beats: () => [{ ...load }], calls: () => ({ calls: load.calls, fresh: 0 }) },
     busy: () => load.busy,
     commits: { read: () => ({ medianMs: null, stuckMs: 0 }) },
     log: createQuietLog(),
