@@ -90,7 +90,7 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
   const deliver = (fact: CallFact): Promise<boolean> => mailbox.post(flawOf(fact) ? storableJson(fact) : fact)
   const sightings = createLegSightings(clock, claim.leftFor)
   const post = (fact: CallFact): void => void deliver(sightings.aged(fact))
-  const end = { callId, epoch: claim.epoch, post, legSeen: sightings.seen }
+  const end = { callId, epoch: claim.epoch, post, deliver, legSeen: sightings.seen }
   const performer = createCallPerformer({ ...deps, log }, end)
   const waits = createWaits(deps, end)
   const subscription = subscribeToLeg(deps, callId, (event) => {

@@ -30,6 +30,7 @@ import { prepareConversation, prepareDisclosure } from './prepare-talk.ts'
 import { readCall } from './read-call.ts'
 import { createRecordingOrders, type RecordingOrders } from './recording-orders.ts'
 import { createToolRuns, type GiveResult, type ToolRuns } from './run-tool.ts'
+import { createToldInOrder } from './told-in-order.ts'
 import type { TriedSession } from './try-session.ts'
 
 /** The leg completes its recording before it answers. */
@@ -74,14 +75,15 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     ...end,
     post(fact) {
       if (fact.type === 'tool_called') tools.wanted(fact)
-      end.post(fact)
+      if (fact.type === 'turn_committed') told.turnIsWritten(end.deliver(fact))
+      else end.post(fact)
     },
   }
-  const signal = (message: ServerMessage): void => bus.publish(subjectsOf(end.callId).signal, toBytes(message))
+  const told = createToldInOrder((message) => bus.publish(subjectsOf(end.callId).signal, toBytes(message)))
   const startConversation = async (effect: StartConversation): Promise<void> => {
     recording.begin(effect.recording)
     const earlier = disclosure && { earlier: disclosure.earlier }
-    const talk = { deps, end: talkEnd, run, signal, recording, tried, ...earlier }
+    const talk = { deps, end: talkEnd, run, signal: told.tell, recording, tried, ...earlier }
     const prepared = await prepareConversation(talk, effect)
     if (!prepared || abandoned) return
     // What the caller says is kept by the disclosure until somebody listens.
@@ -94,7 +96,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const disclose = async (effect: Disclose): Promise<void> => {
     dropTried()
     recording.begin(effect.recording)
-    const prepared = await prepareDisclosure({ deps, end, run, signal, recording }, effect)
+    const prepared = await prepareDisclosure({ deps, end: talkEnd, run, signal: told.tell, recording }, effect)
     if (!prepared || abandoned) return
     conversation?.abandon()
     disclosure?.abandon()
@@ -123,7 +125,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   return {
     perform(effects) {
       for (const effect of effects) {
-        for (const message of messagesOf(effect, end.callId, clock.now())) signal(message)
+        for (const message of messagesOf(effect, end.callId, clock.now())) told.tell(message)
         performOne(parts, effect)
       }
     },

@@ -41,6 +41,8 @@ export type CallEnd = {
   readonly callId: CallId
   readonly epoch: number
   readonly post: (fact: CallFact) => void
+  /** The same; settles when the fact was taken and what follows from it was begun. */
+  readonly deliver: (fact: CallFact) => Promise<unknown>
   /** Something of the leg came. */
   readonly legSeen?: () => void
 }
