@@ -21,7 +21,7 @@ import { createDestinationPolicy, type DestinationPolicy } from '../actors/telep
 import { createTelephony } from '../actors/telephony/telephony.ts'
 import { createSwitchboard } from '../actors/node/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
-import { askWorkerRequest } from '../actors/webhooks/worker-request.ts'
+import { createAskWorkerRequest } from '../actors/webhooks/worker-request.ts'
 import { deadline, goOn } from '../model/deadline.ts'
 import type { ErasePerson } from '../model/erasure.ts'
 import type { LoadGate } from '../model/load-gate.ts'
@@ -204,7 +204,7 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
     engines,
     commits,
     tools,
-    askWorkerRequest: (question) => askWorkerRequest(hook, question),
+    askWorkerRequest: createAskWorkerRequest(hook),
     wakeDeliveries,
     // Of calls that are over.
     wakeJobs: () => processing.wake(),

@@ -114,6 +114,16 @@ export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Pro
   return row ?? null
 }
 
+/** The same of many calls, by their ids. */
+export async function findFactsOfCalls(
+  sql: Sql,
+  callIds: readonly CallId[],
+): Promise<ReadonlyMap<CallId, CallFactsRow>> {
+  const rows = await sql<CallFactsRow[]>`
+    select ${callFactColumns(sql)} from ${callsWithFacts(sql)} where calls.id = any(${[...callIds]}::text[])`
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
 const callFactColumns = (sql: Sql | Transaction) => sql`
   ${callColumns(sql)}, context, request, hook_answer, script_ids, sip, caller_verified, workers.language,
   ${workerConfigOf(sql)} as worker_config`

@@ -70,6 +70,22 @@ export async function findPersonByPhone(
   return row ?? null
 }
 
+/** The same of many numbers, by the number that was asked for. */
+export async function findPersonsByPhone(
+  sql: Sql | Transaction,
+  accountId: AccountId,
+  phoneNumbers: readonly string[],
+): Promise<ReadonlyMap<string, PersonFacts>> {
+  const asked = phoneNumbers.map((number) => ({ number, spellings: spellingsOf(number) }))
+  const rows = await sql<(PersonFacts & { askedNumber: string })[]>`
+    select asked.number as asked_number, found.*
+    from jsonb_to_recordset(${sql.json(asked)}) as asked(number text, spellings text[]) cross join lateral (
+      select ${sql(columnNames)} from persons
+      where account_id = ${accountId} and phone_number = any(asked.spellings)
+      order by type = 'phone_contact', created_at, id limit 1) found`
+  return new Map(rows.map(({ askedNumber, ...person }) => [askedNumber, person]))
+}
+
 /** Whom a worker may pass a caller on to, in the order they were made. */
 export function listContacts(sql: Sql | Transaction, accountId: AccountId, workerId: WorkerId): Promise<PersonFacts[]> {
   return sql<PersonFacts[]>`

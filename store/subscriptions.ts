@@ -185,24 +185,31 @@ function openedOrNull(box: SecretBox, sealed: string, place: string): string | n
   }
 }
 
-/** Enabled ones that get this event of this worker, in the order in which sync hooks are asked: worker-scoped first, then older first. */
-export async function findMatching(
+/**
+ * Enabled ones that get this event of the call's worker, by the ids of calls, in the order in which sync hooks are asked: worker-scoped first, then
+ * older first.
+ */
+export async function findMatchingOfCalls(
   sql: Sql,
-  { accountId, workerId, eventType }: { accountId: AccountId; workerId: WorkerId; eventType: EventType },
-): Promise<MatchingSubscription[]> {
-  return sql<MatchingSubscription[]>`
-    select id, account_id, worker_id, event_type, url, ${sealedColumns(sql)}, timeout_ms, required
-    from webhook_subscriptions
-    where account_id = ${accountId} and enabled
-      and (worker_id is null or worker_id = ${workerId})
-      and event_type in (${eventType}, '*')
-    order by worker_id is null, created_at, id`
+  callIds: readonly CallId[],
+  eventType: EventType,
+): Promise<ReadonlyMap<CallId, readonly MatchingSubscription[]>> {
+  const rows = await sql<(MatchingSubscription & { readonly callId: CallId })[]>`
+    select calls.id as call_id, s.* from calls cross join lateral (
+      select id, account_id, worker_id, event_type, url, ${sealedColumns(sql)}, timeout_ms, required, created_at
+      from webhook_subscriptions
+      where account_id = calls.account_id and enabled
+        and (worker_id is null or worker_id = calls.worker_id)
+        and event_type in (${eventType}, '*')) s
+    where calls.id = any(${[...callIds]}::text[])
+    order by s.worker_id is null, s.created_at, s.id`
+  return Map.groupBy(rows, ({ callId }) => callId)
 }
 
 export type HeldSubscription = Pick<MatchingSubscription, 'id' | 'accountId' | 'workerId' | 'eventType'>
 
 /**
- * The same for several types at once; `eventType` of a result is a type of the list or `*`. None of them can be removed before the
+ * Those of one worker for several types at once; `eventType` of a result is a type of the list or `*`. None of them can be removed before the
  * transaction ends: what is inserted for them stays valid.
  */
 export async function holdMatching(

@@ -4,9 +4,11 @@
  */
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
+import { findFactsOfCalls } from '../../store/call-steps.ts'
+import { createOneQuery } from '../../store/one-query.ts'
 import { createStepWriter } from '../../store/step-groups.ts'
 import { endLease, leaseLength, renewLease } from '../../store/nodes.ts'
-import type { NewId } from '../../model/ids.ts'
+import type { CallId, NewId } from '../../model/ids.ts'
 import type { CallActor, CallActorDeps } from '../call/life/call-actor.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { createCallRouter, type CallRouter } from './call-router.ts'
@@ -25,7 +27,7 @@ export type Switchboard = CallRouter &
 const heartbeat = 1_000
 const hangUpTime = 10_000
 
-type Deps = Omit<CallActorDeps, 'steps'> & {
+type Deps = Omit<CallActorDeps, 'steps' | 'findCall'> & {
   readonly newId: NewId
   /** So many deliveries have been committed: send them. */
   readonly wakeDeliveries: (written: number) => void
@@ -33,7 +35,11 @@ type Deps = Omit<CallActorDeps, 'steps'> & {
 
 export function createSwitchboard(deps: Deps): Switchboard {
   const { sql, clock, nodeId, log } = deps
-  const running: CallActorDeps = { ...deps, steps: createStepWriter(deps) }
+  const findCall = createOneQuery({
+    keyOf: (callId: CallId) => callId,
+    query: (callIds) => findFactsOfCalls(sql, callIds),
+  })
+  const running: CallActorDeps = { ...deps, findCall, steps: createStepWriter(deps) }
   const owned = createOwnedCalls(running)
   const { route } = createCallRouter({ ...deps, owned })
   let closing: Promise<void> | null = null

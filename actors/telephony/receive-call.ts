@@ -12,7 +12,7 @@ import type { Claim } from '../../store/call-steps.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { createTogether } from '../../store/together.ts'
 import { roomOf } from '../../store/trunk-room.ts'
-import { createInboundCall } from '../call/birth/create-inbound-call.ts'
+import { createInboundCalls, type BornCall } from '../call/birth/create-inbound-call.ts'
 import { takersOfBirth } from '../call/birth/write-birth.ts'
 
 export type Birthplace = {
@@ -69,16 +69,12 @@ async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly In
   ])
   const places = createPlaces(room, now)
   const takersOf = new Map(workerIds.map((workerId, index) => [workerId, told[index] ?? []]))
-  return Promise.all(
-    calls.map(async (call): Promise<Received> => {
-      const refused = places.take(call)
-      if (refused) return refused
-      const takers = takersOf.get(call.route.workerId) ?? []
-      const claimed = Promise.withResolvers<Claim>()
-      const callId = await createInboundCall(tx, { ...call, nodeId, now, newId, takers, claimed: claimed.resolve })
-      return { callId, claim: await claimed.promise, written: takers.length }
-    }),
-  )
+  const of = ({ route }: InboundCall) => takersOf.get(route.workerId) ?? []
+  const judged = calls.map((call) => ({ call, refused: places.take(call) }))
+  const admitted = judged.flatMap(({ call, refused }) => (refused ? [] : [{ ...call, nodeId, now, newId }]))
+  const born: readonly BornCall[] = await createInboundCalls(tx, admitted, { claims: true, takersOf: of })
+  const left = born.values()
+  return judged.map(({ call, refused }) => refused ?? { ...(left.next().value as BornCall), written: of(call).length })
 }
 
 type Places = {

@@ -3,14 +3,15 @@
  * docs/contract/webhooks.md "call.worker_request" and "Sync rules".
  */
 import { parseWorkerRequestAnswer, type WorkerRequestAnswer, type WorkerRequestData } from '../../model/events.ts'
-import type { AccountId, NewId, WorkerId } from '../../model/ids.ts'
+import type { CallId, NewId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { storableText } from '../../model/json.ts'
 import { issuesOf } from '../../model/issues.ts'
+import { createOneQuery } from '../../store/one-query.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { formerSecretAt, formerSecretPlace, openHeaders, signingSecretPlace } from '../../store/subscription-secrets.ts'
-import { findMatching, type MatchingSubscription } from '../../store/subscriptions.ts'
+import { findMatchingOfCalls, type MatchingSubscription } from '../../store/subscriptions.ts'
 import { askHook, maxDetails, type HookAnswer, type HookQuestion } from './ask-hook.ts'
 import type { WebhookSender } from './sender.ts'
 
@@ -30,17 +31,29 @@ type Deps = {
   readonly newId: NewId
 }
 
-/** Takes `timeoutMs` of the subscription at most (10 s at the very most). Throws only when the database is away. */
-export async function askWorkerRequest(deps: Deps, data: WorkerRequestData): Promise<WorkerRequestOutcome> {
-  const accountId = data.accountId as AccountId
-  const workerId = data.workerId as WorkerId
-  const [subscription] = await findMatching(deps.sql, { accountId, workerId, eventType: 'call.worker_request' })
-  if (!subscription) return { kind: 'none' }
-  const parsed = await ask(deps, subscription, data)
-  if (typeof parsed !== 'string') return { kind: 'answered', answer: parsed }
-  const { id: subscriptionId, required } = subscription
-  deps.log.warn('call.worker_request failed', { callId: data.callId, subscriptionId, required, details: parsed })
-  return { kind: 'failed', required, details: parsed }
+export type AskWorkerRequest = (
+  callId: CallId,
+  question: () => Promise<WorkerRequestData>,
+) => Promise<WorkerRequestOutcome>
+
+/**
+ * Whoever is asked has `timeoutMs` of the subscription at most (10 s at the very most). Throws only when the database is away, or the question does.
+ * Subscriptions of calls that begin in the same moment are read together.
+ */
+export function createAskWorkerRequest(deps: Deps): AskWorkerRequest {
+  const findHooks = createOneQuery({
+    keyOf: (callId: CallId) => callId,
+    query: (callIds) => findMatchingOfCalls(deps.sql, callIds, 'call.worker_request'),
+  })
+  return async (callId, question) => {
+    const [subscription] = (await findHooks(callId)) ?? []
+    if (!subscription) return { kind: 'none' }
+    const parsed = await ask(deps, subscription, await question())
+    if (typeof parsed !== 'string') return { kind: 'answered', answer: parsed }
+    const { id: subscriptionId, required } = subscription
+    deps.log.warn('call.worker_request failed', { callId, subscriptionId, required, details: parsed })
+    return { kind: 'failed', required, details: parsed }
+  }
 }
 
 /** A text says what was wrong. */

@@ -89,7 +89,11 @@ export async function openCallNode(
       ...(over.provider ? ([['voice_provider_a', over.provider]] as const) : []),
       ...(over.engine === null ? [] : ([['embedded', engine]] as const)),
     ]),
-    askWorkerRequest: (question: WorkerRequestData) => (asked.push(question), hook(question)),
+    askWorkerRequest: async (_: CallId, question: () => Promise<WorkerRequestData>) => {
+      const data = await question()
+      asked.push(data)
+      return hook(data)
+    },
     wakeDeliveries: () => {},
     wakeJobs: () => scheduler.wake(),
     wakeDispatcher: () => dispatcher.wake(),

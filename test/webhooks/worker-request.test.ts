@@ -4,9 +4,9 @@ import t, { test, type Test } from 'tap'
 import { signingSecretPlace } from '../../store/subscription-secrets.ts'
 import { systemClock } from '../../app/clock.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
-import { askWorkerRequest } from '../../actors/webhooks/worker-request.ts'
+import { createAskWorkerRequest } from '../../actors/webhooks/worker-request.ts'
 import type { WorkerRequestData } from '../../model/events.ts'
-import type { AccountId, SubscriptionId } from '../../model/ids.ts'
+import type { AccountId, CallId, SubscriptionId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import { SubscriptionRequest, WebhookSubscription } from '../../model/webhook.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
@@ -15,7 +15,7 @@ import {
   changeSubscription,
   createSubscription,
   deleteSubscription,
-  findMatching,
+  findMatchingOfCalls,
   listSubscriptions,
 } from '../../store/subscriptions.ts'
 import { openTestDatabase } from '../scenes/database.ts'
@@ -38,8 +38,12 @@ async function open(t: Test) {
   const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: { ...systemClock, now: () => start } })
   t.teardown(() => sender.close())
   let now = start
+  const callId = newId<'call'>()
+  const row = { id: callId, ...tenant, sessionId: 's', direction: 'outbound', transport: 'webrtc', progress: 'queued' }
+  await sql`insert into calls ${sql({ ...row, snapshot: sql.json({}) })}`
+  const askAbout = createAskWorkerRequest({ sql, box, sender, log, now: () => start, newId })
   const data: WorkerRequestData = {
-    callId: newId(),
+    callId,
     ...tenant,
     direction: 'outbound',
     transport: 'webrtc',
@@ -51,8 +55,9 @@ async function open(t: Test) {
     receiver,
     log,
     data,
-    ask: (over: Partial<WorkerRequestData> = {}) =>
-      askWorkerRequest({ sql, box, sender, log, now: () => start, newId }, { ...data, ...over }),
+    ask: (over: Partial<WorkerRequestData> = {}) => askAbout(callId, () => Promise.resolve({ ...data, ...over })),
+    askAbout,
+    matching: async () => (await findMatchingOfCalls(sql, [callId], 'call.worker_request')).get(callId) ?? [],
     /** Each a second younger than the one before. */
     subscribe: async (path: string, over: Partial<SubscriptionRequest> = {}) => {
       const request = SubscriptionRequest.parse({ eventType: 'call.worker_request', url: receiver.url(path), ...over })
@@ -114,13 +119,12 @@ test('a subscription is scoped to a worker of its own account, and seen and dele
 })
 
 test('worker-scoped subscriptions are asked before account-wide ones, older before younger, disabled ones never', async (t) => {
-  const { subscribe, sql, accountId, workerId, receiver, ask } = await open(t)
+  const { subscribe, sql, accountId, workerId, receiver, ask, matching } = await open(t)
   const wide = await subscribe('/wide')
   await subscribe('/other-type', { eventType: 'call.ended' })
   await subscribe('/off', { workerId, enabled: false })
   const scoped = await subscribe('/scoped', { workerId, eventType: '*' })
   const younger = await subscribe('/younger', { workerId })
-  const matching = () => findMatching(sql, { accountId, workerId, eventType: 'call.worker_request' })
   t.strictSame(
     (await matching()).map(({ id }) => id as string),
     [scoped.id, younger.id, wide.id],
@@ -141,9 +145,11 @@ test('worker-scoped subscriptions are asked before account-wide ones, older befo
 })
 
 test('without a subscription nobody is asked', async (t) => {
-  const { subscribe, ask } = await open(t)
+  const { subscribe, askAbout, ask, data } = await open(t)
   await subscribe('/ended', { eventType: 'call.ended' })
   t.strictSame(await ask(), { kind: 'none' })
+  const unasked = () => Promise.reject(new Error('nobody wants to know'))
+  t.strictSame(await askAbout(data.callId as CallId, unasked), { kind: 'none' }, 'nor is the call read')
 })
 
 test('the answer of call.worker_request is validated and given back', async (t) => {

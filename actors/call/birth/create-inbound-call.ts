@@ -1,5 +1,5 @@
 /**
- * Owns the birth of an inbound phone call: its row and its first step, in the transaction of whoever let it in. The node owns it from the
+ * Owns the births of inbound phone calls: their rows and their first steps, in the transaction of whoever let them in. The node owns it from the
  * first moment, so that the call of a node that dies before it begins is found as an orphan and ended.
  */
 import type { CallId, NewId, NodeId, SubscriptionId } from '../../../model/ids.ts'
@@ -7,49 +7,73 @@ import type { InboundCall } from '../../../model/telephony.ts'
 import { addressGroupOf } from '../../../net/addresses.ts'
 import type { Claim } from '../../../store/call-steps.ts'
 import type { Transaction } from '../../../store/sql.ts'
-import { findKnownPerson } from './known-person.ts'
-import { writeBirth } from './write-birth.ts'
+import { findKnownPersons } from './known-person.ts'
+import { takersOfBirth, writeBirths } from './write-birth.ts'
 
 export type InboundBirth = InboundCall & {
   readonly nodeId: NodeId
   /** Ms since the epoch. */
   readonly now: number
   readonly newId: NewId
-  /** Who is told that it rings, held by the transaction; absent: they are looked for. */
-  readonly takers?: readonly SubscriptionId[]
-  /** The node claims the call with its birth. Absent: its actor has yet to do so. */
-  readonly claimed?: (claim: Claim) => void
 }
 
-/** Deliveries are written: the caller wakes them after the commit. The call begins with the fact `client_connected`. */
-export async function createInboundCall(
+export type InboundBirths = {
+  /** The node claims its calls with their births. Otherwise their actors have yet to do so. */
+  readonly claims: boolean
+  /** Who is told that it rings, held by the transaction. */
+  takersOf(birth: InboundBirth): readonly SubscriptionId[]
+}
+
+export type BornCall = { readonly callId: CallId; readonly claim: Claim }
+
+export async function createInboundCall(tx: Transaction, birth: InboundBirth): Promise<CallId> {
+  const { route } = birth
+  const takers = await takersOfBirth(tx, { accountId: route.trunk.accountId, workerId: route.workerId })
+  const [born] = await createInboundCalls(tx, [birth], { claims: false, takersOf: () => takers })
+  return (born as BornCall).callId
+}
+
+/**
+ * All of one account; in their order. Deliveries are written: the caller wakes them after the commit. A call begins with the fact
+ * `client_connected`.
+ */
+export async function createInboundCalls(
   tx: Transaction,
-  { route, fromNumber, isVerified = false, address, sip, nodeId, now, newId, takers, claimed }: InboundBirth,
-): Promise<CallId> {
-  const { accountId, id: trunkId } = route.trunk
-  const id: CallId = newId<'call'>()
-  const call = {
-    id,
+  births: readonly InboundBirth[],
+  { claims, takersOf }: InboundBirths,
+): Promise<BornCall[]> {
+  const [accountId] = births.map(({ route }) => route.trunk.accountId)
+  if (accountId === undefined) return []
+  const known = await findKnownPersons(
+    tx,
     accountId,
-    workerId: route.workerId,
-    sessionId: newId(),
-    fromNumber,
-    toNumber: route.toNumber,
-    ...(await findKnownPerson(tx, accountId, fromNumber)),
-    context: null,
-    scriptIds: [],
-    metadata: null,
-    request: {},
-    externalTools: [],
-    trunkId,
-    arrivedFrom: addressGroupOf(address),
-    sip: sip ?? null,
-    callerVerified: isVerified,
-    owner: nodeId,
-    ...(claimed && { epoch: 1 }),
-  }
-  const birth = { direction: 'inbound', transport: 'sip_trunk', scheduledAt: null } as const
-  const claim = await writeBirth(tx, { birth, call, now, newId, ...(takers && { takers }) })
-  claimed?.(claim)
-  return id
+    births.map(({ fromNumber }) => fromNumber),
+  )
+  const born = births.map((one, index) => {
+    const { route, fromNumber, isVerified = false, address, sip, nodeId, now, newId } = one
+    const call = {
+      id: newId<'call'>(),
+      accountId,
+      workerId: route.workerId,
+      sessionId: newId(),
+      fromNumber,
+      toNumber: route.toNumber,
+      ...(known[index] ?? { personId: null, customer: null }),
+      context: null,
+      scriptIds: [],
+      metadata: null,
+      request: {},
+      externalTools: [],
+      trunkId: route.trunk.id,
+      arrivedFrom: addressGroupOf(address),
+      sip: sip ?? null,
+      callerVerified: isVerified,
+      owner: nodeId,
+      ...(claims && { epoch: 1 }),
+    }
+    const birth = { direction: 'inbound', transport: 'sip_trunk', scheduledAt: null } as const
+    return { birth, call, now, newId, takers: takersOf(one) }
+  })
+  const written = await writeBirths(tx, born)
+  return written.map((claim, index) => ({ callId: born[index]!.call.id, claim }))
 }

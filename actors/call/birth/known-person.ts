@@ -6,7 +6,7 @@ import { Problem } from '../../../model/problem.ts'
 import { withoutNulls } from '../../../model/without-nulls.ts'
 import { readNumber } from '../../../net/read-number.ts'
 import { countryToRead } from '../../../store/accounts.ts'
-import { findPerson, findPersonByPhone } from '../../../store/persons.ts'
+import { findPerson, findPersonByPhone, findPersonsByPhone } from '../../../store/persons.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import { upsertCustomer, type SentCustomer } from '../../../store/upsert-customer.ts'
 
@@ -21,6 +21,20 @@ export async function findKnownPerson(
 ): Promise<KnownPerson> {
   const person = phoneNumber === null ? null : await findPersonByPhone(tx, accountId, phoneNumber)
   return person ? { personId: person.id, customer: customerOf(person) } : nobody
+}
+
+/** The same of many numbers, in their order. */
+export async function findKnownPersons(
+  tx: Transaction,
+  accountId: AccountId,
+  phoneNumbers: readonly (string | null)[],
+): Promise<KnownPerson[]> {
+  const asked = new Set(phoneNumbers.filter((number) => number !== null))
+  const found = asked.size === 0 ? null : await findPersonsByPhone(tx, accountId, [...asked])
+  return phoneNumbers.map((number) => {
+    const person = number === null ? undefined : found?.get(number)
+    return person ? { personId: person.id, customer: customerOf(person) } : nobody
+  })
 }
 
 /** Of a person who is named by id. What is sent of them is told in this call only, and not stored. Throws Problem VALIDATION_FAILED. */

@@ -1,7 +1,7 @@
 /** Owns how a call is born: its row, its first step and what that announces, in the transaction of whoever creates it. */
 import type { NewId, SubscriptionId } from '../../../model/ids.ts'
 import type { Json } from '../../../model/json.ts'
-import { insertBirth } from '../../../store/call-births.ts'
+import { insertBirths, type Birth } from '../../../store/call-births.ts'
 import type { CallBirthRow } from '../../../store/call-rows.ts'
 import type { Claim } from '../../../store/call-steps.ts'
 import type { Transaction } from '../../../store/sql.ts'
@@ -25,26 +25,45 @@ type Written = {
 
 /** What stands in the row is the claim of the call's first actor, when the call has an owner and an epoch. */
 export async function writeBirth(tx: Transaction, written: Written): Promise<Claim> {
-  const { birth, call, now, newId } = written
-  const { id, accountId, metadata, epoch = 0 } = call
+  const born = birthOf(written, written.takers ?? (await takersOfBirth(tx, written.call)))
+  await insertBirths(tx, [born])
+  return claimOf(born)
+}
+
+/** Of calls that are all told to the same takers, or each to those that it names. In their order. */
+export async function writeBirths(
+  tx: Transaction,
+  written: readonly (Written & { readonly takers: readonly SubscriptionId[] })[],
+): Promise<Claim[]> {
+  const born = written.map((one) => birthOf(one, one.takers))
+  await insertBirths(tx, born)
+  return born.map(claimOf)
+}
+
+const claimOf = ({ call: { accountId, epoch = 0, snapshot } }: Birth): Claim => ({
+  accountId,
+  epoch,
+  version: 0,
+  snapshot,
+  leftFor: null,
+})
+
+function birthOf({ birth, call, now, newId }: Written, takers: readonly SubscriptionId[]): Birth {
+  const { id, metadata } = call
   const born: CallBirth = { ...birth, rules: endRules }
   const { state, effects } = beginCall(born, now)
   const row = { ...call, ...birth, progress: state.progress, snapshot: state.persisted, createdAt: now }
   // What else its first step asks for reaches out, and writes nothing.
   const [status] = effects
   if (status?.type !== 'announce_status') throw new Error('a call is born without a status')
-  await insertBirth(tx, {
+  return {
     call: row,
     first: { event: { type: 'created', ...born }, effects: effects as Json, ignored: false, at: now },
     providerStatus: status.providerStatus,
-    told: {
-      event: statusUpdateOf({ id, metadata }, status, now),
-      takers: written.takers ?? (await takersOfBirth(tx, call)),
-    },
+    told: { event: statusUpdateOf({ id, metadata }, status, now), takers },
     now,
     newId,
-  })
-  return { accountId, epoch, version: 0, snapshot: state.persisted, leftFor: null }
+  }
 }
 
 export async function takersOfBirth(

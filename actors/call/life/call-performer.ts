@@ -2,32 +2,26 @@
  * Owns the other half of a step: the effects that reach out of the database, carried out after the commit. What comes of them returns to the
  * actor as facts. Nothing here decides anything.
  */
-import { callerProofOf } from '../../../model/caller-proof.ts'
 import { subjectsOf, type Bus } from '../../../model/bus.ts'
 import { toBytes } from '../../../model/bus-json.ts'
 import type { CallWarning } from '../../../model/call.ts'
 import { toIso } from '../../../model/clock.ts'
-import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
-import { storableText, type JsonObject } from '../../../model/json.ts'
+import { storableText } from '../../../model/json.ts'
 import type { ClosedLeg, LegEvent } from '../../../model/leg.ts'
 import type { CallId } from '../../../model/ids.ts'
 import type { Log } from '../../../model/log.ts'
 import { failedReasonOf, type Outcome } from '../../../model/outcome.ts'
-import { PhoneNumber } from '../../../model/phone-number.ts'
 import { errorBodyOf, Problem } from '../../../model/problem.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
-import type { WorkerConfig } from '../../../model/worker.ts'
-import type { CallFactsRow } from '../../../store/call-rows.ts'
-import { sealedTool } from '../../../store/tool-calls.ts'
 import type { Conversation } from '../../conversation/conversation.ts'
 import type { Disclosure } from '../../conversation/disclosure.ts'
 import { commandLeg } from '../../node/leg-link.ts'
 import { answer, redirect } from './answer.ts'
+import { askWorkerRequest } from './ask-worker-request.ts'
 import type { CallFact, Effect } from '../call-event.ts'
 import { dial, legFactOf, sipCallFailed } from './dial.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { prepareConversation, prepareDisclosure } from './prepare-talk.ts'
-import { readCall } from './read-call.ts'
 import { createRecordingOrders, type RecordingOrders } from './recording-orders.ts'
 import { createToolRuns, type GiveResult, type ToolRuns } from './run-tool.ts'
 import { createToldInOrder } from './told-in-order.ts'
@@ -296,52 +290,4 @@ function errorsOf(outcome: Outcome, callId: CallId): ServerMessage[] {
   if (failedReasonOf(outcome) !== 'voice_session_creation_failed') return []
   const problem = new Problem('SERVICE_UNAVAILABLE', 'No voice session could be created for the call; try again later.')
   return [{ type: 'error', error: errorBodyOf(problem, callId) }]
-}
-
-async function askWorkerRequest(deps: PerformerDeps, end: CallEnd): Promise<void> {
-  const question = questionOf(await readCall(deps, end.callId))
-  const result = await deps.askWorkerRequest(question)
-  if (result.kind === 'failed')
-    return end.post({ type: 'worker_request_failed', required: result.required, details: result.details })
-  const answer: WorkerRequestAnswer = result.kind === 'answered' ? result.answer : {}
-  const { config = null } = answer
-  end.post({
-    type: 'worker_request_answered',
-    config: config && withoutLanguage(config),
-    locale: config?.language ?? null,
-    instructions: answer.instructions ?? null,
-    tools: answer.tools?.map((tool) => sealedTool(deps.box, question, tool) as JsonObject) ?? null,
-    metadata: answer.metadata ?? null,
-  })
-}
-
-/** A call speaks its locale; the worker keeps its language. */
-function withoutLanguage({ language: _, ...config }: NonNullable<WorkerRequestAnswer['config']>): WorkerConfig {
-  return config
-}
-
-function questionOf(call: CallFactsRow): WorkerRequestData {
-  const { customer } = call
-  const number = [call.direction === 'inbound' ? call.fromNumber : call.toNumber, customer?.phoneNumber].find(
-    (text) => PhoneNumber.safeParse(text).success,
-  )
-  const name = [customer?.firstName, customer?.lastName].filter(Boolean).join(' ')
-  const identity = callerProofOf(call)
-  return {
-    callId: call.id,
-    accountId: call.accountId,
-    workerId: call.workerId,
-    direction: call.direction,
-    transport: call.transport,
-    ...((customer || number) && {
-      customer: {
-        ...(number && { number }),
-        name: name || null,
-        personId: call.personId,
-        language: customer?.language ?? null,
-      },
-    }),
-    ...(call.sip && { sip: { ...call.sip, ...(identity && { identity }) } }),
-    ...(call.metadata && { metadata: call.metadata }),
-  }
 }

@@ -7,6 +7,8 @@ import type { Log } from '../../../model/log.ts'
 import type { Telemetry } from '../../../model/telemetry.ts'
 import type { Telephony } from '../../../model/telephony.ts'
 import type { Toolbox } from '../../../model/tool.ts'
+import type { CallFactsRow } from '../../../store/call-rows.ts'
+import type { Lookup } from '../../../store/one-query.ts'
 import type { SecretBox } from '../../../store/secret-box.ts'
 import type { Sql } from '../../../store/sql.ts'
 import type { CallFact } from '../call-event.ts'
@@ -19,6 +21,8 @@ export type WorkerRequestResult =
 
 export type PerformerDeps = {
   readonly sql: Sql
+  /** Calls as they are when they are asked for; those that are asked for in the same moment are read together. */
+  readonly findCall: Lookup<CallId, CallFactsRow>
   readonly bus: Bus
   readonly clock: Clock
   readonly log: Log
@@ -27,7 +31,11 @@ export type PerformerDeps = {
   readonly engines: Engines
   /** The tools of workers, which engines may call. */
   readonly tools: Toolbox
-  readonly askWorkerRequest: (question: WorkerRequestData) => Promise<WorkerRequestResult>
+  /** Asks for the question only when somebody is to be asked. */
+  readonly askWorkerRequest: (
+    callId: CallId,
+    question: () => Promise<WorkerRequestData>,
+  ) => Promise<WorkerRequestResult>
   /** Jobs have been committed: look at them. */
   readonly wakeJobs: () => void
   /** A call is over: its place is free. */

@@ -3,9 +3,9 @@ import type { Clock } from '../../../model/clock.ts'
 import type { CallId } from '../../../model/ids.ts'
 import { retry, waitsOf } from '../../../model/retry.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
-import { findCallFacts } from '../../../store/call-steps.ts'
 import { databaseUnreachable } from '../../../store/database-unreachable.ts'
 import { findCallScript, findPinnedScript } from '../../../store/documents.ts'
+import type { Lookup } from '../../../store/one-query.ts'
 import type { Sql } from '../../../store/sql.ts'
 import { listTurns } from '../../../store/transcripts.ts'
 import type { Said } from '../../../model/voice-engine.ts'
@@ -21,9 +21,12 @@ const maxHistory = 200
 type Deps = { readonly sql: Sql; readonly clock: Clock }
 
 /** Throws for a call that is not there: it is running. */
-export function readCall({ sql, clock }: Deps, callId: CallId): Promise<CallFactsRow> {
+export function readCall(
+  { findCall, clock }: Pick<Deps, 'clock'> & { readonly findCall: Lookup<CallId, CallFactsRow> },
+  callId: CallId,
+): Promise<CallFactsRow> {
   return retry(reads(clock), async (): Promise<CallFactsRow> => {
-    const call = await findCallFacts(sql, callId)
+    const call = await findCall(callId)
     if (!call) throw new Error('a running call has no row')
     return call
   })
