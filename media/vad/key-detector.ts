@@ -30,12 +30,22 @@ const aboveOthers = 6.3
 /** -40 dBm0 of each tone, root mean square. */
 const quietest = 100
 
+/** What nearly all sound is. */
+const noKey = { began: [], isPressed: false } as const
+
+/**
+ * Of windows without a key only every fourth is looked at: a press is in four in a row, so that one of them is. Those before it are looked at
+ * when it has a key, which finds the same presses at the same time for a quarter of the work.
+ */
 export function createKeyDetector(rateHz: number): KeyDetector {
   const size = Math.round((rateHz * windowMs) / 1000)
   const hop = size >> 1
-  const window = new Int16Array(size)
+  const heard = new Int16Array(size + (pressWindows - 1) * hop)
+  const windows = Array.from({ length: pressWindows }, (_, at) => heard.subarray(at * hop, at * hop + size))
   const toneOf = createTones(rateHz, size)
   let filled = 0
+  /** Windows in front of the one that is being filled. */
+  let passedOver = 0
   let found: string | null = null
   let times = 0
   let held: string | null = null
@@ -51,46 +61,74 @@ export function createKeyDetector(rateHz: number): KeyDetector {
     missed = 0
     return digit
   }
+  /** A window is full. Answers the key whose press was found with it. */
+  const look = (): string | null => {
+    if (held === null && found === null && passedOver < pressWindows - 1) {
+      passedOver++
+      return null
+    }
+    const digit = toneOf(windows[passedOver]!)
+    // Three are too few for a press of their own.
+    for (let before = 0; digit !== null && before < passedOver; before++) follow(toneOf(windows[before]!))
+    const began = follow(digit)
+    heard.copyWithin(0, (passedOver + 1) * hop, filled)
+    filled -= (passedOver + 1) * hop
+    passedOver = 0
+    return began
+  }
   return {
     hear(samples) {
-      const began: string[] = []
-      for (let at = 0; at < samples.length;) {
-        const part = samples.subarray(at, at + size - filled)
-        window.set(part, filled)
-        filled += part.length
-        at += part.length
-        if (filled < size) break
-        const digit = follow(toneOf(window))
-        if (digit !== null) began.push(digit)
-        window.copyWithin(0, hop)
-        filled = size - hop
+      let began: string[] | null = null
+      for (let at = 0; at < samples.length; at++) {
+        heard[filled++] = samples[at]!
+        if (filled < size + passedOver * hop) continue
+        const digit = look()
+        if (digit !== null) began = [...(began ?? []), digit]
       }
-      return { began, isPressed: held !== null }
+      if (began === null && held === null) return noKey
+      return { began: began ?? noKey.began, isPressed: held !== null }
     },
   }
 }
 
 /** The key whose tones a window is, or null. */
 function createTones(rateHz: number, size: number): (window: Int16Array) => string | null {
-  const lows = low.map((hertz) => factorOf(hertz, rateHz))
-  const highs = high.map((hertz) => factorOf(hertz, rateHz))
-
-  const strongest = (window: Int16Array, factors: readonly number[]) => {
-    const powers = factors.map((factor) => powerAt(window, factor))
-    const best = powers.indexOf(Math.max(...powers))
-    const isAlone = powers.every((power, index) => index === best || power * aboveOthers < powers[best]!)
-    return { best, power: powers[best]!, isAlone }
-  }
+  const lows = createGroup(low, rateHz)
+  const highs = createGroup(high, rateHz)
   return (window) => {
     const energy = energyOf(window)
     // A sine of amplitude A has the energy A^2 * size / 2.
     const whole = (energy * size) / 2
     if (energy < quietest * quietest * size) return null
-    const row = strongest(window, lows)
-    if (!row.isAlone || row.power < whole * 0.05) return null
-    const column = strongest(window, highs)
-    if (!column.isAlone || row.power + column.power < whole * purity) return null
-    if (column.power > row.power * strongerHigh || row.power > column.power * weakerHigh) return null
-    return digits[row.best]![column.best]!
+    const row = lows.loudestIn(window)
+    const rowPower = lows.power(row)
+    if (rowPower < whole * 0.05 || !lows.isAlone(row)) return null
+    const column = highs.loudestIn(window)
+    const columnPower = highs.power(column)
+    if (rowPower + columnPower < whole * purity || !highs.isAlone(column)) return null
+    if (columnPower > rowPower * strongerHigh || rowPower > columnPower * weakerHigh) return null
+    return digits[row]![column]!
+  }
+}
+
+/** Four tones, of which a key has one. Its answers are of the window that was asked for last. */
+function createGroup(tones: readonly number[], rateHz: number) {
+  const factors = tones.map((hertz) => factorOf(hertz, rateHz))
+  const powers = new Float64Array(tones.length)
+  return {
+    loudestIn(window: Int16Array): number {
+      let best = 0
+      for (let tone = 0; tone < powers.length; tone++) {
+        powers[tone] = powerAt(window, factors[tone]!)
+        if (powers[tone]! > powers[best]!) best = tone
+      }
+      return best
+    },
+    power: (tone: number): number => powers[tone]!,
+    isAlone(best: number): boolean {
+      for (let tone = 0; tone < powers.length; tone++)
+        if (tone !== best && powers[tone]! * aboveOthers >= powers[best]!) return false
+      return true
+    },
   }
 }

@@ -59,7 +59,7 @@ export function createToneFinder(rateHz: number): ToneFinder {
 
 export const energyOf = (samples: Int16Array): number => {
   let sum = 0
-  for (const sample of samples) sum += sample * sample
+  for (let i = 0; i < samples.length; i++) sum += samples[i]! * samples[i]!
   return sum
 }
 

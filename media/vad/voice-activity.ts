@@ -122,6 +122,6 @@ export function bitsOf(window: number): number {
 /** Root mean square. */
 export function levelOf(samples: Int16Array): number {
   let sum = 0
-  for (const sample of samples) sum += sample * sample
+  for (let i = 0; i < samples.length; i++) sum += samples[i]! * samples[i]!
   return Math.sqrt(sum / Math.max(1, samples.length))
 }
