@@ -97,8 +97,8 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
 
   function send(datagram: Buffer, to: CandidateAddress): void {
     if (closing) return
-    // The callback keeps an unreachable address (ICMP, no route) from becoming an 'error' of the whole socket.
-    boundOf(sockets, familyOf(to.address))?.socket.send(datagram, to.port, to.address, () => undefined)
+    // As in media/rtp/socket-pair.ts: nobody asks whether it could be sent.
+    boundOf(sockets, familyOf(to.address))?.socket.send(datagram, to.port, to.address)
   }
 
   function check(datagram: Buffer, from: CandidateAddress): void {

@@ -57,8 +57,8 @@ function udpPortOf(socket: Socket, isOpen: () => boolean): UdpPort {
     send(datagram, { address, port }) {
       if (!isOpen()) return
       const reachable = isV6 && !address.includes(':') ? `::ffff:${address}` : address
-      // The callback takes what the network says of an address that cannot be reached, which else became an 'error' of the socket.
-      socket.send(datagram, port, reachable, () => undefined)
+      // Without a callback, of which each packet would cost another turn: what the network says of an address that cannot be reached, nobody asks.
+      socket.send(datagram, port, reachable)
     },
     onDatagram(listener) {
       socket.on('message', (datagram: Buffer, { address, port }: RemoteInfo) => {
