@@ -2,7 +2,7 @@
  * Owns one step of a call: `(snapshot, fact, now) → (snapshot, effects)`. Pure, so that the event log can be run again (`replay`) and must
  * give the same effects.
  */
-import { initialTransition, transition, type SnapshotFrom } from 'xstate'
+import { createActor, type AnyActorScope, type ExecutableActionObject, type SnapshotFrom } from 'xstate'
 import type { ProgressStatus } from '../../../model/call.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { CallBirth, CallFact, Deadline, Effect } from '../call-event.ts'
@@ -10,6 +10,9 @@ import { callMachine } from './machine.ts'
 import type { CallContext } from './machine-actions.ts'
 
 type LiveSnapshot = SnapshotFrom<typeof callMachine>
+type OutermostOf<Value> = Value extends string ? Value : keyof Value
+/** An outermost state. */
+type Place = OutermostOf<LiveSnapshot['value']>
 
 /** A call between two facts. `persisted` is plain JSON, and all that is needed to go on. */
 export type CallState = {
@@ -33,7 +36,7 @@ export type Step = {
 const durableWaits = ['waitingForClient', 'scheduled', 'queued', 'processing'] as const
 
 export function beginCall(birth: CallBirth, now: number): Step {
-  const [unborn] = initialTransition(callMachine, { ...birth, now })
+  const unborn = callMachine.getInitialSnapshot(scopeOf([]), { ...birth, now })
   return advance(unborn, { type: 'created', ...birth })
 }
 
@@ -53,39 +56,65 @@ export function nextDeadlineOf(state: CallState): { readonly deadline: Deadline;
 }
 
 function advance(before: LiveSnapshot, fact: CallFact): Step {
-  const [after, actions] = transition(callMachine, before, fact)
+  const actions: ExecutableActionObject[] = []
+  const after = callMachine.transition(before, fact, scopeOf(actions))
   const ignored = after === before && actions.length === 0
   const state = toState(after)
   const effects = actions.map((action) => ({ type: action.type, ...(action.params as object) }) as Effect)
   return { state, effects: [...statusChange(before, state), ...effects], ignored }
 }
 
+/**
+ * Where the machine is asked, as `transition` of the library makes it, which makes an actor, its system and a first snapshot anew each time: nobody
+ * lives in this one, because the call machine invokes and spawns nobody, so that one does for all.
+ */
+const self = createActor(callMachine, { input: {} as CallBirth & { readonly now: number } })
+const nothing = (): void => undefined
+
+/** Tells `actions` what the machine asks for. */
+const scopeOf = (actions: ExecutableActionObject[]): AnyActorScope => ({
+  self,
+  system: self.system,
+  id: '',
+  sessionId: '',
+  logger: nothing,
+  defer: nothing,
+  stopChild: nothing,
+  emit: nothing,
+  actionExecutor: (action) => void actions.push(action),
+})
+
+/** Comparing a name is a small part of what `matches` does. */
+const placeOf = ({ value }: LiveSnapshot): Place =>
+  typeof value === 'string' ? value : (Object.keys(value)[0] as Exclude<Place, typeof value>)
+
 /** A change of status is derived, never announced by hand: before the other effects of the step. */
 function statusChange(before: LiveSnapshot, after: CallState): Effect[] {
-  if (!before.matches('unborn') && progressOf(before) === after.progress) return []
+  if (placeOf(before) !== 'unborn' && progressOf(before) === after.progress) return []
   return [{ type: 'announce_status', status: after.progress, providerStatus: after.context.providerStatus }]
 }
 
 function progressOf(snapshot: LiveSnapshot): ProgressStatus {
   const { context } = snapshot
-  const decided = snapshot.matches('windingUp') && context.answeredAt === null
-  if (decided || snapshot.matches('over') || snapshot.matches('processing') || snapshot.status === 'done')
+  const place = placeOf(snapshot)
+  const decided = place === 'windingUp' && context.answeredAt === null
+  if (decided || place === 'over' || place === 'processing' || snapshot.status === 'done')
     return context.outcome?.status ?? 'completed'
-  if (snapshot.matches('queued') || snapshot.matches('resolving'))
-    return context.direction === 'inbound' ? 'ringing' : 'queued'
-  if (snapshot.matches('dialing')) return snapshot.matches({ dialing: 'ringing' }) ? 'ringing' : 'queued'
+  if (place === 'queued' || place === 'resolving') return context.direction === 'inbound' ? 'ringing' : 'queued'
+  if (place === 'dialing') return snapshot.matches({ dialing: 'ringing' }) ? 'ringing' : 'queued'
   if (context.answeredAt !== null) return 'in_progress'
-  return context.transport === 'webrtc' || snapshot.matches('scheduled') ? 'scheduled' : 'ringing'
+  return context.transport === 'webrtc' || place === 'scheduled' ? 'scheduled' : 'ringing'
 }
 
 function toState(snapshot: LiveSnapshot): CallState {
+  const place = placeOf(snapshot)
   return {
     persisted: persistedOf(snapshot),
     progress: progressOf(snapshot),
     context: snapshot.context,
-    waitsIn: durableWaits.find((state) => snapshot.matches(state)) ?? null,
+    waitsIn: durableWaits.find((state) => place === state) ?? null,
     finished: snapshot.status === 'done',
-    leg: legOf(snapshot),
+    leg: legOf(place),
   }
 }
 
@@ -97,11 +126,11 @@ function persistedOf(snapshot: LiveSnapshot): Json {
   return { ...plain, context: { ...plain.context, memory } }
 }
 
-function legOf(snapshot: LiveSnapshot): CallState['leg'] {
-  if (snapshot.matches('dialing')) return 'made'
-  return (['answering', 'redirecting', 'talking', 'leavingMessage'] as const).some((state) => snapshot.matches(state))
-    ? 'held'
-    : null
+const heldIn: ReadonlySet<Place> = new Set(['answering', 'redirecting', 'talking', 'leavingMessage'])
+
+function legOf(place: Place): CallState['leg'] {
+  if (place === 'dialing') return 'made'
+  return heldIn.has(place) ? 'held' : null
 }
 
 function restore(persisted: Json, now?: number): LiveSnapshot {
