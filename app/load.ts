@@ -24,7 +24,7 @@ const noCalls = { calls: 0, fresh: 0 }
 /** Everything may begin. */
 export const unwatchedLoad = (clock: Core['clock']): Load => ({
   gate: openGate,
-  setUps: createSetUps({ clock }),
+  setUps: createSetUps({ clock, now }),
   commits: createCommitWatch(now),
   watch: () => undefined,
 })
@@ -43,7 +43,7 @@ export function openLoad({ clock, log, telemetry }: Core, config: Config, closin
     telemetry,
   })
   closing.defer(() => gate.close())
-  return { gate, setUps: createSetUps({ clock }), commits, watch: (opened) => void (media = opened) }
+  return { gate, setUps: createSetUps({ clock, now }), commits, watch: (opened) => void (media = opened) }
 }
 
 /** Each is asked each time. */

@@ -1,7 +1,15 @@
 /** How many calls a node sets up at a time, and who waits, how long. docs/design/load.md "The gate before new calls". */
 import { test } from 'tap'
 import { joinedInTurn, turnOf } from '../../app/gated-calls.ts'
-import { createSetUps, longestSetUp, mostSetUps, mostWaiting, patience } from '../../actors/node/set-ups.ts'
+import {
+  createSetUps,
+  longestExpected,
+  longestSetUp,
+  mostSetUps,
+  mostWaiting,
+  oneMoment,
+  patience,
+} from '../../actors/node/set-ups.ts'
 import type { SetUpTurn } from '../../model/load-gate.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 
@@ -10,7 +18,7 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 /** Calls by their number: those that got their turn, and those that were refused. */
 function open() {
   const clock = createHandClock()
-  const setUps = createSetUps({ clock })
+  const setUps = createSetUps({ clock, now: () => clock.now() })
   const turns = new Map<number, SetUpTurn>()
   const refused: number[] = []
   let came = 0
@@ -122,6 +130,54 @@ test('a set-up that waits for something that is away holds up nobody for longer 
   come(2)
   await settled()
   t.equal(numbers().length, mostSetUps + 3, 'what is done late makes no room twice')
+})
+
+/** Of calls that come at a steady pace, each taking so long that `perSecond` are set up in a second; the ms that each waited. */
+async function sustain(given: { readonly comingPerSecond: number; readonly perSecond: number; readonly ms: number }) {
+  const clock = createHandClock()
+  const setUps = createSetUps({ clock, now: () => clock.now() })
+  const waited: number[] = []
+  let refused = 0
+  const take = async (): Promise<void> => {
+    const came = clock.now()
+    const turn = await setUps.turn()
+    if (!('done' in turn)) return void refused++
+    waited.push(clock.now() - came)
+    clock.after((mostSetUps / given.perSecond) * 1_000, turn.done)
+  }
+  for (let ms = 0, due = 0; ms < given.ms; ms += 5) {
+    for (due += given.comingPerSecond / 200; due >= 1; due--) void take()
+    clock.advance(5)
+    await settled()
+  }
+  return { waited, refused }
+}
+
+test('of more than are set up, for as long as they come, the rest is refused at once and nobody waits for seconds', async (t) => {
+  const { waited, refused } = await sustain({ comingPerSecond: 150, perSecond: 45, ms: 10_000 })
+  t.ok(waited.length > 430, 'as many are set up as can be')
+  t.ok(refused > 900)
+  const steady = waited.slice(100)
+  t.ok(Math.max(...steady) < 2 * longestExpected)
+})
+
+test('nobody is refused where all that come are set up', async (t) => {
+  const { waited, refused } = await sustain({ comingPerSecond: 44, perSecond: 45, ms: 10_000 })
+  t.equal(refused, 0)
+  t.ok(waited.length > 420)
+})
+
+test('a stall refuses nobody for longer than it lasts', async (t) => {
+  const { clock, come, turns, refused } = open()
+  come(2 * mostSetUps)
+  clock.advance(3_000)
+  for (const turn of turns.values()) turn.done()
+  await settled()
+  come(1)
+  clock.advance(oneMoment + 1)
+  come(2 * mostSetUps)
+  await settled()
+  t.same(refused, [])
 })
 
 test('browsers that wait take no room of calls that arrive', async (t) => {
