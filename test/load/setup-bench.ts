@@ -1,7 +1,8 @@
 /**
- * Owns `npm run bench setup [beside=30] [seconds=10] [statements] [calls a second …]`: telephone calls that are set up and torn down at a steady rate, beside calls that
- * talk. Prints what one costs the service and the database, how long an INVITE waits, and how late the calls that talk are meanwhile.
- * With `statements` also which statements the service sent for them, and how often.
+ * Owns `npm run bench setup [gate] [beside=30] [seconds=10] [statements] [calls a second …]`: telephone calls that are set up and torn down at a steady
+ * rate, beside calls that talk. Prints what one costs the service and the database, how long an INVITE waits, and how late the calls that talk are
+ * meanwhile. With `gate` new calls are refused while running ones would suffer, as in service; with `statements` it also prints which statements the
+ * service sent for them, and how often.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createTicker } from '../../media/ticker/ticker.ts'
@@ -31,7 +32,8 @@ export async function benchSetup(given: readonly string[]): Promise<void> {
   const toldTexts = given.includes('statements')
   const beside = Number(given.find((word) => /^beside=\d+$/.test(word))?.slice('beside='.length) ?? defaultBeside)
   await using closing = new AsyncDisposableStack()
-  const service = await openLoadedService({ engine: 'phone' }, closing)
+  const gate = given.includes('gate') ? 'gate' : 'open'
+  const service = await openLoadedService({ engine: 'phone', gate }, closing)
   const ticker = createTicker({ now: () => performance.now(), after })
   closing.defer(() => ticker.close())
   const machine = openMachineBeat()
@@ -56,7 +58,7 @@ export async function benchSetup(given: readonly string[]): Promise<void> {
     if (toldTexts) printTexts(rate, placed.ended(), textsBefore, await textsOf(service))
     const machineLate = lateShare(machineBefore, await machine.totals())
     rows.push(
-      cellsOf({ rate, beside, rest, machineLate, clientLate: ticker.lateness().overTenMs }, placed, before, now),
+      cellsOf({ gate, rate, beside, rest, machineLate, clientLate: ticker.lateness().overTenMs }, placed, before, now),
     )
   }
   await Promise.all(talking.map((call) => call.end()))
@@ -113,6 +115,7 @@ async function look(service: LoadedService): Promise<Look> {
 }
 
 type Row = {
+  readonly gate: string
   readonly rate: number
   readonly beside: number
   readonly rest: Rest
@@ -128,7 +131,7 @@ function cellsOf(row: Row, placed: ReturnType<typeof placeSteadily>, before: Loo
   const { cpuMs } = now.reading
   return {
     'calls a second': String(row.rate),
-    'talk beside': `beside ${row.beside} that talk`,
+    'talk beside': `beside ${row.beside} that talk${row.gate === 'gate' ? ', with the gate' : ''}`,
     ended: String(calls),
     failed: String(placed.failed()),
     'INVITE to 200 p50/p95 ms': [0.5, 0.95].map((share) => quantile(placed.answeredMs, share).toFixed(0)).join(' / '),
