@@ -1,5 +1,5 @@
 /** Owns how a call's row is read for answers. Who writes it is the call's actor: call-steps.ts, call-effects.ts. */
-import { callStatusOf, ProgressStatus } from '../model/call.ts'
+import { callStatusOf, Direction, ProgressStatus } from '../model/call.ts'
 import { toId, type AccountId, type CallId } from '../model/ids.ts'
 import { msOf } from '../model/instant.ts'
 import { cursorOf } from '../model/paging.ts'
@@ -21,32 +21,60 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
   const { status, direction, from, to, limit } = query
   const workerId = query.workerId === undefined ? null : toId<'worker'>(query.workerId)
   if (query.workerId !== undefined && workerId === null) return []
-  const { progress, outcome } = endingOf(status)
   const cursor = cursorOf<'call'>(query)
   const none = sql``
   const after =
     cursor &&
     sql`and (created_at, id) < ((select created_at from calls where account_id = ${accountId} and id = ${cursor}), ${cursor})`
-  const page = (ending: typeof none) => sql<DatedCall[]>`
-    select ${answerColumns(sql)}, created_at from calls
-    where account_id = ${accountId} ${after ?? none} ${ending}
-      ${direction === undefined ? none : sql`and direction = ${direction}`}
-      ${workerId === null ? none : sql`and worker_id = ${workerId}`}
-      ${from === undefined ? none : sql`and created_at >= ${msOf(from)}`}
-      ${to === undefined ? none : sql`and created_at < ${msOf(to)}`}
+  const within = sql`
+    ${after ?? none}
+    ${from === undefined ? none : sql`and created_at >= ${msOf(from)}`}
+    ${to === undefined ? none : sql`and created_at < ${msOf(to)}`}
     order by created_at desc, id desc limit ${limit + 1}`
-  if (outcome !== null) return page(sql`and progress = ${outcome} and outcome = ${outcome}`)
-  if (progress === null) return page(none)
-  // A page of each, and of those one: all at once, the planner would rather read every call of the account.
+  const ofWorker = workerId === null ? none : sql`and worker_id = ${workerId}`
+  if (direction === undefined && status === undefined)
+    return sql<DatedCall[]>`
+      select ${answerColumns(sql)}, created_at from calls where account_id = ${accountId} ${ofWorker} ${within}`
+  const { progress, isOutcome } = endingOf(status)
+  // With the state it says which one; the planner knows how many have one.
+  const ended = isOutcome ? sql`and outcome is not null` : none
+  const directions = direction === undefined ? Direction.options : [direction]
+  const page = (keys: readonly string[], found: Fragment) => sql`
+    select page.id, page.created_at from unnest(${[...keys]}::text[]) as wanted (key)
+    cross join lateral (select id, created_at from calls where ${found} ${ended} ${within}) page`
+  const keysOf = (states: readonly ProgressStatus[], whose: readonly string[]): string[] =>
+    states.flatMap((state) => directions.map((one) => [...whose, state, one].join(' ')))
+  const [over, open] = [progress.filter(isOver), progress.filter((state) => !isOver(state))]
+  const pages =
+    workerId === null
+      ? page(keysOf(progress, [accountId]), inState(sql))
+      : sql`
+          ${page(keysOf(over, [accountId, workerId]), overOfWorker(sql))}
+          union all ${page(keysOf(open, [accountId]), sql`${inState(sql)} ${ofWorker}`)}`
+  // A page of each, and of those one.
   return sql<DatedCall[]>`
-    select ${answerColumns(sql)}, created_at from unnest(${progress}::text[]) as wanted (state)
-    cross join lateral (${page(sql`and progress = wanted.state`)}) calls
-    order by created_at desc, id desc limit ${limit + 1}`
+    select ${answerColumns(sql)}, created_at from calls
+    where id = any(array(select id from (${pages}) pages order by created_at desc, id desc limit ${limit + 1}))
+    order by created_at desc, id desc`
 }
 
+type Fragment = ReturnType<typeof inState>
+
+/** To the letter, as the indexes have it: 0037_lists.sql. */
+const inState = (sql: Sql) => sql`account_id || ' ' || progress || ' ' || direction = wanted.key`
+const overOfWorker = (sql: Sql) => sql`
+  account_id || ' ' || worker_id || ' ' || progress || ' ' || direction = wanted.key
+  and progress not in ('scheduled', 'queued', 'ringing', 'in_progress')`
+
+const isOver = (progress: ProgressStatus): boolean => callStatusOf(progress) === 'completed'
+
 /** A status of the resource stands for all that reads like it; any other is how the call ended. */
-function endingOf(status: PhoneCallQuery['status']): { progress: ProgressStatus[] | null; outcome: string | null } {
-  if (status === undefined) return { progress: null, outcome: null }
+function endingOf(status: PhoneCallQuery['status']): {
+  readonly progress: readonly ProgressStatus[]
+  readonly isOutcome: boolean
+} {
+  if (status === undefined) return { progress: ProgressStatus.options, isOutcome: false }
   const progress = ProgressStatus.options.filter((option) => callStatusOf(option) === status)
-  return progress.length > 0 ? { progress, outcome: null } : { progress: null, outcome: status }
+  if (progress.length > 0) return { progress, isOutcome: false }
+  return { progress: ProgressStatus.options.filter((option) => option === status), isOutcome: true }
 }

@@ -117,8 +117,8 @@ export async function listPersons(
     and (${externalId ?? null}::text is null or external_id = ${externalId ?? null})
     and (${tag ?? null}::text is null or ${tag ?? null} = any(tags))`
   const search = await prepareSearch(sql, termsOf(query.query ?? '', country))
-  const those = { accountId, cursor, filters, search, limit, offset }
-  if (search.terms.length === 0) return listNewest(sql, { ...those, within: null })
+  const those = { accountId, cursor, filters, tag: tag ?? null, search, limit, offset }
+  if (search.terms.length === 0 && tag === undefined) return listNewest(sql, { ...those, within: null })
   const newest = await listNewest(sql, { ...those, within: newestAtOnce })
   return newest.length > limit ? newest : searchAll(sql, those)
 }
@@ -127,6 +127,7 @@ type Those = {
   readonly accountId: AccountId
   readonly cursor: PersonId | null
   readonly filters: Fragment
+  readonly tag: string | null
   readonly search: Search
   readonly limit: number
   readonly offset: number
@@ -150,12 +151,15 @@ function listNewest(sql: Sql | Transaction, those: Those & { readonly within: nu
 /** By an index: `offset 0` keeps the database from reading all persons in their order until enough are found. */
 function searchAll(
   sql: Sql | Transaction,
-  { accountId, cursor, filters, search, limit, offset }: Those,
+  { accountId, cursor, filters, tag, search, limit, offset }: Those,
 ): Promise<PersonFacts[]> {
+  // As 0037_lists.sql makes keys.
+  const isTagged =
+    tag === null ? sql`` : sql`and person_tags(account_id, tags) @> ${[accountId.slice(-12) + tag]}::text[]`
   return sql<PersonFacts[]>`
     select ${sql(columnNames)} from (
       select * from persons
-      where account_id = ${accountId} and (${cursor}::text is null or id < ${cursor}) and ${filters}
+      where account_id = ${accountId} and (${cursor}::text is null or id < ${cursor}) and ${filters} ${isTagged}
         and ${indexedMatchesOf(sql, accountId, search)} and ${matchesOf(sql, search)}
       offset 0) found
     order by id desc limit ${limit + 1} offset ${offset}`

@@ -91,12 +91,51 @@ test('a page of calls reads a page of calls, whatever it is filtered by and howe
     { status: 'busy' },
     { status: 'scheduled', cursor: middle?.id },
     { workerId: newId<'worker'>() },
+    { direction: 'inbound' },
+    { direction: 'outbound' },
+    { direction: 'inbound', status: 'completed' },
+    { direction: 'inbound', status: 'in_progress' },
+    { workerId: busy.workerId },
+    { workerId: busy.workerId, direction: 'inbound' },
+    { workerId: busy.workerId, direction: 'outbound', cursor: middle?.id },
+    { workerId: busy.workerId, status: 'queued' },
+    { workerId: busy.workerId, status: 'busy' },
+    { workerId: busy.workerId, status: 'completed' },
+    { workerId: busy.workerId, status: 'completed', direction: 'inbound' },
+    { workerId: newId<'worker'>(), status: 'completed', direction: 'outbound', to: minutes(many) },
     { from: minutes(100), to: minutes(150) },
     { to: minutes(10) },
   ]) {
     const read = await rowsRead(sql, 'calls', (tx) => listCalls(tx, busy.accountId, PhoneCallQuery.parse(query)))
     t.ok(read < few, `${JSON.stringify(query)} read ${read}`)
   }
+})
+
+test('persons by a tag that few have, or nobody, are found without reading the others', async (t) => {
+  const { sql, busy } = await opened
+  await sql`
+    update persons set tags = case when id = 'p70' then array['rare', 'VIP'] else array['common'] end where account_id = ${busy.accountId}`
+  await sql`analyze persons`
+  const tagged = (tx: Sql, query: object) => listPersons(tx, busy.accountId, PersonQuery.parse(query))
+  for (const [tag, ids] of [
+    ['rare', ['p70']],
+    ['VIP', ['p70']],
+    ['vip', []],
+    ['none', []],
+  ] as const) {
+    t.same(
+      (await tagged(sql, { tag })).map(({ id }) => id),
+      ids,
+    )
+    const read = await rowsRead(sql, 'persons', (tx) => tagged(tx, { tag }))
+    t.ok(read < 5_000, `${tag} read ${read}`)
+  }
+  t.same(
+    (await tagged(sql, { tag: 'rare', query: 'eva' })).map(({ id }) => id),
+    ['p70'],
+  )
+  t.same(await tagged(sql, { tag: 'rare', query: 'zzyzx' }), [])
+  t.equal((await tagged(sql, { tag: 'common', limit: 20 })).length, 21)
 })
 
 test('persons by e-mail, and deliveries of a rare status, are found without reading the others', async (t) => {
