@@ -124,10 +124,15 @@ function pathOf(folder: string, key: string): string {
   return path.join(folder, accountId, `${callId}.${form}`)
 }
 
-/** A recording that exists is never overwritten. */
+/** A recording that exists is never overwritten. The folder of its account is there but for the first one, so it is made only where it lacks. */
 async function createFile(file: string): Promise<FileHandle> {
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  return open(file, 'wx', 0o600)
+  try {
+    return await open(file, 'wx', 0o600)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    return open(file, 'wx', 0o600)
+  }
 }
 
 function createReader(file: string, size: number): RecordingReader {

@@ -88,6 +88,17 @@ await t.test('writes land in order, and the beginning may be written again in be
   t.strictSame(lines, [])
 })
 
+await t.test('an account whose folder somebody removed while calls ran is recorded again', async (t) => {
+  for (const call of ['first', 'second']) {
+    const writer = recordings.create(`emptied/${call}.wav`)
+    writer.append(Buffer.from(call))
+    await writer.close()
+    t.equal((await readFile(fileOf(`emptied/${call}.wav`))).toString(), call)
+    t.equal((await stat(path.dirname(fileOf(`emptied/${call}.wav`)))).mode & 0o777, 0o700)
+    await rm(path.dirname(fileOf(`emptied/${call}.wav`)), { recursive: true })
+  }
+})
+
 await t.test('what is a moment old is in the file while the call still runs', async (t) => {
   const key = 'account/running.wav'
   const writer = recordings.create(key)
