@@ -20,7 +20,7 @@ import type { EndCall } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
 import { findDatedCall } from '../store/call-reports.ts'
 import type { DatedCall } from '../store/call-rows.ts'
-import { secretPlace, type SecretBox } from '../store/secret-box.ts'
+import { openedOrNull, secretPlace, type SecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
 import { listTurns } from '../store/transcripts.ts'
 import { followsTasks, tasksExtension } from './client-abilities.ts'
@@ -93,12 +93,8 @@ async function callOf({ sql, box }: CallTaskDeps, access: McpAccess, taskId: str
 }
 
 function openedId(box: SecretBox, access: McpAccess, taskId: string): CallId | null {
-  try {
-    return toId<'call'>(box.open(taskId, placeOf(access)))
-  } catch {
-    // Made up, or made for somebody else.
-    return null
-  }
+  const id = openedOrNull(box, taskId, placeOf(access))
+  return id === null ? null : toId<'call'>(id)
 }
 
 const isOver = (call: DatedCall): boolean => call.outcome !== null

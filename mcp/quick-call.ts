@@ -3,6 +3,7 @@
  * takes several times as long as the tool. Whatever is not to the letter as here goes to the library, which also says what is wrong with it; what
  * both answer is the same, test/mcp/quick-call.test.ts.
  */
+import { isObject } from '../model/json.ts'
 import { createReadyResponse } from '../net/http/ready-response.ts'
 import type { Arguments } from './tools/served-tool.ts'
 
@@ -21,12 +22,12 @@ const legacy: ReadonlySet<string> = new Set(['2025-11-25', '2025-06-18', '2025-0
 
 /** Null: the library is asked. */
 export function quickCallOf({ headers }: Request, body: unknown): QuickCall | null {
-  if (!isFields(body) || !isOnly(body, 'jsonrpc', 'id', 'method', 'params')) return null
+  if (!isObject(body) || !isOnly(body, 'jsonrpc', 'id', 'method', 'params')) return null
   const { jsonrpc, id, method, params } = body
   const isCall = jsonrpc === '2.0' && method === 'tools/call' && (typeof id === 'string' || Number.isSafeInteger(id))
-  if (!isCall || !isFields(params) || !isOnly(params, 'name', 'arguments', '_meta')) return null
+  if (!isCall || !isObject(params) || !isOnly(params, 'name', 'arguments', '_meta')) return null
   const { name, arguments: given = {}, _meta: meta } = params
-  if (typeof name !== 'string' || !isFields(given) || headers.get('content-type') !== 'application/json') return null
+  if (typeof name !== 'string' || !isObject(given) || headers.get('content-type') !== 'application/json') return null
   const era = meta === undefined ? legacyOf(headers) : modernOf(headers, meta, name)
   return era && { id: id as string | number, name, given, era }
 }
@@ -41,25 +42,22 @@ function legacyOf(headers: Headers): 'legacy' | null {
 /** What every request of the current revision carries, and nothing more. */
 function modernOf(headers: Headers, meta: unknown, name: string): 'modern' | null {
   const keys = [`${prefix}protocolVersion`, `${prefix}clientInfo`, `${prefix}clientCapabilities`] as const
-  if (!isFields(meta) || !isOnly(meta, ...keys)) return null
+  if (!isObject(meta) || !isOnly(meta, ...keys)) return null
   const [version, client, capabilities] = keys.map((key) => meta[key])
-  const isSaid = version === current && isClient(client) && isFields(capabilities)
+  const isSaid = version === current && isClient(client) && isObject(capabilities)
   const isMeant =
     headers.get('mcp-protocol-version') === current &&
     headers.get('mcp-method') === 'tools/call' &&
     headers.get('mcp-name') === name
-  return isSaid && isMeant && Object.values(capabilities).every(isFields) ? 'modern' : null
+  return isSaid && isMeant && Object.values(capabilities).every(isObject) ? 'modern' : null
 }
 
 const isClient = (client: unknown): boolean =>
-  isFields(client) &&
+  isObject(client) &&
   isOnly(client, 'name', 'version', 'title') &&
   Object.values(client).every((value) => typeof value === 'string') &&
   typeof client['name'] === 'string' &&
   typeof client['version'] === 'string'
-
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** It may lack some of them. */
 const isOnly = (fields: Fields, ...names: readonly string[]): boolean =>

@@ -2,7 +2,7 @@
  * Owns the difference of two JSON values as a JSON Patch (RFC 6902), and applying one. Of its operations `add`, `remove` and `replace` are used. A patch
  * and not a merge patch (RFC 7396): that one tells null from absent nowhere, and of a list from which the oldest goes it tells all of it. Pure.
  */
-import type { Json, JsonObject } from './json.ts'
+import { isObject, keyOfToken, pointerToken, type Json } from './json.ts'
 
 /** `path` is a JSON Pointer, RFC 6901. */
 export type JsonPatchStep =
@@ -31,9 +31,9 @@ function difference(before: Json, after: Json, path: string, steps: JsonPatchSte
     return
   }
   for (const key of Object.keys(before))
-    if (!Object.hasOwn(after, key)) steps.push({ op: 'remove', path: `${path}/${tokenOf(key)}` })
+    if (!Object.hasOwn(after, key)) steps.push({ op: 'remove', path: `${path}/${pointerToken(key)}` })
   for (const [key, value] of Object.entries(after)) {
-    const at = `${path}/${tokenOf(key)}`
+    const at = `${path}/${pointerToken(key)}`
     if (Object.hasOwn(before, key)) difference(before[key] as Json, value, at, steps)
     else steps.push({ op: 'add', path: at, value })
   }
@@ -86,7 +86,6 @@ function changedList(list: readonly Json[], [token = '', ...inner]: readonly str
 }
 
 const isList = (json: Json): json is readonly Json[] => Array.isArray(json)
-const isObject = (json: Json): json is JsonObject => typeof json === 'object' && json !== null && !Array.isArray(json)
 
 /** The order of keys does not count. */
 function isSame(one: Json, other: Json): boolean {
@@ -101,11 +100,4 @@ function isSame(one: Json, other: Json): boolean {
   )
 }
 
-const tokenOf = (key: string): string => key.replaceAll('~', '~0').replaceAll('/', '~1')
-const keysOf = (pointer: string): string[] =>
-  pointer === ''
-    ? []
-    : pointer
-        .slice(1)
-        .split('/')
-        .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
+const keysOf = (pointer: string): string[] => (pointer === '' ? [] : pointer.slice(1).split('/').map(keyOfToken))

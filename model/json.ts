@@ -7,6 +7,16 @@ export const Json: z.ZodType<Json> = z.unknown().refine(isJson, 'must be JSON') 
 export const JsonObject = z.record(z.string(), Json)
 export type JsonObject = z.infer<typeof JsonObject>
 
+export function isObject(value: Json): value is JsonObject
+export function isObject(value: unknown): value is Record<string, unknown>
+export function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** One step of a JSON pointer (RFC 6901 §3), and the key that it means. */
+export const pointerToken = (key: string): string => key.replaceAll('~', '~0').replaceAll('/', '~1')
+export const keyOfToken = (token: string): string => token.replaceAll('~1', '/').replaceAll('~0', '~')
+
 const maxMetadata = 65_536
 /** What an integrator gives a call to carry. It is repeated in every event of the call, for every subscriber. */
 export const Metadata = JsonObject.refine(

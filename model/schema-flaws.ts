@@ -2,7 +2,7 @@
  * Owns what is wrong with a JSON Schema that somebody configured: keywords whose values no validator understands, patterns that cannot be compiled or are
  * dangerous, references that lead nowhere. JSON Schema 2020-12. Pure.
  */
-import type { Json } from './json.ts'
+import { isObject, keyOfToken, type Json } from './json.ts'
 import { patternFlaw, type PatternBudget } from './pattern-flaw.ts'
 
 export type SchemaFlaw = { readonly path: readonly string[]; readonly message: string }
@@ -98,7 +98,7 @@ function flawOfReference(value: Json, root: Json): string | null {
   if (!value.startsWith('#/')) return 'must point into the same schema, as #/$defs/address does'
   let found: Json | undefined = root
   for (const token of value.slice(2).split('/')) {
-    const key = decoded(token).replaceAll('~1', '/').replaceAll('~0', '~')
+    const key = keyOfToken(decoded(token))
     if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key)) return 'leads nowhere in the schema'
     found = (found as Readonly<Record<string, Json>>)[key]
   }
@@ -113,6 +113,3 @@ function decoded(token: string): string {
     return token
   }
 }
-
-const isObject = (value: Json): value is { readonly [name: string]: Json } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -59,6 +59,15 @@ export function createSecretBox(key: KeyObject, former: readonly KeyObject[] = [
   }
 }
 
+/** Null for what does not open: altered, made up, sealed with a lost key or for another place. */
+export function openedOrNull(box: SecretBox, sealed: string, place: string): string | null {
+  try {
+    return box.open(sealed, place)
+  } catch {
+    return null
+  }
+}
+
 /** One of these keys, if any, and it is not said which. */
 function openFormer(keys: readonly KeyObject[], sealed: string): string {
   const failures: unknown[] = []

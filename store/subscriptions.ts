@@ -14,7 +14,7 @@ import { withoutNulls } from '../model/without-nulls.ts'
 import { orderRemoval, walkRemoval } from './removals.ts'
 import { requireRoom } from './room.ts'
 import { givenColumns } from './given-columns.ts'
-import type { SecretBox } from './secret-box.ts'
+import { openedOrNull, type SecretBox } from './secret-box.ts'
 import type { Sql, Transaction } from './sql.ts'
 import {
   formerSecretPlace,
@@ -167,21 +167,13 @@ function changedColumns(tx: Transaction, box: SecretBox, { accountId, id, change
 
 /** Nothing when it is not replaced, or by the same: whoever knows the one before goes on being served. */
 function replacedSecret(box: SecretBox, { accountId, id, change: { signingSecret }, now }: Changed, sealed: string) {
+  // One that does not open signs nothing: a new one mends it.
   const former = signingSecret === undefined ? null : openedOrNull(box, sealed, signingSecretPlace({ accountId, id }))
   if (signingSecret === undefined || former === signingSecret) return {}
   return {
     signingSecret: box.seal(signingSecret, signingSecretPlace({ accountId, id })),
     formerSecret: former === null ? null : box.seal(former, formerSecretPlace({ accountId, id })),
     formerSecretUntil: former === null ? null : now + secretOverlap,
-  }
-}
-
-/** One that does not open signs nothing: a new one mends it. */
-function openedOrNull(box: SecretBox, sealed: string, place: string): string | null {
-  try {
-    return box.open(sealed, place)
-  } catch {
-    return null
   }
 }
 

@@ -1,6 +1,6 @@
 /** Owns which next action a call ends with, and its data. Pure. docs/design/extraction.md "Next action". */
 import type { Evidence, ExtractorName, HeardTurn, Quote } from '../../model/extraction.ts'
-import { flawOf, type Json, type JsonObject } from '../../model/json.ts'
+import { flawOf, isObject, type Json, type JsonObject } from '../../model/json.ts'
 import type { NextAction } from '../../model/worker.ts'
 import { argumentIssues } from '../tools/argument-schema.ts'
 import type { NextActionTaken } from '../call/call-event.ts'
@@ -103,6 +103,3 @@ function propertiesOf(schema: JsonObject): [string, Json][] {
   const properties = schema['properties'] ?? null
   return isObject(properties) ? Object.entries(properties) : []
 }
-
-const isObject = (value: Json): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -16,7 +16,7 @@ import {
   mustHaveAtMost,
   mustHaveFormat,
 } from '../../model/issue-words.ts'
-import type { Json, JsonObject } from '../../model/json.ts'
+import { isObject, keyOfToken, type Json, type JsonObject } from '../../model/json.ts'
 import type { Issue } from '../../model/problem.ts'
 
 const maxSchemas = 2_000
@@ -96,7 +96,7 @@ const wordsOfKeyword: Readonly<Record<string, (rule: unknown) => string>> = {
 }
 
 /** RFC 6901, in the form of a URI fragment. */
-const keyOf = (token: string): string => decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~')
+const keyOf = (token: string): string => keyOfToken(decodeURIComponent(token))
 
 function sizeOf(value: Json): number {
   if (typeof value === 'string') return 1 + value.length / charsPerValue
@@ -197,8 +197,6 @@ function plainKeyOf(token: string): string {
   }
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const asIs =
   (fits: (value: unknown) => boolean): Kind =>
   (value) =>

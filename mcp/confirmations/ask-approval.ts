@@ -7,7 +7,7 @@ import type { Clock } from '../../model/clock.ts'
 import type { ConfirmationHolder } from '../../model/outbound-calls.ts'
 import { Problem } from '../../model/problem.ts'
 import { decideConfirmation, findByConfirmationToken, isOpen, type Confirmation } from '../../store/confirmations.ts'
-import { secretPlace, type SecretBox } from '../../store/secret-box.ts'
+import { openedOrNull, secretPlace, type SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { ToolContext } from '../tools/tool.ts'
 import { showsPages } from '../client-abilities.ts'
@@ -60,7 +60,7 @@ type Answer = 'accept' | 'decline' | 'cancel'
 function answerOf({ box }: ApprovalDeps, { id }: Confirmation, { holder, context }: Asking): Answer | null {
   const state = context.protocol.requestState()
   if (state === undefined) return null
-  if (openedState(box, holder, state) !== id)
+  if (openedOrNull(box, String(state), placeOf(holder)) !== id)
     throw new Problem(
       'VALIDATION_FAILED',
       'The request state is none that this client was given for this confirmation.',
@@ -72,15 +72,6 @@ function answerOf({ box }: ApprovalDeps, { id }: Confirmation, { holder, context
 
 const placeOf = ({ accountId, userId, clientId }: ConfirmationHolder): string =>
   secretPlace('mcp.request_state', accountId, userId, clientId)
-
-function openedState(box: SecretBox, holder: ConfirmationHolder, state: unknown): string | null {
-  try {
-    return box.open(String(state), placeOf(holder))
-  } catch {
-    // Altered, or made for another client.
-    return null
-  }
-}
 
 function questionOf({ box }: ApprovalDeps, { id, callCount }: Confirmation, { holder, context }: Asking): Question {
   const what = callCount === 1 ? 'a telephone call' : `${callCount} telephone calls`
