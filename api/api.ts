@@ -2,7 +2,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Fetch } from '../model/listener.ts'
 import { issuesOf } from '../model/issues.ts'
-import { Problem } from '../model/problem.ts'
+import { invalidFields, Problem } from '../model/problem.ts'
 import { createAudit } from '../store/audit.ts'
 import { createAccessLog } from './access-log.ts'
 import { addAccountRoutes } from './account-routes.ts'
@@ -143,5 +143,5 @@ function answerTheRest(app: Api, limit: RequestLimit): void {
 const givenOf = (result: object): unknown => ('data' in result ? result.data : undefined)
 
 function invalid(issues: Problem['issues']): Problem {
-  return new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', (issues ?? []).slice(0, maxIssues))
+  return invalidFields((issues ?? []).slice(0, maxIssues))
 }

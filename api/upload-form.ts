@@ -2,7 +2,7 @@
 import { issuesOf } from '../model/issues.ts'
 import { typeOfFile, UploadRequest, type DocumentType } from '../model/document.ts'
 import { flawOf } from '../model/json.ts'
-import { Problem, type Issue } from '../model/problem.ts'
+import { invalidFields, Problem } from '../model/problem.ts'
 import { boundaryOf, readForm, type FormPart } from '../net/http/multipart.ts'
 
 export const maxUploadBytes = 20 * 1024 * 1024
@@ -63,7 +63,7 @@ function requestOf(parts: readonly FormPart[]): UploadRequest {
       { path: flaw.path.join('.'), message: flaw.message },
     ])
   const parsed = UploadRequest.safeParse(given)
-  if (!parsed.success) throw refused(issuesOf(parsed.error, given))
+  if (!parsed.success) throw invalidFields(issuesOf(parsed.error, given))
   return parsed.data
 }
 
@@ -97,7 +97,4 @@ const plainName = (given: string): string =>
     .toWellFormed()
     .slice(-200) || 'document'
 
-const wrong = (path: string, message: string): Problem => refused([{ path, message }])
-
-const refused = (issues: readonly Issue[]): Problem =>
-  new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', issues)
+const wrong = (path: string, message: string): Problem => invalidFields([{ path, message }])

@@ -53,6 +53,10 @@ export class Problem extends Error {
   }
 }
 
+/** What a request holds is not valid: each fault by the path of its field. */
+export const invalidFields = (issues: readonly Issue[]): Problem =>
+  new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', issues)
+
 /** The one error shape of REST and signaling. docs/contract/rest.md "Errors". */
 export const ErrorBody = z.object({
   statusCode: z.number().int(),

@@ -1,7 +1,7 @@
 /** Owns how calls are looked for and counted for people: by number, by an id of another system, in a span of time; and what happened in one. */
 import type { ProgressStatus, Direction } from '../model/call.ts'
 import type { AccountId, CallId, WorkerId } from '../model/ids.ts'
-import { Problem } from '../model/problem.ts'
+import { invalidFields } from '../model/problem.ts'
 import { numberFaultOf, readNumber } from '../net/read-number.ts'
 import { countryToRead } from './accounts.ts'
 import { callColumns, type DatedCall } from './call-rows.ts'
@@ -51,9 +51,7 @@ async function readGiven(sql: Sql, accountId: AccountId, text: string): Promise<
   const country = await countryToRead(sql, accountId, [text])
   const number = readNumber(text, country)
   if (number !== null) return number
-  throw new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', [
-    { path: 'phoneNumber', message: numberFaultOf(country) },
-  ])
+  throw invalidFields([{ path: 'phoneNumber', message: numberFaultOf(country) }])
 }
 
 /** Null: the account has no such call. */

@@ -1,7 +1,7 @@
 /** Owns the telephone numbers of persons: how they are read before they are stored or looked for, and those that are none. */
 import type { AccountId } from '../model/ids.ts'
 import type { PersonQuery } from '../model/person.ts'
-import { Problem } from '../model/problem.ts'
+import { invalidFields, type Problem } from '../model/problem.ts'
 import type { Country } from '../net/numbering-plans.ts'
 import { canonicalNumber, numberFaultOf, readNumber } from '../net/read-number.ts'
 import { countryToRead, findHomeCountry } from './accounts.ts'
@@ -54,5 +54,5 @@ export const spellingsOf = (number: string): string[] => [...new Set([canonicalN
 function refusalOf(paths: readonly string[], country: Country | null): Problem {
   const message = numberFaultOf(country)
   const issues = paths.slice(0, maxIssues).map((path) => ({ path, message }))
-  return new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', issues)
+  return invalidFields(issues)
 }

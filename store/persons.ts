@@ -2,7 +2,7 @@
 import { toId, type AccountId, type NewId, type PersonId, type WorkerId } from '../model/ids.ts'
 import { cursorOf } from '../model/paging.ts'
 import { Person, type PersonChange, type PersonFacts, type PersonQuery, type PersonRequest } from '../model/person.ts'
-import { Problem, type Issue } from '../model/problem.ts'
+import { invalidFields, Problem, type Issue } from '../model/problem.ts'
 import { givenColumns } from './given-columns.ts'
 import { readQueryNumbers, spellingsOf, withNumbers } from './person-numbers.ts'
 import { indexedMatchesOf, matchesOf, prepareSearch, termsOf, type Fragment, type Search } from './person-search.ts'
@@ -245,7 +245,7 @@ function refuseTwins(requests: readonly PersonRequest[], pathOf: PathOf): void {
       ? [{ path: pathOf(index, 'externalId'), message: 'is in this batch already' }]
       : [],
   )
-  if (issues.length > 0) throw new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', issues)
+  if (issues.length > 0) throw invalidFields(issues)
 }
 
 const conflict = (paths: readonly string[]): Problem =>

@@ -9,7 +9,7 @@ import { TerminalStatus } from '../../model/outcome.ts'
 import { FilterText } from '../../model/paging.ts'
 import { PhoneCallQuery } from '../../model/phone-call.ts'
 import { WrittenNumber } from '../../model/phone-number.ts'
-import { Problem } from '../../model/problem.ts'
+import type { Problem } from '../../model/problem.ts'
 import { effectiveConfigOf } from '../../model/worker.ts'
 import { withoutNulls } from '../../model/without-nulls.ts'
 import type { CallFactsRow, DatedCall } from '../../store/call-rows.ts'
@@ -21,6 +21,7 @@ import { listTurns } from '../../store/transcripts.ts'
 import { analyticsOf, CallAnalytics } from './call-analytics.ts'
 import { CallDetails, CallResult, toCallResult, toTranscript } from './call-fields.ts'
 import { idGiven, noSuch } from './reach.ts'
+import { invalidArguments } from './served-tool.ts'
 import { adminPrefix, defineMcpTool, hints, type McpTool } from './tool.ts'
 import { WorkerId } from './worker-tools.ts'
 
@@ -134,10 +135,7 @@ const isDay = (moment: string): boolean => moment.length === 10
 const beginningOf = (moment: string): number => (isDay(moment) ? Date.parse(moment) : msOf(moment))
 const endOf = (moment: string): number => (isDay(moment) ? Math.min(Date.parse(moment) + day, latest) : msOf(moment))
 
-const emptySpan = (): Problem =>
-  new Problem('VALIDATION_FAILED', 'Some arguments are not valid; see issues.', [
-    { path: 'to_date', message: 'must be later than from_date' },
-  ])
+const emptySpan = (): Problem => invalidArguments([{ path: 'to_date', message: 'must be later than from_date' }])
 
 async function detailsOf(sql: Sql, accountId: AccountId, callId: CallId) {
   const call = await findDatedCall(sql, accountId, callId)

@@ -8,7 +8,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { access, appendFile, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
-import type { Log } from '../../model/log.ts'
+import { silentLog } from '../../model/log.ts'
 import { startEmbeddedPostgres } from '../../store/embedded-postgres.ts'
 import { migrate, readMigrations } from '../../store/migrate.ts'
 import { findPostgres } from '../../store/postgres-binaries.ts'
@@ -127,5 +127,3 @@ const exists = (file: string): Promise<boolean> =>
     () => true,
     () => false,
   )
-
-const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => silentLog }

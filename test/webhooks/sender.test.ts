@@ -6,11 +6,10 @@ import { test, type Test } from 'tap'
 import { createEgressGuard, type Resolve } from '../../actors/webhooks/egress-guard.ts'
 import { createWebhookSender, type SendRequest, type SendResult } from '../../actors/webhooks/sender.ts'
 import { headersOf, toSigningKey } from '../../actors/webhooks/sign.ts'
-import type { Log } from '../../model/log.ts'
+import { silentLog } from '../../model/log.ts'
 import { lastingClock } from '../fake/lasting-clock.ts'
 import { openFakeWebhookReceiver, type ScriptedAnswer } from '../fake/webhook-receiver.ts'
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => silent }
 const secret = 'whsec_for-tests'
 /** Far beyond any test: what ends sooner did not end by time. */
 const long = 60_000
@@ -18,7 +17,7 @@ const long = 60_000
 function openSender(t: Test, allowHosts: readonly string[], resolve?: Resolve) {
   const sender = createWebhookSender({
     allowHosts,
-    log: silent,
+    log: silentLog,
     clock: { ...lastingClock, now: () => 0 },
     ...(resolve && { resolve }),
   })

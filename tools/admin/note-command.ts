@@ -6,7 +6,7 @@ import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
 import { toId, type AccountId, type CallId } from '../../model/ids.ts'
 import type { Json } from '../../model/json.ts'
-import type { Log } from '../../model/log.ts'
+import { silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import { createAudit } from '../../store/audit.ts'
 import { findCallFacts } from '../../store/call-steps.ts'
@@ -32,8 +32,6 @@ const reading: ReadonlySet<string> = new Set([
   'worker list',
 ])
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => silent }
-
 type Given = {
   readonly name: string
   readonly command: Extract<Command, { runOn: unknown }>
@@ -44,7 +42,7 @@ type Given = {
 export async function runNoted(database: AdminDatabase, given: Given): Promise<number> {
   const { name, command, positionals, options } = given
   if (reading.has(name)) return command.runOn(database, positionals, options)
-  const audit = createAudit({ sql: database.sql, clock: systemClock, newId, log: database.log ?? silent })
+  const audit = createAudit({ sql: database.sql, clock: systemClock, newId, log: database.log ?? silentLog })
   const named = namedOf(given)
   const created: string[] = []
   const print = (text: string): void => {

@@ -1,14 +1,12 @@
 /** Owns the commands of persons. */
 import { createErasures } from '../../actors/privacy/erase-person.ts'
-import type { Log } from '../../model/log.ts'
+import { silentLog } from '../../model/log.ts'
 import { PersonQuery, PersonRequest, type PersonFacts } from '../../model/person.ts'
 import { numberFactsOf } from '../../net/read-number.ts'
 import { createPerson, listPersons } from '../../store/persons.ts'
 import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
 import { accountOf, checked, idOf, numberOf, required, textOf, textsOf, type Commands } from './command.ts'
-
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, with: () => silent }
 
 /** Ms. An operator waits longer than a request does; what is left then, the service goes on with. */
 const maxPatience = 3_600_000
@@ -60,7 +58,7 @@ export const personCommands: Commands = {
   },
   'person erase': {
     usage: 'person erase <accountId> <personId>',
-    async runOn({ sql, openBox, recordings = null, log = silent, print }, [account, person]) {
+    async runOn({ sql, openBox, recordings = null, log = silentLog, print }, [account, person]) {
       const [accountId, personId] = [await accountOf(sql, account), idOf<'person'>(person, 'personId')]
       const box = await openBox()
       const erasures = createErasures({ sql, box, recordings, log, clock: systemClock, newId, patience: maxPatience })

@@ -7,7 +7,7 @@ import { toId } from '../../../model/ids.ts'
 import type { CallLimits, OutboundCalls, PlannedCall, PlannedCalls, WantedCall } from '../../../model/outbound-calls.ts'
 import type { PersonFacts } from '../../../model/person.ts'
 import type { PhoneCall } from '../../../model/phone-call.ts'
-import { Problem, type Issue } from '../../../model/problem.ts'
+import { invalidFields, Problem, type Issue } from '../../../model/problem.ts'
 import { readNumber } from '../../../net/read-number.ts'
 import { findAccount } from '../../../store/accounts.ts'
 import { defaultLimit } from '../../../store/call-capacity.ts'
@@ -202,8 +202,7 @@ const pinThese =
     return [...new Set(ids.map((id) => id.toLowerCase() as DocumentId))]
   }
 
-const fault = (path: string, message: string): Problem =>
-  new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', [{ path, message }])
+const fault = (path: string, message: string): Problem => invalidFields([{ path, message }])
 
 function noNumber({ personId, customer }: WantedCall): Problem {
   if (personId === undefined && customer === undefined) return fault('phoneNumber', 'is missing')
