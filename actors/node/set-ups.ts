@@ -16,8 +16,8 @@ export const longestSetUp = 5_000
 export const patience = 4_000
 /** Ms from when the first has to wait: who comes then belongs to a crowd. */
 export const oneMoment = 250
-/** Ms that who comes after it may expect to wait: one more in a queue of this length is not late for anybody. */
-export const longestExpected = 500
+/** Ms. Who comes after it and may expect to wait for longer is refused; so long nobody wonders that it does not ring. */
+export const longestExpected = 2_000
 /** Of the intervals in which set-ups begin, about so many are averaged: they begin in clusters, as the commits of several end together. */
 const averagedOver = 2 * mostSetUps
 /** Ms. One stall is no slowness, however long it was: more than this counts as this. */

@@ -60,7 +60,7 @@ type Answer = 'accept' | 'decline' | 'cancel'
 function answerOf({ box }: ApprovalDeps, { id }: Confirmation, { holder, context }: Asking): Answer | null {
   const state = context.protocol.requestState()
   if (state === undefined) return null
-  if (openedOrNull(box, String(state), placeOf(holder)) !== id)
+  if (typeof state !== 'string' || openedOrNull(box, state, placeOf(holder)) !== id)
     throw new Problem(
       'VALIDATION_FAILED',
       'The request state is none that this client was given for this confirmation.',
