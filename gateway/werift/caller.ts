@@ -125,11 +125,12 @@ function createPaths({ bindAddress = '127.0.0.1', remoteAddress }: WeriftCallerO
   let current: ControllingPath | null = null
   let next: ControllingPath | null = null
 
-  function open(localUser: string): ControllingPath {
+  function open({ usernameFragment, password }: ReturnType<typeof newCredentials>): ControllingPath {
     const path = createControllingPath({
       bindAddress,
       remoteAddress,
-      localUser,
+      localUser: usernameFragment,
+      localPassword: password,
       receive: handlers.receive,
       found() {
         const former = current
@@ -146,7 +147,7 @@ function createPaths({ bindAddress = '127.0.0.1', remoteAddress }: WeriftCallerO
     async begin() {
       const credentials = newCredentials()
       await next?.close()
-      next = open(credentials.usernameFragment)
+      next = open(credentials)
       return { credentials, candidates: [await next.open()] }
     },
     connect(answer: RemoteDescription): void {

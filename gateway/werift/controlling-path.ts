@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:dgram'
 import type { CandidateAddress } from '../read-sdp.ts'
-import { isStun, makeCheck, type CheckRequest } from './stun.ts'
+import { checkedUserOf, isStun, makeCheck, readCheck, type CheckRequest } from './stun.ts'
 import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 
 type Credentials = { readonly usernameFragment: string; readonly password: string }
@@ -14,6 +14,7 @@ export type ControllingPathOptions = {
   /** The only address to call, whatever is offered besides. */
   readonly remoteAddress: string | undefined
   readonly localUser: string
+  readonly localPassword: string
   /** Everything but STUN. */
   receive(datagram: Buffer): void
   /** Once, when a check was answered. */
@@ -57,8 +58,15 @@ export function createControllingPath(options: ControllingPathOptions): Controll
     timer = setTimeout(() => connect(remote), target ? consentInterval : checkInterval)
   }
 
+  /** A peer that is no ICE-lite one sends nothing before its own checks were answered. RFC 8445 §7.3. */
+  function answerCheck(datagram: Buffer, from: CandidateAddress): void {
+    const good = readCheck(datagram, options.localPassword, from)
+    if (good) transmit(good.answer, from)
+  }
+
   function receive(datagram: Buffer, { address, port }: CandidateAddress): void {
     if (!isStun(datagram)) return options.receive(datagram)
+    if (checkedUserOf(datagram) === options.localUser) return answerCheck(datagram, { address, port })
     if (target || !check?.isAnsweredBy(datagram)) return
     target = { address, port }
     options.found()

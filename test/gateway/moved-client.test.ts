@@ -1,4 +1,5 @@
 /** A client that gets another address in mid-call: NAT gives it one, or it changes networks and restarts ICE. Strangers move nothing. */
+import { once } from 'node:events'
 import { test, type Test } from 'tap'
 import { createAddressBook } from '../../gateway/werift/address-book.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
@@ -7,6 +8,7 @@ import { createPathAim } from '../../gateway/werift/path-aim.ts'
 import { createSeenChecks } from '../../gateway/werift/seen-checks.ts'
 import { isStun, makeCheck } from '../../gateway/werift/stun.ts'
 import { isRtcp } from '../../media/rtp/rtp-wire.ts'
+import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import type { RtpPacket, WebPeer } from '../../model/rtp-transport.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createDtlsClient, newCertificate } from '../scenes/dtls-client.ts'
@@ -360,3 +362,23 @@ test('an offer that restarts nothing, or belongs to another association, is a CO
 })
 
 const fingerprintIn = (sdp: string) => /a=fingerprint:.*/.exec(sdp)?.[0]
+
+test('a caller answers the checks of a peer that is no ICE-lite one, and of nobody else', async (t) => {
+  const caller = createWeriftCaller()
+  t.teardown(() => caller.close())
+  const offer = await caller.offer()
+  const port = Number(/ 127\.0\.0\.1 (\d+) typ host/.exec(offer)?.[1])
+  const own = credentialsOf(offer)
+  const peer = await bindUdp('127.0.0.1', 0)
+  t.teardown(() => closeUdp(peer))
+  const answers: Buffer[] = []
+  const forged = makeCheck({ ...own, password: 'not the one of the offer' }, 'peer')
+  const stranger = makeCheck({ ...own, usernameFragment: 'nobody' }, 'peer')
+  const check = makeCheck(own, 'peer')
+  peer.on('message', (datagram: Buffer) => answers.push(datagram))
+  const answered = once(peer, 'message')
+  for (const { bytes } of [forged, stranger, check]) peer.send(bytes, port, '127.0.0.1')
+  await answered
+  t.equal(answers.length, 1)
+  t.ok(check.isAnsweredBy(answers[0]!))
+})
