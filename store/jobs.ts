@@ -71,8 +71,6 @@ export function claimJobs(
     select id, account_id, call_id, kind, attempts, run_at from claimed order by run_at, id`
 }
 
-export const finishJob = (sql: Sql, id: string): Promise<void> => finishJobs(sql, [id])
-
 export async function finishJobs(sql: Sql, ids: readonly string[]): Promise<void> {
   await sql`
     delete from jobs where id = any(array(

@@ -1,7 +1,7 @@
 /** How the end of a call is told: by whom and why, up to when its media lasted, in one write, and the same for whoever replays its log. */
 import top, { test, type Test } from 'tap'
 import type { CallBirth, CallFact, Effect } from '../../actors/call/call-event.ts'
-import { createInboundCall } from '../../actors/call/birth/create-inbound-call.ts'
+import { createInboundCall } from '../scenes/inbound-call.ts'
 import { createLegSightings } from '../../actors/call/life/leg-sightings.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { beginCall, step, type Step } from '../../actors/call/machine/step.ts'

@@ -1,6 +1,6 @@
 /** What must not be lost or held up: facts when the database hesitates, jobs beside jobs that hang, calls of nodes that die or whose clocks differ. */
 import top, { test } from 'tap'
-import { createInboundCall } from '../../actors/call/birth/create-inbound-call.ts'
+import { createInboundCall } from '../scenes/inbound-call.ts'
 import { createScheduler, type Work } from '../../actors/rounds/scheduler.ts'
 import { BusNoResponders, type Bus } from '../../model/bus.ts'
 import type { CallId } from '../../model/ids.ts'

@@ -1,6 +1,6 @@
 /** Phone calls on a real database, between the actor and a telephone edge without SIP: how they are placed, taken, passed on and ended. */
 import t, { test } from 'tap'
-import { createInboundCall } from '../../actors/call/birth/create-inbound-call.ts'
+import { createInboundCall } from '../scenes/inbound-call.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { createLegSweep } from '../../actors/rounds/leg-sweep.ts'
 import type { CallId, TrunkId } from '../../model/ids.ts'

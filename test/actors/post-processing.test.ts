@@ -9,7 +9,7 @@ import type { Dimension, WorkerConfig } from '../../model/worker.ts'
 import { findCall } from '../../store/calls.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { deleteWorker } from '../../store/delete-worker.ts'
-import { finishJob, insertJob } from '../../store/jobs.ts'
+import { finishJobs, insertJob } from '../../store/jobs.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { box, listen, openCallNode, openShared, status } from '../scenes/call-node.ts'
@@ -214,7 +214,7 @@ test('a run again is not lost behind a job that is just being finished', async (
     update jobs set claimed_by = 'another', claimed_until = ${clock.now() + 60_000}, attempts = 4
     where call_id = ${callId} returning id`
   await createProcessAgain({ sql, clock, newId, wakeJobs: () => undefined })(accountId, callId)
-  await finishJob(sql, old?.id ?? '')
+  await finishJobs(sql, [old?.id ?? ''])
   t.match(await stage.jobs(), [{ attempts: 0 }])
   t.match(await stage.processed(), { postProcessingStatus: 'completed', dimensions: { seating: 'outside' } })
 })

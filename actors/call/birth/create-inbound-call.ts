@@ -8,7 +8,7 @@ import { addressGroupOf } from '../../../net/addresses.ts'
 import type { Claim } from '../../../store/call-steps.ts'
 import type { Transaction } from '../../../store/sql.ts'
 import { findKnownPersons } from './known-person.ts'
-import { takersOfBirth, writeBirths } from './write-birth.ts'
+import { writeBirths } from './write-birth.ts'
 
 export type InboundBirth = InboundCall & {
   readonly nodeId: NodeId
@@ -25,13 +25,6 @@ export type InboundBirths = {
 }
 
 export type BornCall = { readonly callId: CallId; readonly claim: Claim }
-
-export async function createInboundCall(tx: Transaction, birth: InboundBirth): Promise<CallId> {
-  const { route } = birth
-  const takers = await takersOfBirth(tx, { accountId: route.trunk.accountId, workerId: route.workerId })
-  const [born] = await createInboundCalls(tx, [birth], { claims: false, takersOf: () => takers })
-  return (born as BornCall).callId
-}
 
 /**
  * All of one account; in their order. Deliveries are written: the caller wakes them after the commit. A call begins with the fact
