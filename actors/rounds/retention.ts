@@ -41,7 +41,7 @@ const subscriptionsKept = 3 * 24 * 3_600_000
 /** Ms after their time: so long a late client is told what became of its token. */
 const confirmationsKept = 3_600_000
 const batchSize = 1_000
-/** Bounds what one round deletes, so that a busy disk serves calls first. */
+/** Of one kind in one round: the next kind, and the next account, has its turn before more of it. What is left then is for a round right behind. */
 const batchesPerRound = 100
 /** A call has many rows: so many are removed in one transaction. */
 const callsAtOnce = 50
@@ -60,14 +60,17 @@ export function createRetention(deps: {
   const { sql, clock, log, keep, recordings = null } = deps
   const removeRecordings = createRecordingRemoval({ ...deps, recordings })
   let closed = false
+  /** A round has left something behind that is too old. */
+  let isBehind = false
 
   async function forgetAll(forget: (limit: number) => Promise<number>, limit = batchSize): Promise<number> {
     let forgotten = 0
     for (let batch = 0; batch < batchesPerRound && !closed; batch += 1) {
       const count = await forget(limit)
       forgotten += count
-      if (count < limit) break
+      if (count < limit) return forgotten
     }
+    isBehind = true
     return forgotten
   }
   /** What accounts keep for so many days. Whole calls first: nothing else needs to be done with them. */
@@ -93,6 +96,7 @@ export function createRetention(deps: {
   }
   async function look(): Promise<boolean> {
     const now = clock.now()
+    isBehind = false
     const deliveries = await forgetAll((limit) => forgetDeliveries(sql, now - keep.deliveries, limit))
     await forgetAll((limit) => forgetRefusals(sql, now - refusalsKept, limit))
     await forgetAll((limit) => forgetAuditRows(sql, { accountId: null, before: now - ownerlessKept, limit }))
@@ -104,7 +108,7 @@ export function createRetention(deps: {
     if (deliveries > 0) log.info('old deliveries forgotten', { deliveries })
     await forgetOfAccounts(now)
     await forgetAll(removeRecordings, recordingsAtOnce)
-    return false
+    return isBehind && !closed
   }
   const rounds = createRounds({ clock, log, every: retentionEvery, look })
   return {

@@ -28,6 +28,7 @@ async function open(t: Test) {
   return {
     ...api,
     path,
+    retention,
     keepFor: (json: object) => ask(`${path}/retention`, { method: 'PATCH', json }),
     settings: async () => (await ask(`${path}/retention`)).json,
     get: (callId: CallId, part = '') => ask(`${path}/phone-calls/${callId}${part}`),
@@ -95,6 +96,17 @@ test('days are set by a key of the account or by the operator, and what is not s
   await afterDays(36_500)
   t.equal((await get(callId)).status, 200)
   t.ok(await isRecorded(callId))
+})
+
+test('of what is more than a round removes, the rest goes without waiting for the next', async (t) => {
+  const { own, sql, retention } = await open(t)
+  const longAgo = new Date(start - 31 * day)
+  await sql`
+    insert into call_refusals (id, account_id, direction, reason, details, first_at, last_at)
+    select 'old-' || n, ${own.id}, 'inbound', 'overloaded', 'no room', ${longAgo}, ${longAgo}
+    from generate_series(1, 100001) n`
+  await retention.idle()
+  t.same(await sql`select count(*)::int from call_refusals`, [{ count: 0 }])
 })
 
 test('recordings go when their days are over, and the rest of the call stays', async (t) => {
