@@ -1,5 +1,5 @@
 /** What is deleted is gone from every read at once; its many rows go by and by, whatever process ends meanwhile. */
-import t, { test } from 'tap'
+import t, { test, type Test } from 'tap'
 import { createRemovals, removalsEvery } from '../../actors/rounds/removals.ts'
 import type { PersonId, SubscriptionId, TrunkId } from '../../model/ids.ts'
 import { PhoneCallQuery } from '../../model/phone-call.ts'
@@ -45,7 +45,8 @@ async function fill() {
   const request = { eventType: '*', url: 'https://example.com/hook' } as const
   const subscribe = async () =>
     (await createSubscription(sql, box, { accountId, request, newId, now: clock.now() })).id as SubscriptionId
-  const open = () => {
+  /** Until the test is over: rounds of one test must not take what another looks at. */
+  const open = (t: Test) => {
     const rounds = createRemovals({ sql, clock, log: createQuietLog() })
     t.teardown(() => rounds.close())
     return rounds
@@ -81,7 +82,7 @@ test('a subscription that is deleted is in no read, nothing is sent to it, and i
   const bounds = { limit: 10_000, lease: 1, perSubscription: 10_000, rooms: new Map() }
   const claimed = await claimDue(sql, { nodeId: newId<'node'>(), now: clock.now(), ...bounds })
   t.ok(claimed.length > 0 && claimed.every(({ subscriptionId }) => subscriptionId === stays))
-  await open().idle()
+  await open(t).idle()
   t.equal(await count(sql, sql`from deliveries where subscription_id = ${id}`), 0)
   t.equal(await count(sql, sql`from webhook_subscriptions where id = ${id}`), 0)
   t.equal(await count(sql, sql`from deliveries where subscription_id = ${stays}`), calls)
@@ -101,7 +102,7 @@ test('calls of a person and of a trunk that are deleted tell of neither at once,
   const [some] = await sql<{ id: never }[]>`select id ${linked} limit 1`
   const call = await findCall(sql, accountId, some?.id as never)
   t.ok(call?.personId !== 'eva' && call?.trunkId !== 'trunk')
-  await open().idle()
+  await open(t).idle()
   t.equal(await count(sql, linked), 0)
   t.equal(await count(sql, sql`from calls where person_id = 'kim'`), calls / 2)
   t.equal(await count(sql, sql`from calls where trunk_id = 'other'`), calls / 5)
@@ -118,7 +119,7 @@ test('a removal whose process has ended is gone on with by another, from where i
   const claimed = await claimRemoval(sql, clock.now(), 30_000)
   t.match(claimed, { kind: 'subscription', subjectId: id })
   t.equal(await claimRemoval(sql, clock.now(), 30_000), null, 'one at a time')
-  const rounds = open()
+  const rounds = open(t)
   await rounds.idle()
   t.equal(await count(sql, sql`from webhook_subscriptions where id = ${id}`), 1)
   clock.advance(30_000 + removalsEvery)

@@ -181,6 +181,9 @@ test('a call that the former actor left before it heard of the media is found co
   const dying = await openCallNode(shared)
   const call = await beginCall(shared, dying)
   await dying.admission.admit(call.token, null)
+  const answers = () =>
+    shared.sql`select from call_events where call_id = ${call.callId} and event->>'type' = 'worker_request_answered'`
+  while ((await answers()).count === 0) await shared.bus.flush()
   await expireLease(shared, dying)
   const successor = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
   t.teardown(() => successor.close())
