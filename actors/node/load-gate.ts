@@ -99,10 +99,9 @@ function createLook({ now, media, busy, commits }: Deps) {
   const look = () => {
     const beats = media.beats()
     const { medianMs, stuckMs } = commits.read()
-    const late = beats.flatMap((beat, index) => lateSince(before[index], beat) ?? [])
     const reading = {
       elapsedMs: Math.max(1, now() - at),
-      late: late.length === 0 ? null : Math.max(...late),
+      late: beats.map((beat, index) => lateSince(before[index], beat)),
       busy: busy(),
       commitMs: medianMs,
       stuckMs,
@@ -118,7 +117,7 @@ function createLook({ now, media, busy, commits }: Deps) {
 /** Part of its slots, 0–1; null: none was due. */
 function lateSince(before: Beat = { ticks: 0, late: 0, skipped: 0 }, { ticks, late, skipped }: Beat): number | null {
   const due = ticks - before.ticks + skipped - before.skipped
-  return due === 0 ? null : (late - before.late + skipped - before.skipped) / due
+  return due <= 0 ? null : (late - before.late + skipped - before.skipped) / due
 }
 
 /** One line when refusals begin and one when they are over, however many there were. */

@@ -12,8 +12,11 @@ import type { Beginning, LoadReason } from '../../model/load-gate.ts'
 /** What happened since the last one. */
 export type LoadReading = {
   readonly elapsedMs: number
-  /** Part of the slots of the ticker that were run late or left out, 0–1; null: none was due. */
-  readonly late: number | null
+  /**
+   * Of each beat that calls wait for, always in the same order: part of its slots that were run late or left out, 0–1; null: none was due. The one
+   * that fares worst counts, over a while and not in each reading: of many beats one has always just been late.
+   */
+  readonly late: readonly (number | null)[]
   /** Part of the time in which the thread was at work or waited for a core, 0–1. */
   readonly busy: number
   /** Of the commits that ended, the median; null: none did. */
@@ -70,6 +73,7 @@ const gain = 0.5
 
 export function createLoadPolicy(): LoadPolicy {
   const measured = { late: 0, lateAtAll: 0, busy: 0, commitMs: 0, stuckMs: 0 }
+  const beats: { late: number; lateAtAll: number }[] = []
   let calls = 0
   /** And those that began since the last reading. */
   let fresh = 0
@@ -86,10 +90,16 @@ export function createLoadPolicy(): LoadPolicy {
   const roomOfFew = (): number => (isFew() && slowStart >= fullPace ? Math.max(0, maxFresh - fresh) : 0)
   const measure = (reading: LoadReading): void => {
     const { elapsedMs, busy, commitMs } = reading
-    const late = reading.late ?? 0
     const over = (ms: number): number => 1 - Math.exp(-elapsedMs / ms)
-    measured.late += (Math.min(late, counted.late) - measured.late) * over(memory.late)
-    measured.lateAtAll += (late - measured.lateAtAll) * over(memory.late)
+    beats.length = reading.late.length
+    for (const [index, part] of reading.late.entries()) {
+      const beat = (beats[index] ??= { late: 0, lateAtAll: 0 })
+      const late = part ?? 0
+      beat.late += (Math.min(late, counted.late) - beat.late) * over(memory.late)
+      beat.lateAtAll += (late - beat.lateAtAll) * over(memory.late)
+    }
+    measured.late = Math.max(0, ...beats.map(({ late }) => late))
+    measured.lateAtAll = Math.max(0, ...beats.map(({ lateAtAll }) => lateAtAll))
     measured.busy += (busy - measured.busy) * over(memory.busy)
     if (commitMs !== null)
       measured.commitMs += (Math.min(commitMs, counted.commitMs) - measured.commitMs) * over(memory.commit)

@@ -5,7 +5,7 @@
 import type { Socket } from 'node:dgram'
 import type { CandidateAddress } from '../read-sdp.ts'
 import { checkedUserOf, isStun, makeCheck, readCheck, type CheckRequest } from './stun.ts'
-import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
+import { bindUdp, closeUdp, sendUdp } from '../../media/rtp/udp-socket.ts'
 
 type Credentials = { readonly usernameFragment: string; readonly password: string }
 
@@ -46,8 +46,8 @@ export function createControllingPath(options: ControllingPathOptions): Controll
   let timer: NodeJS.Timeout | undefined
 
   function transmit(datagram: Buffer, to: CandidateAddress): void {
-    // Unreachable candidates are normal; the callback keeps them from being an 'error' of the socket.
-    socket?.send(datagram, to.port, to.address, () => undefined)
+    // Unreachable candidates are normal.
+    if (socket) sendUdp(socket, datagram, to)
   }
 
   function connect(remote: Credentials): void {

@@ -15,7 +15,7 @@ import { createSeenChecks, type SeenChecks } from './seen-checks.ts'
 import { checkedUserOf, isStun, readCheck } from './stun.ts'
 import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
 import { ssrcOf } from '../../media/rtp/rtp-wire.ts'
-import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
+import { bindUdp, closeUdp, isPort, sendUdp } from '../../media/rtp/udp-socket.ts'
 
 export type MediaSocket = {
   readonly port: number
@@ -97,8 +97,8 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
 
   function send(datagram: Buffer, to: CandidateAddress): void {
     if (closing) return
-    // As in media/rtp/socket-pair.ts: nobody asks whether it could be sent.
-    boundOf(sockets, familyOf(to.address))?.socket.send(datagram, to.port, to.address)
+    const bound = boundOf(sockets, familyOf(to.address))
+    if (bound) sendUdp(bound.socket, datagram, to)
   }
 
   function check(datagram: Buffer, from: CandidateAddress): void {
@@ -147,6 +147,7 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
   }
 
   function receive(datagram: Buffer, { address, port }: RemoteInfo): void {
+    if (!isPort(port)) return
     const from = { address, port }
     if (isStun(datagram)) return check(datagram, from)
     const entry = book.ownerOf(keyOf(from))

@@ -4,7 +4,7 @@
  */
 import type { RemoteInfo, Socket } from 'node:dgram'
 import { peerAddressOf } from '../../net/addresses.ts'
-import { bindUdp, closeUdp } from './udp-socket.ts'
+import { bindUdp, closeUdp, isPort, sendUdp } from './udp-socket.ts'
 import type { Address } from './peer-source.ts'
 
 export type SocketPair = {
@@ -57,12 +57,11 @@ function udpPortOf(socket: Socket, isOpen: () => boolean): UdpPort {
     send(datagram, { address, port }) {
       if (!isOpen()) return
       const reachable = isV6 && !address.includes(':') ? `::ffff:${address}` : address
-      // Without a callback, of which each packet would cost another turn: what the network says of an address that cannot be reached, nobody asks.
-      socket.send(datagram, port, reachable)
+      sendUdp(socket, datagram, { address: reachable, port })
     },
     onDatagram(listener) {
       socket.on('message', (datagram: Buffer, { address, port }: RemoteInfo) => {
-        if (isOpen()) listener(datagram, { address: isV6 ? peerAddressOf(address) : address, port })
+        if (isOpen() && isPort(port)) listener(datagram, { address: isV6 ? peerAddressOf(address) : address, port })
       })
     },
     onError: (listener) => void socket.on('error', listener),

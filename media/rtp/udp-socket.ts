@@ -22,6 +22,17 @@ export async function bindUdp(address: string, port: number, { ipv6Only = false 
   }
 }
 
+/**
+ * Never throws: what cannot be sent is lost, as on the way. Nothing can go to port 0, which any stranger may claim to send from. No callback, of which
+ * each packet would cost another turn: what the network says of an address that cannot be reached, nobody asks.
+ */
+export function sendUdp(socket: Socket, datagram: Buffer, { address, port }: { address: string; port: number }): void {
+  if (isPort(port)) socket.send(datagram, port, address)
+}
+
+/** One that can be answered. */
+export const isPort = (port: number): boolean => port > 0 && port < 65_536
+
 export async function closeUdp(socket: Socket): Promise<void> {
   const done = once(socket, 'close')
   socket.close()

@@ -16,7 +16,7 @@ import { createRandom, type Random } from '../fake/random.ts'
 
 const every = 250
 const many = 40
-const healthy: LoadReading = { elapsedMs: every, late: 0, busy: 0.3, commitMs: 8, stuckMs: 0, calls: many, fresh: 0 }
+const healthy: LoadReading = { elapsedMs: every, late: [0], busy: 0.3, commitMs: 8, stuckMs: 0, calls: many, fresh: 0 }
 
 const readFor = (policy: LoadPolicy, ms: number, reading: Partial<LoadReading>): void => {
   for (let at = 0; at < ms; at += every) policy.read({ ...healthy, ...reading })
@@ -42,7 +42,7 @@ test('a node that has time takes calls', (t) => {
 
 test('each measure beyond its mark refuses, with its own reason', (t) => {
   const cases: [Partial<LoadReading>, string][] = [
-    [{ late: lateMarks.high * 2 }, 'late'],
+    [{ late: [lateMarks.high * 2] }, 'late'],
     [{ busy: 0.97 }, 'busy'],
     [{ commitMs: commitMarks.high * 2 }, 'commits'],
     [{ stuckMs: stuckLimit }, 'database'],
@@ -60,17 +60,35 @@ test('each measure beyond its mark refuses, with its own reason', (t) => {
 test('one stall is no overload, however long it was; stalls one after the other are', (t) => {
   const policy = createLoadPolicy()
   readFor(policy, 5_000, {})
-  policy.read({ ...healthy, late: 1 })
+  policy.read({ ...healthy, late: [1] })
   t.not(policy.refusal(true), 'late')
   readFor(policy, 5_000, {})
-  readFor(policy, 2_000, { late: 1 })
+  readFor(policy, 2_000, { late: [1] })
   t.equal(policy.refusal(true), 'late')
+  t.end()
+})
+
+test('many beats that are late now and then, each in its own moment, refuse nobody; one that is late all the time does', (t) => {
+  const wrong: string[] = []
+  for (let seed = 1; seed <= 20; seed++) {
+    const random = createRandom(seed)
+    const policy = createLoadPolicy()
+    // 2 of 50 slots, at 0.6 % in all.
+    const stalls = () => (random.next() < 0.15 ? 0.04 : 0)
+    for (let reading = 0; reading < 400; reading++) {
+      policy.read({ ...healthy, late: [stalls(), stalls(), stalls(), stalls(), stalls()] })
+      if (policy.isClosed()) wrong.push(`closed in reading ${reading} of seed ${seed}`)
+    }
+    for (let reading = 0; reading < 20; reading++) policy.read({ ...healthy, late: [0, 0, 0, 0, 0.05] })
+    if (policy.refusal(true) !== 'late') wrong.push(`open in seed ${seed}`)
+  }
+  t.same(wrong, [])
   t.end()
 })
 
 test('a node with hardly any call refuses only when nothing could be heard on it', (t) => {
   const calls = fewCalls - 1
-  const slow = { calls, late: 0.4, busy: 0.85, commitMs: 800 }
+  const slow = { calls, late: [0.4], busy: 0.85, commitMs: 800 }
   const laptop = createLoadPolicy()
   readFor(laptop, 30_000, slow)
   t.equal(laptop.refusal(false), null, 'a slow laptop that calls itself')
@@ -78,13 +96,13 @@ test('a node with hardly any call refuses only when nothing could be heard on it
   readFor(borne, 30_000, { ...slow, calls: many })
   t.not(borne.refusal(false), null, 'the same measures with many calls')
   const blocked = createLoadPolicy()
-  readFor(blocked, 10_000, { calls, late: 0.95, busy: 0.99 })
+  readFor(blocked, 10_000, { calls, late: [0.95], busy: 0.99 })
   t.equal(blocked.refusal(false), 'late')
   const alone = createLoadPolicy()
-  readFor(alone, 10_000, { calls: 0, late: null, busy: 1 })
+  readFor(alone, 10_000, { calls: 0, late: [null], busy: 1 })
   t.equal(alone.refusal(false), null, 'nobody is hurt where nobody talks')
   const crowded = createLoadPolicy()
-  readFor(crowded, 10_000, { calls: 0, fresh: 60, late: 0.9, busy: 1 })
+  readFor(crowded, 10_000, { calls: 0, fresh: 60, late: [0.9], busy: 1 })
   t.equal(crowded.refusal(false), null, 'nor by a crowd of calls that have just begun')
   t.end()
 })
@@ -143,7 +161,7 @@ test('the pace falls with every measure, and does not break off', (t) => {
   )
   t.ok(new Set(paces).size >= 4, paces.join(' '))
   t.ok((paces.at(-1) ?? 0) > 0)
-  const late = [0, 0.015, 0.025].map((share) => begunAt({ late: share }))
+  const late = [0, 0.015, 0.025].map((share) => begunAt({ late: [share] }))
   t.ok(late[0]! > late[1]! && late[1]! > late[2]!, late.join(' '))
   const slow = [10, 500, 900].map((commitMs) => begunAt({ commitMs }))
   t.ok(slow[0]! > slow[1]! && slow[1]! > slow[2]!, slow.join(' '))
@@ -156,7 +174,7 @@ test('a burst after a rest is bounded by what runs: a node at rest takes as many
     readFor(policy, 60_000, reading)
     return beginAll(policy, 500)
   }
-  const atRest = burstAt({ calls: 0, busy: 0.01, late: null, commitMs: null })
+  const atRest = burstAt({ calls: 0, busy: 0.01, late: [null], commitMs: null })
   t.equal(atRest, maxFresh)
   const half = burstAt({ busy: busyWanted / 2 })
   t.ok(half >= 3 && half <= 20, `${half}`)
@@ -197,7 +215,7 @@ test('whatever is read: verdicts are one of the known, and a node that is well f
 function anyReading(random: Random): LoadReading {
   return {
     elapsedMs: random.pick([1, 100, 250, 3_000, 3_600_000]),
-    late: random.pick([null, 0, random.next() * 0.05, 1]),
+    late: Array.from({ length: random.below(4) }, () => random.pick([null, 0, random.next() * 0.05, 1])),
     busy: random.next(),
     commitMs: random.pick([null, random.next() * 50, 900, 60_000]),
     stuckMs: random.pick([0, 0, 0, random.below(5_000)]),
@@ -249,7 +267,7 @@ function simulate(random: Random, { wrongCosts, times }: { readonly wrongCosts: 
     behind = Math.max(0, work - every)
     const busy = Math.min(1, work / every)
     const late = Math.min(1, behind / every) + (busy > 0.96 ? 0.05 : 0)
-    policy.read({ elapsedMs: every, late, busy, commitMs: 10, stuckMs: 0, calls: ends.length, fresh: 0 })
+    policy.read({ elapsedMs: every, late: [late], busy, commitMs: 10, stuckMs: 0, calls: ends.length, fresh: 0 })
     if (now < settled) continue
     pause = admitted > 0 ? 0 : pause + every / 1_000
     told.longestPause = Math.max(told.longestPause, pause)

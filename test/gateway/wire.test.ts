@@ -393,6 +393,20 @@ test('of one call a bounded number of checks is computed and of addresses kept, 
   t.ok(path.isTarget({ address: '127.0.0.1', port: others[8]!.address().port }))
 })
 
+test('what claims to come from port 0, where nothing can be sent, ends no socket', async (t) => {
+  const { media, client } = await setUpSocket(t)
+  const path = media.open({ usernameFragment: 'user', password: 'p'.repeat(24) }, () => {})
+  const to = { address: '127.0.0.1', port: 0 }
+  path.sendTo(Buffer.from('nowhere'), to)
+  path.secured(to)
+  path.send(Buffer.from('nowhere'))
+  const [answer] = await Promise.all([
+    reply(client),
+    path.sendTo(Buffer.from('here'), { address: '127.0.0.1', port: client.address().port }),
+  ])
+  t.equal(String(answer), 'here')
+})
+
 test('the first free port of the range is taken, and none left is an error', async (t) => {
   const { media } = await setUpSocket(t)
   const log = createQuietLog()

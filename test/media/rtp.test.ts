@@ -1,4 +1,5 @@
 /** The media of phone calls: RTP and RTCP on real sockets of this host, and the rules behind them with time in hand. */
+import { once } from 'node:events'
 import { test, type Test } from 'tap'
 import { RtcpPacketConverter, RtcpRrPacket, RtcpSrPacket } from 'werift'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
@@ -12,7 +13,7 @@ import { createRtcpSession } from '../../media/rtp/rtcp/rtcp-session.ts'
 import { readRtcp, writeRtcp } from '../../media/rtp/rtcp/rtcp-wire.ts'
 import type { RtpEndpoint } from '../../media/rtp/rtp-endpoint.ts'
 import { createSecurity } from '../../media/rtp/srtp/security.ts'
-import { freeEvenPort } from '../../media/rtp/socket-pair.ts'
+import { freeEvenPort, openSocketPair } from '../../media/rtp/socket-pair.ts'
 import { createSrtpKey } from '../../media/rtp/srtp/srtp-keys.ts'
 import { createStreamSplice } from '../../media/rtp/stream-splice.ts'
 import type { CryptoSuite, MediaSession } from '../../media/rtp/media-session.ts'
@@ -1021,3 +1022,15 @@ function fuzz(t: Test, suite: CryptoSuite | null): void {
   const { roundTripMs, jitterMs, packetsLost } = rtcp.quality()
   t.ok((roundTripMs ?? 0) < 60_000 && jitterMs >= 0 && packetsLost >= 0)
 }
+
+test('what cannot be sent anywhere is lost, and the sockets of a call go on', async (t) => {
+  const [one, other] = [
+    await openSocketPair('127.0.0.1', await freeEvenPort('127.0.0.1')),
+    await bindUdp('127.0.0.1', 0),
+  ]
+  t.teardown(() => Promise.all([one.close(), closeUdp(other)]))
+  for (const port of [0, -1, 65_536, Number.NaN]) one.rtp.send(Buffer.from('nowhere'), { address: '127.0.0.1', port })
+  const heard = once(other, 'message')
+  one.rtp.send(Buffer.from('here'), { address: '127.0.0.1', port: other.address().port })
+  t.match(await heard, [Buffer.from('here')])
+})
