@@ -114,7 +114,6 @@ async function openSlot(deps: Deps, index: number, closing: AsyncDisposableStack
   const start = (): Thread =>
     startThread(deps, { settings, opusAddon }, (cause) => {
       if (isClosed) return
-      before = sumOf(before, readGauges(thread.gauges).totals)
       log.error('a media thread ended, and its calls with it', { thread: index, error: cause })
       restart()
     })
@@ -124,13 +123,20 @@ async function openSlot(deps: Deps, index: number, closing: AsyncDisposableStack
     deaths.push(now)
     if (deaths.length > maxRestarts)
       log.error('a media thread ends too often and is left alone for a while', { thread: index })
-    cancelRestart = clock.after(restartWaitOf(deaths.length), () => void startAgain())
+    cancelRestart = clock.after(restartWaitOf(deaths.length), () => {
+      startAgain().catch((error: unknown) => {
+        log.error('a media thread could not be started', { thread: index, error })
+        if (!isClosed) restart()
+      })
+    })
   }
   const startAgain = async (): Promise<void> => {
     // Its ports are free when it is gone. One that stands still in native code may never be.
     await deadline(clock, closeWithin, thread.exited, goOn)
     if (isClosed) return
+    const { gauges } = thread
     thread = start()
+    before = sumOf(before, readGauges(gauges).totals)
     // A thread that cannot begin ends, and is told and started again as such.
     thread.ready.then(() => log.info('a media thread was started again', { thread: index }), goOn)
   }

@@ -179,9 +179,10 @@ function webLine(line: Line, { callId, events, mirror }: WebParts): ReturnType<M
   )
   return {
     async answer(offer) {
-      const sdp = await inTime(line.clock, answersWithin, far.ask('answer', offer))
-      hasLeg = true
-      return sdp
+      const asked = far.ask('answer', offer)
+      // Also behind the deadline, by a thread that stood still: what ends then ends as a leg does.
+      asked.then(() => void (hasLeg = true), noLeg)
+      return inTime(line.clock, answersWithin, asked)
     },
     addCandidate: (candidate) => far.ask('addCandidate', candidate),
     dtmf: (digits) => far.tell('dtmf', digits),
@@ -195,6 +196,8 @@ function webLine(line: Line, { callId, events, mirror }: WebParts): ReturnType<M
     close: () => far.ask('close').catch(gone),
   }
 }
+
+const noLeg = (): void => undefined
 
 class NoAnswer extends Error {
   override readonly name = 'NoAnswer'

@@ -153,12 +153,12 @@ async function sustain(given: { readonly comingPerSecond: number; readonly perSe
   return { waited, refused }
 }
 
-test('of more than are set up, for as long as they come, the rest is refused at once and nobody waits for seconds', async (t) => {
+test('of more than are set up, for as long as they come, the rest is refused at once and nobody waits for much longer than is expected', async (t) => {
   const { waited, refused } = await sustain({ comingPerSecond: 150, perSecond: 45, ms: 10_000 })
   t.ok(waited.length > 430, 'as many are set up as can be')
   t.ok(refused > 900)
   const steady = waited.slice(100)
-  t.ok(Math.max(...steady) < 2 * longestExpected)
+  t.ok(Math.max(...steady) < longestExpected + 1_000)
 })
 
 test('nobody is refused where all that come are set up', async (t) => {

@@ -84,7 +84,7 @@ export async function benchWeb(given: readonly string[]): Promise<void> {
     }
   if (cells.length > 0) printTable(cells)
   if (peerCells.length > 0) printTable(peerCells)
-  else console.log('No row of @roamhq/wrtc: WRTC_PATH does not say where it is installed.')
+  else if (has('talk') && !peer) console.log('No row of @roamhq/wrtc: WRTC_PATH does not say where it is installed.')
   if (has('limit')) await reportLimit(rows, (count) => measure(bench, { count, says: 'talk', talkMs }))
   if (isWhole || has('leaks')) await reportLeaks(bench)
 }
