@@ -31,6 +31,12 @@ const classes: ReadonlySet<string> = new Set(['08', '40', '53', '55', '57', '58'
 
 const sqlState = /^[0-9A-Z]{5}$/
 
+/** A lock that somebody else holds, a deadlock, or what the database, or the step itself, refuses: the others of a group have no part in it. */
+export function isOfOneMember(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  return !databaseUnreachable(error) || code === '55P03' || code === '40P01'
+}
+
 export function databaseUnreachable(error: unknown): boolean {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
   // A socket file that is not there; any other ENOENT is a bug.

@@ -71,10 +71,18 @@ export function claimJobs(
     select id, account_id, call_id, kind, attempts, run_at from claimed order by run_at, id`
 }
 
-export async function finishJobs(sql: Sql, ids: readonly string[]): Promise<void> {
-  await sql`
+/** Those that are finished. Who is locked by somebody else is left. */
+export async function finishJobs(sql: Sql, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ id: string }[]>`
     delete from jobs where id = any(array(
-      select id from jobs where id = any(${[...ids]}::text[]) order by id for update))`
+      select id from jobs where id = any(${[...ids]}::text[]) order by id for update skip locked))
+    returning id`
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Waits for whoever has locked it. */
+export async function finishJob(sql: Sql, id: string): Promise<void> {
+  await sql`delete from jobs where id = ${id}`
 }
 
 export async function retryJob(sql: Sql, id: string, runAt: number): Promise<void> {

@@ -5,7 +5,7 @@
  * One that is fenced, locked by somebody else or refused is tried again by itself, so that it holds up and spoils nobody else.
  */
 import type { NewId } from '../model/ids.ts'
-import { databaseUnreachable } from './database-unreachable.ts'
+import { isOfOneMember } from './database-unreachable.ts'
 import type { Sql } from './sql.ts'
 import { writeAlone, writeGroup, type CallStep } from './write-steps.ts'
 
@@ -79,7 +79,7 @@ export function createStepWriter({ sql, newId, wakeDeliveries = () => {} }: Deps
       if (announced > 0) wakeDeliveries(announced)
       return group.filter((waiter) => !written.has(waiter.step) || waiter.resolve('written'))
     } catch (error) {
-      if (isOfOneStep(error)) return group
+      if (isOfOneMember(error)) return group
       // Who waits for the same database learns the same.
       for (const { reject } of [...group, ...waiting.splice(0)]) reject(error)
       return []
@@ -110,10 +110,4 @@ class TooManySteps extends Error {
   constructor() {
     super('too many steps of calls wait to be written')
   }
-}
-
-/** A lock that somebody else holds, a deadlock, or what the database, or the step itself, refuses: the others of the group have no part in it. */
-function isOfOneStep(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : null
-  return !databaseUnreachable(error) || code === '55P03' || code === '40P01'
 }

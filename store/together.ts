@@ -2,7 +2,7 @@
  * Owns work that is done together for all who ask for it at about the same time: while a group is under way those that come wait, and are the next group.
  * Nobody waits for company. A group that fails is done again one by one, so that one bad member costs the others nothing, unless the database is away.
  */
-import { databaseUnreachable } from './database-unreachable.ts'
+import { isOfOneMember } from './database-unreachable.ts'
 
 export type TogetherOptions<Asked, Done> = {
   /** Only those of one key are done together; groups of different keys do not wait for each other. */
@@ -24,7 +24,7 @@ export function createTogether<Asked, Done>(options: TogetherOptions<Asked, Done
       const done = await work(group.map(({ asked }) => asked))
       group.forEach((member, index) => member.done.resolve(done[index] as Done))
     } catch (error) {
-      if (group.length === 1 || databaseUnreachable(error)) return group.forEach(({ done }) => done.reject(error))
+      if (group.length === 1 || !isOfOneMember(error)) return group.forEach(({ done }) => done.reject(error))
       for (const member of group) await settle([member])
     }
   }

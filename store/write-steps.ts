@@ -63,7 +63,8 @@ export function writeAlone(sql: Sql, newId: NewId, step: CallStep): Promise<Grou
     const written = toRows([step], found)
     const announced = await write(tx, newId, written, found.subscriptions)
     const isWritten = written.length > 0 || (await wasWritten(tx, step))
-    return { written: new Set(isWritten ? [step] : []), announced }
+    // Of one that finds itself, whoever wrote it has woken nobody.
+    return { written: new Set(isWritten ? [step] : []), announced: isWritten && written.length === 0 ? 1 : announced }
   }) as Promise<GroupResult>
 }
 

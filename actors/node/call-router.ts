@@ -40,7 +40,8 @@ export function createCallRouter(deps: {
     const here = await owned.find(callId)
     if (here) return taken(here, fact)
     if (owned.isBorn?.(callId)) return own(callId, fact)
-    const found = await findOwner(callId)
+    // One connection that was lost fails no crowd.
+    const found = await findOwner(callId).catch(async () => (await findOwners(sql, [callId])).get(callId) ?? null)
     if (found === null) return 'over'
     if (found.owner !== null && found.owner !== nodeId) return sendFact(bus, callId, fact)
     return own(callId, fact)

@@ -32,6 +32,8 @@ const maxBirths = 1_000
 /** In one statement. */
 const mostTogether = 40
 
+const noClaim = (): null => null
+
 export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
   const actors = new Map<CallId, Promise<CallActor | null>>()
 
@@ -45,9 +47,9 @@ export function createOwnedCalls(deps: CallActorDeps): OwnedCalls {
     },
     most: mostTogether,
   })
-  /** What the others need not wait for is waited for here. */
+  /** What the others need not wait for is waited for here, and one connection that was lost fails no crowd. */
   const claimNow = async (callId: CallId): Promise<Claim | null> =>
-    (await claimTogether(callId)) ?? claimCall(deps.sql, callId, deps.nodeId)
+    (await claimTogether(callId).catch(noClaim)) ?? claimCall(deps.sql, callId, deps.nodeId)
   const open = (callId: CallId, asOrphan: boolean): Promise<CallActor | null> => {
     const known = actors.get(callId)
     if (known) return known

@@ -46,7 +46,8 @@ export function createTakeover(
     released = new Set(dead)
   }
   return async () => {
-    await releaseDead()
+    // It is tried again: what cannot be released now must keep no call from being taken over.
+    await releaseDead().catch((error: unknown) => log.error('claims of dead nodes could not be released', { error }))
     const passedOver = [...owned.ids(), ...broken]
     const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce })
     let taken = 0

@@ -6,7 +6,7 @@ import type { Clock } from '../../model/clock.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
-import { claimJobs, finishJobs, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
+import { claimJobs, finishJob, finishJobs, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createTogether } from '../../store/together.ts'
 import type { Rounds } from './rounds.ts'
@@ -41,14 +41,18 @@ export function createScheduler(deps: Deps): Scheduler {
   const { sql, clock, nodeId, log, mayDial = () => true } = deps
   const run = observedRun(deps)
   const kinds = Object.keys(deps.work) as JobKind[]
-  const finish = createTogether<string, void>({
+  const finishTogether = createTogether<string, boolean>({
     keyOf: () => '',
     async work(ids) {
-      await finishJobs(sql, ids)
-      return ids.map(() => undefined)
+      const finished = await finishJobs(sql, ids)
+      return ids.map((id) => finished.has(id))
     },
     most: atOnce,
   })
+  /** What the others need not wait for is waited for here. */
+  const finish = async (id: string): Promise<void> => {
+    if (!(await finishTogether(id))) await finishJob(sql, id)
+  }
   const doJob = async (job: Job): Promise<void> => {
     try {
       await run(job)

@@ -2,12 +2,15 @@
  * Owns asking call.worker_request: the first matching subscription, once, before the voice session starts.
  * docs/contract/webhooks.md "call.worker_request" and "Sync rules".
  */
+import type { Clock } from '../../model/clock.ts'
 import { parseWorkerRequestAnswer, type WorkerRequestAnswer, type WorkerRequestData } from '../../model/events.ts'
 import type { CallId, NewId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { storableText } from '../../model/json.ts'
 import { issuesOf } from '../../model/issues.ts'
+import { retry } from '../../model/retry.ts'
 import { createOneQuery } from '../../store/one-query.ts'
+import { quickReads } from '../../store/quick-reads.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { formerSecretAt, formerSecretPlace, openHeaders, signingSecretPlace } from '../../store/subscription-secrets.ts'
@@ -28,6 +31,7 @@ type Deps = {
   readonly sender: WebhookSender
   readonly log: Log
   readonly now: () => number
+  readonly clock: Pick<Clock, 'after'>
   readonly newId: NewId
 }
 
@@ -46,7 +50,7 @@ export function createAskWorkerRequest(deps: Deps): AskWorkerRequest {
     query: (callIds) => findMatchingOfCalls(deps.sql, callIds, 'call.worker_request'),
   })
   return async (callId, question) => {
-    const [subscription] = (await findHooks(callId)) ?? []
+    const [subscription] = (await retry(quickReads(deps.clock), () => findHooks(callId))) ?? []
     if (!subscription) return { kind: 'none' }
     const parsed = await ask(deps, subscription, await question())
     if (typeof parsed !== 'string') return { kind: 'answered', answer: parsed }

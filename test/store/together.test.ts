@@ -72,3 +72,20 @@ test('while the database is away nobody is tried again one by one', async (t) =>
   t.match(await all, [{ reason: { message: 'away' } }, { reason: { message: 'away' } }])
   t.same(members(), [['a1', 'a2']])
 })
+
+for (const [what, code] of [
+  ['a lock that somebody holds', '55P03'],
+  ['a deadlock', '40P01'],
+] as const)
+  test(`${what} is of one member, and the others are done`, async (t) => {
+    const { ask, groups, members } = createWork()
+    const all = Promise.all(['a1', 'a2'].map(ask))
+    await turn()
+    groups[0]?.end(Object.assign(new Error('locked'), { code }))
+    for (const group of [1, 2]) {
+      await turn()
+      groups[group]?.end()
+    }
+    t.same(await all, ['done a1', 'done a2'])
+    t.same(members(), [['a1', 'a2'], ['a1'], ['a2']])
+  })

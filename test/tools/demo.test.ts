@@ -118,7 +118,7 @@ test(
     const [, web = '', inbound = '', outbound = ''] = out.split(/│ (?:web call|call by SIP|call back by SIP) /)
     for (const [name, part] of Object.entries({ web, inbound })) {
       t.match(part, /│ {3}transcript +│ \d+ turns/, name)
-      t.match(part, /│ {3}wants_table +│ true: “.*yes.*”/i, name)
+      t.match(part, /│ {3}wants_table +│ true: “.*(yes|yep).*”/i, name)
       t.match(part, /│ {3}seating +│ outside: “outside”/i, name)
       t.match(part, /│ {3}drink +│ coffee: “coffee”/i, name)
       t.match(part, /│ {3}next action +│ book_table \{"drink":"coffee","seating":"outside"\}/, name)

@@ -41,7 +41,7 @@ async function open(t: Test) {
   const callId = newId<'call'>()
   const row = { id: callId, ...tenant, sessionId: 's', direction: 'outbound', transport: 'webrtc', progress: 'queued' }
   await sql`insert into calls ${sql({ ...row, snapshot: sql.json({}) })}`
-  const askAbout = createAskWorkerRequest({ sql, box, sender, log, now: () => start, newId })
+  const askAbout = createAskWorkerRequest({ sql, box, sender, log, now: () => start, clock: systemClock, newId })
   const data: WorkerRequestData = {
     callId,
     ...tenant,

@@ -1,19 +1,14 @@
 /** Owns reading of what a running call needs, for those who carry out its effects. */
 import type { Clock } from '../../../model/clock.ts'
 import type { CallId } from '../../../model/ids.ts'
-import { retry, waitsOf } from '../../../model/retry.ts'
+import { retry } from '../../../model/retry.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
-import { databaseUnreachable } from '../../../store/database-unreachable.ts'
 import { findCallScript, findPinnedScript } from '../../../store/documents.ts'
 import type { Lookup } from '../../../store/one-query.ts'
+import { quickReads } from '../../../store/quick-reads.ts'
 import type { Sql } from '../../../store/sql.ts'
 import { listTurns } from '../../../store/transcripts.ts'
 import type { Said } from '../../../model/voice-engine.ts'
-
-const readRetryDelays = [20, 100, 500, 2_000]
-
-/** A lost connection fails a query or two; a retry is quick enough for the caller. */
-const reads = (clock: Clock) => ({ clock, wait: waitsOf(readRetryDelays, databaseUnreachable) })
 
 /** Turns that an engine which goes on is told of. */
 const maxHistory = 200
@@ -25,7 +20,7 @@ export function readCall(
   { findCall, clock }: Pick<Deps, 'clock'> & { readonly findCall: Lookup<CallId, CallFactsRow> },
   callId: CallId,
 ): Promise<CallFactsRow> {
-  return retry(reads(clock), async (): Promise<CallFactsRow> => {
+  return retry(quickReads(clock), async (): Promise<CallFactsRow> => {
     const call = await findCall(callId)
     if (!call) throw new Error('a running call has no row')
     return call
@@ -37,7 +32,7 @@ export function readScript(
   { sql, clock }: Deps,
   { accountId, workerId, direction, scriptIds }: CallFactsRow,
 ): Promise<string | null> {
-  return retry(reads(clock), async () => {
+  return retry(quickReads(clock), async () => {
     const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
     return pinned ?? findCallScript(sql, accountId, workerId, direction)
   })
@@ -45,7 +40,7 @@ export function readScript(
 
 /** What has been said in the call up to now. */
 export function readHistory({ sql, clock }: Deps, { id, accountId }: CallFactsRow): Promise<Said[]> {
-  return retry(reads(clock), async () =>
+  return retry(quickReads(clock), async () =>
     (await listTurns(sql, accountId, id)).slice(-maxHistory).map(({ role, text }) => ({ role, text })),
   )
 }
