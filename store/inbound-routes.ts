@@ -3,7 +3,7 @@
  * account-numbers.ts and in trunk-addresses.ts nobody names an account.
  */
 import type { AccountId, WorkerId } from '../model/ids.ts'
-import type { Sql } from './sql.ts'
+import type { Fragment, Sql } from './sql.ts'
 import { asksPassword, type TrunkRow } from './telephony.ts'
 import { isFreshSource, takesCallsIn } from './trunk-addresses.ts'
 
@@ -39,23 +39,40 @@ export async function listInboundCandidates(
   sql: Sql,
   { called, address, accountId }: Called,
 ): Promise<InboundCandidate[]> {
-  const texts = [...called]
+  const texts = sql`${[...called]}::text[]`
+  const asked = { called: texts, address: sql`${address}::text::inet`, accountId: sql`${accountId}::text` }
+  const rows = await sql<Row[]>`${candidatesOf(sql, asked)}`
+  return rows.map(({ workerId, workerName, isActive, toNumber, rule, ...found }) => ({
+    trunk: found,
+    workerId,
+    workerName,
+    isActive,
+    toNumber,
+    rule,
+  }))
+}
+
+/** The same of values or columns, a select for a statement to be made of. */
+export function candidatesOf(
+  sql: Sql,
+  { called, address, accountId }: Readonly<Record<keyof Called, Fragment>>,
+): Fragment {
   const trunk = sql`trunks.id, trunks.account_id, trunks.name, trunks.config, trunks.password, trunks.tls_key, trunks.created_at`
   const worker = sql`workers.id as worker_id, workers.name as worker_name, workers.is_active`
   const delivers = sql`exists (
     select from trunk_addresses
-    where trunk_addresses.trunk_id = trunks.id and network >>= ${address}::text::inet and ${isFreshSource(sql)})`
+    where trunk_addresses.trunk_id = trunks.id and network >>= ${address} and ${isFreshSource(sql)})`
   const takesIn = takesCallsIn(sql)
   const order = sql`rule = 'none', rule = 'password' and not is_active, not is_active, rule = 'password',
-    array_position(${texts}::text[], to_number), created_at, id, worker_id`
-  const rows = await sql<Row[]>`
+    array_position(${called}, to_number), created_at, id, worker_id`
+  return sql`
     select * from (
       select ${trunk}, ${worker}, inbound_phone_number as to_number,
         case when ${delivers} then 'address' when ${asksPassword(sql)} then 'password' else 'none' end as rule
       from workers
       join trunk_workers on trunk_workers.worker_id = workers.id and trunk_workers.account_id = workers.account_id
       join trunks on trunks.id = trunk_workers.trunk_id and trunks.account_id = workers.account_id
-      where inbound_phone_number = any(${texts}::text[]) and workers.account_id = ${accountId} and ${takesIn}
+      where inbound_phone_number = any(${called}) and workers.account_id = ${accountId} and ${takesIn}
       union all
       -- Scanners try short names first: who may not deliver the call is not told of, and the name of a line asks no stranger for a password.
       select ${trunk}, ${worker}, extension as to_number, case when ${delivers} then 'address' else 'password' end as rule
@@ -66,19 +83,11 @@ export async function listInboundCandidates(
         join trunk_workers on trunk_workers.worker_id = workers.id and trunk_workers.trunk_id = trunks.id
         where coalesce(trunk_extensions.worker_id, workers.id) = workers.id
         order by workers.is_active desc, workers.created_at, workers.id limit 1) workers
-      where extension = any(${texts}::text[]) and (${accountId}::text is null or trunks.account_id = ${accountId}) and (${delivers} or (
+      where extension = any(${called}) and (${accountId} is null or trunks.account_id = ${accountId}) and (${delivers} or (
         ${asksPassword(sql)} and trunks.config->'extensions' @> jsonb_build_array(jsonb_build_object('user', extension))))
     ) found
     order by row_number() over (partition by account_id order by ${order}), ${order}
     limit ${maxCandidates}`
-  return rows.map(({ workerId, workerName, isActive, toNumber, rule, ...found }) => ({
-    trunk: found,
-    workerId,
-    workerName,
-    isActive,
-    toNumber,
-    rule,
-  }))
 }
 
 export type NumberedWorker = { readonly accountId: AccountId; readonly workerName: string; readonly toNumber: string }

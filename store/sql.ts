@@ -16,6 +16,8 @@ import postgres from 'postgres'
 
 export type Sql = postgres.Sql
 export type Transaction = postgres.TransactionSql
+/** Part of a statement. */
+export type Fragment = postgres.PendingQuery<postgres.Row[]>
 
 /** Where a server listens. The socket is the whole path of the socket file: only who may enter its folder may connect. */
 export type DatabaseServer =

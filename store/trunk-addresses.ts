@@ -7,7 +7,7 @@ import type { NumberFormat } from '../model/number-format.ts'
 import { sourceNamesOf, type TrunkSettings } from '../model/trunk.ts'
 import { withoutBrackets } from '../net/addresses.ts'
 import { plainNetworkOf } from '../net/networks.ts'
-import type { Sql, Transaction } from './sql.ts'
+import type { Fragment, Sql, Transaction } from './sql.ts'
 
 export type KnownSource = {
   readonly accountId: AccountId
@@ -66,19 +66,17 @@ export const isFreshSource = (sql: Sql | Transaction) =>
 export const takesCallsIn = (sql: Sql | Transaction) => sql`(trunks.is_active and trunks.direction <> 'outbound')`
 
 /**
- * Active trunks that take calls from this address. Those of all accounts: nobody knows yet whose call it is. The oldest first, but one of each
- * account before the second of any, so that none is hidden behind many of another.
+ * A select of the columns of KnownSource: active trunks that take calls from this address. Those of all accounts: nobody knows yet whose call it is.
+ * The oldest first, but one of each account before the second of any, so that none is hidden behind many of another.
  */
-export function listKnownSources(sql: Sql, address: string): Promise<KnownSource[]> {
-  return sql<KnownSource[]>`
-    select account_id, trunk_id, name, number_format from (
-      select distinct trunks.created_at, trunks.account_id, trunks.id as trunk_id, trunks.name,
-        config->'numberFormat' as number_format
-      from trunk_addresses join trunks on trunks.id = trunk_addresses.trunk_id
-      where network >>= ${address}::text::inet and ${isFreshSource(sql)} and ${takesCallsIn(sql)}) known
-    order by row_number() over (partition by account_id order by created_at, trunk_id), created_at, trunk_id
-    limit ${maxSources}`
-}
+export const knownSourcesOf = (sql: Sql, address: Fragment) => sql`
+  select account_id, trunk_id, name, number_format from (
+    select distinct trunks.created_at, trunks.account_id, trunks.id as trunk_id, trunks.name,
+      config->'numberFormat' as number_format
+    from trunk_addresses join trunks on trunks.id = trunk_addresses.trunk_id
+    where network >>= ${address} and ${isFreshSource(sql)} and ${takesCallsIn(sql)}) known
+  order by row_number() over (partition by account_id order by created_at, trunk_id), created_at, trunk_id
+  limit ${maxSources}`
 
 /** Of any active trunk, also of one that only dials out: its gateway may ask whether we are there. */
 export async function isTrunkAddress(sql: Sql, address: string): Promise<boolean> {

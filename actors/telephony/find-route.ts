@@ -12,14 +12,20 @@ import {
 } from '../../store/inbound-routes.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listNumberOwners, type NumberOwner } from '../../store/account-numbers.ts'
-import { listKnownSources, type KnownSource } from '../../store/trunk-addresses.ts'
+import type { RouteFacts, RouteQuestion } from '../../store/route-facts.ts'
+import type { Lookup } from '../../store/one-query.ts'
+import type { KnownSource } from '../../store/trunk-addresses.ts'
 import type { AccountId } from '../../model/ids.ts'
 import { readNational } from '../../model/number-format.ts'
 import { isLoopback, reachedAddressOf } from '../../net/addresses.ts'
 import { canonicalNumber } from '../../net/read-number.ts'
 import { accessOf, type TrunkAccessDeps } from './trunk-access.ts'
 
-export type RouteDeps = TrunkAccessDeps & { readonly sql: Sql }
+export type RouteDeps = TrunkAccessDeps & {
+  readonly sql: Sql
+  /** As it is when it is asked for; calls that arrive in the same moment ask together. */
+  readonly findFacts: Lookup<RouteQuestion, RouteFacts>
+}
 
 const maxCalled = 10
 const maxReadings = 100
@@ -29,18 +35,16 @@ export async function findRoute(deps: RouteDeps, arrival: Arrival): Promise<Inbo
   const called = arrival.called.slice(0, maxCalled)
   if (address === null) return nobody({ address: arrival.address, called, sources: [] })
   const dialed = (arrival.dialed ?? called).slice(0, maxCalled)
-  const [owners, sources] = await Promise.all([
-    ownersOf(deps.sql, dialed, address),
-    listKnownSources(deps.sql, address),
-  ])
+  const facts = await deps.findFacts({ address, isOwnMachine: isLoopback(address), called, dialed })
+  if (!facts) throw new Error('a question about an arriving call has no answer')
+  const { owners, sources, accountId, candidates } = facts
   const asked = { address, called, dialed, sources }
-  const owned = dialed.flatMap((number) => owners.find((owner) => owner.counts && owner.number === number) ?? [])[0]
-  if (owned) return routeWithin(deps, owned.accountId, asked)
+  if (accountId !== null) return routeAmong(deps, accountId, { ...asked, candidates })
   const national = await findNational(deps.sql, asked)
   if (national) return national === 'several' ? ofSeveral(asked) : routeOf(deps, national)
   const claimed = owners.find(({ accountId }) => sources.some((source) => source.accountId === accountId))
   const refused = claimed ? ofClaim(asked, claimed) : nobody(asked)
-  return (await routeByExtension(deps, asked)) ?? (await routeDiverted(deps, asked)) ?? refused
+  return (await routeByExtension(deps, asked, candidates)) ?? (await routeDiverted(deps, asked)) ?? refused
 }
 
 type Asked = {
@@ -58,16 +62,14 @@ const ownersOf = (sql: Sql, numbers: readonly string[], address: string) =>
 const isOpen = ({ rule, isActive }: InboundCandidate): boolean => rule !== 'none' && isActive
 
 /** The number decided: whoever may not deliver to its account delivers to nobody. */
-async function routeWithin(
+async function routeAmong(
   deps: RouteDeps,
   accountId: AccountId,
-  asked: Asked,
+  asked: Refused,
 ): Promise<InboundRoute | RefusedArrival> {
-  const { address, called } = asked
-  const candidates = await listInboundCandidates(deps.sql, { called, address, accountId })
-  const [first] = candidates
+  const [first] = asked.candidates
   if (first && isOpen(first)) return routeOf(deps, first)
-  return explain(deps.sql, accountId, { ...asked, candidates })
+  return explain(deps.sql, accountId, asked)
 }
 
 /** Numbers as within the countries of the trunks that know the address. */
@@ -103,13 +105,20 @@ async function findNational(sql: Sql, { address, called, dialed, sources }: Aske
  * The name of a line is nobody's own: where two accounts have it at one address, none of them gets the call of the other, awake or not. Null: no
  * trunk has it for this address.
  */
-async function routeByExtension(deps: RouteDeps, asked: Asked): Promise<InboundRoute | RefusedArrival | null> {
-  const { address, dialed } = asked
-  const candidates = await listInboundCandidates(deps.sql, { called: dialed, address, accountId: null })
+async function routeByExtension(
+  deps: RouteDeps,
+  asked: Asked,
+  candidates: readonly InboundCandidate[],
+): Promise<InboundRoute | RefusedArrival | null> {
+  const { address, called } = asked
   const [accountId, other] = accountsOf(candidates.flatMap(({ rule, trunk }) => (rule === 'address' ? [trunk] : [])))
   if (other) return ofSeveral(asked)
   // Within the account a line may be called by its name for a number that only a Diversion names.
-  if (accountId) return routeWithin(deps, accountId, asked)
+  if (accountId)
+    return routeAmong(deps, accountId, {
+      ...asked,
+      candidates: await listInboundCandidates(deps.sql, { called, address, accountId }),
+    })
   const [first] = candidates
   return first && isOpen(first) ? routeOf(deps, first) : null
 }

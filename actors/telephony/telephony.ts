@@ -4,6 +4,8 @@ import type { AccountId, CallId, NewId, NodeId, WorkerId } from '../../model/ids
 import type { Log } from '../../model/log.ts'
 import type { RefusedArrival, Telephony, TrunkAccess } from '../../model/telephony.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
+import { createOneQuery } from '../../store/one-query.ts'
+import { findRouteFacts, type RouteFacts, type RouteQuestion } from '../../store/route-facts.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listOutboundTrunks, noteCarrier, takeDial } from '../../store/telephony.ts'
 import { isTrunkAddress, learnTrunkAddresses } from '../../store/trunk-addresses.ts'
@@ -43,6 +45,15 @@ const maxKept = 1_000
 export function createTelephony(deps: TelephonyDeps): TelephonySide {
   const { sql, clock, log, nodeId } = deps
   const refusals = createRefusalLog(deps)
+  const keyOf = (asked: RouteQuestion): string => JSON.stringify(asked)
+  const findFacts = createOneQuery<RouteQuestion, RouteFacts>({
+    keyOf,
+    async query(questions) {
+      const facts = await findRouteFacts(sql, questions)
+      return new Map(questions.map((asked, index) => [keyOf(asked), facts[index] as RouteFacts]))
+    },
+    maxQuestions: 40,
+  })
   let closing: Promise<void> | null = null
   let taking: Promise<unknown> = Promise.resolve()
 
@@ -55,7 +66,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
 
   return {
     knows: (address) => isTrunkAddress(sql, address),
-    route: (arrival) => findRoute(deps, arrival),
+    route: (arrival) => findRoute({ ...deps, findFacts }, arrival),
     receive: createReceiver(deps),
     begin: (callId) => deps.router.route(callId, { type: 'client_connected' }),
     waysOut: (accountId, workerId, callId) => findWaysOut(deps, { accountId, workerId, callId }),

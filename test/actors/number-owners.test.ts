@@ -4,15 +4,17 @@ import type { AccountId } from '../../model/ids.ts'
 import { assignNumber, listNumbers, releaseNumber } from '../../store/account-numbers.ts'
 import { listAllRefusals } from '../../store/call-refusals.ts'
 import { migrate } from '../../store/migrate.ts'
-import type { Sql } from '../../store/sql.ts'
+import { connect, type Sql } from '../../store/sql.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { changeWorker, createWorker } from '../../store/workers.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
+import { countSentStatements } from '../load/sent-statements.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { refusalOf } from '../scenes/refusal.ts'
 import { addTrunk, clearBox, openTelephony } from '../scenes/telephony.ts'
 import { createTenant, newId, type Tenant } from '../scenes/tenant.ts'
 
+const sent = countSentStatements()
 const opened = openTestDatabase(t)
 const noGateways = { gateways: [] }
 /** Of one carrier that serves many. */
@@ -97,6 +99,54 @@ test('the dialed number decides before address and password, and before whoever 
   await sql`update workers set is_active = false where id = ${victim.workerId}`
   t.match(await route([victim.number], { diverted }), { accountId: victim.accountId })
   t.match(await route([thief.number], { diverted: [victim.number] }), { trunk: { id: bait } })
+})
+
+test('calls that arrive in the same moment are routed by one statement, each as if it had come alone', async (t) => {
+  const { sql, trunks, tenant, route } = await openScene()
+  const [one, other, claimed] = [await tenant(), await tenant(), await tenant({ rule: 'claim' })]
+  const home = '198.51.100.70'
+  await addTrunk(sql, one, { ...noGateways, allowedAddresses: [carrier] })
+  await addTrunk(sql, other, { ...noGateways, username: 'line', password: 'secret' })
+  await addTrunk(sql, claimed, { ...noGateways, allowedAddresses: [carrier, home] })
+  const arrivals = [
+    ...[one, other, claimed].flatMap(({ number }) =>
+      [carrier, home, '192.0.2.99'].map((from) => [number, from] as const),
+    ),
+    ...(['+4999', 'line', 'desk', '" or true --', '{"a":1}'] as const).map((dialed) => [dialed, carrier] as const),
+  ]
+  await trunks.create(one.accountId, {
+    name: 'PBX',
+    allowedAddresses: [carrier],
+    workerIds: [one.workerId],
+    extensions: [{ user: 'desk' }],
+  })
+  const ask = ([dialed, address]: (typeof arrivals)[number]) => route([dialed], { address })
+  const alone: Awaited<ReturnType<typeof ask>>[] = []
+  for (const arrival of arrivals) alone.push(await ask(arrival))
+  t.same(await Promise.all([...arrivals, ...arrivals].map(ask)), [...alone, ...alone])
+  t.match(alone, [{ workerId: one.workerId }, { sipStatus: 404, accountId: one.accountId }])
+  const accountOf = (answer: (typeof alone)[number]) => ('trunk' in answer ? answer.trunk.accountId : answer.accountId)
+  const whose = [...Array.from({ length: 3 }, () => other.accountId), null, claimed.accountId, claimed.accountId]
+  t.same(alone.slice(3, 9).map(accountOf), whose, 'a claim does not count where calls of others come from')
+  t.match(alone.at(-3), { workerId: one.workerId, toNumber: 'desk' })
+  const before = sent.count()
+  await Promise.all(
+    Array.from({ length: 30 }, (_, index) => ask(index % 2 === 0 ? [one.number, carrier] : [other.number, home])),
+  )
+  t.equal(sent.count() - before, 1)
+})
+
+test('when the database is away every arrival is told so, and none waits', async (t) => {
+  const { server } = await opened
+  const sql = connect({ server, applicationName: 'parley test', maxConnections: 2 })
+  await sql.end({ timeout: 1 })
+  const telephony = openTelephony({ sql, clock: createHandClock() })
+  const asked = Array.from({ length: 5 }, (_, index) => {
+    const called = [`+49301${index}`]
+    return telephony.route({ address: carrier, called, dialed: called, calling: null })
+  })
+  for (const settled of await Promise.allSettled(asked))
+    t.match(settled, { status: 'rejected', reason: { code: 'CONNECTION_ENDED' } })
 })
 
 test('a Diversion chooses among the numbers of one account, and never the account', async (t) => {

@@ -16,8 +16,8 @@ import { deletePerson, listPersons } from '../../store/persons.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { createSubscription, deleteSubscription } from '../../store/subscriptions.ts'
 import { listRefusals } from '../../store/call-refusals.ts'
+import { findRouteFacts } from '../../store/route-facts.ts'
 import { listOutboundTrunks, talkedSince } from '../../store/telephony.ts'
-import { listKnownSources } from '../../store/trunk-addresses.ts'
 import { findTrunkRoom } from '../../store/trunk-room.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { releaseClaims } from '../../store/nodes.ts'
@@ -240,6 +240,18 @@ test("an arriving call finds its worker and its trunk among ten thousand, and so
     return read
   }
   const [address, number] = ['10.0.7.9', '+493000007']
+  const facts = (tx: Sql, from: string, ...called: string[]) =>
+    findRouteFacts(tx, [{ address: from, isOwnMachine: false, called, dialed: called }])
+  await sql`
+    insert into account_numbers (number, account_id, assigned_at) values (${number}, ${accountId}, now())
+    on conflict (number) do update set assigned_at = now()`
+  t.match(await facts(sql, address, number), [
+    {
+      accountId,
+      sources: [{ trunkId: 't7' }],
+      candidates: [{ workerId: 'tw7', rule: 'address', trunk: { id: 't7' } }],
+    },
+  ])
   t.match(await listInboundCandidates(sql, { called: [number], address, accountId }), [
     { workerId: 'tw7', rule: 'address', trunk: { id: 't7' } },
   ])
@@ -250,8 +262,8 @@ test("an arriving call finds its worker and its trunk among ten thousand, and so
     'an extension': (tx: Sql) => listInboundCandidates(tx, { called: ['1001'], address, accountId: null }),
     'whose number': (tx: Sql) => listNumberOwners(tx, ['+1', number], { address, isOwnMachine: false }),
     'a number without a trunk': (tx: Sql) => listUnreachableWorkers(tx, accountId, ['+1', number]),
-    'whose address': (tx: Sql) => listKnownSources(tx, address),
-    "nobody's address": (tx: Sql) => listKnownSources(tx, '192.0.2.1'),
+    'all of it': (tx: Sql) => facts(tx, address, number),
+    "all of what is nobody's": (tx: Sql) => facts(tx, '192.0.2.1', '+1', '1001'),
     'ways out': (tx: Sql) =>
       listOutboundTrunks(tx, { accountId, workerId: 'tw7' as WorkerId, callId: newId<'call'>(), now: Date.now() }),
   })) {
