@@ -4,8 +4,7 @@
  * docs/design/load.md "Memory"
  */
 import process from 'node:process'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { collectorOfHeap } from '../media/collect-heap.ts'
 import type { Cancel, Clock } from '../model/clock.ts'
 import type { Log } from '../model/log.ts'
 
@@ -27,7 +26,7 @@ const worthIt = 48 * 1024 * 1024
 
 /** The result ends it. */
 export function collectAtRest(deps: Deps): () => void {
-  const { clock, log, isAtRest, held = () => process.memoryUsage.rss(), collect = collectorOfV8() } = deps
+  const { clock, log, isAtRest, held = () => process.memoryUsage.rss(), collect = collectorOfHeap() } = deps
   let left = held()
   let rested = 0
   let cancel: Cancel = () => undefined
@@ -47,17 +46,4 @@ export function collectAtRest(deps: Deps): () => void {
   }
   cancel = clock.after(lookEvery, look)
   return () => cancel()
-}
-
-/**
- * Without the flag no program has it, and a flag on the command line would not reach every way to start. Taken when it is needed first: another
- * context and another set of flags are nothing that a process with calls should have for nothing.
- */
-function collectorOfV8(): () => void {
-  let collect: NodeJS.GCFunction | null = null
-  return () => {
-    if (collect === null) setFlagsFromString('--expose-gc')
-    collect ??= runInNewContext('gc') as NodeJS.GCFunction
-    collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
-  }
 }

@@ -23,7 +23,7 @@ type Deps = {
   readonly clock: Clock
   readonly log: Log
   readonly threads: number
-  /** Per thread: 8 MB and 50 ms at the start each. */
+  /** Per thread, at most: 8 MB and 50 ms each, one at the start and the others when so many speak at once. */
   readonly decoders?: number
   readonly entry?: URL
   readonly dictationEntry?: URL
