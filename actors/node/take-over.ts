@@ -38,23 +38,28 @@ export function createTakeover(
   const ripe = ({ id, owner }: { id: CallId; owner: NodeId }) => owner !== nodeId || withoutActor.has(id)
 
   let released = new Set<NodeId>()
-  const releaseDead = async (): Promise<void> => {
+  /** True when there are dead nodes. */
+  const releaseDead = async (): Promise<boolean> => {
     const dead = await listDeadNodes(sql)
     const news = dead.filter((id) => !released.has(id))
     if (news.length > 0) await releaseClaims(sql, news)
     // A node that came back and dies again is looked at again.
     released = new Set(dead)
+    return dead.length > 0
   }
   return async () => {
     // It is tried again: what cannot be released now must keep no call from being taken over.
-    await releaseDead().catch((error: unknown) => log.error('claims of dead nodes could not be released', { error }))
+    const areDead = await releaseDead().catch((error: unknown) => {
+      log.error('claims of dead nodes could not be released', { error })
+      return false
+    })
     const passedOver = [...owned.ids(), ...broken]
     const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce })
     let taken = 0
     for (const orphan of orphans) if (ripe(orphan) && (await takeOver(orphan.id))) taken++
     withoutActor = new Set(orphans.filter(({ owner }) => owner === nodeId).map(({ id }) => id))
     if (taken === atOnce) return true
-    await forgetDeadNodes(sql, deadNodesKept)
+    if (areDead) await forgetDeadNodes(sql, deadNodesKept)
     return false
   }
 }

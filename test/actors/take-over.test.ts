@@ -41,3 +41,22 @@ test('a call that was found as left behind and only waits by then is left alone'
   await shared.sql`update calls set owner = ${dead} where id = ${callId}`
   t.match(await claimOrphan(shared.sql, callId, alive), { epoch: 1, leftFor: Number })
 })
+
+test('a node that has been dead for a day is forgotten with the next look, one that died since is not', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const [old, recent] = [newId<'node'>(), newId<'node'>()]
+  await node.switchboard.start()
+  for (const [id, hours] of [
+    [old, 25],
+    [recent, 23],
+  ] as const)
+    await shared.sql`insert into nodes (id, lease_until) values (${id}, clock_timestamp() - ${hours}::int * interval '1 hour')`
+  await node.switchboard.start()
+  const left = await shared.sql<{ id: string }[]>`select id from nodes where id = any(${[old, recent]}::text[])`
+  t.same(
+    left.map(({ id }) => id),
+    [recent],
+  )
+})
