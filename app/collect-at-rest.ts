@@ -21,13 +21,13 @@ type Deps = {
 const lookEvery = 5_000
 /** Looks in a row. */
 const restLooks = 3
-/** Bytes beyond what was left the last time: less is not worth it. */
+/** Bytes beyond what was left the last time: less is not worth it. What the start has left behind is, always. */
 const worthIt = 48 * 1024 * 1024
 
 /** The result ends it. */
 export function collectAtRest(deps: Deps): () => void {
   const { clock, log, isAtRest, held = () => process.memoryUsage.rss(), collect = collectorOfHeap() } = deps
-  let left = held()
+  let left = 0
   let rested = 0
   let cancel: Cancel = () => undefined
 
