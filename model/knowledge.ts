@@ -30,8 +30,6 @@ export type KnowledgeQuery = {
 
 /** The one search for engines, REST and whoever else asks. */
 export type Knowledge = {
-  /** Has the worker any document that can be searched? */
-  hasAny(accountId: AccountId, workerId: WorkerId): Promise<boolean>
   /** The best first. `signal` ends the search. */
   search(query: KnowledgeQuery, signal?: AbortSignal): Promise<Passage[]>
 }

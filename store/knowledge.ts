@@ -43,10 +43,6 @@ export function createKnowledge({ sql, embedder, maxBytes, vectorSchema: schema 
     }
   }
   return {
-    async hasAny(accountId, workerId) {
-      const rows = await sql`select from (${knownDocuments(sql, { accountId, workerId })}) as known limit 1`
-      return rows.length > 0
-    },
     async search({ accountId, workerId, query, limit }, signal) {
       const words = wordsOf(query)
       if (words.length === 0) return []

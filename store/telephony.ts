@@ -1,7 +1,7 @@
 /** Owns what an outbound call asks of telephony: is there a way out for its worker, which ones are free now, which one carries it. */
 import type { AccountId, CallId, TrunkId, WorkerId } from '../model/ids.ts'
 import type { TrunkSettings } from '../model/trunk.ts'
-import type { Sql, Transaction } from './sql.ts'
+import type { Fragment, Sql, Transaction } from './sql.ts'
 import { realmsColumn } from './trunk-realms.ts'
 import { hasRoom, type TrunkRoom, trunkRoomColumns } from './trunk-room.ts'
 
@@ -52,6 +52,15 @@ export async function findWayOut(sql: Sql | Transaction, accountId: AccountId, w
     where trunks.account_id = ${accountId} and is_active`
   return row ?? { trunks: 0, ofWorker: 0, dialing: 0, carrying: 0 }
 }
+
+/** Is `carrying` of its way out more than none? Of values or columns, for a statement to be made of. */
+export const carriesCalls = (
+  sql: Sql | Transaction,
+  { accountId, workerId }: Readonly<Record<'accountId' | 'workerId', Fragment>>,
+) => sql`exists (
+  select from trunk_workers join trunks on trunks.id = trunk_workers.trunk_id and trunks.account_id = trunk_workers.account_id
+  where trunk_workers.account_id = ${accountId} and trunk_workers.worker_id = ${workerId} and trunks.is_active
+    and (${dialsOut(sql)} or ${takesIn(sql)}))`
 
 /** An active one, whoever uses it. */
 export async function hasTrunk(sql: Sql | Transaction, accountId: AccountId): Promise<boolean> {

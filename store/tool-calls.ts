@@ -47,20 +47,14 @@ export type CallAtHand = {
   readonly isToolCallCopied: boolean
 }
 
-/** Null for a call of another worker, too. */
-export async function findCallAtHand(
-  sql: Sql,
-  { accountId, workerId, callId }: { accountId: AccountId; workerId: WorkerId; callId: CallId },
-): Promise<CallAtHand | null> {
-  const [row] = await sql<CallAtHand[]>`
-    select id, account_id, worker_id, direction, transport, from_number, to_number, caller_verified, person_id, customer, metadata,
-      request, hook_answer, external_tools, epoch, started_at, outcome, exists (
-        select from webhook_subscriptions s
-        where s.account_id = calls.account_id and enabled and (s.worker_id is null or s.worker_id = calls.worker_id)
-          and event_type in ('call.tool_call', '*')) as is_tool_call_copied
-    from calls where account_id = ${accountId} and worker_id = ${workerId} and id = ${callId}`
-  return row ?? null
-}
+/** What makes a CallAtHand, of `calls`. */
+export const callAtHandColumns = (sql: Sql) => sql`
+  calls.id, calls.account_id, calls.worker_id, calls.direction, calls.transport, calls.from_number, calls.to_number, calls.caller_verified,
+  calls.person_id, calls.customer, calls.metadata, calls.request, calls.hook_answer, calls.external_tools, calls.epoch, calls.started_at,
+  calls.outcome, exists (
+    select from webhook_subscriptions s
+    where s.account_id = calls.account_id and enabled and (s.worker_id is null or s.worker_id = calls.worker_id)
+      and event_type in ('call.tool_call', '*')) as is_tool_call_copied`
 
 /**
  * The copies of a tool call for who subscribed to it; false, and nothing written, when the call is not going on any more. The lock on the

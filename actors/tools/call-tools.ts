@@ -8,7 +8,6 @@ import { canonicalNumber, readNumber } from '../../net/read-number.ts'
 import { countryToRead, findAccount } from '../../store/accounts.ts'
 import { listContacts } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
-import { findWayOut } from '../../store/telephony.ts'
 import type { CallAtHand } from '../../store/tool-calls.ts'
 import { createPauseRecording } from '../call/life/pause-recording.ts'
 import { reachLeg } from '../node/leg-link.ts'
@@ -73,8 +72,8 @@ export const callTools = (deps: Deps): WorkerTool[] => [
     input: z.strictObject({
       to: z.string().min(1).max(320).describe('Name or id of a contact, or a number in E.164 format.'),
     }),
-    async refusal({ accountId, worker }) {
-      if ((await findWayOut(deps.sql, accountId, worker.id)).carrying > 0) return null
+    async refusal({ canPassOn }) {
+      if (canPassOn) return null
       return failure('NOT_AVAILABLE', 'This worker has no telephone trunk to pass callers on with.')
     },
     async run(context, { to }) {

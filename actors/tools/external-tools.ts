@@ -15,7 +15,7 @@ import { enqueueToolCall, toolSecretPlace, type CallAtHand, type SealedTool } fr
 import { askHook, type HookAnswer } from '../webhooks/ask-hook.ts'
 import type { WebhookSender } from '../webhooks/sender.ts'
 import { argumentIssues } from './argument-schema.ts'
-import { callNotActive, failure, isActive, success, type ToolContext, type WorkerTool } from './worker-tool.ts'
+import { callNotActive, failure, isActive, success, type OfferContext, type WorkerTool } from './worker-tool.ts'
 
 export type ExternalDeps = {
   readonly sql: Sql
@@ -28,7 +28,7 @@ export type ExternalDeps = {
 }
 
 /** Of several tools with one name the first is bound. */
-export function externalTools(deps: ExternalDeps, { call }: ToolContext): WorkerTool[] {
+export function externalTools(deps: ExternalDeps, { call }: OfferContext): WorkerTool[] {
   if (!call) return []
   const bound = call.externalTools.filter(
     ({ name }, index, all) => all.findIndex((other) => other.name === name) === index,

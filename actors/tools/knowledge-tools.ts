@@ -14,8 +14,8 @@ export function knowledgeBaseTools({ knowledge }: { readonly knowledge: Knowledg
         query: z.string().min(1).max(1000).describe('What to look for: a question or a few words.'),
         limit: z.number().int().min(1).max(maxPassages).default(defaultPassages).describe('How many passages at most.'),
       }),
-      async refusal({ accountId, worker }) {
-        if (await knowledge.hasAny(accountId, worker.id)) return null
+      async refusal({ hasDocuments }) {
+        if (hasDocuments) return null
         return failure('NOT_AVAILABLE', 'This worker has no documents to look things up in.')
       },
       async run({ accountId, worker }, { query, limit }, signal) {

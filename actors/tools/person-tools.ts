@@ -7,7 +7,7 @@ import type { ToolResult } from '../../model/tool.ts'
 import { withoutNulls } from '../../model/without-nulls.ts'
 import { changePerson } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
-import { defineTool, failure, success, type CallerIdentity, type ToolContext, type WorkerTool } from './worker-tool.ts'
+import { defineTool, failure, success, type CallerIdentity, type OfferContext, type WorkerTool } from './worker-tool.ts'
 
 type Deps = { readonly sql: Sql; readonly clock: Clock }
 
@@ -35,13 +35,13 @@ export const personTools = ({ sql, clock }: Deps): WorkerTool[] => [
   }),
 ]
 
-async function identityRefusal({ caller }: ToolContext): Promise<ToolResult | null> {
+async function identityRefusal({ caller }: OfferContext): Promise<ToolResult | null> {
   if (caller) return null
   return failure('CALLER_IDENTITY_REQUIRED', 'Nobody knows who the caller is: give a phoneCallId or a customerPhone.')
 }
 
 /** Anybody can have any number shown: it is no leave to change what is kept about whom it belongs to, unless the worker says that it is enough. */
-async function proofRefusal(context: ToolContext): Promise<ToolResult | null> {
+async function proofRefusal(context: OfferContext): Promise<ToolResult | null> {
   const isEnough = context.config.unverifiedCallerUpdatesEnabled ?? false
   if (isEnough || context.caller?.proof !== 'unverified') return identityRefusal(context)
   return failure(

@@ -1,46 +1,64 @@
 /** Owns for whom a tool works: the worker, the call when one is named, and who is on the line. Nothing of another account gets in. */
 import { callerProofOf } from '../../model/caller-proof.ts'
 import { toId, type AccountId, type WorkerId } from '../../model/ids.ts'
+import type { PersonFacts } from '../../model/person.ts'
 import { Problem } from '../../model/problem.ts'
 import type { ToolCaller } from '../../model/tool.ts'
 import { accountDefaultsOf, effectiveConfigOf, type WorkerConfig } from '../../model/worker.ts'
-import { findAccount } from '../../store/accounts.ts'
+import { createOneQuery } from '../../store/one-query.ts'
 import { findPerson, findPersonByPhone } from '../../store/persons.ts'
 import type { Sql } from '../../store/sql.ts'
-import { findCallAtHand, type CallAtHand } from '../../store/tool-calls.ts'
-import { findWorker } from '../../store/workers.ts'
-import type { CallerIdentity, ToolContext } from './worker-tool.ts'
+import type { CallAtHand } from '../../store/tool-calls.ts'
+import { findToolFacts, keyOfToolQuestion, type ToolFacts, type ToolQuestion } from '../../store/tool-facts.ts'
+import type { CallerIdentity, OfferContext, ToolContext } from './worker-tool.ts'
 
 type Asked = { readonly accountId: AccountId; readonly workerId: WorkerId; readonly caller: ToolCaller }
 
-/** Throws Problem: NOT_FOUND without the worker, VALIDATION_FAILED (`phoneCallId`) for what is no call of it. */
-export async function findToolContext(sql: Sql, { accountId, workerId, caller }: Asked): Promise<ToolContext> {
-  // A caller waits for it.
-  const [worker, account, found] = await Promise.all([
-    findWorker(sql, accountId, workerId),
-    findAccount(sql, accountId),
-    findCall(sql, { accountId, workerId }, caller.phoneCallId),
-  ])
-  if (!worker) throw new Problem('NOT_FOUND', 'The worker does not exist.')
-  const call = caller.phoneCallId === undefined ? null : required(found)
+/**
+ * As things are when they are asked for; what is asked in the same moment is read together. Both throw Problem: NOT_FOUND without the worker,
+ * VALIDATION_FAILED (`phoneCallId`) for what is no call of it.
+ */
+export type ToolContexts = {
+  /** Who the caller is as a person is not read. */
+  toOffer(asked: Asked): Promise<OfferContext>
+  toRun(asked: Asked): Promise<ToolContext>
+}
+
+export function createToolContexts(sql: Sql): ToolContexts {
+  const find = createOneQuery<ToolQuestion, ToolFacts>({
+    keyOf: keyOfToolQuestion,
+    query: (questions) => findToolFacts(sql, questions),
+  })
+  const read = async ({ accountId, workerId, caller }: Asked): Promise<Found> => {
+    const callId = caller.phoneCallId === undefined ? null : toId<'call'>(caller.phoneCallId)
+    const facts = await find({ accountId, workerId, callId })
+    if (!facts) throw new Problem('NOT_FOUND', 'The worker does not exist.')
+    const call = caller.phoneCallId === undefined ? null : required(facts.call)
+    const { worker, accountConfig, isLinked, hasDocuments, canPassOn } = facts
+    const context = {
+      accountId,
+      worker,
+      config: effectiveConfigOf(accountDefaultsOf(accountConfig), worker.config, ...layersOf(call)),
+      language: call?.hookAnswer.locale ?? call?.request.locale ?? worker.language,
+      call,
+      hasDocuments,
+      canPassOn,
+    }
+    return { context, isLinked }
+  }
   return {
-    accountId,
-    worker,
-    config: effectiveConfigOf(accountDefaultsOf(account?.config ?? {}), worker.config, ...layersOf(call)),
-    language: call?.hookAnswer.locale ?? call?.request.locale ?? worker.language,
-    call,
-    caller: await identify(sql, accountId, call, caller.customerPhone ?? null),
+    async toOffer(asked) {
+      const { context, isLinked } = await read(asked)
+      return { ...context, caller: callerOf(context.call, asked.caller, isLinked) }
+    },
+    async toRun(asked) {
+      const { context, isLinked } = await read(asked)
+      return { ...context, caller: await identify(sql, context, asked.caller, isLinked) }
+    },
   }
 }
 
-async function findCall(
-  sql: Sql,
-  owner: { readonly accountId: AccountId; readonly workerId: WorkerId },
-  phoneCallId: string | undefined,
-): Promise<CallAtHand | null> {
-  const callId = phoneCallId === undefined ? null : toId<'call'>(phoneCallId)
-  return callId && findCallAtHand(sql, { ...owner, callId })
-}
+type Found = { readonly context: Omit<OfferContext, 'caller'>; readonly isLinked: boolean }
 
 const layersOf = (call: CallAtHand | null): WorkerConfig[] => [
   call?.request.config ?? {},
@@ -54,22 +72,34 @@ function required(call: CallAtHand | null): CallAtHand {
   ])
 }
 
-/** What the call knows goes before `customerPhone`. */
-async function identify(
-  sql: Sql,
-  accountId: AccountId,
+/** What the call knows goes before `customerPhone`. Null: nobody knows anything. */
+function callerOf(
   call: CallAtHand | null,
-  customerPhone: string | null,
-): Promise<CallerIdentity | null> {
+  { customerPhone = null }: { readonly customerPhone?: string | null | undefined },
+  isLinked: boolean,
+): OfferContext['caller'] {
   const shown = call && numberOf(call)
   const number = shown ?? customerPhone
-  const linked = call?.personId ? await findPerson(sql, accountId, call.personId) : null
-  const person = linked ?? (number === null ? null : await findPersonByPhone(sql, accountId, number))
   const customer = call?.customer ?? null
-  if (number === null && person === null && customer === null) return null
+  if (number === null && !isLinked && customer === null) return null
   // A number that the account names itself is its own word, also for a call that shows none.
-  const isNamed = customerPhone !== null && shown === null && linked === null
-  return { number, person, customer, proof: call && !isNamed ? callerProofOf(call) : null }
+  const isNamed = customerPhone !== null && shown === null && !isLinked
+  return { number, customer, proof: call && !isNamed ? callerProofOf(call) : null }
+}
+
+async function identify(
+  sql: Sql,
+  { accountId, call }: Found['context'],
+  asked: ToolCaller,
+  isLinked: boolean,
+): Promise<CallerIdentity | null> {
+  const linked = isLinked && call?.personId ? await findPerson(sql, accountId, call.personId) : null
+  const caller = callerOf(call, asked, linked !== null)
+  if (!caller) return null
+  const { number } = caller
+  const person: PersonFacts | null =
+    linked ?? (number === null ? null : await findPersonByPhone(sql, accountId, number))
+  return { ...caller, person }
 }
 
 /** Of the other side. A browser has none, whatever its row says. */

@@ -14,8 +14,8 @@ import type { Email } from './email.ts'
 import { externalTools, type ExternalDeps } from './external-tools.ts'
 import { knowledgeBaseTools } from './knowledge-tools.ts'
 import { personTools } from './person-tools.ts'
-import { findToolContext } from './tool-context.ts'
-import { failure, type Run, type ToolContext, type WorkerTool } from './worker-tool.ts'
+import { createToolContexts } from './tool-context.ts'
+import { failure, type OfferContext, type Run, type ToolContext, type WorkerTool } from './worker-tool.ts'
 
 export type ToolboxDeps = ExternalDeps &
   CallToolDeps & {
@@ -31,18 +31,19 @@ const maxUnderWay = 8
 
 export function createToolbox(deps: ToolboxDeps): Toolbox {
   const own = [...knowledgeBaseTools(deps), ...emailTools(deps), ...callTools(deps), ...personTools(deps)]
-  const toolsFor = (context: ToolContext): WorkerTool[] => [...own, ...externalTools(deps, context)]
+  const toolsFor = (context: OfferContext): WorkerTool[] => [...own, ...externalTools(deps, context)]
+  const contexts = createToolContexts(deps.sql)
   const places = createPlaces(maxUnderWay)
   return {
     async list(accountId, workerId, caller) {
-      const context = await findToolContext(deps.sql, { accountId, workerId, caller })
+      const context = await contexts.toOffer({ accountId, workerId, caller })
       const tools = toolsFor(context)
       const refusals = await Promise.all(tools.map((tool) => tool.refusal(context)))
       return tools.filter((_, index) => refusals[index] === null).map(toDescriptor)
     },
     async call(accountId, workerId, request, signal, committed) {
       const look = async () => {
-        const context = await findToolContext(deps.sql, { accountId, workerId, caller: request })
+        const context = await contexts.toRun({ accountId, workerId, caller: request })
         const tool = findTool(toolsFor(context), request)
         return { context, tool, run: prepare(tool, request) }
       }

@@ -13,7 +13,7 @@ import type { ToolDescriptor, ToolErrorCode, ToolResult } from '../../model/tool
 import type { Customer } from '../../model/customer.ts'
 import type { EffectiveConfig } from '../../model/worker.ts'
 import type { CallAtHand } from '../../store/tool-calls.ts'
-import type { Worker } from '../../store/workers.ts'
+import type { ToolFacts } from '../../store/tool-facts.ts'
 
 /** Who is on the line, as far as anybody knows; at least one of number, person and customer is there. */
 export type CallerIdentity = {
@@ -26,17 +26,18 @@ export type CallerIdentity = {
   readonly proof: CallerProof | null
 }
 
-/** What a tool works for. Everything in it belongs to the account. */
-export type ToolContext = {
+/** What tools are offered for. Everything in it belongs to the account. */
+export type OfferContext = Pick<ToolFacts, 'worker' | 'call' | 'hasDocuments' | 'canPassOn'> & {
   readonly accountId: AccountId
-  readonly worker: Worker
   /** Of this call when there is one, else of the worker. */
   readonly config: EffectiveConfig
   /** BCP 47. */
   readonly language: string
-  readonly call: CallAtHand | null
-  readonly caller: CallerIdentity | null
+  readonly caller: Omit<CallerIdentity, 'person'> | null
 }
+
+/** What a tool works for. */
+export type ToolContext = OfferContext & { readonly caller: CallerIdentity | null }
 
 export type Run = (context: ToolContext, signal: AbortSignal) => Promise<ToolResult>
 
@@ -46,7 +47,7 @@ export type WorkerTool = {
   readonly description: string
   readonly inputSchema: ToolDescriptor['inputSchema']
   /** Null when the tool is to be had; otherwise what a call of it is answered with. */
-  refusal(context: ToolContext): Promise<ToolResult | null>
+  refusal(context: OfferContext): Promise<ToolResult | null>
   /** What is to be done with these arguments, or what is wrong with them. */
   prepare(given: JsonObject): Run | Issue[]
 }

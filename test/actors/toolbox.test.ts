@@ -9,10 +9,12 @@ import { createTurns } from '../../actors/tools/turns.ts'
 import { createSwitchboard } from '../../actors/node/switchboard.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import type { JsonObject } from '../../model/json.ts'
+import { Problem } from '../../model/problem.ts'
 import type { Telephony } from '../../model/telephony.ts'
 import { ToolDescriptor, ToolResult, type ToolCaller } from '../../model/tool.ts'
 import { findCall } from '../../store/calls.ts'
 import { findPerson } from '../../store/persons.ts'
+import { connect } from '../../store/sql.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
@@ -20,9 +22,11 @@ import { createRandom } from '../fake/random.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { openFakeSmtpServer } from '../fake/smtp-server.ts'
-import { newId } from '../scenes/tenant.ts'
+import { countSentStatements } from '../load/sent-statements.ts'
+import { newId, type Tenant } from '../scenes/tenant.ts'
 import { box, openAccount, openToolbox, problemOf } from '../scenes/toolbox.ts'
 
+const sent = countSentStatements()
 const database = openTestDatabase(t)
 const smtpServer = openFakeSmtpServer(t)
 
@@ -53,6 +57,62 @@ async function open(
 }
 
 const failed = (code: string) => ({ status: 'error', error: { code } })
+
+test('tools that are asked for in the same moment are read by one statement, and each asker gets its own', async (t) => {
+  const { toolbox, ...knowing } = await open(t)
+  const [carried, plain] = [await open(t), await open(t)]
+  await knowing.document('We are open.')
+  await carried.trunk()
+  const person = await plain.person()
+  const callIds = {
+    knowing: await knowing.row({ customer: { firstName: 'Eva' } }),
+    carried: await carried.row(),
+    plain: await plain.row({ personId: person.id }),
+  }
+  const ask = (
+    { accountId, workerId }: { accountId: Tenant['accountId']; workerId: Tenant['workerId'] },
+    phoneCallId?: string,
+  ) =>
+    toolbox
+      .list(accountId, workerId, phoneCallId === undefined ? {} : { phoneCallId })
+      .then((tools) => tools.map(({ capabilityKey }) => capabilityKey))
+      .catch((error: unknown) => (error instanceof Problem ? error.type : Promise.reject(error)))
+  const questions = [
+    () => ask(knowing, callIds.knowing),
+    () => ask(carried, callIds.carried),
+    () => ask(plain, callIds.plain),
+    () => ask(plain),
+    () => ask(plain, callIds.knowing),
+    () => ask({ accountId: plain.accountId, workerId: knowing.workerId }, callIds.knowing),
+    () => ask({ accountId: plain.accountId, workerId: knowing.workerId }),
+    () => ask(carried, newId()),
+    () => ask(carried, "' or true --"),
+  ]
+  const alone: (string | string[])[] = []
+  for (const question of questions) alone.push(await question())
+  t.match(
+    alone
+      .slice(0, 4)
+      .map((keys) =>
+        ['knowledge_base.search', 'call.transfer', 'person.get_caller'].filter((key) => keys.includes(key)),
+      ),
+    [['knowledge_base.search', 'person.get_caller'], ['call.transfer'], ['person.get_caller'], []],
+  )
+  t.same(alone.slice(4), ['VALIDATION_FAILED', 'NOT_FOUND', 'NOT_FOUND', 'VALIDATION_FAILED', 'VALIDATION_FAILED'])
+  const before = sent.count()
+  t.same(await Promise.all([...questions, ...questions].map((question) => question())), [...alone, ...alone])
+  t.equal(sent.count() - before, 1)
+})
+
+test('when the database is away whoever asks for tools is told so, and nobody waits', async (t) => {
+  const { server } = await database
+  const sql = connect({ server, applicationName: 'parley test', maxConnections: 2 })
+  await sql.end({ timeout: 1 })
+  const { toolbox, accountId, workerId } = await open(t, { over: { sql } })
+  const asked = Array.from({ length: 4 }, () => toolbox.list(accountId, workerId, {}))
+  for (const settled of await Promise.allSettled(asked))
+    t.match(settled, { status: 'rejected', reason: { code: 'CONNECTION_ENDED' } })
+})
 
 test('a worker has the tools that its documents, its configuration, its trunks and its caller give it', async (t) => {
   const plain = await open(t)
