@@ -21,6 +21,8 @@ async function main(): Promise<void> {
   const reply = (message: RecognitionReply): void => port.postMessage(message)
 
   const serve = (request: RecognitionRequest): void => {
+    // Also by sound: nothing is collected while somebody speaks.
+    worked()
     const { utterance } = request
     if (request.type === 'begin') {
       slots.take(utterance).start(request.grammar, request.gain)
@@ -33,7 +35,6 @@ async function main(): Promise<void> {
       return reply({ type: 'partial', utterance, words: words.split(' ').map(plainWord) })
     }
     slots.giveBack(utterance)
-    worked()
     if (request.type === 'drop') return hearing.drop()
     const heard = hearing.stop()
     reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), heard })
