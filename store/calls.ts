@@ -5,7 +5,7 @@ import { msOf } from '../model/instant.ts'
 import { cursorOf } from '../model/paging.ts'
 import type { PhoneCallQuery } from '../model/phone-call.ts'
 import { answerColumns, type CallRow, type DatedCall } from './call-rows.ts'
-import type { Sql, Transaction } from './sql.ts'
+import type { Fragment, Sql, Transaction } from './sql.ts'
 
 export async function findCall(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<CallRow | null> {
   const [row] = await sql<CallRow[]>`
@@ -57,8 +57,6 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
     where id = any(array(select id from (${pages}) pages order by created_at desc, id desc limit ${limit + 1}))
     order by created_at desc, id desc`
 }
-
-type Fragment = ReturnType<typeof inState>
 
 /** To the letter, as the indexes have it: 0037_lists.sql. */
 const inState = (sql: Sql) => sql`account_id || ' ' || progress || ' ' || direction = wanted.key`

@@ -5,7 +5,7 @@
 import type { AccountId } from '../model/ids.ts'
 import type { Country } from '../net/numbering-plans.ts'
 import { readNumber } from '../net/read-number.ts'
-import type { Sql, Transaction } from './sql.ts'
+import type { Fragment, Sql, Transaction } from './sql.ts'
 
 /** One of its ways must be met; of a way all words must stand in the text of the person. */
 export type Term = readonly (readonly string[])[]
@@ -53,7 +53,6 @@ export async function prepareSearch(sql: Sql | Transaction, terms: readonly Term
 }
 
 const everybody = (sql: Sql | Transaction) => sql`true`
-export type Fragment = ReturnType<typeof everybody>
 
 /** What a row must meet, whichever way it was found. What `like` has a meaning for stands for itself. */
 export function matchesOf(sql: Sql | Transaction, { terms }: Search): Fragment {

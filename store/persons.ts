@@ -5,9 +5,9 @@ import { Person, type PersonChange, type PersonFacts, type PersonQuery, type Per
 import { invalidFields, Problem, type Issue } from '../model/problem.ts'
 import { givenColumns } from './given-columns.ts'
 import { readQueryNumbers, spellingsOf, withNumbers } from './person-numbers.ts'
-import { indexedMatchesOf, matchesOf, prepareSearch, termsOf, type Fragment, type Search } from './person-search.ts'
+import { indexedMatchesOf, matchesOf, prepareSearch, termsOf, type Search } from './person-search.ts'
 import { orderRemoval, walkRemoval } from './removals.ts'
-import type { Sql, Transaction } from './sql.ts'
+import type { Fragment, Sql, Transaction } from './sql.ts'
 import { requireWorkers } from './workers.ts'
 
 export type NewPersons = {

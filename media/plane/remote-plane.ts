@@ -181,7 +181,7 @@ function webLine(line: Line, { callId, events, mirror }: WebParts): ReturnType<M
     async answer(offer) {
       const asked = far.ask('answer', offer)
       // Also behind the deadline, by a thread that stood still: what ends then ends as a leg does.
-      asked.then(() => void (hasLeg = true), noLeg)
+      asked.then(() => void (hasLeg = true), ignore)
       return inTime(line.clock, answersWithin, asked)
     },
     addCandidate: (candidate) => far.ask('addCandidate', candidate),
@@ -196,8 +196,6 @@ function webLine(line: Line, { callId, events, mirror }: WebParts): ReturnType<M
     close: () => far.ask('close').catch(gone),
   }
 }
-
-const noLeg = (): void => undefined
 
 class NoAnswer extends Error {
   override readonly name = 'NoAnswer'

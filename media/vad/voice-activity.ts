@@ -3,6 +3,7 @@
  * Short noises do not count as speech. The end comes sooner when what was said is known to be complete, and later when it is known not to be.
  */
 import { frameMs } from '../../model/frame.ts'
+import { energyOf } from './tone.ts'
 
 export type SpeechEvent =
   /** Speech began `ago` frames before this one. */
@@ -120,8 +121,4 @@ export function bitsOf(window: number): number {
 }
 
 /** Root mean square. */
-export function levelOf(samples: Int16Array): number {
-  let sum = 0
-  for (let i = 0; i < samples.length; i++) sum += samples[i]! * samples[i]!
-  return Math.sqrt(sum / Math.max(1, samples.length))
-}
+export const levelOf = (samples: Int16Array): number => Math.sqrt(energyOf(samples) / Math.max(1, samples.length))

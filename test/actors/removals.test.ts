@@ -6,10 +6,9 @@ import { PhoneCallQuery } from '../../model/phone-call.ts'
 import { findCall, listCalls } from '../../store/calls.ts'
 import { claimDue } from '../../store/deliveries.ts'
 import { findDelivery, resendDelivery } from '../../store/delivery-log.ts'
-import type { Fragment } from '../../store/person-search.ts'
 import { deletePerson, findPerson } from '../../store/persons.ts'
 import { claimRemoval, walkRemoval } from '../../store/removals.ts'
-import type { Sql } from '../../store/sql.ts'
+import type { Fragment, Sql } from '../../store/sql.ts'
 import {
   createSubscription,
   deleteSubscription,
