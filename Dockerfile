@@ -43,7 +43,7 @@ RUN node --max-semi-space-size=8 --input-type=module --eval "await import('./app
 VOLUME /data
 # HTTP with signaling, and SIP. Sound has ranges of UDP ports (MEDIA_PORTS, SIP_MEDIA_PORTS), for which the network of the host is the better way.
 EXPOSE 8080/tcp 5060/udp 5060/tcp 5061/tcp
-# The service ends its calls in order: give it longer than SHUTDOWN_GRACE_SECONDS (docker stop --time).
+# The service hands its calls over, or ends them in order: give it longer than DRAIN_TIMEOUT_SECONDS and SHUTDOWN_GRACE_SECONDS (docker stop --time).
 STOPSIGNAL SIGTERM
 # Whose certificate it is says nothing here: this machine asks itself.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \

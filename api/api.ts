@@ -11,7 +11,7 @@ import { createAllowedMethods } from './allowed-methods.ts'
 import { authenticate, notFound } from './authenticate.ts'
 import { addBesideRoutes } from './beside-routes.ts'
 import { addDeliveryRoutes } from './delivery-routes.ts'
-import type { Api, ApiDeps, ApiEnv, Middleware } from './deps.ts'
+import type { Api, ApiDeps, ApiEnv, Middleware, RimDeps } from './deps.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addDocumentRoutes } from './document-routes.ts'
 import { addErasureRoutes } from './erasure-routes.ts'
@@ -26,6 +26,7 @@ import { addPhoneCallRoutes } from './phone-call-routes.ts'
 import { addPauseRecordingRoutes } from './pause-recording-routes.ts'
 import { addPlaceCallRoutes } from './place-call-routes.ts'
 import { createRequestLimit, setRateLimitHeaders, type RequestLimit } from './rate-limit.ts'
+import { addReadyRoute } from './ready-route.ts'
 import { recordingsPath } from './recording-link.ts'
 import { addRecordingRoutes } from './recording-routes.ts'
 import { addRefusalRoutes } from './refusal-routes.ts'
@@ -50,7 +51,18 @@ const maxIssues = 50
  * same `limit`.
  */
 export function createApi(deps: ApiDeps, limit = createRequestLimit(deps.rateLimits, deps.clock)): Fetch {
-  const app = createApp(deps, limit)
+  return servedBy(createApp(deps, limit), deps)
+}
+
+/** The same of a process that leaves REST to others: how it does, and what is answered beside. */
+export function createRim(deps: RimDeps, limit: RequestLimit): Fetch {
+  const app = createBareApp(deps, limit)
+  addRim(app, deps, limit)
+  answerTheRest(app, limit)
+  return servedBy(app, deps)
+}
+
+function servedBy(app: Api, deps: RimDeps): Fetch {
   const logAccess = createAccessLog(deps)
   return async (request, info) => {
     const began = deps.clock.now()
@@ -62,7 +74,7 @@ export function createApi(deps: ApiDeps, limit = createRequestLimit(deps.rateLim
   }
 }
 
-async function respond(app: Api, request: Request, env: ApiEnv['Bindings'], deps: ApiDeps): Promise<Response> {
+async function respond(app: Api, request: Request, env: ApiEnv['Bindings'], deps: RimDeps): Promise<Response> {
   try {
     return await app.fetch(request, env)
   } catch (error) {
@@ -71,18 +83,29 @@ async function respond(app: Api, request: Request, env: ApiEnv['Bindings'], deps
   }
 }
 
-function createApp(deps: ApiDeps, limit: RequestLimit): Api {
-  const audit = deps.audit ?? createAudit(deps)
+function createBareApp(deps: RimDeps, limit: RequestLimit): Api {
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
       if (!result.success) throw invalid(issuesOf(result.error, givenOf(result)))
     },
   })
   app.onError((error, c) => renderError(error, c.req.raw, c.env.requestId, deps.log))
+  // Who floods everything else from behind a load balancer must not make it believe that the service is ill.
+  for (const path of ['/health', '/ready']) app.use(path, chargeAddress(limit, 'health '))
+  return app
+}
+
+function addRim(app: Api, deps: RimDeps, limit: RequestLimit): void {
+  addHealthRoute(app, deps)
+  addReadyRoute(app, deps)
+  addBesideRoutes(app, deps.beside ?? [], chargeAddress(limit))
+}
+
+function createApp(deps: ApiDeps, limit: RequestLimit): Api {
+  const audit = deps.audit ?? createAudit(deps)
+  const app = createBareApp(deps, limit)
   app.use('/v1/*', authenticate(deps, limit))
   for (const path of openPaths) app.use(path, chargeAddress(limit))
-  // Who floods everything else from behind a load balancer must not make it believe that the service is ill.
-  app.use('/health', chargeAddress(limit, 'health '))
   const requireGuards = guardRoutes(app, deps, audit)
   addDemoRoute(app, deps)
   addDocsRoutes(app)
@@ -108,8 +131,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addKnowledgeRoutes(app, deps)
   addTrunkRoutes(app, deps)
   addRefusalRoutes(app, deps)
-  addHealthRoute(app, deps)
-  addBesideRoutes(app, deps.beside ?? [], chargeAddress(limit))
+  addRim(app, deps, limit)
   requireGuards()
   describeSignaling(app)
   describeWebhooks(app)

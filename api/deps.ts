@@ -13,6 +13,7 @@ import type { Log } from '../model/log.ts'
 import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import type { Problem } from '../model/problem.ts'
+import type { Readiness } from '../model/roles.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
 import type { Toolbox } from '../model/tool.ts'
 import type { Trunks } from '../model/trunk.ts'
@@ -53,6 +54,8 @@ export type ApiDeps = {
   readonly iceServers: () => WebCallSession['iceServers']
   /** The address clients know this service by; null: whatever host a request names. */
   readonly publicUrl: string | null
+  /** Where browsers join web calls; absent or null: below the address that clients know this service by. */
+  readonly signalingUrl?: string | null
   /** What is answered below other paths behind the same rim. Absent: nothing. */
   readonly beside?: readonly Beside[]
   /** Whose agent the page at `/` calls without a key. Given only where the listener is bound to a loopback address. */
@@ -60,12 +63,20 @@ export type ApiDeps = {
   readonly rateLimits: RateLimits
   /** Does this node begin calls? Absent: whenever it is asked. */
   readonly newCalls?: LoadGate['newCalls']
+  /** May the roles of this process take new calls? Absent: they may. */
+  readonly readiness?: () => Readiness
   /** Why what a request would create cannot be created now, whosever; asked before its key is looked up. Takes nothing. */
   readonly noRoomFor?: (creates: 'web_call' | 'phone_call' | null) => Problem | null
   readonly log: Log
   readonly clock: Clock
   readonly newId: NewId
 }
+
+/** What every process answers by, also one that leaves REST to others. */
+export type RimDeps = Pick<
+  ApiDeps,
+  'sql' | 'callSql' | 'beside' | 'rateLimits' | 'newCalls' | 'readiness' | 'log' | 'clock' | 'newId'
+>
 
 export type ApiEnv = {
   Bindings: Asked

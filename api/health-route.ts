@@ -2,7 +2,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { deadline } from '../model/deadline.ts'
 import { Problem } from '../model/problem.ts'
-import type { Api, ApiDeps } from './deps.ts'
+import type { Api, RimDeps } from './deps.ts'
 import { answerOf, named } from './openapi.ts'
 
 const answerWithin = 2_000
@@ -25,7 +25,7 @@ const get = createRoute({
   responses: answerOf(named('Health', Health), 'It can; otherwise the answer is 503.'),
 })
 
-export function addHealthRoute(app: Api, { sql, callSql = sql, clock, newCalls = () => 'taken' }: ApiDeps): void {
+export function addHealthRoute(app: Api, { sql, callSql = sql, clock, newCalls = () => 'taken' }: RimDeps): void {
   app.openapi(get, async (c) => {
     await deadline(clock, answerWithin, callSql`select 1`, () => {
       throw new Problem('SERVICE_UNAVAILABLE', 'The database does not answer.')

@@ -45,11 +45,14 @@ const create = createRoute({
   }),
 })
 
-export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUrl }: ApiDeps): void {
+export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUrl, signalingUrl }: ApiDeps): void {
   app.openapi(create, async (c) => {
     const once = await onceOf(c, create.operationId, c.req.valid('header')['Idempotency-Key'])
     const created = await createWebCall(c.get('accountId'), c.req.valid('json'), once ?? undefined)
-    return c.json(sessionOf(created, publicUrlOf(publicUrl, c.req.raw), iceServers()), 200)
+    return c.json(
+      sessionOf(created, signalingUrl ?? signalingUrlOf(publicUrlOf(publicUrl, c.req.raw)), iceServers()),
+      200,
+    )
   })
 }
 
@@ -77,7 +80,7 @@ export function addDemoRoute(app: Api, { createWebCall, iceServers, demo }: ApiD
       )
     const allowedOrigins = origin === undefined ? {} : { allowedOrigins: [origin] }
     const created = await createWebCall(demo.accountId, { workerId: demo.workerId, ...allowedOrigins })
-    return c.json(sessionOf(created, publicUrlOf(null, c.req.raw), iceServers()), 200)
+    return c.json(sessionOf(created, signalingUrlOf(publicUrlOf(null, c.req.raw)), iceServers()), 200)
   })
 }
 
@@ -87,9 +90,9 @@ const digestOf = (text: string): Buffer => createHash('sha256').update(text).dig
 
 function sessionOf(
   created: CreatedWebCall,
-  publicUrl: string,
+  signalingUrl: string,
   iceServers: WebCallSession['iceServers'],
 ): WebCallSession {
   const { callId, sessionId, token, expiresAt } = created
-  return { callId, sessionId, signalingUrl: signalingUrlOf(publicUrl), token, iceServers, expiresAt }
+  return { callId, sessionId, signalingUrl, token, iceServers, expiresAt }
 }

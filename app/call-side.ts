@@ -19,12 +19,18 @@ import { createErasures } from '../actors/privacy/erase-person.ts'
 import { createScheduler } from '../actors/rounds/scheduler.ts'
 import { createDestinationPolicy, type DestinationPolicy } from '../actors/telephony/destination-policy.ts'
 import { createTelephony } from '../actors/telephony/telephony.ts'
-import { createSwitchboard } from '../actors/node/switchboard.ts'
+import { noPeers, takesOver, type NodePeers } from '../actors/node/node-beats.ts'
+import type { CallRouter } from '../actors/node/call-router.ts'
+import { listenForPlaced } from '../actors/node/placement.ts'
+import { listenForWork } from '../actors/node/wakes.ts'
+import { createSwitchboard, type Switchboard } from '../actors/node/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { createAskWorkerRequest } from '../actors/webhooks/worker-request.ts'
+import { pause } from '../model/clock.ts'
 import { deadline, goOn } from '../model/deadline.ts'
 import type { ErasePerson } from '../model/erasure.ts'
 import type { LoadGate } from '../model/load-gate.ts'
+import type { NodeBeat } from '../model/node-beat.ts'
 import type { OutboundCalls } from '../model/outbound-calls.ts'
 import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import { Problem } from '../model/problem.ts'
@@ -32,6 +38,7 @@ import type { InboundCall, RefusedArrival, Telephony } from '../model/telephony.
 import type { Toolbox } from '../model/tool.ts'
 import type { Admission, CreateWebCall } from '../model/web-call.ts'
 import type { Subscriptions } from '../model/webhook.ts'
+import { createJournalFolder, journalFolderOf, type JournalFolder } from '../store/journal-folder.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { openExtractors } from './extractors.ts'
@@ -46,7 +53,9 @@ import {
   turnOf,
 } from './gated-calls.ts'
 import { unwatchedLoad, type Load } from './load.ts'
+import { openFarActing, openFarOutgoing } from './far-side.ts'
 import { openKnowledgeSide, type KnowledgeSide } from './knowledge-side.ts'
+import { jointGate, phoneRoom } from './joint-gate.ts'
 import { openOutgoing, type Outgoing } from './outgoing.ts'
 
 export type CallSide = {
@@ -67,13 +76,24 @@ export type CallSide = {
   readonly noRoomFor: ReturnType<typeof noRoomForOf>
   /** Calls that have an actor in this process. */
   running(): number
+  /** As the other nodes are told. */
+  state(): Omit<NodeBeat, 'roles' | 'leaves'>
   start(): Promise<void>
+  /**
+   * No new calls. Those that have an actor here are handed over to other nodes; resolves when none has one any more, nobody takes any, or `within` ms have
+   * passed.
+   */
+  handOver(within: number): Promise<void>
   /** Idempotent. */
   end(grace: number): Promise<void>
 }
 
 /** What is due when the service stops gets this long; the rest waits in the outbox for the next start. */
 const drainTime = 3_000
+/** Ms until calls that nobody took are offered again. */
+const offerAgain = 1_000
+/** More than one node begins at a time. */
+const mostRoomTold = 1_000
 
 /** Without `load` nothing is refused for it. */
 export function openCallSide(
@@ -82,8 +102,11 @@ export function openCallSide(
   engines: Engines,
   closing: AsyncDisposableStack,
   load: Load = unwatchedLoad(core.clock),
+  peers: NodePeers = noPeers,
 ): CallSide {
-  const { gate } = load
+  const { roles } = config
+  const isFar = !roles.has('actors')
+  const gate = jointGate(load.gate, { ...core, roles, peers })
   let ending = false
   const stopping = () => new Problem('SERVICE_UNAVAILABLE', 'The service is stopping; try again in a moment.')
   const unlessEnding: UnlessEnding =
@@ -92,28 +115,28 @@ export function openCallSide(
       if (ending) throw stopping()
       return act(...given)
     }
-  const outgoing = openOutgoing(core, config, closing)
+  const outgoing = (isFar ? openFarOutgoing : openOutgoing)(core, config, closing)
   const refusalOf = createDestinationPolicy(core)
   const knowing = openKnowledgeSide(core, config, closing)
-  const { knowledge } = knowing
-  const acting = { engines, extraction: config, load, outgoing, knowledge, unlessEnding, refusalOf }
-  const { switchboard, scheduler, processing, dispatcher, tools, extractors } = openActing(core, acting, closing)
+  const both = { ...knowing, load, outgoing, refusalOf, peers, room: () => phoneRoom(gate, roles, peers) }
+  const acting = { ...both, engines, settings: config, unlessEnding, isEnding: () => ending }
+  const acted = isFar ? openFarActing(core, both, closing) : openActing(core, acting, closing)
+  const { switchboard, scheduler, processing, dispatcher, tools, extractors } = acted
   const { subscriptions, wakeDeliveries } = outgoing
   const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
   const { createWebCall, admission } = gatedWebCalls(gate, {
     createWebCall: createWebCallCreator(creating),
     admission: joinedInTurn(load.setUps, createAdmission({ ...core, router: switchboard })),
   })
-  const createPhoneCall = createPhoneCallCreator(creating)
   const outboundCalls = gatedOutboundCalls(gate, createOutboundCalls(creating))
-  const telephony = createTelephony({ ...core, router: switchboard, refusalOf, wakeDeliveries })
+  const telephony = createTelephony({ ...core, ...acting, router: switchboard, wakeDeliveries })
   closing.defer(() => telephony.close())
   const erasures = createErasures(core)
   closing.defer(() => erasures.close())
 
   return {
     createWebCall: unlessEnding(createWebCall),
-    createPhoneCall: unlessEnding(gatedPhoneCalls(gate, createPhoneCall)),
+    createPhoneCall: unlessEnding(gatedPhoneCalls(gate, createPhoneCallCreator(creating))),
     outboundCalls: {
       plan: outboundCalls.plan,
       place: unlessEnding(outboundCalls.place),
@@ -126,7 +149,7 @@ export function openCallSide(
     erasePerson: unlessEnding(erasures.erasePerson),
     tools,
     subscriptions,
-    knowledge,
+    knowledge: knowing.knowledge,
     telephony: {
       ...telephony,
       overload: overloadOf(gate),
@@ -137,6 +160,12 @@ export function openCallSide(
     noRoomFor: noRoomForOf(gate),
     admission: { ...admission, admit: async (token, origin) => (ending ? stopping() : admission.admit(token, origin)) },
     running: () => switchboard.running(),
+    state: () => ({
+      running: switchboard.running(),
+      room: Math.min(gate.room('phone_call'), mostRoomTold),
+      draining: ending,
+      holds: switchboard.holds(),
+    }),
     async start() {
       await switchboard.start()
       outgoing.start()
@@ -145,6 +174,14 @@ export function openCallSide(
       scheduler.wake()
       processing.wake()
       dispatcher.wake()
+    },
+    async handOver(within) {
+      ending = true
+      // What is due from here on is another node's.
+      await dispatcher.close()
+      if (!isTakenByOthers(peers)) return
+      await scheduler.close()
+      await offerCalls(core.clock, { switchboard, peers }, within)
     },
     async end(grace) {
       ending = true
@@ -158,6 +195,34 @@ export function openCallSide(
     },
   }
 }
+
+type Offering = { readonly switchboard: Pick<Switchboard, 'running' | 'handOver'>; readonly peers: NodePeers }
+
+/** To others, again and again for so many ms, until all are taken. */
+async function offerCalls(clock: Core['clock'], { switchboard, peers }: Offering, within: number): Promise<void> {
+  const over = new AbortController()
+  const cancel = clock.after(within, () => over.abort())
+  while (switchboard.running() > 0 && isTakenByOthers(peers) && !over.signal.aborted) {
+    await switchboard.handOver(over.signal)
+    if (switchboard.running() > 0) await pause(clock, offerAgain, over.signal)
+  }
+  cancel()
+}
+
+const isTakenByOthers = (peers: NodePeers): boolean => peers.heard().some(takesOver)
+
+/** Bytes of steps that wait for the database: an hour of fifty calls. */
+const maxJournal = 512 << 20
+
+/** What recordings leave free is for the database, and for what waits for it. */
+const journalOf = ({ nodeId, log }: Core, { dataDir, recordingReserve }: Config): JournalFolder =>
+  createJournalFolder({
+    folder: journalFolderOf(dataDir),
+    nodeId,
+    limit: maxJournal,
+    reserve: recordingReserve / 2,
+    log,
+  })
 
 const closedTo = ({ route }: InboundCall): RefusedArrival => ({
   reason: 'service_stopping',
@@ -174,8 +239,12 @@ type UnlessEnding = <Given extends readonly unknown[], Answer>(
 
 type Acting = {
   readonly engines: Engines
-  readonly extraction: Pick<Config, 'extraction'>
+  readonly settings: Config
   readonly load: Load
+  readonly peers: NodePeers
+  /** So many phone calls may be placed. */
+  readonly room: () => number
+  readonly isEnding: () => boolean
   readonly outgoing: Outgoing
   readonly knowledge: KnowledgeSide['knowledge']
   readonly unlessEnding: UnlessEnding
@@ -191,7 +260,7 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   const dispatcher = createDispatcher({
     ...core,
     wakeJobs: () => scheduler.wake(),
-    room: () => gate.room('phone_call'),
+    room: deps.room,
   })
   closing.defer(() => dispatcher.close())
   /** Its tools act on calls, and calls use tools. */
@@ -201,6 +270,7 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   }
   const switchboard = createSwitchboard({
     ...core,
+    peers: deps.peers,
     engines,
     commits,
     tools,
@@ -210,6 +280,7 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
     wakeJobs: () => processing.wake(),
     wakeDispatcher,
     refusalOf,
+    journal: journalOf(core, deps.settings),
   })
   const toolbox = createToolbox({
     ...core,
@@ -221,11 +292,11 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
     refusalOf,
   })
   closing.defer(() => switchboard.close(0))
-  const extractors = openExtractors(core, deps.extraction)
+  const extractors = openExtractors(core, deps.settings)
   const dial = dialWork({ ...core, router: switchboard })
   const scheduler = createScheduler({
     ...core,
-    mayDial: () => gate.room('phone_call') > 0,
+    mayDial: () => deps.room() > 0,
     work: {
       expire_token: expireTokenWork({ ...core, router: switchboard }),
       dial_time: deps.unlessEnding(dialTimeWork({ ...core, router: switchboard, wakeDispatcher })),
@@ -241,5 +312,28 @@ function openActing(core: Core, deps: Acting, closing: AsyncDisposableStack) {
   closing.defer(() => processing.close())
   // Before the scheduler, which waits for its jobs.
   closing.defer(() => extractors.close())
+  listenForOthers(core, { ...deps, router: switchboard, dispatcher, scheduler, processing }, closing)
   return { switchboard, scheduler, processing, dispatcher, tools, extractors }
+}
+
+type Others = Pick<Acting, 'isEnding' | 'outgoing' | 'load'> & {
+  readonly router: CallRouter
+} & Readonly<Record<'dispatcher' | 'scheduler' | 'processing', { wake(): void }>>
+
+/** Processes without actors of their own: they have facts for calls that nobody has, and work that waits. */
+function listenForOthers({ bus, nodeId }: Core, others: Others, closing: AsyncDisposableStack): void {
+  const { router, isEnding, load, outgoing, dispatcher, scheduler, processing } = others
+  const begins = (): void => load.gate.began('phone_call', 1)
+  const placed = listenForPlaced(bus, nodeId, { router, isLeaving: isEnding, begins })
+  const { wake } = outgoing
+  const work = listenForWork(bus, {
+    deliveries: wake,
+    dispatcher: dispatcher.wake,
+    scheduler: scheduler.wake,
+    processing: processing.wake,
+  })
+  closing.defer(async () => {
+    placed.close()
+    work.close()
+  })
 }

@@ -1,5 +1,5 @@
 /** Owns the settings: every one comes from the environment, here and nowhere else, and a wrong one is named before anything starts. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { coreOf, coreSettings } from './config/core-settings.ts'
 import { knowledgeOf, knowledgeSettings } from './config/knowledge-settings.ts'
@@ -7,6 +7,7 @@ import { extractionOf, extractionSettings } from './config/extraction-settings.t
 import { mediaOf, mediaSettings } from './config/media-settings.ts'
 import { outgoingOf, outgoingSettings } from './config/outgoing-settings.ts'
 import { mayClaimNumbers, phoneOf, phoneSettings } from './config/phone-settings.ts'
+import { roleSettings, rolesOf } from './config/role-settings.ts'
 import { WrongSettings } from './config/setting.ts'
 import { issuesOf } from '../model/issues.ts'
 import { voiceOf, voiceSettings } from './config/voice-settings.ts'
@@ -14,6 +15,7 @@ import { isForThisMachine, webOf, webSettings } from './config/web-settings.ts'
 
 /** A fragment for each side of the service. */
 const Settings = z.object({
+  ...roleSettings.shape,
   ...webSettings.shape,
   ...mediaSettings.shape,
   ...phoneSettings.shape,
@@ -51,9 +53,12 @@ export function presetVariable(name: string, value: string): void {
 }
 
 /** Throws WrongSettings. */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>) {
+export function readConfig(environment: Environment) {
   const named = Object.fromEntries(
-    settingNames.flatMap((name) => (environment[name] === undefined ? [] : [[name, environment[name]]])),
+    settingNames.flatMap((name) => {
+      const value = valueOf(name, environment)
+      return value === undefined ? [] : [[name, value]]
+    }),
   )
   const parsed = Settings.safeParse(named)
   if (parsed.success) return toConfig(parsed.data)
@@ -62,18 +67,36 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   throw new WrongSettings(`These settings are wrong (see .env.example):\n  ${lines.join('\n  ')}`)
 }
 
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** `<name>_FILE` names a file that has the value, as secrets of compose and Kubernetes come: what an environment shows to everybody is not in it. */
+function valueOf(name: string, environment: Environment): string | undefined {
+  const [value, file] = [environment[name], environment[`${name}_FILE`]]
+  if (file === undefined || file === '') return value
+  if (value !== undefined && value !== '')
+    throw new WrongSettings(`${name} and ${name}_FILE: set one of them, they are the same setting`)
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new WrongSettings(`${name}_FILE: the file ${file} cannot be read`, { cause: error })
+  }
+}
+
 function toConfig(settings: z.infer<typeof Settings>) {
   const isLocal = settings.DATABASE_URL === null && isForThisMachine(settings)
   const web = webOf(settings)
   const { media, mediaThreads, turn } = mediaOf(settings, web.host)
   const { host, tls } = web
+  const sharing = rolesOf(settings)
+  const phone = phoneOf(settings, { host, tls, publicAddress: media.publicAddress, isLocal })
   return {
+    ...sharing,
     ...coreOf(settings, isLocal),
     ...web,
     media,
     mediaThreads,
     turn,
-    sip: phoneOf(settings, { host, tls, publicAddress: media.publicAddress, isLocal }),
+    sip: sharing.roles.has('sip') ? phone : null,
     mayClaimNumbers: mayClaimNumbers(settings),
     ...outgoingOf(settings, isLocal),
     voice: voiceOf(settings),

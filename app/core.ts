@@ -2,10 +2,11 @@
 import type { KeyObject } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
-import { createLocalBus } from '../actors/bus/local-bus.ts'
+import { createJoinedBus } from '../actors/bus/joined-bus.ts'
+import { createLocalBus, type LocalBus } from '../actors/bus/local-bus.ts'
 import { createNatsBus } from '../actors/bus/nats-bus.ts'
 import { observedBus } from '../actors/bus/observed-bus.ts'
-import type { Bus } from '../model/bus.ts'
+import type { NodeBus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
 import type { NewId, NodeId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
@@ -30,7 +31,7 @@ export type Core = {
   readonly joinsDatabase?: boolean
   /** Of pgvector in it. */
   readonly vectorSchema?: string | null
-  readonly bus: Bus
+  readonly bus: NodeBus
   readonly box: RotatingSecretBox
   readonly recordingUrlKey: KeyObject
   /** Links that were signed by a key of before are good until they expire. */
@@ -89,13 +90,16 @@ export const databaseNameOf = ({ databaseUrl, dataDir }: Pick<Config, 'databaseU
     ? `DATA_DIR: no database can run in ${dataDir}`
     : `DATABASE_URL: ${withoutSecrets(databaseUrl)} cannot be used`
 
-async function openBus({ natsUrl }: Config, telling: Required<Telling>): Promise<Bus> {
+async function openBus({ natsUrl }: Config, telling: Required<Telling>): Promise<NodeBus> {
   const { telemetry } = telling
-  const bus =
-    natsUrl === null
-      ? createLocalBus({ ...telling, clock })
-      : await told(`NATS_URL: no NATS server can be used at ${withoutSecrets(natsUrl)}`, () =>
-          createNatsBus({ url: natsUrl, ...telling, clock, name: 'parley' }),
-        )
+  const local = createLocalBus({ ...telling, clock })
+  const bus = natsUrl === null ? local : await joined(local, natsUrl, telling)
   return telemetry.isOn ? observedBus(bus, { telemetry, now: () => performance.now() }) : bus
+}
+
+async function joined(local: LocalBus, url: string, telling: Required<Telling>): Promise<NodeBus> {
+  const wire = await told(`NATS_URL: no NATS server can be used at ${withoutSecrets(url)}`, () =>
+    createNatsBus({ url, ...telling, clock, name: 'parley', hearsItself: false }),
+  )
+  return createJoinedBus({ local, wire })
 }

@@ -2,7 +2,7 @@
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { isLoopback } from '../net/addresses.ts'
 import { networksOf } from '../net/networks.ts'
-import { createApi } from '../api/api.ts'
+import { createApi, createRim } from '../api/api.ts'
 import type { ApiDeps } from '../api/deps.ts'
 import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
@@ -10,7 +10,7 @@ import { maxFormBytes, takesFiles } from '../api/upload-form.ts'
 import { createClientAddress } from '../gateway/listener/client-address.ts'
 import { listen, type ListenOptions } from '../gateway/listener/listen.ts'
 import { createPage } from '../gateway/page.ts'
-import { createSignaling } from '../gateway/signaling.ts'
+import { createSignaling, type Signaling } from '../gateway/signaling.ts'
 import type { AccountId, WorkerId } from '../model/ids.ts'
 import type { Fetch, Listener, RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
@@ -27,6 +27,7 @@ import { connectionsWithin, openFilesLimit } from './descriptors.ts'
 import { createIceServers } from './ice-servers.ts'
 import { openMcpSide } from './mcp-side.ts'
 import type { MediaSide } from './media-side.ts'
+import type { ReadinessOfProcess } from './readiness.ts'
 import { openScriptCheck } from './script-check.ts'
 import { told } from './told-failure.ts'
 
@@ -43,25 +44,16 @@ type Parts = {
   readonly media: MediaSide
   readonly demo: Demo | null
   readonly guard: FailureGuard
+  readonly readiness: Pick<ReadinessOfProcess, 'read'>
 }
 
+/** Of a process that leaves browsers and REST to others, too: it is asked how it does. */
 export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack): Promise<Listener> {
-  const { core, config, calls, media, guard } = deps
-  const { clock, log, bus } = core
+  const { core, config, guard } = deps
+  const { clock } = core
   const isProxy = networksOf(config.trustedProxies).includes
   const { joinLimits, listenerLimits } = limitsOf(config, isProxy)
-  const signaling = createSignaling({
-    admission: calls.admission,
-    bus,
-    openMedia: media.openWeb,
-    errorOf: (error, requestId) => errorBodyOf(problemOf(error, requestId, log), requestId),
-    log,
-    clock,
-    newRequestId: core.newId,
-    guard,
-    joinLimits,
-  })
-  closing.defer(() => signaling.close())
+  const signaling = config.roles.has('gateway') ? openSignaling(deps, joinLimits, closing) : null
 
   const limit = createRequestLimit(config.rateLimits, clock, guard)
   const clientAddress = createClientAddress(isProxy)
@@ -83,12 +75,14 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     clock,
     fetch: (request, info) => ask(request, clientOf(request, info)),
     tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info: clientOf(request, info) }),
-    sockets: {
-      '/v1/signaling': {
-        ...signaling.route,
-        upgrade: (request, info) => signaling.route.upgrade(request, clientOf(request, info)),
-      },
-    },
+    sockets: signaling
+      ? {
+          '/v1/signaling': {
+            ...signaling.route,
+            upgrade: (request, info) => signaling.route.upgrade(request, clientOf(request, info)),
+          },
+        }
+      : {},
   })
   closing.defer(() => listener.close(0))
   // Before the listener: who listens to a stream is told that it ends.
@@ -96,13 +90,36 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   return listener
 }
 
+function openSignaling(
+  { core, calls, media, guard }: Parts,
+  joinLimits: ReturnType<typeof limitsOf>['joinLimits'],
+  closing: AsyncDisposableStack,
+): Signaling {
+  const { clock, log, bus } = core
+  const signaling = createSignaling({
+    admission: calls.admission,
+    bus,
+    openMedia: media.openWeb,
+    errorOf: (error, requestId) => errorBodyOf(problemOf(error, requestId, log), requestId),
+    log,
+    clock,
+    newRequestId: core.newId,
+    guard,
+    joinLimits,
+  })
+  closing.defer(() => signaling.close())
+  return signaling
+}
+
+const nobody = { beside: [], close: async () => undefined }
+
 /** What is answered to requests: the API, and people and their clients beside it. */
 async function openAnswers(deps: Parts, limit: RequestLimit, closing: AsyncDisposableStack) {
-  const { core } = deps
+  const { core, config } = deps
   const audit = createAudit({ ...core, sql: core.requests })
   closing.defer(() => audit.close())
   const checkScript = await openScriptCheck()
-  const people = openMcpSide({ ...deps, limit, audit, checkScript })
+  const people = config.roles.has('mcp') ? openMcpSide({ ...deps, limit, audit, checkScript }) : nobody
   closing.defer(() => people.close())
   return { people, ask: openFetch(deps, limit, { checkScript, beside: people.beside, audit }) }
 }
@@ -126,8 +143,8 @@ async function listenAs(options: ListenOptions): Promise<Listener> {
 
 type Beyond = Pick<ApiDeps, 'checkScript' | 'beside' | 'audit'>
 
-function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, beyond: Beyond): Fetch {
-  const page = createPage()
+function openFetch({ core, config, calls, demo, readiness }: Parts, limit: RequestLimit, beyond: Beyond): Fetch {
+  const page = config.roles.has('gateway') ? createPage() : noPage
   const deps = {
     ...core,
     ...calls,
@@ -143,12 +160,16 @@ function openFetch({ core, config, calls, demo }: Parts, limit: RequestLimit, be
     ...beyond,
     iceServers: createIceServers(config.turn, core.clock),
     publicUrl: config.publicUrl,
+    signalingUrl: config.signalingUrl,
+    readiness: readiness.read,
     rateLimits: config.rateLimits,
     demo: config.demo ? demo : null,
   }
-  const api = createApi(deps, limit)
+  const api = config.roles.has('api') ? createApi(deps, limit) : createRim(deps, limit)
   return async (request, info) => page(request) ?? api(request, info)
 }
+
+const noPage = (): null => null
 
 /** What a signaling socket is told of a bug: that there was one, and the request id to find it by. */
 function problemOf(error: unknown, requestId: string, log: Log): Problem {

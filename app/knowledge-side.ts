@@ -1,6 +1,6 @@
 /** Owns the wiring of what workers know: the search of their documents, and the ingestion that makes documents searchable. */
 import { createEndpointEmbedder } from '../actors/documents/endpoint-embedder.ts'
-import { createIngestion } from '../actors/documents/ingestion.ts'
+import { createIngestion, type Ingestion } from '../actors/documents/ingestion.ts'
 import { lexicalEmbedder } from '../actors/documents/lexical-embedder.ts'
 import { createTurns } from '../actors/tools/turns.ts'
 import type { Knowledge } from '../model/knowledge.ts'
@@ -25,13 +25,18 @@ export function openKnowledgeSide(core: Core, config: Config, closing: AsyncDisp
   let check: Promise<ScriptCheck> | null = null
   const { sql, vectorSchema = null } = core
   const checkScript = () => (check ??= openScriptCheck())
-  const ingestion = createIngestion({
-    ...core,
-    embedder,
-    checkScript,
-    ...(vectorSchema !== null && { storeVectors: (revision) => storeVectors(sql, vectorSchema, revision) }),
-  })
-  closing.defer(() => ingestion.close())
+  const openIngestion = (): Ingestion => {
+    const ingestion = createIngestion({
+      ...core,
+      embedder,
+      checkScript,
+      ...(vectorSchema !== null && { storeVectors: (revision) => storeVectors(sql, vectorSchema, revision) }),
+    })
+    closing.defer(() => ingestion.close())
+    return ingestion
+  }
+  // Documents are read where other work that waits is done.
+  const ingestion = config.roles.has('actors') ? openIngestion() : null
   const knowledge = createKnowledge({ ...core, embedder, maxBytes: config.knowledgeMemory })
   const takeTurn = createTurns(searchesOfAccount)
   return {
@@ -39,6 +44,6 @@ export function openKnowledgeSide(core: Core, config: Config, closing: AsyncDisp
       ...knowledge,
       search: (query, signal = never) => takeTurn(query.accountId, signal, () => knowledge.search(query, signal)),
     },
-    start: () => ingestion.start(),
+    start: async () => ingestion?.start(),
   }
 }

@@ -12,19 +12,24 @@ import { createWebMedia } from '../gateway/web-media.ts'
 import { createWeriftPeers } from '../gateway/werift/peer.ts'
 import type { Bus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
-import type { CallId } from '../model/ids.ts'
+import type { CallId, NodeId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import type { Telemetry } from '../model/telemetry.ts'
 import type { Config } from './config.ts'
 
 /** What of the settings sound needs; a thread is handed a copy. */
-export type MediaSettings = Pick<Config, 'media'> & { readonly phone: PhoneSettings | null }
+export type MediaSettings = Pick<Config, 'media'> & {
+  /** Browsers come to this process. */
+  readonly isForBrowsers: boolean
+  readonly phone: PhoneSettings | null
+}
 
 type PhoneSettings = Pick<NonNullable<Config['sip']>, 'address' | 'publicAddress' | 'mediaPorts' | 'inbandKeys'>
 
-export const mediaSettingsOf = ({ media, sip }: Pick<Config, 'media' | 'sip'>): MediaSettings => ({
+export const mediaSettingsOf = ({ media, sip, roles }: Pick<Config, 'media' | 'sip' | 'roles'>): MediaSettings => ({
   media,
+  isForBrowsers: roles.has('gateway'),
   phone: sip && {
     address: sip.address,
     publicAddress: sip.publicAddress,
@@ -37,6 +42,7 @@ export const mediaSettingsOf = ({ media, sip }: Pick<Config, 'media' | 'sip'>): 
 export type LegBegan = (callId: CallId, close: (reason: string) => Promise<void>) => () => void
 
 type Deps = {
+  readonly nodeId: NodeId
   readonly bus: Bus
   readonly recordings: Pick<RecordingStore, 'create'>
   readonly clock: Clock
@@ -59,13 +65,19 @@ export const now = (): number => performance.now()
 const connectWithin = 60_000
 
 export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: AsyncDisposableStack): LocalMedia {
-  const { bus, recordings, clock, log, telemetry } = deps
+  const { nodeId, bus, recordings, clock, log, telemetry } = deps
   const { opus = createOpusLibrary(loadNativeEncoder, settings.media.opusComplexity) } = deps
   const { phone } = settings
-  const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action), telemetry })
+  const ticker = createTicker({
+    now,
+    after: (ms, action) => clock.after(ms, action),
+    telemetry,
+    failed: (error) =>
+      log.error('a part of a call failed at the beat of its sound, and the call goes on without it', { error }),
+  })
   closing.defer(() => ticker.close())
   const inbandKeys = phone?.inbandKeys ?? false
-  const shared = { bus, ticker, opus, recordings, log, telemetry, now, inbandKeys }
+  const shared = { nodeId, bus, ticker, opus, recordings, log, telemetry, now, inbandKeys }
   const createCountedLeg: CreateLeg = (line) => {
     const onClosed = (): void => {
       ended()
@@ -91,7 +103,7 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
   const openPhone = ports && createPhoneLines({ ports, ticker, log }, createCountedLeg)
   return {
     ticker,
-    warmUp: peers.warmUp,
+    warmUp: async () => (settings.isForBrowsers ? peers.warmUp() : undefined),
     openPhone: async () => {
       if (!openPhone) throw new Error('there are no ports for telephones')
       return openPhone()

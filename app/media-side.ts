@@ -43,6 +43,33 @@ export async function openMediaSide(core: Core, config: Config, closing: AsyncDi
   return { openPhone, openWeb, lateness, totals, beats: () => [totals()], count: legs.count, busy: () => 0 }
 }
 
+/** Of a process that leaves sound to others. Engines may hear and speak on its thread all the same: `running` calls have their actors here. */
+export function openNoMedia(core: Core, running: () => number, closing: AsyncDisposableStack): MediaSide {
+  const beat = createOwnBeat(core, closing)
+  let leave: (() => void) | null = null
+  const { lateness, totals } = beat
+  const leftToOthers = (): never => {
+    throw new Error('this process carries no sound')
+  }
+  return {
+    openWeb: leftToOthers,
+    openPhone: async () => leftToOthers(),
+    lateness,
+    totals,
+    beats: () => [totals()],
+    count() {
+      const calls = running()
+      if (calls > 0) leave ??= beat.join()
+      if (calls === 0) {
+        leave?.()
+        leave = null
+      }
+      return { calls, fresh: 0 }
+    },
+    busy: () => 0,
+  }
+}
+
 const both = (one: () => void, other: () => void) => (): void => {
   one()
   other()
@@ -52,7 +79,8 @@ const both = (one: () => void, other: () => void) => (): void => {
 function createOwnBeat({ clock }: Core, closing: AsyncDisposableStack) {
   const ticker = createTicker({ now, after: (ms, action) => clock.after(ms, action) })
   closing.defer(() => ticker.close())
-  return { totals: ticker.totals, join: () => ticker.join(() => undefined) }
+  const { lateness, totals } = ticker
+  return { lateness, totals, join: () => ticker.join(() => undefined) }
 }
 
 function openLegs(core: Core, closing: AsyncDisposableStack) {

@@ -7,6 +7,7 @@ import { loadOpusAddon } from '../media/codecs/opus-addon.ts'
 import { createLink, type Far } from '../media/plane/link.ts'
 import type { OwnerMethods } from '../media/plane/far-lines.ts'
 import { servePlane } from '../media/plane/serve-plane.ts'
+import type { NodeId } from '../model/ids.ts'
 import type { Log, LogFields } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
@@ -16,6 +17,8 @@ import { openLocalMedia, type MediaSettings } from './local-media.ts'
 import { writeGauges } from './media-gauges.ts'
 
 export type ThreadSettings = {
+  /** Of the process. */
+  readonly nodeId: NodeId
   readonly settings: MediaSettings
   readonly bus: ChannelEnd
   readonly gauges: SharedArrayBuffer
@@ -54,7 +57,7 @@ async function main(): Promise<void> {
   const opus = createOpusLibrary(() => (opusAddon === null ? null : loadOpusAddon(opusAddon)), opusComplexity)
   const recordings = farRecordings(given, owner, log)
   servePlane((served) => {
-    const shared = { bus, recordings, clock, log, telemetry, opus, legBegan: served.legBegan }
+    const shared = { nodeId: given.nodeId, bus, recordings, clock, log, telemetry, opus, legBegan: served.legBegan }
     const media = openLocalMedia(shared, given.settings, closing)
     const gauges = setInterval(() => writeGauges(given.gauges, media.ticker), gaugesEvery)
     closing.defer(() => clearInterval(gauges))

@@ -41,7 +41,7 @@ export type MediaThreads = MediaPlane & {
 }
 
 type Deps = {
-  readonly core: Pick<Core, 'bus' | 'clock' | 'log' | 'telemetry'> & {
+  readonly core: Pick<Core, 'bus' | 'clock' | 'log' | 'nodeId' | 'telemetry'> & {
     readonly recordings: Pick<Core['recordings'], 'beginWriting'>
   }
   readonly config: Config
@@ -191,7 +191,14 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
   const ends = createThreadBusEnds()
   const gauges = createGauges()
   const recordings = { folder: config.recordingsDir, reserve: config.recordingReserve }
-  const data: ThreadSettings = { ...given, bus: ends.thread, gauges, recordings, isTelemetryOn: telemetry.isOn }
+  const data: ThreadSettings = {
+    ...given,
+    nodeId: core.nodeId,
+    bus: ends.thread,
+    gauges,
+    recordings,
+    isTelemetryOn: telemetry.isOn,
+  }
   const worker = new Worker(entry, {
     workerData: data,
     transferList: [ends.thread.port],

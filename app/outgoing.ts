@@ -17,6 +17,8 @@ export type Outgoing = {
   /** Something was committed that waits to be sent; `written`: so many deliveries, where it is known. */
   readonly wakeDeliveries: (written?: number) => void
   start(): void
+  /** Another process has committed something that waits to be sent. */
+  wake(): void
   /** Resolves when all that was due has been sent, as far as its receivers take it. */
   drained(): Promise<void>
 }
@@ -42,5 +44,6 @@ export function openOutgoing(core: Core, config: Config, closing: AsyncDisposabl
     retention.wake()
     removals.wake()
   }
-  return { sender, subscriptions, email, wakeDeliveries, start, drained: () => deliveries.idle() }
+  const { wake } = deliveries
+  return { sender, subscriptions, email, wakeDeliveries, start, wake, drained: () => deliveries.idle() }
 }

@@ -1,5 +1,7 @@
 /** Owns one running service: its parts opened in order, closed in reverse, and the orderly end of its calls before that. */
 import type { Engines } from '../actors/call/engine-choice.ts'
+import { noPeers } from '../actors/node/node-beats.ts'
+import { pause } from '../model/clock.ts'
 import type { Listener } from '../model/listener.ts'
 import { isWildcard } from '../net/addresses.ts'
 import type { RotatingSecretBox } from '../store/secret-box.ts'
@@ -13,9 +15,11 @@ import { openFrontDoor, type Demo } from './front-door.ts'
 import { openGuard } from './guard.ts'
 import { requireDriver } from './http-driver.ts'
 import { busyMeter, openLoad } from './load.ts'
-import { openMediaSide, type MediaSide } from './media-side.ts'
+import { openMediaSide, openNoMedia, type MediaSide } from './media-side.ts'
+import { createReadiness } from './readiness.ts'
 import { openReadingOfNumbers } from './read-numbers.ts'
 import { openResealing } from './reseal.ts'
+import { openNodeBeats } from './node-beats.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
 
 export type Parley = {
@@ -36,7 +40,10 @@ export type Parley = {
   readonly newCalls: CallSide['newCalls']
   /** Calls that have an actor in this process. */
   running(): number
-  /** No new calls; running ones have SHUTDOWN_GRACE_SECONDS to end by themselves; their ends are processed and delivered. Idempotent. */
+  /**
+   * No new calls. Running ones go to other nodes, and their legs have DRAIN_TIMEOUT_SECONDS to end with them; those that no other node takes have
+   * SHUTDOWN_GRACE_SECONDS to end by themselves. Their ends are processed and delivered. Idempotent.
+   */
   close(): Promise<void>
 }
 
@@ -58,25 +65,35 @@ export async function startParley(
   await requireDriver(config.httpDriver)
   await using opening = new AsyncDisposableStack()
   const core = await openCore(config, deps, opening)
-  openResealing(core, opening)
-  openReadingOfNumbers(core, opening)
+  const { roles } = config
+  // Work on all that is stored is for those that work by themselves.
+  if (roles.has('actors')) openResealing(core, opening)
+  if (roles.has('actors')) openReadingOfNumbers(core, opening)
   const demo = await deps.seed(core)
   const load = openLoad(core, config, opening)
-  const calls = openCallSide(core, config, await engines, opening, load)
-  const media = await openMediaSide(core, config, opening)
+  const beats = openNodeBeats(core, config, opening)
+  const peers = beats ?? noPeers
+  const calls = openCallSide(core, config, await engines, opening, load, peers)
+  const carriesSound = roles.has('gateway') || roles.has('sip')
+  const media = carriesSound ? await openMediaSide(core, config, opening) : openNoMedia(core, calls.running, opening)
   load.watch(media)
   const guard = openGuard(core, config, opening)
-  const listener = await openFrontDoor({ core, config, calls, media, demo, guard }, opening)
+  const readiness = createReadiness({ roles, peers, calls })
+  const listener = await openFrontDoor({ core, config, calls, media, demo, guard, readiness }, opening)
   const { sip } = config
   const phones = sip && (await openPhoneSide({ core, config: { ...config, sip }, calls, media, guard }, opening))
+  beats?.tell(() => ({ roles: [...roles], ...calls.state() }))
   await calls.start()
+  readiness.started()
   opening.defer(collectAtRest({ ...core, isAtRest: restOf(calls, media) }))
 
   const parts = opening.move()
   const end = async (): Promise<void> => {
     try {
-      const began = core.clock.now()
+      readiness.ending()
       phones?.stop()
+      if (beats) await handOn({ core, config, calls, media })
+      const began = core.clock.now()
       await calls.end(config.shutdownGrace)
       // Those that other nodes run have what is left of it.
       await phones?.drained(config.shutdownGrace - (core.clock.now() - began))
@@ -93,12 +110,30 @@ export async function startParley(
     sipSizes: () => phones?.sizes() ?? null,
     lateness: () => media.lateness(),
     beat: () => media.totals(),
-    legs: () => media.count().calls + media.count().fresh,
+    legs: () => (carriesSound ? media.count().calls + media.count().fresh : 0),
     newCalls: () => calls.newCalls(),
     running: () => calls.running(),
     close: () => (ended ??= end()),
   }
 }
+
+/** Calls go to other nodes, where there are some; their sound stays here as long as they last. */
+async function handOn({ core: { clock }, config, calls, media }: Draining): Promise<void> {
+  const began = clock.now()
+  const left = (): number => config.drainTimeout - (clock.now() - began)
+  await calls.handOver(left())
+  const legs = (): number => media.count().calls + media.count().fresh
+  while (legs() > calls.running() && left() > 0) await pause(clock, Math.min(lookAtLegsEvery, left()))
+}
+
+type Draining = {
+  readonly core: Core
+  readonly config: Config
+  readonly calls: CallSide
+  readonly media: MediaSide
+}
+/** Ms. */
+const lookAtLegsEvery = 100
 
 /** Of the thread's time, when nothing is asked of the service. */
 const littleWork = 0.1

@@ -24,10 +24,10 @@ type Entry = { readonly number: number; readonly message: ServerMessage; isSent:
 /** The oldest go first. */
 const maxKept = 200
 
-export function createOutbox(): Outbox {
+/** `said`: so much the call has said to the client before, by another process. */
+export function createOutbox(said = 0): Outbox {
   const kept: Entry[] = []
   let connection: SocketConnection | null = null
-  let said = 0
 
   const isSent = (message: ServerMessage): boolean => connection?.send(JSON.stringify(message)) === 'sent'
 

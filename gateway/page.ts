@@ -17,11 +17,12 @@ const files = [
   { path: '/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
   { path: '/parley-client.js', file: 'parley-client.js', type: 'text/javascript; charset=utf-8' },
   { path: '/parley-path.js', file: 'parley-path.js', type: 'text/javascript; charset=utf-8' },
+  { path: '/parley-signaling.js', file: 'parley-signaling.js', type: 'text/javascript; charset=utf-8' },
   { path: '/parley-sound.js', file: 'parley-sound.js', type: 'text/javascript; charset=utf-8' },
 ] as const
 
 /** The client and what it imports. The rest is the demonstration page. */
-const shared: readonly string[] = ['parley-client.js', 'parley-path.js', 'parley-sound.js']
+const shared: readonly string[] = ['parley-client.js', 'parley-path.js', 'parley-signaling.js', 'parley-sound.js']
 
 const methods = 'GET, HEAD, OPTIONS'
 

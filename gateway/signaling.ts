@@ -2,7 +2,8 @@
  * Owns the signaling socket at /v1/signaling: who may upgrade, what a text frame may be, and how many of them. Each client's
  * conversation is a WebSession. docs/contract/signaling.md "Joining" and "Limits of the socket".
  */
-import type { Bus } from '../model/bus.ts'
+import { subjectsOf, type Bus } from '../model/bus.ts'
+import { fromBytes } from '../model/bus-json.ts'
 import type { Clock } from '../model/clock.ts'
 import type { CallId } from '../model/ids.ts'
 import type { RequestInfo, SocketConnection, SocketDecision, SocketHandlers, SocketRoute } from '../model/listener.ts'
@@ -10,12 +11,13 @@ import type { Log } from '../model/log.ts'
 import { issuesOf } from '../model/issues.ts'
 import { Problem, type ErrorBody } from '../model/problem.ts'
 import type { OpenWebMedia, WebMedia } from '../media/plane/media-plane.ts'
-import { ClientMessage, maxSignalingFrameBytes } from '../model/signaling.ts'
+import { ClientMessage, maxSignalingFrameBytes, SessionMoved } from '../model/signaling.ts'
 import type { Admission, Admitted } from '../model/web-call.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
+import { createRecent } from '../net/recent.ts'
 import { createRateLimit, perSecond } from '../net/token-bucket.ts'
 import { createJoinGuard, defaultJoinLimits, type JoinLimits } from './join-guard.ts'
-import { createWebSession, type WebSession } from './web-session.ts'
+import { createWebSession, type WebSession, type WebSessionDeps } from './web-session.ts'
 
 export type SignalingDeps = {
   readonly admission: Admission
@@ -46,6 +48,8 @@ const maxTokenLength = 200
 const maxBufferedBytes = 1024 * 1024
 const maxMessagesPerSecond = 100
 const maxBadMessages = 20
+/** Sessions. */
+const maxRemembered = 5_000
 const policyViolation = 1008
 /** The call itself waits 30 s for its media. */
 const patience = 20_000
@@ -58,6 +62,8 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     { ...defaultJoinLimits, ...deps.joinLimits },
   )
   const sessions = new Map<string, WebSession>()
+  /** Ended here, lately: there is nothing to come back to. */
+  const over = createRecent<true>(maxRemembered)
   /** Sessions whose clients have said something: who comes back to one may be silent. */
   const spoken = new WeakSet<WebSession>()
   const medias = new Set<WebMedia>()
@@ -66,22 +72,36 @@ export function createSignaling(deps: SignalingDeps): Signaling {
   const errorOf = (error: unknown): ErrorBody => deps.errorOf(error, deps.newRequestId())
   const failed = (error: unknown): void => deps.log.error('a web leg failed to end', { error })
 
-  function createMedia(callId: CallId, legClosed: (reason: string) => void): WebMedia {
-    const gone = (): boolean => medias.delete(media)
+  /** `by`: its session came from another process. Once the next one does, the leg goes, and the call hears nothing of it. */
+  function createMedia(callId: CallId, legClosed: (reason: string) => void, by: string | null): WebMedia {
+    const gone = (): void => {
+      medias.delete(media)
+      moving.close()
+    }
+    const moving = deps.bus.subscribe(subjectsOf(callId).moved, ({ payload }) => {
+      const told = SessionMoved.safeParse(fromBytes(payload)).data
+      if (told && told.by !== by) media.close().catch(failed)
+    })
     const media = deps.openMedia(callId, { legClosed, failed, gone })
     medias.add(media)
     return media
   }
 
-  function createSession({ callId, sessionId }: Admitted, ended: () => void): WebSession {
+  function createSession(
+    { callId, sessionId }: Admitted,
+    ended: () => void,
+    moved: WebSessionDeps['moved'] = null,
+  ): WebSession {
     const session = createWebSession(callId, {
+      moved,
       bus: deps.bus,
       clock: deps.clock,
       log: deps.log,
       errorOf,
-      createMedia: (legClosed) => createMedia(callId, legClosed),
-      ended() {
+      createMedia: (legClosed) => createMedia(callId, legClosed, moved?.by ?? null),
+      ended(isElsewhere) {
         sessions.delete(sessionId)
+        if (!isElsewhere) over.set(sessionId, true)
         ended()
       },
     })
@@ -112,6 +132,15 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     }
   }
 
+  /** The process that had it is gone, or behind another address: the call goes on here, with sound that begins anew. */
+  function comeFromElsewhere(address: string, resumed: Admitted, received: number): WebSession {
+    if (over.get(resumed.sessionId)) throw new Problem('UNAUTHORIZED', 'There is nothing to come back to.')
+    if (isClosed || sessions.size >= maxSessions)
+      throw new Problem('SERVICE_UNAVAILABLE', 'No more web calls can be taken at the moment.')
+    const place = joinGuard.take(address)
+    return createSession(resumed, place.give, { by: deps.newRequestId(), received })
+  }
+
   async function admit(url: URL, origin: string | null, { remoteAddress }: RequestInfo): Promise<SocketDecision> {
     const token = tokenOf(url, 'token')
     const resumeToken = tokenOf(url, 'resume')
@@ -121,9 +150,9 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     if (resumeToken === null) throw new Problem('UNAUTHORIZED', 'A token is required.')
     const ask = () => deps.admission.resume(resumeToken, origin)
     const resumed = await joinGuard.admitted(remoteAddress, resumeToken, ask)
-    const session = sessions.get(resumed.sessionId)
-    if (!session) throw new Problem('UNAUTHORIZED', 'There is nothing to come back to.')
-    return acceptAs(session, resumed, receivedOf(url))
+    const received = receivedOf(url)
+    const session = sessions.get(resumed.sessionId) ?? comeFromElsewhere(remoteAddress, resumed, received ?? 0)
+    return acceptAs(session, resumed, received)
   }
 
   async function upgrade(request: Request, info: RequestInfo): Promise<SocketDecision> {

@@ -13,20 +13,22 @@ import type { LegEvent } from '../model/leg.ts'
 import type { SocketConnection } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import type { ErrorBody } from '../model/problem.ts'
-import { ServerMessage, type ClientMessage } from '../model/signaling.ts'
+import { ServerMessage, SessionMoved, type ClientMessage } from '../model/signaling.ts'
 import { resumeWindow, type Admitted } from '../model/web-call.ts'
 import { createOutbox } from './outbox.ts'
 import type { WebMedia } from '../media/plane/media-plane.ts'
 
 export type WebSessionDeps = {
+  /** Not null: the client comes from another process, where its sound stays; by then it had got so many messages. */
+  readonly moved: { readonly by: string; readonly received: number } | null
   readonly bus: Bus
   readonly clock: Clock
   readonly log: Log
   createMedia(legClosed: (reason: string) => void): WebMedia
   /** Renders what was thrown; anything but a Problem is logged there. */
   errorOf(error: unknown): ErrorBody
-  /** The session is over; its leg may live on. */
-  ended(): void
+  /** The session is over; its leg may live on. `isElsewhere`: its client is at another process, and may come back. */
+  ended(isElsewhere: boolean): void
 }
 
 export type WebSession = {
@@ -44,6 +46,9 @@ export type WebSession = {
 /** From the end of the leg to the end of a session whose call says nothing more: it hears the caller's last words out first. */
 export const farewellTime = 7_000
 
+/** Ms for a client that comes from another process to offer its sound anew. */
+const offerWithin = 5_000
+
 /** How browsers close the sockets of a page that is closed, left or crashes. RFC 6455 §7.4.1. */
 const goingAway = 1001
 
@@ -56,23 +61,39 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     // Clients count what can be repeated to them by its types, and have not known this one always.
     return message.type === 'warning' ? outbox.sendNow(message) : outbox.send(message)
   })
-  const outbox = createOutbox()
+  const outbox = createOutbox(deps.moved?.received)
+  const moving = deps.bus.subscribe(subjects.moved, ({ payload }) => {
+    const told = SessionMoved.safeParse(fromBytes(payload)).data
+    if (told && told.by !== deps.moved?.by) leave()
+  })
   const startExpiry = (): Cancel => deps.clock.after(resumeWindow, () => end('client_lost'))
   let expiry = startExpiry()
   let media: WebMedia | null = null
   let answer: string | null = null
   let farewell: Cancel = () => undefined
+  let patience: Cancel = () => undefined
+  let hasMoved = false
   let isOver = false
 
   function open(connection: SocketConnection, { sessionId, resumeToken }: Admitted, received: number | null): void {
     if (isOver) return connection.close(1000, 'the call is over')
     expiry()
+    takeOver()
     outbox.attach(connection)
-    outbox.sendNow({ type: 'ready', callId, sessionId, resumeToken })
+    const newOffer = deps.moved && !media && ({ newOffer: true } as const)
+    outbox.sendNow({ type: 'ready', callId, sessionId, resumeToken, ...newOffer })
     media?.presence('open')
     // Whether the lost socket still delivered the answer cannot be known; once the client uses it, it did.
     if (answer !== null && !media?.wasReached()) outbox.sendNow({ type: 'answer', sdp: answer })
     outbox.repeat(received)
+  }
+
+  /** Once, when the client is really here. */
+  function takeOver(): void {
+    if (!deps.moved || hasMoved) return
+    hasMoved = true
+    deps.bus.publish(subjects.moved, toBytes({ by: deps.moved.by }))
+    patience = deps.clock.after(offerWithin, () => media ?? end('client_lost'))
   }
 
   const mediaOf = (): WebMedia => (media ??= deps.createMedia(legClosed))
@@ -106,17 +127,34 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     ping: () => outbox.sendNow({ type: 'pong' }),
   }
 
-  function end(reason: string, code = 1000): void {
-    if (isOver) return
+  /** False: it is over already. */
+  function over(): boolean {
+    if (isOver) return false
     isOver = true
     expiry()
     farewell()
+    patience()
     subscription.close()
+    moving.close()
+    return true
+  }
+
+  function end(reason: string, code = 1000): void {
+    if (!over()) return
+    // Its former leg is gone, and there is no other.
+    if (hasMoved && !media) deps.bus.publish(subjects.legEvent, toBytes(neverOffered))
     outbox.sendNow({ type: 'bye', reason })
     outbox.close(code, reason)
     media?.presence('none')
     media?.release()
-    deps.ended()
+    deps.ended(false)
+  }
+
+  /** The client is at another process. */
+  function leave(): void {
+    if (!over()) return
+    outbox.close(1000, 'replaced by a newer socket')
+    deps.ended(true)
   }
   return {
     open,
@@ -126,6 +164,12 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     end,
   }
 }
+
+const neverOffered = {
+  type: 'disconnected',
+  cause: 'failed',
+  details: 'the client came back and did not offer its sound',
+} as const satisfies LegEvent
 
 /** Told in place of a leg that does not exist yet. */
 const clientBye = {

@@ -13,6 +13,11 @@ export type BusMessage = {
 
 export type Subscription = { close(): void }
 
+/**
+ * A subject of one call (`call.<id>.…`) is heard in one process only, and one with members of a queue is taken by those near: where somebody in
+ * the process of the sender listens, nobody elsewhere hears it. Every other subject is heard in all processes. A request is answered in the process
+ * that asks where somebody there listens.
+ */
 export type Bus = {
   /**
    * Asynchronous, ordered per publisher, at most once. Subjects are dot-separated tokens. `isGiven`: the sender gives the payload away, and neither
@@ -25,19 +30,42 @@ export type Bus = {
     handler: (message: BusMessage) => void,
     options?: { readonly queue?: string },
   ): Subscription
-  /** Throws BusTimeout after `timeout` ms, BusNoResponders at once when nobody listens. */
+  /** Throws BusTimeout after `timeout` ms, BusAway where the way to other processes was the reason, BusNoResponders at once when nobody listens. */
   request(subject: string, payload: Uint8Array, options: { readonly timeout: number }): Promise<Uint8Array>
-  /** Resolves when all that was published and subscribed so far has reached the bus. */
+  /** Resolves when all that was published and subscribed so far has reached the bus, and every process that can be reached. */
   flush(): Promise<void>
   close(): Promise<void>
 }
 
+/** The bus of a process. */
+export type NodeBus = Bus & {
+  /**
+   * Ms since the way to other processes last showed that it carries; it is tried ten times a second, so that more than a few hundred is no good sign.
+   * 0 where there is no other process. Who hears nothing of others judges them only while this is small.
+   */
+  quietFor(): number
+}
+
 export class BusTimeout extends Error {
-  override readonly name = 'BusTimeout'
+  override readonly name: string = 'BusTimeout'
+}
+/** The way to other processes is interrupted, or was meanwhile. Says nothing of who was asked. */
+export class BusAway extends BusTimeout {
+  override readonly name = 'BusAway'
+  /** The request may have reached somebody. */
+  readonly wasSent: boolean
+
+  constructor(message: string, options: ErrorOptions & { readonly wasSent: boolean }) {
+    super(message, options)
+    this.wasSent = options.wasSent
+  }
 }
 export class BusNoResponders extends Error {
   override readonly name = 'BusNoResponders'
 }
+
+/** Is it a subject of one call? */
+export const isOfOneCall = (subject: string): boolean => subject.startsWith('call.')
 
 /** The subjects of one call. Frames on up and down, JSON on the others. */
 export const subjectsOf = (callId: CallId) => ({
@@ -51,4 +79,6 @@ export const subjectsOf = (callId: CallId) => ({
   legEvent: `call.${callId}.leg.event`,
   /** ServerMessage of the signaling socket, actor → gateway. */
   signal: `call.${callId}.signal`,
+  /** SessionMoved, gateway → the one that had the browser before. */
+  moved: `call.${callId}.moved`,
 })

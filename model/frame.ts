@@ -2,6 +2,7 @@
  * Owns the audio frame as it crosses the bus: 12 bytes of header (epoch, seq, timestamp ms; big endian) and 20 ms of sound.
  * docs/design/architecture.md "One audio frame".
  */
+import { pooledBytes } from './pooled-bytes.ts'
 
 export const frameMs = 20
 export const headerBytes = 12
@@ -29,7 +30,7 @@ export const samplesPerFrame = (format: AudioFormat): number => (format.rateHz *
 
 /** Bytes of their own. */
 export function encodeFrame({ epoch, seq, timestamp, payload }: Frame): Uint8Array {
-  const bytes = new Uint8Array(headerBytes + payload.length)
+  const bytes = pooledBytes(headerBytes + payload.length)
   writeUint32(bytes, 0, epoch)
   writeUint32(bytes, 4, seq)
   writeUint32(bytes, 8, timestamp)

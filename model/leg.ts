@@ -27,7 +27,15 @@ export const LegCommand = z.discriminatedUnion('type', [
     speaks: z.array(Format).min(1).max(8),
     /** Null: from here on nothing is recorded. `parts` absent: both. */
     recording: z.object({ key: z.string(), mode: RecordingMode, parts: RecordedParts.optional() }).nullable(),
+    /** Of the actor. In another one than the leg's the leg keeps what it hears, until it is `settled`. Absent: nothing is kept, and `listens` is not said. */
+    node: z.string().optional(),
   }),
+  /** The actor listens to `up`: what has waited for that is sent. */
+  z.object({ type: z.literal('listens'), epoch: z.number().int() }),
+  /** What the actor heard up to this frame of `up` needs to be heard by nobody again. */
+  z.object({ type: z.literal('settled'), epoch: z.number().int(), seq: z.number().int() }),
+  /** The actor is about to leave: what is said from here on is for the next one. */
+  z.object({ type: z.literal('keep'), epoch: z.number().int() }),
   /** Asked again, it changes nothing; without a recording neither. */
   z.object({ type: z.literal('record'), epoch: z.number().int(), parts: RecordedParts }),
   /** Forgets what was not played yet. */
@@ -62,7 +70,13 @@ const end = {
 }
 
 export const LegReply = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('started'), hears: Format, speaks: Format }),
+  z.object({
+    type: z.literal('started'),
+    hears: Format,
+    speaks: Format,
+    /** Frames come when the actor `listens`: first so many that were kept, as fast as they can. */
+    waits: z.object({ kept: z.number().int().nonnegative() }).optional(),
+  }),
   /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
   z.object({ type: z.literal('flushed'), lastPlayedSeq: z.number().int() }),
   /** `quality`: absent when no sound could flow. One that cannot be read is none, and costs nobody the recording. */
@@ -81,6 +95,8 @@ export const LegReply = z.discriminatedUnion('type', [
     ended: z.lazy(() => LegEvent).nullable(),
     /** As `ringing` told it, while it rings. */
     ringing: z.string().optional(),
+    /** Frames of the caller's that whoever starts hears again. */
+    kept: z.number().int().nonnegative().optional(),
   }),
   /** Keys are queued, the transfer is under way, the call is being answered, the recording does as it was told. */
   z.object({ type: z.literal('accepted') }),

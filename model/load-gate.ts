@@ -18,6 +18,8 @@ export const loadReasons = [
   'database',
   /** Calls begin as fast as running ones can bear; this was one more. */
   'pace',
+  /** Another process that the call needs has no room for it, or is not heard. */
+  'nodes',
 ] as const
 export type LoadReason = (typeof loadReasons)[number]
 
@@ -66,10 +68,18 @@ const details: Readonly<Record<LoadReason, string>> = {
   commits: 'This node is overloaded: the database writes too slowly.',
   database: 'The database does not answer.',
   pace: 'Calls begin as fast as this node can bear, and this was one more.',
+  nodes: 'No other node that the call needs has room for it.',
 }
 
 /** Who may try another node soon does; a database that is away takes longer to come back. */
-const retryAfter: Readonly<Record<LoadReason, number>> = { late: 5, busy: 5, commits: 5, database: 10, pace: 2 }
+const retryAfter: Readonly<Record<LoadReason, number>> = {
+  late: 5,
+  busy: 5,
+  commits: 5,
+  database: 10,
+  pace: 2,
+  nodes: 5,
+}
 
 export const loadRefusalOf = (reason: LoadReason): LoadRefusal => ({
   reason,

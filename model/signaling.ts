@@ -26,7 +26,14 @@ export const ClientMessage = z.discriminatedUnion('type', [
 export type ClientMessage = z.infer<typeof ClientMessage>
 
 export const ServerMessage = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('ready'), callId: z.string(), sessionId: z.string(), resumeToken: z.string() }),
+  /** `newOffer`: the client has come to another process; its sound begins anew, by an offer of a new RTCPeerConnection. */
+  z.object({
+    type: z.literal('ready'),
+    callId: z.string(),
+    sessionId: z.string(),
+    resumeToken: z.string(),
+    newOffer: z.literal(true).optional(),
+  }),
   z.object({ type: z.literal('answer'), sdp: z.string() }),
   z.object({ type: z.literal('candidate'), candidate: Candidate.nullable() }),
   z.object({ type: z.literal('status'), status: ProgressStatus, ts: z.string() }),
@@ -49,3 +56,6 @@ export const ServerMessage = z.discriminatedUnion('type', [
   z.object({ type: z.literal('pong') }),
 ])
 export type ServerMessage = z.infer<typeof ServerMessage>
+
+/** The browser of a call has come to the process that says so, which made `by` up: who had it before lets go of it without a word to the call. */
+export const SessionMoved = z.object({ by: z.string() })

@@ -8,6 +8,7 @@ import type { SetUpTurn } from './load-gate.ts'
 import type { AccountId, CallId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
 import { pageOf, Paging } from './paging.ts'
+import type { DialogFacts } from './sip-dialog.ts'
 import type { SipFacts } from './sip-facts.ts'
 import type { TrunkSettings, TrunkState } from './trunk.ts'
 
@@ -135,7 +136,31 @@ export type InboundCall = {
 /** `proved`: the realms that have taken the password there; `refused`: why a challenge was not answered since, for people. */
 export type RealmNews = { readonly host: string; readonly proved: readonly string[]; readonly refused: string | null }
 
+/** A dialog whose process died; it is this edge's to tell the peer. */
+export type InheritedDialog = {
+  readonly callId: CallId
+  readonly dialog: DialogFacts
+  /** How many edges have had it before. */
+  readonly heirs: number
+  /** Null: it is not there any more. */
+  readonly trunk: TrunkAccess | null
+}
+
+/** What is known of the dialogs of answered calls beside the edge that has them. */
+export type Dialogs = {
+  /** It is written down by and by, and again where it has changed. Never throws, never waits. */
+  held(callId: CallId, trunkId: TrunkId, dialog: DialogFacts): void
+  over(callId: CallId): void
+  /**
+   * From now on dialogs whose processes died come here, each to one of all edges: `tell` resolves when the peer knows, or cannot be told. Their calls are
+   * ended meanwhile.
+   */
+  inherit(tell: (inherited: InheritedDialog) => Promise<void>): { close(): Promise<void> }
+}
+
 export type Telephony = {
+  /** Absent: nothing is kept, and the peers of a process that dies are not told. */
+  readonly dialogs?: Dialogs
   /** Is it the address of an active trunk, whosever: one it allows, or that of a gateway? Reads only. */
   knows(address: string): Promise<boolean>
   /** Reads only. */

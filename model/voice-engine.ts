@@ -56,6 +56,11 @@ export type EngineConfig = {
   readonly history: readonly Said[]
   /** Of a session that goes on: the caller spoke last, or the agent was broken off; words of the agent are due. */
   readonly owesReply: boolean
+  /**
+   * It takes the place of another engine's, which was lost while the agent was heard: the agent says in one sentence that the line was interrupted, and
+   * then what is due. Absent: it does not.
+   */
+  readonly bridges?: true
   /** What the same engine said last in `memory` on this call; null at the start. It saves what history does not tell. */
   readonly memory: Json
 }

@@ -6,6 +6,9 @@ import { JsonObject } from './json.ts'
 import { oneLine } from './one-line.ts'
 import { schemaFlaws } from './schema-flaws.ts'
 
+/** Each engine once. */
+const maxFallbacks = 3
+
 const Key = z
   .string()
   .regex(/^[a-z][a-z0-9_]{0,63}$/, 'must be lower-case letters, digits and _, starting with a letter')
@@ -45,6 +48,12 @@ export type LlmProvider = z.infer<typeof LlmProvider>
 export const WorkerConfig = z.strictObject({
   voiceId: z.string().min(1).max(200).optional(),
   llmProvider: LlmProvider.optional(),
+  /** Which engines take its place, in this order, when it cannot be had or is lost, also in the midst of a call. */
+  fallbackProviders: z
+    .array(LlmProvider)
+    .max(maxFallbacks)
+    .refine((providers) => new Set(providers).size === providers.length, 'must name each provider once')
+    .optional(),
   llmTemperature: z.number().min(0).max(2).optional(),
   ringTimeout: z.number().min(1).max(300).optional(),
   firstSpeechTimeout: z.number().min(0).max(60).optional(),

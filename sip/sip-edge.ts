@@ -12,6 +12,7 @@ import type { MediaPlane } from '../media/plane/media-plane.ts'
 import { createAdmission } from './call/admit-arrival.ts'
 import { createArrivals } from './call/arriving-call.ts'
 import { placeCall } from './call/placed-call.ts'
+import { tellPeer } from './call/heir.ts'
 import { createDigestVerifier } from './digest-verifier.ts'
 import { createLiveCalls, type CallDeps } from './live-calls.ts'
 import { answersOutsideCalls } from './other-requests.ts'
@@ -118,6 +119,9 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     answerDial((request) => placeCall(placing, request), log),
     { queue },
   )
+  const heir = telephony.dialogs?.inherit((inherited) =>
+    tellPeer({ stack, pins, log, isEmbedded: identities !== undefined }, inherited),
+  )
   const changes = bus.subscribe(trunksSubject, () => keeper.askSoon())
   ready.resolve({ arrivals })
   keeper.start()
@@ -132,6 +136,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     await liveCalls.drained(clock, grace)
     await liveCalls.close(clock)
     await keeper.close()
+    await heir?.close()
     await pins.written()
     ownResolver.close()
     await stack.close()

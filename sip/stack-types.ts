@@ -37,6 +37,9 @@ export type ResponseIn = MessageIn & {
   readonly protocol?: string
 }
 
+/** Where a message came from, as far as the library tells. */
+export type SeenFrom = Partial<Pick<ResponseIn, 'source_address' | 'source_port' | 'protocol'>>
+
 export type Reply = {
   readonly finalResponseSent: boolean
   /** Throws for a status it does not know. The headers are added to those of the response. */
@@ -57,7 +60,10 @@ export type InDialogListener = (request: RequestIn, reply: Reply) => void
 export type SipDialog = {
   readonly id: string
   /** The last response to our INVITE, or our own to theirs. */
-  readonly res: MessageIn & Pick<ResponseIn, 'source_address'>
+  readonly res: MessageIn & SeenFrom
+  /** Whose INVITE it was: `uac`, ours. */
+  readonly type: 'uac' | 'uas'
+  readonly sip: { readonly callId: string; readonly localTag: string; readonly remoteTag: string }
   readonly remote: { readonly sdp?: string | undefined }
   /** Asked when a request within the dialog is challenged. */
   auth?: AuthChooser | undefined

@@ -5,7 +5,7 @@ const listOf = (names: string): readonly string[] => names.trim().split(/\s+/)
 /** Their value is one of `toldWords`, or masked. */
 export const wordFields: ReadonlySet<string> = new Set(
   listOf(`
-  callerId calling called codecs digestQop direction encryption eventType format identityHeader llmProvider provider recordingChannelMode
+  callerId calling called codecs digestQop direction encryption eventType fallbackProviders format identityHeader llmProvider provider recordingChannelMode
   registerWith role scope scopes status tagKey tagKeys transcriptEvents transferTo transport type`),
 )
 

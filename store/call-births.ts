@@ -42,7 +42,7 @@ export async function insertBirths(tx: Transaction, births: readonly Birth[]): P
         ignored boolean)
     )
     insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at, created_at)
-    select id, "accountId", "subscriptionId", "callId", type, body, at, at, at
+    select id, "accountId", "subscriptionId", "callId", type, body, at, least(at, clock_timestamp()), at
     from rows from (json_to_recordset(${JSON.stringify(told)}::text::json) as (id text, "accountId" text, "subscriptionId" text,
       "callId" text, type text, body text, at timestamptz)) with ordinality as t(id, "accountId", "subscriptionId", "callId", type, body, at, place)
     order by place`

@@ -2,7 +2,7 @@
 import { callColumns, workerConfigOf, type CallFactsRow } from './call-rows.ts'
 import type { Json } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
-import { leaseLength } from './nodes.ts'
+import { leaseLength, nothingSeen, type NodeSightings } from './nodes.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type Claim = {
@@ -25,40 +25,58 @@ export type LoggedStep = {
  * Makes `nodeId` the owner, with a higher epoch, unless another node that is alive has it. Null: it is another's, finished or unknown.
  * Claiming a call that is already this node's own raises the epoch too: the former actor is fenced.
  */
-export async function claimCall(sql: Sql, callId: CallId, nodeId: NodeId): Promise<Claim | null> {
-  return claimWhere(sql, { callId, nodeId }, sql`true`)
-}
-
-/** The same for a call that had been left in the middle of something; null too when it only waits by now, which is nobody's loss. */
-export async function claimOrphan(sql: Sql, callId: CallId, nodeId: NodeId): Promise<Claim | null> {
-  return claimWhere(sql, { callId, nodeId }, sql`owner is not null`)
-}
-
-/** The same as claimCall, of many at once. What somebody else holds just now is not among them, nor waited for. */
-export async function claimCalls(
+export async function claimCall(
   sql: Sql,
-  callIds: readonly CallId[],
+  callId: CallId,
   nodeId: NodeId,
-): Promise<ReadonlyMap<CallId, Claim>> {
-  const free: ReturnType<Sql> = sql`
-    select id from calls where id = any(${[...callIds]}::text[]) order by id for no key update skip locked`
-  const claims = await claimFrom(sql, { from: free, nodeId }, sql`true`)
-  return new Map(claims.map(({ id, ...claim }) => [id, claim]))
-}
-
-async function claimWhere(
-  sql: Sql,
-  { callId, nodeId }: { callId: CallId; nodeId: NodeId },
-  condition: ReturnType<Sql>,
+  seen: NodeSightings = nothingSeen,
 ): Promise<Claim | null> {
-  const [claimed] = await claimFrom(sql, { from: sql`select ${callId}::text as id`, nodeId }, condition)
+  const from: ReturnType<Sql> = sql`select ${callId}::text as id`
+  const [claimed] = await claimFrom(sql, { from, nodeId, seen }, sql`true`)
   if (!claimed) return null
   const { id: _, ...claim } = claimed
   return claim
 }
 
+/** The same as claimCall, of many at once. What somebody else holds just now is not among them, nor waited for. */
+export function claimCalls(
+  sql: Sql,
+  callIds: readonly CallId[],
+  nodeId: NodeId,
+  seen: NodeSightings = nothingSeen,
+): Promise<ReadonlyMap<CallId, Claim>> {
+  return claimMany(sql, { callIds, nodeId, seen }, sql`true`)
+}
+
+/** The same for calls that had been left in the middle of something. One that only waits by now is not among them, which is nobody's loss. */
+export function claimOrphans(
+  sql: Sql,
+  callIds: readonly CallId[],
+  nodeId: NodeId,
+  seen: NodeSightings = nothingSeen,
+): Promise<ReadonlyMap<CallId, Claim>> {
+  return claimMany(sql, { callIds, nodeId, seen }, sql`owner is not null`)
+}
+
+type Claiming = { readonly nodeId: NodeId; readonly seen: NodeSightings }
+
+async function claimMany(
+  sql: Sql,
+  { callIds, ...claiming }: Claiming & { readonly callIds: readonly CallId[] },
+  condition: ReturnType<Sql>,
+): Promise<ReadonlyMap<CallId, Claim>> {
+  const from: ReturnType<Sql> = sql`
+    select id from calls where id = any(${[...callIds]}::text[]) order by id for no key update skip locked`
+  const claims = await claimFrom(sql, { from, ...claiming }, condition)
+  return new Map(claims.map(({ id, ...claim }) => [id, claim]))
+}
+
 /** `from`: a query for the ids of those that may be claimed. */
-function claimFrom(sql: Sql, { from, nodeId }: { from: ReturnType<Sql>; nodeId: NodeId }, condition: ReturnType<Sql>) {
+function claimFrom(
+  sql: Sql,
+  { from, nodeId, seen }: Claiming & { readonly from: ReturnType<Sql> },
+  condition: ReturnType<Sql>,
+) {
   return sql<(Claim & { readonly id: CallId })[]>`
     with asked as materialized (${from}), former as (
       select id, case when owner is not null then greatest(0, extract(epoch from clock_timestamp() - coalesce(
@@ -68,7 +86,7 @@ function claimFrom(sql: Sql, { from, nodeId }: { from: ReturnType<Sql>; nodeId: 
       from calls where id = any(array(select id from asked)))
     update calls set owner = ${nodeId}, epoch = epoch + 1 from former
     where calls.id = former.id and not finished and ${condition}
-      and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql)})
+      and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql, seen)})
     returning calls.id, account_id, epoch, version, snapshot, left_for`
 }
 
@@ -76,26 +94,33 @@ function claimFrom(sql: Sql, { from, nodeId }: { from: ReturnType<Sql>; nodeId: 
 export async function findOwners(
   sql: Sql,
   callIds: readonly CallId[],
+  seen: NodeSightings = nothingSeen,
 ): Promise<ReadonlyMap<CallId, { readonly owner: NodeId | null }>> {
   const rows = await sql<{ id: CallId; owner: NodeId | null }[]>`
-    select id, case when ${ownerIsAlive(sql)} then owner end as owner from calls
+    select id, case when ${ownerIsAlive(sql, seen)} then owner end as owner from calls
     where id = any(${[...callIds]}::text[]) and not finished`
   return new Map(rows.map(({ id, owner }) => [id, { owner }]))
 }
 
-/** By the clock of the database, which measures the leases. */
-const ownerIsAlive = (sql: Sql) =>
-  sql`exists (select from nodes where nodes.id = calls.owner and lease_until > clock_timestamp())`
+/** By the clock of the database, which measures the leases, and by what was heard. */
+const ownerIsAlive = (sql: Sql, { silent, heard }: NodeSightings) => sql`
+  (calls.owner = any(${[...heard]}::text[]) or exists (select from nodes where nodes.id = calls.owner
+    and lease_until > clock_timestamp() and (off_bus or nodes.id <> all(${[...silent]}::text[]))))`
 
 /** Calls in the middle of something without an actor: left behind by a dead node, or lost by `nodeId` itself (`passedOver` are the ones it has, or cannot run). */
 export async function findOrphans(
   sql: Sql,
-  { nodeId, passedOver, limit }: { nodeId: NodeId; passedOver: readonly CallId[]; limit: number },
+  {
+    nodeId,
+    passedOver,
+    limit,
+    seen = nothingSeen,
+  }: { nodeId: NodeId; passedOver: readonly CallId[]; limit: number; seen?: NodeSightings },
 ): Promise<{ readonly id: CallId; readonly owner: NodeId }[]> {
   return sql<{ id: CallId; owner: NodeId }[]>`
     select id, owner from calls where not finished and owner is not null
       and id <> all(${[...passedOver]}::text[])
-      and (owner = ${nodeId} or not ${ownerIsAlive(sql)})
+      and (owner = ${nodeId} or not ${ownerIsAlive(sql, seen)})
     limit ${limit}`
 }
 
@@ -141,6 +166,12 @@ export async function findCallsOver(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
+/** Is the call there, in whatever state? */
+export async function callIsStored(sql: Sql, callId: CallId): Promise<boolean> {
+  const found = await sql`select from calls where id = ${callId}`
+  return found.count > 0
+}
+
 export async function findSnapshot(sql: Sql, callId: CallId): Promise<Json> {
   const [row] = await sql<{ snapshot: Json }[]>`select snapshot from calls where id = ${callId}`
   return row?.snapshot ?? null
@@ -151,4 +182,16 @@ export type LoggedEvent = LoggedStep & { readonly seq: number; readonly epoch: n
 export function listCallEvents(sql: Sql, callId: CallId): Promise<LoggedEvent[]> {
   return sql<LoggedEvent[]>`
     select seq, epoch, at, event, effects, ignored from call_events where call_id = ${callId} order by seq`
+}
+
+/** Calls of tools by these ids, in their order. */
+export function findToolCalls(
+  sql: Sql,
+  callId: CallId,
+  ids: readonly string[],
+): Promise<{ readonly id: string; readonly name: string }[]> {
+  return sql<{ id: string; name: string }[]>`
+    select event ->> 'id' as id, event ->> 'name' as name from call_events
+    where call_id = ${callId} and event ->> 'type' = 'tool_called' and not ignored and event ->> 'id' = any(${[...ids]}::text[])
+    order by seq`
 }

@@ -59,9 +59,10 @@ export async function insertDeliveries(
   const bodies = events.map(({ accountId, callId, now, type, data }, event) => {
     return { event, accountId, callId, at: toIso(now), type, body: JSON.stringify({ type, data }) }
   })
+  // Due at once, for those whose clock is behind this node's as well.
   await tx`
     insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at, created_at)
-    select r.id, b."accountId", r."subscriptionId", b."callId", b.type, b.body, b.at, b.at, b.at
+    select r.id, b."accountId", r."subscriptionId", b."callId", b.type, b.body, b.at, least(b.at, clock_timestamp()), b.at
     from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(id text, "subscriptionId" text, event integer)
       join json_to_recordset(${JSON.stringify(bodies)}::text::json) as b(event integer, "accountId" text, "callId" text,
         at timestamptz, type text, body text) on b.event = r.event

@@ -102,26 +102,56 @@ export async function listTitles(
     order by array_position(${[...ids]}::text[], id)`
 }
 
+export type ScriptQuestion = {
+  readonly accountId: AccountId
+  readonly workerId: WorkerId
+  readonly direction: Direction
+}
+
+export const keyOfScriptQuestion = ({ accountId, workerId, direction }: ScriptQuestion): string =>
+  `${accountId} ${workerId} ${direction}`
+
 /**
- * The script of a worker for one direction, null when it has none. All that are in use, in the order of their file names with a blank
- * line between (`1-greeting.txt`, `2-questions.txt`); of one file name only the newest, so that uploading it again replaces it.
+ * The scripts of workers for one direction each, by the keys of the questions; of one without there is nothing. All that are in use, in the order of
+ * their file names with a blank line between (`1-greeting.txt`, `2-questions.txt`); of one file name only the newest, so that uploading it again
+ * replaces it.
  */
+export async function findCallScripts(
+  sql: Sql | Transaction,
+  questions: readonly ScriptQuestion[],
+): Promise<ReadonlyMap<string, string>> {
+  const [accounts, workers] = [questions.map(({ accountId }) => accountId), questions.map(({ workerId }) => workerId)]
+  const rows = await sql<{ place: number; contents: string[] }[]>`
+    select asked.place::int as place, script.contents
+    from unnest(${accounts}::text[], ${workers}::text[], ${questions.map(({ direction }) => scriptTagOf(direction))}::text[])
+      with ordinality as asked(account, worker, tag, place)
+    cross join lateral (
+      select array_agg(content order by file_name collate "C") as contents from (
+        select content, file_name, sum(length(content)) over (order by file_name collate "C") as length from (
+          select distinct on (file_name collate "C") content, file_name from documents
+          join document_workers on document_id = documents.id and document_workers.account_id = documents.account_id
+          where documents.account_id = asked.account and worker_id = asked.worker
+            and is_active and status = 'completed' and asked.tag = any(tag_keys)
+          order by file_name collate "C", created_at desc, documents.id desc) newest) counted
+      where length <= ${maxScriptLength}) script
+    where contents is not null`
+  return new Map(
+    rows.map(({ place, contents }) => [
+      keyOfScriptQuestion(questions[place - 1] as ScriptQuestion),
+      scriptOf(contents),
+    ]),
+  )
+}
+
+/** The same of one worker; null when it has none. */
 export async function findCallScript(
   sql: Sql | Transaction,
   accountId: AccountId,
   workerId: WorkerId,
   direction: Direction,
 ): Promise<string | null> {
-  const rows = await sql<{ content: string }[]>`
-    select content from (
-      select content, file_name, sum(length(content)) over (order by file_name collate "C") as length from (
-        select distinct on (file_name collate "C") content, file_name from documents
-        join document_workers on document_id = documents.id and document_workers.account_id = documents.account_id
-        where documents.account_id = ${accountId} and worker_id = ${workerId}
-          and is_active and status = 'completed' and ${scriptTagOf(direction)} = any(tag_keys)
-        order by file_name collate "C", created_at desc, documents.id desc) newest) counted
-    where length <= ${maxScriptLength} order by file_name collate "C"`
-  return scriptOf(rows)
+  const question = { accountId, workerId, direction }
+  return (await findCallScripts(sql, [question])).get(keyOfScriptQuestion(question)) ?? null
 }
 
 /**
@@ -136,11 +166,10 @@ export async function findPinnedScript(
   const rows = await sql<{ content: string }[]>`
     select content from documents where account_id = ${accountId} and id = any(${[...scriptIds]}) and is_active
     order by file_name collate "C", id`
-  return scriptOf(rows)
+  return rows.length === 0 ? null : scriptOf(rows.map(({ content }) => content))
 }
 
-const scriptOf = (rows: readonly { readonly content: string }[]): string | null =>
-  rows.length === 0 ? null : rows.map((row) => row.content.trim()).join('\n\n')
+const scriptOf = (contents: readonly string[]): string => contents.map((content) => content.trim()).join('\n\n')
 
 /** As one document is told; lists leave the text out. */
 export type DocumentWithText = DocumentFacts & { readonly content: string }

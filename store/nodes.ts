@@ -10,17 +10,41 @@ import type { Sql } from './sql.ts'
 /** Ms that a lease runs from its last renewal: so long before its end a dead node was last known to be alive. */
 export const leaseLength = 5_000
 
-/** Begins or renews, for so many ms from now. One that is lost with the server's memory is renewed within a second. */
-export async function renewLease(sql: Sql, nodeId: NodeId, length: number): Promise<void> {
+/** What a process knows of the others beside their leases, by what it hears of them (actors/node/node-beats.ts). */
+export type NodeSightings = {
+  /** Dead, unless they have said here that they cannot be heard. */
+  readonly silent: readonly NodeId[]
+  /** Alive, whatever their leases say. */
+  readonly heard: readonly NodeId[]
+}
+
+export const nothingSeen: NodeSightings = { silent: [], heard: [] }
+
+/**
+ * Begins or renews, for so many ms from now. One that is lost with the server's memory is renewed within a second. `isOffBus`: the node can be heard
+ * by nobody, and its silence means nothing.
+ */
+export async function renewLease(sql: Sql, nodeId: NodeId, length: number, isOffBus = false): Promise<void> {
   await sql`
     with ${relaxedCommit(sql)}
-    insert into nodes (id, lease_until)
-    select ${nodeId}, clock_timestamp() + ${length}::int * interval '1 ms' from relaxed
-    on conflict (id) do update set lease_until = excluded.lease_until`
+    insert into nodes (id, lease_until, off_bus)
+    select ${nodeId}, clock_timestamp() + ${length}::int * interval '1 ms', ${isOffBus} from relaxed
+    on conflict (id) do update set lease_until = excluded.lease_until, off_bus = excluded.off_bus`
 }
 
 export async function endLease(sql: Sql, nodeId: NodeId): Promise<void> {
   await sql`delete from nodes where id = ${nodeId}`
+}
+
+/** Ms without a renewal, of which there is one each second. */
+export const overdue = 2_500
+
+/** Of silent nodes those that could have said that they cannot be heard, and did not, nor renewed their lease. */
+export async function hasFallen(sql: Sql, silent: readonly NodeId[]): Promise<boolean> {
+  const living = await sql`
+    select from nodes where id = any(${[...silent]}::text[])
+      and (off_bus or lease_until > clock_timestamp() + ${leaseLength - overdue}::int * interval '1 ms')`
+  return living.count < silent.length
 }
 
 /** Forgets nodes that have been dead for so many ms; their calls have been taken over. */

@@ -250,12 +250,22 @@ const changedColumns = Object.entries(changeable)
   })
   .join(', ')
 
-/** With the epoch of this actor nobody else has written. */
-async function wasWritten(tx: Transaction, { tenure, logged }: CallStep): Promise<boolean> {
+/** With the epoch of this actor nobody else has written, and nobody has taken the call since. */
+async function wasWritten(tx: Transaction, step: CallStep): Promise<boolean> {
+  const { callId, epoch } = step.tenure
+  const owned = await tx`select from calls where id = ${callId} and epoch = ${epoch}`
+  return owned.count > 0 && (await isInLog(tx, step))
+}
+
+/** Was it written, whoever has the call now? */
+export async function isInLog(
+  sql: Sql | Transaction,
+  { tenure, logged }: Pick<CallStep, 'tenure' | 'logged'>,
+): Promise<boolean> {
   const { callId, epoch, version } = tenure
-  const found = await tx`
-    select from calls join call_events e on e.call_id = calls.id and e.seq = calls.version
-    where calls.id = ${callId} and calls.epoch = ${epoch} and calls.version = ${version + 1}
-      and e.epoch = ${epoch} and e.at = ${logged.at} and e.event = ${tx.json(logged.event as never)}`
+  const found = await sql`
+    select from call_events
+    where call_id = ${callId} and seq = ${version + 1} and epoch = ${epoch} and at = ${logged.at}
+      and event = ${sql.json(logged.event as never)}`
   return found.count > 0
 }

@@ -51,9 +51,10 @@ export function createPostProcessing(deps: Deps): Work {
     const processed = await attempt(deps, reads, job, over)
     if (over.state.finished) return replace(sql, job, processed)
     const taken = await router.route(job.callId, factOf(processed))
-    if (taken) return
+    // Taken may mean kept on the disk of a node: another one that takes the call before it is written knows nothing of it.
     const now = await reads.over(job.callId)
-    if (now !== null && !now.state.finished) throw new Error('nobody answers for the call')
+    const why = taken ? 'the database does not know yet that the call has the fact' : 'nobody answers for the call'
+    if (now !== null && !now.state.finished) throw new Error(why)
   }
 }
 

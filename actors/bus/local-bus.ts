@@ -3,9 +3,10 @@
  * `maxPending` messages and `maxPendingBytes` bytes wait for that turn, and what is published past it is dropped and logged (at most once).
  */
 import { BusNoResponders } from '../../model/bus.ts'
-import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
+import type { BusMessage, NodeBus, Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
+import { pooledCopyOf } from '../../model/pooled-bytes.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { assertPayload, assertSubject } from './bus-rules.ts'
 import { createPendingRequests } from './pending-requests.ts'
@@ -18,7 +19,12 @@ const maxPendingBytes = 64 * 1024 * 1024
 
 type Deps = { readonly log: Log; readonly clock: Clock; readonly telemetry?: Telemetry }
 
-export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): Bus {
+export type LocalBus = NodeBus & {
+  /** Who of this process would hear of the subject: nobody, somebody, or somebody for a queue. Throws TypeError for what is no subject. */
+  heardBy(subject: string): 'nobody' | 'somebody' | 'queue'
+}
+
+export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): LocalBus {
   const subscribers = createSubscribers()
   const requests = createPendingRequests(clock)
   const turns = createTurns(log, telemetry)
@@ -34,7 +40,7 @@ export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): B
     const route = routeOf(subject)
     if (isEmpty(route)) return
     const isRequest = respond !== null
-    const own = isGiven ? payload : copyOf(payload)
+    const own = isGiven ? payload : pooledCopyOf(payload)
     const message = { subject, payload: own, isRequest, respond: respond ?? ignoreAnswer }
     turns.add(payload.length, () => deliver(route, message, log))
   }
@@ -52,7 +58,7 @@ export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): B
   const responderOf = (pending: PendingRequest) => (payload: Uint8Array) => {
     assertPayload(payload)
     if (!pending.isOpen()) return
-    const answer = copyOf(payload)
+    const answer = pooledCopyOf(payload)
     turns.add(answer.length, () => pending.settle(answer))
   }
 
@@ -76,6 +82,12 @@ export function createLocalBus({ log, clock, telemetry = noTelemetry }: Deps): B
     request: (subject, payload, { timeout }) => request(subject, payload, timeout),
     flush: nextTurn,
     close: () => (closing ??= drain()),
+    quietFor: () => 0,
+    heardBy(subject) {
+      const route = routeOf(subject)
+      if (isEmpty(route)) return 'nobody'
+      return route.groups.length > 0 ? 'queue' : 'somebody'
+    },
   }
 }
 
@@ -86,7 +98,7 @@ function deliver(route: Route, message: BusMessage, log: Log): void {
   const receivers = receiversOf(route)
   const last = receivers.at(-1)
   for (const subscriber of receivers)
-    hand(subscriber, subscriber === last ? message : { ...message, payload: copyOf(message.payload) }, log)
+    hand(subscriber, subscriber === last ? message : { ...message, payload: pooledCopyOf(message.payload) }, log)
 }
 
 function hand(subscriber: Subscriber, message: BusMessage, log: Log): void {
@@ -136,6 +148,3 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 function ignoreAnswer(): void {
   // Only requests have an answer.
 }
-
-/** Not `slice`: of a Buffer that would be a view. */
-const copyOf = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes)

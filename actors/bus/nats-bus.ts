@@ -1,17 +1,21 @@
 /**
  * Owns the `Bus` between nodes: NATS core. A lost connection is made again for as long as the bus is open; what is published meanwhile is
- * dropped (at most once: sound would be stale, and truth is elsewhere). At most `maxUnconfirmedBytes` are on the way to a slow server.
+ * dropped (at most once: sound would be stale, and truth is elsewhere), and so is what is published while the server does not answer (bus-pulse.ts).
+ * At most `maxUnconfirmedBytes` are on the way to a slow server.
  */
 import type { Msg, NatsConnection, Status } from 'nats'
-import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
-import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
+import { BusAway, BusNoResponders, BusTimeout } from '../../model/bus.ts'
+import type { BusMessage, NodeBus, Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
 import type { Log } from '../../model/log.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
+import { createBusPulse } from './bus-pulse.ts'
 import { assertPattern, assertPayload, assertSubject } from './bus-rules.ts'
 
 const reconnectWait = 250
+/** Ms for a connection to be made; a server that is stopped takes it and says nothing. */
+const connectTimeout = 5_000
 /** Two pings without an answer are a dead server. */
 const pingInterval = 5_000
 /** A drain waits for the server; past this the connection is cut. */
@@ -28,12 +32,26 @@ type Deps = {
   /** Shows in the server's list of connections. */
   readonly name: string
   readonly telemetry?: Telemetry
+  /** False: what is published here is heard by others only (joined-bus.ts). */
+  readonly hearsItself?: boolean
+}
+
+export type Wire = NodeBus & {
+  /** Like `flush`, but does not wait for a server that is away. */
+  flushWhileUp(): Promise<void>
 }
 
 /** Throws when no server answers: a first connection that fails is a wrong setting, a later one is made again. */
-export async function createNatsBus({ url, log, clock, name, telemetry = noTelemetry }: Deps): Promise<Bus> {
-  const connection = await connectTo(url, name)
-  const gate = createGate(connection, log, telemetry)
+export async function createNatsBus({
+  url,
+  log,
+  clock,
+  name,
+  telemetry = noTelemetry,
+  hearsItself = true,
+}: Deps): Promise<Wire> {
+  const connection = await connectTo(url, name, hearsItself)
+  const gate = createGate(connection, { log, clock, telemetry })
   let closing: Promise<void> | null = null
 
   function publish(subject: string, payload: Uint8Array): void {
@@ -46,8 +64,9 @@ export async function createNatsBus({ url, log, clock, name, telemetry = noTelem
     assertPattern(pattern)
     if (closing || connection.isClosed()) return { close: () => undefined }
     const callback = (error: Error | null, message: Msg): void => {
-      if (error) log.error('bus subscription failed', { pattern, error })
-      else hand(handler, received(message, gate), log)
+      if (error) return log.error('bus subscription failed', { pattern, error })
+      gate.heard()
+      hand(handler, received(message, gate), log)
     }
     const subscription = connection.subscribe(pattern, queue === undefined ? { callback } : { callback, queue })
     return { close: () => subscription.unsubscribe() }
@@ -59,13 +78,16 @@ export async function createNatsBus({ url, log, clock, name, telemetry = noTelem
     if (closing) throw new BusNoResponders('the bus is closed')
     const copy = copyOf(payload)
     // The client would keep it and send it after its timeout: a call that is over would be dialed.
-    if (!gate.isConnected() && !(await isBack(clock, connection, gate, timeout)))
-      throw new BusTimeout(`the bus was away for ${timeout} ms`)
+    if (!gate.isUp() && !(await isBack(clock, connection, gate, timeout)))
+      throw new BusAway(`the bus was away for ${timeout} ms`, { wasSent: false })
+    const before = gate.interruptions()
     try {
       return (await connection.request(subject, copy, { timeout })).data
     } catch (cause) {
       if (isNoResponders(cause)) throw new BusNoResponders(`nobody listens on ${subject}`, { cause })
       if (closing) throw new BusNoResponders('the bus was closed', { cause })
+      if (before !== gate.interruptions() || gate.quietFor() > noGoodSign)
+        throw new BusAway('the bus was interrupted meanwhile', { cause, wasSent: true })
       throw new BusTimeout(`no answer on ${subject} within ${timeout} ms`, { cause })
     }
   }
@@ -75,15 +97,21 @@ export async function createNatsBus({ url, log, clock, name, telemetry = noTelem
     subscribe: (pattern, handler, options) => subscribe(pattern, handler, options?.queue),
     request: (subject, payload, { timeout }) => request(subject, payload, timeout),
     flush: () => confirmed(connection),
+    flushWhileUp: async () => {
+      if (gate.isUp()) await gate.whileUp(confirmed(connection))
+    },
     close: () => (closing ??= drain(clock, connection, gate)),
+    quietFor: gate.quietFor,
   }
 }
 
-async function connectTo(url: string, name: string): Promise<NatsConnection> {
+async function connectTo(url: string, name: string, hearsItself: boolean): Promise<NatsConnection> {
   const { connect } = await import('nats')
   return connect({
     servers: url.split(',').map((server) => server.trim()),
     name,
+    noEcho: !hearsItself,
+    timeout: connectTimeout,
     maxReconnectAttempts: -1,
     reconnectTimeWait: reconnectWait,
     reconnectJitter: reconnectWait / 2,
@@ -121,27 +149,51 @@ function hand(handler: (message: BusMessage) => void, message: BusMessage, log: 
 }
 
 type Gate = ReturnType<typeof createGate>
+type Told = { readonly telemetry: Telemetry }
+/** Ms without an answer of the server; a request that ends in them says nothing of who was asked. */
+const noGoodSign = 500
 
 /** Knows whether the server can be reached and how much it has confirmed; past the bound, or without a connection, messages are dropped. */
-function createGate(connection: NatsConnection, log: Log, telemetry: Telemetry) {
+function createGate(connection: NatsConnection, { log, clock, telemetry }: Pick<Deps, 'log' | 'clock'> & Told) {
   let connected = true
+  let interruptions = 0
   let dropped = 0
   let unconfirmed = 0
   let unasked = 0
-  /** Told when the connection is back. */
+  /** Told when the connection is back, and when it is away. */
   const waiting = new Set<() => void>()
+  const leaving = new Set<() => void>()
+  const pulse = createBusPulse({
+    clock,
+    beat: () => connection.flush(),
+    stopped: (isStopped) => (isStopped ? away('bus server does not answer') : back('bus server answers again')),
+  })
+  const isUp = (): boolean => connected && !pulse.isStopped()
+
+  function away(message: string, fields = {}): void {
+    interruptions++
+    for (const resolve of leaving) resolve()
+    leaving.clear()
+    log.warn(message, fields)
+  }
+
+  function back(message: string, fields = {}): void {
+    for (const resolve of waiting) resolve()
+    log.info(message, { ...fields, dropped })
+    tellDropped()
+  }
 
   function note(status: Status): void {
     if (status.type === 'error') log.error('bus server refused', { error: status.error })
     if (status.type === 'disconnect') {
       connected = false
-      log.warn('bus connection lost', { server: status.server })
+      pulse.rest()
+      away('bus connection lost', { server: status.server })
     }
     if (status.type === 'reconnect') {
       connected = true
-      for (const resolve of waiting) resolve()
-      log.info('bus connection is back', { server: status.server, dropped })
-      tellDropped()
+      pulse.begin()
+      back('bus connection is back', { server: status.server })
     }
   }
 
@@ -151,7 +203,7 @@ function createGate(connection: NatsConnection, log: Log, telemetry: Telemetry) 
 
   function send(subject: string, payload: Uint8Array): void {
     if (connection.isClosed()) return
-    if (!connected || unconfirmed > maxUnconfirmedBytes) return drop()
+    if (!isUp() || unconfirmed > maxUnconfirmedBytes) return drop()
     if (!sent(subject, payload)) return
     unconfirmed += payload.length
     unasked += payload.length
@@ -170,7 +222,7 @@ function createGate(connection: NatsConnection, log: Log, telemetry: Telemetry) 
   }
 
   function drop(): void {
-    if (dropped++ === 0) log.warn('bus drops messages', { connected, unconfirmed })
+    if (dropped++ === 0) log.warn('bus drops messages', { isUp: isUp(), unconfirmed })
   }
 
   async function ask(): Promise<void> {
@@ -191,7 +243,24 @@ function createGate(connection: NatsConnection, log: Log, telemetry: Telemetry) 
   }
 
   watch().catch((error: unknown) => log.error('bus status unknown', { error }))
-  return { send, isConnected: () => connected, waiting, tellDropped }
+  pulse.begin()
+  return {
+    send,
+    isUp,
+    isConnected: () => connected,
+    interruptions: () => interruptions,
+    async whileUp(work: Promise<void>): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      leaving.add(resolve)
+      await Promise.race([work, promise])
+      leaving.delete(resolve)
+    },
+    quietFor: pulse.quietFor,
+    heard: pulse.heard,
+    waiting,
+    tellDropped,
+    close: () => pulse.rest(),
+  }
 }
 
 /** A connection that breaks meanwhile is waited for. */
@@ -206,6 +275,7 @@ async function confirmed(connection: NatsConnection): Promise<void> {
 }
 
 async function drain(clock: Clock, connection: NatsConnection, gate: Gate): Promise<void> {
+  gate.close()
   if (gate.isConnected()) {
     // A drain that fails has lost its connection, and nothing is left to be drained.
     const drained = connection.drain().catch(() => undefined)
@@ -216,17 +286,12 @@ async function drain(clock: Clock, connection: NatsConnection, gate: Gate): Prom
 }
 
 /** False: not within so many ms. A connection that is closed for good says so itself. */
-async function isBack(
-  clock: Clock,
-  connection: NatsConnection,
-  { isConnected, waiting }: Gate,
-  ms: number,
-): Promise<boolean> {
+async function isBack(clock: Clock, connection: NatsConnection, { isUp, waiting }: Gate, ms: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<void>()
   waiting.add(resolve)
   await deadline(clock, ms, Promise.race([promise, connection.closed()]), goOn)
   waiting.delete(resolve)
-  return isConnected() || connection.isClosed()
+  return isUp() || connection.isClosed()
 }
 
 /** The client sends the buffer it was given in a later turn of the event loop; the sender may have filled it anew by then. */

@@ -1,10 +1,10 @@
 /** Owns what is told of the requests of a bus, whichever it is: how long they took and what they led to. */
-import { BusNoResponders, BusTimeout, type Bus } from '../../model/bus.ts'
+import { BusNoResponders, BusTimeout, type NodeBus } from '../../model/bus.ts'
 import { dialSubject } from '../../model/dial.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
 
 /** `now` in ms that never jump. */
-export function observedBus(bus: Bus, { telemetry, now }: { telemetry: Telemetry; now: () => number }): Bus {
+export function observedBus(bus: NodeBus, { telemetry, now }: { telemetry: Telemetry; now: () => number }): NodeBus {
   return {
     ...bus,
     async request(subject, payload, options) {

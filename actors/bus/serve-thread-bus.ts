@@ -2,14 +2,14 @@
  * Owns what a worker thread's bus (thread-bus.ts) does on the real one: its subscriptions, what it publishes and asks, and the answers to what it
  * was asked. When the thread is gone, so is all of that.
  */
-import { BusNoResponders, type Bus, type BusMessage, type Subscription } from '../../model/bus.ts'
+import { BusAway, BusNoResponders, type Bus, type BusMessage, type Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
 import { isWildcard } from './bus-rules.ts'
 import { createEntryChannel, type ChannelEnd } from './entry-channel.ts'
 import type { Entry } from './entry-ring.ts'
-import { entryOf, said, told } from './thread-entries.ts'
+import { entryOf, said, told, why } from './thread-entries.ts'
 
 type Deps = {
   readonly bus: Bus
@@ -60,7 +60,7 @@ export function serveThreadBus({ bus, end, log, clock, telemetry }: Deps): { clo
     bus.request(subject, payload, { timeout }).then(
       (answer) => void channel.send(entryOf(told.answer, id, { payload: answer }), 'message'),
       (error: unknown) => {
-        const number = error instanceof BusNoResponders ? 1 : 0
+        const number = whyOf(error)
         const text = error instanceof Error ? error.message : String(error)
         channel.send(entryOf(told.failed, id, { number, text }), 'message', true)
       },
@@ -113,4 +113,9 @@ export function serveThreadBus({ bus, end, log, clock, telemetry }: Deps): { clo
       channel.close()
     },
   }
+}
+
+function whyOf(error: unknown): number {
+  if (error instanceof BusAway) return error.wasSent ? why.away : why.awayUnsent
+  return error instanceof BusNoResponders ? why.nobodyListens : why.timeout
 }

@@ -3,15 +3,16 @@
  * thread publishes stays in order, and what it subscribes to is told by the real bus. Frames and events wait up to 5 ms for the other side's
  * next look; requests, answers and subscriptions go at once.
  */
-import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
+import { BusAway, BusNoResponders, BusTimeout } from '../../model/bus.ts'
 import type { Bus, BusMessage, Subscription } from '../../model/bus.ts'
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
+import { pooledCopyOf } from '../../model/pooled-bytes.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
 import { assertPattern, assertPayload, assertSubject } from './bus-rules.ts'
 import { createEntryChannel, type ChannelEnd } from './entry-channel.ts'
 import type { Entry } from './entry-ring.ts'
-import { entryOf, said, told } from './thread-entries.ts'
+import { entryOf, said, told, why } from './thread-entries.ts'
 
 type Deps = {
   readonly end: ChannelEnd
@@ -32,11 +33,10 @@ export function createThreadBus({ end, log, clock, telemetry }: Deps): Bus {
   let closing: Promise<void> | null = null
 
   const hear = (entry: Entry, isLent: boolean): void => {
-    const payload = isLent ? new Uint8Array(entry.payload) : entry.payload
+    const payload = isLent ? pooledCopyOf(entry.payload) : entry.payload
     if (entry.kind === told.message) return deliver({ ...entry, payload })
     if (entry.kind === told.failed) {
-      const Failure = entry.number === 1 ? BusNoResponders : BusTimeout
-      return questions.fail(entry.id, new Failure(entry.text))
+      return questions.fail(entry.id, failureOf(entry))
     }
     questions.settle(entry.id, payload)
   }
@@ -112,6 +112,11 @@ export function createThreadBus({ end, log, clock, telemetry }: Deps): Bus {
     flush: () => closing ?? settled(said.flush),
     close: () => (closing ??= drain()),
   }
+}
+
+function failureOf({ number, text }: Entry): Error {
+  if (number === why.away || number === why.awayUnsent) return new BusAway(text, { wasSent: number === why.away })
+  return number === why.nobodyListens ? new BusNoResponders(text) : new BusTimeout(text)
 }
 
 function ignore(): void {

@@ -22,11 +22,14 @@ export const told = {
   /** text: subject, empty where it is the pattern of the subscription. number: 0, or that of a request. */
   message: 11,
   answer: 12,
-  /** text: why. number: 1 where nobody listens. */
+  /** text: in words. number: one of `why`. */
   failed: 13,
   flushed: 14,
   closed: 15,
 } as const
+
+/** A request failed. */
+export const why = { timeout: 0, nobodyListens: 1, away: 2, awayUnsent: 3 } as const
 
 const nothing = new Uint8Array(0)
 

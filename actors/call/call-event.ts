@@ -9,6 +9,7 @@ import type { JsonPatch } from '../../model/json-patch.ts'
 import type { EndedBy, Outcome, TerminalStatus } from '../../model/outcome.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import type { Note } from '../../model/voice-engine.ts'
+import type { LlmProvider } from '../../model/worker.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
 
 /** What a call is born with. Times are ms since the epoch. */
@@ -50,7 +51,11 @@ export type CallFact =
       readonly type: 'leg_disconnected'
       readonly cause: 'hung_up' | 'media_lost' | 'failed'
       readonly details: string
+      /** Nobody ended it: the process that had it is not there any more. A browser may come back by another one. */
+      readonly gone?: true
     } & LegEnd)
+  /** The browser has come back to a call that talks, by another leg. */
+  | { readonly type: 'leg_returned' }
   /**
    * `recordedMs`: null when the leg did not tell; `quality` absent when it did not, as in logs of before it was told. `endedAt`: when the talk was
    * over, before the caller's last words were heard out; absent in logs of before they were.
@@ -62,12 +67,16 @@ export type CallFact =
       readonly silentFor?: number
       readonly endedAt?: number
     }
-  /** `hasSpoken`: the agent was heard before. `fallsBack`: the embedded engine may take its place. */
+  /**
+   * `hasSpoken`: the agent was heard before. `fallsBack`: the embedded engine may take its place, by leave of the account. `fallsBackTo`: this one takes
+   * its place, as the call's configuration names it.
+   */
   | {
       readonly type: 'engine_failed'
       readonly details: string
       readonly hasSpoken?: boolean
       readonly fallsBack?: true
+      readonly fallsBackTo?: LlmProvider
     }
   /** The caller has been passed on. */
   | ({ readonly type: 'transferred'; readonly providerStatus: string | null } & LegEnd)
@@ -115,7 +124,9 @@ export type CallFact =
   /** `analysis`: what could be had all the same; absent in logs of before it was. */
   | { readonly type: 'post_processing_failed'; readonly details: string; readonly analysis?: TalkAnalysis }
   /** Another actor took the call over: what was under way in this state is asked for again. */
-  | { readonly type: 'taken_over' }
+  /** `hearsAgain`: the leg has kept what the caller was saying, and it is said anew what was understood of it. */
+  /** `keepsTools`: those that were under way get a result under their ids, and are not run again; logs of before it forgot them. */
+  | { readonly type: 'taken_over'; readonly hearsAgain?: true; readonly keepsTools?: true }
 
 /** A turn that is not over. */
 export type ShownTurn = Pick<Turn, 'role' | 'text' | 'confidence' | 'source'>
@@ -137,7 +148,17 @@ export type NextActionTaken = { readonly key: string; readonly name: string; rea
 
 /** Short waits of the machine. They live in its context as absolute times, so that they survive the actor. */
 export type Deadline =
-  'connect' | 'arrive' | 'hook' | 'ring' | 'answer' | 'redirect' | 'duration' | 'disclosure' | 'message' | 'close'
+  | 'connect'
+  | 'arrive'
+  | 'hook'
+  | 'ring'
+  | 'answer'
+  | 'redirect'
+  | 'duration'
+  | 'disclosure'
+  | 'return'
+  | 'message'
+  | 'close'
 
 export type Effect =
   // Written in the transaction of the step.
@@ -175,29 +196,35 @@ export type Effect =
   | { readonly type: 'ask_worker_request' }
   | { readonly type: 'dial' }
   /** Takes an inbound phone call, once a voice session could be had. `engine` absent: the one that the call's configuration chooses. */
-  | { readonly type: 'answer'; readonly engine?: 'embedded' }
+  | { readonly type: 'answer'; readonly engine?: LlmProvider }
   /** Passes the caller on to the number for the time that the service is down. Comes back as `transferred` or `transfer_failed`. */
   | { readonly type: 'redirect' }
   /** Is the leg connected already? Its event may have been lost with a former actor. */
   | { readonly type: 'look_for_leg' }
+  /** The talk goes on with the leg by which the browser has come back. */
+  | { readonly type: 'rejoin_leg' }
   /** `engine` absent: the one that the call's configuration chooses. */
   | {
       readonly type: 'start_conversation'
       readonly turns: number
       readonly memory: Json
       readonly answeredAt: number
-      readonly engine?: 'embedded'
+      readonly engine?: LlmProvider
+      /** It takes the place of one that was heard: it says so in one sentence before it goes on. */
+      readonly bridges?: true
       /** As it was decided before; absent: it is recorded if the call's configuration says so. */
       readonly recording?: RecordingState
       /** The caller has been told what is to be said first: so many turns. Absent: not yet. */
       readonly disclosedTurns?: number
+      /** Tools that a former actor had under way: nobody knows what became of them. Absent: none. */
+      readonly lostTools?: readonly string[]
     }
   /** Says this to its end, whatever the caller does: ends in `disclosure_played`. */
   | {
       readonly type: 'disclose'
       readonly text: string
       readonly answeredAt: number
-      readonly engine?: 'embedded'
+      readonly engine?: LlmProvider
       readonly recording?: RecordingState
     }
   /** What of the call is recorded from here on. */

@@ -25,7 +25,9 @@ export function chooseEngine(engines: Engines, call: Configured): VoiceEngine | 
 }
 
 /** What a conversation begins with, or goes on from. */
-export type Beginning = Pick<EngineConfig, 'script' | 'tools' | 'history' | 'owesReply'> & { readonly memory: Json }
+export type Beginning = Pick<EngineConfig, 'script' | 'tools' | 'history' | 'owesReply' | 'bridges'> & {
+  readonly memory: Json
+}
 
 export function engineConfigOf(call: CallFactsRow, beginning: Beginning): Omit<EngineConfig, 'formats'> {
   return {

@@ -106,6 +106,7 @@ function rowsOf(facts: StepFacts, effect: Effect, now: number): Added {
     case 'answer':
     case 'redirect':
     case 'look_for_leg':
+    case 'rejoin_leg':
     case 'start_conversation':
     case 'run_tool':
     case 'cancel_tool':

@@ -22,6 +22,8 @@ export type AgentVoice = {
   onItsWay(): string[]
   /** Something was sent to the caller. */
   hasSpoken(): boolean
+  /** Of the next frame. */
+  nextSeq(): number
 }
 
 type Deps = {
@@ -87,6 +89,7 @@ export function createAgentVoice(deps: Deps): AgentVoice {
     speaking: () => utterances.busy(),
     onItsWay: () => utterances.texts(),
     hasSpoken: () => hasSpoken,
+    nextSeq: utterances.nextSeq,
   }
 }
 

@@ -2,13 +2,14 @@
  * Owns the talk between a caller and an engine while a call is answered: sound up to the engine, sound down to the leg, and who interrupts
  * whom. It decides nothing about the call; what happens is posted to the call's actor as facts.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
 import { decodeFrame, type LineFormats } from '../../model/frame.ts'
-import type { CallId } from '../../model/ids.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
 import { storableText } from '../../model/json.ts'
-import type { LegCommand, LegEvent, RecordedParts, RecordingMode } from '../../model/leg.ts'
+import type { LegEvent, LegReply, RecordedParts, RecordingMode } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
@@ -16,12 +17,15 @@ import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-e
 import type { ToolResult } from '../../model/tool.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 import type { CallFact } from '../call/call-event.ts'
-import { reachLeg } from '../node/leg-link.ts'
-import { createAgentVoice, type AgentVoice } from './agent-voice.ts'
+import { createAgentVoice } from './agent-voice.ts'
+import { knownOf } from './known-of.ts'
 import { createMemoryBound } from './memory-bound.ts'
 import { createPrivateKeys, type PrivateKeys } from './private-keys.ts'
-import { createReactions, type Reactions } from './reactions.ts'
+import { createReactions } from './reactions.ts'
+import type { LeftBehind } from './session-backlog.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
+import { createSettledSpeech } from './settled-speech.ts'
+import { listens, startTalk, type StartWishes } from './start-leg.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
 import { createTurnTiming, type TurnTiming } from './turn-timing.ts'
 import type { VoicemailSign } from './voicemail/judge.ts'
@@ -31,8 +35,12 @@ import { createVoicemailWatch } from './voicemail/voicemail-watch.ts'
 export type ConversationDeps = {
   readonly callId: CallId
   readonly epoch: number
+  /** Of the process; absent: the leg is in it. */
+  readonly nodeId?: NodeId
   readonly bus: Bus
   readonly engine: VoiceEngine
+  /** Another one is there to take its place: that it is lost is told at once. */
+  readonly isReplaceable?: boolean
   readonly clock: Clock
   readonly log: Log
   readonly telemetry?: Telemetry
@@ -55,25 +63,27 @@ export type ConversationStart = {
   readonly answeredAt: number
   /** Turns that were committed before (by an actor that was taken over). */
   readonly turns: number
-  /** Of what was said to the caller before the talk, when something was. */
+  /** Of what was said to the caller before the talk, or with the engine whose place is taken, when something was. */
   readonly earlier?: Earlier
 }
 
-/** What the caller said and pressed while something was said to its end. */
+/** What the caller said and pressed while nobody listened. */
 export type Earlier = {
   readonly keys: PrivateKeys
-  /** Once; nothing more is kept. `nextSeq`: of the first frame that the leg has not had. */
-  take(formats: LineFormats): {
-    readonly frames: readonly Uint8Array[]
-    readonly pressed: readonly string[]
-    readonly nextSeq: number
-  }
+  /** Once; nothing more is kept. `results`: of tools, of which nobody has spoken. `nextSeq`: of the first frame that the leg has not had. */
+  take(formats: LineFormats): Pick<LeftBehind, 'frames' | 'pressed' | 'results'> & { readonly nextSeq: number }
 }
 
 export type Conversation = {
   /** Posts `leg_disconnected` or `engine_failed` when it cannot begin. Never throws. */
   open(): Promise<void>
+  /** The caller has come back by another leg, which knows nothing of the talk; it is not recorded. Posts as `open`. */
+  rejoin(): Promise<void>
   legEvent(event: LegEvent): void
+  /** Nobody speaks, and nothing is owed to anybody. */
+  isQuiet(): boolean
+  /** What the caller said up to this time, ms since the answer, is written down. */
+  written(until: number): void
   recordingPaused(isPaused: boolean): void
   /** Of a tool that the engine called. */
   toolResult(id: string, name: string, result: ToolResult): void
@@ -83,8 +93,10 @@ export type Conversation = {
   fallSilent(): Promise<void>
   /** Falls silent, hears out what the caller was saying, posts what was said up to here, closes the engine's session. Bounded. Idempotent. */
   stop(): Promise<void>
-  /** Closes the engine's session and no more: the call goes on with another actor. Idempotent. */
+  /** Closes the engine's session and no more: the call goes on with another actor, or another engine. Idempotent. */
   abandon(): void
+  /** For the talk that takes its place in this actor. */
+  readonly earlier: Earlier
 }
 
 /** Of what a provider says of itself. */
@@ -92,8 +104,6 @@ export const maxDetails = 300
 /** A caller who has hung up waits for nothing, the end of the call waits for the last words. */
 const hearOutWithin = 6_000
 const maxWaitingKeys = 32
-/** A leg that is there and does not answer may be on the other side of a bus that is just coming back; asked again, it does nothing twice. */
-const startAttempts = 3
 
 /** What there is once the leg has said in which formats it speaks. */
 type Talking = {
@@ -101,12 +111,18 @@ type Talking = {
   readonly turnLog: TurnLog
   readonly timing: TurnTiming
   readonly hearing: Subscription
+  written(until: number): void
   /** Before the session is open. */
   hearEarlier(frames: readonly Uint8Array[]): void
   played(lastPlayedSeq: number): void
   fallSilent(): Promise<void>
+  /** What the former leg has not played is heard by nobody any more. */
+  breakOff(): Promise<void>
+  readonly formats: LineFormats
+  isQuiet(): boolean
   toolResult(id: string, name: string, result: ToolResult): void
   leaveMessage(): Promise<void>
+  handOver: Earlier['take']
 }
 
 export function createConversation(deps: ConversationDeps, start: ConversationStart): Conversation {
@@ -135,24 +151,40 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     if (talking) talking.session.dtmf(digit)
     else if (waiting.length < maxWaitingKeys) waiting.push(digit)
   }
-  const begin = (formats: LineFormats): Promise<void> => {
+  const begin = (formats: LineFormats, waits: Waits): Promise<void> => {
     const earlier = start.earlier?.take(formats)
-    talking = beginTalking(deps, { ...start, keys, firstSeq: earlier?.nextSeq ?? 0 }, formats)
+    talking = beginTalking(
+      deps,
+      { ...start, keys, firstSeq: earlier?.nextSeq ?? 0, isKept: waits !== undefined },
+      formats,
+    )
+    if (waits) talking.session.expect(waits.kept)
+    if (waits) void listens(deps, () => silenced)
     talking.hearEarlier(earlier?.frames ?? [])
+    for (const result of earlier?.results ?? []) talking.toolResult(...result)
     for (const digit of [...(earlier?.pressed ?? []), ...waiting.splice(0)]) talking.session.dtmf(digit)
     return talking.session.open()
   }
+  const started = (command: StartWishes) => startTalk(deps, command, () => silenced)
+  const tryOpen = async (): Promise<void> => {
+    const { hears, speaks } = deps.engine
+    const line = await started({ hears: [...hears], speaks: [...speaks], recording: start.recording })
+    if (line) await begin({ hears: line.hears, speaks: line.speaks }, line.waits)
+  }
+  let opening: Promise<void> | null = null
+  const open = (): Promise<void> => (opening ??= tryOpen().finally(() => (opening = null)))
   return {
-    async open() {
-      const { hears, speaks } = deps.engine
-      const { epoch } = deps
-      const formats = { hears: [...hears], speaks: [...speaks] }
-      const command: LegCommand = { type: 'start', epoch, ...formats, recording: start.recording }
-      const reply = await startLeg(deps, command, () => silenced)
+    open,
+    async rejoin() {
+      await opening
       if (silenced) return
-      if (reply.type === 'started') return begin({ hears: reply.hears, speaks: reply.speaks })
-      const details = `the leg did not start: ${JSON.stringify(reply)}`
-      deps.post({ type: 'leg_disconnected', cause: 'failed', details })
+      if (!talking) return open()
+      await talking.breakOff()
+      const { hears, speaks } = talking.formats
+      const line = await started({ hears: [hears], speaks: [speaks], recording: null })
+      if (!line?.waits) return
+      talking.session.expect(line.waits.kept)
+      await listens(deps, () => silenced)
     },
     legEvent(event) {
       if (silenced) return
@@ -160,6 +192,8 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (event.type === 'sounding') talking?.timing.sounding()
       if (event.type === 'drained') talking?.played(event.lastPlayedSeq)
     },
+    isQuiet: () => !silenced && (talking?.isQuiet() ?? false),
+    written: (until) => talking?.written(until),
     recordingPaused: keys.paused,
     toolResult(id, name, result) {
       if (!silenced) talking?.toolResult(id, name, result)
@@ -175,10 +209,16 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       abandon()
     },
     abandon,
+    earlier: {
+      keys,
+      take: (formats) =>
+        talking?.handOver(formats) ?? { frames: [], pressed: waiting.splice(0), results: [], nextSeq: 0 },
+    },
   }
 }
 
-type Begun = ConversationStart & { readonly keys: PrivateKeys; readonly firstSeq: number }
+type Begun = ConversationStart & { readonly keys: PrivateKeys; readonly firstSeq: number; readonly isKept: boolean }
+type Waits = Extract<LegReply, { readonly type: 'started' }>['waits']
 
 function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats): Talking {
   const { clock, bus, callId, epoch, engine, log, post } = deps
@@ -198,14 +238,16 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })
   let isSilenced = false
+  const isQuiet = (): boolean => reactions.isQuiet() && !turnLog.awaitsText() && !leaving.isUnderWay()
   const session: SessionKeeper = createSessionKeeper({
     // Masked before it is measured.
     engine: memories.boundedIn(start.keys.keptBy(engine)),
+    isReplaceable: deps.isReplaceable === true,
     clock,
     log,
     config,
     known: () => knownOf(turnLog, voice, reactions),
-    isQuiet: () => reactions.isQuiet() && !turnLog.awaitsText() && !leaving.isUnderWay(),
+    isQuiet,
     take(event) {
       if (isSilenced) return reactions.lastWords(event)
       if (!leaving.admits(event)) return
@@ -218,9 +260,21 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
       // Another session knows nothing of the answering machine.
       if (leaving.isUnderWay()) reactions.engineEvent({ type: 'finished', nextAction: null })
     },
-    lost: (details) =>
-      post({ type: 'engine_failed', details: storableText(details, maxDetails), hasSpoken: hasSpoken() }),
+    lost: (details) => void lose(details),
   })
+  const lose = async (details: string): Promise<void> => {
+    const failure = {
+      type: 'engine_failed',
+      details: storableText(details, maxDetails),
+      hasSpoken: hasSpoken(),
+    } as const
+    if (deps.isReplaceable) {
+      // What was said is known before somebody else goes on from it.
+      if (voice.speaking()) await voice.cut()
+      turnLog.flush()
+    }
+    post(failure)
+  }
   const leaving = createMessageLeaving({
     hears: formats.hears,
     voice,
@@ -230,6 +284,11 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
   })
   const voicemailWatch = watchForVoicemail(deps, start, { hears: formats.hears, session, leaving })
   const reactions = createReactions({ ...deps, voice, turnLog, timing, session, answeredAt })
+  const settled = createSettledSpeech({
+    ...deps,
+    heardUntil: () => session.since() + session.heard(),
+    isOpen: () => !session.isThere() || reactions.callerSpeaks() || turnLog.awaitsText(),
+  })
   const silence = silenceOf(formats.hears)
   const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
     const frame = decodeFrame(message.payload)
@@ -238,6 +297,7 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     if (leaving.hear(frame.payload)) return session.hear(silence)
     session.hear(frame.payload)
     voicemailWatch?.hear(frame.payload)
+    if (start.isKept) settled.heard(frame.seq)
   })
   const { played, toolResult } = reactions
   const fallSilent = async (): Promise<void> => {
@@ -249,25 +309,16 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     session.hearEarlier(frames)
     for (const frame of frames) voicemailWatch?.hear(frame)
   }
-  return { session, turnLog, timing, hearing, hearEarlier, played, fallSilent, toolResult, leaveMessage: leaving.begin }
-}
-
-/** A session that takes the place of a dead one has to answer what was said last, and to go on with what was broken off. */
-function knownOf(turnLog: TurnLog, voice: AgentVoice, reactions: Reactions) {
-  // Of the session before no text comes any more.
-  turnLog.flush()
-  const onItsWay = voice.onItsWay().map((text) => ({ role: 'agent', text }) as const)
-  const history = [...turnLog.said(), ...onItsWay]
-  const isDue = reactions.isDue() || history.at(-1)?.role !== 'agent'
-  // The result of a tool asks for a reply by itself.
-  return { history, owesReply: isDue && !reactions.awaitsTools(), memory: turnLog.memory() }
-}
-
-export async function startLeg({ bus, callId }: ConversationDeps, command: LegCommand, isStopped: () => boolean) {
-  let reply = await reachLeg(bus, callId, command)
-  for (let again = 1; reply.type === 'silent' && again < startAttempts && !isStopped(); again++)
-    reply = await reachLeg(bus, callId, command)
-  return reply
+  const handOver: Earlier['take'] = (wanted) => {
+    hearing.close()
+    const { frames, ...left } = session.leave()
+    const heard = isDeepStrictEqual(wanted.hears, formats.hears) ? frames : []
+    return { ...left, frames: heard, nextSeq: voice.nextSeq() }
+  }
+  const written = (until: number): void => void (start.isKept && settled.written(answeredAt + until))
+  const { breakOff } = reactions
+  const ways = { isQuiet, written, played, fallSilent, breakOff, toolResult, leaveMessage: leaving.begin, handOver }
+  return { session, formats, turnLog, timing, hearing, hearEarlier, ...ways }
 }
 
 /** In the background of an outbound call: did an answering machine take it? */

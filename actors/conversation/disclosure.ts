@@ -10,11 +10,12 @@ import { storableText } from '../../model/json.ts'
 import type { EngineEvent } from '../../model/voice-engine.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 import { commandLeg } from '../node/leg-link.ts'
-import { maxDetails, startLeg, type Conversation, type ConversationDeps } from './conversation.ts'
-import type { ConversationStart, Earlier } from './conversation.ts'
+import { maxDetails, type Conversation, type ConversationDeps } from './conversation.ts'
+import type { ConversationStart } from './conversation.ts'
 import { createKeptSpeech } from './kept-speech.ts'
 import { createPassage, type Passage } from './passage.ts'
 import { createPrivateKeys } from './private-keys.ts'
+import { listens, nodeOf, startLeg } from './start-leg.ts'
 import { createUtterances } from './utterances.ts'
 
 export type DisclosureStart = Pick<ConversationStart, 'config' | 'recording' | 'isPaused' | 'answeredAt'> & {
@@ -23,15 +24,10 @@ export type DisclosureStart = Pick<ConversationStart, 'config' | 'recording' | '
   readonly announcement: string | null
 }
 
-export type Disclosure = Conversation & {
-  /** For the talk that follows. */
-  readonly earlier: Earlier
-}
-
 const maxKeys = 32
 const nothing = (): void => undefined
 
-export function createDisclosure(deps: ConversationDeps, start: DisclosureStart): Disclosure {
+export function createDisclosure(deps: ConversationDeps, start: DisclosureStart): Conversation {
   const keys = createPrivateKeys(start.isPaused === true)
   const pressed: string[] = []
   let saying: Saying | null = null
@@ -58,11 +54,12 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
       const { hears, speaks } = deps.engine
       const recording = start.recording && { ...start.recording, parts: start.recording.parts ?? ('agent' as const) }
       const formats = { hears: [...hears], speaks: [...speaks] }
-      const command = { type: 'start', epoch: deps.epoch, ...formats, recording } as const
+      const command = { type: 'start', epoch: deps.epoch, ...formats, recording, ...nodeOf(deps) } as const
       const reply = await startLeg(deps, command, () => isOver)
       if (isOver) return
       if (reply.type === 'started') {
         saying = beginSaying(deps, start, { hears: reply.hears, speaks: reply.speaks }, end)
+        if (reply.waits) void listens(deps, () => isOver)
         return saying.open()
       }
       deps.post({
@@ -71,12 +68,17 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
         details: `the leg did not start: ${JSON.stringify(reply)}`,
       })
     },
+    // It is said once more from its beginning, by another one.
+    rejoin: () => Promise.resolve(),
     legEvent(event) {
       if (event.type === 'drained' && !isOver) saying?.played(event.lastPlayedSeq)
       if (event.type !== 'dtmf' || pressed.length >= maxKeys) return
       keys.pressed(event.digit)
       pressed.push(event.digit)
     },
+    // It is said to its end by whoever begins it.
+    isQuiet: () => false,
+    written: nothing,
     recordingPaused: keys.paused,
     toolResult: nothing,
     leaveMessage: () => Promise.resolve(),
@@ -90,7 +92,7 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
       keys,
       take(formats) {
         const frames = saying?.handOver(formats) ?? []
-        return { frames, pressed: pressed.splice(0), nextSeq: saying?.nextSeq() ?? 0 }
+        return { frames, pressed: pressed.splice(0), results: [], nextSeq: saying?.nextSeq() ?? 0 }
       },
     },
   }

@@ -156,11 +156,18 @@ export function createReactions(deps: ReactionDeps) {
       unanswered = true
       session.toolResult(id, name, result)
     },
+    /** The line is another one: what it has not played is not heard. Last words end the call all the same. */
+    async breakOff(): Promise<void> {
+      if (!finishing) return yieldToCaller()
+      post({ type: 'agent_finished', ...finishing })
+      finishing = null
+    },
     /** What was to end the call does not. */
     goOn(): void {
       finishing = null
     },
     isQuiet: (): boolean => !callerSpeaks && !unanswered && tools.size === 0 && finishing === null && !voice.speaking(),
+    callerSpeaks: (): boolean => callerSpeaks,
     awaitsTools: (): boolean => tools.size > 0,
     /** When its session died the agent was in the middle of something, or was to answer, or the caller was speaking to it. */
     isDue: (): boolean => items.size > 0 || unanswered || callerSpeaks,

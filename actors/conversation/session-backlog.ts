@@ -4,10 +4,19 @@ import type { EngineSession } from '../../model/voice-engine.ts'
 
 type Result = Parameters<EngineSession['toolResult']>
 
+/** What no session was given. */
+export type LeftBehind = {
+  readonly frames: readonly Uint8Array[]
+  readonly pressed: readonly string[]
+  readonly results: readonly Result[]
+}
+
 export type SessionBacklog = {
   frame(payload: Uint8Array): void
   /** What was kept for the session from before, however much: the frames are the backlog's from here on. */
   earlier(frames: readonly Uint8Array[]): void
+  /** There is room for so many more until the next session. */
+  expect(frames: number): void
   key(digit: string): void
   /** Of a tool. A session that dies before it has spoken about it leaves it to the next. */
   result(...result: Result): void
@@ -18,6 +27,8 @@ export type SessionBacklog = {
   behind(): number
   /** `hear` gives it one frame. */
   giveTo(session: EngineSession, hear: (session: EngineSession, payload: Uint8Array) => void): void
+  /** Nothing is kept any more. */
+  leave(): LeftBehind
 }
 
 /** 5 s of the caller's voice. */
@@ -39,6 +50,9 @@ export function createSessionBacklog(): SessionBacklog {
       frames.push(payload.slice())
       if (frames.length > most) frames.shift()
     },
+    expect(given) {
+      most += given
+    },
     key(digit) {
       if (keys.length < maxKeys) keys.push(digit)
     },
@@ -56,5 +70,6 @@ export function createSessionBacklog(): SessionBacklog {
       for (const result of results) session.toolResult(...result)
       for (const digit of keys.splice(0)) session.dtmf(digit)
     },
+    leave: () => ({ frames: frames.splice(0), pressed: keys.splice(0), results: results.splice(0) }),
   }
 }

@@ -16,13 +16,16 @@ import {
   type Said,
   type VoiceEngine,
 } from '../../model/voice-engine.ts'
-import { createSessionBacklog } from './session-backlog.ts'
+import { createSessionBacklog, type LeftBehind } from './session-backlog.ts'
 import { createSessionEvents, type SessionEvents } from './session-events.ts'
 import { createSessionExpiry } from './session-expiry.ts'
 
 export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' | 'dtmf' | 'toolResult'> & {
   /** What the caller said before there was a session. Asked for before `open`. */
   hearEarlier(frames: readonly Uint8Array[]): void
+  /** So many frames come at once, of what was said before. Asked for before `open`. */
+  expect(frames: number): void
+  isThere(): boolean
   /** Of the session there is; null without one. */
   voicemail(): string | null
   /** False: there is no session to say it. */
@@ -35,6 +38,8 @@ export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' 
   since(): number
   /** Nobody speaks: the moment to change sessions, if that is due. */
   quiet(): void
+  /** For who goes on without this engine: what the caller said and pressed, and results, that no session was given. */
+  leave(): LeftBehind
   /** As in EngineSession; a session that dies over it, or that there is none of, has nothing more to tell. */
   hearOut(): Promise<void>
   /** Idempotent. */
@@ -44,6 +49,8 @@ export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' 
 /** Nothing of it is asked or told before `open`. */
 type Deps = {
   readonly engine: VoiceEngine
+  /** Another engine would take its place: this one is tried once more and no longer. */
+  readonly isReplaceable?: boolean
   readonly clock: Clock
   readonly log: Log
   readonly config: EngineConfig
@@ -63,13 +70,16 @@ const retryDelays = [500, 2_000]
 const firstWithin = 6_000
 /** The same, for one that is under way. */
 const openWithin = 8_000
+/** Ms in which an engine that another one could replace opens a session. */
+const replacedWithin = 3_000
 /** A session that lived as long did not die of its opening. */
 const healthy = 60_000
 /** A provider whose sessions die as fast as they are opened is down. */
 const maxDeaths = 5
 
 export function createSessionKeeper(deps: Deps): SessionKeeper {
-  const { engine, clock, log } = deps
+  const { engine, clock, log, isReplaceable = false } = deps
+  const { bridges: _, ...goesOn } = deps.config
   const began = clock.now()
   const backlog = createSessionBacklog()
   const closing = new AbortController()
@@ -81,6 +91,8 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   let deaths = 0
   let heard = 0
   let since = began
+  /** Frames that were said before and have not come yet. */
+  let expected = 0
 
   const hearWith = (session: EngineSession, payload: Uint8Array): void => {
     heard += frameMs
@@ -95,27 +107,29 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   /** Throws as the engine does. */
   const openOnce = async (): Promise<void> => {
     const events = createSessionEvents(take)
-    const known = everOpened ? deps.known() : {}
+    const config = everOpened ? { ...goesOn, ...deps.known() } : deps.config
     // A result asks for a reply by itself.
     const due = backlog.hasResults() ? { owesReply: false } : {}
-    const opening = engine.open({ ...deps.config, ...known, ...due }, events.emit)
-    const session = await (everOpened ? opening : inTime(clock, opening))
+    const opening = engine.open({ ...config, ...due }, events.emit)
+    const within = isReplaceable ? replacedWithin : everOpened ? null : openWithin
+    const session = await (within === null ? opening : inTime(clock, opening, within))
     if (closing.signal.aborted) return session.close()
     everOpened = true
     current = { session, events }
     heard = 0
-    since = clock.now() - backlog.behind()
+    since = clock.now() - backlog.behind() - expected * frameMs
     deps.opened()
     events.begin()
     // What it said may be that it is dead.
     if (isCurrent(session)) backlog.giveTo(session, hearWith)
   }
   const isCurrent = (session: EngineSession): boolean => current?.session === session
-  const mayOpen = (): boolean => deaths <= maxDeaths && (everOpened || clock.now() - began <= firstWithin)
+  const mayOpen = (): boolean =>
+    deaths <= (isReplaceable ? 1 : maxDeaths) && (everOpened || clock.now() - began <= firstWithin)
   const openAgain = async (details: string): Promise<void> => {
     if (!mayOpen()) return lose(details)
     const wait = (error: unknown, failures: number): number | null =>
-      isForGood(error) || !mayOpen() ? null : (retryDelays[failures - 1] ?? null)
+      isForGood(error) || isReplaceable || !mayOpen() ? null : (retryDelays[failures - 1] ?? null)
     await retry({ clock, wait, signal: closing.signal }, openOnce).catch((error: unknown) => lose(detailsOf(error)))
   }
   const lose = (details: string): void => {
@@ -148,16 +162,22 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
         await openOnce()
       } catch (error) {
         log.warn('voice session could not be opened', { error })
-        if (isForGood(error)) lose(detailsOf(error))
+        if (isForGood(error) || isReplaceable) lose(detailsOf(error))
         else await openAgain(detailsOf(error))
       }
     },
     hear(payload) {
       if (closing.signal.aborted) return
+      expected = Math.max(0, expected - 1)
       if (current) hearWith(current.session, payload)
       else backlog.frame(payload)
     },
     hearEarlier: backlog.earlier,
+    expect(frames) {
+      expected = frames
+      backlog.expect(frames)
+    },
+    isThere: () => current !== null,
     dtmf(digit) {
       if (current) current.session.dtmf(digit)
       else backlog.key(digit)
@@ -176,6 +196,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     heard: () => heard,
     since: () => since,
     quiet: () => expiry.quiet(),
+    leave: backlog.leave,
     async hearOut() {
       isLast = true
       expiry.close()
@@ -192,8 +213,8 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
 }
 
 /** The first session is waited for by somebody who hears nothing. One that comes late is closed. */
-const inTime = (clock: Clock, opening: Promise<EngineSession>): Promise<EngineSession> =>
-  deadline(clock, openWithin, opening, () => {
+const inTime = (clock: Clock, opening: Promise<EngineSession>, within: number): Promise<EngineSession> =>
+  deadline(clock, within, opening, () => {
     opening.then(
       (session) => session.close(),
       () => undefined, // It is told as one that came too late.

@@ -9,6 +9,7 @@ import { createOneQuery } from '../../store/one-query.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { CallFact } from '../call/call-event.ts'
 import type { CallActor } from '../call/life/call-actor.ts'
+import { noPeers, type NodePeers } from './node-beats.ts'
 import type { OwnedCalls } from './owned-calls.ts'
 import { sendFact, type Reached } from './remote-facts.ts'
 
@@ -24,13 +25,14 @@ export function createCallRouter(deps: {
   readonly sql: Sql
   readonly bus: Bus
   readonly nodeId: NodeId
+  readonly peers?: Pick<NodePeers, 'sightings'>
   readonly owned: Pick<OwnedCalls, 'find' | 'own'> & Partial<Pick<OwnedCalls, 'isBorn'>>
 }): CallRouter {
-  const { sql, bus, nodeId, owned } = deps
+  const { sql, bus, nodeId, owned, peers = noPeers } = deps
 
   const findOwner = createOneQuery<CallId, { readonly owner: NodeId | null }>({
     keyOf: (callId) => callId,
-    query: (callIds) => findOwners(sql, callIds),
+    query: (callIds) => findOwners(sql, callIds, peers.sightings()),
   })
   const own = async (callId: CallId, fact: CallFact): Promise<Reached> => {
     const actor = await owned.own(callId)
@@ -40,8 +42,7 @@ export function createCallRouter(deps: {
     const here = await owned.find(callId)
     if (here) return taken(here, fact)
     if (owned.isBorn?.(callId)) return own(callId, fact)
-    // One connection that was lost fails no crowd.
-    const found = await findOwner(callId).catch(async () => (await findOwners(sql, [callId])).get(callId) ?? null)
+    const found = await findOwner(callId)
     if (found === null) return 'over'
     if (found.owner !== null && found.owner !== nodeId) return sendFact(bus, callId, fact)
     return own(callId, fact)

@@ -42,9 +42,11 @@ type Marks = { readonly low: number; readonly high: number }
 
 /** Parts of the slots. At 1 % a caller hears nothing of it. */
 export const lateMarks: Marks = { low: 0.01, high: 0.03 }
+/** Between these new calls begin the slower the later sound comes: so that it does not come as late as that. */
+export const latePace: Marks = { low: 0.005, high: lateMarks.high }
 /** Parts of the time. The ticker's own lateness stays at 1 ms up to 0.82 and grows tenfold to 0.96. */
-export const busyMarks: Marks = { low: 0.65, high: 0.85 }
-export const busyWanted = 0.6
+export const busyMarks: Marks = { low: 0.75, high: 0.88 }
+export const busyWanted = 0.7
 /** Ms. A step takes 5 to 20; a turn of a conversation waits for one or two. */
 export const commitMarks: Marks = { low: 200, high: 1_000 }
 export const stuckLimit = 2_000
@@ -55,18 +57,18 @@ export const maxFresh = 150
 const inaudible = { late: 0.5, busy: 0.9, commitMs: 2_000 } as const
 
 /** Of the thread, ms, measured; what they really cost shows in the next readings. */
-const costs: Readonly<Record<Beginning, number>> = { web_session: 5, web_call: 25, phone_call: 10 }
+const costs: Readonly<Record<Beginning, number>> = { web_session: 5, web_call: 25, phone_call: 6 }
 
 /** Ms over which measures are averaged. */
 const memory = { late: 2_000, busy: 1_000, commit: 2_000 } as const
 /** One stall is no overload, however long it was: more than this counts as this. */
 const counted = { late: 0.1, commitMs: 4_000 } as const
 /** Ms of work: what may begin at once on a node at rest. */
-const fullPurse = 1_000
+const fullPurse = 850
 /** Ms. */
 const leastClosed = 1_000
 /** Ms of work a second after nothing began; twice as much with every second. */
-const firstPace = 20
+const firstPace = 12
 const fullPace = 1_000
 /** Of what is missing to `busyWanted`, the part by which the pace grows. */
 const gain = 0.5
@@ -111,8 +113,9 @@ export function createLoadPolicy(): LoadPolicy {
   }
   const fill = (elapsedMs: number): void => {
     slowStart = Math.min(fullPace, slowStart * 2 ** (elapsedMs / 1_000))
-    const pace = Math.min(slowStart, paceOf(measured, beginning))
-    purse = Math.min(purseOf(measured.busy, slowStart), purse + (pace * elapsedMs) / 1_000)
+    const earned = Math.min(fullPurse, (Math.min(slowStart, paceOf(measured, beginning)) * elapsedMs) / 1_000)
+    // Of what was earned between two readings twice as much may begin, however full the node is: calls come unevenly.
+    purse = Math.min(Math.max(purseOf(measured.busy, slowStart), 2 * earned), purse + earned)
   }
   const close = (reason: LoadReason): void => {
     closedFor = reason
@@ -178,7 +181,7 @@ function hasRecovered({ late, lateAtAll, busy, commitMs, stuckMs }: Measured, is
 /** Ms of work a second: what beginnings take now, and a part of what is left beside them. */
 function paceOf({ late, busy, commitMs }: Measured, beginning: number): number {
   const left = Math.max(0, beginning + gain * (busyWanted - busy))
-  return fullPace * left * partBelow(late, lateMarks) * partBelow(commitMs, commitMarks)
+  return fullPace * left * partBelow(late, latePace) * partBelow(commitMs, commitMarks)
 }
 
 /** Ms of work that may begin at once. */

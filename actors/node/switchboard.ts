@@ -5,72 +5,155 @@
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
 import { findFactsOfCalls } from '../../store/call-steps.ts'
+import { findCallScripts, keyOfScriptQuestion, type ScriptQuestion } from '../../store/documents.ts'
 import { createOneQuery } from '../../store/one-query.ts'
+import type { JournalFolder } from '../../store/journal-folder.ts'
+import type { Sql } from '../../store/sql.ts'
 import { createStepWriter } from '../../store/step-groups.ts'
-import { endLease, leaseLength, renewLease } from '../../store/nodes.ts'
+import { endLease, hasFallen, leaseLength, renewLease } from '../../store/nodes.ts'
 import type { CallId, NewId } from '../../model/ids.ts'
 import type { CallActor, CallActorDeps } from '../call/life/call-actor.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { createCallRouter, type CallRouter } from './call-router.ts'
+import { createKeptSteps, keepsNothing } from './kept-steps.ts'
 import { createOwnedCalls, type OwnedCalls } from './owned-calls.ts'
+import { handOver, takeOffers } from './hand-over.ts'
+import { noPeers, type NodePeers } from './node-beats.ts'
 import { createTakeover } from './take-over.ts'
 
 export type Switchboard = CallRouter &
   Pick<OwnedCalls, 'born'> & {
     running(): number
+    /** The database has not taken this node's lease for a while, and its calls go on. */
+    holds(): boolean
     /** Begins to renew the lease and to look for orphans; resolves when this node is known. */
     start(): Promise<void>
+    /**
+     * Takes no further calls from other nodes, and offers its own to them; resolves with how many were taken, when each has been tried. What is left may be
+     * offered again. `signal` ends it.
+     */
+    handOver(signal: AbortSignal): Promise<number>
     /** Waits up to `grace` ms for calls to end by themselves, hangs the others up, and leaves. Idempotent. */
     close(grace: number): Promise<void>
   }
 
 const heartbeat = 1_000
+/** Ms since the lease was renewed last; less than it runs. */
+const overdue = 2_500
+/** Of different workers: a script may be a megabyte. */
+const scriptsTogether = 10
 const hangUpTime = 10_000
+/** Ms. */
+const behindSteps = 2_000
 
-type Deps = Omit<CallActorDeps, 'steps' | 'findCall'> & {
+type Deps = Omit<CallActorDeps, 'steps' | 'findCall' | 'findScript'> & {
+  /** Where steps are kept while the database is away. Absent: nowhere. */
+  readonly journal?: JournalFolder
   readonly newId: NewId
   /** So many deliveries have been committed: send them. */
   readonly wakeDeliveries: (written: number) => void
+  /** Absent: leases alone tell who is alive. */
+  readonly peers?: NodePeers
 }
 
 export function createSwitchboard(deps: Deps): Switchboard {
-  const { sql, clock, nodeId, log } = deps
-  const findCall = createOneQuery({
+  const { sql, clock, nodeId, log, peers = noPeers } = deps
+  const findStored = createOneQuery({
     keyOf: (callId: CallId) => callId,
     query: (callIds) => findFactsOfCalls(sql, callIds),
   })
-  const running: CallActorDeps = { ...deps, findCall, steps: createStepWriter(deps) }
+  const findScript = createOneQuery({
+    keyOf: keyOfScriptQuestion,
+    query: (questions: readonly ScriptQuestion[]) => findCallScripts(sql, questions),
+    maxQuestions: scriptsTogether,
+  })
+  const writer = createStepWriter(deps)
+  const steps = deps.journal
+    ? createKeptSteps({ ...deps, journal: deps.journal, writer, fenced, written })
+    : keepsNothing(writer)
+  const findBehindSteps = async (callId: CallId) => {
+    await deadline(clock, behindSteps, steps.settled(callId), () => {
+      throw new StepsAreKept('steps of the call wait for the database')
+    })
+    return findStored(callId)
+  }
+  /** What is stored of a call is old as long as steps of it are kept here. */
+  const findCall: typeof findStored = (callId) => (steps.keeps(callId) ? findBehindSteps : findStored)(callId)
+  const running = { ...deps, peers, hasFallen: fallenAmong(sql, peers), findCall, findScript, steps }
   const owned = createOwnedCalls(running)
   const { route } = createCallRouter({ ...deps, owned })
+  function fenced(callId: CallId): void {
+    void owned.find(callId)?.then((actor) => actor?.abandon(), ignored)
+  }
+  function written(): void {
+    deps.wakeJobs()
+    deps.wakeDispatcher()
+  }
   let closing: Promise<void> | null = null
+  let isLeaving = false
+  const offers = takeOffers({ ...running, owned }, () => !closing && !isLeaving)
 
+  let renewedAt = clock.now()
   const renew = async (): Promise<boolean> => {
-    const write = () => renewLease(sql, nodeId, leaseLength)
+    const write = () => renewLease(sql, nodeId, leaseLength, peers.isOffBus())
     await (deps.commits?.lease(write) ?? write())
+    renewedAt = clock.now()
     return false
   }
   // Rounds of their own: a takeover may take longer than the lease.
   const heartbeats = createRounds({ clock, log, every: heartbeat, look: renew })
   const takeOver = createTakeover(running, owned)
-  const look = async (): Promise<boolean> => !closing && (await takeOver())
+  let isUrgent = false
+  const look = async (): Promise<boolean> => {
+    const urgent = isUrgent
+    isUrgent = false
+    return !closing && !isLeaving && (await takeOver(urgent))
+  }
   const takeovers = createRounds({ clock, log, every: heartbeat, look })
+  // A node that cannot be heard says so where its lease is.
+  const link = (): void => heartbeats.wake()
+  const silence = (): void => {
+    isUrgent = true
+    takeovers.wake()
+  }
+  const watching = peers.watch({ silence, link })
 
   const end = async (grace: number): Promise<void> => {
     await endCalls(owned, grace, clock)
+    watching.close()
+    offers.close()
+    owned.close()
     await takeovers.close()
     await heartbeats.close()
+    await steps.close()
     await endLease(sql, nodeId).catch((error: unknown) => log.error('the lease could not be given back', { error }))
   }
   return {
     route,
     born: owned.born,
     running: () => owned.ids().length,
+    holds: () => clock.now() - renewedAt > overdue,
     async start() {
       await heartbeats.idle()
+      // Before anybody goes on with those calls.
+      await steps.start()
       await takeovers.idle()
+    },
+    handOver(signal) {
+      isLeaving = true
+      return handOver({ ...running, owned }, signal)
     },
     close: (grace) => (closing ??= end(grace)),
   }
+}
+
+/** Calls that ask in one moment share a query. */
+function fallenAmong(sql: Sql, peers: NodePeers): () => Promise<boolean> {
+  const ask = createOneQuery<'', boolean>({
+    keyOf: () => '',
+    query: async () => new Map([['', await hasFallen(sql, peers.sightings().silent)]]),
+  })
+  return async () => (await ask('')) === true
 }
 
 /** Calls that began while the others had their grace time are hung up with them. */
@@ -81,5 +164,14 @@ async function endCalls(owned: OwnedCalls, grace: number, clock: Clock): Promise
   await deadline(clock, hangUpTime, goneOf(actors), goOn)
   await Promise.all((await owned.actors()).map((actor) => actor.abandon()))
 }
+
+/** Of the kind that passes. */
+class StepsAreKept extends Error {
+  override readonly name = 'StepsAreKept'
+  readonly code = '57P03'
+}
+
+/** Who could not be opened is nobody to be left. */
+const ignored = (): void => {}
 
 const goneOf = (actors: readonly CallActor[]) => Promise.all(actors.map((actor) => actor.gone))

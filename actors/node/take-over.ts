@@ -4,18 +4,23 @@ import { findOrphans } from '../../store/call-steps.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { forgetDeadNodes, listDeadNodes, releaseClaims } from '../../store/nodes.ts'
 import type { CallActorDeps } from '../call/life/call-actor.ts'
+import type { KeptSteps } from './kept-steps.ts'
+import type { NodePeers } from './node-beats.ts'
 import type { OwnedCalls } from './owned-calls.ts'
 
-const atOnce = 50
+/** In one statement; those of a node that had more follow at once. */
+const atOnce = 200
 const maxBroken = 1_000
 const deadNodesKept = 24 * 3_600_000
 
-/** One look; true: there may be more, and this one got all that it found. */
+type Orphan = { readonly id: CallId; readonly owner: NodeId }
+
+/** One look; true: there may be more, and this one got all that it found. `isUrgent`: a node has just fallen silent, and only others' calls count. */
 export function createTakeover(
-  deps: CallActorDeps,
+  deps: CallActorDeps & { readonly peers: NodePeers; readonly steps: Pick<KeptSteps, 'ids'> },
   owned: Pick<OwnedCalls, 'ids' | 'find' | 'adopt'>,
-): () => Promise<boolean> {
-  const { sql, nodeId, log } = deps
+): (isUrgent: boolean) => Promise<boolean> {
+  const { sql, nodeId, log, peers, steps } = deps
   /** Calls whose state this program cannot read; they wait for one that can, and do not stand in the way of others. */
   const broken = new Set<CallId>()
 
@@ -35,7 +40,8 @@ export function createTakeover(
   }
   /** Calls of this node without an actor, as of the former look. One that is just born has none for a moment, and is not lost. */
   let withoutActor = new Set<CallId>()
-  const ripe = ({ id, owner }: { id: CallId; owner: NodeId }) => owner !== nodeId || withoutActor.has(id)
+  const isRipe = ({ id, owner }: Orphan, isUrgent: boolean): boolean =>
+    owner === nodeId ? !isUrgent && withoutActor.has(id) : peers.takes(id, owner)
 
   let released = new Set<NodeId>()
   /** True when there are dead nodes. */
@@ -47,18 +53,19 @@ export function createTakeover(
     released = new Set(dead)
     return dead.length > 0
   }
-  return async () => {
+  return async (isUrgent) => {
+    const passedOver = [...owned.ids(), ...steps.ids(), ...broken]
+    const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce, seen: peers.sightings() })
+    // All at once: they are claimed in one statement, and none waits for the sound of another.
+    const ripe = orphans.filter((orphan) => isRipe(orphan, isUrgent))
+    const taken = await Promise.all(ripe.map(({ id }) => takeOver(id)))
+    if (!isUrgent) withoutActor = new Set(orphans.filter(({ owner }) => owner === nodeId).map(({ id }) => id))
+    if (orphans.length === atOnce && taken.some(Boolean)) return true
     // It is tried again: what cannot be released now must keep no call from being taken over.
     const areDead = await releaseDead().catch((error: unknown) => {
       log.error('claims of dead nodes could not be released', { error })
       return false
     })
-    const passedOver = [...owned.ids(), ...broken]
-    const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce })
-    let taken = 0
-    for (const orphan of orphans) if (ripe(orphan) && (await takeOver(orphan.id))) taken++
-    withoutActor = new Set(orphans.filter(({ owner }) => owner === nodeId).map(({ id }) => id))
-    if (taken === atOnce) return true
     if (areDead) await forgetDeadNodes(sql, deadNodesKept)
     return false
   }

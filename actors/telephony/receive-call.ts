@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../model/clock.ts'
 import type { CallId, NewId, NodeId } from '../../model/ids.ts'
+import { loadRefusalOf } from '../../model/load-gate.ts'
 import type { InboundCall, RefusedArrival } from '../../model/telephony.ts'
 import { addressGroupOf } from '../../net/addresses.ts'
 import { readArrivalRoom, type ArrivalRoom } from '../../store/arrival-room.ts'
@@ -18,6 +19,8 @@ import { takersOfBirth } from '../call/birth/write-birth.ts'
 export type Birthplace = {
   /** The call is written, and this node's by this claim. Absent: it is claimed when it begins. */
   born?(callId: CallId, claim: Claim): void
+  /** Of a process that runs no calls: the node whose they are written to be, and that has yet to claim them; null: nobody runs any. */
+  birthplace?(): NodeId | null
 }
 
 export type ReceiveDeps = {
@@ -53,7 +56,9 @@ export function createReceiver(deps: ReceiveDeps): (call: InboundCall) => Promis
 
 /** All of one account. */
 async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly InboundCall[]): Promise<Received[]> {
-  const { clock, newId, nodeId } = deps
+  const { clock, newId, router } = deps
+  const nodeId = router.birthplace ? router.birthplace() : deps.nodeId
+  if (nodeId === null) return calls.map(nobodyRunsIt)
   const now = clock.now()
   const [accountId] = calls.map(({ route }) => route.trunk.accountId)
   if (accountId === undefined) return []
@@ -72,9 +77,19 @@ async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly In
   const of = ({ route }: InboundCall) => takersOf.get(route.workerId) ?? []
   const judged = calls.map((call) => ({ call, refused: places.take(call) }))
   const admitted = judged.flatMap(({ call, refused }) => (refused ? [] : [{ ...call, nodeId, now, newId }]))
-  const born: readonly BornCall[] = await createInboundCalls(tx, admitted, { claims: true, takersOf: of })
+  const born: readonly BornCall[] = await createInboundCalls(tx, admitted, {
+    claims: router.birthplace === undefined,
+    takersOf: of,
+  })
   const left = born.values()
   return judged.map(({ call, refused }) => refused ?? { ...(left.next().value as BornCall), written: of(call).length })
+}
+
+/** Its node would live, and nobody would find the call. */
+const nobodyRunsIt = ({ route }: InboundCall): RefusedArrival => {
+  const { details, retryAfterSeconds } = loadRefusalOf('nodes')
+  const { accountId, id: trunkId } = route.trunk
+  return { reason: 'node_overloaded', details, sipStatus: 503, accountId, trunkId, retryAfterSeconds }
 }
 
 type Places = {

@@ -1,4 +1,5 @@
 /** Owns the telephone edge's port to the rest: routing, places, ways out, the guard against fraud, and who looks after a trunk. */
+import type { Bus } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import type { AccountId, CallId, NewId, NodeId, WorkerId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
@@ -12,6 +13,9 @@ import { isTrunkAddress, learnTrunkAddresses } from '../../store/trunk-addresses
 import { noteRealm } from '../../store/trunk-realms.ts'
 import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trunk-states.ts'
 import type { CallRouter } from '../node/call-router.ts'
+import type { NodePeers } from '../node/node-beats.ts'
+import { createDialogBook } from './dialog-book.ts'
+import { createDialogHeir } from './dialog-heir.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
 import { findRoute } from './find-route.ts'
 import { createReceiver, type Birthplace, type ReceiveDeps } from './receive-call.ts'
@@ -20,6 +24,7 @@ import { accessOfAll } from './trunk-access.ts'
 
 export type TelephonyDeps = Pick<ReceiveDeps, 'wakeDeliveries'> & {
   readonly sql: Sql
+  readonly bus: Bus
   readonly clock: Clock
   readonly log: Log
   readonly box: SecretBox
@@ -27,6 +32,8 @@ export type TelephonyDeps = Pick<ReceiveDeps, 'wakeDeliveries'> & {
   readonly nodeId: NodeId
   readonly router: CallRouter & Birthplace
   readonly refusalOf: DestinationPolicy
+  /** Absent: no other process shares the bus. */
+  readonly peers?: NodePeers
 }
 
 export type TelephonySide = Telephony & {
@@ -45,6 +52,7 @@ const maxKept = 1_000
 export function createTelephony(deps: TelephonyDeps): TelephonySide {
   const { sql, clock, log, nodeId } = deps
   const refusals = createRefusalLog(deps)
+  const book = createDialogBook(deps)
   const keyOf = (asked: RouteQuestion): string => JSON.stringify(asked)
   const findFacts = createOneQuery<RouteQuestion, RouteFacts>({
     keyOf,
@@ -53,11 +61,13 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
       return new Map(questions.map((asked, index) => [keyOf(asked), facts[index] as RouteFacts]))
     },
     maxQuestions: 40,
+    clock,
   })
   let closing: Promise<void> | null = null
   let taking: Promise<unknown> = Promise.resolve()
 
   async function end(): Promise<void> {
+    await book.close()
     await refusals.close()
     // What is being taken now would stay taken.
     await taking.catch(() => null) // Whoever asked was told.
@@ -65,6 +75,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
   }
 
   return {
+    dialogs: { held: book.held, over: book.over, inherit: (tell) => createDialogHeir({ ...deps, book }, tell) },
     knows: (address) => isTrunkAddress(sql, address),
     route: (arrival) => findRoute({ ...deps, findFacts }, arrival),
     receive: createReceiver(deps),

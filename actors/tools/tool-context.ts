@@ -1,5 +1,6 @@
 /** Owns for whom a tool works: the worker, the call when one is named, and who is on the line. Nothing of another account gets in. */
 import { callerProofOf } from '../../model/caller-proof.ts'
+import type { Clock } from '../../model/clock.ts'
 import { toId, type AccountId, type WorkerId } from '../../model/ids.ts'
 import type { PersonFacts } from '../../model/person.ts'
 import { Problem } from '../../model/problem.ts'
@@ -24,10 +25,11 @@ export type ToolContexts = {
   toRun(asked: Asked): Promise<ToolContext>
 }
 
-export function createToolContexts(sql: Sql): ToolContexts {
+export function createToolContexts({ sql, clock }: { readonly sql: Sql; readonly clock: Clock }): ToolContexts {
   const find = createOneQuery<ToolQuestion, ToolFacts>({
     keyOf: keyOfToolQuestion,
     query: (questions) => findToolFacts(sql, questions),
+    clock,
   })
   const read = async ({ accountId, workerId, caller }: Asked): Promise<Found> => {
     const callId = caller.phoneCallId === undefined ? null : toId<'call'>(caller.phoneCallId)

@@ -32,7 +32,7 @@ const maxUnderWay = 8
 export function createToolbox(deps: ToolboxDeps): Toolbox {
   const own = [...knowledgeBaseTools(deps), ...emailTools(deps), ...callTools(deps), ...personTools(deps)]
   const toolsFor = (context: OfferContext): WorkerTool[] => [...own, ...externalTools(deps, context)]
-  const contexts = createToolContexts(deps.sql)
+  const contexts = createToolContexts(deps)
   const places = createPlaces(maxUnderWay)
   return {
     async list(accountId, workerId, caller) {
@@ -47,19 +47,12 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
         const tool = findTool(toolsFor(context), request)
         return { context, tool, run: prepare(tool, request) }
       }
-      const { context, tool, run } = await (committed ? lookMeanwhile(look, committed) : look())
-      const place = places.take(context.call?.id ?? null)
-      if (!place) return failure('TOOL_FAILED', 'Too many tools of this call are under way; try again in a moment.')
-      return perform(deps, { tool, context, run, done: place, ...(signal && { signal }) })
+      // What could not be looked up meanwhile may well be by then.
+      const early = committed && look().catch(() => null)
+      await committed
+      return perform(deps, { find: async () => (await early) ?? look(), places, ...(signal && { signal }) })
     },
   }
-}
-
-/** What could not be looked up meanwhile may well be by then. */
-async function lookMeanwhile<Found>(look: () => Promise<Found>, committed: Promise<void>): Promise<Found> {
-  const early = look().catch(() => null)
-  await committed
-  return (await early) ?? look()
 }
 
 const toDescriptor = ({ name, provider, description, inputSchema }: WorkerTool): ToolDescriptor => ({
@@ -97,34 +90,49 @@ const argumentPath = (path: string): string => {
 const invalidTool = (issues: readonly Issue[]): Problem =>
   new Problem('INVALID_TOOL', 'There is no such tool, or it does not take these arguments; see issues.', issues)
 
+type Found = { readonly tool: WorkerTool; readonly context: ToolContext; readonly run: Run }
+
 type Performance = {
-  readonly tool: WorkerTool
-  readonly context: ToolContext
-  readonly run: Run
-  /** When the tool has really ended, which may be after its answer was given up. */
-  readonly done: () => void
+  /** Throws a Problem when there is nothing to run. */
+  find(): Promise<Found>
+  readonly places: ReturnType<typeof createPlaces>
   readonly signal?: AbortSignal
 }
 
-/** Whoever speaks to the caller must go on, so that every ending is a result. */
-async function perform(deps: ToolboxDeps, { tool, context, run, done, signal }: Performance): Promise<ToolResult> {
+/** Whoever speaks to the caller must go on, so that every ending is a result; finding the tool is part of the time. */
+async function perform(deps: ToolboxDeps, { find, places, signal }: Performance): Promise<ToolResult> {
   const overdue = new AbortController()
-  const attempt = async (): Promise<ToolResult> =>
+  let found: Found | null = null
+  const logOf = ({ context, tool }: Found) =>
+    deps.log.with({ callId: context.call?.id, workerId: context.worker.id, tool: tool.name })
+  const attempt = async ({ context, tool, run }: Found): Promise<ToolResult> =>
     (await tool.refusal(context)) ?? run(context, signal ? AbortSignal.any([overdue.signal, signal]) : overdue.signal)
-  const log = deps.log.with({ callId: context.call?.id, workerId: context.worker.id, tool: tool.name })
-  const work = attempt()
-    .catch((error: unknown) => {
-      if (!overdue.signal.aborted && signal?.aborted !== true)
-        log.error('a tool failed', { provider: tool.provider, error })
-      return failure('TOOL_FAILED', 'The tool failed.')
-    })
-    .finally(done)
-  return deadline(deps.clock, toolTimeout, work, () => {
-    log.warn('a tool took too long', { provider: tool.provider })
+  const work = async (): Promise<ToolResult> => {
+    const it = (found = await find())
+    // Nobody hears of it any more: it is not begun.
+    if (overdue.signal.aborted) return tookTooLong
+    const done = places.take(it.context.call?.id ?? null)
+    if (!done) return failure('TOOL_FAILED', 'Too many tools of this call are under way; try again in a moment.')
+    return (
+      attempt(it)
+        .catch((error: unknown) => {
+          if (!overdue.signal.aborted && signal?.aborted !== true)
+            logOf(it).error('a tool failed', { provider: it.tool.provider, error })
+          return failure('TOOL_FAILED', 'The tool failed.')
+        })
+        // It has really ended, which may be after its answer was given up.
+        .finally(done)
+    )
+  }
+  return deadline(deps.clock, toolTimeout, work(), () => {
+    if (found) logOf(found).warn('a tool took too long', { provider: found.tool.provider })
+    else deps.log.warn('a tool could not be looked up in time')
     overdue.abort()
-    return failure('TOOL_TIMEOUT', 'The tool did not answer in time.')
+    return tookTooLong
   })
 }
+
+const tookTooLong = failure('TOOL_TIMEOUT', 'The tool did not answer in time.')
 
 /** Counts what is under way for each call; without a call nothing is counted. `take` gives the way to free the place, or null. */
 function createPlaces(limit: number) {

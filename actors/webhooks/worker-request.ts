@@ -8,9 +8,7 @@ import type { CallId, NewId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { storableText } from '../../model/json.ts'
 import { issuesOf } from '../../model/issues.ts'
-import { retry } from '../../model/retry.ts'
 import { createOneQuery } from '../../store/one-query.ts'
-import { quickReads } from '../../store/quick-reads.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { formerSecretAt, formerSecretPlace, openHeaders, signingSecretPlace } from '../../store/subscription-secrets.ts'
@@ -48,9 +46,10 @@ export function createAskWorkerRequest(deps: Deps): AskWorkerRequest {
   const findHooks = createOneQuery({
     keyOf: (callId: CallId) => callId,
     query: (callIds) => findMatchingOfCalls(deps.sql, callIds, 'call.worker_request'),
+    clock: deps.clock,
   })
   return async (callId, question) => {
-    const [subscription] = (await retry(quickReads(deps.clock), () => findHooks(callId))) ?? []
+    const [subscription] = (await findHooks(callId)) ?? []
     if (!subscription) return { kind: 'none' }
     const parsed = await ask(deps, subscription, await question())
     if (typeof parsed !== 'string') return { kind: 'answered', answer: parsed }

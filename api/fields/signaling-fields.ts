@@ -7,6 +7,8 @@ export const signalingFields: FieldTable = {
   'SignalingClientDtmf.digits': '1 to 32 keys: 0 to 9, A to D, * and #.',
   'SignalingServerReady.callId': 'The call.',
   'SignalingServerReady.sessionId': 'The voice session.',
+  'SignalingServerReady.newOffer':
+    'You have come to another process: make a new RTCPeerConnection and send its offer. The call goes on.',
   'SignalingServerReady.resumeToken':
     'To come back with, within 30 seconds of a lost socket. Each ready brings another; the one that was used last stays good until its successor is used.',
   'SignalingServerAnswer.sdp': 'SDP of the service, with all its candidates.',

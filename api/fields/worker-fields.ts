@@ -36,6 +36,10 @@ export const workerFields: FieldTable = {
     is: 'Which voice engine.',
     absent: 'the first provider of the deployment that has a key, else the embedded one',
   },
+  fallbackProviders: {
+    is: 'Which engines take the place of the worker’s, in this order, when it cannot be had or is lost, also in the midst of a call; 3 at most, each once.',
+    absent: 'none does',
+  },
   llmTemperature: { is: 'Temperature of the model, 0 to 2.', absent: 'its own choice' },
   ringTimeout: { is: 'Seconds that an outbound call rings before it ends as no_answer, 1 to 300.', default: 30 },
   firstSpeechTimeout: {

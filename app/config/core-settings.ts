@@ -2,7 +2,7 @@
 import path from 'node:path'
 import { z } from 'zod'
 import { isNetwork } from '../../net/networks.ts'
-import { ApiKey, HttpUrl, List, nothingWithout, optional, text, url, WrongSettings } from './setting.ts'
+import { ApiKey, HttpUrl, List, nothingWithout, optional, text, url, urls, WrongSettings } from './setting.ts'
 
 /** Path-style: the bucket is the first part of the path. Keys and questions have no place in it. */
 function isBucketUrl(address: string): boolean {
@@ -21,9 +21,10 @@ export const coreSettings = z.object({
   RECORDINGS_REGION: optional(text.regex(/^[\w-]{1,64}$/, 'must be a name like us-east-1')),
   RECORDINGS_ACCESS_KEY_ID: optional(ApiKey),
   RECORDINGS_SECRET_ACCESS_KEY: optional(ApiKey),
-  NATS_URL: optional(url(/^(nats|tls)$/, 'nats:// or tls://')),
+  NATS_URL: optional(urls(/^(nats|tls)$/, 'nats:// or tls://')),
   APP_SECRET: optional(text.min(32, 'must be at least 32 characters')),
   SELF_TEST: z.enum(['on', 'off']).default('on'),
+  DRAIN_TIMEOUT_SECONDS: z.coerce.number().min(0).max(86_400).default(900),
   SHUTDOWN_GRACE_SECONDS: z.coerce.number().min(0).max(3600).default(5),
   BAN_AFTER: z.coerce
     .number()
@@ -58,6 +59,7 @@ export const coreOf = (settings: Settings, isLocal: boolean) => {
     /** The demo page may open calls without a key, the self-test may run. */
     demo: isLocal,
     selfTest: settings.SELF_TEST === 'on' && isLocal,
+    drainTimeout: settings.DRAIN_TIMEOUT_SECONDS * 1000,
     shutdownGrace: settings.SHUTDOWN_GRACE_SECONDS * 1000,
     bans: { banAfter: settings.BAN_AFTER, banFor: settings.BAN_SECONDS * 1000, exempt: settings.BAN_EXEMPT },
     /** New calls are refused while the node has no room for them. */

@@ -8,17 +8,18 @@ import { text, optional, PortRange, List, IpAddress, pairOf } from './setting.ts
 const mostThreads = 64
 const threadsRule = `must be auto, or a whole number from 0 to ${mostThreads}`
 
-/** auto: one for each core but that of signaling and everything else. */
+/** What the thread of engines and signaling has sound for: a call takes a third (telephone) to an eighth (browser) there of what it takes in a media thread. */
+const mostByItself = 8
+
 const MediaThreads = text
   .regex(/^(?:auto|\d{1,2})$/, threadsRule)
-  .transform((value) => (value === 'auto' ? Math.min(mostThreads, availableParallelism() - 1) : Number(value)))
-  .refine((count) => count <= mostThreads, threadsRule)
+  .refine((value) => value === 'auto' || Number(value) <= mostThreads, threadsRule)
 
 export const mediaSettings = z.object({
   MEDIA_ADDRESS: optional(IpAddress),
   MEDIA_PUBLIC_ADDRESS: optional(IpAddress),
   MEDIA_PORTS: PortRange.default([40_000, 49_999]),
-  MEDIA_THREADS: MediaThreads.default(0),
+  MEDIA_THREADS: MediaThreads.default('auto'),
   OPUS_COMPLEXITY: z.coerce
     .number()
     .int('must be a whole number')
@@ -46,9 +47,16 @@ export function mediaOf(settings: Settings, host: string) {
       ports: settings.MEDIA_PORTS,
       opusComplexity: settings.OPUS_COMPLEXITY,
     },
-    mediaThreads: settings.MEDIA_THREADS,
+    mediaThreads: threadsOf(settings),
     turn: turnOf(settings),
   }
+}
+
+/** auto: one for each core but that of signaling and everything else, where each finds a port for browsers, and those of the process that takes over as well. */
+function threadsOf({ MEDIA_THREADS, MEDIA_PORTS: [first, last] }: Settings): number {
+  if (MEDIA_THREADS !== 'auto') return Number(MEDIA_THREADS)
+  const ports = last - first + 1
+  return Math.min(mostByItself, availableParallelism() - 1, Math.floor(ports / 2))
 }
 
 function turnOf({ TURN_URLS, TURN_SECRET }: Settings) {

@@ -38,6 +38,16 @@ export const IpAddress = text
 export const url = (protocol: RegExp, schemes: string) =>
   z.url({ protocol, error: `must be a URL that begins with ${schemes}` })
 
+/** One, or several with commas between. */
+export const urls = (protocol: RegExp, schemes: string) => {
+  const One = url(protocol, schemes)
+  const isOne = (text: string): boolean => One.safeParse(text.trim()).success
+  return text.refine(
+    (list) => list.split(',').every(isOne),
+    `must be a URL that begins with ${schemes}, or several with commas between`,
+  )
+}
+
 export const WebSocketUrl = url(/^wss?$/, 'wss:// or ws://')
 export const HttpUrl = url(/^https?$/, 'http:// or https://').transform((given) => given.replace(/\/+$/, ''))
 export const Rate = text

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Browser client of a Parley web call: an ES module without dependencies but parley-path.js and parley-sound.js beside it.
+ * Browser client of a Parley web call: an ES module without dependencies but parley-path.js, parley-signaling.js and parley-sound.js beside it.
  *
  *   import { createCall, openMicrophone } from './parley-client.js'
  *   const microphone = await openMicrophone()
@@ -12,6 +12,7 @@
  */
 
 import { createPath } from './parley-path.js'
+import { createSignaling } from './parley-signaling.js'
 import { createSound } from './parley-sound.js'
 
 /**
@@ -39,14 +40,6 @@ import { createSound } from './parley-sound.js'
  * @property {(digits: string) => void} dtmf 0–9, A–D, * and #.
  * @property {() => void} hangUp Idempotent.
  */
-
-const resumeWindow = 30_000
-const firstRetry = 250
-const slowestRetry = 4000
-const pingInterval = 20_000
-/** After a ping that nothing answers for so long the socket is dead, whatever it looks like. */
-const pongWithin = 5000
-const repeated = ['status', 'transcript', 'interrupted', 'error']
 
 /** Why a call cannot begin; `code` is stable. */
 export class CallError extends Error {
@@ -90,18 +83,9 @@ function toCallError(error) {
  */
 export function createCall(options) {
   const timings = createTimings(options)
-  const peer = new RTCPeerConnection({ iceServers: options.session.iceServers, bundlePolicy: 'max-bundle' })
   const sound = createSound({ ...options, onFirstSound: () => timings.mark('firstAudio') })
   const voice = createVoice(options)
-  const path = createPath(peer, {
-    offer: (sdp) => signaling.send({ type: 'offer', sdp }),
-    lost: () => tell('reconnecting'),
-    back() {
-      timings.mark('connected')
-      tell('connected')
-    },
-    gaveUp: () => end('media_failed'),
-  })
+  let { peer, path } = createMedia()
   const signaling = createSignaling(options, {
     message: receive,
     lost: () => tell('reconnecting'),
@@ -109,6 +93,34 @@ export function createCall(options) {
     gaveUp,
   })
   let isOver = false
+
+  /** One connection for the sound, and its way. */
+  function createMedia() {
+    const made = new RTCPeerConnection({ iceServers: options.session.iceServers, bundlePolicy: 'max-bundle' })
+    const way = createPath(made, {
+      offer: (sdp) => signaling.send({ type: 'offer', sdp }),
+      lost: () => tell('reconnecting'),
+      back() {
+        timings.mark('connected')
+        tell('connected')
+      },
+      gaveUp: () => end('media_failed'),
+    })
+    made.onicecandidate = ({ candidate }) =>
+      made === peer && signaling.send({ type: 'candidate', candidate: candidate?.toJSON() ?? null })
+    made.ontrack = ({ track }) => sound.play(new MediaStream([track]))
+    made.onconnectionstatechange = way.changed
+    return { peer: made, path: way }
+  }
+
+  /** The process that had the sound is gone, or not reached any more: another one gets an offer of its own. */
+  async function offerAnew() {
+    path.close()
+    peer.close()
+    ;({ peer, path } = createMedia())
+    tell('reconnecting')
+    await offerOf({ peer, voice, signaling })
+  }
 
   /** @param {CallStatus} status @param {string | null} [reason] */
   function tell(status, reason = null) {
@@ -130,6 +142,7 @@ export function createCall(options) {
   /** @param {any} message */
   function receive(message) {
     if (message.type === 'ready') timings.mark('ready')
+    if (message.newOffer) void offerAnew().catch(() => end('media_failed'))
     if (message.type === 'answer') void takeAnswer(message.sdp)
     if (message.type === 'candidate') void peer.addIceCandidate(message.candidate ?? undefined)
     if (message.type === 'bye') return end(message.reason)
@@ -151,9 +164,6 @@ export function createCall(options) {
     tell('connected')
   }
 
-  peer.onicecandidate = ({ candidate }) => signaling.send({ type: 'candidate', candidate: candidate?.toJSON() ?? null })
-  peer.ontrack = ({ track }) => sound.play(new MediaStream([track]))
-  peer.onconnectionstatechange = path.changed
   tell('connecting')
   begin({ peer, sound, voice, signaling }, () => isOver).catch((error) => {
     options.onProblem?.({ type: error.code ?? 'CLIENT_FAILED', details: error.message })
@@ -170,9 +180,15 @@ export function createCall(options) {
 async function begin({ peer, sound, voice, signaling }, isOver) {
   const microphone = await voice.open()
   if (isOver()) return voice.close()
-  for (const track of microphone.getAudioTracks()) peer.addTrack(track, microphone)
   sound.listenTo('you', microphone)
   signaling.open()
+  await offerOf({ peer, voice, signaling })
+}
+
+/** @param {Pick<Parts, 'peer' | 'voice' | 'signaling'>} parts */
+async function offerOf({ peer, voice, signaling }) {
+  const microphone = await voice.open()
+  for (const track of microphone.getAudioTracks()) peer.addTrack(track, microphone)
   await peer.setLocalDescription()
   signaling.send({ type: 'offer', sdp: peer.localDescription?.sdp })
 }
@@ -202,7 +218,7 @@ function createVoice(options) {
   return {
     mute,
     async open() {
-      microphone = options.microphone ?? (await openMicrophone())
+      microphone ??= options.microphone ?? (await openMicrophone())
       mute(isMuted)
       return microphone
     },
@@ -219,120 +235,6 @@ function show(options, message) {
   if (message.type === 'interrupted') options.onInterrupted?.()
   if (message.type === 'error') options.onProblem?.(message.error)
   if (message.type === 'warning') options.onProblem?.({ type: message.warning.type, details: message.warning.message })
-}
-
-/**
- * The socket, opened again with the resume token for 30 s after each loss. What is said meanwhile waits.
- * @param {CallOptions} options
- * @param {{ message: (message: any) => void, lost: () => void, back: () => void, gaveUp: () => void }} handlers
- */
-function createSignaling({ session }, handlers) {
-  /** @type {WebSocket | null} */
-  let socket = null
-  /** @type {string | null} */
-  let resumeToken = null
-  /** @type {string[]} */
-  const waiting = []
-  /** How much of what the call said has arrived: the service repeats the rest after a loss. */
-  let received = 0
-  let isReady = false
-  let isClosed = false
-  let lostAt = 0
-  let retry = firstRetry
-  /** @type {number | undefined} */
-  let timer
-  const pulse = createPulse(() => isReady && send({ type: 'ping' }), giveUp)
-
-  function open() {
-    const opening = new WebSocket(addressOf(session, resumeToken, received))
-    opening.onmessage = ({ data }) => receive(JSON.parse(data))
-    opening.onclose = () => opening === socket && dropped()
-    socket = opening
-  }
-
-  /** @param {any} message */
-  function receive(message) {
-    pulse.felt()
-    if (message.type === 'ready') welcome(message.resumeToken)
-    if (repeated.includes(message.type)) received += 1
-    handlers.message(message)
-  }
-
-  /** @param {string} token */
-  function welcome(token) {
-    resumeToken = token
-    isReady = true
-    retry = firstRetry
-    for (const text of waiting.splice(0)) socket?.send(text)
-    if (lostAt > 0) handlers.back()
-    lostAt = 0
-  }
-
-  function giveUp() {
-    const dead = socket
-    socket = null
-    dead?.close()
-    dropped()
-  }
-
-  function dropped() {
-    isReady = false
-    pulse.felt()
-    if (isClosed) return
-    if (lostAt === 0) handlers.lost()
-    lostAt ||= performance.now()
-    // A token that was refused at the first try does not get better.
-    if (resumeToken === null || performance.now() - lostAt > resumeWindow) return handlers.gaveUp()
-    timer = setTimeout(open, retry)
-    retry = Math.min(retry * 2, slowestRetry)
-  }
-
-  /** @param {object} message */
-  function send(message) {
-    const text = JSON.stringify(message)
-    if (isReady) socket?.send(text)
-    else if (waiting.length < 100) waiting.push(text)
-  }
-
-  function close() {
-    isClosed = true
-    pulse.close()
-    clearTimeout(timer)
-    socket?.close(1000)
-  }
-  return { open, send, close }
-}
-
-/** @param {WebCallSession} session @param {string | null} resumeToken @param {number} received */
-function addressOf({ signalingUrl, token }, resumeToken, received) {
-  const url = new URL(signalingUrl)
-  if (resumeToken === null) url.searchParams.set('token', token)
-  else url.searchParams.set('resume', resumeToken)
-  if (resumeToken !== null) url.searchParams.set('received', String(received))
-  return url
-}
-
-/**
- * Tells a socket that is dead from one that is silent: its own close may take minutes to be noticed on a network that is gone.
- * @param {() => boolean | void} ping False when there is nothing to ping.
- * @param {() => void} dead
- */
-function createPulse(ping, dead) {
-  /** @type {number | undefined} */
-  let deadline
-  const felt = () => clearTimeout(deadline)
-  const beating = setInterval(() => {
-    if (ping() === false) return
-    felt()
-    deadline = setTimeout(dead, pongWithin)
-  }, pingInterval)
-  return {
-    felt,
-    close() {
-      clearInterval(beating)
-      felt()
-    },
-  }
 }
 
 /** @param {CallOptions} options */

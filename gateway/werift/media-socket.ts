@@ -14,6 +14,7 @@ import { createPathAim, type PathAim } from './path-aim.ts'
 import { createSeenChecks, type SeenChecks } from './seen-checks.ts'
 import { checkedUserOf, isStun, readCheck } from './stun.ts'
 import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
+import { createDatagramGuard } from '../../media/rtp/datagram-guard.ts'
 import { ssrcOf } from '../../media/rtp/rtp-wire.ts'
 import { bindUdp, closeUdp, isPort, sendUdp } from '../../media/rtp/udp-socket.ts'
 
@@ -214,8 +215,9 @@ export async function openMediaSocket(options: MediaSocketOptions): Promise<Medi
     }
   }
 
+  const guarded = createDatagramGuard({ now, log: options.log })
   for (const { socket } of sockets) {
-    socket.on('message', receive)
+    socket.on('message', guarded(receive))
     socket.on('error', (error) => options.log.error('media socket failed', { error }))
   }
   return {

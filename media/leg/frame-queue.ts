@@ -15,11 +15,11 @@ export type FrameQueue = {
 
 /** 120 s. */
 const maxQueued = 6000
-/** Frames that were taken and still lie in front of the queue, at most: the rest is not moved at every step. */
+/** Places of frames that were taken, in front of the queue, at most: the rest is not moved at every step. */
 const compactAt = 256
 
 export function createFrameQueue(): FrameQueue {
-  const frames: Frame[] = []
+  const frames: (Frame | undefined)[] = []
   let head = 0
   let lastSeq = -1
   let frameBytes = 0
@@ -49,6 +49,8 @@ export function createFrameQueue(): FrameQueue {
     shift() {
       const frame = frames[head]
       if (frame === undefined) return undefined
+      // Its sound is not kept until the places are.
+      frames[head] = undefined
       if (++head >= compactAt) head -= frames.splice(0, head).length
       return frame
     },

@@ -3,6 +3,7 @@ import type { BusMessage } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { LegCommand, type ClosedLeg, type LegEvent, type LegReply, type RecordedParts } from '../../model/leg.ts'
 import type { LineFormats } from '../../model/frame.ts'
+import type { KeptFrames } from './kept-frames.ts'
 import type { StartCommand } from './leg-media.ts'
 import type { LegTelephone } from './leg-telephone.ts'
 
@@ -16,6 +17,9 @@ export type LegActions = {
   readonly ended: () => LegEvent | null
   /** Throws when the media cannot begin. */
   readonly start: (command: StartCommand) => LineFormats
+  readonly kept: KeptFrames
+  /** The process of the leg. */
+  readonly node: string | null
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
   /** Of what follows. */
@@ -38,15 +42,24 @@ export function createLegCommands(actions: LegActions): LegCommands {
   const { telephone } = actions
   /** The newest epoch that was seen: the fence. */
   let fence = -1
-  let started: { readonly command: StartCommand; readonly formats: LineFormats } | null = null
+  let started: { readonly command: StartCommand; readonly formats: LineFormats; readonly waits: Waits } | null = null
+
+  const begin = (command: StartCommand): { formats: LineFormats; waits: Waits } => {
+    const formats = actions.start(command)
+    const { epoch, node } = command
+    const isElsewhere = node !== undefined && actions.node !== null && node !== actions.node
+    const asks = node !== undefined
+    const { kept, waits } = actions.kept.begin({ epoch, hears: formats.hears, isElsewhere, asks })
+    return { formats, waits: waits ? { waits: { kept } } : {} }
+  }
 
   // An actor that got no answer in time asks again: what it started goes on undisturbed.
   const start = (command: StartCommand): LegReply => {
     if (actions.isOver()) return refusal('the media is gone')
     const isAgain = started !== null && JSON.stringify(command) === JSON.stringify(started.command)
-    const now = isAgain && started !== null ? started : { command, formats: actions.start(command) }
+    const now = isAgain && started !== null ? started : { command, ...begin(command) }
     started = now
-    return { type: 'started', ...now.formats }
+    return { type: 'started', ...now.formats, ...now.waits }
   }
 
   const here = (): LegReply => {
@@ -57,6 +70,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
       connected: actions.isConnected() && !isOver,
       ended: isOver ? actions.ended() : null,
       ...(ringing !== null && { ringing }),
+      ...(actions.kept.size() > 0 && { kept: actions.kept.size() }),
     }
   }
 
@@ -69,6 +83,15 @@ export function createLegCommands(actions: LegActions): LegCommands {
       case 'flush':
         // What was played is counted per actor: one that has not started has played nothing.
         return { type: 'flushed', lastPlayedSeq: started?.command.epoch === command.epoch ? actions.flush() : -1 }
+      case 'listens':
+        actions.kept.listens()
+        return consent(null)
+      case 'settled':
+        actions.kept.settled(command.seq)
+        return consent(null)
+      case 'keep':
+        actions.kept.keep()
+        return consent(null)
       case 'record':
         actions.record(command.parts)
         return consent(null)
@@ -102,6 +125,8 @@ export function createLegCommands(actions: LegActions): LegCommands {
     isStarted: () => started !== null,
   }
 }
+
+type Waits = Pick<Extract<LegReply, { readonly type: 'started' }>, 'waits'>
 
 const refusal = (details: string): LegReply => ({ type: 'refused', details })
 

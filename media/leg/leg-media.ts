@@ -81,7 +81,7 @@ export type LegMediaDeps = {
 }
 
 export function createLegMedia(deps: LegMediaDeps): LegMedia {
-  const { opus } = deps
+  const { opus, log } = deps
   const pacer = createPacer(deps)
   const { isWaiting } = pacer
   const receiver = createReceiver(deps)
@@ -134,7 +134,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       return formats
     },
     packet: receiver.packet,
-    push: (frame) => pushed(pacer, frame, deps.log),
+    push: (frame) => pushed(pacer, frame, log),
     flush: pacer.flush,
     record(parts) {
       recorded = parts
@@ -157,8 +157,12 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     end: receiver.end,
     finish: async (at) => {
       finished = true
-      receiver.close()
-      pacer.use(null)
+      try {
+        receiver.close()
+        pacer.use(null)
+      } catch (error) {
+        log.error('the sound of a call could not be closed', { error })
+      }
       return recording?.finish(at) ?? null
     },
     isRecordingWhole: () => recording?.isWhole() ?? true,

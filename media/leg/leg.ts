@@ -6,7 +6,7 @@ import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { toBytes } from '../../model/bus-json.ts'
 import { toCallQuality } from '../../model/call-quality.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
-import type { CallId } from '../../model/ids.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
 import type { ClosedLeg, LegEvent } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
@@ -19,6 +19,7 @@ import type {
 } from '../../model/rtp-transport.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { createKeyPresses } from './key-presses.ts'
+import { createKeptFrames, type KeptFrames } from './kept-frames.ts'
 import { createLegCommands } from './leg-commands.ts'
 import { createLegEnding, type LegEnding } from './leg-ending.ts'
 import { createLegMedia, type LegMedia } from './leg-media.ts'
@@ -31,6 +32,8 @@ import type { Ticker } from '../ticker/ticker.ts'
 
 export type LegDeps = {
   readonly callId: CallId
+  /** Of the process that the leg is in; absent: no actor is taken for one of another. */
+  readonly nodeId?: NodeId
   readonly bus: Bus
   readonly ticker: Ticker
   readonly opus: OpusLibrary
@@ -88,10 +91,11 @@ export function createLeg(deps: LegDeps): Leg {
       failed(error)
     }
   }
+  const kept = createKeptFrames((frame) => bus.publish(subjects.up, encodeFrame(frame), true))
   const media = createLegMedia({
     ...deps,
     send: (packet) => wire.send(packet),
-    heard: (frame) => bus.publish(subjects.up, encodeFrame(frame), true),
+    heard: (frame) => kept.heard(frame),
     dtmf: tellDtmf,
     keyHeard: deps.inbandKeys && deps.signaling !== null ? presses.heard : null,
     sounding: (seq) => tell({ type: 'sounding', seq }),
@@ -115,8 +119,16 @@ export function createLeg(deps: LegDeps): Leg {
     deps.onClosed()
   }
   const stats = (): LegStats => ({ ...media.stats(), transport: wire.transport()?.stats() ?? null })
+  const measured = () => {
+    try {
+      return audio && wire.isConnected() ? qualityOf(audio, stats()) : null
+    } catch (error) {
+      log.error('the quality of a call was lost', { error })
+      return null
+    }
+  }
   const finish = async (reason: string, at: number): Promise<ClosedLeg> => {
-    const quality = audio && wire.isConnected() ? qualityOf(audio, stats()) : null
+    const quality = measured()
     const recordedMs = await finished(media, wire, { reason, at, log })
     const gaps = media.isRecordingWhole() ? {} : ({ recordingIncomplete: true } as const)
     return told(deps, reason, { recordedMs, ...(quality && { quality }), ...gaps })
@@ -131,7 +143,7 @@ export function createLeg(deps: LegDeps): Leg {
   }
   const ending = createLegEnding({ now, tell: tellEnd, finish, release })
   const telephone = telephoneEvents({ tell, wire, ending, guarded })
-  const leaving = joined(deps, { media, wire, ending, guarded, failed, ringing: telephone.ringing })
+  const leaving = joined(deps, { media, kept, wire, ending, guarded, failed, ringing: telephone.ringing })
 
   return {
     handlers: { ...wire.handlers, ...telephone.handlers },
@@ -145,6 +157,7 @@ export function createLeg(deps: LegDeps): Leg {
 
 type Parts = {
   readonly media: LegMedia
+  readonly kept: KeptFrames
   readonly wire: LegWire
   readonly ending: LegEnding
   readonly guarded: (action: () => void) => void
@@ -176,7 +189,7 @@ function telephoneEvents({
 }
 
 /** Puts the parts on the bus and on the beat; the results take them off. */
-function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }: Parts): (() => void)[] {
+function joined(deps: LegDeps, { media, kept, wire, ending, guarded, failed, ringing }: Parts): (() => void)[] {
   const { bus, ticker } = deps
   const subjects = subjectsOf(deps.callId)
   const { isConnected } = wire
@@ -187,6 +200,8 @@ function joined(deps: LegDeps, { media, wire, ending, guarded, failed, ringing }
     ringing,
     ended: ending.told,
     start: media.start,
+    kept,
+    node: deps.nodeId ?? null,
     flush: media.flush,
     record: media.record,
     telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),

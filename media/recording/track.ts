@@ -37,6 +37,8 @@ export function createDoubling(): Doubling {
     make(out, position, fill) {
       line.fill(0)
       fill(line, position / 2 - reach + 1)
+      // Who does not speak: most of the time one side, and on a digital line exactly.
+      if (isSilent(line)) return void out.fill(0)
       halfway(line, between.length, between)
       interleave(line, between, between.length, out)
     },
@@ -107,6 +109,11 @@ export function createTrack(doubling: Doubling): Track {
       cleared = Math.max(cleared, until)
     },
   }
+}
+
+function isSilent(line: Float64Array): boolean {
+  for (let at = 0; at < line.length; at++) if (line[at] !== 0) return false
+  return true
 }
 
 function put(ring: Int16Array, position: number, samples: Int16Array): void {

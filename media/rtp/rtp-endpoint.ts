@@ -5,6 +5,7 @@
 import type { Log } from '../../model/log.ts'
 import type { RtpPacket, RtpTransport } from '../../model/rtp-transport.ts'
 import { isWildcard, plainAddressOf } from '../../net/addresses.ts'
+import { createDatagramGuard } from './datagram-guard.ts'
 import type { MediaSession } from './media-session.ts'
 import { createPeerSource } from './peer-source.ts'
 import { createRtpStream } from './rtp-stream.ts'
@@ -63,8 +64,9 @@ export function createRtpEndpoint(deps: RtpEndpointDeps): RtpEndpoint {
     if (strangers > 0 || flood > 0) deps.log.warn('RTP was dropped', { port: pair.port, strangers, flood })
   }
 
-  pair.rtp.onDatagram(stream.receive)
-  pair.rtcp.onDatagram(stream.receiveRtcp)
+  const guarded = createDatagramGuard(deps)
+  pair.rtp.onDatagram(guarded(stream.receive))
+  pair.rtcp.onDatagram(guarded(stream.receiveRtcp))
   for (const port of [pair.rtp, pair.rtcp])
     port.onError((error) => deps.log.error('media socket failed', { port: pair.port, error }))
 

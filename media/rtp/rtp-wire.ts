@@ -4,17 +4,18 @@ import type { RtpPacket } from '../../model/rtp-transport.ts'
 /** Null for what is no RTP packet. The payload is a view into `bytes`. */
 export function readRtp(bytes: Buffer): RtpPacket | null {
   if (bytes.length < 12) return null
-  const first = bytes.readUInt8(0)
-  const second = bytes.readUInt8(1)
+  const first = bytes[0]!
+  const second = bytes[1]!
   const start = payloadStartOf(bytes, first)
-  const padding = first & 0x20 ? (bytes.at(-1) ?? 0) : 0
+  const padding = first & 0x20 ? (bytes[bytes.length - 1] ?? 0) : 0
   if (first >> 6 !== 2 || start === null || start + padding > bytes.length) return null
   return {
     payloadType: second & 0x7f,
     marker: second >= 0x80,
     sequenceNumber: bytes.readUInt16BE(2),
     timestamp: bytes.readUInt32BE(4),
-    payload: bytes.subarray(start, bytes.length - padding),
+    // As `subarray` of a Buffer, which would take five times as long.
+    payload: new Uint8Array(bytes.buffer, bytes.byteOffset + start, bytes.length - padding - start),
   }
 }
 

@@ -10,7 +10,7 @@ import { createObservedLateness } from './observed-lateness.ts'
 
 /**
  * `at` is when the tick was due: 20 ms, or a whole multiple after a gap, later than the last one. `lateMs` is how much later its slot was run.
- * Never throws.
+ * Who throws leaves the beat.
  */
 type OnTick = (at: number, lateMs: number) => void
 
@@ -28,6 +28,8 @@ export type TickerDeps = {
   readonly now: () => number
   readonly after: (ms: number, action: () => void) => Cancel
   readonly telemetry?: Telemetry
+  /** A member threw, and is called no more. Without it the thread is told. */
+  readonly failed?: (error: unknown) => void
 }
 
 const slots = 4
@@ -35,7 +37,7 @@ const slotMs = frameMs / slots
 /** Further behind than this, what was missed is left out: a burst would only flood the receivers. */
 const maxBehindMs = 200
 
-export function createTicker({ now, after, telemetry = noTelemetry }: TickerDeps): Ticker {
+export function createTicker({ now, after, telemetry = noTelemetry, failed = rethrow }: TickerDeps): Ticker {
   const members = createMembers()
   const meter = createObservedLateness(telemetry)
   const grid = createGrid()
@@ -81,16 +83,27 @@ export function createTicker({ now, after, telemetry = noTelemetry }: TickerDeps
   return {
     join(onTick, halfway) {
       if (closed) return () => {}
-      const leave = members.add(onTick, halfway)
+      const guarded =
+        (action: OnTick): OnTick =>
+        (at, lateMs) => {
+          try {
+            action(at, lateMs)
+          } catch (error) {
+            leaveBeat()
+            failed(error)
+          }
+        }
+      const leave = members.add(guarded(onTick), halfway && guarded(halfway))
+      const leaveBeat = (): void => {
+        leave()
+        if (members.isEmpty()) stop()
+      }
       if (!running) {
         running = true
         grid.startAt(now() + slotMs)
         arm()
       }
-      return () => {
-        leave()
-        if (members.isEmpty()) stop()
-      }
+      return leaveBeat
     },
     lateness: () => meter.read(now()),
     totals: meter.totals,
@@ -130,16 +143,14 @@ function createMembers() {
   const sets = Array.from({ length: slots }, () => new Set<OnTick>())
   const halves = Array.from({ length: slots }, () => new Set<OnTick>())
   const addTo = (set: Set<OnTick>, onTick: OnTick) => {
-    // One function may join twice: each joining has its own place.
-    const own: OnTick = (at, lateMs) => onTick(at, lateMs)
-    set.add(own)
-    return () => void set.delete(own)
+    set.add(onTick)
+    return () => void set.delete(onTick)
   }
   return {
     of: (slot: number): ReadonlySet<OnTick> => sets[slot % slots]!,
     halfwayAt: (slot: number): ReadonlySet<OnTick> => halves[slot % slots]!,
     isEmpty: () => sets.every((set) => set.size === 0),
-    /** Into the emptiest slot; the result takes it out again. */
+    /** Each is a function of its own. Into the emptiest slot; the result takes it out again. */
     add(onTick: OnTick, halfway?: OnTick): () => void {
       const emptiest = sets.reduce((best, candidate, slot) => (candidate.size < sets[best]!.size ? slot : best), 0)
       const leave = addTo(sets[emptiest]!, onTick)
@@ -150,4 +161,8 @@ function createMembers() {
       }
     },
   }
+}
+
+function rethrow(error: unknown): never {
+  throw error
 }

@@ -4,7 +4,8 @@
  * of call progress tones comes in a cadence (ITU-T E.180). Pure.
  */
 import { frameMs } from '../../model/frame.ts'
-import { createToneFinder, energyOf, highestTone, lowestTone, type Tone } from './tone.ts'
+import { createToneFinder, highestTone, lowestTone, type Tone } from './tone.ts'
+import { levelOf } from './voice-activity.ts'
 
 export type BeepDetector = {
   /** One frame of 20 ms. True once, when a beep has ended: 200 ms after it, 1.5 s where it might be a busy tone. */
@@ -71,7 +72,7 @@ export function createBeepDetector(rateHz: number): BeepDetector {
       const tone = finder.find(samples)
       follow(tone && tone.purity >= pure ? tone : null)
       if (candidate === null) return false
-      if (isContradicted(candidate, Math.sqrt(energyOf(samples) / samples.length))) candidate = null
+      if (isContradicted(candidate, levelOf(samples))) candidate = null
       const hasEnded = candidate !== null && frame - candidate.endedAt >= candidate.wait
       if (hasEnded) candidate = null
       return hasEnded

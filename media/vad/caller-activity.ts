@@ -1,6 +1,6 @@
 /**
  * Owns when the caller of an engine speaks: the detector's voices, less what is no caller though the detector takes it for a voice, become
- * beginnings and ends. About 100 µs for a frame with sound, in the caller's thread, besides the detector.
+ * beginnings and ends. About 20 µs for a frame with sound, in the caller's thread, besides the detector.
  */
 import { createLiveliness } from './liveliness.ts'
 import { createMusic } from './music.ts'

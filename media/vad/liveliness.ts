@@ -148,10 +148,11 @@ export function createLiveliness(frameSamples: number): Liveliness {
 }
 
 function spreadOf(values: Float64Array): number {
-  let [smallest, largest] = [values[0]!, values[0]!]
-  for (const value of values) {
-    if (value < smallest) smallest = value
-    if (value > largest) largest = value
+  let smallest = 0
+  let largest = 0
+  for (let at = 1; at < values.length; at++) {
+    if (values[at]! < values[smallest]!) smallest = at
+    if (values[at]! > values[largest]!) largest = at
   }
-  return largest - smallest
+  return values[largest]! - values[smallest]!
 }

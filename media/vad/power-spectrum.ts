@@ -28,8 +28,10 @@ export function createPowerSpectrum(size: number): PowerSpectrum {
       const step = half / width
       for (let start = 0; start < half; start += 2 * width)
         for (let k = 0; k < width; k++) {
-          const [low, high] = [start + k, start + k + width]
-          const [c, s] = [cosines[k * step]!, sines[k * step]!]
+          const low = start + k
+          const high = low + width
+          const c = cosines[k * step]!
+          const s = sines[k * step]!
           const re = real[high]! * c + imaginary[high]! * s
           const im = imaginary[high]! * c - real[high]! * s
           real[high] = real[low]! - re

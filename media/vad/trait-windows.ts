@@ -19,25 +19,32 @@ export const summaries = 2 * (traits - 1 + traits) + 3
 export function createTraitWindows(): TraitWindows {
   const kept = new Float64Array(long * traits)
   const isKept = new Uint8Array(long)
+  /** Of each trait: numbers that a loop carries from turn to turn would each be an object of the heap. */
+  const sums = new Float64Array(traits)
+  const squares = new Float64Array(traits)
   let added = 0
   let heard = 0
 
   const window = (frames: number, into: Float64Array, from: number): number => {
     const count = Math.min(frames, added)
+    let counted = 0
     let place = from
-    for (let trait = 0; trait < traits; trait++) {
-      let [sum, squares, counted] = [0, 0, 0]
-      for (let back = 1; back <= count; back++) {
-        const row = (added - back) % long
-        if (isKept[row] === 0) continue
+    sums.fill(0)
+    squares.fill(0)
+    for (let back = 1; back <= count; back++) {
+      const row = (added - back) % long
+      if (isKept[row] === 0) continue
+      counted++
+      for (let trait = 0; trait < traits; trait++) {
         const value = kept[row * traits + trait]!
-        sum += value
-        squares += value * value
-        counted++
+        sums[trait]! += value
+        squares[trait]! += value * value
       }
-      const mean = counted === 0 ? 0 : sum / counted
+    }
+    for (let trait = 0; trait < traits; trait++) {
+      const mean = counted === 0 ? 0 : sums[trait]! / counted
       if (trait > 0) into[place++] = mean
-      into[place++] = counted === 0 ? 0 : Math.sqrt(Math.max(0, squares / counted - mean * mean))
+      into[place++] = counted === 0 ? 0 : Math.sqrt(Math.max(0, squares[trait]! / counted - mean * mean))
     }
     return place
   }

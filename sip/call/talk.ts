@@ -4,13 +4,14 @@
  */
 import type { LegSignaling } from '../../model/rtp-transport.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
-import { answerWith, capabilities, mediaWarning } from '../answer-with.ts'
+import { answerWith, capabilities, mediaWarning, type Extra } from '../answer-with.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
 import { requestWithin } from '../request-within.ts'
 import { acceptingHeaders } from '../session-headers.ts'
-import type { MessageIn, Reply, RequestIn, SipDialog } from '../stack-types.ts'
+import type { MessageIn, Reply, RequestIn, SeenFrom, SipDialog } from '../stack-types.ts'
 import type { Acknowledgements } from './acknowledgements.ts'
 import { identityUri, referTarget, shown, type Place } from './caller-id.ts'
+import { dialogFactsOf, movedTo } from './dialog-facts.ts'
 import { endCauseOf } from './end-cause.ts'
 import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
 import { createReferral } from './referral.ts'
@@ -26,7 +27,7 @@ export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack'> &
   /** Our number in this call. */
   readonly number: string
   /** What the other side wrote first: its INVITE, or its 200 to ours. */
-  readonly first: MessageIn
+  readonly first: MessageIn & SeenFrom
 }
 
 export type Talk = Pick<LegSignaling, 'transfer' | 'sendDtmf'> & {
@@ -51,13 +52,15 @@ export function createTalk(deps: TalkDeps): Talk {
     transferred: (providerStatus) => handlers.transferred(providerStatus),
     failed: (providerStatus) => handlers.transferFailed(providerStatus),
   })
+  const book = keepDialog(deps)
   const over = () => {
     const wasOver = isOver
     isOver = true
+    if (!wasOver) book.over()
     return wasOver
   }
 
-  answerRequests(deps, { notified: (notify) => referral.notified(notify), bye })
+  answerRequests(deps, { notified: (notify) => referral.notified(notify), bye, moved: book.moved })
   function bye(request: RequestIn | undefined, reason: string): void {
     if (over() || referral.hungUp()) return
     referral.close()
@@ -97,18 +100,42 @@ const hungUpText = (bye: RequestIn | undefined): string => {
 type Heard = {
   readonly notified: (notify: MessageIn) => boolean
   readonly bye: (request: RequestIn | undefined, reason: string) => void
+  /** We have agreed to what it asked; it may have moved with it. */
+  readonly moved: (request: RequestIn) => void
 }
 
-function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
+/** What another process needs to speak to the peer, should this one die. */
+function keepDialog({ telephony: { dialogs }, live: { callId }, dialog, trunk, first }: TalkDeps) {
+  let facts = dialogs ? dialogFactsOf(dialog, first) : null
+  if (facts) dialogs?.held(callId, trunk.id, facts)
+  return {
+    moved(request: RequestIn) {
+      const now = facts && movedTo(facts, request)
+      if (!now) return
+      facts = now
+      dialogs?.held(callId, trunk.id, now)
+    },
+    over() {
+      if (facts) dialogs?.over(callId)
+      facts = null
+    },
+  }
+}
+
+function answerRequests(deps: TalkDeps, { notified, bye, moved }: Heard): void {
   const { dialog, live } = deps
   // ACK and UPDATE are told one turn late: an INVITE right behind an ACK must not overtake it.
-  const inTurn = (request: RequestIn, reply: Reply) => void setImmediate(() => renegotiate(deps, request, reply))
+  const agree = (request: RequestIn, reply: Reply) => {
+    if (renegotiate(deps, request, reply)) moved(request)
+  }
+  const inTurn = (request: RequestIn, reply: Reply) => void setImmediate(() => agree(request, reply))
   dialog.on('destroy', (request, reason) => bye(request, reason ?? 'ended by the SIP server'))
   dialog.on('modify', inTurn)
   dialog.on('update', (request, reply) => {
     // Without an offer it refreshes the session and no more. RFC 3311 §5.2.
-    if (sdpIn(request) === '') answerWith(reply, 200, { headers: acceptingHeaders(request) })
-    else renegotiate(deps, request, reply)
+    if (sdpIn(request) !== '') return agree(request, reply)
+    answerWith(reply, 200, { headers: acceptingHeaders(request) })
+    moved(request)
   })
   dialog.on('info', (request, reply) => {
     answerWith(reply, 200)
@@ -122,21 +149,26 @@ function answerRequests(deps: TalkDeps, { notified, bye }: Heard): void {
     dialog.on(event, (_request, reply) => answerWith(reply, 405, { headers: { Allow: capabilities.Allow } }))
 }
 
-/** re-INVITE, or UPDATE with an offer. What cannot be agreed on leaves everything as it was. RFC 3261 §14.2. */
-function renegotiate({ live, acks, log, stack, trunk }: TalkDeps, request: RequestIn, reply: Reply): void {
+/** re-INVITE, or UPDATE with an offer. False: what cannot be agreed on leaves everything as it was. RFC 3261 §14.2. */
+function renegotiate({ live, acks, log, stack, trunk }: TalkDeps, request: RequestIn, reply: Reply): boolean {
+  const refuse = (status: number, extra?: Extra): false => {
+    answerWith(reply, status, extra)
+    return false
+  }
   const { media, leg } = live
   const offer = sdpIn(request)
   const contact = stack.contactOf(trunk.settings.publicName, request.protocol)
   const content = { headers: { ...acceptingHeaders(request), 'Content-Type': 'application/sdp', ...contact } }
-  if (offer === null) return answerWith(reply, 415, { headers: { Accept: capabilities.Accept } })
+  if (offer === null) return refuse(415, { headers: { Accept: capabilities.Accept } })
   // RFC 3311 §5.2, RFC 5407 §3.1.5. The embedded server asks this before us.
-  if (acks.isOfferOpen()) return answerWith(reply, 491)
+  if (acks.isOfferOpen()) return refuse(491)
   if (offer !== '') {
     const answer = media.answer(offer)
-    if ('refused' in answer) return answerWith(reply, 488, { headers: mediaWarning(answer.refused, answer.warning) })
+    if ('refused' in answer) return refuse(488, { headers: mediaWarning(answer.refused, answer.warning) })
     answerWith(reply, 200, { ...content, body: answer.sdp })
     media.signaledFrom(request.source_address)
-    return media.use(answer.session)
+    media.use(answer.session)
+    return true
   }
   // The offer is ours then, and the answer comes in the ACK. RFC 3261 §14.1, RFC 3264 §4.
   acks.expect(request, true, (ack) => {
@@ -147,6 +179,7 @@ function renegotiate({ live, acks, log, stack, trunk }: TalkDeps, request: Reque
     leg.handlers.disconnected('failed', agreed.refused)
   })
   answerWith(reply, 200, { ...content, body: media.offer() })
+  return true
 }
 
 /** It asks us to call somebody at our cost; and an agent's call has no second leg that could do it. */

@@ -6,7 +6,10 @@ import { completeRequest, wantsContact, type Numbers } from './complete-request.
 import { headersInDialog, lacksContentType } from './dialog/draft-headers.ts'
 import { noDialog, nothingToAcknowledge } from './dialog/machine.ts'
 import type { SipRequest, SipResponse } from './message/message.ts'
+import { readSipUri } from './message/uri.ts'
 import { createPlacedInvite, type PlacedInvite } from './placed-invite.ts'
+import { seenPeerIn } from './seen-at.ts'
+import type { SeenPeer } from './transport/seen-peer.ts'
 import type { Flow } from './transport/transport.ts'
 
 export type RequestCommand = Omit<SipCommand, 'draft' | 'kind'> & { readonly draft: SipRequest }
@@ -33,7 +36,8 @@ export function createPlacedRequests(core: Core, numbers: Numbers): PlacedReques
     if (transactionId !== '') return refused('only CANCEL belongs to a transaction')
     if (invites.size() + others >= core.limits.placedRequests) return refused('too many requests under way')
     const request = completeRequest(draft, numbers)
-    return draft.method === 'INVITE' ? invites.place(app, request, proxy) : placeOther(app, request, proxy)
+    if (draft.method === 'INVITE') return invites.place(app, request, proxy)
+    return placeOther(app, { request, nextHop: proxy, ...asOfDialog(draft, proxy) })
   }
 
   function within(dialogId: string, draft: SipRequest): Promise<Reply> | Reply {
@@ -43,7 +47,8 @@ export function createPlacedRequests(core: Core, numbers: Numbers): PlacedReques
     return draft.method === 'ACK' ? dialog.acknowledge(draft) : dialog.request(draft)
   }
 
-  async function placeOther(app: App, request: SipRequest, nextHop: string | null): Promise<Reply> {
+  async function placeOther(app: App, asked: Asked): Promise<Reply> {
+    const { request } = asked
     const transactionId = core.newId()
     const response = (answer: SipResponse, flow: Flow): void => {
       if (answer.status === 100 || !app.isOpen()) return
@@ -52,7 +57,7 @@ export function createPlacedRequests(core: Core, numbers: Numbers): PlacedReques
     const terminated = (): void => void (others -= 1)
     others += 1
     try {
-      const order = { request, nextHop, wantsContact: wantsContact(request), response, terminated }
+      const order = { ...asked, wantsContact: wantsContact(request), response, terminated }
       const { sent, flow } = await core.send(order)
       return { kind: 'sent', message: sent, flow, transactionId, dialogId: '' }
     } catch (error) {
@@ -67,6 +72,20 @@ export function createPlacedRequests(core: Core, numbers: Numbers): PlacedReques
     size: () => invites.size() + others,
     close: () => invites.abandon(() => true),
   }
+}
+
+type Asked = {
+  readonly request: SipRequest
+  readonly nextHop: string | null
+  readonly peer?: SeenPeer
+  readonly client?: string | null
+}
+
+/** Of a request in a dialog that another process had: it goes where one of that dialog would. */
+function asOfDialog(draft: SipRequest, nextHop: string | null): Pick<Asked, 'peer' | 'client'> {
+  const peer = seenPeerIn(draft)
+  const uri = peer && nextHop !== null ? readSipUri(nextHop) : null
+  return peer ? { peer, client: uri?.params.get('client') ?? null } : {}
 }
 
 /** INVITEs outside dialogs, by what apps call them. */

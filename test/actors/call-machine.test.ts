@@ -1,6 +1,7 @@
 /** The lifecycle of a call as docs/contract/rest.md "States of a call" has it, on the pure machine: no database, no clock. */
 import { test } from 'tap'
 import type { CallBirth, CallFact, Effect } from '../../actors/call/call-event.ts'
+import { endRules } from '../../actors/call/machine/call-end.ts'
 import { callMachine } from '../../actors/call/machine/machine.ts'
 import { replay, type LoggedFact } from '../../actors/call/machine/replay.ts'
 import { beginCall, nextDeadlineOf, stateOf, step, type Step } from '../../actors/call/machine/step.ts'
@@ -222,6 +223,18 @@ test('tools that an actor left under way are no burden to the next actor', async
   t.ok(last(inbound, [...talk, call('t16')]).ignored, 'one more than may be at work')
   const effects = last(inbound, [...talk, { type: 'taken_over' }, call('t17')]).effects.map(({ type }) => type)
   t.same(effects, ['run_tool'])
+})
+
+test('tools that were under way at a takeover keep their ids: they are lost, not run again, until their results are told', async (t) => {
+  const call = (id: string): CallFact => ({ type: 'tool_called', id, name: 'look', arguments: {} })
+  const answered: CallFact = { type: 'tool_answered', id: 'b', status: 'error', tookMs: 0 }
+  const talk: CallFact[] = [here, nothingAsked, connected, call('a'), call('b')]
+  const takenOver: CallFact = { type: 'taken_over', keepsTools: true }
+  const began = (facts: CallFact[]) => last(inbound, facts).effects
+  t.match(began([...talk, takenOver]), [{ type: 'start_conversation', lostTools: ['a', 'b'] }])
+  t.match(began([...talk, takenOver, answered, takenOver]), [{ type: 'start_conversation', lostTools: ['a'] }])
+  t.ok(last(inbound, [...talk, takenOver, call('a')]).ignored, 'an id is not run twice')
+  t.notOk('lostTools' in (began([here, nothingAsked, connected, takenOver])[0] ?? {}))
 })
 
 test('call.ended of an answered call comes after post-processing, also after a failed one', async (t) => {
@@ -574,3 +587,33 @@ function toLogged(taken: Step, seq: number, birth: CallBirth, facts: readonly Ca
   const json = <Value>(value: Value) => JSON.parse(JSON.stringify(value)) as Json
   return { seq, at: seq * 1000, event: json(event), effects: json(taken.effects), ignored: taken.ignored }
 }
+
+const gone: CallFact = { type: 'leg_disconnected', cause: 'failed', details: 'gone', gone: true, silentFor: 1_500 }
+const browser: CallBirth = { ...web, rules: endRules }
+const talks = [here, connected, nothingAsked] as const
+
+test('a browser whose process died has until 5 s after its last sound to come back by another one, and the talk goes on', (t) => {
+  const left = last(browser, [...talks, gone])
+  t.equal(left.state.progress, 'in_progress')
+  t.same(nextDeadlineOf(left.state), { deadline: 'return', at: 4_000 + 3_500 })
+  const again = last(browser, [...talks, gone, gone])
+  t.equal(again.ignored, true, 'told by two')
+  const back = last(browser, [...talks, gone, { type: 'leg_returned' }])
+  t.same(typesOf(back), ['rejoin_leg'])
+  t.equal(nextDeadlineOf(back.state)?.deadline, 'duration')
+  t.same(typesOf(last(browser, [...talks, { type: 'leg_returned' }])), ['rejoin_leg'], 'before anybody missed it')
+  t.same(typesOf(last(browser, [...talks, gone, { type: 'taken_over' }])), ['start_conversation'])
+  t.end()
+})
+
+test('one that does not come back has ended when its process died; a telephone has nowhere to come back to', (t) => {
+  const steps = run(browser, [...talks, gone, { type: 'deadline_passed', deadline: 'return' }, legClosed])
+  t.same(outcomeOf(steps), { status: 'failed', reason: 'internal_error' })
+  const stored = effectsOf(steps).find((effect) => effect.type === 'store_outcome')
+  t.match(stored, { endedBy: 'service', endedAt: 2_500 })
+  const hungUp: CallFact = { type: 'leg_disconnected', cause: 'hung_up', details: 'bye' }
+  t.same(outcomeOf(run(browser, [...talks, gone, hungUp, legClosed])), { status: 'completed' })
+  const phone = run({ ...inbound, rules: endRules }, [here, nothingAsked, connected, gone, legClosed])
+  t.same(outcomeOf(phone), { status: 'failed', reason: 'internal_error' })
+  t.end()
+})

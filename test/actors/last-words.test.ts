@@ -44,11 +44,12 @@ async function beginTalk(shared: Shared, node: CallNode, changes: WorkerConfig =
   }
 }
 
-async function successorOf(t: Test, shared: Shared, dying: CallNode): Promise<CallNode> {
+async function successorOf(t: Test, shared: Shared, dying: CallNode): Promise<CallNode & Pick<Shared, 'clock'>> {
   await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${dying.nodeId}`
-  const successor = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
+  const clock = createHandClock(shared.clock.now() + 60_000)
+  const successor = await openCallNode({ ...shared, clock })
   t.teardown(() => successor.close())
-  return successor
+  return { ...successor, clock }
 }
 
 /** The caller is in the middle of an answer, and the log has what was understood of it. */
@@ -83,6 +84,10 @@ test('a call whose process died over the words of its caller ends with them, and
   await saysYes(dying, talk)
   talk.leg.close()
   const successor = await successorOf(t, shared, dying)
+  const isLegless = ({ event }: { event: unknown }) => (event as { type: string }).type === 'leg_disconnected'
+  await until(async () => (await talk.log()).some(isLegless))
+  // So long the browser may come back by another process.
+  successor.clock.advance(1_000)
   await until(async () => (await talk.call())?.outcome)
   await successor.scheduler.idle()
   t.same(await talk.turns(), ['user: Yes, please'])

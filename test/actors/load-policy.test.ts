@@ -177,8 +177,8 @@ test('a burst after a rest is bounded by what runs: a node at rest takes as many
   const atRest = burstAt({ calls: 0, busy: 0.01, late: [null], commitMs: null })
   t.equal(atRest, maxFresh)
   const half = burstAt({ busy: busyWanted / 2 })
-  t.ok(half >= 3 && half <= 20, `${half}`)
-  t.ok(burstAt({ busy: busyWanted - 0.02 }) <= 4)
+  t.ok(half >= 3 && half <= 25, `${half}`)
+  t.ok(burstAt({ busy: busyWanted - 0.02 }) <= 5)
   t.end()
 })
 
@@ -237,6 +237,51 @@ test('a node under three times what it can bear stays below the mark, goes on ta
   }
   t.end()
 })
+
+test('short calls that come unevenly are taken while they fit, and of more than fit as many as do', (t) => {
+  const talk = 0.13
+  for (let seed = 1; seed <= 5; seed++) {
+    // A second, ms each: 58 % of the thread, 69 %, and twice what there is.
+    for (const { rate, setUp, least } of [
+      { rate: 45, setUp: 10, least: 0.98 },
+      { rate: 70, setUp: 8, least: 0.93 },
+      { rate: 150, setUp: 12, least: (0.9 * (busyWanted - talk)) / (150 * 0.012) },
+    ]) {
+      const told = placeShortCalls(createRandom(seed), { talk, rate, setUp })
+      const where = `${rate} of ${setUp} ms, seed ${seed}: ${JSON.stringify(told)}`
+      t.ok(told.taken >= least, where)
+      t.ok(told.busy < busyMarks.low, where)
+    }
+  }
+  t.end()
+})
+
+type ShortCalls = { readonly talk: number; readonly rate: number; readonly setUp: number }
+
+/** Beside calls that talk, which take their part of the thread; those that are placed end at once. */
+function placeShortCalls(random: Random, { talk, rate, setUp }: ShortCalls) {
+  const policy = createLoadPolicy()
+  const [settled, until] = [5_000, 65_000]
+  let [placed, taken, behind, busySum] = [0, 0, 0, 0]
+  for (let now = 0; now < until; now += every) {
+    let admitted = 0
+    // Each comes in a ms of its own, or does not.
+    for (let ms = 0; ms < every; ms++) {
+      if (random.next() >= rate / 1_000) continue
+      if (now >= settled) placed++
+      if (policy.refusal(false) !== null) continue
+      policy.took('phone_call', 1)
+      if (now >= settled) taken++
+      admitted++
+    }
+    const work = talk * every + admitted * setUp + behind
+    behind = Math.max(0, work - every)
+    const busy = Math.min(1, work / every)
+    policy.read({ ...healthy, busy, late: [behind > 0 ? 0.02 : 0] })
+    if (now >= settled) busySum += busy
+  }
+  return { taken: taken / placed, busy: busySum / ((until - settled) / every) }
+}
 
 /**
  * A thread on which each call takes 1 % and each set-up 10 ms (times `wrongCosts`, which the policy does not know); calls last 10 s. What

@@ -20,6 +20,7 @@ import { insertJob } from '../../store/jobs.ts'
 import { takeToken } from '../../store/web-sessions.ts'
 import { listTurns } from '../../store/transcripts.ts'
 import { blockedQueries } from '../scenes/blocked-queries.ts'
+import { until } from '../scenes/in-time.ts'
 import { box, listen, openCallNode, openShared, status, type CallNode, type Shared } from '../scenes/call-node.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createScriptedLeg, type ScriptedLeg } from '../fake/scripted-leg.ts'
@@ -312,8 +313,14 @@ test('a call whose leg went down with its process ends when it is taken over', a
   await call.browser.until(status('in_progress'))
   call.leg.close()
   await expireLease(shared, dying)
-  const successor = await openCallNode({ ...shared, clock: createHandClock(shared.clock.now() + 60_000) })
+  const clock = createHandClock(shared.clock.now() + 60_000)
+  const successor = await openCallNode({ ...shared, clock })
   t.teardown(() => successor.close())
+  const facts = () =>
+    shared.sql`select from call_events where call_id = ${call.callId} and event->>'type' = 'leg_disconnected'`
+  await until(async () => (await facts()).count > 0)
+  // So long the browser may come back by another process.
+  clock.advance(1_000)
   await call.browser.until(status('failed'))
   await successor.scheduler.idle()
   t.match(await findCall(shared.sql, call.accountId, call.callId), {

@@ -1,6 +1,6 @@
 /** Which calls a node takes as left behind, and which only look like it. */
 import { test } from 'tap'
-import { claimOrphan, findOrphans } from '../../store/call-steps.ts'
+import { claimOrphans, findOrphans } from '../../store/call-steps.ts'
 import { renewLease } from '../../store/nodes.ts'
 import { openCallNode, openShared, type CallNode, type Shared } from '../scenes/call-node.ts'
 import { createTenant, newId } from '../scenes/tenant.ts'
@@ -37,9 +37,9 @@ test('a call that was found as left behind and only waits by then is left alone'
   t.same([...(await findOrphans(shared.sql, look))], [{ id: callId, owner: dead }])
 
   await shared.sql`update calls set owner = null where id = ${callId}`
-  t.equal(await claimOrphan(shared.sql, callId, alive), null)
+  t.equal((await claimOrphans(shared.sql, [callId], alive)).get(callId), undefined)
   await shared.sql`update calls set owner = ${dead} where id = ${callId}`
-  t.match(await claimOrphan(shared.sql, callId, alive), { epoch: 1, leftFor: Number })
+  t.match((await claimOrphans(shared.sql, [callId], alive)).get(callId), { epoch: 1, leftFor: Number })
 })
 
 test('a node that has been dead for a day is forgotten with the next look, one that died since is not', async (t) => {

@@ -2,15 +2,16 @@
 import t, { test } from 'tap'
 import { createRetention } from '../../actors/rounds/retention.ts'
 import { costlyDestinations, destinationRefusalOf } from '../../model/destination.ts'
-import type { AccountId, CallId, TrunkId, WorkerId } from '../../model/ids.ts'
+import type { AccountId, CallId, TrunkId, WorkerId, NodeId } from '../../model/ids.ts'
 import { CallRefusalQuery, type Refusal } from '../../model/telephony.ts'
 import { changeAccountConfig } from '../../store/accounts.ts'
 import { listAllRefusals, listRefusals } from '../../store/call-refusals.ts'
-import type { Sql } from '../../store/sql.ts'
 import { findWayOut } from '../../store/telephony.ts'
 import { findTrunkState } from '../../store/trunk-states.ts'
 import { changeWorker, createWorker } from '../../store/workers.ts'
+import { connect, type Sql } from '../../store/sql.ts'
 import { openTestDatabase } from '../scenes/database.ts'
+import { openNetwork } from '../scenes/postgres-network.ts'
 import { createHandClock, type HandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
@@ -56,6 +57,23 @@ async function insertCall(sql: Sql, { accountId, workerId }: Tenant, columns: Re
   await sql`insert into calls ${sql(row)}`
   return id
 }
+
+test('calls that arrive in the moment in which the connection is lost are routed like any other', async (t) => {
+  const { sql, server } = await opened
+  const network = await openNetwork(t, server)
+  const cut = connect({ server: network.server, applicationName: 'parley test', maxConnections: 3 })
+  t.teardown(() => cut.end({ timeout: 1 }))
+  const called = await createCalled(sql)
+  await addTrunk(sql, called, { allowedAddresses: ['203.0.113.0/24'] })
+  await cut`select 1`
+  const left = network.cutAt('cross join lateral', 1)
+  const { telephony } = createNode(cut)
+  const arrivals = Array.from({ length: 20 }, (_, index) =>
+    telephony.route({ address: `203.0.113.${index}`, called: [called.number], calling: null }),
+  )
+  for (const route of await Promise.all(arrivals)) t.match(route, { workerId: called.workerId })
+  t.equal(left(), 0, 'it was lost')
+})
 
 test('route: who may deliver a call', async (t) => {
   const { sql } = await opened
@@ -245,6 +263,26 @@ test('receive: places are taken one after the other, and the call is born on its
   const route = { ...late, workerId: called.workerId, toNumber: called.number, mustAuthenticate: false }
   const call = { route, fromNumber: null, address: '198.18.3.1' }
   t.match(await telephony.receive(call), { reason: 'worker_inactive', sipStatus: 480 })
+})
+
+test('receive: a call that other nodes are to run is written as the one’s that is chosen, and refused where nobody runs any', async (t) => {
+  const { sql } = await opened
+  let chosen: NodeId | null = newId<'node'>()
+  const router = { route: async () => true, birthplace: () => chosen }
+  const telephony = openTelephony({ sql, clock: createHandClock() }, { router })
+  t.teardown(() => telephony.close())
+  const called = await createCalled(sql)
+  const id = await addTrunk(sql, called, noGateways)
+  const trunk = { id, accountId: called.accountId, name: 'Carrier', settings: {}, password: null } as const
+  const route = { trunk, workerId: called.workerId, toNumber: called.number, mustAuthenticate: false }
+  const arrive = () => telephony.receive({ route, fromNumber: null, address: '198.18.7.1' })
+  const received = await arrive()
+  const callId = 'callId' in received ? received.callId : ''
+  const rows = await sql`select owner, epoch from calls where id = ${callId}`
+  t.same([...rows], [{ owner: chosen, epoch: 0 }], 'it has yet to claim it')
+  chosen = null
+  t.match(await arrive(), { reason: 'node_overloaded', sipStatus: 503, retryAfterSeconds: 5, trunkId: id })
+  t.equal((await sql`select from calls where account_id = ${called.accountId}`).count, 1)
 })
 
 test('receive: calls that nobody acknowledges leave places to others, of each address and each trunk', async (t) => {

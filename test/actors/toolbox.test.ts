@@ -14,7 +14,8 @@ import type { Telephony } from '../../model/telephony.ts'
 import { ToolDescriptor, ToolResult, type ToolCaller } from '../../model/tool.ts'
 import { findCall } from '../../store/calls.ts'
 import { findPerson } from '../../store/persons.ts'
-import { connect } from '../../store/sql.ts'
+import { connect, type Sql } from '../../store/sql.ts'
+import { blockedQueries } from '../scenes/blocked-queries.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
@@ -471,6 +472,42 @@ test('a mail server that refuses is a failed tool, one that hangs a timeout', as
   const told = log.lines.map(({ fields: { personal: _, ...fields } }) => JSON.stringify(fields)).join()
   t.notMatch(told, 'bob@example.com', 'addresses are personal')
 })
+
+test('a tool whose facts nobody can read has its time too, is not begun after it, and then holds no place', async (t) => {
+  const { sql, call, row, document, clock, log } = await open(t)
+  await document('We are open.')
+  const phoneCallId = await row()
+  const held = await holdDocuments(sql)
+  const [listing, search] = ['knowledge_base.list_documents', 'knowledge_base.search'].map((key) =>
+    call(key, key.endsWith('search') ? { query: 'open' } : {}, { phoneCallId }),
+  )
+  await blockedQueries(sql, 1)
+  clock.advance(10_000)
+  t.match(await search, failed('TOOL_TIMEOUT'))
+  t.match(await listing, failed('TOOL_TIMEOUT'))
+  t.equal(clock.pending(), 0)
+  t.ok(log.lines.some(({ message }) => message === 'a tool could not be looked up in time'))
+  await held.release()
+  const many = Array.from({ length: 8 }, () => call('knowledge_base.search', { query: 'open' }, { phoneCallId }))
+  for (const result of await Promise.all(many)) t.match(result, { status: 'success' })
+})
+
+/** Nothing can be read of documents until it is released. */
+async function holdDocuments(sql: Sql) {
+  const [held, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = sql.begin(async (tx) => {
+    await tx`lock table documents in access exclusive mode`
+    held.resolve()
+    await free.promise
+  })
+  await held.promise
+  return {
+    release: () => {
+      free.resolve()
+      return holding
+    },
+  }
+}
 
 test('a mail server that is not there, wrong passwords and a closed sender fail without an exception', async (t) => {
   const { url } = await smtpServer

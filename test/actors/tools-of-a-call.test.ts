@@ -30,6 +30,7 @@ async function talk(t: Test) {
   const facts = async () => (await listCallEvents(shared.sql, callId)).map(({ event }) => event as { type: string })
   return {
     shared,
+    node,
     callId,
     receiver,
     engine,
@@ -139,4 +140,22 @@ test('a result that nobody waits for any more goes nowhere', async (t) => {
   await told('result:t2')
   t.notOk(engine.told.some((line) => line.startsWith('result:t1')))
   t.same(await replayed(), [])
+})
+
+test('a tool that was under way when its actor died is not run again: the next one is told under its id that the result is lost', async (t) => {
+  const { shared, node, callId, receiver, callTool, fact, replayed } = await talk(t)
+  receiver.script('/tool', [{ wire: 'hang' }])
+  callTool('t1', 'lookup', { colour: 'blue' })
+  await receiver.next()
+  await fact('tool_called')
+  await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${node.nodeId}`
+  const next = await openCallNode(shared)
+  t.teardown(() => next.close())
+  await until(() => next.engine.told.length > 0)
+  t.same(next.engine.told, ['result:t1:lookup:error'])
+  t.match(next.engine.configs[0], { owesReply: false })
+  t.match(await fact('tool_answered'), [{ id: 't1', status: 'error' }])
+  t.equal(receiver.deliveries.length, 1, 'it was asked once')
+  t.same(await replayed(), [])
+  t.equal((await shared.sql`select from calls where id = ${callId} and epoch = 2`).count, 1)
 })

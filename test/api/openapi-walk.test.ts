@@ -85,6 +85,7 @@ test('the OpenAPI document', async (t) => {
     t.same(operations.flatMap(({ id, open }) => (open ? [id] : [])).toSorted(), [
       'downloadRecording',
       'getHealth',
+      'getReadiness',
       'openSignaling',
     ])
     t.end()

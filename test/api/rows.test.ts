@@ -5,7 +5,13 @@ import { Problem } from '../../model/problem.ts'
 import { createAccount, findAccount } from '../../store/accounts.ts'
 import { createApiKey, listApiKeys } from '../../store/api-keys.ts'
 import { findCall } from '../../store/calls.ts'
-import { createDocument, findCallScript, listOutboundCallScripts } from '../../store/documents.ts'
+import {
+  createDocument,
+  findCallScript,
+  findCallScripts,
+  keyOfScriptQuestion,
+  listOutboundCallScripts,
+} from '../../store/documents.ts'
 import { listTurns } from '../../store/transcripts.ts'
 import { createWorker, findWorker, listWorkers } from '../../store/workers.ts'
 import { insertTurns, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
@@ -131,6 +137,26 @@ test('call scripts', async (t) => {
       await createDocument(sql, { ...inbound, fileName: '4.txt', content: 'queued', status: 'queued', now: start })
       await createDocument(sql, { ...inbound, fileName: '5.txt', content: 'unlinked', workerIds: [], now: start })
       t.equal(await scriptOf('inbound'), 'first\n\nsecond')
+    },
+  )
+
+  await t.test(
+    'scripts that are asked for together are those of each worker and direction, and nobody else’s',
+    async (t) => {
+      const ids = { accountId: own.id, workerId: own.worker.id }
+      const foreign = { accountId: other.id, workerId: own.worker.id }
+      const questions = (['inbound', 'outbound'] as const).flatMap((direction) => [
+        { ...ids, direction },
+        { ...foreign, direction },
+        { accountId: other.id, workerId: other.worker.id, direction },
+      ])
+      const found = await findCallScripts(sql, [...questions, ...questions])
+      for (const question of questions) {
+        const { accountId, workerId, direction } = question
+        const one = await findCallScript(sql, accountId, workerId, direction)
+        t.equal(found.get(keyOfScriptQuestion(question)) ?? null, one)
+        t.equal(one !== null, accountId === own.id && direction === 'inbound')
+      }
     },
   )
 

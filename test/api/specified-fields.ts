@@ -71,7 +71,13 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       recordingChannelMode: may('string', ['mixed', 'split']),
       ...allOf('dimensions nextActions', may('object[]')),
     },
-    additive: ['transcriptEvents', 'recordingEnabled', 'disclosureText', 'unverifiedCallerUpdatesEnabled'],
+    additive: [
+      'transcriptEvents',
+      'fallbackProviders',
+      'recordingEnabled',
+      'disclosureText',
+      'unverifiedCallerUpdatesEnabled',
+    ],
   },
   'Outbound call script entry': {
     schema: 'OutboundCallScript',
@@ -381,6 +387,7 @@ export const additiveQueries: Readonly<Record<string, readonly string[]>> = {
 /** What this service adds to the endpoints of the contract. */
 export const additiveEndpoints: readonly string[] = [
   'get /health',
+  'get /ready',
   'get /v1/signaling',
   'get /v1/recordings/{accountId}/{callId}.wav',
   `get ${account}/phone-calls`,

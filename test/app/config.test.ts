@@ -219,6 +219,33 @@ test('an empty value is no value', async (t) => {
   })
 })
 
+test('the bus has one address, or those of a cluster with commas between', async (t) => {
+  const three = 'nats://nats-1:4222,nats://nats-2:4222, tls://nats-3:4222'
+  for (const NATS_URL of ['nats://127.0.0.1:4222', three]) t.equal(readConfig({ NATS_URL }).natsUrl, NATS_URL)
+  for (const NATS_URL of ['http://a', 'nats://a,http://b', 'nats://a,', ',nats://a'])
+    t.throws(() => readConfig({ NATS_URL }), /NATS_URL: must be a URL that begins with nats/, NATS_URL)
+})
+
+test('any setting may be the content of a file; without the file, or beside the value itself, the start ends with its name', async (t) => {
+  const folder = await createFolder(t)
+  const file = path.join(folder, 'secret')
+  const secret = 'a secret of more than thirty-two characters'
+  await writeFile(file, `${secret}\n`)
+  t.equal(readConfig({ APP_SECRET_FILE: file }).appSecret, secret, 'without the newline that editors add')
+  t.equal(readConfig({ APP_SECRET: '', APP_SECRET_FILE: file }).appSecret, secret)
+  t.equal(readConfig({ APP_SECRET: secret, APP_SECRET_FILE: '' }).appSecret, secret)
+  await writeFile(file, 'short')
+  t.throws(() => readConfig({ APP_SECRET_FILE: file }), { message: /APP_SECRET: must have 32 characters/ })
+  const both = { APP_SECRET: secret, APP_SECRET_FILE: file }
+  t.throws(
+    () => readConfig(both),
+    new WrongSettings('APP_SECRET and APP_SECRET_FILE: set one of them, they are the same setting'),
+  )
+  t.throws(() => readConfig({ NATS_URL_FILE: `${file}.not` }), {
+    message: /^NATS_URL_FILE: the file .* cannot be read/,
+  })
+})
+
 test('PUBLIC_URL is taken as clients write it: they compare it letter by letter', async (t) => {
   for (const [given, taken] of [
     ['https://calls.example.com', 'https://calls.example.com'],

@@ -1,4 +1,5 @@
 /** How media threads share ports, how many there are, and what is left of one that has ended. */
+import { availableParallelism } from 'node:os'
 import process from 'node:process'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -14,6 +15,7 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { freePorts } from '../peers/peer-program.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { until } from '../scenes/in-time.ts'
+import { newId } from '../scenes/tenant.ts'
 
 test('each media thread has ports for telephones of its own, and together they have all pairs', async (t) => {
   for (const range of ['30000-39999', '30001-30008', '30000-30003', '30000-30064']) {
@@ -31,10 +33,18 @@ test('each media thread has ports for telephones of its own, and together they h
   }
 })
 
-test('MEDIA_THREADS is a number or auto', async (t) => {
-  t.equal(readConfig({}).mediaThreads, 0)
+test('MEDIA_THREADS is a number or auto: one for each core but one, and half of the ports for browsers are left to the next process', async (t) => {
+  const others = Math.min(8, availableParallelism() - 1)
+  t.equal(readConfig({}).mediaThreads, others)
+  t.equal(readConfig({ MEDIA_THREADS: 'auto' }).mediaThreads, others)
+  for (const [range, most] of [
+    ['40000-40001', 1],
+    ['40000-40003', 2],
+    ['40000-40006', 3],
+  ] as const)
+    t.equal(readConfig({ MEDIA_PORTS: range }).mediaThreads, Math.min(most, others), range)
+  t.equal(readConfig({ MEDIA_THREADS: '0' }).mediaThreads, 0)
   t.equal(readConfig({ MEDIA_THREADS: '3' }).mediaThreads, 3)
-  t.ok(Number.isInteger(readConfig({ MEDIA_THREADS: 'auto' }).mediaThreads))
   for (const wrong of ['-1', '65', 'many', '1.5']) t.throws(() => readConfig({ MEDIA_THREADS: wrong }), /MEDIA_THREADS/)
 })
 
@@ -59,7 +69,7 @@ test('of a thread that ended nothing is kept, and its ports are those of the nex
   const log = createQuietLog()
   const bus = createLocalBus({ log, clock })
   const recordings = { beginWriting: () => () => undefined }
-  const core = { bus, clock, log, telemetry: noTelemetry, recordings }
+  const core = { nodeId: newId<'node'>(), bus, clock, log, telemetry: noTelemetry, recordings }
   const media = await openMediaThreads({ core, config, legBegan: () => () => undefined }, closing)
   // In a function of its own, which keeps nothing of it.
   const losesThread = async (): Promise<void> => {

@@ -1,18 +1,20 @@
-/** The rules of the Bus port, over every bus: in-process, NATS on one connection, NATS between two nodes, and of a thread beside each. */
+/** The rules of the Bus port, over every bus: in-process, NATS on one connection, NATS between two nodes, joined, and of a thread beside each. */
 import { test } from 'tap'
 import type { Test } from 'tap'
+import { createJoinedBus } from '../../actors/bus/joined-bus.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createNatsBus } from '../../actors/bus/nats-bus.ts'
 import { serveThreadBus } from '../../actors/bus/serve-thread-bus.ts'
 import { createThreadBus } from '../../actors/bus/thread-bus.ts'
 import { createThreadBusEnds } from '../../actors/bus/thread-entries.ts'
 import { subjectMatches } from '../../actors/bus/bus-rules.ts'
-import { BusNoResponders, BusTimeout } from '../../model/bus.ts'
-import type { Bus, BusMessage } from '../../model/bus.ts'
+import { BusAway, BusNoResponders, BusTimeout, subjectsOf } from '../../model/bus.ts'
+import type { Bus, BusMessage, NodeBus } from '../../model/bus.ts'
 import type { Log } from '../../model/log.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
 import { lastingClock as clock } from '../fake/lasting-clock.ts'
 import { createRecordedTelemetry } from '../fake/recorded-telemetry.ts'
+import { newId } from '../scenes/tenant.ts'
 import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { needsTool } from '../peers/tools.ts'
 
@@ -384,6 +386,192 @@ test('the bus over NATS', async (t) => {
   )
 })
 
+/** As a process among several has it. */
+async function joinedBus(t: Test, url: string, log: Log, telemetry?: Telemetry): Promise<NodeBus> {
+  const told = { log, clock, ...(telemetry && { telemetry }) }
+  const wire = await createNatsBus({ url, ...told, name: 'contract', hearsItself: false })
+  const bus = createJoinedBus({ local: createLocalBus(told), wire })
+  t.teardown(() => bus.close())
+  return bus
+}
+
+test('the joined bus', async (t) => {
+  const program = needsTool(t, 'nats-server', natsServerPaths)
+  if (!program) return
+  const server = await startNatsServer(program)
+  t.teardown(() => server.close())
+
+  await t.test('within one process', (t) =>
+    prove(t, async (t) => {
+      const { log, lines } = createLines()
+      const bus = await joinedBus(t, server.url, log)
+      return { here: bus, there: bus, lines }
+    }),
+  )
+
+  await t.test('between two processes', (t) =>
+    prove(t, async (t) => {
+      const { log, lines } = createLines()
+      return { here: await joinedBus(t, server.url, log), there: await joinedBus(t, server.url, log), lines }
+    }),
+  )
+
+  await t.test('from a thread to another process', (t) =>
+    prove(t, async (t) => {
+      const { log, lines } = createLines()
+      const here = threadBusOn(t, await joinedBus(t, server.url, log), log)
+      return { here, there: await joinedBus(t, server.url, log), lines }
+    }),
+  )
+
+  const twoOf = async (t: Test) => {
+    const { log } = createLines()
+    return { one: await joinedBus(t, server.url, log), other: await joinedBus(t, server.url, log) }
+  }
+  /** Until what `from` has published is at `to`. */
+  const fenced = (from: Bus, to: Bus) => fence({ here: from, there: to, lines: [] })
+
+  await t.test('a subject of one call that is heard in the process of its sender never goes on the wire', async (t) => {
+    const { one, other } = await twoOf(t)
+    const { up } = subjectsOf(newId<'call'>())
+    const [near, far] = [await collect(one, up), await collect(other, up)]
+    one.publish(up, bytes('1'))
+    other.publish(up, bytes('2'))
+    await fenced(one, other)
+    await fenced(other, one)
+    t.same([near.texts(), far.texts()], [['1'], ['2']])
+    far.subscription.close()
+    await other.flush()
+    other.publish(up, bytes('3'))
+    await fenced(other, one)
+    t.same(near.texts(), ['1', '3'], 'where nobody hears it any more it goes out again')
+  })
+
+  await t.test('every other subject is heard in all processes, once in each, whatever the pattern', async (t) => {
+    const { one, other } = await twoOf(t)
+    const heard = [await collect(one, 'news'), await collect(one, '*'), await collect(other, 'news')]
+    one.publish('news', bytes('1'))
+    other.publish('news', bytes('2'))
+    await fenced(one, other)
+    await fenced(other, one)
+    t.same(
+      heard.map(({ texts }) => texts().filter(Boolean).toSorted()),
+      [
+        ['1', '2'],
+        ['1', '2'],
+        ['1', '2'],
+      ],
+    )
+  })
+
+  await t.test('of the members of a queue those of the process of the sender are first', async (t) => {
+    const { one, other } = await twoOf(t)
+    const near = await collect(one, 'job', 'crew')
+    const far = await collect(other, 'job', 'crew')
+    for (let count = 0; count < 50; count++) one.publish('job', bytes('x'))
+    await fenced(one, other)
+    t.same([near.got.length, far.got.length], [50, 0])
+    near.subscription.close()
+    await one.flush()
+    for (let count = 0; count < 50; count++) one.publish('job', bytes('x'))
+    await fenced(one, other)
+    t.same([near.got.length, far.got.length], [50, 50])
+  })
+
+  await t.test('a request is answered in the process that asks where somebody there listens', async (t) => {
+    const { one, other } = await twoOf(t)
+    for (const [bus, name] of [[one, 'one'] as const, [other, 'other'] as const])
+      bus.subscribe('who', (message) => message.respond(bytes(name)), { queue: 'crew' })
+    await one.flush()
+    await other.flush()
+    for (const [bus, name] of [[one, 'one'] as const, [other, 'other'] as const])
+      t.equal(Buffer.from(await bus.request('who', bytes('?'), { timeout: 5_000 })).toString(), name)
+  })
+})
+
+/** Two processes, and a server that the test takes away. */
+async function openAway(t: Test) {
+  const program = needsTool(t, 'nats-server', natsServerPaths)
+  if (!program) return null
+  const server = await startNatsServer(program)
+  t.teardown(() => server.close())
+  const { log, said } = createLines()
+  const telemetry = createRecordedTelemetry()
+  const one = await joinedBus(t, server.url, log, telemetry)
+  const { log: otherLog, said: otherSaid } = createLines()
+  const other = await joinedBus(t, server.url, otherLog)
+  const { up, legCommand } = subjectsOf(newId<'call'>())
+  const bothSaid = (message: string) => Promise.all([said(message), otherSaid(message)])
+  return { program, server, one, other, bothSaid, telemetry, up, legCommand }
+}
+type Away = NonNullable<Awaited<ReturnType<typeof openAway>>>
+
+const answered = async (bus: Bus, subject: string): Promise<string> =>
+  Buffer.from(await bus.request(subject, bytes('?'), { timeout: 200 })).toString()
+
+/** What needs no other process goes on, and what does fails in time and says why. */
+async function goesOnAlone(t: Test, { one, telemetry, up, legCommand }: Away): Promise<void> {
+  const near = await collect(one, up)
+  one.subscribe(legCommand, (message) => message.respond(bytes('here')))
+  await one.flush()
+  for (let count = 0; count < 20; count++) one.publish(up, bytes(String(count)))
+  await one.flush()
+  t.equal(near.got.length, 20)
+  t.equal(await answered(one, legCommand), 'here')
+  await t.rejects(answered(one, 'elsewhere'), BusAway)
+  t.same(telemetry.counted, [], 'nothing of it was for the wire')
+  one.publish('elsewhere', bytes('lost'))
+  t.ok(one.quietFor() >= 0)
+}
+
+/** What comes from the other process is heard again, and asked. */
+async function isBackBetween(t: Test, { one, other }: Away): Promise<void> {
+  const heard = await collect(other, 'after')
+  other.subscribe('who', (message) => message.respond(bytes('other')))
+  await fence({ here: other, there: one, lines: [] })
+  t.equal(await answered(one, 'who'), 'other')
+  one.publish('after', bytes('again'))
+  await fence({ here: one, there: other, lines: [] })
+  t.same(heard.texts(), ['again'])
+}
+
+test('what a process hears from itself goes on while NATS is gone, and the rest when it is back', async (t) => {
+  const away = await openAway(t)
+  if (!away) return
+  const { program, server, bothSaid, telemetry } = away
+  const lost = bothSaid('bus connection lost')
+  await server.close()
+  await lost
+  await goesOnAlone(t, away)
+  const back = bothSaid('bus connection is back')
+  const second = await startNatsServer(program, server.port)
+  t.teardown(() => second.close())
+  await back
+  t.same(telemetry.counted, [{ name: 'bus.dropped', labels: {}, by: 1 }])
+  await isBackBetween(t, away)
+})
+
+test('a NATS server that stands still is away as well, and back when it answers', async (t) => {
+  const away = await openAway(t)
+  if (!away) return
+  const { server, bothSaid, telemetry, one } = away
+  const stopped = bothSaid('bus server does not answer')
+  await server.freeze()
+  t.teardown(() => server.thaw())
+  const wasSent = { name: 'BusAway', wasSent: true }
+  const asked = t.rejects(one.request('elsewhere', bytes('?'), { timeout: 1_500 }), wasSent)
+  await stopped
+  t.ok(one.quietFor() >= 900)
+  await goesOnAlone(t, away)
+  await asked
+  const back = bothSaid('bus server answers again')
+  server.thaw()
+  await back
+  t.ok(one.quietFor() < 900)
+  t.same(telemetry.counted, [{ name: 'bus.dropped', labels: {}, by: 1 }])
+  await isBackBetween(t, away)
+})
+
 /** As a thread has it; the other end of its memory and messages is in this one. */
 function threadBusOn(t: Test, bus: Bus, log: Log, telemetry?: Telemetry): Bus {
   const ends = createThreadBusEnds()
@@ -508,7 +696,7 @@ test('a node whose NATS server went away comes back by itself', async (t) => {
   await lost
   for (let count = 0; count < 1000; count++) bus.publish('a', new Uint8Array(100_000))
   t.equal(lines.filter((line) => line === 'bus drops messages').length, 1, 'said once')
-  await t.rejects(bus.request('a', bytes('?'), { timeout: 20 }), BusTimeout)
+  await t.rejects(bus.request('a', bytes('?'), { timeout: 20 }), BusAway)
 
   const back = said('bus connection is back')
   const second = await startNatsServer(program, first.port)

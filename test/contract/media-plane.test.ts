@@ -9,7 +9,7 @@ import { openMediaThreads } from '../../app/media-threads.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import type { MediaPlane, PhoneCallLine } from '../../media/plane/media-plane.ts'
 import type { MediaSession } from '../../media/rtp/media-session.ts'
-import { subjectsOf, type Bus } from '../../model/bus.ts'
+import { subjectsOf, type NodeBus } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
@@ -27,17 +27,17 @@ import { freePorts } from '../peers/peer-program.ts'
 
 type Scene = {
   readonly plane: MediaPlane
-  readonly bus: Bus
+  readonly bus: NodeBus
   readonly legs: ReadonlySet<CallId>
   readonly first: number
 }
 type OpenPlane = (
-  given: { readonly bus: Bus; readonly config: Config; readonly legBegan: LegBegan },
+  given: { readonly bus: NodeBus; readonly config: Config; readonly legBegan: LegBegan },
   closing: AsyncDisposableStack,
 ) => Promise<MediaPlane>
 
 const pairs = 3
-const shared = { clock, log: createQuietLog(), telemetry: noTelemetry }
+const shared = { nodeId: newId<'node'>(), clock, log: createQuietLog(), telemetry: noTelemetry }
 
 const planes: Readonly<Record<string, OpenPlane>> = {
   async 'in this thread'({ bus, config, legBegan }, closing) {

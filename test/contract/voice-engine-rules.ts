@@ -202,6 +202,22 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     )
     again.session.close()
   },
+  'in place of another engine that was lost the agent speaks first, and then listens': async (
+    t,
+    { engine, config, answer },
+  ) => {
+    const history = [
+      { role: 'agent', text: 'Which day suits you?' },
+      { role: 'user', text: 'Friday.' },
+    ] as const
+    const call = await openSpokenCall(engine, { ...config, history, owesReply: true, bridges: true })
+    const { text } = await hearAgentOut(call)
+    // What a model is told to say is held by its opening (test/voice/talk.test.ts).
+    t.match(text, engine.name === 'embedded' ? /interrupted/ : /./)
+    await call.say(answer)
+    t.ok(call.events.some(isSpeech), 'the caller is listened to')
+    call.session.close()
+  },
   'the static message of an inbound call is said first, word for word, and heard whole whatever the line brings':
     async (t, { engine, config, answer }) => {
       const call = await openSpokenCall(engine, announcing(config))

@@ -40,6 +40,9 @@ export function createScriptedLeg(bus: Bus, callId: CallId): ScriptedLeg {
       case 'ping':
         return { type: 'here', connected: isConnected && ended === null, ended }
       case 'answer':
+      case 'listens':
+      case 'settled':
+      case 'keep':
       case 'record':
       case 'send_dtmf':
       case 'transfer':

@@ -3,16 +3,22 @@ import type { AccountId, CallId, TrunkId, WorkerId } from '../../model/ids.ts'
 import type {
   InboundCall,
   InboundRoute,
+  InheritedDialog,
   RealmNews,
   Refusal,
   RefusedArrival,
   Telephony,
   TrunkAccess,
 } from '../../model/telephony.ts'
+import type { DialogFacts } from '../../model/sip-dialog.ts'
 import type { TrunkSettings, TrunkState } from '../../model/trunk.ts'
 import { newId } from '../scenes/tenant.ts'
 
 export type TelephonyPort = Telephony & {
+  /** Dialogs of answered calls, as they are known beside the edge. */
+  readonly kept: Map<CallId, DialogFacts>
+  /** In the place of an edge that died. */
+  tellPeer: (inherited: InheritedDialog) => Promise<void>
   readonly accountId: AccountId
   readonly workerId: WorkerId
   /** Number of the one worker. */
@@ -54,6 +60,16 @@ export function createTelephonyPort(...trunks: TrunkAccess[]): TelephonyPort {
     sipStatus,
   })
   const port: TelephonyPort = {
+    kept: new Map(),
+    tellPeer: async () => undefined,
+    dialogs: {
+      held: (callId, _trunkId, dialog) => void port.kept.set(callId, dialog),
+      over: (callId) => void port.kept.delete(callId),
+      inherit(tell) {
+        port.tellPeer = tell
+        return { close: async () => undefined }
+      },
+    },
     accountId,
     workerId,
     number: '+4930123456',

@@ -481,3 +481,66 @@ test('closing refuses newcomers, says bye and ends the media', async (t) => {
   t.equal((await refusal(url, 'token=good')).status, 503)
   await call.hangUp()
 })
+
+test('a client that comes back to another process gets its call there by a new offer, and the former one lets go of it without a word', async (t) => {
+  const former = await setUpStage(t)
+  const next = await setUpStage(t, { beside: former })
+  const told: string[] = []
+  former.bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => void told.push(Buffer.from(payload).toString()))
+  const call = await placeWebCall({
+    signalingUrl: former.url,
+    token: 'good',
+    createCaller: createWeriftCaller,
+    onMessage: () => undefined,
+  })
+  await call.caller.connected
+  for (const turnIndex of [0, 1])
+    former.say({
+      type: 'transcript',
+      role: 'user',
+      text: 'x',
+      isFinal: true,
+      turnIndex,
+      ts: '2026-01-01T00:00:00.000Z',
+    })
+
+  const back = await connect(next.url, `resume=${call.resumeToken}&received=2`)
+  t.match(await back.next('ready'), { callId, sessionId: 'session-1', newOffer: true })
+  await until(() => former.signaling.sessions() === 0)
+  t.equal(await call.socketClosed, 1000)
+  const caller = createWeriftCaller()
+  t.teardown(() => caller.close())
+  back.send({ type: 'offer', sdp: await caller.offer() })
+  await caller.accept((await back.next('answer')).sdp)
+  await caller.connected
+  t.same(next.legs[0]?.heard, ['negotiated opus', 'connected connected'])
+  former.say({
+    type: 'transcript',
+    role: 'user',
+    text: 'y',
+    isFinal: true,
+    turnIndex: 2,
+    ts: '2026-01-01T00:00:00.000Z',
+  })
+  t.equal((await back.next('transcript')).turnIndex, 2, 'it hears what the call says from there on')
+  t.same(told, [], 'the call is told nothing of the leg that went')
+  t.equal(next.signaling.sessions(), 1)
+  await call.hangUp()
+})
+
+test('who comes back to another process and offers nothing ends the call', async (t) => {
+  const former = await setUpStage(t)
+  const next = await setUpStage(t, { beside: former })
+  const first = await connect(former.url, 'token=good')
+  const { resumeToken } = await first.next('ready')
+  const ended = new Promise<unknown>((resolve) => {
+    next.bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) =>
+      resolve(JSON.parse(Buffer.from(payload).toString())),
+    )
+  })
+  const back = await connect(next.url, `resume=${resumeToken}`)
+  t.equal((await back.next('ready')).newOffer, true)
+  next.clock.advance(5_000)
+  t.match(await ended, { type: 'disconnected', cause: 'failed' })
+  t.equal((await back.next('bye')).reason, 'client_lost')
+})

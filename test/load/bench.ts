@@ -1,50 +1,34 @@
 /** Owns `npm run bench <name>`: which benches there are. They measure; nothing in them passes or fails. */
 import process from 'node:process'
-import { benchAdmission } from './admission-bench.ts'
-import { benchAfter } from './after-bench.ts'
-import { benchApi } from './api-bench.ts'
-import { benchEcho } from './echo-bench.ts'
-import { benchGrowth } from './growth-bench.ts'
-import { benchBurst } from './burst-bench.ts'
-import { benchMcp } from './mcp-bench.ts'
-import { benchMemory } from './memory-bench.ts'
-import { benchOpus } from './opus-bench.ts'
-import { benchPair } from './pair-bench.ts'
-import { benchProfile } from './profile-bench.ts'
-import { benchSetup } from './setup-bench.ts'
-import { benchSip } from './sip-bench.ts'
-import { benchSteps } from './step-bench.ts'
-import { benchStart } from './start-bench.ts'
-import { benchTurns } from './turns-bench.ts'
-import { benchVoice } from './voice-bench.ts'
-import { benchWeb } from './web-bench.ts'
-import { benchWebhooks } from './webhook-bench.ts'
 
-const benches: Readonly<Record<string, (given: readonly string[]) => Promise<void>>> = {
-  admission: benchAdmission,
-  after: benchAfter,
-  api: benchApi,
-  echo: benchEcho,
-  growth: benchGrowth,
-  burst: benchBurst,
-  mcp: benchMcp,
-  memory: benchMemory,
-  opus: benchOpus,
-  pair: benchPair,
-  profile: benchProfile,
-  setup: benchSetup,
-  sip: benchSip,
-  steps: benchSteps,
-  start: benchStart,
-  turns: benchTurns,
-  voice: benchVoice,
-  web: benchWeb,
-  webhooks: benchWebhooks,
+type Bench = (given: readonly string[]) => Promise<void>
+
+/** Each is loaded by itself: of an older state (`bench pair`) those can be run that find what they need there. */
+const benches: Readonly<Record<string, () => Promise<Bench>>> = {
+  admission: async () => (await import('./admission-bench.ts')).benchAdmission,
+  after: async () => (await import('./after-bench.ts')).benchAfter,
+  api: async () => (await import('./api-bench.ts')).benchApi,
+  echo: async () => (await import('./echo-bench.ts')).benchEcho,
+  growth: async () => (await import('./growth-bench.ts')).benchGrowth,
+  burst: async () => (await import('./burst-bench.ts')).benchBurst,
+  mcp: async () => (await import('./mcp-bench.ts')).benchMcp,
+  memory: async () => (await import('./memory-bench.ts')).benchMemory,
+  opus: async () => (await import('./opus-bench.ts')).benchOpus,
+  pair: async () => (await import('./pair-bench.ts')).benchPair,
+  profile: async () => (await import('./profile-bench.ts')).benchProfile,
+  setup: async () => (await import('./setup-bench.ts')).benchSetup,
+  sip: async () => (await import('./sip-bench.ts')).benchSip,
+  steps: async () => (await import('./step-bench.ts')).benchSteps,
+  start: async () => (await import('./start-bench.ts')).benchStart,
+  turns: async () => (await import('./turns-bench.ts')).benchTurns,
+  voice: async () => (await import('./voice-bench.ts')).benchVoice,
+  web: async () => (await import('./web-bench.ts')).benchWeb,
+  webhooks: async () => (await import('./webhook-bench.ts')).benchWebhooks,
 }
 
 const [name = '', ...given] = process.argv.slice(2)
 const bench = benches[name]
-if (bench) await bench(given)
+if (bench) await (await bench())(given)
 else {
   console.log(
     `usage: npm run bench <${Object.keys(benches).join(' | ')}> [number of calls … | seconds of a round | section]`,

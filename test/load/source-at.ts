@@ -11,6 +11,8 @@ import process from 'node:process'
 
 const prefix = 'parley-pair-'
 const benches = 'test/load'
+/** What benches stand on; of an older state that lacks one of these files it is added, and none is replaced. */
+const supports = ['test/fake', 'test/peers', 'test/scenes']
 export const root = path.resolve(import.meta.dirname, '../..')
 
 export type SourceAt = {
@@ -30,6 +32,8 @@ export async function checkOut(folder: string, ref: string, withTheseBenches: bo
   if (!withTheseBenches) return source
   await rm(path.join(source.folder, benches), { recursive: true, force: true })
   await cp(path.join(root, benches), path.join(source.folder, benches), { recursive: true })
+  for (const support of supports)
+    await cp(path.join(root, support), path.join(source.folder, support), { recursive: true, force: false })
   return source
 }
 

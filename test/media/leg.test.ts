@@ -2,6 +2,7 @@
 import { test, type Test } from 'tap'
 import { BusNoResponders } from '../../model/bus.ts'
 import { bytesOf, samplesOf, type AudioFormat, type Frame } from '../../model/frame.ts'
+import type { NodeId } from '../../model/ids.ts'
 import { createLegWire } from '../../media/leg/leg-wire.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { NegotiatedAudio, Presence } from '../../model/rtp-transport.ts'
@@ -248,6 +249,39 @@ test('an actor that was taken over is refused, and so are its frames', async (t)
   const second = up.filter(({ epoch }) => epoch === 2)
   second.forEach((frame, i) => t.match(frame, { seq: i, timestamp: (heard + i) * 20 }, 'the line of sound goes on'))
   t.equal(second[0]!.payload.length, 320)
+})
+
+test('what a caller said to an actor of another process, and was not settled, the next one hears again, faster than it was said', async (t) => {
+  const { wire, up, clock, command, run, bus } = createScene(t, negotiatedPcmu, { nodeId: 'leg' as NodeId })
+  wire.connect()
+  const start = (epoch: number, node: string) => command({ ...startOf(epoch, pcmu), node })
+  t.match(await start(1, 'other'), { type: 'started', waits: { kept: 0 } })
+  await command({ type: 'listens', epoch: 1 })
+  let said = 0
+  const speak = () => wire.speak(new Uint8Array(160).fill(++said))
+  await run(200, speak)
+  t.equal(up.length, 10)
+  await command({ type: 'settled', epoch: 1, seq: 3 })
+  t.match(await command({ type: 'ping', epoch: 1 }), { type: 'here', kept: 6 })
+
+  up.length = 0
+  t.match(await start(2, 'third'), { type: 'started', waits: { kept: 6 } })
+  t.match(await command({ type: 'settled', epoch: 1, seq: 9 }), { type: 'refused' }, 'of who is gone nothing counts')
+  await run(40, speak)
+  t.equal(up.length, 0)
+  const before = clock.now()
+  await command({ type: 'listens', epoch: 2 })
+  await bus.flush()
+  t.equal(clock.now(), before)
+  await run(40, speak)
+  t.same(
+    up.map(({ epoch, seq, payload }) => [epoch, seq, payload[0]]),
+    Array.from({ length: 10 }, (_, index) => [2, index, index + 5]),
+  )
+
+  t.match(await start(3, 'leg'), { waits: { kept: 10 } }, 'an actor beside it hears the rest as well')
+  await command({ type: 'listens', epoch: 3 })
+  t.notOk('kept' in (await command({ type: 'ping', epoch: 3 })))
 })
 
 test('the same start again disturbs nothing', async (t) => {

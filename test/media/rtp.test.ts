@@ -1034,3 +1034,26 @@ test('what cannot be sent anywhere is lost, and the sockets of a call go on', as
   one.rtp.send(Buffer.from('here'), { address: '127.0.0.1', port: other.address().port })
   t.match(await heard, [Buffer.from('here')])
 })
+
+test('a datagram that is failed at is lost and told, and what comes after it is heard', async (t) => {
+  const { ports, log } = createPorts(t)
+  const heard: string[] = []
+  const last = Promise.withResolvers<void>()
+  const endpoint = await ports.open({
+    packet({ payload }) {
+      const text = Buffer.from(payload).toString()
+      if (text.startsWith('bad')) throw new Error('a bug')
+      heard.push(text)
+      if (text === 'last') last.resolve()
+    },
+    alive: () => undefined,
+    learned: () => undefined,
+  })
+  const peer = await openPeer(t)
+  endpoint.use(sessionWith(peer.local))
+  for (const [index, payload] of ['first', 'bad', 'bad again', 'last'].entries())
+    await peer.send(endpoint.local, { sequenceNumber: index + 1, payload })
+  await last.promise
+  t.same(heard, ['first', 'last'])
+  t.match(log.lines, [{ level: 'error', message: 'datagrams were lost, because handling them failed' }])
+})

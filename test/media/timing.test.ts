@@ -396,17 +396,37 @@ test('a thread that cannot keep up still gets to its other work, and one may lea
   t.equal(third.clock.pending(), 0, 'the last one that leaves stops the timer')
 })
 
-test('one that throws does not stop the beat', async (t) => {
-  const { clock, ticker } = createTicked()
-  let calls = 0
+test('one that throws leaves the beat and is told, and the others go on', async (t) => {
+  const clock = createHandClock()
+  const failures: unknown[] = []
+  const ticker = createTicker({ ...clock, failed: (error) => failures.push(error) })
+  const calls = { before: 0, buggy: 0, halfway: 0, after: 0 }
+  // Four of each, so that each slot has one of all.
+  for (let slot = 0; slot < 4; slot++) ticker.join(() => calls.before++)
   ticker.join(() => {
-    calls++
+    calls.buggy++
     throw new Error('a bug')
   })
-  t.throws(() => clock.advance(5), /a bug/)
-  t.throws(() => clock.advance(20), /a bug/)
-  t.equal(calls, 2)
+  ticker.join(
+    () => undefined,
+    () => {
+      calls.halfway++
+      throw new Error('another bug')
+    },
+  )
+  for (let slot = 0; slot < 2; slot++) ticker.join(() => calls.after++)
+  clock.advance(100)
+  t.same(calls, { before: 20, buggy: 1, halfway: 1, after: 10 })
+  t.match(failures, [{ message: 'a bug' }, { message: 'another bug' }])
   ticker.close()
+
+  const { clock: other, ticker: strict } = createTicked()
+  strict.join(() => {
+    throw new Error('a bug')
+  })
+  t.throws(() => other.advance(5), /a bug/, 'where nobody is told, the thread is')
+  t.equal(other.pending(), 0)
+  strict.close()
 })
 
 test('lateness is told by quantiles over the last 10 to 20 seconds', async (t) => {

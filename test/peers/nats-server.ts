@@ -1,13 +1,18 @@
 /** Owns a real nats-server on a loopback port, for tests: started by the test, ended by its teardown. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
+import { until } from '../scenes/in-time.ts'
 
 export const natsServerPaths = ['/usr/sbin/nats-server', '/usr/bin/nats-server', '/usr/local/bin/nats-server']
 
 export type NatsServer = {
   readonly url: string
   readonly port: number
+  /** It keeps its connections and says nothing, when it resolves. */
+  freeze(): Promise<void>
+  thaw(): void
   /** Idempotent; the program has ended when it resolves. */
   close(): Promise<void>
 }
@@ -29,5 +34,14 @@ export async function startNatsServer(program: string, port = -1): Promise<NatsS
     child.kill('SIGKILL')
     await ended
   }
-  return { url: `nats://127.0.0.1:${bound}`, port: bound, close }
+  return {
+    url: `nats://127.0.0.1:${bound}`,
+    port: bound,
+    async freeze() {
+      child.kill('SIGSTOP')
+      await until(async () => /^\d+ \(.*\) T /.test(await readFile(`/proc/${child.pid}/stat`, 'utf8')))
+    },
+    thaw: () => void child.kill('SIGCONT'),
+    close,
+  }
 }

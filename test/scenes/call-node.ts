@@ -1,5 +1,7 @@
 /** Owns one node of the service without edges: everything that acts for calls, on a real database and a clock by hand. */
 import { randomBytes, createSecretKey } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import path from 'node:path'
 import type { Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
@@ -17,15 +19,17 @@ import { createPostProcessing } from '../../actors/after-call/post-processing.ts
 import { createScheduler } from '../../actors/rounds/scheduler.ts'
 import { createToolbox } from '../../actors/tools/toolbox.ts'
 import { createWebhookSender } from '../../actors/webhooks/sender.ts'
+import type { NodePeers } from '../../actors/node/node-beats.ts'
 import { createSwitchboard } from '../../actors/node/switchboard.ts'
 import { subjectsOf, type Bus } from '../../model/bus.ts'
 import type { WorkerRequestData } from '../../model/events.ts'
 import type { Extractor } from '../../model/extraction.ts'
-import type { CallId } from '../../model/ids.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Telephony } from '../../model/telephony.ts'
 import type { Toolbox } from '../../model/tool.ts'
+import { createJournalFolder, journalFolderOf } from '../../store/journal-folder.ts'
 import { createKnowledge } from '../../store/knowledge.ts'
 import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -66,16 +70,23 @@ export async function openCallNode(
     readonly engine?: ScriptedEngine | null
     /** Preferred to the engine. */
     readonly provider?: VoiceEngine
+    /** Behind that one. */
+    readonly providers?: Readonly<Partial<Record<LlmProvider, VoiceEngine>>>
     readonly refusalOf?: Telephony['refusalOf']
     /** Beside the embedded one. */
     readonly extractor?: Extractor
     /** Of nothing, unless they are given. */
     readonly recordings?: RecordingStore
+    readonly nodeId?: NodeId
+    /** Without them leases alone tell who is alive. */
+    readonly peers?: NodePeers
+    /** Keeps steps while the database is away. */
+    readonly dataDir?: string
   } = {},
 ) {
   const { sql, bus, clock } = shared
   const log = createQuietLog()
-  const nodeId = newId<'node'>()
+  const nodeId = over.nodeId ?? newId<'node'>()
   const engine = over.engine ?? createScriptedEngine()
   const extractors = { embedded: createEmbeddedExtractor(), model: over.extractor ?? null }
   const asked: WorkerRequestData[] = []
@@ -87,6 +98,7 @@ export async function openCallNode(
     box,
     engines: new Map<LlmProvider, VoiceEngine>([
       ...(over.provider ? ([['voice_provider_a', over.provider]] as const) : []),
+      ...(Object.entries(over.providers ?? {}) as [LlmProvider, VoiceEngine][]),
       ...(over.engine === null ? [] : ([['embedded', engine]] as const)),
     ]),
     askWorkerRequest: async (_: CallId, question: () => Promise<WorkerRequestData>) => {
@@ -104,7 +116,11 @@ export async function openCallNode(
     list: (...given) => toolbox.list(...given),
     call: (...given) => toolbox.call(...given),
   }
-  const switchboard = createSwitchboard({ ...deps, tools })
+  const folder = over.dataDir === undefined ? null : journalFolderOf(over.dataDir)
+  const journal = folder !== null && {
+    journal: createJournalFolder({ folder, nodeId, limit: 16 << 20, reserve: 0, log }),
+  }
+  const switchboard = createSwitchboard({ ...deps, tools, ...(over.peers && { peers: over.peers }), ...journal })
   const knowledge = createKnowledge({ sql, embedder: lexicalEmbedder, maxBytes: 1_000_000, log })
   const toolbox = createToolbox({ ...deps, sender, router: switchboard, email: null, knowledge })
   const scheduler = createScheduler({
@@ -145,6 +161,8 @@ export async function openCallNode(
       await dispatcher.close()
       await scheduler.close()
       await sender.close()
+      // The system ends the socket of a process that dies.
+      if (folder !== null) await rm(path.join(folder, `${nodeId}.sock`), { force: true })
     },
     async close() {
       await dispatcher.close()

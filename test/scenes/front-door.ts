@@ -7,7 +7,7 @@ import { listen } from '../../gateway/listener/listen.ts'
 import type { JoinLimits } from '../../gateway/join-guard.ts'
 import { createSignaling } from '../../gateway/signaling.ts'
 import { createWebMedia, type WebLeg } from '../../gateway/web-media.ts'
-import { subjectsOf } from '../../model/bus.ts'
+import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { toId, type CallId } from '../../model/ids.ts'
 import type { SocketConnection, SocketRoute } from '../../model/listener.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
@@ -77,16 +77,18 @@ type StageOptions = {
   readonly guard?: FailureGuard
   readonly joinLimits?: Partial<JoinLimits>
   readonly firstMessageWithin?: number
+  /** Another process of the same service: its bus, and the tokens that it knows. */
+  readonly beside?: { readonly bus: Bus; readonly admission: ReturnType<typeof createAdmission> }
 }
 
 export async function setUpStage(
   t: Test,
-  { maxSessions = 10, fetch, guard, joinLimits, firstMessageWithin }: StageOptions = {},
+  { maxSessions = 10, fetch, guard, joinLimits, firstMessageWithin, beside }: StageOptions = {},
 ) {
   const log = createQuietLog()
   const clock = createHandClock()
-  const bus = createLocalBus({ log, clock })
-  const admission = createAdmission()
+  const bus = beside?.bus ?? createLocalBus({ log, clock })
+  const admission = beside?.admission ?? createAdmission()
   const peers = openWebPeers(log)
   const legs: ReturnType<typeof createEchoLeg>[] = []
   const connections: SocketConnection[] = []
@@ -104,7 +106,7 @@ export async function setUpStage(
       errorBodyOf(error instanceof Problem ? error : new Problem('INTERNAL', 'Something failed.'), requestId),
     log,
     clock,
-    newRequestId: () => `request-${(requests += 1)}`,
+    newRequestId: () => `request-${beside ? 'b' : 'a'}-${(requests += 1)}`,
     maxSessions,
     ...(guard && { guard }),
     ...(joinLimits && { joinLimits }),
@@ -127,7 +129,7 @@ export async function setUpStage(
     await signaling.close()
     await peers.close()
     await listener.close(0)
-    await bus.close()
+    if (!beside) await bus.close()
   })
   const url = `ws://127.0.0.1:${listener.port}/v1/signaling`
   const say = (message: unknown) => bus.publish(subjectsOf(callId).signal, Buffer.from(JSON.stringify(message)))

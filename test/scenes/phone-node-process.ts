@@ -50,6 +50,7 @@ const config = readConfig({
   NATS_URL: natsUrl,
   SELF_TEST: 'off',
   WEBHOOK_ALLOW_HOSTS: '127.0.0.1',
+  DRAIN_TIMEOUT_SECONDS: '2',
   SHUTDOWN_GRACE_SECONDS: '2',
 })
 const service = await startParley({

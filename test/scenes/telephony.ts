@@ -1,6 +1,8 @@
 /** Owns telephony in tests: the telephony of a node, and what a tenant needs to place calls: a number to call from, a trunk to dial out on. */
 import { createDestinationPolicy } from '../../actors/telephony/destination-policy.ts'
 import { createTelephony, type TelephonyDeps } from '../../actors/telephony/telephony.ts'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
+import { systemClock } from '../../app/clock.ts'
 import type { TrunkId, WorkerId } from '../../model/ids.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
@@ -26,6 +28,7 @@ export const openTelephony = (
 ) =>
   createTelephony({
     sql,
+    bus: createLocalBus({ log: createQuietLog(), clock: systemClock }),
     clock,
     log: createQuietLog(),
     box: clearBox,

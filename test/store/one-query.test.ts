@@ -7,7 +7,9 @@ import { createOneQuery } from '../../store/one-query.ts'
 import { connect } from '../../store/sql.ts'
 import { createAsk, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 import { openTestDatabase } from '../scenes/database.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
 import { createRandom } from '../fake/random.ts'
+import { openNetwork } from '../scenes/postgres-network.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -98,25 +100,129 @@ test('lookups of one turn share a query', async (t) => {
   })
 })
 
-test('an error of the query is the answer to all of its members and to nobody else', async (t) => {
+const coded = (code: string): Error => Object.assign(new Error(`failed with ${code}`), { code })
+const failuresOf = (settled: readonly PromiseSettledResult<unknown>[]): unknown[] =>
+  settled.map((one) => (one.status === 'rejected' ? one.reason : 'answered'))
+
+test('a database that is away is the answer to all members of the query and to nobody else', async (t) => {
   const { query, sent } = createTable(rows)
   const find = createOneQuery<string, string>({ keyOf, query })
   const failing = Promise.allSettled([find('a'), find('b'), find('b')])
   await turn()
   const other = find('a')
   await turn()
-  const error = new Error('the connection broke')
+  const error = coded('ECONNREFUSED')
   sent[0]?.fail(error)
   sent[1]?.end()
-  t.same(
-    (await failing).map((settled) => settled.status === 'rejected' && settled.reason === error),
-    [true, true, true],
-  )
+  t.same(failuresOf(await failing), [error, error, error])
   t.equal(await other, 'the a')
+  t.equal(sent.length, 2, 'nobody is asked about alone')
   const later = find('c')
   await turn()
   sent[2]?.end()
   t.equal(await later, 'the c', 'the next one is as good as ever')
+})
+
+test('a connection that was lost under a query fails nobody: it is asked once over another, and at once', async (t) => {
+  for (const code of ['CONNECTION_CLOSED', 'ECONNRESET', '57P01', '08006']) {
+    const { query, sent } = createTable(rows)
+    const find = createOneQuery<string, string>({ keyOf, query })
+    const answers = Promise.all(['a', 'b', 'nothing'].map(find))
+    await turn()
+    sent[0]?.fail(coded(code))
+    await turn()
+    sent[1]?.fail(coded(code))
+    await turn()
+    sent[2]?.end()
+    t.same(await answers, ['the a', 'the b', null], code)
+    t.same(
+      sent.map(({ questions }) => questions.length),
+      [3, 3, 3],
+    )
+  }
+  const { query, sent } = createTable(rows)
+  const find = createOneQuery<string, string>({ keyOf, query })
+  const lost = find('a')
+  lost.catch(() => {})
+  for (let loss = 0; loss < 3; loss++) {
+    await turn()
+    sent[loss]?.fail(coded('CONNECTION_CLOSED'))
+  }
+  await t.rejects(lost, { code: 'CONNECTION_CLOSED' }, 'not for ever')
+})
+
+test('who waits rather than fails is answered when the database is back, and told when it stays away', async (t) => {
+  const clock = createHandClock()
+  const { query, sent } = createTable(rows)
+  const find = createOneQuery<string, string>({ keyOf, query, clock })
+  const failAll = async (code: string, waits: readonly number[]): Promise<void> => {
+    for (const ms of waits) {
+      sent.at(-1)?.fail(coded(code))
+      await turn()
+      clock.advance(ms)
+      await turn()
+    }
+  }
+  const answers = Promise.all(['a', 'b'].map(find))
+  await turn()
+  await failAll('ECONNREFUSED', [20, 100])
+  sent.at(-1)?.end()
+  t.same(await answers, ['the a', 'the b'])
+  t.equal(sent.length, 3)
+
+  const away = find('a')
+  away.catch(() => {})
+  await turn()
+  await failAll('ECONNREFUSED', [20, 100, 500, 2_000])
+  sent.at(-1)?.fail(coded('ECONNREFUSED'))
+  await t.rejects(away, { code: 'ECONNREFUSED' })
+  for (const code of ['QUERY_DEADLINE', '57014', 'CONNECTION_ENDED']) {
+    const late = find('a')
+    await turn()
+    sent.at(-1)?.fail(coded(code))
+    await t.rejects(late, { code }, 'that had its time')
+  }
+  t.equal(clock.pending(), 0)
+})
+
+test('a member that cannot be asked about costs the others nothing but a few queries', async (t) => {
+  const asked: number[] = []
+  const find = createOneQuery<string, string>({
+    keyOf,
+    async query(questions) {
+      asked.push(questions.length)
+      if (questions.includes('bad')) throw coded('22021')
+      return new Map(questions.map((question) => [question, `the ${question}`]))
+    },
+  })
+  const questions = Array.from({ length: 40 }, (_, index) => (index === 17 ? 'bad' : `${index}`))
+  const settled = await Promise.allSettled(questions.map(find))
+  t.same(
+    settled.map((one) => (one.status === 'fulfilled' ? one.value : (one.reason as { code: string }).code)),
+    questions.map((question) => (question === 'bad' ? '22021' : `the ${question}`)),
+  )
+  t.ok(asked.length <= 13, `${asked.join()} in one query after another`)
+})
+
+test('a real connection that is cut under gathered reads fails none of them', async (t) => {
+  const { sql, server } = await openTestDatabase(t)
+  const network = await openNetwork(t, server)
+  const cut = connect({ server: network.server, applicationName: 'parley test', maxConnections: 3 })
+  t.teardown(() => cut.end({ timeout: 1 }))
+  await sql`create table letters as select * from unnest(array['a', 'b', 'c']) as letter`
+  await cut`select 1`
+  const left = network.cutAt('from letters', 2)
+  const find = createOneQuery<string, string>({
+    keyOf,
+    async query(questions) {
+      const found = await cut<
+        { letter: string }[]
+      >`select letter from letters where letter = any(${[...questions]}::text[])`
+      return new Map(found.map(({ letter }) => [letter, `the ${letter}`]))
+    },
+  })
+  t.same(await Promise.all(['a', 'nothing', 'c'].map(find)), ['the a', null, 'the c'])
+  t.equal(left(), 0, 'two were lost')
 })
 
 test('a query that throws instead of rejecting is an error like any other', async (t) => {

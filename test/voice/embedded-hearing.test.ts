@@ -412,13 +412,22 @@ test('many utterances at once wait for a recogniser and are all understood', asy
   )
 })
 
-test('a recognition thread that dies in an utterance is replaced, and the utterance is not understood', async (t) => {
+test('an utterance that cannot be heard is not understood, and one beside it in the same thread is', async (t) => {
   const { recognition, synthesiser, log } = await openParts(t)
   const { grammar } = understandingOf(phrasesOf(yesNo), await readPronunciations())
+  const speech = Int16Array.from(await synthesiser.speak('Yes, please.', 'rms'))
+  const beside = recognition.listen(grammar, 1, () => undefined)
+  const middle = speech.length / 2
+  beside.feed(speech.slice(0, middle))
   const utterance = recognition.listen(grammar, 1, () => undefined)
-  utterance.feed(new Int16Array(0)) // The recogniser refuses an empty piece: its thread dies of it.
+  // The recogniser refuses an empty piece.
+  utterance.feed(new Int16Array(0))
+  utterance.feed(new Int16Array(320))
   t.equal(await utterance.end(), null)
-  t.match(log.lines, [{ level: 'error', message: 'a recognition thread was lost' }])
+  beside.feed(speech.slice(middle))
+  beside.feed(new Int16Array(8000))
+  t.match((await beside.end())?.words.join(' '), /yes please/)
+  t.match(log.lines, [{ level: 'error', message: 'a recognition thread failed at an utterance and is replaced' }])
   const again = await hear(recognition, yesNo, await synthesiser.speak('Yes, please.', 'rms'))
   t.equal(again.text, 'yes please')
 })

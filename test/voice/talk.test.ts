@@ -620,3 +620,17 @@ test('keys that were pressed right before the end are words of the caller', asyn
   t.same(taken(), ['line closed'])
   session.close()
 })
+
+test('a talk that takes the place of another engine’s begins with a sentence about it, also where no reply is due, and listens meanwhile', async (t) => {
+  const history = [{ role: 'agent', text: 'Which day?' }] as const
+  for (const owesReply of [true, false]) {
+    const { asked, heard, session } = await openScene({ history, owesReply, bridges: true })
+    await new Promise(setImmediate)
+    t.match(asked, [/^reply: The line was interrupted.*one short sentence.*go on where the talk was/])
+    session.hear(frame)
+    t.same(heard.at(-1), frame)
+  }
+  const { asked } = await openScene({ history, owesReply: false })
+  await new Promise(setImmediate)
+  t.same(asked, [])
+})

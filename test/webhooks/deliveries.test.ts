@@ -176,6 +176,16 @@ test('an event is written once for each enabled subscription that matches it, bo
   t.equal((await rows()).length, 3, 'nobody is left who takes it')
 })
 
+test('what a node writes whose clock is ten minutes ahead is due at once for the others', async (t) => {
+  const { sql, accountId, workerId, subscribe, call } = await open(t)
+  await subscribe('/all')
+  const callId = await call()
+  const [now, events] = [Date.now(), [transcript(callId, 0)]]
+  await sql.begin((tx) => enqueueDeliveries(tx, { accountId, workerId, callId, events, now: now + 600_000, newId }))
+  const claim = { nodeId: newId<'node'>(), limit: 10, lease: claimLease, perSubscription: 10, rooms: new Map() }
+  t.equal((await claimDue(sql, { ...claim, now: now + 5_000 })).length, 1)
+})
+
 test('nothing gets behind call.ended, and events of one call from several transactions keep one order', async (t) => {
   const { subscribe, call, enqueue, rows, sql, accountId, workerId } = await open(t)
   await subscribe('/all')

@@ -25,6 +25,7 @@ const reading: ReadonlySet<string> = new Set([
   'person find',
   'recordings',
   'replay',
+  'steps',
   'trunk list',
   'trunk refusals',
   'trunk show',

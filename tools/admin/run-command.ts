@@ -16,6 +16,7 @@ import { numberCommands } from './number.ts'
 import { personCommands } from './person.ts'
 import { recordingCommands } from './recording.ts'
 import { secretCommands } from './secret.ts'
+import { stepCommands } from './step.ts'
 import { trunkCommands } from './trunk.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
@@ -38,6 +39,7 @@ const commands: Commands = {
   ...recordingCommands,
   ...secretCommands,
   ...backupCommands,
+  ...stepCommands,
 }
 
 export type CommandDeps = {

@@ -32,7 +32,7 @@ async function main(): Promise<void> {
   const log = createLog(config.logLevel, config.logsPersonal)
   print('Parley is starting …')
   const voices = new AsyncDisposableStack()
-  const voicing = openEngines(config, { log, clock: systemClock }, voices)
+  const voicing = usesEngines(config) ? openEngines(config, { log, clock: systemClock }, voices) : noVoices
   let demo: GreetedDemo | null = null
   const token = randomBytes(16).toString('base64url')
   const seed = async (core: Core) => (config.demo ? (demo = { ...(await seedDemo(core)), token }) : null)
@@ -50,11 +50,15 @@ async function main(): Promise<void> {
     process.exit(0)
   }
   endWithProcess({ clock: systemClock, isOfNpm: isOfNpm() }, () => end().catch(fail))
-  const speak: Speak = (text) => embedded.speak(text, callerVoice)
+  const speak: Speak = async (text) => embedded?.speak(text, callerVoice) ?? new Int16Array(0)
   if (demo) greeting = greet(service, { config, demo, speak, log, signal: leaving.signal })
   else print(`Parley listens on ${service.url}\n${firstSteps}`)
   await greeting
 }
+
+/** Whose process loads no voices: who carries sound for others neither hears nor speaks. */
+const noVoices = Promise.resolve({ engines: new Map(), embedded: null })
+const usesEngines = ({ roles }: Config): boolean => (['actors', 'api', 'mcp'] as const).some((role) => roles.has(role))
 
 type Seed = (core: Core) => Promise<GreetedDemo | null>
 

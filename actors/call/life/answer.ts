@@ -5,6 +5,7 @@
  */
 import { readNumber } from '../../../net/read-number.ts'
 import type { VoiceEngine } from '../../../model/voice-engine.ts'
+import type { LlmProvider } from '../../../model/worker.ts'
 import { countryToRead } from '../../../store/accounts.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { commandLeg } from '../../node/leg-link.ts'
@@ -28,6 +29,7 @@ const transferFailed: CallFact = { type: 'transfer_failed', providerStatus: null
 /** A caller waits, so it is tried once; as long as an engine may take to open a session. */
 const trial = { waits: [], within: 8_000 }
 
+const notSetUp = 'the voice provider is not set up on this service'
 const engineFailed = (details: string) => ({ type: 'engine_failed', details }) as const
 
 /** The line may choose another format than the first, and what must be said first is said without a session. */
@@ -38,18 +40,19 @@ const isOfTheTalk = (call: CallFactsRow, { hears, speaks }: VoiceEngine): boolea
 export async function answer(
   deps: PerformerDeps,
   end: CallEnd,
-  named: 'embedded' | undefined,
+  named: LlmProvider | undefined,
   keep: (tried: TriedSession) => void,
 ): Promise<void> {
   const { callId, epoch, post } = end
   const call = await readCall(deps, callId)
   const engine = named ? (deps.engines.get(named) ?? null) : await engineOf(deps, call)
-  if (!engine) return post(engineFailed('the voice provider is not set up on this service'))
+  if (!engine) return post(await withFallback(deps, { call, named }, engineFailed(notSetUp)))
   const known = await legFactOf(deps.bus, end)
   if (known === 'none') return post(legLost('no leg answers'))
-  if (known && known !== 'silent') return post(known)
+  if (known && known !== 'silent' && known !== 'away') return post(known)
   const tried = await trySession(deps, call, engine, trial)
-  if (!tried) return post(await withFallback(deps, { call, engine }, engineFailed('no voice session can be opened')))
+  if (!tried)
+    return post(await withFallback(deps, { call, named, engine }, engineFailed('no voice session can be opened')))
   // A hosted one would begin to speak, at somebody's cost, to be closed.
   if (!isOfTheTalk(call, engine)) tried.close()
   keep(tried)

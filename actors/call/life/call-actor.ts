@@ -13,6 +13,8 @@ import { databaseUnreachable } from '../../../store/database-unreachable.ts'
 import type { Claim } from '../../../store/call-steps.ts'
 import type { StepWriter } from '../../../store/step-groups.ts'
 import type { CallStep, Tenure } from '../../../store/write-steps.ts'
+import { toCallStep } from '../call-step.ts'
+import type { NodePeers } from '../../node/node-beats.ts'
 import type { CommitWatch } from '../../node/commit-watch.ts'
 import { toLegEvent } from '../../node/leg-link.ts'
 import type { CallFact, Deadline } from '../call-event.ts'
@@ -23,7 +25,6 @@ import { createLegSightings } from './leg-sightings.ts'
 import { createLegWatch } from './leg-watch.ts'
 import { createMailbox } from './mailbox.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
-import { readsOf, recordEffects } from '../record-effects.ts'
 import { nextDeadlineOf, stateOf, step, type CallState, type Step } from '../machine/step.ts'
 
 export type CallActorDeps = PerformerDeps & {
@@ -31,11 +32,20 @@ export type CallActorDeps = PerformerDeps & {
   /** Of all calls of the node. */
   readonly steps: StepWriter
   readonly commits?: CommitWatch
+  /** Absent: there are no other nodes. */
+  readonly peers?: NodePeers
+  /** Is a node that is silent dead, by its lease too? */
+  readonly hasFallen?: () => Promise<boolean>
 }
 
 export type CallActor = {
+  readonly epoch: number
   /** True when the fact has been committed; false when this actor has left the call and took no notice. */
   deliver(fact: CallFact): Promise<boolean>
+  /** Nobody says anything just now, and nothing is under way that another actor would have to begin again. */
+  isQuiet(): boolean
+  /** Leaves the conversation and commits what is known of it; true: the call waits for another node now. False: it needs none any more. */
+  leave(): Promise<boolean>
   /** Stops here and now; the call stays in the database for another node. Idempotent. */
   abandon(): Promise<void>
   /** Resolves when the actor is gone, for whatever reason. */
@@ -55,7 +65,7 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
   let { version, memory } = claim
   let state = stateOf(claim.snapshot)
   let over = false
-  const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
+  const { promise: gone, resolve: isGone } = Promise.withResolvers<void>()
 
   const take = async (fact: CallFact): Promise<boolean> =>
     stepWith(fact).catch((error: unknown) => {
@@ -71,7 +81,7 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
     const nextMemory = next.ignored ? memory : placeAfter(memory, fact, version + 1)
     const snapshot = withoutMemory(nextMemory, next.state.persisted)
     const tenure = { callId, accountId: claim.accountId, nodeId: deps.nodeId, epoch: claim.epoch, version }
-    const written = toCallStep(tenure, { fact, next, now, snapshot })
+    const written = storedStep(tenure, { fact, next, now, snapshot })
     const commit = () => deps.steps.write(written)
     const committing = () => commitWithRetry(commit, clock, log)
     const committed = await (deps.commits?.step(committing) ?? committing())
@@ -96,7 +106,7 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
   const subscription = subscribeToLeg(deps, callId, (event) => {
     sightings.seen()
     performer.legEvent(event)
-    const fact = factOf(event)
+    const fact = isReturn(event, state) ? ({ type: 'leg_returned' } as const) : factOf(event)
     if (fact) post(fact)
   })
   const stop = (): false => {
@@ -104,14 +114,24 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
     waits.disarm()
     subscription.close()
     performer.abandon()
-    leave()
+    isGone()
     return false
   }
 
   waits.arm(state)
   return {
+    epoch: claim.epoch,
     deliver,
     gone,
+    isQuiet: () => performer.isQuiet(),
+    async leave() {
+      await performer.leave()
+      // The last turn of the talk, among others.
+      await mailbox.empty()
+      if (over) return false
+      stop()
+      return true
+    },
     async abandon() {
       stop()
       await mailbox.empty()
@@ -120,19 +140,21 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
   }
 }
 
-/** What of a step goes into the database: snapshot, log and everything that must not be lost. */
-function toCallStep(
+/** A leg connects once: this is another one, of a browser that has come back by another process. */
+const isReturn = ({ type }: LegEvent, { context }: CallState): boolean =>
+  type === 'connected' && context.transport === 'webrtc' && context.answeredAt !== null
+
+/** What of a step is stored: snapshot, log and everything that must not be lost. */
+function storedStep(
   tenure: Tenure,
   { fact, next, now, snapshot }: { fact: CallFact; next: Step; now: number; snapshot: Json },
 ): CallStep {
   const { waitsIn, finished } = next.state
-  return {
+  return toCallStep({
     tenure,
     next: { snapshot, dormant: waitsIn !== null, finished },
     logged: { event: fact as Json, effects: next.effects as Json, ignored: next.ignored, at: now },
-    reads: readsOf(next.effects),
-    rowsOf: (facts) => recordEffects(facts, next.effects, now),
-  }
+  })
 }
 
 /** For the earliest deadline of a state, and for a leg that says nothing. */

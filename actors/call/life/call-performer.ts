@@ -14,21 +14,23 @@ import { failedReasonOf, type Outcome } from '../../../model/outcome.ts'
 import { errorBodyOf, Problem } from '../../../model/problem.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
 import type { Conversation } from '../../conversation/conversation.ts'
-import type { Disclosure } from '../../conversation/disclosure.ts'
 import { commandLeg } from '../../node/leg-link.ts'
 import { answer, redirect } from './answer.ts'
 import { askWorkerRequest } from './ask-worker-request.ts'
 import type { CallFact, Effect } from '../call-event.ts'
 import { dial, legFactOf, sipCallFailed } from './dial.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
+import { readLostTools } from './read-call.ts'
 import { prepareConversation, prepareDisclosure } from './prepare-talk.ts'
 import { createRecordingOrders, type RecordingOrders } from './recording-orders.ts'
-import { createToolRuns, type GiveResult, type ToolRuns } from './run-tool.ts'
+import { createToolRuns, lostResult, type GiveResult, type ToolRuns } from './run-tool.ts'
 import { createToldInOrder } from './told-in-order.ts'
 import type { TriedSession } from './try-session.ts'
 
 /** The leg completes its recording before it answers. */
 const closeTimeout = 10_000
+/** A leg that does not answer at once keeps nothing, and the call is handed over all the same. */
+const keepTimeout = 200
 
 type StartConversation = Extract<Effect, { type: 'start_conversation' }>
 type Disclose = Extract<Effect, { type: 'disclose' }>
@@ -37,20 +39,27 @@ export type CallPerformer = {
   /** Starts the effects in order and returns; never throws. */
   perform(effects: readonly Effect[]): void
   legEvent(event: LegEvent): void
+  /** The talk pauses; without one: nothing is under way. */
+  isQuiet(): boolean
   /** Leaves the conversation without a word: the call goes on elsewhere. */
   abandon(): void
+  /** The same, and what the caller has heard of the agent is told first. */
+  leave(): Promise<void>
   /** Resolves when everything that was started has come to its end. */
   settled(): Promise<void>
 }
 
 const maxEarlyKeys = 32
+const nobody = (): void => undefined
 
 export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerformer {
   const { bus, clock } = deps
-  const { run, settled } = createRuns(deps.log, end)
+  const { run, isIdle, settled } = createRuns(deps.log, end)
   let conversation: Conversation | null = null
-  /** What was said before the talk, until that has begun. */
-  let disclosure: Disclosure | null = null
+  /** What is said before the talk. */
+  let disclosure: Conversation | null = null
+  /** That, or the talk whose engine was lost, until its place is taken. */
+  let former: Conversation | null = null
   const tools = createToolRuns(deps, end)
   /** Before the answer, for the first talk. */
   let tried: TriedSession | null = null
@@ -69,23 +78,31 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     ...end,
     post(fact) {
       if (fact.type === 'tool_called') tools.wanted(fact)
-      if (fact.type === 'turn_committed') told.turnIsWritten(end.deliver(fact))
-      else end.post(fact)
+      if (fact.type !== 'turn_committed') return end.post(fact)
+      const writing = end.deliver(fact)
+      told.turnIsWritten(writing)
+      // Who follows need not hear it again.
+      if (fact.turn.role === 'user') void writing.then((taken) => taken && conversation?.written(fact.turn.to), nobody)
     },
   }
   const told = createToldInOrder((message) => bus.publish(subjectsOf(end.callId).signal, toBytes(message)))
   const startConversation = async (effect: StartConversation): Promise<void> => {
     recording.begin(effect.recording)
-    const earlier = disclosure && { earlier: disclosure.earlier }
+    former = conversation
+    const earlier = former && { earlier: former.earlier }
     const talk = { deps, end: talkEnd, run, signal: told.tell, recording, tried, ...earlier }
     const prepared = await prepareConversation(talk, effect)
     if (!prepared || abandoned) return
-    // What the caller says is kept by the disclosure until somebody listens.
-    if (conversation !== disclosure) conversation?.abandon()
     conversation = prepared.conversation
     handOnKeys()
     tools.offer(prepared)
-    await conversation.open()
+    const lost = effect.lostTools ? await readLostTools(deps, end.callId, effect.lostTools) : []
+    // What the caller says is kept by the former one until somebody listens.
+    await conversation.open().finally(() => former?.abandon())
+    for (const { id, name } of lost) {
+      conversation?.toolResult(id, name, lostResult)
+      end.post({ type: 'tool_answered', id, status: lostResult.status, tookMs: 0 })
+    }
   }
   const disclose = async (effect: Disclose): Promise<void> => {
     dropTried()
@@ -93,7 +110,6 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     const prepared = await prepareDisclosure({ deps, end: talkEnd, run, signal: told.tell, recording }, effect)
     if (!prepared || abandoned) return
     conversation?.abandon()
-    disclosure?.abandon()
     disclosure = prepared
     conversation = prepared
     handOnKeys()
@@ -109,7 +125,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     tools.cancelAll()
     dropTried()
     conversation?.abandon()
-    disclosure?.abandon()
+    former?.abandon()
   }
   const recording = createRecordingOrders(deps, end)
   const conversationOf = (): Conversation | null => conversation
@@ -124,7 +140,13 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
       }
     },
     legEvent,
+    isQuiet: () => conversation?.isQuiet() ?? isIdle(),
     abandon,
+    async leave() {
+      await commandLeg(bus, end.callId, { type: 'keep', epoch: end.epoch }, keepTimeout)
+      if (conversation !== disclosure) await conversation?.fallSilent()
+      abandon()
+    },
     settled,
   }
 }
@@ -174,6 +196,8 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'record':
       conversationOf()?.recordingPaused(effect.parts === 'none')
       return run(parts.recording.set(effect.parts), noFact)
+    case 'rejoin_leg':
+      return run(conversationOf()?.rejoin() ?? nothingToDo, engineFailed)
     case 'look_for_leg':
       return run(lookForLeg(deps.bus, end), noFact)
     // Done in the transaction of the step.
@@ -214,6 +238,7 @@ function createRuns(log: Log, end: CallEnd) {
         .finally(() => underWay.delete(guarded))
       underWay.add(guarded)
     },
+    isIdle: (): boolean => underWay.size === 0,
     settled: async (): Promise<void> => void (await Promise.all(underWay)),
   }
 }
@@ -248,6 +273,7 @@ async function lookForLeg(bus: Bus, end: CallEnd): Promise<void> {
   if (fact !== null && typeof fact === 'object') end.post(fact)
 }
 
+const nothingToDo = Promise.resolve()
 const noFact = (): null => null
 /** Whether the receiver is a required one is not known when asking failed on our side: the call does not go on without it. */
 const hookFailed = (details: string): CallFact => ({ type: 'worker_request_failed', required: true, details })

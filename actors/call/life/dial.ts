@@ -10,8 +10,8 @@ import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { reachLeg } from '../../node/leg-link.ts'
 import type { CallFact } from '../call-event.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
-import { chooseEngine, configOf } from '../engine-choice.ts'
-import { fallbackOf } from '../fallback.ts'
+import { configOf } from '../engine-choice.ts'
+import { enginesFor } from '../fallback.ts'
 import { factOf } from './leg-facts.ts'
 import { readCall } from './read-call.ts'
 import { opensSession } from './try-session.ts'
@@ -52,17 +52,18 @@ async function place(deps: PerformerDeps, end: CallEnd, call: CallFactsRow): Pro
 
 /** A call is dialed only when a voice session can be had: one is opened, and closed before it says anything. */
 async function canTalk(deps: PerformerDeps, call: CallFactsRow): Promise<boolean> {
-  const engine = chooseEngine(deps.engines, call)
-  if (engine && (await opensSession(deps, call, engine, trial))) return true
-  const fallback = await fallbackOf(deps, call)
-  return fallback !== null && fallback !== engine && (await opensSession(deps, call, fallback, trial))
+  for (const engine of await enginesFor(deps, call)) if (await opensSession(deps, call, engine, trial)) return true
+  return false
 }
 
-/** What an actor finds out about the leg of its call. Null: nothing has happened that it has not been told. */
-export async function legFactOf(bus: Bus, { callId, epoch }: CallEnd): Promise<CallFact | null | 'none' | 'silent'> {
+/** What an actor finds out about the leg of its call. Null: nothing has happened that it has not been told. `away`: the bus is. */
+export async function legFactOf(
+  bus: Bus,
+  { callId, epoch }: CallEnd,
+): Promise<CallFact | null | 'none' | 'silent' | 'away'> {
   const reply = await reachLeg(bus, callId, { type: 'ping', epoch })
   if (reply.type === 'gone') return 'none'
-  if (reply.type === 'silent') return 'silent'
+  if (reply.type === 'silent' || reply.type === 'away') return reply.type
   if (reply.type !== 'here') return null
   if (reply.ended) return factOf(reply.ended)
   if (reply.connected) return { type: 'leg_connected', providerStatus: 'connected' }
@@ -72,6 +73,7 @@ export async function legFactOf(bus: Bus, { callId, epoch }: CallEnd): Promise<C
 async function lookForDialed(bus: Bus, end: CallEnd): Promise<CallFact | null | 'none'> {
   for (let ping = 0; ping < pings; ping++) {
     const fact = await legFactOf(bus, end)
+    if (fact === 'away') return sipCallFailed('the way to the leg of the call is interrupted')
     if (fact !== 'silent') return fact
   }
   return sipCallFailed('the leg of the call does not answer')

@@ -37,6 +37,8 @@ export function loggedFact({ since, changes }: MemoryPlace, known: Json, fact: C
 
 /** Once the fact has been committed as the step `seq`, and changed the call. */
 export function placeAfter(place: MemoryPlace, fact: CallFact, seq: number): MemoryPlace {
+  // Of the engine that takes the place of a lost one nothing is known yet.
+  if (fact.type === 'engine_failed') return fact.fallsBackTo === undefined ? place : unlogged
   if (fact.type !== 'turn_committed') return place
   if (fact.memory !== undefined) return { since: seq, changes: 0 }
   return fact.memoryChange === undefined ? place : { ...place, changes: place.changes + 1 }

@@ -2,12 +2,13 @@
 import type { Bus } from '../../../model/bus.ts'
 import type { Clock } from '../../../model/clock.ts'
 import type { WorkerRequestAnswer, WorkerRequestData } from '../../../model/events.ts'
-import type { CallId } from '../../../model/ids.ts'
+import type { CallId, NodeId } from '../../../model/ids.ts'
 import type { Log } from '../../../model/log.ts'
 import type { Telemetry } from '../../../model/telemetry.ts'
 import type { Telephony } from '../../../model/telephony.ts'
 import type { Toolbox } from '../../../model/tool.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
+import type { ScriptQuestion } from '../../../store/documents.ts'
 import type { Lookup } from '../../../store/one-query.ts'
 import type { SecretBox } from '../../../store/secret-box.ts'
 import type { Sql } from '../../../store/sql.ts'
@@ -23,6 +24,10 @@ export type PerformerDeps = {
   readonly sql: Sql
   /** Calls as they are when they are asked for; those that are asked for in the same moment are read together. */
   readonly findCall: Lookup<CallId, CallFactsRow>
+  /** The same of the scripts of workers. */
+  readonly findScript: Lookup<ScriptQuestion, string>
+  /** Of the process; absent: legs need not know it. */
+  readonly nodeId?: NodeId
   readonly bus: Bus
   readonly clock: Clock
   readonly log: Log

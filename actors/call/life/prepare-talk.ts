@@ -4,15 +4,14 @@
  */
 import type { CallWarning } from '../../../model/call.ts'
 import { disclosureFor } from '../../../model/disclosure.ts'
-import type { VoiceEngine } from '../../../model/voice-engine.ts'
-import type { EffectiveConfig } from '../../../model/worker.ts'
+import type { EffectiveConfig, LlmProvider } from '../../../model/worker.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { createConversation, type Conversation } from '../../conversation/conversation.ts'
 import type { ConversationDeps, ConversationStart } from '../../conversation/conversation.ts'
-import { createDisclosure, type Disclosure } from '../../conversation/disclosure.ts'
+import { createDisclosure } from '../../conversation/disclosure.ts'
 import type { CallFact, Effect } from '../call-event.ts'
 import { configOf, engineConfigOf } from '../engine-choice.ts'
-import { engineOf, withFallback } from '../fallback.ts'
+import { engineOf, isReplaceable, withFallback } from '../fallback.ts'
 import { recordingKeyOf } from '../record-effects.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { readCall, readHistory, readScript } from './read-call.ts'
@@ -34,8 +33,10 @@ export type Prepared = Offer & { readonly conversation: Conversation }
 /** Null, and the fact posted, when the engine that the call needs is not there, or something must be said before. */
 export async function prepareConversation(
   parts: Parts & Pick<ConversationStart, 'earlier'> & { readonly tried: TriedSession | null },
-  { turns, answeredAt, memory, engine: named, recording: decided, disclosedTurns }: StartConversation,
+  effect: StartConversation,
 ): Promise<Prepared | null> {
+  const { turns, answeredAt, memory, engine: named, bridges, recording: decided, disclosedTurns } = effect
+  const { lostTools = [] } = effect
   const { deps, end, earlier } = parts
   // Of the first talk of a call that arrived, by the actor that answered it.
   const tried = turns === 0 && disclosedTurns === undefined ? parts.tried : null
@@ -52,7 +53,9 @@ export async function prepareConversation(
     turns === 0 ? [] : readHistory(deps, call),
   ])
   const said = history.slice(disclosedTurns ?? 0)
-  const beginning = { script, tools: offered.map(toEngineTool), history: said, owesReply: said.at(-1)?.role === 'user' }
+  // Of a tool there is a result, which asks for a reply by itself.
+  const owesReply = bridges === true || (said.at(-1)?.role === 'user' && lostTools.length === 0)
+  const beginning = { script, tools: offered.map(toEngineTool), history: said, owesReply, ...(bridges && { bridges }) }
   const told = engineConfigOf(call, { ...beginning, memory })
   const config = disclosedTurns === undefined ? told : { ...told, worker: announced(told.worker) }
   const isPaused = parts.recording.isPaused()
@@ -63,7 +66,7 @@ export async function prepareConversation(
 }
 
 /** Null as above. */
-export async function prepareDisclosure(parts: Parts, effect: Disclose): Promise<Disclosure | null> {
+export async function prepareDisclosure(parts: Parts, effect: Disclose): Promise<Conversation | null> {
   const { deps, end } = parts
   const call = await readCall(deps, end.callId)
   const talker = await talkerOf(parts, call, effect.engine)
@@ -79,22 +82,25 @@ export async function prepareDisclosure(parts: Parts, effect: Disclose): Promise
 
 const fileOf = (call: CallFactsRow) => ({ key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode })
 
+type Talker = Pick<ConversationDeps, 'engine' | 'post'> & { readonly isReplaceable: boolean }
+
 /** The engine of the call, and the way of its failures. */
 async function talkerOf(
   { deps, end, run }: Parts,
   call: CallFactsRow,
-  named: 'embedded' | undefined,
-): Promise<{ readonly engine: VoiceEngine; post(fact: CallFact): void } | null> {
+  named: LlmProvider | undefined,
+): Promise<Talker | null> {
   const engine = named ? (deps.engines.get(named) ?? null) : await engineOf(deps, call)
   if (!engine) {
-    end.post({ type: 'engine_failed', details: 'the voice provider is not set up on this service' })
+    const failure = { type: 'engine_failed', details: 'the voice provider is not set up on this service' } as const
+    end.post(await withFallback(deps, { call, named }, failure))
     return null
   }
   const post = (fact: CallFact): void => {
     if (fact.type !== 'engine_failed') return end.post(fact)
-    run(withFallback(deps, { call, engine }, fact).then(end.post), () => fact)
+    run(withFallback(deps, { call, named, engine }, fact).then(end.post), () => fact)
   }
-  return { engine, post }
+  return { engine, post, isReplaceable: isReplaceable(deps.engines, call, { named, engine }) }
 }
 
 /** Nobody is recorded who cannot be told in a language of the call what must be told. */

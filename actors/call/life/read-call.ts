@@ -3,8 +3,9 @@ import type { Clock } from '../../../model/clock.ts'
 import type { CallId } from '../../../model/ids.ts'
 import { retry } from '../../../model/retry.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
-import { findCallScript, findPinnedScript } from '../../../store/documents.ts'
+import { findPinnedScript, type ScriptQuestion } from '../../../store/documents.ts'
 import type { Lookup } from '../../../store/one-query.ts'
+import { findToolCalls } from '../../../store/call-steps.ts'
 import { quickReads } from '../../../store/quick-reads.ts'
 import type { Sql } from '../../../store/sql.ts'
 import { listTurns } from '../../../store/transcripts.ts'
@@ -29,13 +30,18 @@ export function readCall(
 
 /** The pinned scripts, as long as one of them is left; else those of the worker. Null: it has none. */
 export function readScript(
-  { sql, clock }: Deps,
+  { sql, findScript, clock }: Deps & { readonly findScript: Lookup<ScriptQuestion, string> },
   { accountId, workerId, direction, scriptIds }: CallFactsRow,
 ): Promise<string | null> {
   return retry(quickReads(clock), async () => {
     const pinned = scriptIds.length === 0 ? null : await findPinnedScript(sql, accountId, scriptIds)
-    return pinned ?? findCallScript(sql, accountId, workerId, direction)
+    return pinned ?? findScript({ accountId, workerId, direction })
   })
+}
+
+/** The tools behind these ids, as they were called. */
+export function readLostTools({ sql, clock }: Deps, callId: CallId, ids: readonly string[]) {
+  return retry(quickReads(clock), () => findToolCalls(sql, callId, ids))
 }
 
 /** What has been said in the call up to now. */

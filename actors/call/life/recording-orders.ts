@@ -35,7 +35,7 @@ export function createRecordingOrders(
       for (let attempt = 0; attempt < attempts && order === newest; attempt++) {
         const reply = await reachLeg(bus, callId, { type: 'record', epoch, parts })
         if (reply.type === 'accepted' || reply.type === 'gone') return
-        if (reply.type !== 'silent') break
+        if (reply.type !== 'silent' && reply.type !== 'away') break
       }
       if (order === newest) log.error('the leg of a call does not record as it was told', { parts })
     },

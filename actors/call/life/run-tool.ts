@@ -131,6 +131,16 @@ async function runTool(
   }
 }
 
+/** Of a tool that was under way when its actor was gone: it may have been done, and is not done again by itself. */
+export const lostResult = {
+  status: 'error',
+  error: {
+    code: 'TOOL_FAILED',
+    message:
+      'The connection was lost while this was under way: it may have been done or not. Do not do it again unasked; say so, and ask or look it up.',
+  },
+} as const satisfies ToolResult
+
 const failed = (message: string): ToolResult => ({ status: 'error', error: { code: 'TOOL_FAILED', message } })
 
 /** Told to the model, which can correct its arguments. */

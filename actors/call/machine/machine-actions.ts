@@ -8,6 +8,7 @@ import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { Outcome } from '../../../model/outcome.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
+import type { LlmProvider } from '../../../model/worker.ts'
 import type { CallBirth, CallerWords, CallFact, Deadline, Effect, WindUpReason } from '../call-event.ts'
 import { closedEnd, endedByOf, endOf, endRules, outcomeOfCut, type CallEnd } from './call-end.ts'
 import { memoryAfter } from './turn-memory.ts'
@@ -37,12 +38,14 @@ export type CallContext = CallBirth & {
   /** So many turns told it. Absent: nothing was to be told, or not yet. */
   readonly disclosedTurns?: number
   /** It has taken the place of the call's own. */
-  readonly engine?: 'embedded'
+  readonly engine?: LlmProvider
   /** The engine's own memory, newest. */
   readonly memory: Json
   readonly outcome: Outcome | null
   /** Noted when its end is decided. Calls of before there were rules have none. */
   readonly end?: CallEnd
+  /** When the leg of a browser that may come back was there last; absent: it is there. */
+  readonly legLeftAt?: number | undefined
   /** The outcome has been stored. */
   readonly isStored?: true
   readonly deadlines: Readonly<Partial<Record<Deadline, number>>>
@@ -70,6 +73,7 @@ export const machineActions = setup({
     announce_ended: () => {},
     ask_worker_request: () => {},
     look_for_leg: () => {},
+    rejoin_leg: () => {},
     dial: () => {},
     answer: effect<'answer'>(),
     redirect: () => {},
@@ -109,6 +113,16 @@ export const machineActions = setup({
       context.rules === endRules && !context.end ? { end: endOf(event, context.outcome, context.now) } : {},
     ),
     noteStored: assign({ isStored: true }),
+    noteLegLeft: assign(({ context, event }) => ({
+      legLeftAt: context.now - ((event as Of<'leg_disconnected'>).silentFor ?? 0),
+    })),
+    noteLegBack: assign({ legLeftAt: undefined }),
+    /** Nobody came back: it ended when the leg was there last. */
+    noteLeft: assign(({ context }) =>
+      context.rules === endRules
+        ? { end: { by: 'service' as const, cause: null, at: context.legLeftAt ?? context.now, isSettled: true } }
+        : {},
+    ),
     countTurn: assign(({ context, event }) => {
       const told = event as Of<'turn_committed'>
       const memory = memoryAfter(context.memory, told)
@@ -138,8 +152,12 @@ export const machineActions = setup({
     forgetMemory: assign({ memory: null }),
     /** Another engine's memory means nothing to it. */
     takeEmbedded: assign({ engine: 'embedded', memory: null }),
-    /** Tools of a former actor are not answered. */
-    forgetTools: assign({ tools: [] }),
+    takeNext: assign(({ context, event }) => {
+      const { fallsBackTo = context.engine } = event as Of<'engine_failed'>
+      return { memory: null, ...(fallsBackTo && { engine: fallsBackTo }) }
+    }),
+    /** Tools of a former actor are not answered, where it was so when that was logged. */
+    forgetTools: assign(({ context, event }) => (keepsTools(event) ? { tools: context.tools ?? [] } : { tools: [] })),
     note: assign(({ context, event }) => {
       const { key, value } = event as Of<'noted'>
       return { notes: { ...context.notes, [key]: value } }
@@ -158,6 +176,9 @@ export const machineActions = setup({
       context.rules === endRules &&
       context.answeredAt !== null &&
       endedByOf(event as Of<'leg_disconnected'>) !== 'caller',
+    /** Of a browser, which may come back by another process. */
+    mayReturn: ({ context, event }) =>
+      context.transport === 'webrtc' && (event as Of<'leg_disconnected'>).gone === true,
     outbound: ({ context }) => context.direction === 'outbound',
     leavesMessage: ({ context, event }) =>
       context.direction === 'outbound' && (event as Of<'voicemail_detected'>).leavesMessage === true,
@@ -169,6 +190,10 @@ export const machineActions = setup({
       (event as Of<'engine_failed'>).hasSpoken !== true,
     fallsBack: ({ context, event }) =>
       context.engine === undefined && (event as Of<'engine_failed'>).fallsBack === true,
+    hasNext: ({ context, event }) => {
+      const { fallsBackTo } = event as Of<'engine_failed'>
+      return fallsBackTo !== undefined && fallsBackTo !== context.engine
+    },
     /** Once: an id that is under way is not run again. */
     newTool: ({ context, event }) => {
       const tools = context.tools ?? []
@@ -191,11 +216,16 @@ export const machineActions = setup({
     isPaused: ({ context }) => context.recording === 'paused',
     saysSomething: ({ event }) => (event as Of<'caller_heard'>).words !== null,
     heardWords: ({ context }) => (context.heard ?? null) !== null,
+    /** Those that nobody hears again. */
+    losesWords: ({ context, event }) =>
+      (context.heard ?? null) !== null && (event as Of<'taken_over'>).hearsAgain !== true,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
     passedOverWords: ({ context, event }, deadline: Deadline) =>
       (context.heard ?? null) !== null && (event as Of<'deadline_passed'>).deadline === deadline,
   },
 })
+
+export const keepsTools = (event: CallFact): boolean => event.type === 'taken_over' && event.keepsTools === true
 
 const notesOf = (words: CallerWords | null | undefined): JsonObject =>
   Object.fromEntries((words?.notes ?? []).map(({ key, value }) => [key, value]))
@@ -263,18 +293,6 @@ export const answerLeg = {
   params: ({ context }: { context: CallContext }) => (context.engine ? { engine: context.engine } : {}),
 } as const
 
-export const startConversation = {
-  type: 'start_conversation',
-  params: ({ context }: { context: CallContext }) => ({
-    turns: context.turns,
-    memory: context.memory,
-    answeredAt: context.answeredAt ?? 0,
-    ...(context.engine && { engine: context.engine }),
-    ...(context.recording && { recording: context.recording }),
-    ...(context.disclosedTurns !== undefined && { disclosedTurns: context.disclosedTurns }),
-  }),
-} as const
-
 /** A tool is run once, in the order of the facts: asked for, then answered or no longer awaited. */
 export const toolFacts = {
   tool_called: {
@@ -300,42 +318,6 @@ export const toolFacts = {
     ],
   },
 } as const
-
-export const storeWorkerRequest = {
-  type: 'store_worker_request',
-  params: ({ event }: { event: Of<'worker_request_answered'> }) => ({
-    config: event.config,
-    // Logs of before it was there have none, and must replay alike.
-    ...(event.locale !== undefined && { locale: event.locale }),
-    instructions: event.instructions,
-    tools: event.tools,
-    metadata: event.metadata,
-  }),
-} as const
-
-const hookLost = {
-  type: 'end',
-  params: ({ context }: { context: CallContext }): Outcome => ({
-    status: 'failed',
-    reason: context.rules === endRules ? 'internal_error' : null,
-  }),
-} as const
-
-/** What a call does once it asks is the same for browser and phone: the answer changes the call, a required failure ends it. */
-export const workerRequestAnswers = <Settled extends string>(settled: Settled) =>
-  ({
-    worker_request_answered: { target: settled, actions: storeWorkerRequest },
-    worker_request_failed: [
-      { guard: 'required', target: '#call.windingUp', actions: failed('worker_request_required_failed') },
-      { target: settled },
-    ],
-    deadline_passed: {
-      guard: { type: 'passed', params: 'hook' },
-      target: '#call.windingUp',
-      actions: hookLost,
-    },
-    taken_over: { actions: 'ask_worker_request' },
-  }) as const
 
 export const noteProviderStatus = 'noteProviderStatus' as const
 export const wait = (deadline: Deadline, ms: number) => ({ type: 'wait', params: { deadline, ms } }) as const

@@ -12,7 +12,6 @@ import {
   hungUp,
   machineActions,
   noteProviderStatus,
-  startConversation,
   stopWaiting,
   storeDecided,
   storeUnstored,
@@ -20,12 +19,13 @@ import {
   voicemail,
   wait,
   windUp,
-  workerRequestAnswers,
 } from './machine-actions.ts'
 import { hookTimeout, phoneStates } from './phone-states.ts'
 import { notRecorded, recordingFacts } from './recording-actions.ts'
+import { goOnElsewhere, startConversation } from './start-conversation.ts'
 import { disclosurePlayed, talkingStates } from './talking-states.ts'
 import { callerHeard, keepHeard, turnCommitted, turnShown, warned, warnedOfRecording } from './turn-actions.ts'
+import { workerRequestAnswers } from './worker-request.ts'
 
 /** From the browser's socket to its media. */
 const connectTimeout = 30_000
@@ -167,13 +167,14 @@ export const callMachine = machineActions.createMachine({
           { guard: 'outbound', target: 'windingUp', actions: voicemail },
         ],
         engine_failed: [
+          { guard: 'hasNext', actions: ['takeNext', goOnElsewhere] },
           { guard: 'fallsBack', actions: ['takeEmbedded', startConversation] },
           { guard: 'web', target: 'windingUp', actions: failed('voice_session_creation_failed') },
           { guard: 'unspoken', target: 'redirecting' },
           { target: 'windingUp', actions: failed('voice_session_unavailable') },
         ],
         taken_over: [
-          { guard: 'heardWords', actions: [...keepHeard, 'forgetTools', startConversation] },
+          { guard: 'losesWords', actions: [...keepHeard, 'forgetTools', startConversation] },
           { actions: ['forgetTools', startConversation] },
         ],
       },

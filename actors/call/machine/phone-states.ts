@@ -11,8 +11,8 @@ import {
   noteProviderStatus,
   stopWaiting,
   wait,
-  workerRequestAnswers,
 } from './machine-actions.ts'
+import { workerRequestAnswers } from './worker-request.ts'
 
 /** From the birth of an inbound call to its leg. */
 const arriveTimeout = 10_000
@@ -95,7 +95,11 @@ export const phoneStates = {
     exit: stopWaiting('answer'),
     on: {
       leg_connected: { target: '#call.talking', actions: 'noteAnswered' },
-      engine_failed: [{ guard: 'fallsBack', actions: ['takeEmbedded', answerLeg] }, { target: 'redirecting' }],
+      engine_failed: [
+        { guard: 'hasNext', actions: ['takeNext', answerLeg] },
+        { guard: 'fallsBack', actions: ['takeEmbedded', answerLeg] },
+        { target: 'redirecting' },
+      ],
       ...hungUpOrCanceled,
       deadline_passed: {
         guard: { type: 'passed', params: 'answer' },

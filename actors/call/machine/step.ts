@@ -129,7 +129,7 @@ function persistedOf(snapshot: LiveSnapshot): Json {
 const heldIn: ReadonlySet<Place> = new Set(['answering', 'redirecting', 'talking', 'leavingMessage'])
 
 function legOf(place: Place): CallState['leg'] {
-  if (place === 'dialing') return 'made'
+  if (place === 'dialing' || place === 'preparing') return 'made'
   return heldIn.has(place) ? 'held' : null
 }
 

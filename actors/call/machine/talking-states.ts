@@ -1,10 +1,12 @@
 /**
- * Owns the two states within a talk: it is open, or the caller is told first what must be said first, to its end. Then nothing but the end of the call, or of
+ * Owns the states within a talk: it is open, or the leg of a browser is gone and may come back by another process for a moment, or the caller is told first
+ * what must be said first, to its end. Then nothing but the end of the call, or of
  * its engine, leaves this state before, and who takes the call over says it again from its beginning. Pure. docs/contract/rest.md "Disclosure".
  */
 import type { CallFact } from '../call-event.ts'
-import { failed, machineActions, startConversation, stopWaiting, wait, type CallContext } from './machine-actions.ts'
+import { failed, machineActions, stopWaiting, wait, type CallContext } from './machine-actions.ts'
 import { resumed } from './recording-actions.ts'
+import { startConversation } from './start-conversation.ts'
 
 /** 2,000 characters take about three minutes. */
 const disclosureTimeout = 300_000
@@ -18,6 +20,24 @@ const disclose = {
     ...(context.recording && { recording: context.recording }),
   }),
 } as const
+
+/** Ms that a call talks without a leg. A browser finds out at once, and tries again after 250, 500 and 1,000 ms. */
+const returnWithin = 5_000
+/** However late it was noticed. */
+const leastPatience = 1_000
+
+type Left = Extract<CallFact, { type: 'leg_disconnected' }>
+
+const waitForReturn = [
+  'noteLegLeft',
+  {
+    type: 'wait',
+    params: ({ event: { silentFor = 0 } }: { event: Left }) => ({
+      deadline: 'return' as const,
+      ms: Math.max(leastPatience, returnWithin - silentFor),
+    }),
+  },
+] as const
 
 type Played = Extract<CallFact, { type: 'disclosure_played' }>
 
@@ -37,7 +57,25 @@ export const talkingStates = {
   initial: 'open',
   states: {
     open: createStateConfig({
-      on: { disclosure_due: { guard: 'undisclosed', target: 'disclosing', actions: 'noteDue' } },
+      on: {
+        disclosure_due: { guard: 'undisclosed', target: 'disclosing', actions: 'noteDue' },
+        leg_disconnected: { guard: 'mayReturn', target: 'legless', actions: waitForReturn },
+        // Before anybody noticed that the former one was gone.
+        leg_returned: { actions: 'rejoin_leg' },
+      },
+    }),
+    legless: createStateConfig({
+      exit: stopWaiting('return'),
+      on: {
+        leg_returned: { target: 'open', actions: ['noteLegBack', 'rejoin_leg'] },
+        // Told again, by somebody else.
+        leg_disconnected: { guard: 'mayReturn' },
+        deadline_passed: {
+          guard: { type: 'passed', params: 'return' },
+          target: '#call.windingUp',
+          actions: ['noteLeft', failed('internal_error')],
+        },
+      },
     }),
     disclosing: createStateConfig({
       entry: [disclose, wait('disclosure', disclosureTimeout)],
@@ -45,13 +83,17 @@ export const talkingStates = {
       on: {
         disclosure_played: { guard: 'heardOut', target: 'open', actions: [...disclosurePlayed, startConversation] },
         recording_resume_requested: resumed('agent'),
-        engine_failed: { guard: 'fallsBack', actions: ['takeEmbedded', disclose] },
+        engine_failed: [
+          { guard: 'hasNext', actions: ['takeNext', disclose] },
+          { guard: 'fallsBack', actions: ['takeEmbedded', disclose] },
+        ],
         deadline_passed: {
           guard: { type: 'passed', params: 'disclosure' },
           target: '#call.windingUp',
           actions: failed('internal_error'),
         },
         taken_over: { actions: disclose },
+        leg_returned: { actions: disclose },
       },
     }),
   },

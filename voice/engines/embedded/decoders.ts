@@ -22,6 +22,8 @@ type Deps = {
   onReady(decoders: Decoders): void
   /** Its utterances have been settled as not understood. */
   onLost(decoders: Decoders, cause: unknown): void
+  /** It could not hear one of its utterances: that one is settled as not understood, the others go on. Told once. */
+  onFailing(decoders: Decoders, cause: unknown): void
   /** It holds as many grammars as it should. */
   onFull(decoders: Decoders): void
 }
@@ -29,7 +31,7 @@ type Deps = {
 /** The recogniser cannot forget a grammar, and each takes about 700 kB: three times as many would fit, for those that come while the next thread starts. */
 const maxGrammars = 100
 
-export function openDecoders({ clock, entry, size, onReady, onLost, onFull }: Deps): Decoders {
+export function openDecoders({ clock, entry, size, onReady, onLost, onFailing, onFull }: Deps): Decoders {
   const live = new Map<number, LiveUtterance>()
   let onRetired: () => void = () => undefined
   let state: 'starting' | 'ready' | 'retiring' | 'closed' = 'starting'
@@ -40,6 +42,11 @@ export function openDecoders({ clock, entry, size, onReady, onLost, onFull }: De
       return onReady(decoders)
     }
     const utterance = live.get(reply.utterance)
+    if (reply.type === 'failed') {
+      // First, so that it takes nobody who waits.
+      if (state === 'ready') onFailing(decoders, new Error(reply.details))
+      return utterance?.settle(null)
+    }
     if (reply.type === 'partial') utterance?.partial(reply.words)
     if (reply.type !== 'final') return
     utterance?.settle(reply.heard)

@@ -107,6 +107,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
           memory: config.memory,
           history: config.history,
           owesReply: config.owesReply,
+          bridges: config.bridges === true,
           announcement: announcementOf(config),
           voicemail: voicemailMessageOf(config),
           firstSpeech: config.direction === 'outbound' ? config.worker.firstSpeechTimeout * 1000 : 0,

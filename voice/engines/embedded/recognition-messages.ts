@@ -24,6 +24,8 @@ export type RecognitionReply =
   | { readonly type: 'ready' }
   | { readonly type: 'begun'; readonly utterance: number }
   | { readonly type: 'partial'; readonly utterance: number; readonly words: readonly string[] }
+  /** Nothing is known of it, and of the heap that all decoders share neither. */
+  | { readonly type: 'failed'; readonly utterance: number; readonly details: string }
   | {
       readonly type: 'final'
       readonly utterance: number

@@ -29,7 +29,7 @@ async function main(): Promise<void> {
       return reply({ type: 'begun', utterance })
     }
     const hearing = slots.of(utterance)
-    if (hearing === null) return // It was dropped after its end.
+    if (hearing === null) return gone(request)
     if (request.type === 'sound') {
       const words = hearing.feed(request.samples)
       return reply({ type: 'partial', utterance, words: words.split(' ').map(plainWord) })
@@ -39,7 +39,19 @@ async function main(): Promise<void> {
     const heard = hearing.stop()
     reply({ type: 'final', utterance, compiled: recogniser.compiledGrammars(), heard })
   }
-  port.on('message', serve)
+  /** It was dropped after its end, or failed before its sound and its end came, each of which wants an answer. */
+  const gone = ({ type, utterance }: RecognitionRequest): void => {
+    if (type !== 'drop') reply({ type: 'failed', utterance, details: 'it failed before' })
+  }
+  port.on('message', (request: RecognitionRequest) => {
+    try {
+      serve(request)
+    } catch (error) {
+      const { utterance } = request
+      slots.giveBack(utterance)
+      reply({ type: 'failed', utterance, details: error instanceof Error ? error.message : String(error) })
+    }
+  })
   reply({ type: 'ready' })
   worked()
 }

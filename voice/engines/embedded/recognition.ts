@@ -111,8 +111,14 @@ function createThreads({ clock, log, threads, decoders: size = defaultDecoders, 
         const counted = current.delete(lost)
         log.error('a recognition thread was lost', { error: cause })
         if (!counted) return
-        if (lost.isReady()) open(nothing, openLater)
+        if (lost.isReady()) openMissing()
         else onFailed(cause)
+      },
+      onFailing(failing, cause) {
+        log.error('a recognition thread failed at an utterance and is replaced', { error: cause })
+        if (!current.delete(failing)) return
+        retire(failing)
+        openMissing()
       },
       onFull: replace,
     })
@@ -125,14 +131,20 @@ function createThreads({ clock, log, threads, decoders: size = defaultDecoders, 
     })
     pending.add(cancel)
   }
+  /** A replacement of the one that is gone may be under way. */
+  const openMissing = (): void => {
+    if (current.size < threads) open(nothing, openLater)
+  }
+  const retire = (old: Decoders): void => {
+    retired.add(old)
+    old.retire(() => void retired.delete(old))
+  }
   /** The old thread goes on until the new one is ready; one replacement at a time. */
   const replace = (old: Decoders): void => {
     if (current.size > threads || ![...current].every((decoders) => decoders.isReady())) return
     open(() => {
-      current.delete(old)
-      retired.add(old)
-      old.retire(() => void retired.delete(old))
-    }, nothing)
+      if (current.delete(old)) retire(old)
+    }, openMissing)
   }
   const close = async (): Promise<void> => {
     closed = true

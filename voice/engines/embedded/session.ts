@@ -35,6 +35,8 @@ export type SessionDeps = {
   readonly history: readonly Said[]
   /** Of a call that goes on: the last line was not heard, or not answered. */
   readonly owesReply: boolean
+  /** It goes on in place of another engine's, and says so before its script. */
+  readonly bridges: boolean
   /** Said word for word before anything else, and not again by a session that goes on; null: nothing. */
   readonly announcement: string | null
   /** For an answering machine; null: nothing. */
@@ -53,6 +55,8 @@ export type SessionDeps = {
 
 const rateHz = 16_000
 const silence = new Int16Array(320)
+/** A script begins anew behind it: where the other engine was in it nobody knows. */
+const bridge = 'I am sorry, the line was interrupted for a moment.'
 /** Results of tools that come while the caller speaks. */
 const maxHeld = 16
 /** Stands in a transcript for speech that was not understood. */
@@ -66,7 +70,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   const id = randomUUID().slice(0, 8)
   const { memory, history } = deps
   const goesOn = memory !== null || history.length > 0
-  const announcement = (goesOn ? null : deps.announcement) ?? ''
+  const announcement = (goesOn ? (deps.bridges ? bridge : null) : deps.announcement) ?? ''
   let closed = false
   /** The last words are being said. */
   let isLeaving = false

@@ -1,7 +1,7 @@
 /**
  * Owns how a hosted talk begins: the static message of an inbound call, which is heard to its end (nobody is listened to meanwhile); then the
  * agent's first words, on an outbound call after the callee's or when those do not come. A talk that goes on begins with nothing, or with the
- * reply that is due. Pure. docs/contract/rest.md "Worker configuration".
+ * reply that is due; in place of an engine that was lost it says first that the line was interrupted. Pure. docs/contract/rest.md "Worker configuration".
  */
 import { frameMs } from '../../../model/frame.ts'
 import type { EngineConfig } from '../../../model/voice-engine.ts'
@@ -10,7 +10,7 @@ import { quietFrames, type TurnTaking } from './turn-taking.ts'
 export type OpeningSetting = {
   /** Null: there is none. */
   readonly announcement: string | null
-  readonly begins: 'anew' | 'going on' | 'going on, reply due'
+  readonly begins: 'anew' | 'going on' | 'going on, reply due' | 'in place of another'
   readonly isInbound: boolean
   /** Frames that the callee has for the first words. */
   readonly firstSpeech: number
@@ -31,7 +31,7 @@ export type Opening = {
 export type Opened = {
   readonly opening: Opening
   readonly asks:
-    { readonly type: 'reply'; readonly hint: null } | { readonly type: 'say'; readonly text: string } | null
+    { readonly type: 'reply'; readonly hint: string | null } | { readonly type: 'say'; readonly text: string } | null
   /** The static message has been said in other words. */
   readonly isMisread: boolean
 }
@@ -43,11 +43,12 @@ const announcedWithin = 180_000 / frameMs
 /** A provider that has not said it by then will not. */
 const unsaidFrames = 5_000 / frameMs
 
-export function openingSettingOf({ direction, worker, history, owesReply }: EngineConfig): OpeningSetting {
+export function openingSettingOf({ direction, worker, history, owesReply, bridges }: EngineConfig): OpeningSetting {
   const { inboundStaticMessageEnabled, inboundStaticMessageText = '', firstSpeechTimeout } = worker
   const text = inboundStaticMessageText.trim()
   const isInbound = direction === 'inbound'
-  const goesOn = owesReply ? 'going on, reply due' : 'going on'
+  const due = owesReply ? 'going on, reply due' : 'going on'
+  const goesOn = bridges ? 'in place of another' : due
   return {
     announcement: isInbound && inboundStaticMessageEnabled && text !== '' ? text : null,
     // Of a provider's session alone nobody has heard anything: what was said is in the history.
@@ -57,15 +58,19 @@ export function openingSettingOf({ direction, worker, history, owesReply }: Engi
   }
 }
 
+const bridge =
+  'The line was interrupted for a moment, in the midst of the talk. Say so in one short sentence, greet nobody, and go on where the talk was: answer what the caller said last, or say again what you were saying.'
+
 const stays = (opening: Opening): Opened => ({ opening, asks: null, isMisread: false })
 
-const replies = (opening: Opening): Opened => ({
+const replies = (opening: Opening, hint: string | null = null): Opened => ({
   opening: { ...opening, phase: 'over' },
-  asks: { type: 'reply', hint: null },
+  asks: { type: 'reply', hint },
   isMisread: false,
 })
 
 export function openingBegun(setting: OpeningSetting, opening: Opening, now: number): Opened {
+  if (setting.begins === 'in place of another') return replies(opening, bridge)
   if (setting.begins === 'going on, reply due') return replies(opening)
   if (setting.begins === 'going on') return stays({ ...opening, phase: 'over' })
   if (setting.announcement === null) return afterAnnouncement(setting, opening, now)

@@ -1,0 +1,31 @@
+/** Owns what a talk is started with: at its beginning, by an actor that took the call over, and by an engine that took the place of a lost one. Pure. */
+import type { CallFact } from '../call-event.ts'
+import { keepsTools, type CallContext } from './machine-actions.ts'
+
+type Failed = Extract<CallFact, { type: 'engine_failed' }>
+
+const conversationOf = (context: CallContext) => ({
+  turns: context.turns,
+  memory: context.memory,
+  answeredAt: context.answeredAt ?? 0,
+  ...(context.engine && { engine: context.engine }),
+  ...(context.recording && { recording: context.recording }),
+  ...(context.disclosedTurns !== undefined && { disclosedTurns: context.disclosedTurns }),
+})
+
+export const startConversation = {
+  type: 'start_conversation',
+  params: ({ context, event }: { context: CallContext; event: CallFact }) => ({
+    ...conversationOf(context),
+    ...(keepsTools(event) && context.tools?.length && { lostTools: context.tools }),
+  }),
+} as const
+
+/** With the engine that has taken the place of one that was lost. */
+export const goOnElsewhere = {
+  type: 'start_conversation',
+  params: ({ context, event }: { context: CallContext; event: CallFact }) => ({
+    ...conversationOf(context),
+    ...((event as Failed).hasSpoken === true && { bridges: true as const }),
+  }),
+} as const

@@ -1,0 +1,46 @@
+/** Owns how a leg is started for a talk, or for what is said before one. */
+import type { Bus } from '../../model/bus.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
+import type { LegCommand } from '../../model/leg.ts'
+import { reachLeg } from '../node/leg-link.ts'
+import type { CallFact } from '../call/call-event.ts'
+
+type Deps = {
+  readonly callId: CallId
+  readonly epoch: number
+  readonly bus: Bus
+  readonly nodeId?: NodeId
+  post(fact: CallFact): void
+}
+
+/** A leg that is there and does not answer may be on the other side of a bus that is just coming back; asked again, it does nothing twice. */
+const startAttempts = 3
+
+export async function startLeg({ bus, callId }: Deps, command: LegCommand, isStopped: () => boolean) {
+  let reply = await reachLeg(bus, callId, command)
+  const isUnknown = (): boolean => reply.type === 'silent' || reply.type === 'away'
+  for (let again = 1; isUnknown() && again < startAttempts && !isStopped(); again++)
+    reply = await reachLeg(bus, callId, command)
+  return reply
+}
+
+/** Of the command that starts a leg. */
+export const nodeOf = ({ nodeId }: Pick<Deps, 'nodeId'>) => (nodeId ? { node: nodeId } : {})
+
+/** What waits for it is not heard before. */
+export async function listens(deps: Deps, isStopped: () => boolean): Promise<void> {
+  await startLeg(deps, { type: 'listens', epoch: deps.epoch }, isStopped)
+}
+
+export type StartWishes = Pick<Extract<LegCommand, { type: 'start' }>, 'hears' | 'speaks' | 'recording'>
+
+/** Null: it does not start, and that was told; or nobody wants it any more. */
+export async function startTalk(deps: Deps, wishes: StartWishes, isStopped: () => boolean) {
+  const command = { type: 'start', epoch: deps.epoch, ...wishes, ...nodeOf(deps) } as const
+  const reply = await startLeg(deps, command, isStopped)
+  if (isStopped()) return null
+  if (reply.type === 'started') return reply
+  const details = `the leg did not start: ${JSON.stringify(reply)}`
+  deps.post({ type: 'leg_disconnected', cause: 'failed', details, ...(reply.type === 'gone' && { gone: true }) })
+  return null
+}

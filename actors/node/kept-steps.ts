@@ -1,0 +1,336 @@
+/**
+ * Owns what becomes of the steps of calls while the database is away, or slow: they are kept on the disk of this node, and count as written when they are
+ * there. Once the database answers they are written in their order, by this process or by the one after it, under the tenure that they were made under:
+ * one that is in the log already is not written twice, and one of a call that somebody else has taken meanwhile is put aside for people.
+ * Steps of a call that has some here go here too, until the last of them is written.
+ */
+import type { Clock } from '../../model/clock.ts'
+import { pause } from '../../model/clock.ts'
+import { deadline } from '../../model/deadline.ts'
+import type { CallId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import { createRecent } from '../../net/recent.ts'
+import { callIsStored } from '../../store/call-steps.ts'
+import { databaseUnreachable, isOfOneMember } from '../../store/database-unreachable.ts'
+import type { Place } from '../../store/journal-file.ts'
+import type { AdoptedJournal, JournalFolder } from '../../store/journal-folder.ts'
+import type { Sql } from '../../store/sql.ts'
+import type { StepWriter } from '../../store/step-groups.ts'
+import { isInLog } from '../../store/write-steps.ts'
+import { stepOfText, textOfStep, toCallStep } from '../call/call-step.ts'
+import { createRounds } from '../rounds/rounds.ts'
+
+export type KeptSteps = StepWriter & {
+  /** Calls of which steps are here: the database does not know yet how far they are. */
+  ids(): CallId[]
+  keeps(callId: CallId): boolean
+  /** Resolves when no step of the call is here. Rejects when this closes before. */
+  settled(callId: CallId): Promise<void>
+  /** Looks for what former processes have left; resolves when that is written, or the database does not answer. */
+  start(): Promise<void>
+  /** What is not written by now is for the next process. Idempotent. */
+  close(): Promise<void>
+}
+
+/** Ms that a step waits for the database. Longer than a disk under load takes, shorter than a caller waits for an answer without wondering. */
+const patience = 1_000
+const [shortestWait, longestWait] = [100, 1_000]
+const lookForOthers = 5_000
+const fencedKept = 1_000
+
+type Deps = {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly log: Log
+  readonly writer: StepWriter
+  readonly journal: JournalFolder
+  /** Somebody else has the call: whoever runs it here does so in vain. */
+  readonly fenced: (callId: CallId) => void
+  /** Steps were written: there may be work that they tell of. */
+  readonly written: () => void
+}
+
+/** Where a step lies. */
+type Source = { read(place: Place): Promise<string>; done(): void }
+type Kept = { readonly source: Source; readonly place: Place; readonly epoch: number }
+
+type OfCall = {
+  readonly steps: Kept[]
+  /** Being put on the disk. */
+  coming: number
+  /** The same step, on its way to the database when nobody waited for it any more. */
+  late: Promise<unknown>
+  isShipped: boolean
+  readonly settled: PromiseWithResolvers<void>
+}
+
+/** Of the kind that passes: its actor tries again. */
+class NotKept extends Error {
+  override readonly name = 'NotKept'
+  readonly code = '53100'
+}
+
+export function createKeptSteps(deps: Deps): KeptSteps {
+  const { clock, log, writer, journal } = deps
+  const calls = new Map<CallId, OfCall>()
+  const fencedEpochs = createRecent<number>(fencedKept)
+  const stopping = new AbortController()
+  const work = new Set<Promise<void>>()
+  let awaySince: number | null = null
+  let isTold = false
+  let written = 0
+  let probing: Promise<void> | null = null
+  let notice = Promise.withResolvers<void>()
+
+  const changed = (): void => {
+    notice.resolve()
+    notice = Promise.withResolvers()
+  }
+  const isAway = (): boolean => awaySince !== null
+  const away = (error: unknown): void => {
+    if (awaySince === null) log.error('the database does not answer; steps of calls are kept on the disk', { error })
+    awaySince ??= clock.now()
+    changed()
+    probeSoon()
+  }
+  const probeSoon = (): void => {
+    if (!stopping.signal.aborted) probing ??= follow(probe().finally(() => (probing = null)))
+  }
+  const answers = (): void => {
+    if (awaySince !== null) log.info('the database answers again', { afterMs: clock.now() - awaySince })
+    awaySince = null
+    isTold = false
+  }
+  const follow = (job: Promise<void>): Promise<void> => {
+    const guarded = job
+      .catch((error: unknown) => log.error('kept steps of calls could not be written', { error }))
+      .finally(() => work.delete(guarded))
+    work.add(guarded)
+    return guarded
+  }
+
+  const ofCall = (callId: CallId): OfCall => {
+    const known = calls.get(callId)
+    if (known) return known
+    const settled = Promise.withResolvers<void>()
+    settled.promise.catch(() => {})
+    const made = { steps: [], coming: 0, late: Promise.resolve(), isShipped: false, settled }
+    calls.set(callId, made)
+    return made
+  }
+  const leaveIfDone = (callId: CallId, of: OfCall): void => {
+    if (of.steps.length > 0 || of.coming > 0) return
+    calls.delete(callId)
+    of.settled.resolve()
+    if (calls.size === 0 && written > 0) {
+      log.info('all steps of calls that were kept are in the database', { steps: written })
+      written = 0
+    }
+    deps.written()
+    changed()
+  }
+  const ownLeft = createCount(() => journal.own.clear())
+  const own: Source = { read: (place) => journal.own.read(place), done: ownLeft.less }
+
+  const keep: StepWriter['write'] = async (step) => {
+    const { callId, epoch } = step.tenure
+    const of = ofCall(callId)
+    of.coming++
+    ownLeft.more()
+    try {
+      const place = await journal.own.append(textOfStep(step))
+      of.steps.push({ source: own, place, epoch })
+      return 'written'
+    } catch (error) {
+      ownLeft.less()
+      if (!isTold) log.error('steps of calls cannot be kept on the disk', { error })
+      isTold = true
+      throw new NotKept('a step of a call could be neither written nor kept', { cause: error })
+    } finally {
+      of.coming--
+      shipSoon(callId, of)
+      leaveIfDone(callId, of)
+    }
+  }
+  const direct: StepWriter['write'] = async (step) => {
+    const writing = writer.write(step)
+    try {
+      const result = await deadline(clock, patience, writing, () => 'late' as const)
+      if (result !== 'late') {
+        answers()
+        return result
+      }
+    } catch (error) {
+      if (!databaseUnreachable(error)) throw error
+      if (!isOfOneMember(error)) away(error)
+      // As it would have gone without a disk to keep it on.
+      return keep(step).catch(() => Promise.reject(error as Error))
+    }
+    const { callId } = step.tenure
+    // Whoever ships it waits for what becomes of this.
+    ofCall(callId).late = writing.catch(() => {})
+    away(new Error(`a step was not written within ${patience / 1_000} s`))
+    return keep(step).catch(() => writing)
+  }
+
+  const shipSoon = (callId: CallId, of: OfCall): void => {
+    if (of.isShipped || of.steps.length === 0 || stopping.signal.aborted) return
+    if (isAway()) return probeSoon()
+    of.isShipped = true
+    const left = (): void => {
+      of.isShipped = false
+      shipSoon(callId, of)
+    }
+    void follow(ship(callId, of).finally(left))
+  }
+  const ship = async (callId: CallId, of: OfCall): Promise<void> => {
+    while (of.steps.length > 0 && !stopping.signal.aborted) {
+      if (!(await shipHead(callId, of)) && !(await pause(clock, shortestWait, stopping.signal))) return
+      if (isAway()) return
+    }
+  }
+  /** False: the database did not do it. */
+  const shipHead = async (callId: CallId, of: OfCall): Promise<boolean> => {
+    await of.late
+    try {
+      const flaw = await writeHead(of)
+      answers()
+      if (flaw !== null) await giveUp(callId, of, flaw)
+      leaveIfDone(callId, of)
+      return true
+    } catch (error) {
+      if (!databaseUnreachable(error)) log.error('kept steps of a call are not written', { callId, error })
+      else if (!isOfOneMember(error)) away(error)
+      return false
+    }
+  }
+  /** Why it can never be written; null: it is. */
+  const writeHead = async ({ steps }: OfCall): Promise<string | null> => {
+    const [{ source, place }] = steps as [Kept, ...Kept[]]
+    try {
+      const step = toCallStep(stepOfText(await source.read(place)))
+      if ((await writer.write(step)) === 'fenced') return 'another actor has the call'
+    } catch (error) {
+      if (databaseUnreachable(error)) throw error
+      log.error('a kept step of a call cannot be written', { error })
+      return 'it cannot be written'
+    }
+    steps.shift()
+    source.done()
+    written++
+    return null
+  }
+  /** What follows on a step that was not written can be written no more. */
+  const giveUp = async (callId: CallId, of: OfCall, reason: string): Promise<void> => {
+    const epoch = of.steps[0]!.epoch
+    fencedEpochs.set(callId, Math.max(epoch, fencedEpochs.get(callId) ?? 0))
+    deps.fenced(callId)
+    const given = of.steps.filter((kept) => kept.epoch === epoch)
+    // Of a call that was deleted nothing is kept.
+    const lines = (await callIsStored(deps.sql, callId)) ? await unwritten(given) : []
+    if (lines.length > 0) {
+      const file = await journal.setAside(lines)
+      log.error('steps of a call were put aside', { callId, epoch, steps: lines.length, reason, file })
+    }
+    of.steps.splice(0, of.steps.length, ...of.steps.filter((kept) => !given.includes(kept)))
+    for (const { source } of given) source.done()
+  }
+  /** Without what had been written before the call was taken. */
+  const unwritten = async (given: readonly Kept[]): Promise<string[]> => {
+    const lines: string[] = []
+    for (const { source, place } of given) {
+      const text = await source.read(place).catch(() => null)
+      if (text === null) lines.push('{"damaged":true}')
+      else if (!(await isInLog(deps.sql, stepOfText(text)))) lines.push(text)
+    }
+    return lines
+  }
+  /** One step at a time, of one call after the other, until one is written. */
+  const probe = async (): Promise<void> => {
+    let wait = shortestWait
+    while (isAway() && !stopping.signal.aborted) {
+      if (!(await pause(clock, wait, stopping.signal))) return
+      wait = Math.min(longestWait, wait * 2)
+      const next = [...calls].find(([, of]) => of.steps.length > 0 && !of.isShipped)
+      if (!next) {
+        if (calls.size === 0) return
+        continue
+      }
+      const [callId, of] = next
+      // Behind the others: it may be this call alone that cannot be written.
+      calls.delete(callId)
+      calls.set(callId, of)
+      of.isShipped = true
+      await shipHead(callId, of).finally(() => (of.isShipped = false))
+    }
+    for (const [callId, of] of calls) shipSoon(callId, of)
+  }
+
+  const adopt = async (): Promise<boolean> => {
+    for (const found of await journal.adopt()) await take(found)
+    return false
+  }
+  const take = async (found: AdoptedJournal): Promise<void> => {
+    const left = createCount(() => void follow(found.remove()))
+    left.more()
+    const source: Source = { read: (place) => found.read(place), done: left.less }
+    let steps = 0
+    const damaged = await found.scan((text, place) => {
+      const { tenure } = stepOfText(text)
+      ofCall(tenure.callId).steps.push({ source, place, epoch: tenure.epoch })
+      left.more()
+      steps++
+    })
+    log.warn('steps of calls of a former process were found', { steps, damaged })
+    left.less()
+    for (const [callId, of] of calls) shipSoon(callId, of)
+  }
+  const lookAround = createRounds({ clock, log, every: lookForOthers, look: adopt })
+
+  const close = async (): Promise<void> => {
+    await lookAround.close()
+    stopping.abort()
+    await Promise.all(work)
+    for (const { settled } of calls.values()) settled.reject(new Error('the node closes'))
+    await journal.close()
+  }
+  let closing: Promise<void> | null = null
+  return {
+    async write(step) {
+      const { callId, epoch } = step.tenure
+      if ((fencedEpochs.get(callId) ?? -1) >= epoch) return 'fenced'
+      if (calls.has(callId)) return keep(step)
+      if (isAway() && calls.size > 0) return keep(step).catch(() => direct(step))
+      return direct(step)
+    },
+    ids: () => [...calls.keys()],
+    keeps: (callId) => calls.has(callId),
+    settled: async (callId) => calls.get(callId)?.settled.promise,
+    async start() {
+      await lookAround.idle()
+      while (calls.size > 0 && !isAway() && !stopping.signal.aborted) await notice.promise
+    },
+    close: () => (closing ??= close()),
+  }
+}
+
+/** Of what is in use; `none` is told when nothing is any more. */
+function createCount(none: () => void): { more(): void; less(): void } {
+  let count = 0
+  return {
+    more: () => void count++,
+    less() {
+      if (--count === 0) none()
+    },
+  }
+}
+
+/** Where there is no disk to keep steps on. */
+export const keepsNothing = ({ write }: StepWriter): KeptSteps => ({
+  write,
+  ids: () => [],
+  keeps: () => false,
+  settled: async () => {},
+  start: async () => {},
+  close: async () => {},
+})

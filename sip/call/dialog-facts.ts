@@ -1,0 +1,58 @@
+/** Owns what is kept of a dialog beside its process, read from the messages that made it: by whichever SIP server. RFC 3261 §12.1. */
+import type { DialogFacts } from '../../model/sip-dialog.ts'
+import { addressOf } from '../server/message/address.ts'
+import { valuesOf } from '../server/message/header-fields.ts'
+import type { HeaderField } from '../server/message/message.ts'
+import { readCSeq } from '../server/message/numbered-fields.ts'
+import { isTranslatedCallee, isTranslatedCaller } from '../server/transport/seen-peer.ts'
+import type { MessageIn, SeenFrom, SipDialog } from '../stack-types.ts'
+
+/** `first`: the peer's INVITE, or its 200 to ours. Null: it names no Contact, or not where it came from, and nobody could speak to it. */
+export function dialogFactsOf({ id, type, sip }: SipDialog, first: MessageIn & SeenFrom): DialogFacts | null {
+  const isOurs = type === 'uac'
+  const remoteTarget = contactIn(first)
+  const { protocol, source_address: address, source_port: port } = first
+  if (remoteTarget === null || !isProtocol(protocol) || address === undefined) return null
+  const seen = { protocol, address, port: Number(port) || 5060 }
+  const from = first.get('from') ?? ''
+  const to = first.get('to') ?? ''
+  const routes = valuesOf(fieldsOf(first, 'Record-Route'), 'Record-Route')
+  return {
+    name: id,
+    callId: sip.callId,
+    local: isOurs ? from : `${to};tag=${sip.localTag}`,
+    remote: isOurs ? to : from,
+    routeSet: isOurs ? routes.toReversed() : routes,
+    remoteTarget,
+    localSequence: isOurs ? (readCSeq(first.get('cseq') ?? '')?.number ?? 0) : 0,
+    seen: { ...seen, isTranslated: isTranslated(first, isOurs, seen.address) },
+  }
+}
+
+/** After a request that may move the peer. Null: it is where it was. RFC 3261 §12.2.1.2. */
+export function movedTo(facts: DialogFacts, request: MessageIn): DialogFacts | null {
+  const remoteTarget = contactIn(request)
+  return remoteTarget === null || remoteTarget === facts.remoteTarget ? null : { ...facts, remoteTarget }
+}
+
+const contactIn = (message: MessageIn): string | null => addressOf(fieldsOf(message, 'Contact'), 'Contact')?.uri ?? null
+
+function isTranslated(first: MessageIn, isOurs: boolean, address: string): boolean {
+  const { headers } = fieldsOf(first, 'Contact', 'Via')
+  const remote = { address, port: 0 }
+  const flow = { protocol: 'udp', remote, local: remote, connection: 0 } as const
+  const rest = { headers, body: new Uint8Array() }
+  return isOurs
+    ? isTranslatedCallee({ kind: 'response', status: 200, reason: '', ...rest }, flow)
+    : isTranslatedCaller({ kind: 'request', method: 'INVITE', uri: '', ...rest }, flow)
+}
+
+const fieldsOf = (message: MessageIn, ...names: readonly string[]): { readonly headers: HeaderField[] } => ({
+  headers: names.flatMap((name) => {
+    const value = message.get(name)
+    return value === undefined ? [] : [{ name, value }]
+  }),
+})
+
+const isProtocol = (name: string | undefined): name is DialogFacts['seen']['protocol'] =>
+  name === 'udp' || name === 'tcp' || name === 'tls'

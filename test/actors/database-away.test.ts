@@ -1,0 +1,152 @@
+/** A call whose database is away for ten minutes: it goes on, ends, and is found afterwards as if nothing had been. */
+import { test } from 'tap'
+import type { CallId } from '../../model/ids.ts'
+import type { Sql } from '../../store/sql.ts'
+import { createSubscription } from '../../store/subscriptions.ts'
+import { box, openCallNode, openShared, type CallNode, type Shared } from '../scenes/call-node.ts'
+import { createCutBus } from '../fake/cut-bus.ts'
+import { createScriptedPhone } from '../fake/scripted-phone.ts'
+import { createFolder } from '../scenes/folder.ts'
+import { createInboundCall } from '../scenes/inbound-call.ts'
+import { until } from '../scenes/in-time.ts'
+import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
+import { newId } from '../scenes/tenant.ts'
+
+/** The same database; from `cut` to `mend` nobody reaches it. */
+function createCutDatabase(sql: Sql) {
+  let isCut = false
+  const refuse = () => Promise.reject(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }))
+  // As with queries: one that nobody waits for, a part of another, fails nobody.
+  const refused = () => {
+    const query = refuse()
+    query.catch(() => {})
+    return query
+  }
+  const get = (_: Sql, key: string): unknown => (key === 'begin' && isCut ? refuse : (Reflect.get(sql, key) as unknown))
+  const apply = (_: Sql, self: unknown, given: unknown[]): unknown =>
+    isCut ? refused() : Reflect.apply(sql, self, given)
+  return {
+    sql: new Proxy(sql, { get, apply } as ProxyHandler<Sql>),
+    cut: () => void (isCut = true),
+    mend: () => void (isCut = false),
+  }
+}
+
+async function talk(shared: Shared, node: CallNode) {
+  const { sql, bus, clock } = shared
+  const tenant = await createCallingTenant(sql)
+  const request = { eventType: '*', url: 'https://example.com/hook' } as const
+  await createSubscription(sql, box, { accountId: tenant.accountId, request, newId, now: clock.now() })
+  const trunk = { id: await addTrunk(sql, tenant), accountId: tenant.accountId, name: '', settings: {}, password: null }
+  const route = { trunk, workerId: tenant.workerId, toNumber: '+4930100', mustAuthenticate: false }
+  const birth = { route, fromNumber: null, address: '192.0.2.1', nodeId: node.nodeId, now: clock.now(), newId }
+  const callId = await sql.begin((tx) => createInboundCall(tx, birth))
+  const phone = createScriptedPhone(bus, callId)
+  await node.switchboard.route(callId, { type: 'client_connected' })
+  await phone.next('answer')
+  phone.event({ type: 'connected', providerStatus: '200 OK' })
+  await phone.next('start')
+  return { ...tenant, callId, phone }
+}
+
+const says = (node: CallNode, callId: CallId, text: string, from: number) =>
+  node.switchboard.route(callId, {
+    type: 'turn_committed',
+    turn: { role: 'user', text, from, to: from + 400, confidence: 1, source: 'scripted', latency: null },
+  })
+
+const turnsOf = async ({ sql }: Shared, callId: CallId) =>
+  (await sql<{ text: string }[]>`select text from transcript_turns where call_id = ${callId} order by turn_index`).map(
+    ({ text }) => text,
+  )
+
+/** More than a mailbox holds. */
+const turns = 1_050
+const tenMinutes = 600_000
+const hungUp = { type: 'disconnected', cause: 'hung_up', details: 'BYE' } as const
+
+test('a call talks on while the database is away for ten minutes, ends, and nothing of it is missing or twice', async (t) => {
+  const shared = await openShared(t)
+  const database = createCutDatabase(shared.sql)
+  const node = await openCallNode({ ...shared, sql: database.sql }, undefined, { dataDir: await createFolder(t) })
+  t.teardown(() => node.close())
+  const { callId, phone } = await talk(shared, node)
+  await says(node, callId, 'turn 0', 0)
+  database.cut()
+  for (let turn = 1; turn < turns; turn++) {
+    await says(node, callId, `turn ${turn}`, turn * 500)
+    shared.clock.advance(tenMinutes / turns)
+  }
+  phone.event(hungUp)
+  await phone.next('close')
+  await until(() => node.switchboard.running() === 0)
+  t.same(await turnsOf(shared, callId), ['turn 0'], 'nothing of it has reached the database')
+  database.mend()
+  const call = await until(async () => {
+    shared.clock.advance(1_000)
+    const [row] = await shared.sql`select outcome, finished from calls where id = ${callId}`
+    return row?.['finished'] === true && row
+  })
+  t.match(call, { outcome: 'completed' })
+  t.same(
+    await turnsOf(shared, callId),
+    Array.from({ length: turns }, (_, turn) => `turn ${turn}`),
+  )
+  const log = await shared.sql<{ seq: number; epoch: number; type: string }[]>`
+    select seq, epoch, event->>'type' as type from call_events where call_id = ${callId} order by seq`
+  t.same(
+    log.map(({ seq }) => seq),
+    log.map((_, index) => index + Number(log[0]?.seq)),
+  )
+  t.same(new Set(log.flatMap(({ type, epoch }) => (epoch === 1 ? [] : [type]))), new Set(['created', 'post_processed']))
+  const ended = await shared.sql`select from deliveries where call_id = ${callId} and event_type = 'call.ended'`
+  t.equal(ended.count, 1)
+})
+
+test('a process that dies while the database is away is followed by one that goes on where the call was', async (t) => {
+  const shared = await openShared(t)
+  const database = createCutDatabase(shared.sql)
+  const dataDir = await createFolder(t)
+  const bus = createCutBus(shared.bus)
+  const dying = await openCallNode({ ...shared, bus, sql: database.sql }, undefined, { dataDir })
+  const { callId, phone } = await talk(shared, dying)
+  database.cut()
+  for (const text of ['one', 'two', 'three']) await says(dying, callId, text, 1_000)
+  bus.cut()
+  await dying.die()
+  database.mend()
+  await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${dying.nodeId}`
+  const successor = await openCallNode(shared, undefined, { dataDir })
+  t.match(await phone.next('start'), { epoch: 2 })
+  t.same(await turnsOf(shared, callId), ['one', 'two', 'three'])
+  t.same(
+    successor.engine.configs.at(-1)?.history.map(({ text }) => text),
+    ['one', 'two', 'three'],
+  )
+  phone.event(hungUp)
+  await until(() => successor.switchboard.running() === 0)
+  await successor.close()
+})
+
+test('what was kept of a call is in what a talk is begun anew with, though the database is back and does not have it yet', async (t) => {
+  const shared = await openShared(t)
+  const database = createCutDatabase(shared.sql)
+  const node = await openCallNode({ ...shared, sql: database.sql }, undefined, { dataDir: await createFolder(t) })
+  t.teardown(() => node.close())
+  const { callId, phone } = await talk(shared, node)
+  database.cut()
+  for (const text of ['one', 'two']) await says(node, callId, text, 1_000)
+  database.mend()
+  await node.switchboard.route(callId, { type: 'taken_over' })
+  t.same(await turnsOf(shared, callId), [], 'the clock stands still, and so do those who write them')
+  await until(() => {
+    shared.clock.advance(100)
+    return node.engine.configs.length === 2
+  })
+  t.same(
+    node.engine.configs[1]?.history.map(({ text }) => text),
+    ['one', 'two'],
+  )
+  phone.event(hungUp)
+  await until(() => node.switchboard.running() === 0)
+})

@@ -1,0 +1,105 @@
+/** A node that is stopped: its calls go to another one, each in a pause of its talk, and what is said before and after it is one conversation. */
+import { test } from 'tap'
+import { replay } from '../../actors/call/machine/replay.ts'
+import { listCallEvents } from '../../store/call-steps.ts'
+import { listTurns } from '../../store/transcripts.ts'
+import { openShared, status } from '../scenes/call-node.ts'
+import { until } from '../scenes/in-time.ts'
+import { openNode, pass, talk } from '../scenes/beating-nodes.ts'
+
+const never = new AbortController().signal
+
+test('a call is handed over when its talk pauses, with all that was said, and goes on there', async (t) => {
+  const shared = await openShared(t)
+  const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
+  const call = await talk(shared, first.node)
+  await pass(shared, 200)
+  first.node.engine.say('a', 'Hello', 5)
+  await shared.bus.flush()
+  const given = first.node.switchboard.handOver(never)
+  await pass(shared, 1_000)
+  t.equal(second.node.engine.configs.length, 0, 'the agent speaks')
+  call.leg.play(5)
+  while (first.node.switchboard.running() > 0) await pass(shared, 20)
+  t.equal(await given, 1)
+  await until(() => second.node.engine.configs.length === 1)
+  t.match(second.node.engine.configs[0], { history: [{ role: 'agent', text: 'Hello' }], owesReply: false })
+  t.match(call.leg.commands.at(-1), { type: 'start', epoch: 2 })
+
+  second.node.engine.emit({ type: 'finished', nextAction: null })
+  await call.browser.until(status('completed'))
+  await second.node.scheduler.idle()
+  t.match(await listTurns(shared.sql, call.accountId, call.callId), [{ text: 'Hello' }])
+  t.same(replay(await listCallEvents(shared.sql, call.callId)).differences, [])
+})
+
+test('a talk that does not pause is handed over in the middle of it, and what the caller heard of the agent is a turn', async (t) => {
+  const shared = await openShared(t)
+  const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
+  const call = await talk(shared, first.node)
+  await pass(shared, 200)
+  first.node.engine.say('a', 'Hello there', 10)
+  await shared.bus.flush()
+  call.leg.answer('flush', { type: 'flushed', lastPlayedSeq: 4 })
+  const given = first.node.switchboard.handOver(never)
+  while (first.node.switchboard.running() > 0) await pass(shared, 500)
+  t.equal(await given, 1)
+  await until(() => second.node.engine.configs.length === 1)
+  t.match(second.node.engine.configs[0]?.history, [{ role: 'agent', text: 'Hello' }])
+})
+
+test('without another node that takes calls they stay, and one that nobody takes after all is taken back', async (t) => {
+  const shared = await openShared(t)
+  const first = await openNode(t, shared)
+  const { callId } = await talk(shared, first.node)
+  await pass(shared, 200)
+  t.equal(await first.node.switchboard.handOver(never), 0)
+  t.equal(first.node.switchboard.running(), 1)
+
+  const second = await openNode(t, shared)
+  await pass(shared, 200)
+  await second.node.switchboard.handOver(never)
+  t.equal(await first.node.switchboard.handOver(never), 0, 'it is being stopped itself')
+  t.equal(first.node.switchboard.running(), 1)
+  const [row] = await shared.sql`select owner, epoch from calls where id = ${callId}`
+  t.match(row, { owner: first.node.nodeId, epoch: 2 })
+  await until(() => first.node.engine.configs.length === 2)
+})
+
+test('what the caller was saying is heard again by the next actor, and is one turn; what is written down is settled', async (t) => {
+  const shared = await openShared(t)
+  const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
+  const call = await talk(shared, first.node)
+  const words = { type: 'user_text', confidence: null, from: 0, to: 400 } as const
+  first.node.engine.emit({ type: 'user_speech_started', at: 0 })
+  first.node.engine.emit({ ...words, text: 'I would', isFinal: false })
+  const understood = () =>
+    shared.sql`select from call_events where call_id = ${call.callId} and event ->> 'type' = 'caller_heard'`
+  await until(async () => (await understood()).count === 1)
+  const format = { encoding: 'pcm16', rateHz: 16000 } as const
+  call.leg.answer('start', { type: 'started', hears: format, speaks: format, waits: { kept: 20 } })
+  call.leg.answer('ping', { type: 'here', connected: true, ended: null, kept: 20 })
+  await pass(shared, 200)
+  first.sleeps(true)
+  await pass(shared, 450)
+  await until(() => call.leg.commands.some(({ type }) => type === 'listens'))
+  t.same(second.node.engine.configs[0]?.history, [], 'half a sentence is none')
+
+  for (let frame = 0; frame < 20; frame++) call.leg.speak(2)
+  await until(() => second.node.engine.heardFrames() === 20)
+  second.node.engine.emit({ type: 'user_speech_started', at: 0 })
+  second.node.engine.emit({ type: 'user_speech_stopped', at: 400 })
+  second.node.engine.emit({ ...words, text: 'I would like two.', isFinal: true })
+  const settled = () => call.leg.commands.flatMap((command) => (command.type === 'settled' ? [command] : []))
+  await until(() => settled().length === 1)
+  t.same(settled(), [{ type: 'settled', epoch: 2, seq: 19 }])
+  second.node.engine.emit({ type: 'finished', nextAction: null })
+  await call.browser.until(status('completed'))
+  await second.node.scheduler.idle()
+  const turns = await listTurns(shared.sql, call.accountId, call.callId)
+  t.same(
+    turns.map(({ role, text }) => [role, text]),
+    [['user', 'I would like two.']],
+  )
+  t.same(replay(await listCallEvents(shared.sql, call.callId)).differences, [])
+})

@@ -1,0 +1,279 @@
+/** Steps of calls while the database is away: kept on the disk, written once and in their order when it is back, by this process or the next one. */
+import path from 'node:path'
+import t, { test, type Test } from 'tap'
+import { lastingClock } from '../fake/lasting-clock.ts'
+import { createKeptSteps } from '../../actors/node/kept-steps.ts'
+import { claimCall } from '../../store/call-steps.ts'
+import { createJournalFolder } from '../../store/journal-folder.ts'
+import { createStepWriter } from '../../store/step-groups.ts'
+import { createTimelySql } from '../../store/timely-sql.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { createRandom } from '../fake/random.ts'
+import { runCommand } from '../../tools/admin/run-command.ts'
+import { openTestDatabase, type TestDatabase } from '../scenes/database.ts'
+import { createFolder } from '../scenes/folder.ts'
+import { answersAgain, freezePostgres, killPostgres } from '../scenes/frozen-postgres.ts'
+import { inTime, until } from '../scenes/in-time.ts'
+import { newId } from '../scenes/tenant.ts'
+import {
+  nodeId,
+  openCalls,
+  openTenant,
+  randomEffects,
+  rowsOf,
+  says,
+  stepOf,
+  type Actor,
+} from '../scenes/written-steps.ts'
+
+const database = openTestDatabase(t)
+const connections = 4
+const name = 'kept steps'
+
+/** One process on the database and a folder. */
+function openProcess(t: Test, { server }: TestDatabase, dataDir: string, over: { limit?: number } = {}) {
+  const log = createQuietLog()
+  const sql = createTimelySql({
+    server,
+    applicationName: 'parley test',
+    maxConnections: connections,
+    limit: 1_000,
+    log,
+  })
+  const folder = path.join(dataDir, 'steps')
+  const journal = createJournalFolder({ folder, nodeId: newId<'node'>(), limit: 10_000_000, reserve: 0, log, ...over })
+  const fenced: string[] = []
+  const steps = createKeptSteps({
+    sql,
+    clock: lastingClock,
+    log,
+    writer: createStepWriter({ sql, newId }),
+    journal,
+    fenced: (callId) => void fenced.push(callId),
+    written: () => {},
+  })
+  const close = async () => {
+    await steps.close()
+    await sql.end({ timeout: 1 })
+  }
+  t.teardown(close)
+  return {
+    ...steps,
+    log,
+    sql,
+    journal,
+    fenced,
+    close,
+    told: (text: string) => log.lines.filter(({ message }) => message === text),
+  }
+}
+
+async function runAdmin({ sql, server }: TestDatabase, dataDir: string, words: readonly string[]): Promise<string[]> {
+  const lines: string[] = []
+  const print = (line: string) => void lines.push(line)
+  const home = { server, dataDir, recordingsDir: dataDir, appSecret: null, hasStorage: false }
+  const openBox = () => Promise.reject(new Error('nothing is sealed'))
+  await runCommand(words, { print, onDatabase: (use) => use({ sql, home, openBox, print }) })
+  return lines
+}
+
+/** What a step meets: nothing, a server that stands still, one that is killed, connections that are ended. */
+async function cutAtRandom(
+  { sql, server, dataDir }: TestDatabase,
+  random: ReturnType<typeof createRandom>,
+): Promise<void> {
+  const kind = random.below(3)
+  if (kind === 0) {
+    const goOn = freezePostgres(dataDir)
+    await new Promise((resolve) => setTimeout(resolve, 200 + random.below(3_000)))
+    return goOn()
+  }
+  if (kind === 1) killPostgres(dataDir)
+  else
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name}`.catch(() => {})
+  await answersAgain(server)
+}
+
+const nextStep = (random: ReturnType<typeof createRandom>, actor: Actor) => {
+  const step = stepOf(actor, randomEffects(random, actor))
+  actor.version++
+  return step
+}
+
+for (const seed of [11, 12, 13])
+  test(`the rows of a run with cuts at random are those of the run without them (seed ${seed})`, async (t) => {
+    const base = await database
+    const { sql } = base
+    const tenants = [await openTenant(sql, ['*', 'call.ended'], 2), await openTenant(sql, ['call.transcript'])]
+    const ids = Array.from({ length: 8 }, () => newId<'call'>()).toSorted()
+    const run = async (cuts: boolean) => {
+      await until(() => sql`delete from calls`.catch(() => null))
+      const actors = await openCalls(sql, ids, (index) => tenants[index % 2]!)
+      const dataDir = await createFolder(t)
+      const process = openProcess(t, base, dataDir)
+      // A connection that is cut while it begins throws where nobody can catch it (driver 3.4.9).
+      await Promise.all(Array.from({ length: connections }, () => process.sql`select pg_sleep(0.02)`))
+      const [random, chance] = [createRandom(seed), createRandom(seed + 1_000)]
+      // One after the other, for the same reason.
+      let cutting: Promise<void> | null = null
+      for (let round = 0; round < 10; round++) {
+        const steps = actors.filter(() => random.below(3) > 0).map((actor) => nextStep(random, actor))
+        if (cuts && chance.below(2) === 0) {
+          await cutting
+          cutting = cutAtRandom(base, chance)
+        }
+        const results = await inTime('steps', Promise.all(steps.map((step) => process.write(step))))
+        t.ok(results.every((result) => result === 'written'))
+      }
+      await cutting
+      await inTime(
+        'the last step',
+        until(() => process.ids().length === 0),
+      )
+      await process.close()
+      return rowsOf(sql)
+    }
+    const quiet = await run(false)
+    t.ok(quiet.deliveries.length > 20 && quiet.turns.length > 5)
+    t.same(await run(true), quiet)
+  })
+
+test('while the server stands still a step waits a second, those that follow do not, and they are there when it goes on', async (t) => {
+  const base = await database
+  const [actor, other] = (await openCalls(base.sql, [newId(), newId()], () => tenant)) as [Actor, Actor]
+  const process = openProcess(t, base, await createFolder(t))
+  await process.write(stepOf(actor, [says(actor, 'one')]))
+  actor.version++
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  const took: number[] = []
+  for (const [one, text] of [
+    [actor, 'two'],
+    [actor, 'three'],
+    [other, 'four'],
+    [actor, 'five'],
+  ] as const) {
+    const began = performance.now()
+    t.equal(await process.write(stepOf(one, [says(one, text)])), 'written')
+    took.push(performance.now() - began)
+    one.version++
+  }
+  t.ok(took[0]! < 2_000 && took.slice(1).every((ms) => ms < 500), took.join())
+  t.same(new Set(process.ids()), new Set([actor.callId, other.callId]))
+  const settled = process.settled(actor.callId)
+  goOn()
+  await inTime('the steps', settled)
+  const turns = await base.sql`select text from transcript_turns where call_id = ${actor.callId} order by turn_index`
+  t.same(
+    turns.map(({ text }) => text as string),
+    ['one', 'two', 'three', 'five'],
+  )
+  await until(() => process.ids().length === 0)
+  t.equal(process.told('the database does not answer; steps of calls are kept on the disk').length, 1)
+})
+
+test('what a process kept and did not live to write is written by the next one before it begins; what was written is not written again', async (t) => {
+  const base = await database
+  const dataDir = await createFolder(t)
+  const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
+  const first = openProcess(t, base, dataDir)
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  const steps = ['one', 'two', 'three'].map((text) => {
+    const step = stepOf(actor, [says(actor, text)])
+    actor.version++
+    return step
+  })
+  for (const step of steps) await first.write(step)
+  // Its journal stays, and nobody listens beside it any more.
+  await first.close()
+  goOn()
+  await answersAgain(base.server)
+  // One of them had come in all the same.
+  const writer = createStepWriter({ sql: base.sql, newId })
+  t.equal(await writer.write(steps[0]!), 'written')
+  const next = openProcess(t, base, dataDir)
+  await inTime('what was left', next.start())
+  t.same(next.ids(), [])
+  const log = await base.sql`select seq, epoch from call_events where call_id = ${actor.callId} order by seq`
+  t.same(
+    [...log],
+    [1, 2, 3].map((seq) => ({ seq, epoch: actor.epoch })),
+  )
+  const announced = await base.sql`select from deliveries where call_id = ${actor.callId}`
+  t.equal(announced.count, 3)
+  t.same(next.fenced, [])
+})
+
+test('steps of a call that somebody else has taken are put aside, those of others are written, and those of a deleted call are forgotten', async (t) => {
+  const base = await database
+  const dataDir = await createFolder(t)
+  const actors = await openCalls(base.sql, [newId(), newId(), newId()], () => tenant)
+  const [taken, kept, deleted] = actors as [Actor, Actor, Actor]
+  const process = openProcess(t, base, dataDir)
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  for (const text of ['one', 'two'])
+    for (const actor of actors) {
+      await process.write(stepOf(actor, [says(actor, text)]))
+      actor.version++
+    }
+  await process.close()
+  goOn()
+  await answersAgain(base.server)
+  await claimCall(base.sql, taken.callId, nodeId)
+  await base.sql`delete from calls where id = ${deleted.callId}`
+  const next = openProcess(t, base, dataDir)
+  await inTime('what was left', next.start())
+  t.same(new Set(next.fenced), new Set([taken.callId, deleted.callId]))
+  t.match(next.told('steps of a call were put aside'), [{ fields: { callId: taken.callId, steps: 2 } }])
+  const turns = await base.sql<{ callId: string }[]>`
+    select call_id from transcript_turns where call_id = any(${actors.map(({ callId }) => callId)}::text[])`
+  t.same(
+    turns.map(({ callId }) => callId),
+    [kept.callId, kept.callId],
+  )
+  t.equal(await next.write(stepOf(taken, [])), 'fenced', 'whoever goes on there learns it')
+  const admin = (...words: string[]) => runAdmin(base, dataDir, ['steps', ...words])
+  t.match(await admin(), [`${taken.callId}  epoch ${taken.epoch}  2`, 'in '], 'an operator is told of it')
+  t.same([await admin('forget'), await admin('forget')], [['forgotten'], ['nothing was put aside']])
+  t.same(await admin(), ['nothing was put aside'])
+})
+
+test('an actor that goes on with a call which was taken meanwhile is told so when its steps are written', async (t) => {
+  const base = await database
+  const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
+  const process = openProcess(t, base, await createFolder(t))
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  await process.write(stepOf(actor, [says(actor, 'in vain')]))
+  const claiming = claimCall(base.sql, actor.callId, nodeId)
+  goOn()
+  const claim = await claiming
+  await until(() => process.ids().length === 0)
+  const [{ epoch } = { epoch: 0 }] = await base.sql<
+    { epoch: number }[]
+  >`select epoch from calls where id = ${actor.callId}`
+  t.equal(epoch, claim?.epoch)
+  const isWritten = (await base.sql`select from call_events where call_id = ${actor.callId}`).count === 1
+  t.equal(process.fenced.includes(actor.callId), !isWritten, 'one of the two was first')
+})
+
+test('a journal that is full refuses steps as a database that is away does, and takes them when it is written', async (t) => {
+  const base = await database
+  const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
+  const process = openProcess(t, base, await createFolder(t), { limit: 1_000 })
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  await process.write(stepOf(actor, [says(actor, 'one')]))
+  actor.version++
+  const next = stepOf(actor, [says(actor, 'x'.repeat(900))])
+  await t.rejects(process.write(next), { code: '53100' })
+  await t.rejects(process.write(next), { code: '53100' })
+  t.equal(process.told('steps of calls cannot be kept on the disk').length, 1)
+  goOn()
+  await until(() => process.ids().length === 0)
+  t.equal(await process.write(next), 'written')
+})
+
+const tenant = await openTenant((await database).sql, ['call.transcript'])

@@ -1,0 +1,97 @@
+/** Nodes that hear of each other: who falls silent loses its calls at once, whoever was only asleep finds them gone, and none is run twice. */
+import { test } from 'tap'
+import { replay } from '../../actors/call/machine/replay.ts'
+import { toBytes } from '../../model/bus-json.ts'
+import type { NodeId } from '../../model/ids.ts'
+import { nodeSubjectsOf } from '../../model/node-beat.ts'
+import { listCallEvents } from '../../store/call-steps.ts'
+import { renewLease } from '../../store/nodes.ts'
+import { awake, openBeats, openNode, pass, talk } from '../scenes/beating-nodes.ts'
+import { openShared, status } from '../scenes/call-node.ts'
+import { until } from '../scenes/in-time.ts'
+import { newId } from '../scenes/tenant.ts'
+
+test('calls of a node that falls silent are another’s in less than half a second, though its lease runs on', async (t) => {
+  const shared = await openShared(t)
+  const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
+  const calls = [await talk(shared, first.node), await talk(shared, first.node), await talk(shared, first.node)]
+  await pass(shared, 200)
+  first.sleeps(true)
+  await pass(shared, 450)
+  await until(() => second.node.engine.configs.length === calls.length)
+  const owned = () => shared.sql`select from calls where owner = ${second.node.nodeId} and epoch = 2`
+  t.equal((await owned()).count, calls.length)
+
+  first.sleeps(false)
+  for (const { leg } of calls) leg.event({ type: 'disconnected', cause: 'hung_up', details: 'bye' })
+  for (const { browser } of calls) await browser.until(status('completed'))
+  await second.node.scheduler.idle()
+  await until(() => first.node.switchboard.running() === 0)
+  for (const { callId } of calls) {
+    const log = await listCallEvents(shared.sql, callId)
+    t.same(replay(log).differences, [])
+    t.equal(log.filter(({ event }) => (event as { type: string }).type === 'leg_disconnected').length, 1, 'ended once')
+  }
+})
+
+test('a node that was asleep leaves what is another’s by now with the first word of it', async (t) => {
+  const shared = await openShared(t)
+  const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
+  const { callId } = await talk(shared, first.node)
+  t.equal(first.node.switchboard.running(), 1)
+  shared.bus.publish(nodeSubjectsOf(second.node.nodeId).took, toBytes({ callId, epoch: 1 }))
+  await shared.bus.flush()
+  t.equal(first.node.switchboard.running(), 1, 'of its own epoch it hears without leaving')
+  shared.bus.publish(nodeSubjectsOf(second.node.nodeId).took, toBytes({ callId, epoch: 2 }))
+  await until(() => first.node.switchboard.running() === 0)
+})
+
+test('a node that is heard keeps its calls though its lease ran out, and one that cannot be heard as long as it says so', async (t) => {
+  const shared = await openShared(t)
+  const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
+  const { callId } = await talk(shared, first.node)
+  await pass(shared, 200)
+  const ownerOf = async () =>
+    (await shared.sql<{ owner: NodeId }[]>`select owner from calls where id = ${callId}`)[0]?.owner
+  await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${first.node.nodeId}`
+  await second.node.switchboard.start()
+  t.equal(await ownerOf(), first.node.nodeId)
+
+  const reached = first.cutOff()
+  t.teardown(reached)
+  while (!first.beats.isOffBus()) await pass(shared, 50)
+  const isOff = () => shared.sql`select from nodes where id = ${first.node.nodeId} and off_bus`
+  await until(async () => (await isOff()).count === 1)
+  await pass(shared, 550)
+  await second.node.switchboard.start()
+  t.equal(await ownerOf(), first.node.nodeId)
+  await renewLease(shared.sql, first.node.nodeId, 60_000)
+  await second.node.switchboard.start()
+  t.equal(await ownerOf(), second.node.nodeId)
+})
+
+test('a bus that answers nobody makes nobody silent: who hears nothing says that it is off', async (t) => {
+  const { bus, clock } = await openShared(t)
+  let isFrozen = false
+  const frozen = Promise.withResolvers<void>()
+  const beats = openBeats(
+    t,
+    { clock, bus: { ...bus, flush: () => (isFrozen ? frozen.promise : bus.flush()) } },
+    newId<'node'>(),
+  )
+  const other = newId<'node'>()
+  const seen = { silence: 0, link: 0 }
+  beats.watch({ silence: () => seen.silence++, link: () => seen.link++ })
+  bus.publish(nodeSubjectsOf(other).beat, toBytes(awake))
+  await pass({ bus, clock }, 100)
+  t.same(beats.sightings(), { silent: [], heard: [other] })
+  isFrozen = true
+  await pass({ bus, clock }, 5_000)
+  t.same([beats.isOffBus(), beats.sightings(), seen], [true, { silent: [], heard: [] }, { silence: 0, link: 1 }])
+  isFrozen = false
+  frozen.resolve()
+  await pass({ bus, clock }, 300)
+  t.same([beats.isOffBus(), beats.sightings().heard], [false, [other]])
+  await pass({ bus, clock }, 2_000)
+  t.same([beats.sightings().silent, seen.silence], [[other], 2], 'told, and once more for those who wait for others')
+})

@@ -1,0 +1,79 @@
+/** Which nodes are taken for dead: silence counts only as far as what was told would have come. */
+import { test } from 'tap'
+import { createNodeSilence, othersAfter, silentAfter } from '../../actors/node/node-silence.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
+import type { NodeBeat } from '../../model/node-beat.ts'
+
+const beat: NodeBeat = { roles: ['actors'], running: 1, room: 5, draining: false, holds: false }
+const node = (name: string) => name as NodeId
+const [anna, berta, carla] = [node('anna'), node('berta'), node('carla')]
+
+test('a node is silent when the bus has answered for long enough after its last beat, and is told once', async (t) => {
+  const silence = createNodeSilence()
+  silence.beat(anna, beat, 0)
+  t.same(silence.reached(silentAfter - 1), [])
+  t.same(silence.sightings(), { silent: [], heard: [anna] })
+  t.same(silence.reached(silentAfter), [anna])
+  t.same(silence.reached(silentAfter + 50), [])
+  t.same(silence.sightings(), { silent: [anna], heard: [] })
+  silence.beat(anna, beat, 1_000)
+  t.same(silence.sightings(), { silent: [], heard: [anna] }, 'it was only asleep')
+  t.same(silence.reached(1_000 + silentAfter), [anna], 'and falls silent again')
+})
+
+test('while the own bus is away nobody is silent and nobody is heard; after it the others have time to come back', async (t) => {
+  const silence = createNodeSilence()
+  t.same(silence.sightings(), { silent: [], heard: [] })
+  silence.beat(anna, beat, 0)
+  silence.reached(0)
+  silence.wasAway(30_000)
+  t.same(silence.sightings(), { silent: [], heard: [] })
+  t.same(silence.reached(30_400), [])
+  t.same(silence.sightings(), { silent: [], heard: [anna] })
+  t.same(silence.reached(31_500 + silentAfter), [anna])
+})
+
+test('a node that leaves is silent at once, and what comes late of it brings it back no more', async (t) => {
+  const silence = createNodeSilence()
+  silence.beat(anna, beat, 0)
+  silence.beat(anna, { ...beat, leaves: true }, 50)
+  silence.beat(anna, beat, 60)
+  t.same(silence.reached(60), [anna])
+  silence.beat(anna, beat, 70)
+  t.same(silence.sightings().silent, [anna])
+})
+
+test('silent nodes are forgotten after a minute, and of a crowd of nodes the oldest', async (t) => {
+  const silence = createNodeSilence()
+  silence.beat(anna, beat, 0)
+  silence.reached(1_000)
+  silence.reached(60_001)
+  t.same(silence.sightings(), { silent: [], heard: [] })
+  for (let index = 0; index < 1_500; index++) silence.beat(node(String(index)), beat, 60_001)
+  t.equal(silence.heard().length, 1_000)
+})
+
+test('each call of a silent node is one survivor’s first, they share them, and later anybody takes what is left', async (t) => {
+  const silence = createNodeSilence()
+  silence.beat(anna, beat, 0)
+  silence.reached(400)
+  const both = [berta, carla]
+  const calls = Array.from({ length: 200 }, (_, index) => `call${index}` as CallId)
+  const firstOf = (self: NodeId) => calls.filter((id) => silence.isFirstFor(id, anna, both, self, 400))
+  t.equal(firstOf(berta).length + firstOf(carla).length, 200)
+  t.ok(Math.abs(firstOf(berta).length - 100) < 40, `${firstOf(berta).length} of 200`)
+  t.same(
+    calls.filter((id) => silence.isFirstFor(id, anna, both, berta, 400 + othersAfter)),
+    calls,
+  )
+  t.same(
+    calls.filter((id) => silence.isFirstFor(id, anna, [], berta, 400)),
+    calls,
+    'one alone takes all',
+  )
+  t.same(
+    calls.filter((id) => silence.isFirstFor(id, carla, both, berta, 400)),
+    calls,
+    'a lease that ran out is anybody’s',
+  )
+})

@@ -1,0 +1,83 @@
+/** What a leg keeps of its caller's voice for an actor that follows, and what it sends again to whom. */
+import { test } from 'tap'
+import { createKeptFrames, type Listening } from '../../media/leg/kept-frames.ts'
+import type { Frame } from '../../model/frame.ts'
+
+const hears = { encoding: 'pcmu', rateHz: 8000 } as const
+const elsewhere = (epoch: number): Listening => ({ epoch, hears, isElsewhere: true, asks: true })
+const here = (epoch: number): Listening => ({ ...elsewhere(epoch), isElsewhere: false })
+
+function open() {
+  const sent: string[] = []
+  const kept = createKeptFrames(({ epoch, seq, payload }) => void sent.push(`${epoch}:${seq}=${payload[0]}`))
+  let said = 0
+  /** The line of each actor counts from 0. */
+  let seq = 0
+  const hear = (epoch: number, frames: number): void => {
+    for (let frame = 0; frame < frames; frame++)
+      kept.heard({ epoch, seq: seq++, timestamp: said * 20, payload: Uint8Array.of(said++) } satisfies Frame)
+  }
+  const begin = (actor: Listening) => {
+    seq = 0
+    return kept.begin(actor)
+  }
+  return { sent, kept, hear, begin, news: () => sent.splice(0) }
+}
+
+test('an actor of the same process gets what is said at once, and nothing is kept', async (t) => {
+  const { kept, hear, begin, news } = open()
+  t.same(begin(here(1)), { kept: 0, waits: false })
+  hear(1, 3)
+  t.same(news(), ['1:0=0', '1:1=1', '1:2=2'])
+  t.equal(kept.size(), 0)
+  t.same(begin({ ...elsewhere(2), isElsewhere: false, asks: false }), { kept: 0, waits: false }, 'nor by one of before')
+})
+
+test('what an actor elsewhere heard and did not settle is heard again by the next, in order, before what is said then', async (t) => {
+  const { kept, hear, begin, news } = open()
+  t.same(begin(elsewhere(1)), { kept: 0, waits: true })
+  hear(1, 1)
+  t.same(news(), [], 'it waits for its actor')
+  kept.listens()
+  hear(1, 4)
+  t.same(news(), ['1:0=0', '1:1=1', '1:2=2', '1:3=3', '1:4=4'])
+  kept.settled(2)
+  t.equal(kept.size(), 2)
+
+  t.same(begin(elsewhere(2)), { kept: 2, waits: true })
+  hear(2, 1)
+  kept.listens()
+  kept.listens()
+  hear(2, 1)
+  t.same(news(), ['2:0=3', '2:1=4', '2:2=5', '2:3=6'])
+  kept.settled(2)
+  t.same(begin(here(3)), { kept: 1, waits: true }, 'its seqs are the second actor’s')
+  kept.listens()
+  hear(3, 1)
+  t.same(news(), ['3:0=6', '3:1=7'])
+  t.equal(kept.size(), 0, 'an actor beside the leg needs nothing kept')
+})
+
+test('who leaves has the leg keep what is said from then on; who hears another format gets nothing of it', async (t) => {
+  const { kept, hear, begin, news } = open()
+  begin(here(1))
+  hear(1, 2)
+  kept.keep()
+  hear(1, 2)
+  t.same(news(), ['1:0=0', '1:1=1', '1:2=2', '1:3=3'])
+  t.same(begin(elsewhere(2)), { kept: 2, waits: true })
+  t.same(begin({ ...elsewhere(3), hears: { encoding: 'pcm16', rateHz: 16_000 } }), { kept: 0, waits: true })
+})
+
+test('the same actor that begins anew has heard what is kept; 30 s are kept at most', async (t) => {
+  const { kept, hear, begin, news } = open()
+  begin(elsewhere(1))
+  kept.listens()
+  hear(1, 2)
+  t.same(begin(elsewhere(1)), { kept: 0, waits: false })
+  hear(1, 2_000)
+  t.equal(news().length, 2_002)
+  t.equal(kept.size(), 1_500)
+  kept.settled(5_000)
+  t.equal(kept.size(), 0)
+})

@@ -1,0 +1,180 @@
+/** What the peer of an edge that died hears of its heir, on the wire: of any dialog, by any transport. RFC 3261 §12.2.1, §15.1. */
+import { once } from 'node:events'
+import net from 'node:net'
+import tls from 'node:tls'
+import { test, type Test } from 'tap'
+import type { CallId } from '../../model/ids.ts'
+import type { DialogFacts } from '../../model/sip-dialog.ts'
+import { movedTo } from '../../sip/call/dialog-facts.ts'
+import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
+import type { SipRequest } from '../../sip/server/message/message.ts'
+import { trunkOf } from '../fake/telephony-port.ts'
+import { until } from '../scenes/in-time.ts'
+import { openEdgeScene, passing, type EdgeScene } from '../scenes/sip-edge-scene.ts'
+import { newId } from '../scenes/tenant.ts'
+import { fakeTls } from '../scenes/tls.ts'
+
+const sdp = 'v=0\r\no=- 7 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 40000 RTP/AVP 0\r\n'
+
+/** A call that came in and talks. */
+async function talking(scene: EdgeScene, headers: readonly string[] = []) {
+  scene.telephony.trunks = [trunkOf({})]
+  const call = scene.peer.invite({ body: sdp, headers })
+  await call.answered()
+  const callId = await scene.begun()
+  await scene.command(callId, { type: 'answer' })
+  const answer = await call.answered()
+  call.ack()
+  await scene.event(callId)
+  return { call, callId, answer, dialog: scene.telephony.kept.get(callId)! }
+}
+
+/** A call that was placed and talks. `challenge` of the INVITE. */
+async function placed(scene: EdgeScene, password: string | null, headers: readonly string[] = []) {
+  const gateways = [{ host: '127.0.0.1', port: scene.peer.port }]
+  const trunk = trunkOf({ gateways, ...(password !== null && { username: 'alice' }) }, password)
+  scene.telephony.trunks = [trunk]
+  const { callId } = await scene.dial()
+  const invite = await scene.peer.request('INVITE')
+  scene.peer.answer(invite, 200, { body: sdp, headers })
+  await scene.peer.request('ACK')
+  await scene.event(callId)
+  return { callId, invite, trunk, dialog: scene.telephony.kept.get(callId)! }
+}
+
+const numberIn = (request: SipRequest): number => Number.parseInt(headerOf(request, 'CSeq') ?? '')
+
+test('a dialog is kept from the answer to the BYE, and moves with its peer', async (t) => {
+  const scene = await openEdgeScene(t)
+  const { telephony } = scene
+  const { call, callId, dialog } = await talking(scene)
+  t.match(dialog, { callId: call.callId, localSequence: 0, seen: { protocol: 'udp', address: '127.0.0.1' } })
+  await call.reinvite({ body: sdp.replace('7 1', '7 2') })
+  t.equal(telephony.kept.get(callId), dialog, 'it is where it was')
+  const contact = '<sip:elsewhere@127.0.0.1:5099>'
+  const moved = movedTo(dialog, { get: (name) => (name === 'Contact' ? contact : undefined) })
+  t.equal(moved?.remoteTarget, 'sip:elsewhere@127.0.0.1:5099')
+  t.equal((await call.request('BYE')).status, 200)
+  await until(() => telephony.kept.size === 0)
+  await scene.command(callId, { type: 'close', reason: 'completed' })
+})
+
+test('who called hears a BYE of its call, numbered beyond all that it has heard, by the proxies that stayed in the way', async (t) => {
+  const scene = await openEdgeScene(t)
+  const { telephony, peer } = scene
+  const routes = [`<sip:127.0.0.1:${peer.port};lr;hop=1>`, '<sip:192.0.2.7;lr>']
+  const { call, callId, answer, dialog } = await talking(scene, [
+    `Record-Route: ${routes[0]}`,
+    `Record-Route: ${routes[1]}`,
+  ])
+  const telling = telephony.tellPeer({ callId, dialog, heirs: 2, trunk: telephony.trunks[0]! })
+  const bye = await peer.request('BYE')
+  t.equal(headerOf(bye, 'Call-ID'), call.callId)
+  t.equal(headerOf(bye, 'From'), headerOf(answer, 'To'))
+  t.equal(headerOf(bye, 'To'), headerOf(answer, 'From'))
+  t.equal(numberIn(bye), 20_000)
+  t.same(
+    headersOf(bye, 'Route').flatMap((value) => value.split(/,\s*/)),
+    routes,
+  )
+  t.match(bye.uri, `sip:peer@127.0.0.1:${peer.port}`)
+  t.notOk(
+    bye.headers.some(({ name }) => /seen/i.test(name)),
+    'what is for the server stays there',
+  )
+  peer.answer(bye, 200)
+  await telling
+  t.ok(scene.log.lines.some(({ message }) => message === 'the peer of a dead edge was told'))
+})
+
+test('who was called asks for the password, and gets it where the INVITE would have proved it', async (t) => {
+  const scene = await openEdgeScene(t)
+  const { telephony, peer } = scene
+  const { callId, invite, trunk, dialog } = await placed(scene, 'secret')
+  const telling = telephony.tellPeer({ callId, dialog, heirs: 1, trunk })
+  const first = await peer.request('BYE')
+  t.equal(headerOf(first, 'From'), headerOf(invite, 'From'))
+  t.equal(numberIn(first), numberIn(invite) + 10_000)
+  peer.answer(first, 407, { headers: ['Proxy-Authenticate: Digest realm="carrier", nonce="n1", qop="auth"'] })
+  const second = await peer.request('BYE')
+  t.match(headerOf(second, 'Proxy-Authorization'), /username="alice"/)
+  t.equal(numberIn(second), numberIn(first) + 1)
+  t.equal(headerOf(second, 'To'), headerOf(first, 'To'), 'within the dialog')
+  peer.answer(second, 200)
+  await telling
+})
+
+test('a peer that does not know the call any more has been told, and one that is silent is given up', async (t) => {
+  const scene = await openEdgeScene(t)
+  const { telephony, peer, clock, log } = scene
+  const { callId, dialog } = await talking(scene)
+  const telling = telephony.tellPeer({ callId, dialog, heirs: 1, trunk: null })
+  peer.answer(await peer.request('BYE'), 481)
+  await telling
+  await passing(clock, telephony.tellPeer({ callId, dialog, heirs: 2, trunk: null }))
+  t.ok(log.lines.some(({ message }) => message.includes('cannot be told')))
+})
+
+/** Answers one BYE over a connection that the heir opens. */
+async function byStream(t: Test, server: net.Server): Promise<{ port: number; bye: Promise<string> }> {
+  const { promise: bye, resolve } = Promise.withResolvers<string>()
+  server.on(server instanceof tls.Server ? 'secureConnection' : 'connection', (socket: net.Socket) => {
+    socket.on('error', () => undefined)
+    socket.on('data', (bytes) => {
+      const text = bytes.toString()
+      const copied = text.split('\r\n').filter((line) => /^(Via|From|To|Call-ID|CSeq):/i.test(line))
+      socket.write(['SIP/2.0 200 OK', ...copied, 'Content-Length: 0', '', ''].join('\r\n'))
+      resolve(text)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => void server.close())
+  return { port: (server.address() as net.AddressInfo).port, bye }
+}
+
+const dialogBy = (protocol: 'tcp' | 'tls', contactPort: number, seenPort: number): DialogFacts => ({
+  name: 'x;from-tag=1',
+  callId: 'x',
+  local: '<sip:+4930123456@service.test>;tag=2',
+  remote: '<sip:+4915112345678@carrier.test>;tag=1',
+  routeSet: [],
+  remoteTarget: `sip:peer@127.0.0.1:${contactPort};transport=${protocol}`,
+  localSequence: 0,
+  seen: { protocol, address: '127.0.0.1', port: seenPort, isTranslated: false },
+})
+
+test('the connection of a dead edge is gone: the heir opens one of its own, by TCP and by TLS', async (t) => {
+  const listen = (['udp', 'tcp'] as const).map((protocol) => ({ protocol, address: '127.0.0.1', port: 0 }))
+  const scene = await openEdgeScene(t, {
+    listen: [...listen, { protocol: 'tls', address: '127.0.0.1', port: 0, tls: fakeTls }],
+    server: { tlsClient: { ca: fakeTls.cert, verify: true } },
+  })
+  for (const [protocol, server] of [
+    ['tcp', net.createServer()],
+    ['tls', tls.createServer(fakeTls)],
+  ] as const) {
+    const peer = await byStream(t, server)
+    const dialog = dialogBy(protocol, peer.port, 9)
+    await scene.telephony.tellPeer({ callId: newId<'call'>() as CallId, dialog, heirs: 1, trunk: null })
+    t.match(await peer.bye, /^BYE sip:peer@127\.0\.0\.1:\d+;transport=t\w+ SIP\/2\.0\r\n/)
+    t.match(await peer.bye, /\r\nCSeq: 10000 BYE\r\n/)
+  }
+})
+
+test('a telephone that only connects by itself cannot be told, and that is said', async (t) => {
+  const scene = await openEdgeScene(t, { listen: [{ protocol: 'tcp', address: '127.0.0.1', port: 0 }] })
+  const nobody = net.createServer().listen(0, '127.0.0.1')
+  await once(nobody, 'listening')
+  const { port } = nobody.address() as net.AddressInfo
+  nobody.close()
+  await once(nobody, 'close')
+  await scene.telephony.tellPeer({
+    callId: newId<'call'>() as CallId,
+    dialog: dialogBy('tcp', port, port),
+    heirs: 1,
+    trunk: null,
+  })
+  const line = scene.log.lines.find(({ message }) => message.includes('cannot be told'))
+  t.match(line, { fields: { protocol: 'tcp' } })
+})
