@@ -319,9 +319,11 @@ test('a call whose leg went down with its process ends when it is taken over', a
   const facts = () =>
     shared.sql`select from call_events where call_id = ${call.callId} and event->>'type' = 'leg_disconnected'`
   await until(async () => (await facts()).count > 0)
-  // So long the browser may come back by another process.
-  clock.advance(1_000)
-  await call.browser.until(status('failed'))
+  // So long the browser may come back by another process. The wait for it begins after the fact was stored.
+  await until(() => {
+    clock.advance(1_000)
+    return call.browser.messages.some(status('failed'))
+  })
   await successor.scheduler.idle()
   t.match(await findCall(shared.sql, call.accountId, call.callId), {
     outcome: 'failed',

@@ -62,11 +62,20 @@ test('what a pair left behind that was killed goes with the next', async (t) => 
   t.strictSame(readdirSync(temporary), [path.basename(own)])
 })
 
-/** Of the bench that a pair runs: it is its only child, and a group of its own. Asked until it is there. */
+/** Of the bench that a pair runs: it is its only child, and becomes a group of its own a moment after it is there. Asked until it is one. */
 async function groupBelow(parent: number): Promise<number> {
   for (;;) {
     const child = Number(readFileSync(`/proc/${parent}/task/${parent}/children`, 'latin1').trim())
-    if (child > 0) return child
+    if (child > 0 && leadsGroup(child)) return child
     await setImmediate()
+  }
+}
+
+function leadsGroup(child: number): boolean {
+  try {
+    process.kill(-child, 0)
+    return true
+  } catch {
+    return false
   }
 }
