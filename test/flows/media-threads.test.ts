@@ -45,10 +45,17 @@ test('a media thread that dies ends its own calls only, and is started again', {
   t.equal(service.legs(), 2)
 
   await media[0]?.terminate()
-  const { row } = await lines[0].ended()
-  t.match(row, { id: calls[0].callId, outcome: 'failed', endedBy: 'service' })
+  // The first call is on either: a thread whose beat is late gets none.
+  const endings = lines.map(async (line, index) => ({ index, ...(await line.ended()) }))
+  const ended = await Promise.race(endings)
+  const other = 1 - ended.index
+  t.match(ended.row, { id: calls[ended.index]?.callId, outcome: 'failed', endedBy: 'service' })
   await until(() => service.legs() === 1)
-  t.match(await rest('GET', `/phone-calls/${calls[1].callId}`), { status: 'in_progress' }, 'the other call goes on')
+  t.match(
+    await rest('GET', `/phone-calls/${calls[other]?.callId}`),
+    { status: 'in_progress' },
+    'the other call goes on',
+  )
   await until(() => log.lines.some(({ message }) => message === 'a media thread was started again'))
   t.ok(
     log.lines.some(
@@ -56,15 +63,12 @@ test('a media thread that dies ends its own calls only, and is started again', {
     ),
   )
 
-  const again = await call(lines[0])
+  const again = await call(lines[ended.index]!)
   t.equal(service.legs(), 2)
-  for (const [line, { hangUp }] of [
-    [lines[0], again],
-    [lines[1], calls[1]],
-  ] as const) {
-    await hangUp()
-    t.match((await line.ended()).row, { outcome: 'completed' })
-  }
+  await again.hangUp()
+  t.match((await lines[ended.index]!.ended()).row, { outcome: 'completed' })
+  await calls[other]?.hangUp()
+  t.match((await endings[other])?.row, { outcome: 'completed' })
 })
 
 test(
