@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../../model/clock.ts'
 import { pause } from '../../model/clock.ts'
-import { deadline } from '../../model/deadline.ts'
+import { deadline, goOn } from '../../model/deadline.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { createRecent } from '../../net/recent.ts'
@@ -28,7 +28,7 @@ export type KeptSteps = StepWriter & {
   settled(callId: CallId): Promise<void>
   /** Looks for what former processes have left; resolves when that is written, or the database does not answer. */
   start(): Promise<void>
-  /** What is not written by now is for the next process. Idempotent. */
+  /** What is not written within `leaveWithin` is for the next process. Idempotent. */
   close(): Promise<void>
 }
 
@@ -36,6 +36,8 @@ export type KeptSteps = StepWriter & {
 const patience = 1_000
 const [shortestWait, longestWait] = [100, 1_000]
 const lookForOthers = 5_000
+/** Ms to write what is kept before the process leaves. */
+const leaveWithin = 2_000
 const fencedKept = 1_000
 
 type Deps = {
@@ -287,8 +289,13 @@ export function createKeptSteps(deps: Deps): KeptSteps {
   }
   const lookAround = createRounds({ clock, log, every: lookForOthers, look: adopt })
 
+  const allWritten = async (): Promise<void> => {
+    while (calls.size > 0) await notice.promise
+  }
   const close = async (): Promise<void> => {
     await lookAround.close()
+    // What is left lies on the disk of a node that may not come back soon.
+    await deadline(clock, leaveWithin, allWritten(), goOn)
     stopping.abort()
     await Promise.all(work)
     for (const { settled } of calls.values()) settled.reject(new Error('the node closes'))

@@ -205,6 +205,27 @@ test('what a process kept and did not live to write is written by the next one b
   t.same(next.fenced, [])
 })
 
+test('a process that leaves while the database comes back writes what it keeps first, and leaves nothing for the next one', async (t) => {
+  const base = await database
+  const dataDir = await createFolder(t)
+  const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
+  const leaving = openProcess(t, base, dataDir)
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  for (const text of ['one', 'two']) {
+    await leaving.write(stepOf(actor, [says(actor, text)]))
+    actor.version++
+  }
+  const closed = leaving.close()
+  goOn()
+  await inTime('the leaving', closed)
+  const log = await base.sql`select seq from call_events where call_id = ${actor.callId} order by seq`
+  t.same([...log], [{ seq: 1 }, { seq: 2 }])
+  const next = openProcess(t, base, dataDir)
+  await inTime('what was left', next.start())
+  t.same(next.told('steps of calls of a former process were found'), [])
+})
+
 test('steps of a call that somebody else has taken are put aside, those of others are written, and those of a deleted call are forgotten', async (t) => {
   const base = await database
   const dataDir = await createFolder(t)
