@@ -201,9 +201,14 @@ type Offering = { readonly switchboard: Pick<Switchboard, 'running' | 'handOver'
 /** To others, again and again for so many ms, until all are taken. */
 async function offerCalls(clock: Core['clock'], { switchboard, peers }: Offering, within: number): Promise<void> {
   const over = new AbortController()
-  const cancel = clock.after(within, () => over.abort())
+  const { promise: aborted, resolve } = Promise.withResolvers<void>()
+  const cancel = clock.after(within, () => {
+    over.abort()
+    resolve()
+  })
   while (switchboard.running() > 0 && isTakenByOthers(peers) && !over.signal.aborted) {
-    await switchboard.handOver(over.signal)
+    // A claim may wait for a database that is away for longer than this node has.
+    await Promise.race([switchboard.handOver(over.signal), aborted])
     if (switchboard.running() > 0) await pause(clock, offerAgain, over.signal)
   }
   cancel()

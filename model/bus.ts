@@ -79,6 +79,6 @@ export const subjectsOf = (callId: CallId) => ({
   legEvent: `call.${callId}.leg.event`,
   /** ServerMessage of the signaling socket, actor → gateway. */
   signal: `call.${callId}.signal`,
-  /** SessionMoved, gateway → the one that had the browser before. */
-  moved: `call.${callId}.moved`,
+  /** SessionMoved, gateway → the one that had the browser before. Both listen, so that it is no `call.…`: it would not leave the process. */
+  moved: `moved.${callId}`,
 })

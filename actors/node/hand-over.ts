@@ -20,8 +20,8 @@ type Deps = {
   readonly nodeId: NodeId
   readonly peers: NodePeers
   readonly owned: Pick<OwnedCalls, 'ids' | 'find' | 'own' | 'takeFrom'>
-  /** The database does not know yet how far those calls are: they are given to nobody. */
-  readonly steps: Pick<KeptSteps, 'keeps'>
+  /** The database does not know yet how far those calls are: they are given to nobody. While it is away none is: it could not be taken back. */
+  readonly steps: Pick<KeptSteps, 'isAway' | 'keeps'>
 }
 
 /** Ms. A claim and its answer; a node that takes longer may have it all the same, and then this one cannot take it back. */
@@ -63,7 +63,7 @@ export async function handOver(deps: Deps, signal: AbortSignal): Promise<number>
   const one = async (callId: CallId): Promise<boolean> => {
     const actor = await deps.owned.find(callId)?.catch(() => null)
     if (!actor || targetsOf(deps.peers).length === 0) return false
-    const isKept = (): boolean => deps.steps.keeps(callId)
+    const isKept = (): boolean => deps.steps.isAway() || deps.steps.keeps(callId)
     for (
       let waited = 0;
       underWay >= mostAtOnce || isKept() || (!actor.isQuiet() && waited < patience);
@@ -71,7 +71,13 @@ export async function handOver(deps: Deps, signal: AbortSignal): Promise<number>
     )
       if (!(await pause(deps.clock, lookEvery, signal))) return false
     underWay++
-    return give(deps, callId, actor).finally(() => void underWay--)
+    return give(deps, callId, actor)
+      .catch((error: unknown) => {
+        // One call of many: whoever finds it without an owner takes it.
+        deps.log.error('a call could be neither handed over nor taken back', { callId, error })
+        return false
+      })
+      .finally(() => void underWay--)
   }
   const taken = await Promise.all(deps.owned.ids().map(one))
   return taken.filter(Boolean).length

@@ -24,6 +24,8 @@ export type KeptSteps = StepWriter & {
   /** Calls of which steps are here: the database does not know yet how far they are. */
   ids(): CallId[]
   keeps(callId: CallId): boolean
+  /** The database has not answered the last that was asked of it here. */
+  isAway(): boolean
   /** Resolves when no step of the call is here. Rejects when this closes before. */
   settled(callId: CallId): Promise<void>
   /** Looks for what former processes have left; resolves when that is written, or the database does not answer. */
@@ -312,6 +314,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     },
     ids: () => [...calls.keys()],
     keeps: (callId) => calls.has(callId),
+    isAway,
     settled: async (callId) => calls.get(callId)?.settled.promise,
     async start() {
       await lookAround.idle()
@@ -337,6 +340,7 @@ export const keepsNothing = ({ write }: StepWriter): KeptSteps => ({
   write,
   ids: () => [],
   keeps: () => false,
+  isAway: () => false,
   settled: async () => {},
   start: async () => {},
   close: async () => {},

@@ -4,18 +4,22 @@
  */
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { test } from 'tap'
+import { test, type Test } from 'tap'
 import { WebSocket } from 'ws'
+import { createJoinedBus } from '../../actors/bus/joined-bus.ts'
+import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createAdmission } from '../../actors/call/birth/admission.ts'
 import { systemClock } from '../../app/clock.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { farewellTime } from '../../gateway/web-session.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
-import { subjectsOf } from '../../model/bus.ts'
+import { subjectsOf, type Bus, type NodeBus } from '../../model/bus.ts'
 import type { ErrorBody } from '../../model/problem.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { createFailureGuard } from '../../net/failure-guard.ts'
 import { resumeWindow } from '../../model/web-call.ts'
+import { createHandClock } from '../fake/hand-clock.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
 import { callId, setUpStage } from '../scenes/front-door.ts'
 
 /** A client of the raw socket. `next` waits for the next message of a type and skips the others. */
@@ -482,9 +486,23 @@ test('closing refuses newcomers, says bye and ends the media', async (t) => {
   await call.hangUp()
 })
 
+/** The buses of two processes: what somebody in the own one hears does not go to the other, as with NATS between them. */
+function openTwoProcesses(t: Test): [NodeBus, NodeBus] {
+  const deps = { log: createQuietLog(), clock: createHandClock() }
+  const [toOne, toOther] = [createLocalBus(deps), createLocalBus(deps)]
+  const open = (heard: Bus, told: Bus): NodeBus => {
+    const wire = { ...told, subscribe: heard.subscribe, flushWhileUp: told.flush, quietFor: () => 0 }
+    return createJoinedBus({ local: createLocalBus(deps), wire })
+  }
+  const buses: [NodeBus, NodeBus] = [open(toOne, toOther), open(toOther, toOne)]
+  t.teardown(() => Promise.all(buses.map((bus) => bus.close())))
+  return buses
+}
+
 test('a client that comes back to another process gets its call there by a new offer, and the former one lets go of it without a word', async (t) => {
-  const former = await setUpStage(t)
-  const next = await setUpStage(t, { beside: former })
+  const [one, other] = openTwoProcesses(t)
+  const former = await setUpStage(t, { bus: one })
+  const next = await setUpStage(t, { beside: { bus: other, admission: former.admission } })
   const told: string[] = []
   former.bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => void told.push(Buffer.from(payload).toString()))
   const call = await placeWebCall({

@@ -77,17 +77,18 @@ type StageOptions = {
   readonly guard?: FailureGuard
   readonly joinLimits?: Partial<JoinLimits>
   readonly firstMessageWithin?: number
-  /** Another process of the same service: its bus, and the tokens that it knows. */
+  readonly bus?: Bus
+  /** Another process of the same service: the bus to it, and the tokens that it knows. */
   readonly beside?: { readonly bus: Bus; readonly admission: ReturnType<typeof createAdmission> }
 }
 
 export async function setUpStage(
   t: Test,
-  { maxSessions = 10, fetch, guard, joinLimits, firstMessageWithin, beside }: StageOptions = {},
+  { maxSessions = 10, fetch, guard, joinLimits, firstMessageWithin, bus: given, beside }: StageOptions = {},
 ) {
   const log = createQuietLog()
   const clock = createHandClock()
-  const bus = beside?.bus ?? createLocalBus({ log, clock })
+  const bus = beside?.bus ?? given ?? createLocalBus({ log, clock })
   const admission = beside?.admission ?? createAdmission()
   const peers = openWebPeers(log)
   const legs: ReturnType<typeof createEchoLeg>[] = []
