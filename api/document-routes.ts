@@ -1,6 +1,7 @@
 /** Owns the routes of documents, call scripts among them. docs/contract/rest.md "Documents". */
 import { createRoute, z } from '@hono/zod-openapi'
 import { Document, DocumentChange, DocumentQuery, DocumentRequest, toDocument } from '../model/document.ts'
+import { toPage } from '../model/paging.ts'
 import { Problem } from '../model/problem.ts'
 import {
   changeDocument,
@@ -36,7 +37,10 @@ const list = createRoute({
   ...needs('read'),
   summary: 'List the documents of the account',
   request: { params: accountParams, query: DocumentQuery },
-  responses: answerOf(z.array(namedDocument), 'Without their texts: all, those of a worker, those with a tag.'),
+  responses: answerOf(
+    z.array(namedDocument),
+    'Without their texts: all, those of a worker, those with a tag; in the order in which they were made. Where a limit left some out, the header Link names the next page (rel="next").',
+  ),
 })
 
 /** A file has been answered before its body is looked at as JSON. */
@@ -114,6 +118,13 @@ function withForm<Body extends { readonly content: object }>(body: Body): Body {
   return { ...body, content: { ...body.content, 'multipart/form-data': form } }
 }
 
+/** RFC 8288; relative to the request (RFC 3986 §5.2), since a proxy in front may have another address. */
+function nextLink(url: string, cursor: string): string {
+  const { searchParams } = new URL(url)
+  searchParams.set('cursor', cursor)
+  return `<?${searchParams.toString()}>; rel="next"`
+}
+
 export function addDocumentRoutes(app: Api, { sql, clock, newId, checkScript }: ApiDeps): void {
   const whole = ({ content, ...facts }: DocumentWithText): Document => {
     const errors = checkScript && isCallScript(facts) ? checkScript(content).slice(0, maxErrors) : []
@@ -135,11 +146,11 @@ export function addDocumentRoutes(app: Api, { sql, clock, newId, checkScript }: 
     return c.json(whole(await uploadDocument(sql, file, wanted)), 200)
   }
   app.openapi(list, async (c) => {
-    const documents = await listDocuments(sql, c.get('accountId'), c.req.valid('query'))
-    return c.json(
-      documents.map((document) => toDocument(document, null)),
-      200,
-    )
+    const query = c.req.valid('query')
+    const documents = await listDocuments(sql, c.get('accountId'), query)
+    const { data, nextCursor } = toPage(documents, query.limit ?? documents.length, (found) => toDocument(found, null))
+    if (nextCursor !== null) c.header('link', nextLink(c.req.url, nextCursor))
+    return c.json(data, 200)
   })
   app.openapi(createWith(takeFiles), async (c) => {
     const document = {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { toIso } from './clock.ts'
 import type { AccountId, DocumentId, WorkerId } from './ids.ts'
-import { FilterText } from './paging.ts'
+import { FilterText, PartPaging } from './paging.ts'
 import { ScriptError } from './script-check.ts'
 
 export const DocumentStatus = z.enum(['queued', 'completed', 'failed'])
@@ -77,7 +77,9 @@ const { text: _text, ...settings } = fields
 export const UploadRequest = z.strictObject(settings).partial({ title: true })
 export type UploadRequest = z.infer<typeof UploadRequest>
 
-export const DocumentQuery = z.object({ workerId: FilterText.optional(), tagKey: FilterText.optional() })
+export const DocumentQuery = z
+  .object({ workerId: FilterText.optional(), tagKey: FilterText.optional() })
+  .extend(PartPaging.shape)
 export type DocumentQuery = z.infer<typeof DocumentQuery>
 
 const maxSlug = 100

@@ -6,15 +6,17 @@ import { flawOf } from './json.ts'
 const maxLimit = 100
 
 /** `limit` comes as text of a query. `cursor` is opaque to clients: the `nextCursor` of the page before. */
-export const Paging = z.object({
-  limit: z.coerce.number().int().min(1).max(maxLimit).default(20),
-  cursor: z
-    .string()
-    .max(100)
-    .refine((text) => toId(text) !== null, 'must be the nextCursor of the page before')
-    .optional(),
-})
+const Limit = z.coerce.number().int().min(1).max(maxLimit)
+const Cursor = z
+  .string()
+  .max(100)
+  .refine((text) => toId(text) !== null, 'must be the nextCursor of the page before')
+
+export const Paging = z.object({ limit: Limit.default(20), cursor: Cursor.optional() })
 export type Paging = z.infer<typeof Paging>
+
+/** Of lists that are told whole, as arrays, unless a client asks for a part; where the next one is stands in the header `Link` (RFC 8288). */
+export const PartPaging = z.object({ limit: Limit.optional(), cursor: Cursor.optional() })
 
 /** What a list is filtered by. It comes from a query string, whose characters were not checked yet. */
 export const FilterText = z
@@ -37,5 +39,5 @@ export function toPage<Row extends { readonly id: string }, Item>(
   return { data: shown.map(toItem), nextCursor: rows.length > limit ? (shown.at(-1)?.id ?? null) : null }
 }
 
-export const cursorOf = <Kind extends string>({ cursor }: Paging): Id<Kind> | null =>
+export const cursorOf = <Kind extends string>({ cursor }: { readonly cursor?: string | undefined }): Id<Kind> | null =>
   cursor === undefined ? null : toId<Kind>(cursor)

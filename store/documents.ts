@@ -17,6 +17,7 @@ import {
   type UploadRequest,
 } from '../model/document.ts'
 import { toId, type AccountId, type DocumentId, type NewId, type WorkerId } from '../model/ids.ts'
+import { cursorOf } from '../model/paging.ts'
 import { Problem } from '../model/problem.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
 import type { OutboundCallScript } from '../model/worker-resource.ts'
@@ -254,7 +255,7 @@ export async function findDocument(
 export async function listDocuments(
   sql: Sql | Transaction,
   accountId: AccountId,
-  { workerId, tagKey }: DocumentQuery,
+  { workerId, tagKey, limit, ...page }: DocumentQuery,
 ): Promise<DocumentFacts[]> {
   const scope = workerId === undefined ? null : toId<'worker'>(workerId)
   // A filter finds nothing where a path would name nothing.
@@ -266,7 +267,8 @@ export async function listDocuments(
     where account_id = ${accountId} and (${tagKey ?? null}::text is null or ${tagKey ?? null} = any(tag_keys))
       and (${scope}::text is null or exists (
         select 1 from document_workers where document_id = documents.id and worker_id = ${scope}))
-    order by created_at, id`
+      and id > ${cursorOf<'document'>(page) ?? ''}
+    order by id limit ${limit === undefined ? null : limit + 1}`
 }
 
 /**

@@ -170,6 +170,8 @@ export const parameterWords: Readonly<Record<string, string>> = {
   'listWebhookDeliveries.callId': 'Only deliveries about this call. Absent: all.',
   'listWorkerTools.phoneCallId': 'Adds the tools of this call, and those for its caller.',
   'listWorkerTools.customerPhone': 'Adds the tools for the caller with this number (E.164), where no call is named.',
+  'listDocuments.limit': 'Documents of a page, 1 to 100. Absent: all of them in one answer.',
+  'listDocuments.cursor': 'As the link to the next page has it. Absent: from the first one.',
   'listDocuments.workerId': 'Only documents that are linked to this worker. Absent: all.',
   'listDocuments.tagKey': 'Only documents with this tag. Absent: all.',
   'listPersons.type': 'Only persons of this type. Absent: all.',

@@ -161,3 +161,29 @@ test('what no search is, is refused; a worker of another account is none', async
   t.same(refusalIn(await post(`workers/${other.worker.id}/knowledge/search`, { query: 'x' })), [404, 'NOT_FOUND'])
   t.same((await post(at, { query: 'anything' })).json, { passages: [] })
 })
+
+test('a list is told whole, or by links from page to page (RFC 8288) that keep its filters and lose nothing that is deleted meanwhile', async (t) => {
+  const { ask, own, post } = await openDocuments(t)
+  const path = `/v1/accounts/${own.id}/documents`
+  const titles: string[] = []
+  const ids: string[] = []
+  for (let n = 0; n < 5; n++) {
+    const { json } = await post('documents', { title: `Part ${n}`, text: 'Text.', tagKeys: ['part'] })
+    titles.push(json.title)
+    ids.push(json.id)
+  }
+  await post('documents', { title: 'Another', text: 'Text.' })
+  const whole = await ask(`${path}?tagKey=part`)
+  t.same([whole.json.length, whole.headers.get('link')], [5, null])
+  const seen: string[] = []
+  let query: string | null = '?tagKey=part&limit=2'
+  for (let pages = 0; query !== null && pages < 9; pages++) {
+    const { json, headers } = await ask(`${path}${query}`)
+    seen.push(...json.map(({ title }: { title: string }) => title))
+    query = /^<(\?[^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1] ?? null
+    if (pages === 0) await ask(`${path}/${ids[1]}`, { method: 'DELETE' })
+  }
+  t.same(seen, titles)
+  t.same(refusalIn(await ask(`${path}?limit=101`)), [400, 'VALIDATION_FAILED', 'limit'])
+  t.same(refusalIn(await ask(`${path}?limit=2&cursor=third`)), [400, 'VALIDATION_FAILED', 'cursor'])
+})
