@@ -71,9 +71,11 @@ export async function findAccount(sql: Sql | Transaction, accountId: AccountId):
   return row ?? null
 }
 
-/** Of the whole deployment, for its operator. */
+/** Of the whole deployment, for its operator; those that are being deleted are none. */
 export function listAccounts(sql: Sql): Promise<AccountRow[]> {
-  return sql<AccountRow[]>`select id, name, slug, config, created_at, updated_at from accounts order by created_at, id`
+  return sql<AccountRow[]>`
+    select id, name, slug, config, created_at, updated_at from accounts
+    where not exists (select from removals where kind = 'account' and subject_id = accounts.id) order by created_at, id`
 }
 
 /** Key by key; null takes a key away. Null: there is no such account. */

@@ -3,9 +3,10 @@
  * come, so that a process that ends leaves the rest to another. Nothing of it is in any read from the moment it was ordered.
  */
 import type { AccountId } from '../model/ids.ts'
+import { removePartOfAccount } from './account-rows.ts'
 import type { Sql, Transaction } from './sql.ts'
 
-export type RemovalKind = 'subscription' | 'trunk' | 'person'
+export type RemovalKind = 'subscription' | 'trunk' | 'person' | 'account'
 export type Removal = {
   readonly id: number
   readonly kind: RemovalKind
@@ -62,7 +63,7 @@ type Walk = {
 const callsAtOnce = 100
 const rowsAtOnce = 1_000
 
-const walks: Readonly<Record<RemovalKind, Walk>> = {
+const walks: Readonly<Record<Exclude<RemovalKind, 'account'>, Walk>> = {
   subscription: {
     next: (tx, { subjectId }, after) => tx<Next[]>`
       select id, id as place from deliveries where subscription_id = ${subjectId} and id > ${after} order by id limit ${rowsAtOnce} for update`,
@@ -90,11 +91,12 @@ const walks: Readonly<Record<RemovalKind, Walk>> = {
 
 /** True when it was the last part. */
 function removeSome(sql: Sql, removal: Removal): Promise<boolean> {
-  const { next, remove } = walks[removal.kind]
   return sql.begin(async (tx) => {
     const [row] = await tx<{ afterId: string }[]>`select after_id from removals where id = ${removal.id} for update`
     // Another process has finished it.
     if (!row) return true
+    if (removal.kind === 'account') return !(await removePartOfAccount(tx, removal.accountId)) && end(tx, removal)
+    const { next, remove } = walks[removal.kind]
     const rows = await next(tx, removal, row.afterId)
     const last = rows.at(-1)
     if (last) {
@@ -105,16 +107,21 @@ function removeSome(sql: Sql, removal: Removal): Promise<boolean> {
       await tx`update removals set after_id = ${last.place} where id = ${removal.id}`
       return false
     }
-    await finish(tx, removal)
-    await tx`delete from removals where id = ${removal.id}`
-    return true
+    return end(tx, removal)
   })
+}
+
+async function end(tx: Transaction, removal: Removal): Promise<true> {
+  await finish(tx, removal)
+  await tx`delete from removals where id = ${removal.id}`
+  return true
 }
 
 /** What is left when all calls or deliveries have gone is little. */
 async function finish(tx: Transaction, { kind, accountId, subjectId }: Removal): Promise<void> {
   if (kind === 'subscription')
     await tx`delete from webhook_subscriptions where account_id = ${accountId} and id = ${subjectId}`
+  if (kind === 'account') await tx`delete from accounts where id = ${accountId}`
   if (kind === 'trunk')
     await tx`update call_refusals set trunk_id = null where account_id = ${accountId} and trunk_id = ${subjectId}`
 }

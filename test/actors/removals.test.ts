@@ -3,8 +3,10 @@ import t, { test, type Test } from 'tap'
 import { createRemovals, removalsEvery } from '../../actors/rounds/removals.ts'
 import type { PersonId, SubscriptionId, TrunkId } from '../../model/ids.ts'
 import { PhoneCallQuery } from '../../model/phone-call.ts'
+import { listAccounts } from '../../store/accounts.ts'
 import { findCall, listCalls } from '../../store/calls.ts'
 import { claimDue } from '../../store/deliveries.ts'
+import { closeAccount } from '../../store/delete-account.ts'
 import { findDelivery, resendDelivery } from '../../store/delivery-log.ts'
 import { deletePerson, findPerson } from '../../store/persons.ts'
 import { claimRemoval, walkRemoval } from '../../store/removals.ts'
@@ -17,6 +19,7 @@ import {
   listSubscriptions,
 } from '../../store/subscriptions.ts'
 import { createTrunks } from '../../store/trunks.ts'
+import { findWorker } from '../../store/workers.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { box } from '../scenes/call-node.ts'
@@ -126,4 +129,55 @@ test('a removal whose process has ended is gone on with by another, from where i
   t.equal(await count(sql, sql`from webhook_subscriptions where id = ${id}`), 0)
   if (claimed) await walkRemoval(sql, claimed)
   t.equal(await count(sql, sql`from removals`), 0, 'and the first may come back')
+})
+
+test('an account that is deleted is closed at once, and all of it goes, whatever process ends meanwhile; that of another stays', async (t) => {
+  const { sql, clock, open } = await opened
+  const [tenant, other] = [await createTenant(sql, { slug: 'goes' }), await createTenant(sql, { slug: 'stays' })]
+  const { accountId, workerId } = tenant
+  const fillOf = async (account: string, worker: string, calls: number) => {
+    await sql`
+      insert into calls (id, account_id, worker_id, session_id, direction, transport, progress, outcome, snapshot, finished, started_at, created_at)
+      select gen_random_uuid()::text, ${account}, ${worker}, 's', 'inbound', 'webrtc', 'completed', 'completed', '{}', true, now(), to_timestamp(n / 300)
+      from generate_series(1, ${calls}::int) n`
+    await sql`
+      insert into persons (id, account_id, type, first_name, last_name)
+      select gen_random_uuid()::text, ${account}, 'lead', 'P', n::text from generate_series(1, ${calls}::int * 10) n`
+    const request = { eventType: '*', url: 'https://example.com/hook' } as const
+    const { id } = await createSubscription(sql, box, {
+      accountId: account as never,
+      request,
+      newId,
+      now: clock.now(),
+    })
+    await sql`
+      insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, status)
+      select gen_random_uuid()::text, account_id, ${id}, id, 'call.ended', '{}', now(), 'pending' from calls where account_id = ${account}`
+  }
+  await fillOf(accountId, workerId, 250)
+  await fillOf(other.accountId, other.workerId, 2)
+  await sql`update calls set finished = false where id = (select min(id) from calls where account_id = ${accountId})`
+  await t.rejects(closeAccount(sql, accountId), { type: 'CONFLICT', message: /a call that is not over/ })
+  t.notSame(await findWorker(sql, accountId, workerId), null, 'nothing of it was changed')
+  await sql`update calls set finished = true where account_id = ${accountId}`
+  const removal = await closeAccount(sql, accountId)
+  t.match(removal, { kind: 'account', subjectId: accountId })
+  t.equal(await findWorker(sql, accountId, workerId), null)
+  t.notOk((await listAccounts(sql)).some(({ id }) => id === accountId))
+  if (removal) await walkRemoval(sql, removal, 0)
+  t.equal(await count(sql, sql`from calls where account_id = ${accountId}`), 150, 'a part of it, then its process dies')
+  const rounds = open(t)
+  clock.advance(removalsEvery)
+  await rounds.idle()
+  for (const table of ['accounts', 'calls', 'persons', 'deliveries', 'workers', 'webhook_subscriptions', 'removals']) {
+    const column = table === 'accounts' ? 'id' : 'account_id'
+    t.equal(await count(sql, sql`from ${sql(table)} where ${sql(column)} = ${accountId}`), 0, table)
+  }
+  t.equal(
+    await count(sql, sql`from recording_removals where starts_with(key, ${accountId})`),
+    250,
+    'what the store still has is ordered to go',
+  )
+  t.equal(await count(sql, sql`from persons where account_id = ${other.accountId}`), 20)
+  t.equal(await count(sql, sql`from deliveries where account_id = ${other.accountId}`), 2)
 })

@@ -3,13 +3,16 @@ import { AccountConfig, newAccountLimits } from '../../model/account.ts'
 import { Problem } from '../../model/problem.ts'
 import { RetentionChange } from '../../model/retention.ts'
 import { changeRetention } from '../../store/retention.ts'
-import { changeAccountConfig, createAccount, listAccounts } from '../../store/accounts.ts'
+import { closeAccount } from '../../store/delete-account.ts'
+import { changeAccountConfig, createAccount, findAccount, listAccounts } from '../../store/accounts.ts'
+import { walkRemoval } from '../../store/removals.ts'
 import { isCountry } from '../../net/numbering-plans.ts'
 import { newId } from '../../app/core.ts'
 import {
   accountOf,
   checked,
   decimalOf,
+  idOf,
   numberOf,
   required,
   textOf,
@@ -71,6 +74,24 @@ export const accountCommands: Commands = {
         Date.now(),
       )
       print(JSON.stringify(changed?.config, null, 2))
+      return 0
+    },
+  },
+  'account delete': {
+    usage: 'account delete <accountId> <slug, so that it is surely the one>',
+    async runOn({ sql, print }, [account, slug]) {
+      const accountId = idOf<'account'>(account, 'accountId')
+      const found = await findAccount(sql, accountId)
+      if (!found) throw new Problem('NOT_FOUND', 'there is no such account')
+      if (required(slug, 'slug') !== found.slug)
+        throw new Problem('VALIDATION_FAILED', `<slug> must be ${found.slug}, that of the account`)
+      const removal = await closeAccount(sql, accountId)
+      if (!removal) throw new Problem('NOT_FOUND', 'there is no such account')
+      print(
+        `${found.slug} is closed: its keys, users, trunks and workers are gone. Its calls go now; the service goes on with it if this is broken off.`,
+      )
+      await walkRemoval(sql, removal)
+      print('deleted; recordings go within ten minutes while the service runs')
       return 0
     },
   },

@@ -33,6 +33,9 @@ const reading: ReadonlySet<string> = new Set([
   'worker list',
 ])
 
+/** Entries of an account go with it. This one is of the deployment, and names the account in its arguments. */
+const outlastsAccount: ReadonlySet<string> = new Set(['account delete'])
+
 type Given = {
   readonly name: string
   readonly command: Extract<Command, { runOn: unknown }>
@@ -53,12 +56,15 @@ export async function runNoted(database: AdminDatabase, given: Given): Promise<n
   }
   try {
     const callId = toId<'call'>(textIn(named, 'callId'))
-    const accountId = await accountIdOf(database, named, callId)
+    const accountId = outlastsAccount.has(name) ? null : await accountIdOf(database, named, callId)
     const actor = { kind: 'operator' } as const
     const end = await audit.begin({ accountId, actor, action: `admin ${name}`, arguments: named })
     const ended = async (result: 'success' | 'error', errorCode?: string): Promise<void> => {
       const { accountId: _, ...others } = named
-      const told = { ...others, ...(created[0] !== undefined && { created: { [idNameOf(name)]: created[0] } }) }
+      const told = {
+        ...(accountId === null ? named : others),
+        ...(created[0] !== undefined && { created: { [idNameOf(name)]: created[0] } }),
+      }
       const callIds = callId !== null && result === 'success' ? [callId] : []
       await end({ result, arguments: told, callIds, ...(errorCode !== undefined && { errorCode }) })
     }
