@@ -1,4 +1,5 @@
 /** Owns what is kept of a dialog beside its process, read from the messages that made it: by whichever SIP server. RFC 3261 §12.1. */
+import { flawOf } from '../../model/json.ts'
 import type { DialogFacts } from '../../model/sip-dialog.ts'
 import { addressOf } from '../server/message/address.ts'
 import { valuesOf } from '../server/message/header-fields.ts'
@@ -7,7 +8,10 @@ import { readCSeq } from '../server/message/numbered-fields.ts'
 import { isTranslatedCallee, isTranslatedCaller } from '../server/transport/seen-peer.ts'
 import type { MessageIn, SeenFrom, SipDialog } from '../stack-types.ts'
 
-/** `first`: the peer's INVITE, or its 200 to ours. Null: it names no Contact, or not where it came from, and nobody could speak to it. */
+/**
+ * `first`: the peer's INVITE, or its 200 to ours. Null: it names no Contact, or not where it came from, and nobody could speak to it; or a header of
+ * it holds what no row can (NUL), and would keep those of other calls from being written.
+ */
 export function dialogFactsOf({ id, type, sip }: SipDialog, first: MessageIn & SeenFrom): DialogFacts | null {
   const isOurs = type === 'uac'
   const remoteTarget = contactIn(first)
@@ -17,7 +21,7 @@ export function dialogFactsOf({ id, type, sip }: SipDialog, first: MessageIn & S
   const from = first.get('from') ?? ''
   const to = first.get('to') ?? ''
   const routes = valuesOf(fieldsOf(first, 'Record-Route'), 'Record-Route')
-  return {
+  const facts = {
     name: id,
     callId: sip.callId,
     local: isOurs ? from : `${to};tag=${sip.localTag}`,
@@ -27,12 +31,14 @@ export function dialogFactsOf({ id, type, sip }: SipDialog, first: MessageIn & S
     localSequence: isOurs ? (readCSeq(first.get('cseq') ?? '')?.number ?? 0) : 0,
     seen: { ...seen, isTranslated: isTranslated(first, isOurs, seen.address) },
   }
+  return flawOf(facts) === null ? facts : null
 }
 
-/** After a request that may move the peer. Null: it is where it was. RFC 3261 §12.2.1.2. */
+/** After a request that may move the peer. Null: it is where it was, or at no address that a row can hold. RFC 3261 §12.2.1.2. */
 export function movedTo(facts: DialogFacts, request: MessageIn): DialogFacts | null {
   const remoteTarget = contactIn(request)
-  return remoteTarget === null || remoteTarget === facts.remoteTarget ? null : { ...facts, remoteTarget }
+  const isNews = remoteTarget !== null && remoteTarget !== facts.remoteTarget
+  return !isNews || flawOf(remoteTarget) !== null ? null : { ...facts, remoteTarget }
 }
 
 const contactIn = (message: MessageIn): string | null => addressOf(fieldsOf(message, 'Contact'), 'Contact')?.uri ?? null

@@ -5,7 +5,7 @@ import tls from 'node:tls'
 import { test, type Test } from 'tap'
 import type { CallId } from '../../model/ids.ts'
 import type { DialogFacts } from '../../model/sip-dialog.ts'
-import { movedTo } from '../../sip/call/dialog-facts.ts'
+import { dialogFactsOf, movedTo } from '../../sip/call/dialog-facts.ts'
 import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
@@ -57,6 +57,33 @@ test('a dialog is kept from the answer to the BYE, and moves with its peer', asy
   t.equal((await call.request('BYE')).status, 200)
   await until(() => telephony.kept.size === 0)
   await scene.command(callId, { type: 'close', reason: 'completed' })
+})
+
+test('a dialog with a header that no row can hold is not kept, since it would keep those of other calls from being written', (t) => {
+  const names = {
+    from: '<sip:a@127.0.0.1>;tag=1',
+    to: '<sip:b@127.0.0.1>',
+    Contact: '<sip:a@127.0.0.1:5070>',
+    cseq: '1 INVITE',
+  }
+  const read = (headers: Readonly<Record<string, string>>) => {
+    const first = {
+      protocol: 'udp',
+      source_address: '127.0.0.1',
+      source_port: 5070,
+      get: (name: string) => headers[name],
+    }
+    const sip = { callId: 'c', localTag: '2', remoteTag: '1' }
+    const dialog = { id: 'd', res: first, type: 'uas', sip, remote: {}, on: () => null } as const
+    return dialogFactsOf(dialog as never, first as never)
+  }
+  const facts = read(names)
+  t.match(facts, { remote: names.from, remoteTarget: 'sip:a@127.0.0.1:5070' })
+  t.equal(read({ ...names, from: '"A\0" <sip:a@127.0.0.1>;tag=1' }), null)
+  t.equal(read({ ...names, 'Record-Route': '<sip:127.0.0.1;lr;x="\0">' }), null)
+  const contact = '<sip:a\0@127.0.0.1:5071>'
+  t.equal(facts && movedTo(facts, { get: (name) => (name === 'Contact' ? contact : undefined) }), null)
+  t.end()
 })
 
 test('who called hears a BYE of its call, numbered beyond all that it has heard, by the proxies that stayed in the way', async (t) => {
