@@ -90,7 +90,11 @@ export function createJournalFolder({ folder, nodeId, limit, reserve, log }: Jou
       const names = (await readdir(folder).catch(absent)) ?? []
       const found: AdoptedJournal[] = []
       for (const name of names.filter((one) => one.endsWith(ending))) {
-        const journal = await take(name)
+        // One that cannot be read hides no other. Taken already, it is tried again by the process that finds it when this one has ended.
+        const journal = await take(name).catch((error: unknown) => {
+          log.error('a journal cannot be read, and stays in its folder', { folder, journal: name, error })
+          return null
+        })
         if (journal) found.push(journal)
       }
       return found

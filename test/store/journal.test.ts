@@ -1,7 +1,7 @@
 /** What a journal promises about what the disk, a crash and other processes do to it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFile, open, readdir, readFile, rename, truncate } from 'node:fs/promises'
+import { appendFile, open, readdir, readFile, rename, symlink, truncate } from 'node:fs/promises'
 import path from 'node:path'
 import { test, type Test } from 'tap'
 import { JournalFull, type Place } from '../../store/journal-file.ts'
@@ -79,6 +79,16 @@ test('a line that the disk has damaged is passed over and counted, and those beh
   const { damaged, texts: read } = await linesOf(found!)
   t.same([damaged, read], [1, ['{"first":1}', '{"third":3}']])
   await found!.close()
+})
+
+test('a journal that cannot be read hides none of the others', async (t) => {
+  const { dataDir, folder } = await leftBehind(t, ['{"first":1}'])
+  const nowhere = path.join(dataDir, 'nowhere')
+  for (const name of ['0', 'zz']) await symlink(nowhere, path.join(folder, `${name}.journal`))
+  const [found, ...others] = await openJournals(t, dataDir).adopt()
+  t.same(others, [])
+  t.same((await linesOf(found!)).texts, ['{"first":1}'])
+  await found!.remove()
 })
 
 test('a journal of a process that lives is nobody else’s, and of several that look for it one gets what a dead one left', async (t) => {
