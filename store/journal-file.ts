@@ -2,7 +2,7 @@
  * Owns one file of a journal: lines that are on the disk before whoever wrote them is told so. Those that come while the disk works go together. A line
  * carries its checksum, so that one that was being written when the process died is told from one that was written.
  */
-import { open, type FileHandle } from 'node:fs/promises'
+import { open, rm, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { crc32 } from 'node:zlib'
 
@@ -183,13 +183,24 @@ async function* linesOf(handle: FileHandle): AsyncIterable<{ readonly line: Buff
 /** A file that is there after a crash of the machine is in its folder on the disk too. */
 async function createFile(file: string): Promise<FileHandle> {
   const handle = await open(file, 'wx+', 0o600)
-  const folder = await open(path.dirname(file), 'r')
   try {
-    await folder.sync()
-  } finally {
-    await folder.close()
+    await syncFolder(path.dirname(file))
+    return handle
+  } catch (error) {
+    await handle.close()
+    // The next line makes it again.
+    await rm(file, { force: true })
+    throw error
   }
-  return handle
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
 }
 
 async function writeAt(handle: FileHandle, bytes: Buffer, at: number): Promise<void> {

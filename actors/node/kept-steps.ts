@@ -16,9 +16,9 @@ import type { Place } from '../../store/journal-file.ts'
 import type { AdoptedJournal, JournalFolder } from '../../store/journal-folder.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { StepWriter } from '../../store/step-groups.ts'
-import { isInLog } from '../../store/write-steps.ts'
 import { stepOfText, textOfStep, toCallStep } from '../call/call-step.ts'
 import { createRounds } from '../rounds/rounds.ts'
+import { linesOfUnwritten } from './lines-of-unwritten.ts'
 
 export type KeptSteps = StepWriter & {
   /** Calls of which steps are here: the database does not know yet how far they are. */
@@ -28,7 +28,9 @@ export type KeptSteps = StepWriter & {
   isAway(): boolean
   /** Resolves when no step of the call is here. Rejects when this closes before. */
   settled(callId: CallId): Promise<void>
-  /** Looks for what former processes have left; resolves when that is written, or the database does not answer. */
+  /** Looks for what former processes have left; resolves when the calls of it are among `ids`. */
+  adopt(): Promise<void>
+  /** The same; resolves when it is written, or the database does not answer, or the disk does not take what is put aside. */
   start(): Promise<void>
   /** What is not written within `leaveWithin` is for the next process. Idempotent. */
   close(): Promise<void>
@@ -37,6 +39,10 @@ export type KeptSteps = StepWriter & {
 /** Ms that a step waits for the database. Longer than a disk under load takes, shorter than a caller waits for an answer without wondering. */
 const patience = 1_000
 const [shortestWait, longestWait] = [100, 1_000]
+/** Ms. The disk on which a step is to be put aside may be full until somebody makes room. */
+const longestWaitForDisk = 30_000
+/** Nobody waits for a call that has failed so often. */
+const mostFailures = 3
 const lookForOthers = 5_000
 /** Ms to write what is kept before the process leaves. */
 const leaveWithin = 2_000
@@ -48,8 +54,8 @@ type Deps = {
   readonly log: Log
   readonly writer: StepWriter
   readonly journal: JournalFolder
-  /** Somebody else has the call: whoever runs it here does so in vain. */
-  readonly fenced: (callId: CallId) => void
+  /** Somebody else has the call: whoever runs it here since this epoch, or before, does so in vain. */
+  readonly fenced: (callId: CallId, epoch: number) => void
   /** Steps were written: there may be work that they tell of. */
   readonly written: () => void
 }
@@ -64,6 +70,8 @@ type OfCall = {
   coming: number
   /** The same step, on its way to the database when nobody waited for it any more. */
   late: Promise<unknown>
+  /** So often in a row its first step could be neither written nor put aside, although the database answers. */
+  failures: number
   isShipped: boolean
   readonly settled: PromiseWithResolvers<void>
 }
@@ -118,7 +126,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     if (known) return known
     const settled = Promise.withResolvers<void>()
     settled.promise.catch(() => {})
-    const made = { steps: [], coming: 0, late: Promise.resolve(), isShipped: false, settled }
+    const made = { steps: [], coming: 0, late: Promise.resolve(), failures: 0, isShipped: false, settled }
     calls.set(callId, made)
     return made
   }
@@ -189,7 +197,8 @@ export function createKeptSteps(deps: Deps): KeptSteps {
   }
   const ship = async (callId: CallId, of: OfCall): Promise<void> => {
     while (of.steps.length > 0 && !stopping.signal.aborted) {
-      if (!(await shipHead(callId, of)) && !(await pause(clock, shortestWait, stopping.signal))) return
+      const wait = (): number => Math.min(longestWaitForDisk, shortestWait * 2 ** of.failures)
+      if (!(await shipHead(callId, of)) && !(await pause(clock, wait(), stopping.signal))) return
       if (isAway()) return
     }
   }
@@ -200,11 +209,17 @@ export function createKeptSteps(deps: Deps): KeptSteps {
       const flaw = await writeHead(of)
       answers()
       if (flaw !== null) await giveUp(callId, of, flaw)
+      of.failures = 0
       leaveIfDone(callId, of)
       return true
     } catch (error) {
-      if (!databaseUnreachable(error)) log.error('kept steps of a call are not written', { callId, error })
-      else if (!isOfOneMember(error)) away(error)
+      if (databaseUnreachable(error)) {
+        if (!isOfOneMember(error)) away(error)
+        return false
+      }
+      of.failures++
+      log.error('kept steps of a call are not written', { callId, failures: of.failures, error })
+      changed()
       return false
     }
   }
@@ -228,26 +243,16 @@ export function createKeptSteps(deps: Deps): KeptSteps {
   const giveUp = async (callId: CallId, of: OfCall, reason: string): Promise<void> => {
     const epoch = of.steps[0]!.epoch
     fencedEpochs.set(callId, Math.max(epoch, fencedEpochs.get(callId) ?? 0))
-    deps.fenced(callId)
+    deps.fenced(callId, epoch)
     const given = of.steps.filter((kept) => kept.epoch === epoch)
     // Of a call that was deleted nothing is kept.
-    const lines = (await callIsStored(deps.sql, callId)) ? await unwritten(given) : []
+    const lines = (await callIsStored(deps.sql, callId)) ? await linesOfUnwritten(deps.sql, given) : []
     if (lines.length > 0) {
       const file = await journal.setAside(lines)
       log.error('steps of a call were put aside', { callId, epoch, steps: lines.length, reason, file })
     }
     of.steps.splice(0, of.steps.length, ...of.steps.filter((kept) => !given.includes(kept)))
     for (const { source } of given) source.done()
-  }
-  /** Without what had been written before the call was taken. */
-  const unwritten = async (given: readonly Kept[]): Promise<string[]> => {
-    const lines: string[] = []
-    for (const { source, place } of given) {
-      const text = await source.read(place).catch(() => null)
-      if (text === null) lines.push('{"damaged":true}')
-      else if (!(await isInLog(deps.sql, stepOfText(text)))) lines.push(text)
-    }
-    return lines
   }
   /** One step at a time, of one call after the other, until one is written. */
   const probe = async (): Promise<void> => {
@@ -316,9 +321,11 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     keeps: (callId) => calls.has(callId),
     isAway,
     settled: async (callId) => calls.get(callId)?.settled.promise,
+    adopt: lookAround.idle,
     async start() {
       await lookAround.idle()
-      while (calls.size > 0 && !isAway() && !stopping.signal.aborted) await notice.promise
+      const isComing = (): boolean => calls.values().some(({ failures }) => failures < mostFailures)
+      while (isComing() && !isAway() && !stopping.signal.aborted) await notice.promise
     },
     close: () => (closing ??= close()),
   }
@@ -334,14 +341,3 @@ function createCount(none: () => void): { more(): void; less(): void } {
     },
   }
 }
-
-/** Where there is no disk to keep steps on. */
-export const keepsNothing = ({ write }: StepWriter): KeptSteps => ({
-  write,
-  ids: () => [],
-  keeps: () => false,
-  isAway: () => false,
-  settled: async () => {},
-  start: async () => {},
-  close: async () => {},
-})

@@ -30,8 +30,6 @@ export type OwnedCalls = {
   /** The same from a node that has left it to this one, and lives. */
   takeFrom(callId: CallId, from: NodeId): Promise<CallActor | null>
   ids(): CallId[]
-  /** Those that could be opened. */
-  actors(): Promise<CallActor[]>
   /** Hears no more of other owners. Idempotent. */
   close(): void
 }
@@ -119,10 +117,6 @@ export function createOwnedCalls(deps: Deps): OwnedCalls {
     born: (callId, claim) => births.set(callId, claim),
     isBorn: (callId) => births.get(callId) !== undefined,
     ids: () => [...actors.keys()],
-    async actors() {
-      const settled = await Promise.allSettled(actors.values())
-      return settled.flatMap((result) => (result.status === 'fulfilled' && result.value ? [result.value] : []))
-    },
     close: () => fencing.close(),
   }
 }

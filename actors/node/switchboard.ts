@@ -15,7 +15,8 @@ import type { CallId, NewId } from '../../model/ids.ts'
 import type { CallActor, CallActorDeps } from '../call/life/call-actor.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { createCallRouter, type CallRouter } from './call-router.ts'
-import { createKeptSteps, keepsNothing } from './kept-steps.ts'
+import { keepsNothing } from './keeps-nothing.ts'
+import { createKeptSteps } from './kept-steps.ts'
 import { createOwnedCalls, type OwnedCalls } from './owned-calls.ts'
 import { handOver, takeOffers } from './hand-over.ts'
 import { noPeers, type NodePeers } from './node-beats.ts'
@@ -43,7 +44,9 @@ const overdue = 2_500
 /** Of different workers: a script may be a megabyte. */
 const scriptsTogether = 10
 const hangUpTime = 10_000
-/** Ms. */
+/** Ms to let go of those that did not end. */
+const leaveTime = 5_000
+/** Ms that somebody waits for steps that are kept here. */
 const behindSteps = 2_000
 
 type Deps = Omit<CallActorDeps, 'steps' | 'findCall' | 'findScript'> & {
@@ -82,8 +85,9 @@ export function createSwitchboard(deps: Deps): Switchboard {
   const running = { ...deps, peers, hasFallen: fallenAmong(sql, peers), findCall, findScript, steps }
   const owned = createOwnedCalls(running)
   const { route } = createCallRouter({ ...deps, owned })
-  function fenced(callId: CallId): void {
-    void owned.find(callId)?.then((actor) => actor?.abandon(), ignored)
+  function fenced(callId: CallId, epoch: number): void {
+    // One that took the call later runs it by right: the steps are those of a former process.
+    void owned.find(callId)?.then((actor) => void (actor && actor.epoch <= epoch && actor.abandon()), ignored)
   }
   function written(): void {
     deps.wakeJobs()
@@ -107,6 +111,9 @@ export function createSwitchboard(deps: Deps): Switchboard {
   const look = async (): Promise<boolean> => {
     const urgent = isUrgent
     isUrgent = false
+    if (closing || isLeaving) return false
+    // A neighbour that died may have left steps on this disk: whoever took its calls before they are written would fence them. Those calls are passed over.
+    await deadline(clock, behindSteps, steps.adopt(), goOn)
     return !closing && !isLeaving && (await takeOver(urgent))
   }
   const takeovers = createRounds({ clock, log, every: heartbeat, look })
@@ -156,13 +163,28 @@ function fallenAmong(sql: Sql, peers: NodePeers): () => Promise<boolean> {
   return async () => (await ask('')) === true
 }
 
-/** Calls that began while the others had their grace time are hung up with them. */
-async function endCalls(owned: OwnedCalls, grace: number, clock: Clock): Promise<void> {
-  if (grace > 0) await deadline(clock, grace, goneOf(await owned.actors()), goOn)
-  const actors = await owned.actors()
-  for (const actor of actors) void actor.deliver({ type: 'hang_up_requested', by: 'service' })
-  await deadline(clock, hangUpTime, goneOf(actors), goOn)
-  await Promise.all((await owned.actors()).map((actor) => actor.abandon()))
+/** Calls that began while the others had their grace time are hung up with them. One that waits for the database to be opened keeps no other. */
+async function endCalls(owned: Pick<OwnedCalls, 'ids' | 'find'>, grace: number, clock: Clock): Promise<void> {
+  const each = (act: (actor: CallActor) => Promise<void>) =>
+    Promise.all(owned.ids().map(async (callId) => owned.find(callId)?.then((actor) => actor && act(actor), ignored)))
+  if (grace > 0)
+    await deadline(
+      clock,
+      grace,
+      each((actor) => actor.gone),
+      goOn,
+    )
+  const hungUp = each((actor) => {
+    void actor.deliver({ type: 'hang_up_requested', by: 'service' })
+    return actor.gone
+  })
+  await deadline(clock, hangUpTime, hungUp, goOn)
+  await deadline(
+    clock,
+    leaveTime,
+    each((actor) => actor.abandon()),
+    goOn,
+  )
 }
 
 /** Of the kind that passes. */
@@ -173,5 +195,3 @@ class StepsAreKept extends Error {
 
 /** Who could not be opened is nobody to be left. */
 const ignored = (): void => {}
-
-const goneOf = (actors: readonly CallActor[]) => Promise.all(actors.map((actor) => actor.gone))

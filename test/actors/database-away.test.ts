@@ -1,5 +1,5 @@
 /** A call whose database is away for ten minutes: it goes on, ends, and is found afterwards as if nothing had been. */
-import { test } from 'tap'
+import { test, type Test } from 'tap'
 import type { CallId } from '../../model/ids.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
@@ -149,4 +149,54 @@ test('what was kept of a call is in what a talk is begun anew with, though the d
   )
   phone.event(hungUp)
   await until(() => node.switchboard.running() === 0)
+})
+
+/** A process that dies while the database is away, beside one on the same folder. */
+async function dieBeside(t: Test) {
+  const shared = await openShared(t)
+  const database = createCutDatabase(shared.sql)
+  const dataDir = await createFolder(t)
+  const bus = createCutBus(shared.bus)
+  const dying = await openCallNode({ ...shared, bus, sql: database.sql }, undefined, { dataDir })
+  const { callId, phone } = await talk(shared, dying)
+  database.cut()
+  for (const text of ['one', 'two']) await says(dying, callId, text, 1_000)
+  const neighbour = await openCallNode(shared, undefined, { dataDir })
+  t.teardown(() => neighbour.close())
+  bus.cut()
+  await dying.die()
+  await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${dying.nodeId}`
+  return { shared, callId, phone, neighbour }
+}
+
+test('a process takes no call of a dead neighbour on its disk before the steps that this one has left there are written', async (t) => {
+  const { shared, callId, phone, neighbour } = await dieBeside(t)
+  await until(() => {
+    shared.clock.advance(100)
+    return neighbour.switchboard.running() === 1
+  })
+  t.match(await phone.next('start'), { epoch: 2 })
+  t.same(await turnsOf(shared, callId), ['one', 'two'])
+  t.same(
+    neighbour.engine.configs.at(-1)?.history.map(({ text }) => text),
+    ['one', 'two'],
+  )
+  phone.event(hungUp)
+  await until(() => neighbour.switchboard.running() === 0)
+})
+
+test('steps of a former process that are found when somebody has gone on with its call are put aside, and the call goes on', async (t) => {
+  const { shared, callId, phone, neighbour } = await dieBeside(t)
+  t.ok(await says(neighbour, callId, 'three', 2_000))
+  t.match(await phone.next('start'), { epoch: 2 })
+  await until(() => {
+    shared.clock.advance(100)
+    return neighbour.log.lines.some(({ message }) => message === 'steps of a call were put aside')
+  })
+  t.ok(await says(neighbour, callId, 'four', 3_000))
+  t.same(await turnsOf(shared, callId), ['three', 'four'])
+  const [row] = await shared.sql`select owner, epoch from calls where id = ${callId}`
+  t.match(row, { owner: neighbour.nodeId, epoch: 2 }, 'by the same actor')
+  phone.event(hungUp)
+  await until(() => neighbour.switchboard.running() === 0)
 })

@@ -1,4 +1,5 @@
 /** Steps of calls while the database is away: kept on the disk, written once and in their order when it is back, by this process or the next one. */
+import { mkdir, rmdir } from 'node:fs/promises'
 import path from 'node:path'
 import t, { test, type Test } from 'tap'
 import { lastingClock } from '../fake/lasting-clock.ts'
@@ -259,6 +260,31 @@ test('steps of a call that somebody else has taken are put aside, those of other
   t.match(await admin(), [`${taken.callId}  epoch ${taken.epoch}  2`, 'in '], 'an operator is told of it')
   t.same([await admin('forget'), await admin('forget')], [['forgotten'], ['nothing was put aside']])
   t.same(await admin(), ['nothing was put aside'])
+})
+
+test('a process begins although its disk does not take what it is to put aside, tries that seldom, and does it in the end', async (t) => {
+  const base = await database
+  const dataDir = await createFolder(t)
+  const [actor] = (await openCalls(base.sql, [newId()], () => tenant)) as [Actor]
+  const process = openProcess(t, base, dataDir)
+  const goOn = freezePostgres(base.dataDir)
+  t.teardown(goOn)
+  await process.write(stepOf(actor, [says(actor, 'one')]))
+  await process.close()
+  goOn()
+  await answersAgain(base.server)
+  await claimCall(base.sql, actor.callId, nodeId)
+  // As a disk that is full: nothing can be written there.
+  const aside = path.join(dataDir, 'steps', 'unwritten.jsonl')
+  await mkdir(aside)
+  const next = openProcess(t, base, dataDir)
+  const tries = () => next.told('kept steps of a call are not written').length
+  await inTime('the beginning', next.start())
+  t.same([next.ids(), tries()], [[actor.callId], 3], 'nothing of it is lost')
+  await rmdir(aside)
+  await inTime('the putting aside', next.settled(actor.callId))
+  t.equal(tries(), 3)
+  t.equal(next.told('steps of a call were put aside').length, 1)
 })
 
 test('an actor that goes on with a call which was taken meanwhile is told so when its steps are written', async (t) => {

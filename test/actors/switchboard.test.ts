@@ -438,6 +438,33 @@ test('an owner that is alive and does not listen keeps its call, and the fact is
   t.match(await ownership(shared, call.callId), { owner: other, epoch: 1 })
 })
 
+test('a node that is closed while a call of it cannot be opened hangs the others up and leaves', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  const call = await beginCall(shared, node)
+  await node.admission.admit(call.token, null)
+  call.leg.event({ type: 'connected', providerStatus: 'connected' })
+  await call.browser.until(status('in_progress'))
+  const other = await openCallNode(shared)
+  t.teardown(() => other.close())
+  const stuck = await beginCall(shared, other)
+  const lock = await shared.sql.reserve()
+  await lock`begin`
+  await lock`select from calls where id = ${stuck.callId} for update`
+  const routed = node.switchboard.route(stuck.callId, { type: 'client_connected' }).catch(() => false)
+  await until(() => node.switchboard.running() === 2)
+  let isClosed = false
+  const closed = node.close().then(() => (isClosed = true))
+  await call.browser.until(status('completed'))
+  await until(() => {
+    shared.clock.advance(1_000)
+    return isClosed
+  })
+  await lock`rollback`
+  lock.release()
+  await Promise.all([closed, routed])
+})
+
 test('a call that is over is taken by nobody', async (t) => {
   const shared = await opened
   const node = await openCallNode(shared)

@@ -1,8 +1,9 @@
 /** What a journal promises about what the disk, a crash and other processes do to it. */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFile, open, readdir, readFile, rename, symlink, truncate } from 'node:fs/promises'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { test, type Test } from 'tap'
 import { JournalFull, type Place } from '../../store/journal-file.ts'
 import { createJournalFolder, type AdoptedJournal, type JournalFolderOptions } from '../../store/journal-folder.ts'
@@ -10,6 +11,8 @@ import { makeFolder } from '../../store/make-folder.ts'
 import { silentLog } from '../../model/log.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { newId } from '../scenes/tenant.ts'
+
+const run = promisify(execFile)
 
 function openJournals(t: Test, dataDir: string, over: Partial<JournalFolderOptions> = {}) {
   const nodeId = newId<'node'>()
@@ -147,6 +150,29 @@ test('a line that the disk did not take is not found later, and the next one is'
   t.match(await readFile(file, 'utf8'), /^\w{8} \{"first":1\}\n\w{8} \{"second":2\}\n$/)
   await truncate(file, 0)
   await t.rejects(own.read(place))
+})
+
+test('a journal whose folder cannot be brought to the disk takes no line, holds no file open, and is made by the next line', async (t) => {
+  const file = path.join(await createFolder(t), 'some.journal')
+  const source = `
+    import { openSync, closeSync } from 'node:fs'
+    import { createJournalFile } from ${JSON.stringify(path.resolve(import.meta.dirname, '../../store/journal-file.ts'))}
+    const journal = createJournalFile({ file: ${JSON.stringify(file)}, limit: 1e6, hasRoom: async () => true, prepare: async () => {} })
+    const taken = []
+    const takeAll = () => { try { for (;;) taken.push(openSync('/dev/null')) } catch {} }
+    takeAll()
+    closeSync(taken.pop())
+    const error = await journal.append('{"first":1}').then(() => null, ({ code }) => code)
+    const before = taken.length
+    takeAll()
+    const left = taken.length - before
+    for (const one of taken) closeSync(one)
+    await journal.append('{"second":2}')
+    console.log(JSON.stringify({ error, left }))`
+  const script = 'ulimit -n 64 && exec "$0" --input-type=module -e "$1"'
+  const { stdout } = await run('/bin/sh', ['-c', script, process.execPath, source])
+  t.same(JSON.parse(stdout), { error: 'EMFILE', left: 1 })
+  t.match(await readFile(file, 'utf8'), /^\w{8} \{"second":2\}\n$/)
 })
 
 test('what is put aside is kept in a file for this user only', async (t) => {

@@ -23,7 +23,7 @@ import {
 import { hookTimeout, phoneStates } from './phone-states.ts'
 import { notRecorded, recordingFacts } from './recording-actions.ts'
 import { goOnElsewhere, startConversation } from './start-conversation.ts'
-import { disclosurePlayed, talkingStates } from './talking-states.ts'
+import { disclosurePlayed, goesOn, goesOnWithoutWords, talkingStates } from './talking-states.ts'
 import { callerHeard, keepHeard, turnCommitted, turnShown, warned, warnedOfRecording } from './turn-actions.ts'
 import { workerRequestAnswers } from './worker-request.ts'
 
@@ -173,10 +173,7 @@ export const callMachine = machineActions.createMachine({
           { guard: 'unspoken', target: 'redirecting' },
           { target: 'windingUp', actions: failed('voice_session_unavailable') },
         ],
-        taken_over: [
-          { guard: 'losesWords', actions: [...keepHeard, 'forgetTools', startConversation] },
-          { actions: ['forgetTools', startConversation] },
-        ],
+        taken_over: [{ guard: 'losesWords', actions: goesOnWithoutWords }, { actions: goesOn }],
       },
     },
 

@@ -7,6 +7,7 @@ import type { CallFact } from '../call-event.ts'
 import { failed, machineActions, stopWaiting, wait, type CallContext } from './machine-actions.ts'
 import { resumed } from './recording-actions.ts'
 import { startConversation } from './start-conversation.ts'
+import { keepHeard } from './turn-actions.ts'
 
 /** 2,000 characters take about three minutes. */
 const disclosureTimeout = 300_000
@@ -50,6 +51,10 @@ export const disclosurePlayed = [
   'noteDisclosed',
 ] as const
 
+/** Of an actor that took the call over. */
+export const goesOn = ['forgetTools', startConversation] as const
+export const goesOnWithoutWords = [...keepHeard, ...goesOn] as const
+
 const { createStateConfig } = machineActions
 
 /** What both do alike is the talk's. */
@@ -70,6 +75,11 @@ export const talkingStates = {
         leg_returned: { target: 'open', actions: ['noteLegBack', 'rejoin_leg'] },
         // Told again, by somebody else.
         leg_disconnected: { guard: 'mayReturn' },
+        // The browser may be back, and have told only the actor that is no more: whoever starts the leg finds out.
+        taken_over: [
+          { guard: 'losesWords', target: 'open', actions: ['noteLegBack', ...goesOnWithoutWords] },
+          { target: 'open', actions: ['noteLegBack', ...goesOn] },
+        ],
         deadline_passed: {
           guard: { type: 'passed', params: 'return' },
           target: '#call.windingUp',
