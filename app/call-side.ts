@@ -49,6 +49,7 @@ import {
   gatedWebCalls,
   joinedInTurn,
   noRoomForOf,
+  openUntil,
   overloadOf,
   turnOf,
 } from './gated-calls.ts'
@@ -158,7 +159,7 @@ export function openCallSide(
     },
     newCalls: () => gate.newCalls(),
     noRoomFor: noRoomForOf(gate),
-    admission: { ...admission, admit: async (token, origin) => (ending ? stopping() : admission.admit(token, origin)) },
+    admission: openUntil(() => ending, stopping, admission),
     running: () => switchboard.running(),
     state: () => ({
       running: switchboard.running(),

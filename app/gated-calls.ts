@@ -50,7 +50,21 @@ export function gatedWebCalls(gate: LoadGate, { createWebCall, admission }: WebC
         if (!isOwn && !isRefused) gate.began('web_call', 1)
         return admitted
       },
+      // It was let in once, as one that was promised, and its sound is made anew here.
+      async arrive() {
+        const refusal = gate.admitPromised('web_call')
+        return refusal ? loadProblemOf(refusal) : admission.arrive()
+      },
     },
+  }
+}
+
+/** Of a process that stops: who is here already may come back, and nobody else comes. */
+export function openUntil(isEnding: () => boolean, stopping: () => Problem, admission: Admission): Admission {
+  return {
+    ...admission,
+    admit: async (...given) => (isEnding() ? stopping() : admission.admit(...given)),
+    arrive: async () => (isEnding() ? stopping() : admission.arrive()),
   }
 }
 
@@ -115,10 +129,11 @@ export const turnOf =
     return 'done' in turn ? turn : arrivalRefusedBy(turn)
   }
 
-/** A browser that joins has its place already, and waits for its turn. */
+/** A browser that joins, or comes from another process, has its place already, and waits for its turn. */
 export const joinedInTurn = (setUps: SetUps, admission: Admission): Admission => ({
   ...admission,
   admit: (...given) => setUps.inTurn(() => admission.admit(...given)),
+  arrive: () => setUps.inTurn(() => admission.arrive()),
 })
 
 function arrivalRefusedBy(

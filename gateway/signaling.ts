@@ -133,25 +133,40 @@ export function createSignaling(deps: SignalingDeps): Signaling {
   }
 
   /** The process that had it is gone, or behind another address: the call goes on here, with sound that begins anew. */
-  function comeFromElsewhere(address: string, resumed: Admitted, received: number): WebSession {
+  async function comeFromElsewhere(address: string, resumed: Admitted, received: number): Promise<WebSession> {
     if (over.get(resumed.sessionId)) throw new Problem('UNAUTHORIZED', 'There is nothing to come back to.')
+    requireRoom()
+    const place = joinGuard.take(address)
+    try {
+      const refusal = await deps.admission.arrive()
+      if (refusal) throw refusal
+      requireRoom()
+    } catch (error) {
+      place.give()
+      throw error
+    }
+    const cameTwice = sessions.get(resumed.sessionId)
+    if (!cameTwice) return createSession(resumed, place.give, { by: deps.newRequestId(), received })
+    place.give()
+    return cameTwice
+  }
+
+  function requireRoom(): void {
     if (isClosed || sessions.size >= maxSessions)
       throw new Problem('SERVICE_UNAVAILABLE', 'No more web calls can be taken at the moment.')
-    const place = joinGuard.take(address)
-    return createSession(resumed, place.give, { by: deps.newRequestId(), received })
   }
 
   async function admit(url: URL, origin: string | null, { remoteAddress }: RequestInfo): Promise<SocketDecision> {
     const token = tokenOf(url, 'token')
     const resumeToken = tokenOf(url, 'resume')
-    if (isClosed || (token !== null && sessions.size >= maxSessions))
-      throw new Problem('SERVICE_UNAVAILABLE', 'No more web calls can be taken at the moment.')
+    if (isClosed || token !== null) requireRoom()
     if (token !== null) return join(remoteAddress, token, origin)
     if (resumeToken === null) throw new Problem('UNAUTHORIZED', 'A token is required.')
     const ask = () => deps.admission.resume(resumeToken, origin)
     const resumed = await joinGuard.admitted(remoteAddress, resumeToken, ask)
     const received = receivedOf(url)
-    const session = sessions.get(resumed.sessionId) ?? comeFromElsewhere(remoteAddress, resumed, received ?? 0)
+    const here = sessions.get(resumed.sessionId)
+    const session = here ?? (await comeFromElsewhere(remoteAddress, resumed, received ?? 0))
     return acceptAs(session, resumed, received)
   }
 

@@ -1,6 +1,6 @@
 /**
  * Owns the port by which whoever begins a call asks whether this node has room for one more, and what they are told when it has none. What runs
- * already is never asked for: no message of a running call, no socket that comes back, no call that a dead node left behind.
+ * already is never asked for: no message of a running call, no socket that comes back to its process, no call that a dead node left behind.
  */
 import { Problem } from './problem.ts'
 

@@ -70,6 +70,8 @@ export type Admission = {
   admit(token: string, origin: string | null): Promise<Admitted | Problem>
   /** The same for a client that lost its socket. The token is taken only when it is good and the origin is allowed. */
   resume(resumeToken: string, origin: string | null): Promise<Admitted | Problem>
+  /** May a resumed session that another process had go on in this one? Null: yes, and it counts as a call that begins here. */
+  arrive(): Promise<Problem | null>
   /** Of one that was refused: was it ever a token of ours? A made-up one is a guess, a used one an honest mistake. */
   isOurs(token: string): Promise<boolean>
 }

@@ -103,7 +103,8 @@ test('a call talks on while the database is away for ten minutes, ends, and noth
   t.equal(ended.count, 1)
 })
 
-test('a process that dies while the database is away is followed by one that goes on where the call was', async (t) => {
+/** A process whose steps are kept on its disk: the database is away. */
+async function keepSteps(t: Test, texts: readonly string[]) {
   const shared = await openShared(t)
   const database = createCutDatabase(shared.sql)
   const dataDir = await createFolder(t)
@@ -111,11 +112,19 @@ test('a process that dies while the database is away is followed by one that goe
   const dying = await openCallNode({ ...shared, bus, sql: database.sql }, undefined, { dataDir })
   const { callId, phone } = await talk(shared, dying)
   database.cut()
-  for (const text of ['one', 'two', 'three']) await says(dying, callId, text, 1_000)
-  bus.cut()
-  await dying.die()
-  database.mend()
-  await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${dying.nodeId}`
+  for (const text of texts) await says(dying, callId, text, 1_000)
+  /** Others may go on with its calls. */
+  const die = async () => {
+    bus.cut()
+    await dying.die()
+    await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${dying.nodeId}`
+  }
+  return { shared, dataDir, callId, phone, die }
+}
+
+test('a process that dies while the database is away is followed by one that goes on where the call was', async (t) => {
+  const { shared, dataDir, callId, phone, die } = await keepSteps(t, ['one', 'two', 'three'])
+  await die()
   const successor = await openCallNode(shared, undefined, { dataDir })
   t.match(await phone.next('start'), { epoch: 2 })
   t.same(await turnsOf(shared, callId), ['one', 'two', 'three'])
@@ -153,20 +162,11 @@ test('what was kept of a call is in what a talk is begun anew with, though the d
 
 /** A process that dies while the database is away, beside one on the same folder. */
 async function dieBeside(t: Test) {
-  const shared = await openShared(t)
-  const database = createCutDatabase(shared.sql)
-  const dataDir = await createFolder(t)
-  const bus = createCutBus(shared.bus)
-  const dying = await openCallNode({ ...shared, bus, sql: database.sql }, undefined, { dataDir })
-  const { callId, phone } = await talk(shared, dying)
-  database.cut()
-  for (const text of ['one', 'two']) await says(dying, callId, text, 1_000)
-  const neighbour = await openCallNode(shared, undefined, { dataDir })
+  const { die, ...left } = await keepSteps(t, ['one', 'two'])
+  const neighbour = await openCallNode(left.shared, undefined, { dataDir: left.dataDir })
   t.teardown(() => neighbour.close())
-  bus.cut()
-  await dying.die()
-  await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${dying.nodeId}`
-  return { shared, callId, phone, neighbour }
+  await die()
+  return { ...left, neighbour }
 }
 
 test('a process takes no call of a dead neighbour on its disk before the steps that this one has left there are written', async (t) => {

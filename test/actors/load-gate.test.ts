@@ -2,7 +2,14 @@
 import { test } from 'tap'
 import { createCommitWatch } from '../../actors/node/commit-watch.ts'
 import { createLoadGate } from '../../actors/node/load-gate.ts'
-import { countedDials, gatedPhoneCalls, gatedWebCalls, noRoomForOf, overloadOf } from '../../app/gated-calls.ts'
+import {
+  countedDials,
+  gatedPhoneCalls,
+  gatedWebCalls,
+  noRoomForOf,
+  openUntil,
+  overloadOf,
+} from '../../app/gated-calls.ts'
 import { loadRefusalOf, openGate, type LoadGate, type LoadReason } from '../../model/load-gate.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { InboundRoute } from '../../model/telephony.ts'
@@ -210,6 +217,7 @@ function openWebCalls() {
         asked.push(`resume ${token}`)
         return { callId, sessionId: 'session', resumeToken: 'again' }
       },
+      arrive: async () => null,
       isOurs: async () => true,
     },
   })
@@ -263,6 +271,24 @@ test('a made-up token takes no room, and a client that comes back is never refus
   set.refuses = 'late'
   set.refusesPromised = 'late'
   t.match(await admission.resume('mine', null), { sessionId: 'session' })
+})
+
+test('a client that comes from another process is one more call, refused only while nothing begins or the process stops', async (t) => {
+  const { admission, set, noted } = openWebCalls()
+  set.refuses = 'pace'
+  t.equal(await admission.arrive(), null)
+  t.same(noted, ['+web_call'])
+  set.refusesPromised = 'late'
+  t.match(await admission.arrive(), overloaded)
+  set.refusesPromised = null
+  let ending = false
+  const stopping = () => new Problem('SERVICE_UNAVAILABLE', 'stopping')
+  const open = openUntil(() => ending, stopping, admission)
+  t.equal(await open.arrive(), null)
+  ending = true
+  t.match(await open.arrive(), { type: 'SERVICE_UNAVAILABLE' })
+  t.match(await open.admit('of another process', null), { type: 'SERVICE_UNAVAILABLE' })
+  t.match(await open.resume('mine', null), { sessionId: 'session' }, 'who is here may come back')
 })
 
 test('a telephone call that is placed waits for its turn; only what cannot be written is refused', async (t) => {

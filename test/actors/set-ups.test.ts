@@ -99,16 +99,17 @@ test('what has a queue of its own, or its place already, waits for its turn and 
   const admission = joinedInTurn(setUps, {
     admit: async (token) => (begun.push(token), { callId: 'c', sessionId: 's', resumeToken: 'r' }) as never,
     resume: async () => ({}) as never,
+    arrive: async () => (begun.push('arrive'), null),
     isOurs: async () => true,
   })
-  const joining = admission.admit('join', null)
+  const joining = Promise.all([admission.admit('join', null), admission.arrive()])
   clock.advance(longestSetUp - 1)
   await settled()
   t.same(begun, [])
   turns.get(0)?.done()
   await dial
   await joining
-  t.same(begun, ['dial', 'join'], 'each makes room for the next')
+  t.same(begun, ['dial', 'join', 'arrive'], 'each makes room for the next')
   await t.rejects(
     setUps.inTurn(() => Promise.reject(new Error('bad'))),
     { message: 'bad' },

@@ -14,7 +14,7 @@ import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { farewellTime } from '../../gateway/web-session.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { subjectsOf, type Bus, type NodeBus } from '../../model/bus.ts'
-import type { ErrorBody } from '../../model/problem.ts'
+import { Problem, type ErrorBody } from '../../model/problem.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { createFailureGuard } from '../../net/failure-guard.ts'
 import { resumeWindow } from '../../model/web-call.ts'
@@ -43,6 +43,17 @@ async function connect(url: string, query: string, origin?: string) {
   const send = (message: unknown) => socket.send(typeof message === 'string' ? message : JSON.stringify(message))
   await once(socket, 'open')
   return { socket, send, next, closed, inbox }
+}
+
+const joinWell = (signalingUrl: string) =>
+  placeWebCall({ signalingUrl, token: 'good', createCaller: createWeriftCaller, onMessage: () => undefined })
+
+/** The leg sends back what it hears. */
+async function soundReturns({ caller }: Awaited<ReturnType<typeof joinWell>>): Promise<void> {
+  const { payloadType } = await caller.connected
+  const echo = new Promise((resolve) => caller.onPacket(resolve))
+  caller.send({ payloadType, marker: false, sequenceNumber: 1, timestamp: 0, payload: Buffer.from('still here') })
+  await echo
 }
 
 async function until(claim: () => boolean): Promise<void> {
@@ -272,12 +283,7 @@ test('more than 100 messages in one second close the socket with 1008', async (t
 
 test('dtmf reaches the leg digit by digit', async (t) => {
   const { url, legs } = await setUpStage(t)
-  const call = await placeWebCall({
-    signalingUrl: url,
-    token: 'good',
-    createCaller: createWeriftCaller,
-    onMessage: () => undefined,
-  })
+  const call = await joinWell(url)
   await call.caller.connected
   call.sendMessage({ type: 'dtmf', digits: '1#A' })
   await call.hangUp()
@@ -383,21 +389,14 @@ test('a client that comes back from another network restarts ICE; the answer com
 
 test('a dropped socket leaves media alone; the resumed one gets a new token and what it missed', async (t) => {
   const { url, say, bus, signaling, clock } = await setUpStage(t)
-  const call = await placeWebCall({
-    signalingUrl: url,
-    token: 'good',
-    createCaller: createWeriftCaller,
-    onMessage: () => undefined,
-  })
-  const { payloadType } = await call.caller.connected
+  const call = await joinWell(url)
+  await call.caller.connected
   call.drop()
   await until(() => clock.pending() > 0)
   for (let turnIndex = 0; turnIndex < 205; turnIndex += 1)
     say({ type: 'transcript', role: 'user', text: 'x', isFinal: true, turnIndex, ts: '2026-01-01T00:00:00.000Z' })
   await bus.flush()
-  const echo = new Promise((resolve) => call.caller.onPacket(resolve))
-  call.caller.send({ payloadType, marker: false, sequenceNumber: 1, timestamp: 0, payload: Buffer.from('still here') })
-  await echo
+  await soundReturns(call)
   t.equal(signaling.sessions(), 1)
   const back = await connect(url, `resume=${call.resumeToken}`)
   t.match(await back.next('ready'), { sessionId: 'session-1', resumeToken: 'resume-2' })
@@ -465,15 +464,24 @@ test('after 30 s without a socket there is nothing to come back to', async (t) =
   t.equal(clock.pending(), 0)
 })
 
+test('a client that comes back too late is told so, and its sound goes on: in the process that has it no second leg takes its place', async (t) => {
+  const { url, clock, signaling, legs } = await setUpStage(t)
+  const call = await joinWell(url)
+  await call.caller.connected
+  call.drop()
+  await until(() => clock.pending() > 0)
+  clock.advance(resumeWindow)
+  t.equal(signaling.sessions(), 0)
+  t.equal((await refusal(url, `resume=${call.resumeToken}`)).status, 401)
+  await soundReturns(call)
+  t.equal(legs.length, 1)
+  await call.hangUp()
+})
+
 test('closing refuses newcomers, says bye and ends the media', async (t) => {
   const { url, signaling, legs } = await setUpStage(t)
   const silent = await connect(url, 'token=other')
-  const call = await placeWebCall({
-    signalingUrl: url,
-    token: 'good',
-    createCaller: createWeriftCaller,
-    onMessage: () => undefined,
-  })
+  const call = await joinWell(url)
   await call.caller.connected
   await signaling.close()
   await signaling.close()
@@ -505,12 +513,7 @@ test('a client that comes back to another process gets its call there by a new o
   const next = await setUpStage(t, { beside: { bus: other, admission: former.admission } })
   const told: string[] = []
   former.bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => void told.push(Buffer.from(payload).toString()))
-  const call = await placeWebCall({
-    signalingUrl: former.url,
-    token: 'good',
-    createCaller: createWeriftCaller,
-    onMessage: () => undefined,
-  })
+  const call = await joinWell(former.url)
   await call.caller.connected
   for (const turnIndex of [0, 1])
     former.say({
@@ -543,6 +546,20 @@ test('a client that comes back to another process gets its call there by a new o
   t.equal((await back.next('transcript')).turnIndex, 2, 'it hears what the call says from there on')
   t.same(told, [], 'the call is told nothing of the leg that went')
   t.equal(next.signaling.sessions(), 1)
+  await call.hangUp()
+})
+
+test('a process that takes no more calls sends a client of another one away with 503, and its call goes on where it is', async (t) => {
+  const former = await setUpStage(t)
+  const next = await setUpStage(t, { beside: former })
+  const call = await joinWell(former.url)
+  await call.caller.connected
+  former.admission.arrivals.refusal = new Problem('SERVICE_UNAVAILABLE', 'stopping')
+  t.match(await refusal(next.url, `resume=${call.resumeToken}`), { status: 503, body: { type: 'SERVICE_UNAVAILABLE' } })
+  t.same([former.signaling.sessions(), next.signaling.sessions()], [1, 0])
+  await soundReturns(call)
+  const back = await connect(former.url, 'resume=resume-2')
+  t.notOk((await back.next('ready')).newOffer, 'where it is nobody asks')
   await call.hangUp()
 })
 

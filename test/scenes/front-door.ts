@@ -21,7 +21,7 @@ import { openWebPeers } from './web-peers.ts'
 export const callId = toId<'call'>('01900000-0000-7000-8000-000000000001') as CallId
 
 /** Single-use tokens in memory; `good` and every later resume token admit once. */
-function createAdmission(): Admission & { tokens: Map<string, string>; questions: string[] } {
+function createAdmission() {
   const tokens = new Map([
     ['good', 'session-1'],
     ['other', 'session-2'],
@@ -38,7 +38,15 @@ function createAdmission(): Admission & { tokens: Map<string, string>; questions
     tokens.set(resumeToken, sessionId)
     return { callId, sessionId, resumeToken }
   }
-  return { admit: take, resume: take, isOurs: async (token) => token === 'used', tokens, questions }
+  /** What a client that comes from another process is told. */
+  const arrivals = { refusal: null as Problem | null }
+  const admission: Admission = {
+    admit: take,
+    resume: take,
+    arrive: async () => arrivals.refusal,
+    isOurs: async (token) => token === 'used',
+  }
+  return { ...admission, tokens, questions, arrivals }
 }
 
 /** A leg that sends back what it hears and notes what it is told. */

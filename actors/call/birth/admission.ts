@@ -46,6 +46,7 @@ export function createAdmission(deps: {
       if (!(await replaceResumeToken(sql, hashOfToken(resumeToken), hashOfToken(next)))) return refused()
       return admitted(session, next)
     },
+    arrive: async () => null,
     isOurs: async (token) => isToken(token) && isKnownToken(sql, hashOfToken(token)),
   }
 }
