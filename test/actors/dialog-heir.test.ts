@@ -168,3 +168,25 @@ test('the book follows what is told, in its order, and writes nothing of what be
   t.match(await rowsOf(sql, callIds), [{ callId: other.callId, nodeId: 'heir' }])
   await sql`delete from sip_dialogs where call_id = ${other.callId}`
 })
+
+test('a dialog that the database refuses is dropped with a word, and those told with it are written', async (t) => {
+  const { sql } = await opened
+  const { book, log, nodeId } = openHeir(t, sql)
+  const calls = await Promise.all(Array.from({ length: 3 }, () => insertCall(sql)))
+  const [first, bad, last] = calls as [(typeof calls)[0], (typeof calls)[0], (typeof calls)[0]]
+  for (const { callId, trunkId } of calls) {
+    const dialog = dialogOf(callId)
+    book.held(callId, trunkId, callId === bad.callId ? { ...dialog, remote: '"\0" <sip:peer@carrier.test>' } : dialog)
+  }
+  const callIds = calls.map(({ callId }) => callId)
+  await until(async () => (await rowsOf(sql, callIds)).length === 2)
+  const rows = (await rowsOf(sql, callIds)).map(({ callId, nodeId: owner }) => [callId, owner])
+  t.same(
+    rows,
+    [first.callId, last.callId].toSorted().map((callId) => [callId, nodeId]),
+  )
+  const told = log.lines.filter(({ message }) => message === 'the dialog of a call cannot be written down')
+  t.match(told, [{ fields: { callId: bad.callId } }])
+  for (const callId of callIds) book.over(callId)
+  await until(async () => (await rowsOf(sql, callIds)).length === 0)
+})
