@@ -4,13 +4,16 @@
  */
 import { pino, type Logger } from 'pino'
 import type { Log, LogFields } from '../model/log.ts'
+import { createLogLines } from './log-lines.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+const standardError = 2
 
 export function createLog(level: LogLevel, tellsPersonal = false): Log {
   const error = tellsPersonal ? pino.stdSerializers.errWithCause : withoutDetail
   const options = { level, serializers: { error }, formatters: { level: nameOf } }
-  return toLog(pino(options, pino.destination({ dest: 2, sync: false })), tellsPersonal ? asTheyAre : masked)
+  return toLog(pino(options, createLogLines(standardError)), tellsPersonal ? asTheyAre : masked)
 }
 
 const mask = '[masked]'

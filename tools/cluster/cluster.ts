@@ -5,7 +5,7 @@ import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { isOfNpm, settingNames } from '../../app/config.ts'
 import { systemClock } from '../../app/clock.ts'
-import { endWithProcess } from '../start/end-of-process.ts'
+import { endWithProcess, printInAnyCase } from '../start/end-of-process.ts'
 import { openCluster, type Cluster } from './open-cluster.ts'
 import { countsFrom, countOptions } from './counts.ts'
 
@@ -16,6 +16,7 @@ const usage = `npm run cluster -- [--actors 2] [--gateways 2] [--sip 2] [--api 1
   --whole n   n processes that have every role, in place of those of one role each`
 
 async function main(): Promise<void> {
+  printInAnyCase()
   const options = {
     ...countOptions,
     folder: { type: 'string', default: '.data/cluster' },

@@ -27,10 +27,13 @@ export function endWithProcess(
       if (endingSince !== null && clock.now() - endingSince > passedOnWithin) process.exit(128 + number)
       begin()
     })
-  // Nobody may be left to read what is printed.
+  if (isOfNpm) watchParent(clock, begin)
+}
+
+/** Nobody may be there to read what is printed, or no room for it: that ends nothing. Before the first word. */
+export function printInAnyCase(): void {
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
-  if (isOfNpm) watchParent(clock, begin)
 }
 
 /** A process whose parent has ended belongs to another one. */

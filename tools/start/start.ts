@@ -10,7 +10,7 @@ import { demoEmail, demoNumbers, seedDemo, seedSelfTest, type SeededDemo } from 
 import type { Core } from '../../app/core.ts'
 import { createLog } from '../../app/log.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
-import { endWithProcess } from './end-of-process.ts'
+import { endWithProcess, printInAnyCase } from './end-of-process.ts'
 import { runPhoneTest } from './self-test/phone-test.ts'
 import { reportOf } from './self-test/report.ts'
 import { runWebTest, type Speak } from './self-test/web-test.ts'
@@ -28,6 +28,7 @@ const firstSteps = 'Accounts, keys and workers: npm run admin. The reference of 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 async function main(): Promise<void> {
+  printInAnyCase()
   const config = readConfig(readEnvironment())
   const log = createLog(config.logLevel, config.logsPersonal)
   print('Parley is starting …')
