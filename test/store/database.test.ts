@@ -253,7 +253,9 @@ await t.test(
             { pid: number }[]
           >`select pid from pg_stat_activity where query like 'create index concurrently things_last%'`
         )[0]?.pid
-      while ((await pid()) === undefined) continue
+      // Begun, and waiting for this transaction: before, nothing of it would be left.
+      const isBegun = async () => (await sql`select from pg_index where not indisvalid`).count > 0
+      while (!(await isBegun())) continue
       await sql`insert into things values (1, 'written meanwhile')`
       await sql`select pg_cancel_backend(${(await pid()) ?? 0})`
       await t.rejects(ended)
