@@ -24,14 +24,11 @@ export type Begun = {
 export type ConnectionPool = {
   readonly sql: Sql
   begin(work: (tx: Transaction) => unknown): Begun
-  /** A query was answered: its connection has learnt what further ones need not ask for. */
-  answered(): void
   /** What is under way has `ms` to end, then its connections are cut. Idempotent. */
   close(ms: number): Promise<void>
 }
 
-/** `former`: one on the same database, whose knowledge it takes over. */
-export function openConnectionPool(options: ConnectOptions, former: ConnectionPool | null = null): ConnectionPool {
+export function openConnectionPool(options: ConnectOptions): ConnectionPool {
   const sockets = new Set<net.Socket>()
   const sql = connect({
     ...options,
@@ -40,7 +37,6 @@ export function openConnectionPool(options: ConnectOptions, former: ConnectionPo
       sockets.add(socket)
     },
   })
-  if (former) takeTypes(typesOf(former.sql), typesOf(sql))
   let begin: Query | null = null
   const { unsafe } = sql
   // The driver begins a transaction with `sql.unsafe`, at once, and tells nobody of that query.
@@ -62,27 +58,8 @@ export function openConnectionPool(options: ConnectOptions, former: ConnectionPo
       const query = begin
       return { done, isSent: () => query !== null && query.state !== null }
     },
-    answered: () => void (typesOf(sql).fetch_types = false),
     close: (ms) => (closed ??= close(ms)),
   }
-}
-
-/** What the driver knows of the database's array types: each connection asks, as long as `fetch_types` is true. */
-type Types = {
-  fetch_types: boolean
-  readonly parsers: object
-  readonly serializers: object
-  readonly shared: { readonly typeArrayMap: object }
-}
-
-const typesOf = (sql: Sql): Types => sql.options as unknown as Types
-
-/** A connection that ends while it asks throws where nobody can catch it. */
-function takeTypes(from: Types, to: Types): void {
-  Object.assign(to.parsers, from.parsers)
-  Object.assign(to.serializers, from.serializers)
-  Object.assign(to.shared.typeArrayMap, from.shared.typeArrayMap)
-  to.fetch_types = from.fetch_types
 }
 
 /** What a TCP connection has not sent yet is never sent; a network that is back would deliver it. */

@@ -6,13 +6,14 @@
  * - jsonb: `${sql.json(value)}`. The value comes back as it went in (its keys are nobody's columns). `sql.json(null)` is SQL null.
  * - timestamptz: a number, `${now}`, or a list of them (without nulls). Where no column gives the type: `${now}::timestamptz`.
  *   Microseconds of `now()` are cut off on reading, so a time that is compared later must have been given by the application.
- * - a list: `= any(${list})`, so that the statement stays the same for every length.
+ * - a list: `= any(${list})`, so that the statement stays the same for every length; of a type named below. Lists of others are read as text.
  *
  * When the server ends a connection under a query, that query fails, and so does the next one on the same connection, with the
  * same error (driver 3.4.9). Whoever must succeed retries errors of class 57P more than once.
  */
 import net from 'node:net'
 import postgres from 'postgres'
+import { arrayTypeOf, type Element } from './array-types.ts'
 
 export type Sql = postgres.Sql
 export type Transaction = postgres.TransactionSql
@@ -66,8 +67,22 @@ export function connect(given: ConnectOptions): Sql {
       idle_in_transaction_session_timeout: Math.min(2 * statementTimeout, longestStatement),
     },
   }
-  if ('url' in server) return postgres(server.url, options)
-  return postgres({ ...options, path: server.socket, user: server.user, database: server.database })
+  if ('url' in server) return reserving(postgres(server.url, options))
+  const { socket: path, user, database } = server
+  return reserving(postgres({ ...options, path, user, database }))
+}
+
+/** A connection that the driver (3.4.9) opens to reserve it is handed out only by way of the question for types; otherwise never. */
+function reserving(sql: Sql): Sql {
+  const { reserve } = sql
+  const options = sql.options as unknown as { fetch_types: boolean }
+  let waiting = 0
+  const reserved = async () => {
+    waiting++
+    options.fetch_types = true
+    return reserve().finally(() => void (options.fetch_types = --waiting > 0))
+  }
+  return Object.assign(sql, { reserve: reserved })
 }
 
 /** What the driver resolved of its options; the first of the hosts is asked first. */
@@ -90,10 +105,39 @@ function createSocketOpener(opened: (socket: net.Socket) => void): (options: Res
 const timestamp: postgres.PostgresType = { to: 1184, from: [1184], serialize: timestampOf, parse: msOf }
 const int8: postgres.PostgresType = { to: 20, from: [20], serialize: String, parse: numberOf }
 
+const text: Element = { serialize: String, parse: (value) => value }
+const number: Element = { serialize: String, parse: Number }
+const boolean: Element = {
+  serialize: (value: unknown) => (value === true ? 't' : 'f'),
+  parse: (value) => value === 't',
+}
+const json: Element = {
+  serialize: (value: unknown) => JSON.stringify(value),
+  parse: (value) => JSON.parse(value) as unknown,
+}
+
+/** By the number of the list. */
+const elements: Readonly<Record<number, Element>> = {
+  // text, varchar, bpchar, name, uuid, inet, cidr, regclass, numeric
+  ...Object.fromEntries([1009, 1015, 1014, 1003, 2951, 1041, 651, 2210, 1231].map((oid) => [oid, text])),
+  // int2, int4, oid, float4, float8
+  ...Object.fromEntries([1005, 1007, 1028, 1021, 1022].map((oid) => [oid, number])),
+  1000: boolean,
+  199: json,
+  3807: json,
+  1016: { serialize: String, parse: numberOf },
+  1185: { serialize: timestampOf, parse: msOf },
+}
+const lists = Object.entries(elements).map(
+  ([oid, element]) => [`list${oid}`, arrayTypeOf(Number(oid), element)] as const,
+)
+
 const driverOptions = {
   connect_timeout: connectTimeout / 1000,
   backoff: (attempt: number) => Math.min(3 ** attempt * 10, maxReconnectDelay) / 1000,
-  types: { timestamp, int8 } as Record<string, postgres.PostgresType>,
+  types: { timestamp, int8, ...Object.fromEntries(lists) } as Record<string, postgres.PostgresType>,
+  // A connection that ends while the driver asks for them throws where nobody can catch it (3.4.9).
+  fetch_types: false,
   // Not `postgres.camel`: that one renames the keys inside of JSON values too.
   transform: { undefined: null, column: { from: postgres.toCamel, to: postgres.fromCamel } },
   onnotice: () => {},

@@ -46,7 +46,7 @@ export function createTimelySql({ limit, log, ...options }: TimelyOptions): Sql 
   const giveUp = (stuck: ConnectionPool): void => {
     if (stuck !== pool || ended) return
     log.error('the database gives no answer; its connections are given up', { afterMs: 2 * limit + grace })
-    pool = openConnectionPool(pooled, stuck)
+    pool = openConnectionPool(pooled)
     const left = stuck.close(limit).finally(() => leaving.delete(left))
     leaving.add(left)
   }
@@ -60,7 +60,6 @@ export function createTimelySql({ limit, log, ...options }: TimelyOptions): Sql 
     asked.resolve = (value) => {
       stop()
       clearTimeout(stuck)
-      of.answered()
       resolve(value)
     }
     asked.reject = (error) => {
