@@ -4,6 +4,8 @@ import { replay } from '../../actors/call/machine/replay.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { listTurns } from '../../store/transcripts.ts'
 import { openShared, status } from '../scenes/call-node.ts'
+import { createFolder } from '../scenes/folder.ts'
+import { freezePostgres } from '../scenes/frozen-postgres.ts'
 import { until } from '../scenes/in-time.ts'
 import { openNode, pass, talk } from '../scenes/beating-nodes.ts'
 
@@ -102,4 +104,39 @@ test('what the caller was saying is heard again by the next actor, and is one tu
     [['user', 'I would like two.']],
   )
   t.same(replay(await listCallEvents(shared.sql, call.callId)).differences, [])
+})
+
+test('while the database is away a call stays where it is; once it is back it goes, with what was said meanwhile', async (t) => {
+  const shared = await openShared(t)
+  const open = async () => openNode(t, shared, { dataDir: await createFolder(t) })
+  const [first, second] = [await open(), await open()]
+  const call = await talk(shared, first.node)
+  await pass(shared, 200)
+  const goOn = freezePostgres(shared.databaseDir)
+  t.teardown(goOn)
+  first.node.engine.emit({ type: 'user_text', text: 'Seven', isFinal: true, confidence: 1, from: 0, to: 400 })
+  await until(async () => {
+    await pass(shared, 100)
+    return first.node.log.lines.some(({ message }) => message.startsWith('the database does not answer'))
+  })
+  const leaving = new AbortController()
+  const given = first.node.switchboard.handOver(leaving.signal)
+  await pass(shared, 5_000)
+  leaving.abort()
+  t.equal(await given, 0)
+  t.equal(first.node.switchboard.running(), 1)
+  t.equal(second.node.engine.configs.length, 0)
+
+  const again = first.node.switchboard.handOver(never)
+  await pass(shared, 1_000)
+  goOn()
+  await until(async () => {
+    await pass(shared, 100)
+    return first.node.switchboard.running() === 0
+  })
+  t.equal(await again, 1)
+  await until(() => second.node.engine.configs.length === 1)
+  t.match(second.node.engine.configs[0]?.history, [{ role: 'user', text: 'Seven' }])
+  const [row] = await shared.sql`select owner, epoch from calls where id = ${call.callId}`
+  t.match(row, { owner: second.node.nodeId, epoch: 2 })
 })

@@ -28,7 +28,7 @@ export async function pass({ bus, clock }: Pick<Shared, 'bus' | 'clock'>, ms: nu
 }
 
 /** A node that others hear, until it sleeps: then its bus carries nothing either way. One that is cut off knows that it is. */
-export async function openNode(t: Test, shared: Shared) {
+export async function openNode(t: Test, shared: Shared, over: { readonly dataDir?: string } = {}) {
   let isAsleep = false
   let back: Promise<void> | null = null
   const nodeId = newId<'node'>()
@@ -40,7 +40,7 @@ export async function openNode(t: Test, shared: Shared) {
     flush: () => back ?? shared.bus.flush(),
   }
   const beats = openBeats(t, { ...shared, bus }, nodeId)
-  const node = await openCallNode({ ...shared, bus }, undefined, { nodeId, peers: beats })
+  const node = await openCallNode({ ...shared, bus }, undefined, { ...over, nodeId, peers: beats })
   t.teardown(() => node.close())
   const sleeps = (asleep: boolean): void => void (isAsleep = asleep)
   const cutOff = (): (() => void) => {

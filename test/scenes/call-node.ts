@@ -55,12 +55,12 @@ const recordings: RecordingStore = {
 }
 
 /** What the nodes of one service have in common. */
-export async function openShared(t: Pick<Test, 'teardown'>): Promise<Shared> {
+export async function openShared(t: Pick<Test, 'teardown'>): Promise<Shared & { databaseDir: string }> {
   const clock = createHandClock()
-  const { sql } = await openTestDatabase(t)
+  const { sql, dataDir: databaseDir } = await openTestDatabase(t)
   const bus = createLocalBus({ log: createQuietLog(), clock })
   t.teardown(() => bus.close())
-  return { sql, bus, clock }
+  return { sql, bus, clock, databaseDir }
 }
 
 export async function openCallNode(
