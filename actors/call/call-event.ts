@@ -126,7 +126,13 @@ export type CallFact =
   /** Another actor took the call over: what was under way in this state is asked for again. */
   /** `hearsAgain`: the leg has kept what the caller was saying, and it is said anew what was understood of it. */
   /** `keepsTools`: those that were under way get a result under their ids, and are not run again; logs of before it forgot them. */
-  | { readonly type: 'taken_over'; readonly hearsAgain?: true; readonly keepsTools?: true }
+  /** `seeksLeg`: a browser that is missed may be back already; in logs of before it the actor went on waiting. */
+  | {
+      readonly type: 'taken_over'
+      readonly hearsAgain?: true
+      readonly keepsTools?: true
+      readonly seeksLeg?: true
+    }
 
 /** A turn that is not over. */
 export type ShownTurn = Pick<Turn, 'role' | 'text' | 'confidence' | 'source'>

@@ -101,7 +101,7 @@ export function createOwnedCalls(deps: Deps): OwnedCalls {
     // waits has no use for the fact, and with that step it is given back. Of the first actor of a call nothing can be under way.
     const wasRun = claimed.epoch > 1 && stateOf(claimed.snapshot).waitsIn === null
     if (asOrphan || wasRun)
-      void actor.deliver({ type: 'taken_over', keepsTools: true, ...(hearsAgain && { hearsAgain }) })
+      void actor.deliver({ type: 'taken_over', keepsTools: true, seeksLeg: true, ...(hearsAgain && { hearsAgain }) })
     return actor
   }
   // Who was taken for dead and lives hears it here, and not with its next step.

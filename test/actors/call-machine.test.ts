@@ -606,13 +606,17 @@ test('a browser whose process died has until 5 s after its last sound to come ba
 })
 
 test('a call that is taken over while it waits for its browser looks for the leg anew: nobody may have told its new actor that it is back', (t) => {
-  const taken = last(browser, [...talks, gone, { type: 'taken_over' }])
+  const takenOver: CallFact = { type: 'taken_over', seeksLeg: true }
+  const taken = last(browser, [...talks, gone, takenOver])
   t.same(typesOf(taken), ['start_conversation'])
   t.equal(nextDeadlineOf(taken.state)?.deadline, 'duration', 'it waits no more for what may have happened')
-  const lost = last(browser, [...talks, heard('I would'), gone, { type: 'taken_over' }])
+  const lost = last(browser, [...talks, heard('I would'), gone, takenOver])
   t.same(typesOf(lost), ['store_turn', 'start_conversation'])
-  const still = last(browser, [...talks, gone, { type: 'taken_over' }, { ...gone, silentFor: 3_000 }])
+  const still = last(browser, [...talks, gone, takenOver, { ...gone, silentFor: 3_000 }])
   t.same(nextDeadlineOf(still.state), { deadline: 'return', at: 6_000 + 2_000 }, 'one that is still gone may return')
+  const before = last(browser, [...talks, gone, { type: 'taken_over' }])
+  t.same(typesOf(before), ['start_conversation'])
+  t.equal(nextDeadlineOf(before.state)?.deadline, 'return', 'in logs of before it went on waiting')
   t.end()
 })
 

@@ -219,6 +219,7 @@ export const machineActions = setup({
     /** Those that nobody hears again. */
     losesWords: ({ context, event }) =>
       (context.heard ?? null) !== null && (event as Of<'taken_over'>).hearsAgain !== true,
+    seeksLeg: ({ event }) => (event as Of<'taken_over'>).seeksLeg === true,
     passed: ({ event }, deadline: Deadline) => (event as Of<'deadline_passed'>).deadline === deadline,
     passedOverWords: ({ context, event }, deadline: Deadline) =>
       (context.heard ?? null) !== null && (event as Of<'deadline_passed'>).deadline === deadline,

@@ -3,6 +3,7 @@
  * what must be said first, to its end. Then nothing but the end of the call, or of
  * its engine, leaves this state before, and who takes the call over says it again from its beginning. Pure. docs/contract/rest.md "Disclosure".
  */
+import { and } from 'xstate'
 import type { CallFact } from '../call-event.ts'
 import { failed, machineActions, stopWaiting, wait, type CallContext } from './machine-actions.ts'
 import { resumed } from './recording-actions.ts'
@@ -77,8 +78,12 @@ export const talkingStates = {
         leg_disconnected: { guard: 'mayReturn' },
         // The browser may be back, and have told only the actor that is no more: whoever starts the leg finds out.
         taken_over: [
-          { guard: 'losesWords', target: 'open', actions: ['noteLegBack', ...goesOnWithoutWords] },
-          { target: 'open', actions: ['noteLegBack', ...goesOn] },
+          {
+            guard: and(['seeksLeg', 'losesWords']),
+            target: 'open',
+            actions: ['noteLegBack', ...goesOnWithoutWords],
+          },
+          { guard: 'seeksLeg', target: 'open', actions: ['noteLegBack', ...goesOn] },
         ],
         deadline_passed: {
           guard: { type: 'passed', params: 'return' },
