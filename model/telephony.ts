@@ -47,6 +47,8 @@ export const RefusalReason = z.enum([
   'service_stopping',
   /** Inbound: the node has no room for another call, whosever. */
   'node_overloaded',
+  /** Inbound: the database does not answer, and the call cannot be taken without it. */
+  'database_away',
   /** Outbound, and transfers: outside the account's allowed destinations. */
   'destination_not_allowed',
   'daily_minutes_used_up',
@@ -114,12 +116,16 @@ export type InboundRoute = {
   readonly toNumber: string
   /** The password must be proved (digest) before anything else. */
   readonly mustAuthenticate: boolean
+  /** Ms since the epoch: so it was then, and the database cannot be asked now. Absent: it has just been asked. */
+  readonly knownAt?: number
 }
 
 export type RefusedArrival = Pick<Refusal, 'reason' | 'details' | 'accountId' | 'trunkId'> & {
   readonly sipStatus: number
   /** Where the refusal says when to try again. */
   readonly retryAfterSeconds?: number
+  /** The number that the caller is sent to instead; with the status 302. */
+  readonly redirectTo?: string
 }
 
 export type InboundCall = {

@@ -98,6 +98,11 @@ export function createStrangers({ guard, telephony, clock, log }: StrangersDeps)
     hears({ method, ...from }, isDecided) {
       const known = isKnown(from.address)
       if (known === true) return true
+      if (known === null && remembered.get(from.address)?.isKnown === true) {
+        // It is asked for again beside the call: the database may be away for longer than a caller waits.
+        void ask(from.address)
+        return true
+      }
       const sender = senderOf(from, false)
       const isCall = method === 'INVITE'
       if (known === false) return guard.hears(sender, isCall)

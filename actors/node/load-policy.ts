@@ -160,15 +160,15 @@ type Measured = {
 }
 
 function faultOf({ late, busy, commitMs, stuckMs }: Measured): LoadReason | null {
-  if (stuckMs >= stuckLimit) return 'database'
   if (late >= lateMarks.high) return 'late'
   if (busy >= busyMarks.high) return 'busy'
+  if (stuckMs >= stuckLimit) return 'database'
   return commitMs >= commitMarks.high ? 'commits' : null
 }
 
 function faultOfFew({ lateAtAll, busy, commitMs, stuckMs }: Measured, calls: number): LoadReason | null {
-  if (stuckMs >= stuckLimit) return 'database'
   if (calls > 0 && lateAtAll >= inaudible.late && busy >= inaudible.busy) return 'late'
+  if (stuckMs >= stuckLimit) return 'database'
   return commitMs >= inaudible.commitMs ? 'commits' : null
 }
 

@@ -14,6 +14,7 @@ import { noteRealm } from '../../store/trunk-realms.ts'
 import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trunk-states.ts'
 import type { CallRouter } from '../node/call-router.ts'
 import type { NodePeers } from '../node/node-beats.ts'
+import { createArrivalsWhileAway } from './arrivals-while-away.ts'
 import { createDialogBook } from './dialog-book.ts'
 import { createDialogHeir } from './dialog-heir.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
@@ -39,6 +40,8 @@ export type TelephonyDeps = Pick<ReceiveDeps, 'wakeDeliveries'> & {
 export type TelephonySide = Telephony & {
   /** What was refused until now has been written down. */
   written(): Promise<void>
+  /** What is known for the time that the database is away is as the database has it now. */
+  refreshed(): Promise<void>
   /** Gives the trunks of this node away. Idempotent. */
   close(): Promise<void>
 }
@@ -63,11 +66,16 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
     maxQuestions: 40,
     clock,
   })
+  const arrivals = createArrivalsWhileAway(deps, {
+    route: (arrival) => findRoute({ ...deps, findFacts }, arrival),
+    receive: createReceiver(deps),
+  })
   let closing: Promise<void> | null = null
   let taking: Promise<unknown> = Promise.resolve()
 
   async function end(): Promise<void> {
     await book.close()
+    await arrivals.close()
     await refusals.close()
     // What is being taken now would stay taken.
     await taking.catch(() => null) // Whoever asked was told.
@@ -77,8 +85,8 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
   return {
     dialogs: { held: book.held, over: book.over, inherit: (tell) => createDialogHeir({ ...deps, book }, tell) },
     knows: (address) => isTrunkAddress(sql, address),
-    route: (arrival) => findRoute({ ...deps, findFacts }, arrival),
-    receive: createReceiver(deps),
+    route: arrivals.route,
+    receive: arrivals.receive,
     begin: (callId) => deps.router.route(callId, { type: 'client_connected' }),
     waysOut: (accountId, workerId, callId) => findWaysOut(deps, { accountId, workerId, callId }),
     refusalOf: deps.refusalOf,
@@ -99,6 +107,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
     learnRealm: (trunkId, news) => noteRealm(sql, trunkId, news, clock.now()),
     report: (trunkId, state) => writeTrunkState(sql, { nodeId, trunkId, state, now: clock.now() }),
     written: () => refusals.written(),
+    refreshed: arrivals.refreshed,
     close: () => (closing ??= end()),
   }
 }

@@ -38,7 +38,7 @@ const defaultRealm = 'parley'
 
 export function createAdmission({ telephony, verifier, strangers }: AdmissionDeps): Admission {
   const refuse: Admission['refuse'] = ({ invite, reply }, refused, headers = {}) => {
-    answerWith(reply, refused.sipStatus, { headers })
+    answerWith(reply, refused.sipStatus, { headers: { ...retryAfterOf(refused), ...headers } })
     telephony.refused(refusalOf(invite, refused))
   }
 
@@ -60,6 +60,9 @@ export function createAdmission({ telephony, verifier, strangers }: AdmissionDep
     },
   }
 }
+
+const retryAfterOf = ({ retryAfterSeconds }: RefusedArrival): Record<string, string> =>
+  retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) }
 
 /** RFC 3261 §8.2.2: what no call can be made of. */
 function faultOf(invite: RequestIn, called: readonly string[]): RefusedArrival | null {

@@ -11,7 +11,7 @@ import type { Reply, RequestIn } from '../stack-types.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
 import type { Admission, Arrived } from './admit-arrival.ts'
 import { isCallerVerified } from './caller-proof.ts'
-import { identityUri, placeOf, placeOfSender, referTarget, shown, type Place } from './caller-id.ts'
+import { placeOfCaller, sendElsewhere } from './elsewhere.ts'
 import { endCauseOf } from './end-cause.ts'
 import { answerTo } from './outcome-of-answer.ts'
 import type { PhoneCallLine } from '../../media/plane/media-plane.ts'
@@ -174,7 +174,10 @@ async function store(
     sip: sipFactsOf(arrived.invite, trustsIdentity),
   })
   if ('callId' in received) return received.callId
-  admission.refuse(arrived, received, received.sipStatus === 503 ? retryAfter : {})
+  const { redirectTo, retryAfterSeconds } = received
+  if (redirectTo !== undefined) sendElsewhere({ ...arrived, route }, redirectTo)
+  const isBusy = received.sipStatus === 503 && retryAfterSeconds === undefined
+  admission.refuse(arrived, received, isBusy ? retryAfter : {})
   return null
 }
 
@@ -316,14 +319,6 @@ function startTalk(deps: ArrivalDeps, call: Ringing, parts: TalkParts): Talk {
   })
 }
 
-/** By the gateway that it came from where the trunk names it, else by its first. */
-function placeOfCaller({ route, invite }: Ringing): Place {
-  const { settings } = route.trunk
-  const gateways = settings.gateways ?? []
-  const gateway = gateways.find(({ host }) => host === invite.source_address) ?? gateways[0]
-  return placeOf(settings, gateway ?? placeOfSender(invite))
-}
-
 function acknowledged({ leg, media }: LiveCall, agreed: Agreed | null, body: string | null): void {
   if (agreed) return leg.handlers.connected('200 OK')
   const read = media.readAnswer(body ?? '')
@@ -335,14 +330,9 @@ function acknowledged({ leg, media }: LiveCall, agreed: Agreed | null, body: str
 
 type Redirect = Answering & { readonly to: string }
 
-/** Before the answer a caller is passed on by 302; who follows it is the caller's trunk. RFC 3261 §8.3. */
 function redirect(call: Ringing, { live, phase, to }: Redirect) {
   if (phase.end() !== 'ringing') return { accepted: false, details: 'the call is being answered' } as const
-  const place = placeOfCaller(call)
-  const { trunk, toNumber } = call.route
-  const target = referTarget(to, trunk.settings, place)
-  const diversion = `<${identityUri(shown(toNumber, trunk.settings), place.host)}>;reason=unconditional`
-  answerWith(call.reply, 302, { headers: { Contact: `<${target}>`, Diversion: diversion } })
+  sendElsewhere(call, to)
   live.leg.handlers.transferred('302 Moved Temporarily')
   return { accepted: true } as const
 }

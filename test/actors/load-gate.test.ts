@@ -125,7 +125,8 @@ test('commits that are slow refuse calls; a lease that cannot be renewed says th
   t.equal(gate.refusal('phone_call'), null, 'one that fails may be a restart')
   await t.rejects(commits.lease(() => Promise.reject(new Error('no connection'))))
   tick(1_500)
-  t.match(gate.refusal('phone_call'), { reason: 'database', retryAfterSeconds: 10 })
+  t.match(gate.refusal('web_session'), { reason: 'database', retryAfterSeconds: 10 })
+  t.equal(gate.refusal('phone_call'), null, 'a caller may be known from before')
   await commits.lease(async () => undefined)
   tick(5_000)
   t.equal(gate.refusal('phone_call'), null)
@@ -133,7 +134,7 @@ test('commits that are slow refuse calls; a lease that cannot be renewed says th
   const hanging = Promise.withResolvers<void>()
   const renewing = commits.lease(() => hanging.promise)
   tick(2_500)
-  t.match(gate.refusal('phone_call'), { reason: 'database' }, 'one that never answers is gone too')
+  t.match(gate.refusal('web_session'), { reason: 'database' }, 'one that never answers is gone too')
   hanging.resolve()
   await renewing
   const step = commits.step(() => Promise.withResolvers<void>().promise)

@@ -3,10 +3,8 @@
  * only a call that was not answered can be redirected by the network (302). docs/contract/rest.md "Worker configuration" (serviceDownRedirect).
  * Both ask the leg first, so that an actor that took over repeats nothing.
  */
-import { readNumber } from '../../../net/read-number.ts'
 import type { VoiceEngine } from '../../../model/voice-engine.ts'
 import type { LlmProvider } from '../../../model/worker.ts'
-import { countryToRead } from '../../../store/accounts.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { commandLeg } from '../../node/leg-link.ts'
 import type { CallFact } from '../call-event.ts'
@@ -14,6 +12,7 @@ import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { legFactOf } from './dial.ts'
 import { configOf } from '../engine-choice.ts'
 import { engineOf, withFallback } from '../fallback.ts'
+import { redirectTargetOf } from '../redirect-target.ts'
 import { disclosureOf } from './prepare-talk.ts'
 import { readCall } from './read-call.ts'
 import { trySession, type TriedSession } from './try-session.ts'
@@ -64,7 +63,8 @@ export async function answer(
 /** Comes back as `transferred` or `transfer_failed`: from here, or by the events of the leg. */
 export async function redirect(deps: PerformerDeps, end: CallEnd): Promise<void> {
   const { callId, epoch, post } = end
-  const target = await targetOf(deps, await readCall(deps, callId))
+  const call = await readCall(deps, callId)
+  const target = await redirectTargetOf(deps, call.accountId, configOf(call))
   if (target === null) return post(transferFailed)
   const known = await legFactOf(deps.bus, end)
   if (known !== null && typeof known === 'object' && known.type !== 'leg_connected') return post(known)
@@ -72,19 +72,4 @@ export async function redirect(deps: PerformerDeps, end: CallEnd): Promise<void>
   if (reply?.type === 'accepted') return
   deps.log.warn('a caller could not be passed on while the voice service is down', { reply: reply?.type ?? 'none' })
   post(transferFailed)
-}
-
-/** Null: there is no number for that, or none that this account may pass callers on to. */
-async function targetOf(deps: PerformerDeps, call: CallFactsRow): Promise<string | null> {
-  const { serviceDownRedirectEnabled, serviceDownRedirectNumber } = configOf(call)
-  if (!serviceDownRedirectEnabled || !serviceDownRedirectNumber) return null
-  const country = await countryToRead(deps.sql, call.accountId, [serviceDownRedirectNumber])
-  const number = readNumber(serviceDownRedirectNumber, country)
-  if (number === null) {
-    deps.log.warn('the number for the time that the voice service is down is no telephone number')
-    return null
-  }
-  const refused = await deps.refusalOf(call.accountId, number)
-  if (refused) deps.log.warn('the redirect of a caller was refused', { reason: refused.reason })
-  return refused ? null : number
 }
