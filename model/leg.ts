@@ -32,6 +32,8 @@ export const LegCommand = z.discriminatedUnion('type', [
   }),
   /** The actor listens to `up`: what has waited for that is sent. */
   z.object({ type: z.literal('listens'), epoch: z.number().int() }),
+  /** Frames of `up` behind this one have been lost on the way, and perhaps some of `down`: what is kept of them comes again, before the answer. */
+  z.object({ type: z.literal('catch_up'), epoch: z.number().int(), heard: z.number().int() }),
   /** What the actor heard up to this frame of `up` needs to be heard by nobody again. */
   z.object({ type: z.literal('settled'), epoch: z.number().int(), seq: z.number().int() }),
   /** The actor is about to leave: what is said from here on is for the next one. */
@@ -79,6 +81,8 @@ export const LegReply = z.discriminatedUnion('type', [
   }),
   /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
   z.object({ type: z.literal('flushed'), lastPlayedSeq: z.number().int() }),
+  /** Of `down`: the last frame that was played, and the last before which none is missing; those behind it are to be sent again. -1: none. */
+  z.object({ type: z.literal('caught_up'), played: z.number().int(), taken: z.number().int() }),
   /** `quality`: absent when no sound could flow. One that cannot be read is none, and costs nobody the recording. */
   z.object({
     type: z.literal('closed'),

@@ -1,12 +1,13 @@
 /** Owns the agent's voice on its way to the leg: frames out, what was heard back, turns of what was heard. */
-import { subjectsOf, type Bus } from '../../model/bus.ts'
-import { encodeFrame, frameMs, type AudioFormat } from '../../model/frame.ts'
+import type { Bus } from '../../model/bus.ts'
+import type { AudioFormat } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
 import { commandLeg } from '../node/leg-link.ts'
 import { createUtterances, type Heard } from './utterances.ts'
 import type { TurnLog } from './turn-log.ts'
 import type { TurnTiming } from './turn-timing.ts'
+import type { UnbrokenLine } from './unbroken-line.ts'
 
 export type AgentVoice = {
   audio(itemId: string, payload: Uint8Array, now: number): void
@@ -38,19 +39,18 @@ type Deps = {
   readonly answeredAt: number
   readonly turnLog: TurnLog
   readonly timing: Pick<TurnTiming, 'take' | 'forget'>
+  readonly line: Pick<UnbrokenLine, 'send' | 'played' | 'cut'>
 }
 
 export function createAgentVoice(deps: Deps): AgentVoice {
-  const { callId, epoch, bus, turnLog, timing } = deps
-  const { down } = subjectsOf(callId)
+  const { callId, epoch, bus, turnLog, timing, line } = deps
   const utterances = createUtterances(deps.speaks, deps.firstSeq)
   let played = -1
   let hasSpoken = false
 
   const send = (frames: readonly { seq: number; payload: Uint8Array }[]): void => {
     hasSpoken ||= frames.length > 0
-    for (const { seq, payload } of frames)
-      bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }), true)
+    line.send(frames)
   }
   const commit = commitOf(deps)
 
@@ -70,6 +70,7 @@ export function createAgentVoice(deps: Deps): AgentVoice {
     },
     playedUpTo(lastPlayedSeq) {
       played = Math.max(played, lastPlayedSeq)
+      line.played(played)
       const heard = utterances.playedUpTo(played)
       heard.forEach(commit)
       return heard.map((item) => item.itemId)
@@ -77,6 +78,7 @@ export function createAgentVoice(deps: Deps): AgentVoice {
     async cut() {
       const reply = await commandLeg(bus, callId, { type: 'flush', epoch })
       if (reply?.type === 'flushed') played = Math.max(played, reply.lastPlayedSeq)
+      line.cut()
       const { heard, unheard } = utterances.cut(played)
       heard.forEach(commit)
       for (const itemId of unheard) {

@@ -3,17 +3,17 @@
  * whom. It decides nothing about the call; what happens is posted to the call's actor as facts.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
+import type { Bus, Subscription } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
-import { decodeFrame, type LineFormats } from '../../model/frame.ts'
+import type { Frame, LineFormats } from '../../model/frame.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import { storableText } from '../../model/json.ts'
 import type { LegEvent, LegReply, RecordedParts, RecordingMode } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
-import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
+import type { EngineConfig, VoiceEngine } from '../../model/voice-engine.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 import type { CallFact } from '../call/call-event.ts'
@@ -28,9 +28,9 @@ import { createSettledSpeech } from './settled-speech.ts'
 import { listens, startTalk, type StartWishes } from './start-leg.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
 import { createTurnTiming, type TurnTiming } from './turn-timing.ts'
-import type { VoicemailSign } from './voicemail/judge.ts'
-import { createMessageLeaving, type MessageLeaving } from './voicemail/message-leaving.ts'
-import { createVoicemailWatch } from './voicemail/voicemail-watch.ts'
+import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
+import { createMessageLeaving } from './voicemail/message-leaving.ts'
+import { watchForVoicemail } from './voicemail/watch-for-voicemail.ts'
 
 export type ConversationDeps = {
   readonly callId: CallId
@@ -221,7 +221,7 @@ type Begun = ConversationStart & { readonly keys: PrivateKeys; readonly firstSeq
 type Waits = Extract<LegReply, { readonly type: 'started' }>['waits']
 
 function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats): Talking {
-  const { clock, bus, callId, epoch, engine, log, post } = deps
+  const { clock, engine, log, post } = deps
   const memories = createMemoryBound(engine, log)
   const config: EngineConfig = { ...start.config, formats, memory: memories.kept(start.config.memory) ?? null }
   const turnLog = createTurnLog({
@@ -234,7 +234,13 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
   })
   const timing = createTurnTiming(deps)
   const { answeredAt, firstSeq } = start
-  const voice = createAgentVoice({ ...deps, speaks: formats.speaks, firstSeq, answeredAt, turnLog, timing })
+  const line = createUnbrokenLine({
+    ...deps,
+    isKept: start.isKept,
+    take: (frame) => hear(frame),
+    caughtUp: (lastPlayedSeq) => reactions.played(lastPlayedSeq),
+  })
+  const voice = createAgentVoice({ ...deps, speaks: formats.speaks, firstSeq, answeredAt, turnLog, timing, line })
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
   const finished = (): void => post({ type: 'agent_finished', nextAction: null })
   let isSilenced = false
@@ -282,7 +288,8 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     begun: () => reactions.goOn(),
     done: finished,
   })
-  const voicemailWatch = watchForVoicemail(deps, start, { hears: formats.hears, session, leaving })
+  const { direction } = config
+  const voicemailWatch = watchForVoicemail({ ...deps, direction, answeredAt, hears: formats.hears, session, leaving })
   const reactions = createReactions({ ...deps, voice, turnLog, timing, session, answeredAt })
   const settled = createSettledSpeech({
     ...deps,
@@ -290,15 +297,13 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     isOpen: () => !session.isThere() || reactions.callerSpeaks() || turnLog.awaitsText(),
   })
   const silence = silenceOf(formats.hears)
-  const hearing = bus.subscribe(subjectsOf(callId).up, (message) => {
-    const frame = decodeFrame(message.payload)
-    if (frame?.epoch !== epoch) return
-    deps.legSeen?.()
-    if (leaving.hear(frame.payload)) return session.hear(silence)
-    session.hear(frame.payload)
-    voicemailWatch?.hear(frame.payload)
-    if (start.isKept) settled.heard(frame.seq)
-  })
+  const hear = ({ payload, seq }: Frame): void => {
+    if (leaving.hear(payload)) return session.hear(silence)
+    session.hear(payload)
+    voicemailWatch?.hear(payload)
+    if (start.isKept) settled.heard(seq)
+  }
+  const hearing = hearLine(deps, line)
   const { played, toolResult } = reactions
   const fallSilent = async (): Promise<void> => {
     isSilenced = true
@@ -316,33 +321,10 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     return { ...left, frames: heard, nextSeq: voice.nextSeq() }
   }
   const written = (until: number): void => void (start.isKept && settled.written(answeredAt + until))
-  const { breakOff } = reactions
+  const breakOff = (): Promise<void> => {
+    line.restart()
+    return reactions.breakOff()
+  }
   const ways = { isQuiet, written, played, fallSilent, breakOff, toolResult, leaveMessage: leaving.begin, handOver }
   return { session, formats, turnLog, timing, hearing, hearEarlier, ...ways }
-}
-
-/** In the background of an outbound call: did an answering machine take it? */
-function watchForVoicemail(
-  { clock, post }: ConversationDeps,
-  { config, answeredAt }: ConversationStart,
-  {
-    hears,
-    session,
-    leaving,
-  }: Pick<LineFormats, 'hears'> & { readonly session: SessionKeeper; readonly leaving: MessageLeaving },
-) {
-  if (config.direction !== 'outbound') return null
-  const watch = createVoicemailWatch(hears, Math.max(0, clock.now() - answeredAt))
-  const judged = (signs: readonly VoicemailSign[] | null): void => {
-    if (signs === null) return
-    leaving.found(signs)
-    post({ type: 'voicemail_detected', signs, ...(session.voicemail() !== null && { leavesMessage: true }) })
-  }
-  return {
-    hear: (payload: Uint8Array): void => judged(watch.hear(payload)),
-    engineEvent(event: EngineEvent): void {
-      if (event.type === 'audio') watch.agentSpoke()
-      if (event.type === 'user_text' && event.isFinal) judged(watch.read(event.text))
-    },
-  }
 }

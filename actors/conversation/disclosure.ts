@@ -4,8 +4,7 @@
  * nothing about the call. docs/contract/rest.md "Disclosure".
  */
 import { isDeepStrictEqual } from 'node:util'
-import { subjectsOf } from '../../model/bus.ts'
-import { decodeFrame, encodeFrame, frameMs, type LineFormats } from '../../model/frame.ts'
+import type { LineFormats } from '../../model/frame.ts'
 import { storableText } from '../../model/json.ts'
 import type { EngineEvent } from '../../model/voice-engine.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
@@ -16,6 +15,7 @@ import { createKeptSpeech } from './kept-speech.ts'
 import { createPassage, type Passage } from './passage.ts'
 import { createPrivateKeys } from './private-keys.ts'
 import { listens, nodeOf, startLeg } from './start-leg.ts'
+import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
 import { createUtterances } from './utterances.ts'
 
 export type DisclosureStart = Pick<ConversationStart, 'config' | 'recording' | 'isPaused' | 'answeredAt'> & {
@@ -58,7 +58,8 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
       const reply = await startLeg(deps, command, () => isOver)
       if (isOver) return
       if (reply.type === 'started') {
-        saying = beginSaying(deps, start, { hears: reply.hears, speaks: reply.speaks }, end)
+        const isKept = reply.waits !== undefined
+        saying = beginSaying(deps, { ...start, isKept }, { hears: reply.hears, speaks: reply.speaks }, end)
         if (reply.waits) void listens(deps, () => isOver)
         return saying.open()
       }
@@ -100,10 +101,12 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
 
 type Saying = ReturnType<typeof beginSaying>
 
+/** `isKept`: as in unbroken-line.ts. */
+type Begun = DisclosureStart & { readonly isKept: boolean }
+
 /** `done`: all of it has been heard. */
-function beginSaying(deps: ConversationDeps, start: DisclosureStart, formats: LineFormats, done: () => void) {
+function beginSaying(deps: ConversationDeps, start: Begun, formats: LineFormats, done: () => void) {
   const { bus, callId, epoch, clock, engine, post } = deps
-  const { up, down } = subjectsOf(callId)
   const utterances = createUtterances(formats.speaks)
   const kept = createKeptSpeech(formats.hears, formats.speaks)
   const silence = silenceOf(formats.hears)
@@ -112,10 +115,8 @@ function beginSaying(deps: ConversationDeps, start: DisclosureStart, formats: Li
   let played = -1
 
   const send = (frames: ReturnType<typeof utterances.audio>): void => {
-    for (const { seq, payload } of frames) {
-      kept.says(payload)
-      bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }), true)
-    }
+    for (const { payload } of frames) kept.says(payload)
+    line.send(frames)
   }
   const take = (event: EngineEvent): void => {
     const now = clock.now()
@@ -138,6 +139,7 @@ function beginSaying(deps: ConversationDeps, start: DisclosureStart, formats: Li
   const cut = async (): Promise<void> => {
     const reply = await commandLeg(bus, callId, { type: 'flush', epoch })
     if (reply?.type === 'flushed') played = Math.max(played, reply.lastPlayedSeq)
+    line.cut()
     passages.at(-1)?.heard(utterances.cut(played).heard)
   }
   const begin = (): Promise<void> => {
@@ -146,21 +148,26 @@ function beginSaying(deps: ConversationDeps, start: DisclosureStart, formats: Li
     passages.push(passage)
     return passage.open()
   }
-  const hearing = bus.subscribe(up, ({ payload }) => {
-    const frame = decodeFrame(payload)
-    if (frame?.epoch !== epoch) return
-    deps.legSeen?.()
-    kept.hear(frame.payload)
-    passages.at(-1)?.hear(silence)
+  const heardUpTo = (lastPlayedSeq: number): void => {
+    played = Math.max(played, lastPlayedSeq)
+    line.played(played)
+    settle()
+  }
+  const line = createUnbrokenLine({
+    ...deps,
+    isKept: start.isKept,
+    take({ payload }) {
+      kept.hear(payload)
+      passages.at(-1)?.hear(silence)
+    },
+    caughtUp: heardUpTo,
   })
+  const hearing = hearLine(deps, line)
   return {
     open: begin,
     cut,
     nextSeq: utterances.nextSeq,
-    played(lastPlayedSeq: number): void {
-      played = Math.max(played, lastPlayedSeq)
-      settle()
-    },
+    played: heardUpTo,
     tell(): void {
       for (const passage of passages) passage.close()
       for (const fact of passages.flatMap((passage) => passage.facts(engine.name, start.answeredAt))) post(fact)

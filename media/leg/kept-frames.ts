@@ -1,6 +1,6 @@
 /**
- * Owns what a leg keeps of its caller's voice for the actor that may follow on the one it has: while that one runs in another process it may be gone at any
- * moment, and with it what it has heard and not yet written down. The next one hears it again, faster than it was said, before what is said then.
+ * Owns what a leg keeps of its caller's voice for an actor in another process: that one may be gone at any moment, and with it what it has heard and not
+ * yet written down, or the bus to it. Whoever listens then hears it again, faster than it was said, before what is said from there on.
  */
 import type { AudioFormat, Frame } from '../../model/frame.ts'
 
@@ -15,6 +15,8 @@ export type KeptFrames = {
   heard(frame: Frame): void
   /** The actor listens: all that is kept is sent, then what follows. */
   listens(): void
+  /** What was sent from this one on has been lost on the way: what is kept of it is sent again. */
+  again(from: number): void
   /** Frames up to this one have become words that are written down, or were none. */
   settled(seq: number): void
   /** Frames. */
@@ -77,6 +79,14 @@ export function createKeptFrames(send: (frame: Frame) => void): KeptFrames {
       const { epoch } = actor
       kept.forEach(({ timestamp, payload }, index) => send({ epoch, seq: firstSeq + index, timestamp, payload }))
       if (!isKept) forget(kept.length)
+    },
+    again(from) {
+      if (isWaiting || actor === null) return
+      const { epoch } = actor
+      kept.forEach(({ timestamp, payload }, index) => {
+        const seq = firstSeq + index
+        if (seq >= from) send({ epoch, seq, timestamp, payload })
+      })
     },
     settled: (seq) => forget(Math.min(kept.length, Math.max(0, seq + 1 - firstSeq))),
     size: () => kept.length,

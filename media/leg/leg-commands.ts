@@ -22,6 +22,8 @@ export type LegActions = {
   readonly node: string | null
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
+  /** Answers as `played` and `taken`. */
+  readonly rewind: () => { readonly played: number; readonly taken: number }
   /** Of what follows. */
   readonly record: (parts: RecordedParts) => void
   readonly telephone: LegTelephone
@@ -86,6 +88,10 @@ export function createLegCommands(actions: LegActions): LegCommands {
       case 'listens':
         actions.kept.listens()
         return consent(null)
+      case 'catch_up':
+        if (started?.command.epoch !== command.epoch) return refusal('the leg has not been started')
+        actions.kept.again(command.heard + 1)
+        return { type: 'caught_up', ...actions.rewind() }
       case 'settled':
         actions.kept.settled(command.seq)
         return consent(null)

@@ -30,6 +30,8 @@ export type LegMedia = {
   readonly push: (frame: Frame) => void
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
+  /** What the agent says is sent again from the first frame that is missing. Answers as `played` and `taken` of `caught_up`. */
+  readonly rewind: Pacer['rewind']
   /** What is recorded from here on, if anything is. */
   readonly record: (parts: RecordedParts) => void
   /** Null: no telephone events were negotiated. False: too many keys wait already. */
@@ -136,6 +138,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     packet: receiver.packet,
     push: (frame) => pushed(pacer, frame, log),
     flush: pacer.flush,
+    rewind: pacer.rewind,
     record(parts) {
       recorded = parts
       recording?.record(parts)

@@ -203,6 +203,7 @@ function joined(deps: LegDeps, { media, kept, wire, ending, guarded, failed, rin
     kept,
     node: deps.nodeId ?? null,
     flush: media.flush,
+    rewind: media.rewind,
     record: media.record,
     telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
     failed,

@@ -21,6 +21,8 @@ export type Pacer = {
   readonly push: (frame: Frame) => boolean
   /** Empties the queue; answers the last frame that was played, -1 when none was. */
   readonly flush: () => number
+  /** Forgets what is queued behind a frame that is missing; `taken`: the last before that. */
+  readonly rewind: () => { readonly played: number; readonly taken: number }
   /** Keys, which go before what is queued. False when too many wait. */
   readonly press: (digits: string) => boolean
   /**
@@ -121,6 +123,7 @@ export function createPacer({ send, sounding, drained }: PacerDeps): Pacer {
       queue.clear()
       return lastPlayed
     },
+    rewind: () => ({ taken: queue.rewind(), played: lastPlayed }),
     tick(at, lateMs) {
       // The thread stood still for so long that ticks were left out: what is sent now was due at the first of them.
       const isLate = lateMs > toleratedMs || at - tickedAt > frameMs

@@ -39,6 +39,8 @@ export function createScriptedLeg(bus: Bus, callId: CallId): ScriptedLeg {
         return { type: 'closed', recordedMs: null }
       case 'ping':
         return { type: 'here', connected: isConnected && ended === null, ended }
+      case 'catch_up':
+        return { type: 'caught_up', played: lastPlayedSeq, taken: queue.at(-1) ?? lastPlayedSeq }
       case 'answer':
       case 'listens':
       case 'settled':

@@ -119,6 +119,8 @@ export function createSimulatedEdge(deps: {
           return { type: 'closed', recordedMs: null }
         case 'ping':
           return { type: 'here', connected, ended, ...(ringing !== null && !connected && !ended && { ringing }) }
+        case 'catch_up':
+          return { type: 'caught_up', played: lastPlayedSeq, taken: queue.at(-1) ?? lastPlayedSeq }
         case 'answer':
           if (!connected) clock.after(50, connect)
           return { type: 'accepted' }
