@@ -10,6 +10,7 @@ import { mayClaimNumbers, phoneOf, phoneSettings } from './config/phone-settings
 import { roleSettings, rolesOf } from './config/role-settings.ts'
 import { WrongSettings } from './config/setting.ts'
 import { issuesOf } from '../model/issues.ts'
+import { telemetryOf, telemetrySettings } from './config/telemetry-settings.ts'
 import { voiceOf, voiceSettings } from './config/voice-settings.ts'
 import { isForThisMachine, webOf, webSettings } from './config/web-settings.ts'
 
@@ -23,6 +24,7 @@ const Settings = z.object({
   ...voiceSettings.shape,
   ...knowledgeSettings.shape,
   ...extractionSettings.shape,
+  ...telemetrySettings.shape,
   ...coreSettings.shape,
 })
 
@@ -102,5 +104,6 @@ function toConfig(settings: z.infer<typeof Settings>) {
     voice: voiceOf(settings),
     ...knowledgeOf(settings),
     extraction: extractionOf(settings),
+    ...telemetryOf(settings),
   }
 }

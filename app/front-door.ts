@@ -45,11 +45,13 @@ type Parts = {
   readonly demo: Demo | null
   readonly guard: FailureGuard
   readonly readiness: Pick<ReadinessOfProcess, 'read'>
+  /** What is answered before anything else; null: it is not for it. */
+  readonly beside: { answer(request: Request): Fetch | null }
 }
 
 /** Of a process that leaves browsers and REST to others, too: it is asked how it does. */
 export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack): Promise<Listener> {
-  const { core, config, guard } = deps
+  const { core, config, guard, beside } = deps
   const { clock } = core
   const isProxy = networksOf(config.trustedProxies).includes
   const { joinLimits, listenerLimits } = limitsOf(config, isProxy)
@@ -73,7 +75,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     requestTimeout,
     ...listenerLimits,
     clock,
-    fetch: (request, info) => ask(request, clientOf(request, info)),
+    fetch: (request, info) => (beside.answer(request) ?? ask)(request, clientOf(request, info)),
     tooLarge: (request, info) => renderTooLarge(request, core.newId, { limit, info: clientOf(request, info) }),
     sockets: signaling
       ? {

@@ -7,7 +7,7 @@ import { createTicker } from '../media/ticker/ticker.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { mediaSettingsOf, now, openLocalMedia, type LegBegan } from './local-media.ts'
-import { openMediaThreads } from './media-threads.ts'
+import { openMediaThreads, type ThreadLoop } from './media-threads.ts'
 import { told } from './told-failure.ts'
 
 export type MediaSide = MediaPlane & {
@@ -21,6 +21,8 @@ export type MediaSide = MediaPlane & {
   count(): { readonly calls: number; readonly fresh: number }
   /** Of the media thread that works most; see MediaThreads. 0 without threads: the process knows how much it works itself. */
   busy(): number
+  /** What each media thread has worked and waited since it began. */
+  loops(): readonly ThreadLoop[]
 }
 
 /** Ms. */
@@ -40,7 +42,16 @@ export async function openMediaSide(core: Core, config: Config, closing: AsyncDi
   await told(sound, media.warmUp)
   const { openPhone, openWeb, ticker } = media
   const { lateness, totals } = ticker
-  return { openPhone, openWeb, lateness, totals, beats: () => [totals()], count: legs.count, busy: () => 0 }
+  return {
+    openPhone,
+    openWeb,
+    lateness,
+    totals,
+    beats: () => [totals()],
+    count: legs.count,
+    busy: () => 0,
+    loops: () => [],
+  }
 }
 
 /** Of a process that leaves sound to others. Engines may hear and speak on its thread all the same: `running` calls have their actors here. */
@@ -67,6 +78,7 @@ export function openNoMedia(core: Core, running: () => number, closing: AsyncDis
       return { calls, fresh: 0 }
     },
     busy: () => 0,
+    loops: () => [],
   }
 }
 

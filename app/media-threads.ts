@@ -38,7 +38,11 @@ export type MediaThreads = MediaPlane & {
   beats(): readonly LatenessTotals[]
   /** Of the thread that works most, the part of the time since it was last asked, 0–1. */
   busy(): number
+  loops(): readonly ThreadLoop[]
 }
+
+/** Ms since the thread began. */
+export type ThreadLoop = { readonly thread: string; readonly active: number; readonly idle: number }
 
 type Deps = {
   readonly core: Pick<Core, 'bus' | 'clock' | 'log' | 'nodeId' | 'telemetry'> & {
@@ -92,6 +96,7 @@ export async function openMediaThreads(deps: Deps, closing: AsyncDisposableStack
     totals: () => beats().reduce(sumOf),
     beats,
     busy: () => Math.max(...slots.map((slot) => slot.busy())),
+    loops: () => slots.map((slot, number) => ({ thread: `media ${number}`, ...slot.loop() })),
   }
 }
 
@@ -150,6 +155,7 @@ async function openSlot(deps: Deps, index: number, closing: AsyncDisposableStack
   return {
     plane: (): RemotePlane | null => (thread.takesLines() ? thread.plane : null),
     busy: () => thread.busy(),
+    loop: () => thread.loop(),
     gauges() {
       const { totals, lateness } = readGauges(thread.gauges)
       return { totals: sumOf(before, totals), lateness }
@@ -268,6 +274,7 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
     gauges,
     plane: createRemotePlane({ link, clock, reached, legLost }),
     busy: busyMeterOf(worker),
+    loop: () => worker.performance.eventLoopUtilization(),
     async close() {
       if (!isOver)
         await deadline(

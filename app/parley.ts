@@ -21,6 +21,7 @@ import { openReadingOfNumbers } from './read-numbers.ts'
 import { openResealing } from './reseal.ts'
 import { openNodeBeats } from './node-beats.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
+import { openWatching } from './watching.ts'
 
 export type Parley = {
   /** Where page and API are, as this machine reaches them. */
@@ -29,6 +30,8 @@ export type Parley = {
   readonly box: RotatingSecretBox
   /** Where the embedded SIP server listens; null without one. */
   readonly sip: { readonly address: string; readonly port: number } | null
+  /** On which the metrics are told; null where they have none of their own. */
+  readonly metricsPort: number | null
   /** What that server keeps at this moment. */
   sipSizes(): ReturnType<PhoneSide['sizes']>
   /** Of the beat that all media of this process shares. */
@@ -64,7 +67,8 @@ export async function startParley(
   engines.catch(() => {})
   await requireDriver(config.httpDriver)
   await using opening = new AsyncDisposableStack()
-  const core = await openCore(config, deps, opening)
+  const watching = openWatching(config, opening)
+  const core = await openCore(config, { telemetry: watching.telemetry, ...deps }, opening)
   const { roles } = config
   // Work on all that is stored is for those that work by themselves.
   if (roles.has('actors')) openResealing(core, opening)
@@ -77,9 +81,11 @@ export async function startParley(
   const carriesSound = roles.has('gateway') || roles.has('sip')
   const media = carriesSound ? await openMediaSide(core, config, opening) : openNoMedia(core, calls.running, opening)
   load.watch(media)
+  watching.watch({ calls, media })
   const guard = openGuard(core, config, opening)
+  const beside = await watching.open(guard, opening)
   const readiness = createReadiness({ roles, peers, calls })
-  const listener = await openFrontDoor({ core, config, calls, media, demo, guard, readiness }, opening)
+  const listener = await openFrontDoor({ core, config, calls, media, demo, guard, readiness, beside }, opening)
   const { sip } = config
   const phones = sip && (await openPhoneSide({ core, config: { ...config, sip }, calls, media, guard }, opening))
   beats?.tell(() => ({ roles: [...roles], ...calls.state() }))
@@ -107,6 +113,7 @@ export async function startParley(
     sql: core.sql,
     box: core.box,
     sip: phones?.listening ?? null,
+    metricsPort: beside.port,
     sipSizes: () => phones?.sizes() ?? null,
     lateness: () => media.lateness(),
     beat: () => media.totals(),

@@ -17,7 +17,8 @@ import { LlmProvider } from './worker.ts'
 type Instrument = {
   /** For people. */
   readonly description: string
-  readonly unit: 'ms' | 'fraction' | 'score' | 'attempts' | 'calls' | 'frames' | 'packets' | 'messages' | 'slots'
+  readonly unit:
+    'ms' | 'bytes' | 'fraction' | 'score' | 'one' | 'attempts' | 'calls' | 'frames' | 'packets' | 'messages' | 'slots'
   /** Every label with all of its values. */
   readonly labels: Readonly<Record<string, readonly string[]>>
 }
@@ -134,6 +135,31 @@ export const spans = {
     labels: { kind: ['expire_token', 'post_process', 'dial_time', 'dial'] },
   },
 } as const satisfies Readonly<Record<string, Instrument>>
+
+/** What is so at the moment at which somebody looks. */
+export const gauges = {
+  'calls.running': { description: 'Calls that have an actor in this process', unit: 'calls', labels: {} },
+  'calls.legs': { description: 'Calls whose sound goes through this process', unit: 'calls', labels: {} },
+  'load.new_calls': {
+    description: 'What becomes of new calls at the moment: 1 for that, 0 for the others',
+    unit: 'one',
+    labels: { state: ['taken', 'limited', 'refused'] },
+  },
+} as const satisfies Readonly<Record<string, Instrument>>
+
+export type Gauge = keyof typeof gauges
+
+export type Reading<Name extends Gauge> = {
+  readonly labels: LabelsOf<(typeof gauges)[Name]>
+  readonly value: number
+}
+
+/** Who has a gauge says once how it is read, and is asked whenever somebody looks. Of a reading that fails nothing is told. */
+export type Gauges = {
+  watch<Name extends Gauge>(name: Name, read: () => readonly Reading<Name>[] | Promise<readonly Reading<Name>[]>): void
+}
+
+export const noGauges: Gauges = { watch: () => undefined }
 
 type Counters = typeof counters
 type Histograms = typeof histograms

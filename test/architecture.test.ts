@@ -20,7 +20,20 @@ const maxLines = 350
 const bannedWords = ['manager', 'service', 'helper', 'util', 'utils', 'common', 'base', 'data', 'info', 'index']
 
 const engine = ['model', 'media', 'voice/script', 'voice/english', 'voice/engines', 'voice/engines/hosted']
-const belowTools = ['model', 'net', 'media', 'store', 'voice', 'gateway', 'sip', 'actors', 'api', 'mcp', 'console']
+const belowTools = [
+  'model',
+  'net',
+  'media',
+  'store',
+  'voice',
+  'gateway',
+  'sip',
+  'actors',
+  'api',
+  'mcp',
+  'console',
+  'telemetry',
+]
 
 /**
  * What each unit may import besides itself. A unit is a folder; of voice the folder below, and of its engines each one. A row may name a folder
@@ -47,6 +60,7 @@ const mayImport: Readonly<Record<string, readonly string[] | 'everything'>> = {
   api: ['model', 'net', 'store'],
   mcp: ['model', 'net', 'store'],
   console: [],
+  telemetry: ['model', 'net'],
   app: belowTools,
   tools: ['app', ...belowTools],
   test: 'everything',
@@ -66,6 +80,7 @@ const ownersOf: Readonly<Record<string, readonly string[]>> = {
   aws4fetch: ['store/recording-bucket.ts'],
   'oidc-provider': ['mcp/oauth/'],
   postgres: ['store/'],
+  'prom-client': ['telemetry/metrics/'],
   unpdf: ['actors/documents/read-pdf.ts'],
 }
 

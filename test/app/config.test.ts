@@ -258,6 +258,7 @@ test('PUBLIC_URL is taken as clients write it: they compare it letter by letter'
 
 /** Settings that go together. */
 const partnersOf: Readonly<Record<string, Record<string, string>>> = {
+  METRICS_HOST: { METRICS_PORT: '9464' },
   TURN_URLS: { TURN_SECRET: 'long-enough' },
   TURN_SECRET: { TURN_URLS: 'turn:a:1' },
   SMTP_URL: { EMAIL_FROM: 'agent@example.com' },

@@ -1,0 +1,109 @@
+/** Owns the wiring of what the service tells of itself: to whom, and where they ask. Without settings nothing is gathered. */
+import { readFileSync } from 'node:fs'
+import { listen } from '../gateway/listener/listen.ts'
+import type { Fetch } from '../model/listener.ts'
+import { noGauges, noTelemetry, type Gauges, type Telemetry } from '../model/telemetry.ts'
+import type { FailureGuard } from '../net/failure-guard.ts'
+import { createMetricsAnswer, metricsPath, refusalOf } from '../telemetry/metrics/metrics-answer.ts'
+import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts'
+import type { CallSide } from './call-side.ts'
+import { systemClock as clock } from './clock.ts'
+import { presetVariable, type Config } from './config.ts'
+import { now } from './local-media.ts'
+import type { MediaSide } from './media-side.ts'
+import { told } from './told-failure.ts'
+
+export type Watching = {
+  readonly telemetry: Telemetry
+  readonly gauges: Gauges
+  /** Of parts that are opened after those which tell: they are read from now on. */
+  watch(parts: Watched): void
+  /** Opens the metrics' own door, if they have one, and gives what the front door answers besides: null to whatever is not for it. */
+  open(guard: FailureGuard, closing: AsyncDisposableStack): Promise<Beside>
+}
+
+type Beside = { readonly port: number | null; answer(request: Request): Fetch | null }
+
+type Watched = {
+  readonly calls: Pick<CallSide, 'running' | 'newCalls'>
+  readonly media: Pick<MediaSide, 'count' | 'loops'>
+}
+
+const nothingBeside: Beside = { port: null, answer: () => null }
+
+const unwatched: Watching = {
+  telemetry: noTelemetry,
+  gauges: noGauges,
+  watch: () => undefined,
+  open: async () => nothingBeside,
+}
+
+export function openWatching({ metrics: settings, roles }: Config, closing: AsyncDisposableStack): Watching {
+  if (settings === null) return unwatched
+  const metrics = createMetrics({ version: versionOfProgram(), roles, startedAt: clock.now(), now, clock })
+  closing.defer(async () => metrics.close())
+  return {
+    telemetry: metrics.telemetry,
+    gauges: metrics.gauges,
+    watch: (parts) => watchParts(metrics, parts),
+    async open(guard, until) {
+      const answer = createMetricsAnswer({ metrics, token: settings.token, guard })
+      if (settings.listens !== null) return { ...nothingBeside, port: await openDoor(settings.listens, answer, until) }
+      return { port: null, answer: (request) => (pathOf(request) === metricsPath ? answer : null) }
+    },
+  }
+}
+
+const pathOf = ({ url }: Request): string => new URL(url).pathname
+
+function watchParts({ gauges, watchLoops }: Metrics, { calls, media }: Watched): void {
+  gauges.watch('calls.running', () => [{ labels: {}, value: calls.running() }])
+  gauges.watch('calls.legs', () => {
+    const { calls: old, fresh } = media.count()
+    return [{ labels: {}, value: old + fresh }]
+  })
+  gauges.watch('load.new_calls', () => {
+    const current = calls.newCalls()
+    return (['taken', 'limited', 'refused'] as const).map((state) => ({
+      labels: { state },
+      value: state === current ? 1 : 0,
+    }))
+  })
+  watchLoops(media.loops)
+}
+
+/** Those who scrape are few; nobody else takes the places of calls. */
+const maxConnections = 64
+const requestTimeout = 10_000
+
+async function openDoor(
+  { host, port }: { readonly host: string; readonly port: number },
+  answer: Fetch,
+  closing: AsyncDisposableStack,
+): Promise<number> {
+  const failure = `METRICS_HOST, METRICS_PORT: the metrics cannot be served on ${host}, port ${port}`
+  const listener = await told(failure, () =>
+    listen({
+      host,
+      port,
+      tls: null,
+      driver: 'node',
+      presetVariable,
+      maxBodyBytes: 0,
+      requestTimeout,
+      maxConnections,
+      maxConnectionsPerAddress: maxConnections,
+      clock,
+      fetch: async (request, peer) => (pathOf(request) === metricsPath ? answer(request, peer) : refusalOf(404)),
+      tooLarge: () => refusalOf(405, { allow: 'GET, HEAD' }),
+      sockets: {},
+    }),
+  )
+  closing.defer(() => listener.close(0))
+  return listener.port
+}
+
+function versionOfProgram(): string {
+  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return String((JSON.parse(file) as { readonly version?: unknown }).version)
+}
