@@ -6,6 +6,7 @@ import { createJoinedBus } from '../actors/bus/joined-bus.ts'
 import { createLocalBus, type LocalBus } from '../actors/bus/local-bus.ts'
 import { createNatsBus } from '../actors/bus/nats-bus.ts'
 import { observedBus } from '../actors/bus/observed-bus.ts'
+import { createDueWatch, type DueWatch } from '../actors/rounds/due-watch.ts'
 import type { NodeBus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
 import type { NewId, NodeId } from '../model/ids.ts'
@@ -37,6 +38,8 @@ export type Core = {
   /** Links that were signed by a key of before are good until they expire. */
   readonly formerRecordingUrlKeys?: readonly KeyObject[]
   readonly recordings: RecordingStore & Pick<RecordingPlaces, 'beginWriting'>
+  /** Who of this process has durable work to do hears when some is due. */
+  readonly dueWatch: DueWatch
   readonly nodeId: NodeId
   readonly newId: NewId
   readonly clock: Clock
@@ -66,6 +69,8 @@ export async function openCore(
   const { sql, requests } = database
   const nodeId = newId<'node'>()
   const recordings = await told(inDataDir, () => openRecordings(config, { sql, nodeId, clock, log }, closing))
+  const dueWatch = createDueWatch({ sql, clock, log })
+  closing.defer(() => dueWatch.close())
   return {
     sql,
     requests,
@@ -76,6 +81,7 @@ export async function openCore(
     recordingUrlKey,
     formerRecordingUrlKeys,
     recordings,
+    dueWatch,
     nodeId,
     newId,
     clock,

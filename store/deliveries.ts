@@ -141,7 +141,7 @@ type Marked = { readonly marked: number }
 const isPending = (sql: Sql) => sql`case d.status when 'pending' then true end`
 
 /** Of `with recursive waiting`: those of which something is pending, and null behind the last one. From one to the next along the index of heads. */
-const waitingSubscriptions = (sql: Sql) => sql`
+export const waitingSubscriptions = (sql: Sql) => sql`
   (select subscription_id from deliveries where status = 'pending' and not behind order by subscription_id limit 1)
   union all
   select (

@@ -23,6 +23,7 @@ import {
 } from '../../store/document-jobs.ts'
 import { dictionaryOf, insertPassages, nextRevision, settleIndex, sweepPassages } from '../../store/passages.ts'
 import type { Sql } from '../../store/sql.ts'
+import { lookingFor, type DueWatch } from '../rounds/due-watch.ts'
 import { createRounds, type Rounds } from '../rounds/rounds.ts'
 import { createReader, type Reader } from './reader.ts'
 import { Unreadable } from './unreadable.ts'
@@ -39,6 +40,8 @@ type Deps = {
   readonly nodeId: NodeId
   readonly newId: NewId
   readonly embedder: Embedder
+  /** Absent: it looks once a second by itself. */
+  readonly dueWatch?: Pick<DueWatch, 'on'>
   readonly checkScript: () => Promise<ScriptCheck>
   readonly reader?: Reader
   /** Before the document is searched. What it does not manage searches make up for. */
@@ -108,7 +111,7 @@ export function createIngestion(deps: Deps): Ingestion {
     else await ingest(job).catch((error: unknown) => failed(job, error))
     return true
   }
-  const rounds = createRounds({ clock, log, every: pollEvery, look })
+  const rounds = createRounds({ clock, log, look, ...lookingFor(deps.dueWatch, ['documents'], pollEvery) })
   return {
     ...rounds,
     async start() {

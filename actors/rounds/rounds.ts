@@ -1,5 +1,5 @@
 /** Owns work that is looked for again and again: when woken, and at least every so often. Never two rounds at once. */
-import type { Clock } from '../../model/clock.ts'
+import type { Cancel, Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
 
 export type Rounds = {
@@ -16,6 +16,8 @@ export function createRounds(deps: {
   readonly log: Log
   /** The longest pause between two rounds. */
   readonly every: number
+  /** Wakes it, sooner than that, when something is due; from its making to its close. */
+  readonly told?: (wake: () => void) => Cancel
   /**
    * Real ms from the beginning of one round to that of the next, when the first left nothing behind: what comes up meanwhile is found together. Who
    * wakes it after a quiet moment waits for nothing.
@@ -31,6 +33,7 @@ export function createRounds(deps: {
   let began = -Infinity
   let endPause = (): void => {}
   let cancelPoll = deps.clock.after(deps.every, poll)
+  const cancelTold = deps.told?.(wake)
 
   function poll(): void {
     cancelPoll = deps.clock.after(deps.every, poll)
@@ -80,6 +83,7 @@ export function createRounds(deps: {
     async close() {
       closed = true
       cancelPoll()
+      cancelTold?.()
       endPause()
       await round
     },

@@ -1,6 +1,6 @@
 /**
- * Owns the durable waits: looks for jobs that are due, has them done, and tries again what failed. Looks when woken and once a second, so that
- * a job of another process, or of before a restart, is found too. One that takes long holds up no other: the next look takes what has room.
+ * Owns the durable waits: looks for jobs that are due, has them done, and tries again what failed. Looks when woken and when told that some are
+ * due, or once a second, so that a job of another process, or of before a restart, is found too. One that takes long holds up no other: the next look takes what has room.
  */
 import type { Clock } from '../../model/clock.ts'
 import type { NodeId } from '../../model/ids.ts'
@@ -9,6 +9,7 @@ import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { claimJobs, finishJob, finishJobs, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createTogether } from '../../store/together.ts'
+import { lookingFor, type DueWatch } from './due-watch.ts'
 import type { Rounds } from './rounds.ts'
 import { createWorkRounds } from './work-rounds.ts'
 
@@ -33,12 +34,14 @@ type Deps = {
   readonly telemetry?: Telemetry
   /** Jobs of other kinds are left to another scheduler. */
   readonly work: Readonly<Partial<Record<JobKind, Work>>>
+  /** Absent: it looks once a second by itself. */
+  readonly dueWatch?: Pick<DueWatch, 'on'>
   /** False: the node has no room for a call now, and leaves those that have their place to others, or for later. */
   readonly mayDial?: () => boolean
 }
 
 export function createScheduler(deps: Deps): Scheduler {
-  const { sql, clock, nodeId, log, mayDial = () => true } = deps
+  const { sql, clock, nodeId, log, dueWatch, mayDial = () => true } = deps
   const run = observedRun(deps)
   const kinds = Object.keys(deps.work) as JobKind[]
   const finishTogether = createTogether<string, boolean>({
@@ -73,7 +76,7 @@ export function createScheduler(deps: Deps): Scheduler {
     const jobs = await claimJobs(sql, nodeId, clock.now(), lease, room, wanted)
     return { items: jobs, isFull: jobs.length >= room }
   }
-  return createWorkRounds({ clock, log, every: pollEvery, pace, take, begin })
+  return createWorkRounds({ clock, log, pace, take, begin, ...lookingFor(dueWatch, kinds, pollEvery) })
 }
 
 /** Does a job, and tells how long it waited and how it ended. */

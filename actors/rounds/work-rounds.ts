@@ -2,7 +2,7 @@
  * Owns rounds whose work takes longer than a look: each look begins as much as there is room for and waits for none of it, so that what takes long
  * holds up nothing else. What ends makes room, and is followed by a look where one had left something behind.
  */
-import type { Clock } from '../../model/clock.ts'
+import type { Cancel, Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
 import { createRounds, type Rounds } from './rounds.ts'
 
@@ -19,12 +19,13 @@ export function createWorkRounds<Item>(deps: {
   readonly every: number
   /** As of rounds. */
   readonly pace?: number
+  readonly told?: (wake: () => void) => Cancel
   /** Finds what is to be done now, beside what is under way. */
   readonly take: (underWay: number) => Promise<Taken<Item>>
   /** Rejects for what nobody foresaw: it is logged. */
   readonly begin: (item: Item) => Promise<void>
 }): Rounds {
-  const { clock, log, every, pace = 0, take, begin } = deps
+  const { clock, log, every, pace = 0, told, take, begin } = deps
   const underWay = new Set<Promise<void>>()
   let isFull = false
 
@@ -43,7 +44,7 @@ export function createWorkRounds<Item>(deps: {
     isFull = taken.isFull
     return false
   }
-  const rounds = createRounds({ clock, log, every, pace, look })
+  const rounds = createRounds({ clock, log, every, pace, ...(told && { told }), look })
   return {
     wake: () => rounds.wake(),
     async idle() {

@@ -10,6 +10,7 @@ import type { Telemetry } from '../../model/telemetry.ts'
 import { claimDue, giveUpStale, releaseDeliveries, staleAtOnce, type ClaimedDelivery } from '../../store/deliveries.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
+import { lookingFor, type DueWatch } from '../rounds/due-watch.ts'
 import { createRounds, type Rounds } from '../rounds/rounds.ts'
 import { createAttemptDelivery } from './attempt-delivery.ts'
 import { createLanes, lanesInAll, lanesOfUnknown } from './lanes.ts'
@@ -34,6 +35,8 @@ type Deps = {
   readonly nodeId: NodeId
   readonly log: Log
   readonly telemetry?: Telemetry
+  /** Absent: it looks once a second by itself. */
+  readonly dueWatch?: Pick<DueWatch, 'on'>
   /** 0 ≤ random() < 1. */
   readonly random: () => number
 }
@@ -101,7 +104,7 @@ export function createDeliveryLoop(deps: Deps): DeliveryLoop {
     idle,
     start() {
       if (rounds || closed) return
-      rounds = createRounds({ clock, log, every: pollEvery, look })
+      rounds = createRounds({ clock, log, look, ...lookingFor(deps.dueWatch, ['deliveries'], pollEvery) })
       rounds.wake()
     },
     close: () => (closed ??= end()),

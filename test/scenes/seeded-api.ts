@@ -3,6 +3,7 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Test } from 'tap'
 import { v7 } from 'uuid'
+import { createDueWatch } from '../../actors/rounds/due-watch.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createApi } from '../../api/api.ts'
 import type { ApiDeps } from '../../api/deps.ts'
@@ -87,6 +88,8 @@ export async function openSeededApi(
   const box = createSecretBox(createSecretKey(randomBytes(32)))
   const recordings = createRecordingFolder({ folder: path.join(dataDir, 'recordings'), clock, log })
   const recordingUrlKey = createSecretKey(randomBytes(32))
+  const dueWatch = createDueWatch({ sql, clock, log })
+  closing.defer(() => dueWatch.close())
   const core = {
     sql,
     bus,
@@ -94,6 +97,7 @@ export async function openSeededApi(
     recordingUrlKey,
     recordings: { ...recordings, beginWriting: () => () => undefined },
     requests: sql,
+    dueWatch,
     nodeId: newId<'node'>(),
     newId,
     clock,

@@ -9,6 +9,7 @@ import { listNumberOwners } from '../../store/account-numbers.ts'
 import { listAccountsWithWaitingCalls } from '../../store/call-capacity.ts'
 import { listCalls } from '../../store/calls.ts'
 import { claimDue, enqueueDeliveries, giveUpStale, staleAtOnce } from '../../store/deliveries.ts'
+import { findDueWork } from '../../store/due-work.ts'
 import { listDeliveries } from '../../store/delivery-log.ts'
 import { listInboundCandidates, listUnreachableWorkers } from '../../store/inbound-routes.ts'
 import { claimJobs } from '../../store/jobs.ts'
@@ -197,6 +198,8 @@ test('what is looked for every second costs nothing where nobody waits, and litt
   const workers = await rowsRead(sql, 'workers', (tx) => listAccountsWithWaitingCalls(tx, Date.now()))
   const calls = await rowsRead(sql, 'calls', (tx) => listAccountsWithWaitingCalls(tx, Date.now()))
   t.ok(workers + calls < few, `workers: ${workers}, calls: ${calls}`)
+  const due = await rowsRead(sql, 'jobs', (tx) => findDueWork(tx, Date.now() + 60_000))
+  t.ok(due < few, `jobs whose being due is asked for: ${due}`)
   const jobs = await rowsRead(sql, 'jobs', (tx) => claimJobs(tx, newId<'node'>(), Date.now() + 60_000, 60_000, 16))
   t.ok(jobs < few, `jobs: ${jobs}`)
 })
@@ -366,6 +369,10 @@ test('a claim reads what it claims, and not what waits behind it or for its time
   while ((await unmarked()).length > 0) t.same(await claim(sql, now), [])
   // As autovacuum does it: had it looked at the table in the midst of all this, its plans would be of another table.
   await sql`analyze deliveries`
+  const asked = await rowsRead(sql, 'deliveries', (tx) => findDueWork(tx, now))
+  t.ok(asked < 100, `nor does who asks whether anything is due: ${asked}`)
+  t.notOk((await findDueWork(sql, now)).has('deliveries'))
+  t.ok((await findDueWork(sql, now + 60_000)).has('deliveries'))
   const waiting = await rowsRead(sql, 'deliveries', (tx) => claim(tx, now))
   t.ok(waiting < 100, `nothing is due: ${waiting}`)
   t.equal((await claim(sql, now + 120_000)).length, 64)
