@@ -71,6 +71,7 @@ export const CallWarning = z.object({
     'NEXT_ACTION_INCOMPLETE',
     'DISCLOSURE_MISSING',
     'DISCLOSURE_REWORDED',
+    'DATABASE_WAS_AWAY',
   ]),
   message: z.string(),
 })

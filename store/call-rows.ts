@@ -1,5 +1,5 @@
 /** Owns the shapes of a call's row, and which columns are read into them. Times are ms since the epoch. */
-import type { Direction, ProgressStatus, Transport } from '../model/call.ts'
+import type { CallWarning, Direction, ProgressStatus, Transport } from '../model/call.ts'
 import type { Customer } from '../model/customer.ts'
 import type { AccountId, CallId, DocumentId, NodeId, PersonId, TrunkId, WorkerId } from '../model/ids.ts'
 import type { Json, JsonObject } from '../model/json.ts'
@@ -48,6 +48,8 @@ export type CallBirthRow = {
   readonly sip?: SipFacts | null
   /** Of an inbound phone call. */
   readonly callerVerified?: boolean
+  /** Of how it began; none unless named. */
+  readonly warnings?: readonly CallWarning[]
   /** The node that runs the call from its creation on; none unless named. */
   readonly owner?: NodeId
   /** Of the owner's actor, where its claim is known with the birth (1); 0: the actor has yet to claim the call. */

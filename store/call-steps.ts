@@ -133,6 +133,13 @@ export async function listAlive(sql: Sql, callIds: readonly CallId[]): Promise<C
   return rows.map((row) => row.id)
 }
 
+/** Of these, the ones that are not there: they were deleted, or wait on a disk to be written. */
+export async function listUnstored(sql: Sql, callIds: readonly CallId[]): Promise<CallId[]> {
+  const rows = await sql<{ id: CallId }[]>`select id from calls where id = any(${[...callIds]}::text[])`
+  const stored = new Set(rows.map(({ id }) => id))
+  return callIds.filter((id) => !stored.has(id))
+}
+
 export async function findCallFacts(sql: Sql | Transaction, callId: CallId): Promise<CallFactsRow | null> {
   const [row] = await sql<CallFactsRow[]>`
     select ${callFactColumns(sql)} from ${callsWithFacts(sql)} where calls.id = ${callId}`

@@ -188,15 +188,34 @@ export async function findMatchingOfCalls(
 ): Promise<ReadonlyMap<CallId, readonly MatchingSubscription[]>> {
   const rows = await sql<(MatchingSubscription & { readonly callId: CallId })[]>`
     select calls.id as call_id, s.* from calls cross join lateral (
-      select id, account_id, worker_id, event_type, url, ${sealedColumns(sql)}, timeout_ms, required, created_at
-      from webhook_subscriptions
-      where account_id = calls.account_id and enabled
-        and (worker_id is null or worker_id = calls.worker_id)
-        and event_type in (${eventType}, '*')) s
+      ${matchingOf(sql, eventType, sql`calls.worker_id`, sql`calls.account_id`)}) s
     where calls.id = any(${[...callIds]}::text[])
     order by s.worker_id is null, s.created_at, s.id`
   return Map.groupBy(rows, ({ callId }) => callId)
 }
+
+/** The same of workers, whatever their calls. */
+export async function findMatchingOfWorkers(
+  sql: Sql,
+  workerIds: readonly WorkerId[],
+  eventType: EventType,
+): Promise<ReadonlyMap<WorkerId, readonly MatchingSubscription[]>> {
+  const rows = await sql<(MatchingSubscription & { readonly of: WorkerId })[]>`
+    select workers.id as of, s.* from workers cross join lateral (
+      ${matchingOf(sql, eventType, sql`workers.id`, sql`workers.account_id`)}) s
+    where workers.id = any(${[...workerIds]}::text[])
+    order by s.worker_id is null, s.created_at, s.id`
+  return Map.groupBy(rows, ({ of }) => of)
+}
+
+type Fragment = ReturnType<Sql>
+
+const matchingOf = (sql: Sql, eventType: EventType, workerId: Fragment, accountId: Fragment) => sql`
+  select id, account_id, worker_id, event_type, url, ${sealedColumns(sql)}, timeout_ms, required, created_at
+  from webhook_subscriptions
+  where account_id = ${accountId} and enabled
+    and (worker_id is null or worker_id = ${workerId})
+    and event_type in (${eventType}, '*')`
 
 export type HeldSubscription = Pick<MatchingSubscription, 'id' | 'accountId' | 'workerId' | 'eventType'>
 

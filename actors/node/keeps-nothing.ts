@@ -4,6 +4,7 @@ import type { KeptSteps } from './kept-steps.ts'
 
 export const keepsNothing = ({ write }: StepWriter): KeptSteps => ({
   write,
+  bear: () => Promise.reject(new Error('there is no disk to keep a call on')),
   ids: () => [],
   keeps: () => false,
   isAway: () => false,

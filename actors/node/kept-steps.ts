@@ -2,7 +2,7 @@
  * Owns what becomes of the steps of calls while the database is away, or slow: they are kept on the disk of this node, and count as written when they are
  * there. Once the database answers they are written in their order, by this process or by the one after it, under the tenure that they were made under:
  * one that is in the log already is not written twice, and one of a call that somebody else has taken meanwhile is put aside for people.
- * Steps of a call that has some here go here too, until the last of them is written.
+ * Steps of a call that has some here go here too, until the last of them is written. So is the birth of a call that begins meanwhile, before its steps.
  */
 import type { Clock } from '../../model/clock.ts'
 import { pause } from '../../model/clock.ts'
@@ -10,17 +10,21 @@ import { deadline, goOn } from '../../model/deadline.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { createRecent } from '../../net/recent.ts'
-import { callIsStored } from '../../store/call-steps.ts'
 import { databaseUnreachable, isOfOneMember } from '../../store/database-unreachable.ts'
 import type { Place } from '../../store/journal-file.ts'
 import type { AdoptedJournal, JournalFolder } from '../../store/journal-folder.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { StepWriter } from '../../store/step-groups.ts'
+import type { Tenure } from '../../store/write-steps.ts'
+import { birthOfText, textOfBirth, type KeptBirth } from '../call/birth/kept-birth.ts'
 import { stepOfText, textOfStep, toCallStep } from '../call/call-step.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { linesOfUnwritten } from './lines-of-unwritten.ts'
+import { createUses } from './uses.ts'
 
 export type KeptSteps = StepWriter & {
+  /** The call begins although the database does not know it; rejects when its birth cannot be kept. `late`: what may still come of writing it. */
+  bear(birth: KeptBirth, late: Promise<unknown>): Promise<void>
   /** Calls of which steps are here: the database does not know yet how far they are. */
   ids(): CallId[]
   keeps(callId: CallId): boolean
@@ -54,6 +58,7 @@ type Deps = {
   readonly log: Log
   readonly writer: StepWriter
   readonly journal: JournalFolder
+  readonly writeBirth: (birth: KeptBirth) => Promise<void>
   /** Somebody else has the call: whoever runs it here since this epoch, or before, does so in vain. */
   readonly fenced: (callId: CallId, epoch: number) => void
   /** Steps were written: there may be work that they tell of. */
@@ -141,16 +146,16 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     deps.written()
     changed()
   }
-  const ownLeft = createCount(() => journal.own.clear())
+  const ownLeft = createUses(() => journal.own.clear())
   const own: Source = { read: (place) => journal.own.read(place), done: ownLeft.less }
 
-  const keep: StepWriter['write'] = async (step) => {
-    const { callId, epoch } = step.tenure
+  const keep: StepWriter['write'] = (step) => keepText(step.tenure, textOfStep(step))
+  const keepText = async ({ callId, epoch }: Pick<Tenure, 'callId' | 'epoch'>, text: string): Promise<'written'> => {
     const of = ofCall(callId)
     of.coming++
     ownLeft.more()
     try {
-      const place = await journal.own.append(textOfStep(step))
+      const place = await journal.own.append(text)
       of.steps.push({ source: own, place, epoch })
       return 'written'
     } catch (error) {
@@ -227,8 +232,10 @@ export function createKeptSteps(deps: Deps): KeptSteps {
   const writeHead = async ({ steps }: OfCall): Promise<string | null> => {
     const [{ source, place }] = steps as [Kept, ...Kept[]]
     try {
-      const step = toCallStep(stepOfText(await source.read(place)))
-      if ((await writer.write(step)) === 'fenced') return 'another actor has the call'
+      const text = await source.read(place)
+      const birth = birthOfText(text)
+      if (birth) await deps.writeBirth(birth)
+      else if ((await writer.write(toCallStep(stepOfText(text)))) === 'fenced') return 'another actor has the call'
     } catch (error) {
       if (databaseUnreachable(error)) throw error
       log.error('a kept step of a call cannot be written', { error })
@@ -245,8 +252,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     fencedEpochs.set(callId, Math.max(epoch, fencedEpochs.get(callId) ?? 0))
     deps.fenced(callId, epoch)
     const given = of.steps.filter((kept) => kept.epoch === epoch)
-    // Of a call that was deleted nothing is kept.
-    const lines = (await callIsStored(deps.sql, callId)) ? await linesOfUnwritten(deps.sql, given) : []
+    const lines = await linesOfUnwritten(deps.sql, callId, given)
     if (lines.length > 0) {
       const file = await journal.setAside(lines)
       log.error('steps of a call were put aside', { callId, epoch, steps: lines.length, reason, file })
@@ -280,7 +286,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     return false
   }
   const take = async (found: AdoptedJournal): Promise<void> => {
-    const left = createCount(() => void follow(found.remove()))
+    const left = createUses(() => void follow(found.remove()))
     left.more()
     const source: Source = { read: (place) => found.read(place), done: left.less }
     let steps = 0
@@ -317,6 +323,11 @@ export function createKeptSteps(deps: Deps): KeptSteps {
       if (isAway() && calls.size > 0) return keep(step).catch(() => direct(step))
       return direct(step)
     },
+    async bear(birth, late) {
+      ofCall(birth.callId).late = late.catch(() => {})
+      away(new Error('a call could not be written'))
+      await keepText({ ...birth, epoch: 1 }, textOfBirth(birth))
+    },
     ids: () => [...calls.keys()],
     keeps: (callId) => calls.has(callId),
     isAway,
@@ -328,16 +339,5 @@ export function createKeptSteps(deps: Deps): KeptSteps {
       while (isComing() && !isAway() && !stopping.signal.aborted) await notice.promise
     },
     close: () => (closing ??= close()),
-  }
-}
-
-/** Of what is in use; `none` is told when nothing is any more. */
-function createCount(none: () => void): { more(): void; less(): void } {
-  let count = 0
-  return {
-    more: () => void count++,
-    less() {
-      if (--count === 0) none()
-    },
   }
 }

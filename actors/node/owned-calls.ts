@@ -87,8 +87,8 @@ export function createOwnedCalls(deps: Deps): OwnedCalls {
     const birth = births.get(callId)
     births.delete(callId)
     const known = asOrphan ? undefined : birth
-    // The database does not know yet how far its former actor here has come.
-    await deps.steps.settled(callId)
+    // The database does not know yet how far its former actor here has come. One that is born here has none.
+    if (!known) await deps.steps.settled(callId)
     const claimed =
       known ?? (await (from ? claimFrom(callId, from) : asOrphan ? claimOrphan(callId) : claimNow(callId)))
     if (!claimed) return null

@@ -12,18 +12,27 @@ import type { Sql } from '../../store/sql.ts'
 import { createStepWriter } from '../../store/step-groups.ts'
 import { endLease, hasFallen, leaseLength, renewLease } from '../../store/nodes.ts'
 import type { CallId, NewId } from '../../model/ids.ts'
+import { bornOf, writeKeptBirth, type KeptBirth } from '../call/birth/kept-birth.ts'
 import type { CallActor, CallActorDeps } from '../call/life/call-actor.ts'
+import type { AskWorkerRequest } from '../webhooks/worker-request.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { createCallRouter, type CallRouter } from './call-router.ts'
 import { keepsNothing } from './keeps-nothing.ts'
-import { createKeptSteps } from './kept-steps.ts'
+import { createKeptSteps, type KeptSteps } from './kept-steps.ts'
 import { createOwnedCalls, type OwnedCalls } from './owned-calls.ts'
 import { handOver, takeOffers } from './hand-over.ts'
 import { noPeers, type NodePeers } from './node-beats.ts'
 import { createTakeover } from './take-over.ts'
+import { createUnwrittenCalls, type Unwritten, type UnwrittenCalls } from './unwritten-calls.ts'
 
 export type Switchboard = CallRouter &
   Pick<OwnedCalls, 'born'> & {
+    /** The call is this node's although the database, which is away, does not know it; rejects where its birth cannot be kept. */
+    bear(birth: Born): Promise<void>
+    /** Resolves when the database has the call. Null: it has. */
+    written(callId: CallId): Promise<void> | null
+    /** Resolves when no actor of this node has the call. */
+    gone(callId: CallId): Promise<void>
     running(): number
     /** The database has not taken this node's lease for a while, and its calls go on. */
     holds(): boolean
@@ -38,6 +47,13 @@ export type Switchboard = CallRouter &
     close(grace: number): Promise<void>
   }
 
+export type Born = Pick<Unwritten, 'script' | 'hook'> & {
+  readonly birth: KeptBirth
+  readonly worker: Parameters<typeof bornOf>[1]
+  /** What may still come of writing it. */
+  readonly late: Promise<unknown>
+}
+
 const heartbeat = 1_000
 /** Ms since the lease was renewed last; less than it runs. */
 const overdue = 2_500
@@ -49,7 +65,8 @@ const leaveTime = 5_000
 /** Ms that somebody waits for steps that are kept here. */
 const behindSteps = 2_000
 
-type Deps = Omit<CallActorDeps, 'steps' | 'findCall' | 'findScript'> & {
+type Deps = Omit<CallActorDeps, 'steps' | 'findCall' | 'findScript' | 'askWorkerRequest'> & {
+  readonly askWorkerRequest: AskWorkerRequest
   /** Where steps are kept while the database is away. Absent: nowhere. */
   readonly journal?: JournalFolder
   readonly newId: NewId
@@ -65,14 +82,17 @@ export function createSwitchboard(deps: Deps): Switchboard {
     keyOf: (callId: CallId) => callId,
     query: (callIds) => findFactsOfCalls(sql, callIds),
   })
-  const findScript = createOneQuery({
+  const findStoredScript = createOneQuery({
     keyOf: keyOfScriptQuestion,
     query: (questions: readonly ScriptQuestion[]) => findCallScripts(sql, questions),
     maxQuestions: scriptsTogether,
   })
   const writer = createStepWriter(deps)
+  const unwritten = createUnwrittenCalls()
+  const writeBirth = async (birth: KeptBirth): Promise<void> =>
+    deps.wakeDeliveries(await writeKeptBirth(sql, deps.newId, birth))
   const steps = deps.journal
-    ? createKeptSteps({ ...deps, journal: deps.journal, writer, fenced, written })
+    ? createKeptSteps({ ...deps, journal: deps.journal, writer, writeBirth, fenced, written })
     : keepsNothing(writer)
   const findBehindSteps = async (callId: CallId) => {
     await deadline(clock, behindSteps, steps.settled(callId), () => {
@@ -81,8 +101,10 @@ export function createSwitchboard(deps: Deps): Switchboard {
     return findStored(callId)
   }
   /** What is stored of a call is old as long as steps of it are kept here. */
-  const findCall: typeof findStored = (callId) => (steps.keeps(callId) ? findBehindSteps : findStored)(callId)
-  const running = { ...deps, peers, hasFallen: fallenAmong(sql, peers), findCall, findScript, steps }
+  const findCall: typeof findStored = async (callId) =>
+    unwritten.find(callId)?.facts ?? (steps.keeps(callId) ? findBehindSteps : findStored)(callId)
+  const known = knownOf(deps, unwritten, { findStoredScript, steps })
+  const running = { ...deps, peers, hasFallen: fallenAmong(sql, peers), findCall, ...known }
   const owned = createOwnedCalls(running)
   const { route } = createCallRouter({ ...deps, owned })
   function fenced(callId: CallId, epoch: number): void {
@@ -138,6 +160,14 @@ export function createSwitchboard(deps: Deps): Switchboard {
   return {
     route,
     born: owned.born,
+    async bear({ birth, worker, late, ...known }) {
+      const { claim, facts } = bornOf(birth, worker, deps.newId)
+      await steps.bear(birth, late)
+      unwritten.add({ ...known, facts }, steps.settled(birth.callId))
+      owned.born(birth.callId, claim)
+    },
+    gone: async (callId) => (await owned.find(callId))?.gone,
+    written: (callId) => (unwritten.find(callId) ? steps.settled(callId) : null),
     running: () => owned.ids().length,
     holds: () => clock.now() - renewedAt > overdue,
     async start() {
@@ -151,6 +181,39 @@ export function createSwitchboard(deps: Deps): Switchboard {
       return handOver({ ...running, owned }, signal)
     },
     close: (grace) => (closing ??= end(grace)),
+  }
+}
+
+type Stored = { readonly findStoredScript: CallActorDeps['findScript']; readonly steps: KeptSteps }
+
+/** What actors ask for, answered from here for calls that the database does not know yet. */
+function knownOf(
+  { tools, askWorkerRequest }: Deps,
+  unwritten: UnwrittenCalls,
+  { findStoredScript, steps }: Stored,
+): Pick<CallActorDeps, 'findScript' | 'askWorkerRequest' | 'tools'> & { readonly steps: KeptSteps } {
+  return {
+    async findScript(question) {
+      const script = steps.isAway() ? unwritten.script(question) : undefined
+      return script === undefined ? findStoredScript(question) : script
+    },
+    askWorkerRequest: (callId, question) => askWorkerRequest(callId, question, unwritten.find(callId)?.hook),
+    // All that they do is in the database.
+    tools: {
+      ...tools,
+      list: async (...given) =>
+        given[2]?.phoneCallId !== undefined && unwritten.find(given[2].phoneCallId as CallId)
+          ? []
+          : tools.list(...given),
+    },
+    steps: {
+      ...steps,
+      async write(step) {
+        const result = await steps.write(step)
+        if (result === 'written') unwritten.stepped(step)
+        return result
+      },
+    },
   }
 }
 

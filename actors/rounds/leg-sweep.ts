@@ -5,11 +5,13 @@
 import type { Clock } from '../../model/clock.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
-import { listAlive } from '../../store/call-steps.ts'
+import { listAlive, listUnstored } from '../../store/call-steps.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createRounds, type Rounds } from './rounds.ts'
 
 const lookEvery = 5_000
+/** Looks; of a call that is not there its birth may still wait on the disk of a node. */
+const [looks, looksOfUnstored] = [2, 24]
 
 export type Legs = {
   all(): readonly CallId[]
@@ -22,16 +24,18 @@ export function createLegSweep(
   legs: Legs,
 ): Rounds {
   // A leg that is there at two looks has had the time to hear it from its actor.
-  let suspects = new Set<CallId>()
+  let seen = new Map<CallId, number>()
   const look = async (): Promise<boolean> => {
     const asked = legs.all()
     const alive = new Set(asked.length > 0 ? await listAlive(sql, asked) : [])
     const over = asked.filter((callId) => !alive.has(callId))
-    for (const callId of over.filter((one) => suspects.has(one))) {
+    const unstored = new Set(over.length > 0 ? await listUnstored(sql, over) : [])
+    seen = new Map(over.map((callId) => [callId, (seen.get(callId) ?? 0) + 1]))
+    for (const [callId, times] of seen) {
+      if (times < (unstored.has(callId) ? looksOfUnstored : looks)) continue
       log.warn('a leg outlived its call and is closed', { callId })
       legs.close(callId, 'canceled')
     }
-    suspects = new Set(over)
     return false
   }
   return createRounds({ clock, log, every: lookEvery, look })

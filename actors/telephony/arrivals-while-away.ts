@@ -1,20 +1,24 @@
 /**
- * Owns what becomes of calls that arrive while the database does not answer: they are routed as they were when it did, and their callers are sent where the
- * worker names a number for that; everybody else is told to come again. docs/design/database-away.md "New calls"
+ * Owns what becomes of calls that arrive while the database does not answer: they are routed as they were when it did, and begin by what is known of their
+ * worker. Who cannot begin is sent where the worker names a number for that; everybody else is told to come again. docs/design/database-away.md "New calls"
  */
 import { deadline } from '../../model/deadline.ts'
 import type { Clock } from '../../model/clock.ts'
-import type { CallId } from '../../model/ids.ts'
+import type { CallId, NewId, NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import type { Arrival, InboundCall, InboundRoute, RefusedArrival, Telephony } from '../../model/telephony.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { readKnownWorkers } from '../../store/known-workers.ts'
 import type { Sql } from '../../store/sql.ts'
 import { redirectTargetOf } from '../call/redirect-target.ts'
+import { createBirthsWhileAway } from './births-while-away.ts'
 import { createKnownArrivals, type Asked, type KnownArrivals, type KnownWorker } from './known-arrivals.ts'
+import type { Birthplace, IdentifiedCall } from './receive-call.ts'
 
 /** Ms that a caller waits for the database: whose route is known, whose is not, and not either while others have waited in vain. */
 const [patience, longestPatience] = [1_000, 4_000]
+/** Ms that a call whose worker is known waits to be written. */
+const birthPatience = 2_000
 /** Ms for which a database that did not answer is taken to be away still. */
 const awayFor = 10_000
 
@@ -23,17 +27,27 @@ type Deps = {
   readonly clock: Clock
   readonly log: Log
   readonly refusalOf: Telephony['refusalOf']
+  readonly newId: NewId
+  readonly nodeId: NodeId
+  readonly router: Birthplace
 }
 
+type Received = { readonly callId: CallId } | RefusedArrival
 type Ways = {
   route(arrival: Arrival): Promise<InboundRoute | RefusedArrival>
-  receive(call: InboundCall): Promise<{ readonly callId: CallId } | RefusedArrival>
+  receive(call: IdentifiedCall): Promise<Received>
 }
 
-export type ArrivalsWhileAway = Ways & Pick<KnownArrivals, 'refreshed' | 'close'>
+export type ArrivalsWhileAway = Pick<Ways, 'route'> &
+  Pick<KnownArrivals, 'refreshed' | 'close'> & {
+    receive(call: InboundCall): Promise<Received>
+    /** The call has begun, if it has. */
+    begun(callId: CallId): void
+  }
 
 export function createArrivalsWhileAway(deps: Deps, { route, receive }: Ways): ArrivalsWhileAway {
   const { clock } = deps
+  const births = createBirthsWhileAway(deps)
   const known = createKnownArrivals({ ...deps, route, readWorkers: (asked) => readWorkers(deps, asked) })
 
   let missedAt = -Infinity
@@ -64,15 +78,16 @@ export function createArrivalsWhileAway(deps: Deps, { route, receive }: Ways): A
     },
     async receive(call) {
       const worker = known.worker(call.route.workerId)
-      // Who was routed without it is not written by it either: a transaction that hangs may be committed when nobody waits for it.
-      if (call.route.knownAt !== undefined) return withoutDatabase(deps, call, worker)
-      try {
-        return await receive(call)
-      } catch (error) {
-        if (!databaseUnreachable(error)) throw error
-        return withoutDatabase(deps, call, worker)
-      }
+      const ids = { callId: deps.newId<'call'>(), sessionId: deps.newId() }
+      // Who was routed without it is not written by it either.
+      const writing = call.route.knownAt === undefined ? receive({ ...call, ids }) : null
+      const received = writing && (await unlessAway(writing, worker ? birthPatience : longestPatience))
+      if (received) return received
+      const late = writing ?? Promise.resolve()
+      const callId = worker && (await births.bear(call, worker, { ...ids, late }))
+      return callId === null ? withoutDatabase(deps, call, worker) : { callId }
     },
+    begun: births.begun,
     refreshed: known.refreshed,
     close: known.close,
   }
@@ -105,10 +120,12 @@ function withoutDatabase({ clock, log }: Deps, { route }: InboundCall, worker: K
 }
 
 async function readWorkers(deps: Deps, asked: readonly Asked[]): Promise<KnownWorker[]> {
+  const at = deps.clock.now()
   const rows = await readKnownWorkers(deps.sql, asked)
   return Promise.all(
     rows.map(async ({ accountLimit, workerLimit, ...row }) => ({
       ...row,
+      at,
       limits: { account: accountLimit, worker: workerLimit },
       redirectTo: await redirectTargetOf(deps, row.accountId, row.config),
     })),

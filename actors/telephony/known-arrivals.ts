@@ -8,6 +8,7 @@ import type { AccountId, WorkerId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import type { Arrival, InboundRoute, RefusedArrival } from '../../model/telephony.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
+import type { MatchingSubscription } from '../../store/subscriptions.ts'
 import { createRounds } from '../rounds/rounds.ts'
 
 export type KnownWorker = {
@@ -20,6 +21,10 @@ export type KnownWorker = {
   readonly redirectTo: string | null
   /** The scripts of its inbound calls; null: it has none. */
   readonly script: string | null
+  /** Who is asked before its calls begin; null: nobody. */
+  readonly hook: MatchingSubscription | null
+  /** Ms since the epoch: so it was then. */
+  readonly at: number
   readonly limits: { readonly account: number; readonly worker: number | null }
 }
 

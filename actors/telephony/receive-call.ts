@@ -13,15 +13,25 @@ import type { Claim } from '../../store/call-steps.ts'
 import type { Sql, Transaction } from '../../store/sql.ts'
 import { createTogether } from '../../store/together.ts'
 import { roomOf } from '../../store/trunk-room.ts'
-import { createInboundCalls, type BornCall } from '../call/birth/create-inbound-call.ts'
+import { createInboundCalls, type BornCall, type InboundBirth } from '../call/birth/create-inbound-call.ts'
+import type { Born } from '../node/switchboard.ts'
 import { takersOfBirth } from '../call/birth/write-birth.ts'
 
 export type Birthplace = {
   /** The call is written, and this node's by this claim. Absent: it is claimed when it begins. */
   born?(callId: CallId, claim: Claim): void
+  /** The call is this node's although the database does not know it. Absent: nothing can be kept here until it does. */
+  bear?(birth: Born): Promise<void>
+  /** Resolves when the database knows the call. Null: it does. */
+  written?(callId: CallId): Promise<void> | null
+  /** Resolves when no actor of this node has the call. */
+  gone?(callId: CallId): Promise<void>
   /** Of a process that runs no calls: the node whose they are written to be, and that has yet to claim them; null: nobody runs any. */
   birthplace?(): NodeId | null
 }
+
+/** `ids`: that it gets; absent: new ones. */
+export type IdentifiedCall = InboundCall & Pick<InboundBirth, 'ids'>
 
 export type ReceiveDeps = {
   readonly sql: Sql
@@ -38,8 +48,10 @@ type Received = { readonly callId: CallId; readonly claim: Claim; readonly writt
 /** In one transaction: the row of the account is locked so long. */
 const mostTogether = 40
 
-export function createReceiver(deps: ReceiveDeps): (call: InboundCall) => Promise<{ callId: CallId } | RefusedArrival> {
-  const receive = createTogether<InboundCall, Received>({
+export function createReceiver(
+  deps: ReceiveDeps,
+): (call: IdentifiedCall) => Promise<{ callId: CallId } | RefusedArrival> {
+  const receive = createTogether<IdentifiedCall, Received>({
     keyOf: ({ route }) => route.trunk.accountId,
     work: (calls) => deps.sql.begin((tx) => receiveAll(deps, tx, calls)) as Promise<Received[]>,
     most: mostTogether,
@@ -55,7 +67,7 @@ export function createReceiver(deps: ReceiveDeps): (call: InboundCall) => Promis
 }
 
 /** All of one account. */
-async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly InboundCall[]): Promise<Received[]> {
+async function receiveAll(deps: ReceiveDeps, tx: Transaction, calls: readonly IdentifiedCall[]): Promise<Received[]> {
   const { clock, newId, router } = deps
   const nodeId = router.birthplace ? router.birthplace() : deps.nodeId
   if (nodeId === null) return calls.map(nobodyRunsIt)

@@ -3,7 +3,7 @@ import type { Bus } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import type { AccountId, CallId, NewId, NodeId, WorkerId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
-import type { RefusedArrival, Telephony, TrunkAccess } from '../../model/telephony.ts'
+import type { Dialogs, RefusedArrival, Telephony, TrunkAccess } from '../../model/telephony.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import { createOneQuery } from '../../store/one-query.ts'
 import { findRouteFacts, type RouteFacts, type RouteQuestion } from '../../store/route-facts.ts'
@@ -15,7 +15,7 @@ import { endTrunkTurns, takeTrunkTurns, writeTrunkState } from '../../store/trun
 import type { CallRouter } from '../node/call-router.ts'
 import type { NodePeers } from '../node/node-beats.ts'
 import { createArrivalsWhileAway } from './arrivals-while-away.ts'
-import { createDialogBook } from './dialog-book.ts'
+import { createDialogBook, type DialogBook } from './dialog-book.ts'
 import { createDialogHeir } from './dialog-heir.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
 import { findRoute } from './find-route.ts'
@@ -83,11 +83,15 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
   }
 
   return {
-    dialogs: { held: book.held, over: book.over, inherit: (tell) => createDialogHeir({ ...deps, book }, tell) },
+    dialogs: { ...dialogsOf(book, deps.router), inherit: (tell) => createDialogHeir({ ...deps, book }, tell) },
     knows: (address) => isTrunkAddress(sql, address),
     route: arrivals.route,
     receive: arrivals.receive,
-    begin: (callId) => deps.router.route(callId, { type: 'client_connected' }),
+    async begin(callId) {
+      const hasBegun = await deps.router.route(callId, { type: 'client_connected' })
+      arrivals.begun(callId)
+      return hasBegun
+    },
     waysOut: (accountId, workerId, callId) => findWaysOut(deps, { accountId, workerId, callId }),
     refusalOf: deps.refusalOf,
     mayDial: (callId, epoch) => takeDial(sql, { callId, epoch, now: clock.now() }),
@@ -109,6 +113,24 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
     written: () => refusals.written(),
     refreshed: arrivals.refreshed,
     close: () => (closing ??= end()),
+  }
+}
+
+/** The dialog of a call that the database does not know yet is written down behind it. */
+function dialogsOf(book: DialogBook, router: Birthplace): Pick<Dialogs, 'held' | 'over'> {
+  const waiting = new Set<CallId>()
+  return {
+    held(callId, ...dialog) {
+      const written = router.written?.(callId)
+      if (!written) return book.held(callId, ...dialog)
+      waiting.add(callId)
+      const note = (): void => void (waiting.delete(callId) && book.held(callId, ...dialog))
+      written.then(note, () => waiting.delete(callId))
+    },
+    over(callId) {
+      waiting.delete(callId)
+      book.over(callId)
+    },
   }
 }
 

@@ -33,9 +33,11 @@ type Deps = {
   readonly newId: NewId
 }
 
+/** `known`: who is asked, null: nobody; absent: the database says. */
 export type AskWorkerRequest = (
   callId: CallId,
   question: () => Promise<WorkerRequestData>,
+  known?: MatchingSubscription | null,
 ) => Promise<WorkerRequestOutcome>
 
 /**
@@ -48,8 +50,8 @@ export function createAskWorkerRequest(deps: Deps): AskWorkerRequest {
     query: (callIds) => findMatchingOfCalls(deps.sql, callIds, 'call.worker_request'),
     clock: deps.clock,
   })
-  return async (callId, question) => {
-    const [subscription] = (await findHooks(callId)) ?? []
+  return async (callId, question, known) => {
+    const [subscription] = known === undefined ? ((await findHooks(callId)) ?? []) : [known]
     if (!subscription) return { kind: 'none' }
     const parsed = await ask(deps, subscription, await question())
     if (typeof parsed !== 'string') return { kind: 'answered', answer: parsed }

@@ -1,4 +1,6 @@
 /** A call whose database is away for ten minutes: it goes on, ends, and is found afterwards as if nothing had been. */
+import { readdir, readFile } from 'node:fs/promises'
+import path from 'node:path'
 import { test, type Test } from 'tap'
 import type { CallId } from '../../model/ids.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -7,6 +9,7 @@ import { box, openCallNode, openShared, type CallNode, type Shared } from '../sc
 import { createCutBus } from '../fake/cut-bus.ts'
 import { createScriptedPhone } from '../fake/scripted-phone.ts'
 import { createFolder } from '../scenes/folder.ts'
+import { keptBirthOf } from '../../actors/call/birth/kept-birth.ts'
 import { createInboundCall } from '../scenes/inbound-call.ts'
 import { until } from '../scenes/in-time.ts'
 import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
@@ -199,4 +202,48 @@ test('steps of a former process that are found when somebody has gone on with it
   t.match(row, { owner: neighbour.nodeId, epoch: 2 }, 'by the same actor')
   phone.event(hungUp)
   await until(() => neighbour.switchboard.running() === 0)
+})
+
+test('a call that begins while the database is away talks by what was known of its worker, and is there when its process has died and another follows', async (t) => {
+  const shared = await openShared(t)
+  const tenant = await createCallingTenant(shared.sql)
+  const trunkId = await addTrunk(shared.sql, tenant)
+  const database = createCutDatabase(shared.sql)
+  const dataDir = await createFolder(t)
+  const bus = createCutBus(shared.bus)
+  const node = await openCallNode({ ...shared, bus, sql: database.sql }, undefined, { dataDir })
+  database.cut()
+  const [{ accountId, workerId }, callId] = [tenant, newId<'call'>()]
+  const trunk = { id: trunkId, accountId, name: '', settings: {}, password: 'secret of the trunk' }
+  const route = { trunk, workerId, toNumber: '+4930100', mustAuthenticate: false }
+  const warnings = [{ type: 'DATABASE_WAS_AWAY', message: 'It was.' }] as const
+  const ids = { callId, sessionId: newId(), nodeId: node.nodeId, now: shared.clock.now(), warnings }
+  const birth = keptBirthOf({ route, fromNumber: '+4930200', address: '192.0.2.1' }, ids)
+  const worker = { language: 'en', config: {} }
+  await node.switchboard.bear({ birth, worker, script: 'As it was known.', hook: null, late: Promise.resolve() })
+  const phone = createScriptedPhone(bus, callId)
+  t.ok(await node.switchboard.route(callId, { type: 'client_connected' }))
+  await phone.next('answer')
+  phone.event({ type: 'connected', providerStatus: '200 OK' })
+  await phone.next('start')
+  t.match(node.engine.configs.at(-1), { script: 'As it was known.', tools: [], customer: null })
+  await says(node, callId, 'one', 1_000)
+  const [journal] = (await readdir(path.join(dataDir, 'steps'))).filter((name) => name.endsWith('.journal'))
+  t.notMatch(await readFile(path.join(dataDir, 'steps', journal!), 'utf8'), 'secret of the trunk')
+  t.equal((await shared.sql`select from calls where id = ${callId}`).count, 0)
+
+  bus.cut()
+  await node.die()
+  await shared.sql`update nodes set lease_until = now() - interval '1 s' where id = ${node.nodeId}`
+  const follower = createScriptedPhone(shared.bus, callId)
+  const successor = await openCallNode(shared, undefined, { dataDir })
+  t.match(await follower.next('start'), { epoch: 2 })
+  t.same(await turnsOf(shared, callId), ['one'])
+  const [row] = await shared.sql`select from_number, trunk_id, warnings from calls where id = ${callId}`
+  t.match(row, { fromNumber: '+4930200', trunkId, warnings })
+  const first = await shared.sql`select event from call_events where call_id = ${callId} and seq = 0`
+  t.match(first[0], { event: { type: 'created' } })
+  follower.event(hungUp)
+  await until(() => successor.switchboard.running() === 0)
+  await successor.close()
 })

@@ -50,6 +50,7 @@ function openProcess(t: Test, { server }: TestDatabase, dataDir: string, over: {
     log,
     writer: createStepWriter({ sql, newId }),
     journal,
+    writeBirth: async () => undefined,
     fenced: (callId) => void fenced.push(callId),
     written: () => {},
   })

@@ -2,6 +2,7 @@
  * Owns the births of inbound phone calls: their rows and their first steps, in the transaction of whoever let them in. The node owns it from the
  * first moment, so that the call of a node that dies before it begins is found as an orphan and ended.
  */
+import type { CallWarning } from '../../../model/call.ts'
 import type { CallId, NewId, NodeId, SubscriptionId } from '../../../model/ids.ts'
 import type { InboundCall } from '../../../model/telephony.ts'
 import { addressGroupOf } from '../../../net/addresses.ts'
@@ -11,6 +12,9 @@ import { findKnownPersons } from './known-person.ts'
 import { writeBirths } from './write-birth.ts'
 
 export type InboundBirth = InboundCall & {
+  /** Given before; absent: it gets new ones. */
+  readonly ids?: { readonly callId: CallId; readonly sessionId: string }
+  readonly warnings?: readonly CallWarning[]
   readonly nodeId: NodeId
   /** Ms since the epoch. */
   readonly now: number
@@ -45,10 +49,10 @@ export async function createInboundCalls(
   const born = births.map((one, index) => {
     const { route, fromNumber, isVerified = false, address, sip, nodeId, now, newId } = one
     const call = {
-      id: newId<'call'>(),
+      id: one.ids?.callId ?? newId<'call'>(),
       accountId,
       workerId: route.workerId,
-      sessionId: newId(),
+      sessionId: one.ids?.sessionId ?? newId(),
       fromNumber,
       toNumber: route.toNumber,
       ...(known[index] ?? { personId: null, customer: null }),
@@ -63,6 +67,7 @@ export async function createInboundCalls(
       callerVerified: isVerified,
       owner: nodeId,
       ...(claims && { epoch: 1 }),
+      ...(one.warnings && { warnings: one.warnings }),
     }
     const birth = { direction: 'inbound', transport: 'sip_trunk', scheduledAt: null } as const
     return { birth, call, now, newId, takers: takersOf(one) }

@@ -14,7 +14,7 @@ import { beginCall } from '../machine/step.ts'
 /** What the creator knows; the rest follows from the first step. */
 export type NewCall = Omit<CallBirthRow, keyof CallBirth | 'progress' | 'snapshot' | 'createdAt'>
 
-type Written = {
+export type Written = {
   readonly birth: Omit<CallBirth, 'rules'>
   readonly call: NewCall
   readonly now: number
@@ -39,6 +39,9 @@ export async function writeBirths(
   await insertBirths(tx, born)
   return born.map(claimOf)
 }
+
+/** What the row of such a call says of its first actor, before it is there. */
+export const claimOfBirth = (written: Written): Claim => claimOf(birthOf(written, []))
 
 const claimOf = ({ call: { accountId, epoch = 0, snapshot } }: Birth): Claim => ({
   accountId,
