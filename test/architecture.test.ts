@@ -81,6 +81,7 @@ const ownersOf: Readonly<Record<string, readonly string[]>> = {
   'oidc-provider': ['mcp/oauth/'],
   postgres: ['store/'],
   'prom-client': ['telemetry/metrics/'],
+  yaml: ['tools/simulate/'],
   unpdf: ['actors/documents/read-pdf.ts'],
 }
 

@@ -1,15 +1,10 @@
 /** Owns a caller made of software: it speaks with a synthetic voice over a real line, WebRTC or SIP, and hears when the agent speaks. */
-import { bytesOf, frameMs, samplesOf, samplesPerFrame } from '../../model/frame.ts'
-import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
+import { frameMs } from '../../model/frame.ts'
+import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
 import type { OpusLibrary } from '../../media/codecs/opus.ts'
-import { downStages, upStages } from '../../media/leg/stages.ts'
-import { chain, createSound, renew } from '../../media/leg/stages/stage.ts'
 import type { Ticker } from '../../media/ticker/ticker.ts'
-
-const format = { encoding: 'pcm16', rateHz: 16000 } as const
-const frameSamples = samplesPerFrame(format)
-/** Root mean square of 16-bit samples: well above what silence decodes to, well below quiet speech. */
-const loud = 300
+import { levelOf } from '../../media/vad/voice-activity.ts'
+import { createEarpiece, createMicrophone, frameSamples, loud, type Line } from './line-sound.ts'
 
 export type SyntheticCaller = {
   /** Queues speech, 16-bit at 16 kHz; resolves when its first frame is on the wire, with the time of that. */
@@ -23,12 +18,6 @@ export type SyntheticCaller = {
   close(): void
 }
 
-/** A line that is up: WebCaller and PhoneLine are such. */
-type Line = {
-  onPacket(listener: (packet: RtpPacket) => void): void
-  send(packet: RtpPacket): void
-}
-
 export function createSyntheticCaller(deps: {
   readonly caller: Line
   readonly audio: NegotiatedAudio
@@ -37,8 +26,8 @@ export function createSyntheticCaller(deps: {
   readonly now: () => number
 }): SyntheticCaller {
   const { caller, ticker, now } = deps
-  const incoming = createIncoming(deps)
-  const outgoing = createOutgoing(deps)
+  const incoming = createIncoming({ ...deps, line: caller })
+  const outgoing = createOutgoing({ ...deps, line: caller })
   const leave = ticker.join(() => {
     outgoing.tick()
     incoming.tick()
@@ -50,31 +39,18 @@ export function createSyntheticCaller(deps: {
     sound: () => incoming.until(() => now() - (incoming.heard().lastLoudAt ?? Number.NEGATIVE_INFINITY) < 2 * frameMs),
     close() {
       leave()
-      caller.onPacket(() => undefined)
       incoming.close()
       outgoing.close()
     },
   }
 }
 
-/** One packet per tick, speech or silence, as a browser with an open microphone sends. */
-function createOutgoing({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
-  // A caller's voice is coded like an agent's: the other way round is only its place in a call.
-  const stages = downStages({ audio, opus, speaks: format, recording: null, isWaiting: () => false })
-  const sound = createSound()
-  const rtpStep = (audio.clockRateHz * frameMs) / 1000
+type Parts = Parameters<typeof createMicrophone>[0] & { readonly now: () => number }
+
+function createOutgoing({ now, ...parts }: Parts) {
+  const microphone = createMicrophone(parts)
   const queue: { speech: Int16Array; at: number; began: (at: number) => void }[] = []
   const silence = new Int16Array(frameSamples)
-  let sequenceNumber = 0
-  const send = chain(stages.list, ({ payload, timestamp }) =>
-    caller.send({
-      payloadType: audio.payloadType,
-      marker: sequenceNumber === 0,
-      sequenceNumber: sequenceNumber & 0xffff,
-      timestamp,
-      payload,
-    }),
-  )
   const nextFrame = (): Int16Array => {
     const [first] = queue
     if (!first) return silence
@@ -87,28 +63,19 @@ function createOutgoing({ caller, audio, opus, now }: Parameters<typeof createSy
   }
   return {
     say: (speech: Int16Array) => new Promise<number>((began) => void queue.push({ speech, at: 0, began })),
-    tick(): void {
-      sound.timestamp = (sequenceNumber * rtpStep) >>> 0
-      send(renew(sound, 'sound', bytesOf(nextFrame())))
-      sequenceNumber++
-    },
-    close: stages.close,
+    tick: () => microphone.speak(nextFrame()),
+    close: microphone.close,
   }
 }
 
-function createIncoming({ caller, audio, opus, now }: Parameters<typeof createSyntheticCaller>[0]) {
-  const stages = upStages({ audio, opus, hears: format, recording: null })
-  const sound = createSound()
+function createIncoming({ now, ...parts }: Parts) {
   const waiting = new Set<{ met: () => boolean; resolve: () => void }>()
   let firstLoudAt: number | null = null
   let lastLoudAt: number | null = null
-  const hear = chain(stages.list, ({ kind, payload }) => {
-    if (kind !== 'sound' || loudnessOf(samplesOf(payload)) < loud) return
+  const earpiece = createEarpiece(parts, (samples) => {
+    if (levelOf(samples) < loud) return
     lastLoudAt = now()
     firstLoudAt ??= lastLoudAt
-  })
-  caller.onPacket(({ payloadType, payload }) => {
-    if (payloadType === audio.payloadType) hear(renew(sound, 'sound', payload))
   })
   return {
     heard: () => ({ firstLoudAt, lastLoudAt }),
@@ -120,12 +87,6 @@ function createIncoming({ caller, audio, opus, now }: Parameters<typeof createSy
         wait.resolve()
       }
     },
-    close: stages.close,
+    close: earpiece.close,
   }
-}
-
-function loudnessOf(samples: Int16Array): number {
-  let sum = 0
-  for (const sample of samples) sum += sample * sample
-  return Math.sqrt(sum / Math.max(1, samples.length))
 }
