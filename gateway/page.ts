@@ -1,6 +1,6 @@
 /** Owns the demonstration page and the browser client as static files, from memory, under a strict content security policy. */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createReadyResponse } from '../net/http/ready-response.ts'
 
 type PageFile = {
@@ -11,24 +11,35 @@ type PageFile = {
   readonly isShared: boolean
 }
 
-const files = [
-  { path: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
-  { path: '/page.js', file: 'page.js', type: 'text/javascript; charset=utf-8' },
-  { path: '/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
-  { path: '/parley-client.js', file: 'parley-client.js', type: 'text/javascript; charset=utf-8' },
-  { path: '/parley-path.js', file: 'parley-path.js', type: 'text/javascript; charset=utf-8' },
-  { path: '/parley-signaling.js', file: 'parley-signaling.js', type: 'text/javascript; charset=utf-8' },
-  { path: '/parley-sound.js', file: 'parley-sound.js', type: 'text/javascript; charset=utf-8' },
+const script = 'text/javascript; charset=utf-8'
+
+const own = [
+  { path: '/', file: 'client/index.html', type: 'text/html; charset=utf-8', isShared: false },
+  { path: '/page.js', file: 'client/page.js', type: script, isShared: false },
+  { path: '/page.css', file: 'client/page.css', type: 'text/css; charset=utf-8', isShared: false },
 ] as const
 
-/** The client and what it imports. The rest is the demonstration page. */
-const shared: readonly string[] = ['parley-client.js', 'parley-path.js', 'parley-signaling.js', 'parley-sound.js']
+/**
+ * The browser SDK under the names of its package, and at the root as well: modules that were imported from there before, and the one address that
+ * integrators remember.
+ */
+function listSdk() {
+  const modules = readdirSync(new URL('../sdk', import.meta.url)).filter((name) => name.endsWith('.js'))
+  return modules.flatMap((name) =>
+    ['/', '/sdk/'].map((folder) => ({
+      path: `${folder}${name}`,
+      file: `../sdk/${name}`,
+      type: script,
+      isShared: true,
+    })),
+  )
+}
 
 const methods = 'GET, HEAD, OPTIONS'
 
 /** Reads the files once. Null for any other path or method, which the API answers. */
 export function createPage(): (request: Request) => Response | null {
-  const pages = new Map(files.map(({ path, file, type }) => [path as string, readPage(file, type)]))
+  const pages = new Map([...own, ...listSdk()].map(({ path, ...page }) => [path as string, readPage(page)]))
   return (request) => {
     const page = pages.get(new URL(request.url).pathname)
     if (page?.isShared && request.method === 'OPTIONS')
@@ -40,10 +51,10 @@ export function createPage(): (request: Request) => Response | null {
   }
 }
 
-function readPage(file: string, type: string): PageFile {
-  const body = new Uint8Array(readFileSync(new URL(`client/${file}`, import.meta.url)))
+function readPage({ file, type, isShared }: Pick<PageFile, 'type' | 'isShared'> & { file: string }): PageFile {
+  const body = new Uint8Array(readFileSync(new URL(file, import.meta.url)))
   const digest = createHash('sha256').update(body).digest('base64url').slice(0, 27)
-  return { body, type, etag: `"${digest}"`, isShared: shared.includes(file) }
+  return { body, type, etag: `"${digest}"`, isShared }
 }
 
 /** RFC 9110 section 13.1.2: any of a list, weak ones (a proxy that compresses makes them) too. */

@@ -54,7 +54,9 @@ const mayImport: Readonly<Record<string, readonly string[] | 'everything'>> = {
   'voice/engines/cascade': engine,
   'voice/engines/gemini-live': engine,
   'voice/engines/openai-realtime': engine,
-  gateway: ['model', 'net', 'media'],
+  sdk: [],
+  // The page stands on the browser SDK.
+  gateway: ['model', 'net', 'media', 'sdk'],
   sip: ['model', 'net', 'media'],
   actors: ['model', 'net', 'media', 'store'],
   api: ['model', 'net', 'store'],

@@ -1,8 +1,8 @@
 // @ts-check
 /** Owns the demonstration page: one call at a time, its state shown in words, levels, transcript and timings. */
-import { createCall, openMicrophone } from './parley-client.js'
+import { createCall, openMicrophone } from '../../sdk/parley-client.js'
 
-/** @import { Call, CallStatus, Timings, TranscriptLine, WebCallSession } from './parley-client.js' */
+/** @import { Call, CallStatus, Timings, TranscriptLine, WebCallSession } from '../../sdk/types/parley-client.d.ts' */
 
 const words = {
   idle: 'Ready',

@@ -66,7 +66,8 @@ test('what the browser has already is answered with 304', async (t) => {
 })
 
 test('modules of the client may be imported by pages of any origin; the page itself is for its own', async (t) => {
-  for (const pathname of ['/parley-client.js', '/parley-path.js', '/parley-signaling.js', '/parley-sound.js']) {
+  const before = ['/parley-client.js', '/parley-path.js', '/parley-signaling.js', '/parley-sound.js']
+  for (const pathname of [...before, '/parley-react.js', '/sdk/parley-client.js', '/sdk/parley-react.js']) {
     const known = { 'if-none-match': get(pathname)?.headers.get('etag') ?? '' }
     const answers = [get(pathname), get(pathname, { method: 'HEAD' }), get(pathname, { headers: known })]
     for (const response of answers) {

@@ -21,11 +21,14 @@ export function createPath(peer, { offer, lost, back, gaveUp }) {
   let timer
   let lostAt = 0
   let isClosed = false
+  /** Somebody asked for a new way although there is one. */
+  let isWished = false
 
   async function restart() {
-    if (isClosed || peer.connectionState === 'connected') return
-    if (performance.now() - lostAt > giveUpAfter) return gaveUp()
+    if (isClosed || (peer.connectionState === 'connected' && !isWished)) return
+    if (lostAt > 0 && performance.now() - lostAt > giveUpAfter) return gaveUp()
     timer = setTimeout(tryAgain, retryEvery)
+    isWished = false
     peer.restartIce()
     // An offer that is not answered yet would be answered twice.
     if (peer.signalingState === 'have-local-offer') await peer.setLocalDescription({ type: 'rollback' })
@@ -56,6 +59,12 @@ export function createPath(peer, { offer, lost, back, gaveUp }) {
       if (peer.connectionState === 'connected') found()
       if (peer.connectionState === 'disconnected') lose(restartAfter)
       if (peer.connectionState === 'failed') lose(0)
+    },
+    /** A new way, whatever the one of now looks like. */
+    renew() {
+      clearTimeout(timer)
+      isWished = true
+      tryAgain()
     },
     close() {
       isClosed = true

@@ -2,7 +2,7 @@
 /**
  * Owns the signaling socket of a call: opened again with the resume token after each loss, and found out to be dead where nobody says so.
  *
- * @typedef {import('./parley-client.js').WebCallSession} WebCallSession
+ * @import { WebCallSession } from './types/parley-client.d.ts'
  */
 
 const resumeWindow = 30_000
@@ -95,7 +95,7 @@ export function createSignaling({ session }, handlers) {
     clearTimeout(timer)
     socket?.close(1000)
   }
-  return { open, send, close }
+  return { open, send, close, wasOpen: () => resumeToken !== null }
 }
 
 /** @param {WebCallSession} session @param {string | null} resumeToken @param {number} received */
