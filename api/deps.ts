@@ -10,6 +10,7 @@ import type { AccountId, ApiKeyId, NewId, WorkerId } from '../model/ids.ts'
 import type { Knowledge } from '../model/knowledge.ts'
 import type { LoadGate } from '../model/load-gate.ts'
 import type { Log } from '../model/log.ts'
+import type { Telemetry } from '../model/telemetry.ts'
 import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import type { Problem } from '../model/problem.ts'
@@ -68,6 +69,7 @@ export type ApiDeps = {
   /** Why what a request would create cannot be created now, whosever; asked before its key is looked up. Takes nothing. */
   readonly noRoomFor?: (creates: 'web_call' | 'phone_call' | null) => Problem | null
   readonly log: Log
+  readonly telemetry?: Telemetry
   readonly clock: Clock
   readonly newId: NewId
 }
@@ -75,7 +77,7 @@ export type ApiDeps = {
 /** What every process answers by, also one that leaves REST to others. */
 export type RimDeps = Pick<
   ApiDeps,
-  'sql' | 'callSql' | 'beside' | 'rateLimits' | 'newCalls' | 'readiness' | 'log' | 'clock' | 'newId'
+  'sql' | 'callSql' | 'beside' | 'rateLimits' | 'newCalls' | 'readiness' | 'log' | 'clock' | 'newId' | 'telemetry'
 >
 
 export type ApiEnv = {

@@ -2,6 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
+import { createCallsTelling, type CallsTelling } from '../actors/call/life/call-telling.ts'
 import { createJoinedBus } from '../actors/bus/joined-bus.ts'
 import { createLocalBus, type LocalBus } from '../actors/bus/local-bus.ts'
 import { createNatsBus } from '../actors/bus/nats-bus.ts'
@@ -14,7 +15,7 @@ import type { Log } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { makeFolder } from '../store/make-folder.ts'
-import { openDatabase } from '../store/open-database.ts'
+import { openDatabase, type Database } from '../store/open-database.ts'
 import type { RecordingPlaces } from '../store/recording-places.ts'
 import { boxOf, loadAppKeys, subkeys, type RotatingSecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
@@ -30,6 +31,8 @@ export type Core = {
   readonly requests: Sql
   /** The embedded database that another process has started. */
   readonly joinsDatabase?: boolean
+  /** Queries under way. */
+  readonly queries?: Database['queries']
   /** Of pgvector in it. */
   readonly vectorSchema?: string | null
   readonly bus: NodeBus
@@ -45,6 +48,8 @@ export type Core = {
   readonly clock: Clock
   readonly log: Log
   readonly telemetry: Telemetry
+  /** Of the calls that have an actor here. */
+  readonly telling?: CallsTelling
 }
 
 export const newId = createNewId(clock.now)
@@ -74,6 +79,7 @@ export async function openCore(
   return {
     sql,
     requests,
+    queries: database.queries,
     joinsDatabase: database.isJoined,
     vectorSchema: database.vectorSchema,
     bus,
@@ -87,6 +93,7 @@ export async function openCore(
     clock,
     log,
     telemetry,
+    telling: createCallsTelling({ telemetry }),
   }
 }
 

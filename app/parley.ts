@@ -81,7 +81,7 @@ export async function startParley(
   const carriesSound = roles.has('gateway') || roles.has('sip')
   const media = carriesSound ? await openMediaSide(core, config, opening) : openNoMedia(core, calls.running, opening)
   load.watch(media)
-  watching.watch({ calls, media })
+  watching.watch({ core, calls, media })
   const guard = openGuard(core, config, opening)
   const beside = await watching.open(guard, opening)
   const readiness = createReadiness({ roles, peers, calls })

@@ -1,14 +1,17 @@
 /** Owns the wiring of what the service tells of itself: to whom, and where they ask. Without settings nothing is gathered. */
 import { readFileSync } from 'node:fs'
+import { toldNobody } from '../actors/call/life/call-telling.ts'
 import { listen } from '../gateway/listener/listen.ts'
 import type { Fetch } from '../model/listener.ts'
-import { noGauges, noTelemetry, type Gauges, type Telemetry } from '../model/telemetry.ts'
+import { gauges as gaugeInstruments, noGauges, noTelemetry, type Gauges, type Telemetry } from '../model/telemetry.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
+import { countDueJobs, countWaitingDeliveries } from '../store/queue-depths.ts'
 import { createMetricsAnswer, metricsPath, refusalOf } from '../telemetry/metrics/metrics-answer.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts'
 import type { CallSide } from './call-side.ts'
 import { systemClock as clock } from './clock.ts'
 import { presetVariable, type Config } from './config.ts'
+import type { Core } from './core.ts'
 import { now } from './local-media.ts'
 import type { MediaSide } from './media-side.ts'
 import { told } from './told-failure.ts'
@@ -25,7 +28,8 @@ export type Watching = {
 type Beside = { readonly port: number | null; answer(request: Request): Fetch | null }
 
 type Watched = {
-  readonly calls: Pick<CallSide, 'running' | 'newCalls'>
+  readonly core: Pick<Core, 'sql' | 'queries' | 'clock' | 'telling'>
+  readonly calls: Pick<CallSide, 'newCalls'>
   readonly media: Pick<MediaSide, 'count' | 'loops'>
 }
 
@@ -45,7 +49,11 @@ export function openWatching({ metrics: settings, roles }: Config, closing: Asyn
   return {
     telemetry: metrics.telemetry,
     gauges: metrics.gauges,
-    watch: (parts) => watchParts(metrics, parts),
+    watch(parts) {
+      watchParts(metrics, parts)
+      // Rows are everybody's: those who work on them tell of them.
+      if (roles.has('actors')) watchQueues(metrics, parts)
+    },
     async open(guard, until) {
       const answer = createMetricsAnswer({ metrics, token: settings.token, guard })
       if (settings.listens !== null) return { ...nothingBeside, port: await openDoor(settings.listens, answer, until) }
@@ -56,8 +64,9 @@ export function openWatching({ metrics: settings, roles }: Config, closing: Asyn
 
 const pathOf = ({ url }: Request): string => new URL(url).pathname
 
-function watchParts({ gauges, watchLoops }: Metrics, { calls, media }: Watched): void {
-  gauges.watch('calls.running', () => [{ labels: {}, value: calls.running() }])
+function watchParts({ gauges, watchLoops }: Metrics, { core, calls, media }: Watched): void {
+  const { queries, telling = toldNobody } = core
+  gauges.watch('calls.running', telling.running)
   gauges.watch('calls.legs', () => {
     const { calls: old, fresh } = media.count()
     return [{ labels: {}, value: old + fresh }]
@@ -69,7 +78,24 @@ function watchParts({ gauges, watchLoops }: Metrics, { calls, media }: Watched):
       value: state === current ? 1 : 0,
     }))
   })
+  if (queries)
+    gauges.watch('db.queries', () =>
+      (['calls', 'requests'] as const).map((pool) => ({ labels: { pool }, value: queries[pool].underWay })),
+    )
   watchLoops(media.loops)
+}
+
+function watchQueues({ gauges }: Metrics, { core }: Watched): void {
+  const { sql, telling = toldNobody } = core
+  gauges.watch('steps.waiting', () => {
+    const unwritten = telling.unwritten()
+    return (['memory', 'disk'] as const).map((where) => ({ labels: { where }, value: unwritten[where] }))
+  })
+  gauges.watch('jobs.due', async () => {
+    const due = new Map((await countDueJobs(sql, core.clock.now())).map((of) => [of.kind, of.due]))
+    return gaugeInstruments['jobs.due'].labels.kind.map((kind) => ({ labels: { kind }, value: due.get(kind) ?? 0 }))
+  })
+  gauges.watch('deliveries.waiting', async () => [{ labels: {}, value: await countWaitingDeliveries(sql) }])
 }
 
 /** Those who scrape are few; nobody else takes the places of calls. */

@@ -8,10 +8,12 @@
  *   by its owner in plain numbers and told at intervals or at the end.
  */
 import { LegQuality } from './call-quality.ts'
-import { TurnLatency } from './call.ts'
+import { Direction, TurnLatency } from './call.ts'
 import { EventType } from './events.ts'
 import { loadReasons } from './load-gate.ts'
 import type { LogFields } from './log.ts'
+import { FailedReason, TerminalStatus } from './outcome.ts'
+import { RefusalReason } from './telephony.ts'
 import { LlmProvider } from './worker.ts'
 
 type Instrument = {
@@ -28,9 +30,44 @@ const line = ['web', 'phone'] as const
 const direction = ['received', 'sent'] as const
 /** What stands for a value that is none of a label's own. */
 const other = 'other'
+export const callKinds = ['web', 'inbound', 'outbound'] as const
+export type CallKind = (typeof callKinds)[number]
+const engine = [...LlmProvider.options, other] as const
+const hook = ['call.worker_request', 'call.tool_call'] as const
+const pool = ['calls', 'requests'] as const
+/** `ending`: the talk is over, or there was none; what follows from it is under way. */
+const callState = ['scheduled', 'queued', 'ringing', 'in_progress', 'ending'] as const
+const jobKind = ['expire_token', 'post_process', 'dial_time', 'dial'] as const
+const statuses = '200 201 202 204 206 304 400 401 403 404 405 409 413 415 416 429 500 503'.split(' ')
 
 /** Only ever grow. */
 export const counters = {
+  'call.ended': {
+    description: 'Calls that ended here, by how',
+    unit: 'calls',
+    labels: { kind: callKinds, outcome: TerminalStatus.options },
+  },
+  'call.failed': {
+    description: 'Of calls that ended failed or canceled, the reason',
+    unit: 'calls',
+    labels: { kind: callKinds, reason: [...FailedReason.options, 'none'] },
+  },
+  'call.refused': {
+    description: 'Telephone calls that were let neither in nor out, by the rule',
+    unit: 'calls',
+    labels: { direction: Direction.options, reason: RefusalReason.options },
+  },
+  'engine.sessions': {
+    description:
+      'Sessions of voice engines: opened, not to be opened, died while the call went on; lost: a talk for which none could be had any more',
+    unit: 'calls',
+    labels: { engine, result: ['opened', 'failed', 'died', 'lost'] },
+  },
+  'hook.failures': {
+    description: 'Hooks without a good answer, by what was wrong; answer: it came and is none',
+    unit: 'calls',
+    labels: { hook, reason: ['timeout', 'refused', 'transport', 'too_large', 'answer'] },
+  },
   'delivery.attempts': {
     description: 'Attempts at webhook deliveries, by what they led to',
     unit: 'attempts',
@@ -68,7 +105,23 @@ export const histograms = {
   'turn.latency': {
     description: 'From the end of the speech of a caller to a stage of the answer to it',
     unit: 'ms',
-    labels: { stage: TurnLatency.keyof().options, engine: [...LlmProvider.options, other] },
+    labels: { stage: TurnLatency.keyof().options, engine },
+  },
+  'turn.barge_in': {
+    description: 'From being told that the caller speaks over the agent to the leg having fallen silent',
+    unit: 'ms',
+    labels: { engine },
+  },
+  'engine.opening': { description: 'From asking an engine for a session to having it', unit: 'ms', labels: { engine } },
+  'call.step': {
+    description: 'From a fact of a call to its being written, or to giving it up',
+    unit: 'ms',
+    labels: { result: ['written', 'fenced', 'refused', 'unreachable'] },
+  },
+  'api.request': {
+    description: 'From a request of REST to its answer',
+    unit: 'ms',
+    labels: { method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', other], status: [...statuses, other] },
   },
   'leg.loss': {
     description: 'Part of the packets of a leg that got lost, 0 to 1',
@@ -99,7 +152,7 @@ export const histograms = {
   'job.wait': {
     description: 'From the time a job was due to the time it was begun',
     unit: 'ms',
-    labels: { kind: ['expire_token', 'post_process', 'dial_time', 'dial'] },
+    labels: { kind: jobKind },
   },
   'ticker.lateness': {
     description: 'How late the slots of the media ticker were run',
@@ -128,17 +181,67 @@ export const histograms = {
 
 /** Pieces of work; the duration of each is a distribution with the same labels, and how it ended. */
 export const spans = {
+  'call.length': {
+    description: 'A call from the first that was done for it to its end; failed: its outcome is',
+    unit: 'ms',
+    labels: { kind: callKinds },
+  },
+  'call.set_up': {
+    description: 'From the first that was done for a call to its answer, the ringing of those that we call included',
+    unit: 'ms',
+    labels: { kind: callKinds },
+  },
+  'turn.answer': {
+    description: 'From the end of the speech of a caller to the last stage of the answer that was seen',
+    unit: 'ms',
+    labels: { engine },
+  },
+  'turn.stage': {
+    description: 'From the stage of an answer before it to this one',
+    unit: 'ms',
+    labels: { stage: TurnLatency.keyof().options },
+  },
+  'hook.ask': { description: 'One hook that is answered on the line', unit: 'ms', labels: { hook } },
+  'tool.run': {
+    description: 'One tool that an engine called',
+    unit: 'ms',
+    labels: { provider: ['call', 'knowledge_base', 'email', 'person', 'external', other] },
+  },
   'delivery.attempt': { description: 'One attempt at a webhook delivery', unit: 'ms', labels: { event } },
   'job.run': {
     description: 'One run of a job',
     unit: 'ms',
-    labels: { kind: ['expire_token', 'post_process', 'dial_time', 'dial'] },
+    labels: { kind: jobKind },
   },
 } as const satisfies Readonly<Record<string, Instrument>>
 
 /** What is so at the moment at which somebody looks. */
 export const gauges = {
-  'calls.running': { description: 'Calls that have an actor in this process', unit: 'calls', labels: {} },
+  'calls.running': {
+    description: 'Calls that have an actor in this process, by their state; ending: the talk is over',
+    unit: 'calls',
+    labels: { kind: callKinds, state: callState },
+  },
+  'steps.waiting': {
+    description: 'Steps of calls that are not in the database yet: in memory, and kept on the disk while it is away',
+    unit: 'calls',
+    labels: { where: ['memory', 'disk'] },
+  },
+  'jobs.due': {
+    description: 'Jobs of all processes that are due, or under way; of each kind 10,000 at most are counted',
+    unit: 'one',
+    labels: { kind: jobKind },
+  },
+  'deliveries.waiting': {
+    description: 'Webhook deliveries of all processes that are not over; 10,000 at most are counted',
+    unit: 'one',
+    labels: {},
+  },
+  'db.queries': {
+    description: 'Queries under way or waiting for a connection, of calls (10 connections) and of REST (6)',
+    unit: 'one',
+    labels: { pool },
+  },
   'calls.legs': { description: 'Calls whose sound goes through this process', unit: 'calls', labels: {} },
   'load.new_calls': {
     description: 'What becomes of new calls at the moment: 1 for that, 0 for the others',
@@ -182,13 +285,13 @@ export type Telemetry = {
     labels: LabelsOf<Histograms[Name]>,
     times?: number,
   ): void
-  /** Begins a piece of work; `about` tells which one. */
-  span<Name extends keyof Spans>(name: Name, labels: LabelsOf<Spans[Name]>, about?: LogFields): Span
+  /** Begins a piece of work; `about` tells which one, by `callId` of which call. `began`: ms since the epoch, where it was before now. */
+  span<Name extends keyof Spans>(name: Name, labels: LabelsOf<Spans[Name]>, about?: LogFields, began?: number): Span
 }
 
 export type Span = {
-  /** Called once. `failed`: the work did not do what it was for. */
-  end(result: 'ok' | 'failed'): void
+  /** Called once. `failed`: the work did not do what it was for. `ended`: ms since the epoch, where it was before now. */
+  end(result: 'ok' | 'failed', ended?: number): void
 }
 
 const unwatched: Span = { end: () => undefined }
@@ -204,3 +307,5 @@ export const noTelemetry: Telemetry = {
 export function labelOf<Value extends string>(values: readonly Value[], text: string): Value | 'other' {
   return values.find((value) => value === text) ?? other
 }
+
+export const engineLabel = (name: string): (typeof engine)[number] => labelOf(LlmProvider.options, name)

@@ -6,7 +6,7 @@ import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgre
 import { hasCluster } from './postgres-cluster.ts'
 import type { IndexNews } from './migrate-indexes.ts'
 import { migrate } from './migrate.ts'
-import { observedSql } from './observed-sql.ts'
+import { observedSql, type QueryLoad } from './observed-sql.ts'
 import { settlePersonSearch } from './settle-person-search.ts'
 import { settleVectorSearch } from './settle-vector-search.ts'
 import { connect, type DatabaseServer, type Sql } from './sql.ts'
@@ -24,6 +24,8 @@ export type Database = {
   readonly sql: Sql
   /** Connections of their own for what is asked from outside: however slow and many such questions are, a running call waits for none. */
   readonly requests: Sql
+  /** Queries under way on either, where somebody wants to know. */
+  readonly queries: { readonly calls: Readonly<QueryLoad>; readonly requests: Readonly<QueryLoad> }
   /** For connections of one's own. */
   readonly server: DatabaseServer
   readonly embedded: boolean
@@ -70,9 +72,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     if (vectors.lacking !== null) log.warn('vectors are compared in memory', { lacking: vectors.lacking })
     if (vectors.schema !== null) log.info('vectors are compared in the database')
     log.info('database is ready', { embedded: embedded !== null, applied })
+    const queries = { calls: { underWay: 0 }, requests: { underWay: 0 } }
     return {
-      sql: telemetry.isOn ? observedSql(sql, telemetry) : sql,
-      requests: telemetry.isOn ? observedSql(requests, telemetry) : requests,
+      sql: telemetry.isOn ? observedSql(sql, telemetry, queries.calls) : sql,
+      requests: telemetry.isOn ? observedSql(requests, telemetry, queries.requests) : requests,
+      queries,
       server,
       embedded: embedded !== null,
       isJoined: embedded?.isJoined ?? false,

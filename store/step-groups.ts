@@ -27,6 +27,11 @@ const maxGroups = 3
 /** Far more than a node has calls: each waits with one step. */
 const maxWaiting = 10_000
 
+export type CountedStepWriter = StepWriter & {
+  /** Steps that are not written yet. */
+  waiting(): number
+}
+
 type Waiting = {
   readonly step: CallStep
   resolve(result: 'written' | 'fenced'): void
@@ -40,9 +45,10 @@ type Deps = {
   readonly wakeDeliveries?: (written: number) => void
 }
 
-export function createStepWriter({ sql, newId, wakeDeliveries = () => {} }: Deps): StepWriter {
+export function createStepWriter({ sql, newId, wakeDeliveries = () => {} }: Deps): CountedStepWriter {
   let waiting: Waiting[] = []
   let underWay = 0
+  let unwritten = 0
   let former = { began: 0, steps: 0 }
   let look: NodeJS.Immediate | null = null
   let timer: NodeJS.Timeout | null = null
@@ -98,8 +104,10 @@ export function createStepWriter({ sql, newId, wakeDeliveries = () => {} }: Deps
       const { promise, resolve, reject } = Promise.withResolvers<'written' | 'fenced'>()
       waiting.push({ step, resolve, reject })
       lookSoon()
-      return promise
+      unwritten++
+      return promise.finally(() => unwritten--)
     },
+    waiting: () => unwritten,
   }
 }
 

@@ -251,6 +251,7 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     isReplaceable: deps.isReplaceable === true,
     clock,
     log,
+    ...(deps.telemetry && { telemetry: deps.telemetry }),
     config,
     known: () => knownOf(turnLog, voice, reactions),
     isQuiet,

@@ -5,6 +5,7 @@ import { flawOf } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import { maxToolsAtOnce as maxTools, type ToolResult } from '../../model/tool.ts'
+import { engineLabel, noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import type { EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 import type { CallFact } from '../call/call-event.ts'
 import type { AgentVoice } from './agent-voice.ts'
@@ -20,6 +21,7 @@ type ReactionDeps = {
   readonly clock: Clock
   readonly engine: VoiceEngine
   readonly log: Log
+  readonly telemetry?: Telemetry
   post(fact: CallFact): void
   signal(message: ServerMessage): void
   readonly voice: AgentVoice
@@ -31,7 +33,7 @@ type ReactionDeps = {
 }
 
 export function createReactions(deps: ReactionDeps) {
-  const { clock, engine, log, voice, turnLog, timing, session, post } = deps
+  const { clock, engine, log, voice, turnLog, timing, session, post, telemetry = noTelemetry } = deps
   /** Those that the engine waits for. */
   const tools = new Set<string>()
   /** Those whose sound has not all come. */
@@ -54,8 +56,11 @@ export function createReactions(deps: ReactionDeps) {
     if (!voice.speaking() || finishing || cutting) return
     items.clear()
     cutting = true
+    const since = clock.now()
     try {
-      session.interrupt(await voice.cut())
+      const cut = await voice.cut()
+      telemetry.observe('turn.barge_in', Math.max(0, clock.now() - since), { engine: engineLabel(engine.name) })
+      session.interrupt(cut)
     } finally {
       cutting = false
     }

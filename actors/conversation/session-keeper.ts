@@ -8,6 +8,7 @@ import { frameMs } from '../../model/frame.ts'
 import type { Json } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
 import { retry } from '../../model/retry.ts'
+import { engineLabel, noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import {
   EngineRefusal,
   type EngineConfig,
@@ -53,6 +54,7 @@ type Deps = {
   readonly isReplaceable?: boolean
   readonly clock: Clock
   readonly log: Log
+  readonly telemetry?: Telemetry
   readonly config: EngineConfig
   /** What a session that is opened now has to know. */
   known(): { readonly history: readonly Said[]; readonly owesReply: boolean; readonly memory: Json }
@@ -78,7 +80,10 @@ const healthy = 60_000
 const maxDeaths = 5
 
 export function createSessionKeeper(deps: Deps): SessionKeeper {
-  const { engine, clock, log, isReplaceable = false } = deps
+  const { engine, clock, log, isReplaceable = false, telemetry = noTelemetry } = deps
+  const name = engineLabel(engine.name)
+  const count = (result: 'opened' | 'failed' | 'died' | 'lost'): void =>
+    telemetry.count('engine.sessions', { engine: name, result })
   const { bridges: _, ...goesOn } = deps.config
   const began = clock.now()
   const backlog = createSessionBacklog()
@@ -106,6 +111,17 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   }
   /** Throws as the engine does. */
   const openOnce = async (): Promise<void> => {
+    const asked = clock.now()
+    try {
+      await openNow()
+    } catch (error) {
+      count('failed')
+      throw error
+    }
+    count('opened')
+    telemetry.observe('engine.opening', Math.max(0, clock.now() - asked), { engine: name })
+  }
+  const openNow = async (): Promise<void> => {
     const events = createSessionEvents(take)
     const config = everOpened ? { ...goesOn, ...deps.known() } : deps.config
     // A result asks for a reply by itself.
@@ -133,7 +149,9 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     await retry({ clock, wait, signal: closing.signal }, openOnce).catch((error: unknown) => lose(detailsOf(error)))
   }
   const lose = (details: string): void => {
-    if (!closing.signal.aborted) deps.lost(details)
+    if (closing.signal.aborted) return
+    count('lost')
+    deps.lost(details)
   }
   const leave = (): void => {
     expiry.close()
@@ -143,6 +161,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   const died = ({ details, isRetryable }: Extract<EngineEvent, { type: 'failed' }>): void => {
     leave()
     if (isLast) return last.resolve()
+    count('died')
     deaths = heard > healthy ? 1 : deaths + 1
     if (!isRetryable) return lose(details)
     log.warn('a voice session died and is opened again', { details })

@@ -1,7 +1,8 @@
 /** Owns how long a caller waited for the agent's answer, stage by stage, from the end of their speech to the first packet. */
 import { TurnLatency } from '../../model/call.ts'
 import type { Clock } from '../../model/clock.ts'
-import { histograms, labelOf, noTelemetry, type Telemetry } from '../../model/telemetry.ts'
+import type { CallId } from '../../model/ids.ts'
+import { engineLabel, noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 
 export type TurnTiming = {
   /** The caller's turn is over; they have been silent for so many ms. */
@@ -24,12 +25,14 @@ type Marks = { -readonly [Stage in keyof TurnLatency]: TurnLatency[Stage] }
 const maxItems = 64
 
 export type TurnTimingDeps = {
+  readonly callId?: CallId
   readonly clock: Clock
   readonly engine: { readonly name: string }
   readonly telemetry?: Telemetry
 }
 
-export function createTurnTiming({ clock, engine, telemetry = noTelemetry }: TurnTimingDeps): TurnTiming {
+export function createTurnTiming({ clock, engine, callId, telemetry = noTelemetry }: TurnTimingDeps): TurnTiming {
+  const beganOf = new WeakMap<Marks, number>()
   const answers = new Map<string, Marks>()
   let silentSince = 0
   let open: Marks | null = null
@@ -51,6 +54,7 @@ export function createTurnTiming({ clock, engine, telemetry = noTelemetry }: Tur
     stopped(ago) {
       silentSince = clock.now() - Math.max(0, ago)
       open = { endOfTurn: since(), recognised: null, decided: null, firstAudio: null, firstPacket: null }
+      beganOf.set(open, silentSince)
       answerEarly(open)
       early = null
     },
@@ -76,7 +80,7 @@ export function createTurnTiming({ clock, engine, telemetry = noTelemetry }: Tur
     take(itemId) {
       const marks = answers.get(itemId) ?? null
       answers.delete(itemId)
-      if (marks) tell(telemetry, marks, engine.name)
+      if (marks) tell(telemetry, { marks, began: beganOf.get(marks) ?? 0, engine: engine.name, callId })
       return marks && { ...marks }
     },
     forget: (itemId) => void answers.delete(itemId),
@@ -84,12 +88,25 @@ export function createTurnTiming({ clock, engine, telemetry = noTelemetry }: Tur
 }
 
 const stages = TurnLatency.keyof().options
-const engines = histograms['turn.latency'].labels.engine
 
-function tell(telemetry: Telemetry, latency: TurnLatency, engineName: string): void {
-  const engine = labelOf(engines, engineName)
-  for (const stage of stages) {
-    const ms = latency[stage]
-    if (ms !== null) telemetry.observe('turn.latency', ms, { stage, engine })
+type ToldTurn = {
+  readonly marks: TurnLatency
+  /** When the caller's speech ended. */
+  readonly began: number
+  readonly engine: string
+  readonly callId: CallId | undefined
+}
+
+function tell(telemetry: Telemetry, { marks, began, engine: name, callId }: ToldTurn): void {
+  if (!telemetry.isOn) return
+  const engine = engineLabel(name)
+  const about = callId ? { callId } : {}
+  const seen = stages.flatMap((stage) => (marks[stage] === null ? [] : [{ stage, ms: marks[stage] }]))
+  const inOrder = seen.toSorted((one, other) => one.ms - other.ms)
+  const whole = telemetry.span('turn.answer', { engine }, about, began)
+  for (const [index, { stage, ms }] of inOrder.entries()) {
+    telemetry.observe('turn.latency', ms, { stage, engine })
+    telemetry.span('turn.stage', { stage }, about, began + (inOrder[index - 1]?.ms ?? 0)).end('ok', began + ms)
   }
+  whole.end('ok', began + (inOrder.at(-1)?.ms ?? 0))
 }

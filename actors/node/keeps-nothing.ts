@@ -7,6 +7,7 @@ export const keepsNothing = ({ write }: StepWriter): KeptSteps => ({
   bear: () => Promise.reject(new Error('there is no disk to keep a call on')),
   ids: () => [],
   keeps: () => false,
+  count: () => 0,
   isAway: () => false,
   settled: async () => {},
   adopt: async () => {},

@@ -28,6 +28,8 @@ export type KeptSteps = StepWriter & {
   /** Calls of which steps are here: the database does not know yet how far they are. */
   ids(): CallId[]
   keeps(callId: CallId): boolean
+  /** Steps that lie here. */
+  count(): number
   /** The database has not answered the last that was asked of it here. */
   isAway(): boolean
   /** Resolves when no step of the call is here. Rejects when this closes before. */
@@ -330,6 +332,7 @@ export function createKeptSteps(deps: Deps): KeptSteps {
     },
     ids: () => [...calls.keys()],
     keeps: (callId) => calls.has(callId),
+    count: () => calls.values().reduce((sum, { steps }) => sum + steps.length, 0),
     isAway,
     settled: async (callId) => calls.get(callId)?.settled.promise,
     adopt: lookAround.idle,

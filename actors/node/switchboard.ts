@@ -94,6 +94,7 @@ export function createSwitchboard(deps: Deps): Switchboard {
   const steps = deps.journal
     ? createKeptSteps({ ...deps, journal: deps.journal, writer, writeBirth, fenced, written })
     : keepsNothing(writer)
+  deps.telling?.watch(() => ({ memory: writer.waiting(), disk: steps.count() }))
   const findBehindSteps = async (callId: CallId) => {
     await deadline(clock, behindSteps, steps.settled(callId), () => {
       throw new StepsAreKept('steps of the call wait for the database')

@@ -5,6 +5,7 @@
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { NewId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import type { Refusal } from '../../model/telephony.ts'
 import { writeRefusals } from '../../store/call-refusals.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -25,8 +26,9 @@ export function createRefusalLog(deps: {
   readonly clock: Clock
   readonly log: Log
   readonly newId: NewId
+  readonly telemetry?: Telemetry
 }): RefusalLog {
-  const { sql, clock, log, newId } = deps
+  const { sql, clock, log, newId, telemetry = noTelemetry } = deps
   const counts = createRefusalCounts()
   let closed = false
   let cancelWrite: Cancel | null = null
@@ -58,6 +60,8 @@ export function createRefusalLog(deps: {
   return {
     note(refusal) {
       if (closed) return
+      const { direction, reason } = refusal
+      telemetry.count('call.refused', { direction, reason })
       const first = counts.add(refusal, newId(), clock.now())
       if (first) log.info('a call was refused', fieldsOf(first))
       writeLater()

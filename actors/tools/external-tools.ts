@@ -79,7 +79,7 @@ async function askTool(
     deps.wakeDeliveries()
   }
   const answer = await askHook(
-    { sender: deps.sender, now: deps.clock.now, newId: deps.newId },
+    { ...deps, now: deps.clock.now },
     {
       type: 'call.tool_call',
       url: tool.deliveryUrl,
@@ -87,6 +87,7 @@ async function askTool(
       headers: {},
       timeout: defaultHookTimeout,
       accountId: call.accountId,
+      callId,
       data,
       signal,
     },

@@ -4,6 +4,7 @@
  */
 import type { NewId } from '../../model/ids.ts'
 import { flawOf, storableText, type Json } from '../../model/json.ts'
+import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { maxHookTimeout } from '../../model/webhook.ts'
 import type { SendResult, WebhookSender } from './sender.ts'
 import { headersOf, sendSigned, toSigningKey, type SigningKeys } from './sign.ts'
@@ -12,6 +13,7 @@ type Deps = {
   readonly sender: Pick<WebhookSender, 'send'>
   readonly now: () => number
   readonly newId: NewId
+  readonly telemetry?: Telemetry
 }
 
 export type HookQuestion = {
@@ -26,6 +28,8 @@ export type HookQuestion = {
   /** Milliseconds over everything, the whole answer included; 10 s at the very most. */
   readonly timeout: number
   readonly accountId: string
+  /** Whose call it is about. */
+  readonly callId?: string
   readonly data: object
   /** Ends the question as failed. */
   readonly signal?: AbortSignal
@@ -46,18 +50,26 @@ export type HookAnswer =
 export const maxDetails = 500
 
 /** Never throws. */
-export async function askHook({ sender, now, newId }: Deps, question: HookQuestion): Promise<HookAnswer> {
-  const { type, url, accountId, data, signal } = question
+export async function askHook(deps: Deps, question: HookQuestion): Promise<HookAnswer> {
+  const { sender, now, newId, telemetry = noTelemetry } = deps
+  const { type, url, accountId, data, signal, callId } = question
   const body = JSON.stringify({ type, data })
   const at = now()
   const event = { type, eventId: newId<'delivery'>(), eventAt: at, delivery: 'sync', accountId, attempt: 1 } as const
   const until = at + Math.min(question.timeout, maxHookTimeout)
+  const span = telemetry.span('hook.ask', { hook: type }, { eventId: event.eventId, ...(callId && { callId }) })
   const result = await sendSigned(signingKeysOf(question), (keys) => {
     const headers = headersOf({ ...event, sentAt: at, body, customHeaders: question.headers }, ...keys)
     const timeout = Math.max(1, until - now())
     return sender.send({ url, headers, body, timeout, answer: 'whole', ...(signal && { signal }) })
   })
-  return answerOf(result)
+  const answer = answerOf(result)
+  span.end(answer.kind === 'answered' ? 'ok' : 'failed')
+  if (answer.kind === 'failed') {
+    const reason = result.kind === 'failed' ? result.reason : 'answer'
+    telemetry.count('hook.failures', { hook: type, reason })
+  }
+  return answer
 }
 
 export const signingKeysOf = ({ secret, formerSecret }: Pick<HookQuestion, 'secret' | 'formerSecret'>): SigningKeys =>

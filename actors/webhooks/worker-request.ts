@@ -76,6 +76,7 @@ async function ask(
     ...opened,
     timeout,
     accountId: data.accountId,
+    callId: data.callId,
     data,
   } as const
   return workerRequestAnswerOf(await askHook(deps, question))

@@ -23,7 +23,7 @@ export type Metrics = {
   close(): void
 }
 
-type Deps = ProcessFacts & { readonly clock: Pick<Clock, 'after'> }
+type Deps = ProcessFacts & { readonly clock: Clock }
 
 /** Series of one counter that are there from the beginning, so that the first of anything is seen as a rise. */
 const mostBegun = 100
@@ -42,9 +42,14 @@ export function createMetrics(deps: Deps): Metrics {
     isOn: true,
     count: (name, labels, by = 1) => counters[name](labels, by),
     observe: (name, value, labels, times = 1) => histograms[name](labels, value, times),
-    span(name, labels) {
-      const began = deps.now()
-      return { end: (result) => spans[name]({ ...labels, result }, deps.now() - began, 1) }
+    span(name, labels, _about, began) {
+      const since = deps.now()
+      const until = (ended?: number): number => {
+        // Of what was before now, both times are the clock's.
+        if (began === undefined) return deps.now() - since
+        return Math.max(0, (ended ?? deps.clock.now()) - began)
+      }
+      return { end: (result, ended) => spans[name]({ ...labels, result }, until(ended), 1) }
     },
   }
   let underWay: Promise<string> | null = null

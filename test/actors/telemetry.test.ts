@@ -42,7 +42,7 @@ test('names are dotted words, no name stands for two things, and no label has mo
     t.ok(description.length > 10)
     for (const [label, values] of Object.entries(labels)) {
       t.match(label, /^[a-z]+$/)
-      t.ok(values.length > 0 && values.length <= 16 && new Set(values).size === values.length)
+      t.ok(values.length > 0 && values.length <= 24 && new Set(values).size === values.length)
     }
   }
   t.end()

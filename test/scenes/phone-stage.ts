@@ -8,7 +8,7 @@ import { newId, type Core } from '../../app/core.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import type { EventType, StatusUpdateData } from '../../model/events.ts'
 import type { AccountId, CallId, TrunkId, WorkerId } from '../../model/ids.ts'
-import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
+import type { Telemetry } from '../../model/telemetry.ts'
 import type { TrunkRequest } from '../../model/trunk.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
 import type { WorkerConfig } from '../../model/worker.ts'
@@ -88,7 +88,7 @@ export type PhoneStage = {
 export async function openPhoneStage(
   t: Pick<Test, 'teardown'>,
   engine: VoiceEngine,
-  { settings = {}, lines = [], telemetry = noTelemetry }: PhoneStageOptions = {},
+  { settings = {}, lines = [], telemetry }: PhoneStageOptions = {},
 ): Promise<PhoneStage> {
   const database = await openTestDatabase(t)
   const log = createQuietLog()
@@ -107,7 +107,7 @@ export async function openPhoneStage(
   const service = await startParley({
     config: { ...config, databaseUrl: database.databaseUrl },
     log,
-    telemetry,
+    ...(telemetry && { telemetry }),
     engines: new Map([['embedded', engine]]),
     async seed(core) {
       await account.open(core)

@@ -24,6 +24,7 @@ import { factOf } from './leg-facts.ts'
 import { createLegSightings } from './leg-sightings.ts'
 import { createLegWatch } from './leg-watch.ts'
 import { createMailbox } from './mailbox.ts'
+import { toldNobody, type CallsTelling } from './call-telling.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { nextDeadlineOf, stateOf, step, type CallState, type Step } from '../machine/step.ts'
 
@@ -32,6 +33,7 @@ export type CallActorDeps = PerformerDeps & {
   /** Of all calls of the node. */
   readonly steps: StepWriter
   readonly commits?: CommitWatch
+  readonly telling?: CallsTelling
   /** Absent: there are no other nodes. */
   readonly peers?: NodePeers
   /** Is a node that is silent dead, by its lease too? */
@@ -64,6 +66,7 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
   const log = deps.log.with({ callId, epoch: claim.epoch })
   let { version, memory } = claim
   let state = stateOf(claim.snapshot)
+  const telling = (deps.telling ?? toldNobody).begin(callId, state)
   let over = false
   const { promise: gone, resolve: isGone } = Promise.withResolvers<void>()
 
@@ -85,11 +88,13 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
     const commit = () => deps.steps.write(written)
     const committing = () => commitWithRetry(commit, clock, log)
     const committed = await (deps.commits?.step(committing) ?? committing())
+    telling.committed(committed, clock.now() - now)
     if (committed === 'refused') return true
     if (committed !== 'written') return stop()
     version++
     memory = nextMemory
     state = next.state
+    telling.stepped(next, now)
     performer.perform(next.effects)
     waits.arm(state)
     if (state.waitsIn !== null || state.finished) stop()
@@ -111,6 +116,7 @@ export function createCallActor(deps: CallActorDeps, callId: CallId, claim: Acto
   })
   const stop = (): false => {
     over = true
+    telling.end()
     waits.disarm()
     subscription.close()
     performer.abandon()

@@ -5,6 +5,7 @@
 import type { Clock } from '../../../model/clock.ts'
 import type { Log } from '../../../model/log.ts'
 import { Problem } from '../../../model/problem.ts'
+import { labelOf, noTelemetry, spans, type Telemetry } from '../../../model/telemetry.ts'
 import { maxToolsAtOnce, type Toolbox, type ToolDescriptor, type ToolResult } from '../../../model/tool.ts'
 import type { EngineTool } from '../../../model/voice-engine.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
@@ -108,26 +109,37 @@ export function createToolRuns(deps: Deps, end: CallEnd): ToolRuns {
   }
 }
 
-type Deps = { readonly tools: Toolbox; readonly clock: Clock; readonly log: Log }
+type Deps = {
+  readonly tools: Toolbox
+  readonly clock: Clock
+  readonly log: Log
+  readonly telemetry?: Telemetry
+}
 
 type ToBeRun = { readonly call: Wanted; readonly signal: AbortSignal; readonly committed: Promise<void> }
 
 /** Every ending is a result: whoever speaks to the caller must go on. */
 async function runTool(
-  { tools, log }: Deps,
+  { tools, log, telemetry = noTelemetry }: Deps,
   { call, offered }: Offer,
   { call: { name, arguments: given }, signal, committed }: ToBeRun,
 ): Promise<ToolResult> {
   const tool = offered.find((candidate) => candidate.name === name)
   if (!tool) return failed(`There is no tool "${name}".`)
   const { provider, toolName } = tool
+  const label = labelOf(spans['tool.run'].labels.provider, provider)
+  const span = telemetry.span('tool.run', { provider: label }, { callId: call.id, tool: toolName })
+  const told = (result: ToolResult): ToolResult => {
+    span.end(result.status === 'error' ? 'failed' : 'ok')
+    return result
+  }
   try {
     const request = { provider, toolName, arguments: given, phoneCallId: call.id }
-    return await tools.call(call.accountId, call.workerId, request, signal, committed)
+    return told(await tools.call(call.accountId, call.workerId, request, signal, committed))
   } catch (error) {
-    if (error instanceof Problem) return failed(wordsOf(error))
+    if (error instanceof Problem) return told(failed(wordsOf(error)))
     log.error('a tool could not be run', { tool: name, error })
-    return failed('The tool failed.')
+    return told(failed('The tool failed.'))
   }
 }
 
