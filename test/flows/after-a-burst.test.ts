@@ -9,7 +9,7 @@ import { bindUdp, closeUdp } from '../../media/rtp/udp-socket.ts'
 import type { WebCallSession } from '../../model/web-call.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { createHearingEngine } from '../fake/hearing-engine.ts'
-import { openRawSipCaller } from '../load/raw-sip-caller.ts'
+import { openRawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 import { until } from '../scenes/in-time.ts'
 import { openPhoneStage, type PhoneStage, type ServedLine } from '../scenes/phone-stage.ts'
 

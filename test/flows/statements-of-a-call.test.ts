@@ -4,7 +4,7 @@
  */
 import { test } from 'tap'
 import { createHearingEngine } from '../fake/hearing-engine.ts'
-import { openRawSipCaller } from '../load/raw-sip-caller.ts'
+import { openRawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 import { countSentStatements } from '../load/sent-statements.ts'
 import { until } from '../scenes/in-time.ts'
 import { openPhoneStage } from '../scenes/phone-stage.ts'

@@ -10,7 +10,7 @@ import { createTicker } from '../../media/ticker/ticker.ts'
 import { forkProcess } from './forked-process.ts'
 import { openLoadedPhone, preparePhoneSound } from './phone-load.ts'
 import type { Reading } from './process-under-load.ts'
-import { openRawSipCaller, type RawSipCaller } from './raw-sip-caller.ts'
+import { openRawSipCaller, type RawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 import { printTable, quantile } from './table.ts'
 
 type Ready = { readonly sipPort: number; readonly called: string }

@@ -14,7 +14,7 @@ import { createTicker } from '../../media/ticker/ticker.ts'
 import { forkProcess, type ForkedProcess } from './forked-process.ts'
 import { placeLoadedCall, preparePackets } from './loaded-call.ts'
 import type { MemoryReading } from './process-under-load.ts'
-import { openRawSipCaller } from './raw-sip-caller.ts'
+import { openRawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 import { printTable } from './table.ts'
 
 type Ready = { readonly url: string; readonly sipPort: number; readonly called: string }

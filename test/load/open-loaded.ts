@@ -13,7 +13,7 @@ import { forkProcess, type ForkedProcess } from './forked-process.ts'
 import { placeLoadedCall, preparePackets } from './loaded-call.ts'
 import { openLoadedPhone, preparePhoneSound } from './phone-load.ts'
 import type { Reading } from './process-under-load.ts'
-import { openRawSipCaller } from './raw-sip-caller.ts'
+import { openRawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 
 export type Ready = { readonly url: string; readonly sipPort: number; readonly called: string }
 export type LoadedService = ForkedProcess<Ready> & {

@@ -15,7 +15,7 @@ import {
   type PlacedCall,
 } from './open-loaded.ts'
 import type { ThreadProfile } from './own-profile.ts'
-import { openRawSipCaller } from './raw-sip-caller.ts'
+import { openRawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 import { idle } from './read-profile.ts'
 import { placeSteadily } from './steady-calls.ts'
 import { printTable } from './table.ts'

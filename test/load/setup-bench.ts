@@ -11,7 +11,7 @@ import { after, calling, openLoadedService, sip, type LoadedService, type Placed
 import type { PostgresCost } from './postgres-cost.ts'
 import { costCells } from './process-cost.ts'
 import type { Reading } from './process-under-load.ts'
-import { openRawSipCaller, type RawSipCaller } from './raw-sip-caller.ts'
+import { openRawSipCaller, type RawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 import { placeSteadily } from './steady-calls.ts'
 import { printTable, quantile } from './table.ts'
 import { talkWishOf } from './talk-wish.ts'

@@ -1,6 +1,6 @@
 /** Owns calls by telephone at a steady rate, whatever becomes of those before: set up, held for a moment, torn down. */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { RawSipCaller } from './raw-sip-caller.ts'
+import type { RawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
 
 export type SteadyCalls = {
   readonly ended: () => number
