@@ -10,6 +10,7 @@ import { addAuditRoutes } from './audit-routes.ts'
 import { createAllowedMethods } from './allowed-methods.ts'
 import { authenticate, notFound } from './authenticate.ts'
 import { addBesideRoutes } from './beside-routes.ts'
+import { addConsoleRoutes } from './console/console-routes.ts'
 import { addDeliveryRoutes } from './delivery-routes.ts'
 import type { Api, ApiDeps, ApiEnv, Middleware, RimDeps } from './deps.ts'
 import { addDocsRoutes } from './docs-routes.ts'
@@ -109,6 +110,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   const requireGuards = guardRoutes(app, deps, audit)
   addDemoRoute(app, deps)
   addDocsRoutes(app)
+  addConsoleRoutes(app, deps, limit)
   addAccountRoutes(app, deps)
   addRetentionRoutes(app, deps)
   addKeyRoutes(app, deps)
@@ -141,7 +143,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
 }
 
 /** What is answered without a key. Paths that are nothing are charged where they end, in answerTheRest. */
-const openPaths = ['/openapi.json', '/docs/*', '/demo/*', `${recordingsPath}/*`]
+const openPaths = ['/openapi.json', '/docs/*', '/console/assets/*', '/demo/*', `${recordingsPath}/*`]
 
 const chargeAddress =
   (limit: RequestLimit, purpose?: string): Middleware =>

@@ -37,7 +37,7 @@ export function createAuditing({ clock, log }: Pick<ApiDeps, 'clock' | 'log'>, a
 
 const beginningOf = (c: Asked, action: string): Beginning => ({
   accountId: c.get('accountId'),
-  actor: { kind: 'api_key', keyId: c.get('keyId') },
+  actor: c.get('actor'),
   action,
   arguments: pathOf(c),
   requestId: c.env.requestId,

@@ -1,5 +1,5 @@
 /**
- * Owns who may ask: the API key, and that a key reaches nothing outside of its own account. What belongs to another account answers
+ * Owns who may ask: the API key, or the session of who is signed in (session-authentication.ts), and that a key reaches nothing outside of its own account. What belongs to another account answers
  * exactly like what does not exist. docs/contract/rest.md "Keys and accounts".
  */
 import { toId, type CallId, type Id } from '../model/ids.ts'
@@ -10,6 +10,7 @@ import { createKeyAndCallLookup } from '../store/key-and-call.ts'
 import type { ApiDeps, Middleware } from './deps.ts'
 import type { RequestLimit } from './rate-limit.ts'
 import { recordingsPath } from './recording-link.ts'
+import { createSessionAuthentication } from './session-authentication.ts'
 
 export const notFound = (): Problem => new Problem('NOT_FOUND', 'No such resource.')
 
@@ -24,9 +25,11 @@ type Identified = { readonly owner: KeyOwner; readonly call?: CallRow | null }
 
 /** Comes before any routing, so that without a key nothing can be learned, not even which paths exist. Recordings have a signature instead. */
 export function authenticate(
-  { sql, clock, noRoomFor = () => null }: Pick<ApiDeps, 'sql' | 'clock' | 'noRoomFor'>,
+  deps: Pick<ApiDeps, 'sql' | 'clock' | 'noRoomFor' | 'sessions'>,
   limit: RequestLimit,
 ): Middleware {
+  const { sql, clock, noRoomFor = () => null, sessions } = deps
+  const signIn = sessions && createSessionAuthentication({ sessions, limit })
   const now = (): number => clock.now()
   const findOwner = createKeyLookup(sql, now)
   const findOwnerAndCall = createKeyAndCallLookup(sql, now)
@@ -39,20 +42,25 @@ export function authenticate(
   return async (c, next) => {
     if (c.req.path.startsWith(`${recordingsPath}/`)) return next()
     const key = c.req.header('x-api-key')
+    const found = key === undefined && signIn ? await signIn(c) : 'nobody'
+    if (found === 'here') return next()
+    if (found === 'elsewhere') throw notFound()
     limit.beforeKey(c.env, key)
     // While the database is what is short, it is not asked whose key it is.
     const problem = key === undefined || c.req.method !== 'POST' ? null : noRoomFor(createdBy(c.req.path))
     if (problem) throw problem
-    const found = key === undefined ? null : await identify(key, c.req.path)
-    if (key === undefined || !found) {
+    const identified = key === undefined ? null : await identify(key, c.req.path)
+    if (key === undefined || !identified) {
       limit.wrongKey(c.env, key)
       throw new Problem('UNAUTHORIZED', 'Send a valid API key in the header x-api-key.')
     }
-    const { owner, call } = found
+    const { owner, call } = identified
     limit.goodKey(c.env, key, owner.accountId)
     c.env.info.proved?.()
     c.set('accountId', owner.accountId)
     c.set('keyId', owner.keyId)
+    c.set('role', null)
+    c.set('actor', { kind: 'api_key', keyId: owner.keyId })
     c.set('scopes', owner.scopes)
     if (call !== undefined) c.set('call', call)
     return next()

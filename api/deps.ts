@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import type { KeyScope } from '../model/api-key.ts'
-import type { Ending } from '../model/audit.ts'
+import type { Actor, Ending } from '../model/audit.ts'
 import type { Clock } from '../model/clock.ts'
 import type { ErasePerson } from '../model/erasure.ts'
 import type { AccountId, ApiKeyId, NewId, WorkerId } from '../model/ids.ts'
@@ -19,6 +19,7 @@ import type { ScriptCheck } from '../model/script-check.ts'
 import type { Toolbox } from '../model/tool.ts'
 import type { Trunks } from '../model/trunk.ts'
 import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
+import type { PageSessions, Role } from '../model/user.ts'
 import type { Subscriptions } from '../model/webhook.ts'
 import type { Asked, Beside } from '../net/http/beside.ts'
 import type { CallRow } from '../store/call-rows.ts'
@@ -40,6 +41,8 @@ export type ApiDeps = {
   readonly deleteCall: DeleteCall
   readonly erasePerson: ErasePerson
   readonly tools: Toolbox
+  /** Of people who are signed in. Absent: only keys are taken, and there is no console. */
+  readonly sessions?: PageSessions
   readonly knowledge: Knowledge
   readonly subscriptions: Subscriptions
   readonly trunks: Trunks
@@ -82,10 +85,15 @@ export type RimDeps = Pick<
 
 export type ApiEnv = {
   Bindings: Asked
-  /** Of the key; set for everything that asks for one. */
+  /** Of the key, or of who is signed in; set for everything that asks for one. */
   Variables: {
     accountId: AccountId
-    keyId: ApiKeyId
+    /** Null: somebody who is signed in. */
+    keyId: ApiKeyId | null
+    /** Of who is signed in; null: a key asks. */
+    role: Role | null
+    /** Whom the audit log names. */
+    actor: Actor
     /** Of the key. */
     scopes: readonly KeyScope[]
     /** Of the entry in the audit log that was begun for this request. */

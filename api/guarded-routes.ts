@@ -6,11 +6,12 @@
 import { missingScopes, type KeyScope } from '../model/api-key.ts'
 import { toId } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
+import type { Role } from '../model/user.ts'
 import type { AuditLog } from '../store/audit.ts'
 import { createAuditing } from './audit-request.ts'
 import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps, Middleware } from './deps.ts'
-import { requiredScope } from './openapi-document.ts'
+import { ownersMark, requiredScope } from './openapi-document.ts'
 import { recordingsPath } from './recording-link.ts'
 
 /** What this reads of a route. */
@@ -21,6 +22,7 @@ type Declared = {
   readonly security?: readonly object[]
   readonly middleware?: Middleware | readonly Middleware[]
   readonly [requiredScope]?: KeyScope
+  readonly [ownersMark]?: true
 }
 
 /** Before any route is added. The function that it answers is called when all are there. */
@@ -55,7 +57,8 @@ const nameOf = (method: string, path: string): string => `${method.toUpperCase()
 function guardsOf(route: Declared, scope: KeyScope, auditing: ReturnType<typeof createAuditing>): Middleware[] {
   const { method, path, operationId = '' } = route
   const inAccount = path.includes('{accountId}') ? [ownAccountOnly] : []
-  const checks = [requireScope(scope, mayActOnItself(route)), ...inAccount]
+  const owners = route[ownersMark] ? [requireOwner] : []
+  const checks = [requireScope(scope, mayActOnItself(route)), ...owners, ...inAccount]
   if (method === 'get' || scope === 'read') return checks
   const { noteEnd, begin } = auditing(operationId)
   // What places a call or ends one is told by the call itself: only what is configured needs its entry before.
@@ -68,9 +71,19 @@ const mayActOnItself = ({ method, path }: Declared): boolean => method === 'dele
 function requireScope(scope: KeyScope, mayBeItself: boolean): Middleware {
   return async (c, next) => {
     if (c.get('scopes').includes(scope)) return next()
-    if (mayBeItself && toId<'api_key'>(c.req.param('keyId') ?? '') === c.get('keyId')) return next()
+    if (mayBeItself && c.get('role') === null && toId<'api_key'>(c.req.param('keyId') ?? '') === c.get('keyId'))
+      return next()
+    const role = c.get('role')
+    if (role !== null) throw insufficientRole(role)
     throw insufficientScope([scope], c.get('scopes'))
   }
+}
+
+/** A key has no role. */
+const requireOwner: Middleware = async (c, next) => {
+  const role = c.get('role')
+  if (role === null || role === 'owner') return next()
+  throw new Problem('INSUFFICIENT_SCOPE', `This needs the role owner; yours in this account is ${role}.`)
 }
 
 /** Throws Problem INSUFFICIENT_SCOPE where a key would reach beyond itself. */
@@ -78,6 +91,9 @@ export function requireWithin(held: readonly KeyScope[], wanted: readonly KeySco
   const missing = missingScopes(held, wanted)
   if (missing.length > 0) throw insufficientScope(missing, held)
 }
+
+const insufficientRole = (role: Role): Problem =>
+  new Problem('INSUFFICIENT_SCOPE', `This needs the role operator or owner; yours in this account is ${role}.`)
 
 function insufficientScope(needed: readonly KeyScope[], held: readonly KeyScope[]): Problem {
   const scopes = needed.length === 1 ? 'the scope' : 'the scopes'

@@ -6,7 +6,7 @@ import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { requireWithin } from './guarded-routes.ts'
-import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, ownersOnly, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/api-keys'
@@ -35,6 +35,7 @@ const create = createRoute({
   path,
   operationId: 'createApiKey',
   ...needs('manage'),
+  ...ownersOnly,
   summary: 'Create an API key',
   description: 'With scopes that the asking key has itself; without scopes it gets all of those.',
   ...refusing('CONFLICT'),
@@ -51,6 +52,7 @@ const revoke = createRoute({
   path: `${path}/{keyId}`,
   operationId: 'revokeApiKey',
   ...needs('manage'),
+  ...ownersOnly,
   summary: 'Revoke an API key',
   description:
     'At once and for good. A key may revoke itself, whatever its scopes; another one only where it has all scopes of that one.',

@@ -97,6 +97,8 @@ export type Refusal = ProblemType | readonly [type: ProblemType, status: number]
 
 /** The scope that the key of a request must have: see `needs`. */
 export const requiredScope = 'x-required-scope'
+/** Stands at a route and not in the document. */
+export const ownersMark = Symbol('owners only')
 
 /** What a route says of itself that no shape tells: see `refusing`. The document has it as answers. */
 const ownRefusals = 'x-refusals'

@@ -5,7 +5,7 @@ import { nullAsAbsent } from '../model/null-as-absent.ts'
 import { ErrorBody } from '../model/problem.ts'
 import { createReadyResponse } from '../net/http/ready-response.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { completeDocument, requiredScope, standardHeaders, type Refusal } from './openapi-document.ts'
+import { completeDocument, ownersMark, requiredScope, standardHeaders, type Refusal } from './openapi-document.ts'
 
 const keyScheme = 'apiKey'
 export const security = [{ [keyScheme]: [] }]
@@ -30,6 +30,9 @@ export const refusing = (...types: readonly Refusal[]) => ({ 'x-refusals': types
 
 /** The one scope that a key must have for it: every route with `security` says so. The document has it, and the 403 that follows from it. */
 export const needs = (scope: KeyScope) => ({ [requiredScope]: scope })
+
+/** Of people who are signed in, owners alone may. */
+export const ownersOnly = { [ownersMark]: true } as const
 
 /** In it null reads as absent; see nullAsAbsent. */
 export const bodyOf = <Schema extends z.ZodType>(schema: Schema, example?: unknown) => ({

@@ -1,15 +1,14 @@
 /** Owns the routes of users, the people who sign in, and of invitations. docs/contract/rest.md "Users". */
 import { createRoute, z } from '@hono/zod-openapi'
-import { keyScopes, type KeyScope } from '../model/api-key.ts'
 import {
   Invitation,
   InvitationRequest,
+  scopesOfRole,
   toInvitation,
   toUser,
   User,
   UserChange,
   UserEmail,
-  type Role,
 } from '../model/user.ts'
 import { publicUrlOf } from '../net/public-url.ts'
 import { invite, listInvitations, withdrawInvitation } from '../store/invitations.ts'
@@ -18,7 +17,7 @@ import { idOf, notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { requireWithin } from './guarded-routes.ts'
-import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
+import { answerOf, bodyOf, named, needs, noContentOf, ownersOnly, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
 
 const path = '/v1/accounts/{accountId}/users'
@@ -47,6 +46,7 @@ const change = createRoute({
   path: `${path}/{userId}`,
   operationId: 'changeUser',
   ...needs('manage'),
+  ...ownersOnly,
   summary: 'Give a user another role',
   description: 'At once, also in what they have granted. The last owner of the account stays one (409).',
   ...refusing('CONFLICT'),
@@ -60,6 +60,7 @@ const remove = createRoute({
   path: `${path}/{userId}`,
   operationId: 'removeUser',
   ...needs('manage'),
+  ...ownersOnly,
   summary: 'Remove a user from the account',
   description:
     'At once, with what they have granted. Who belongs to no other account is removed with all that is personal. The last owner of the account stays (409).',
@@ -85,6 +86,7 @@ const create = createRoute({
   path: invitationsPath,
   operationId: 'createInvitation',
   ...needs('manage'),
+  ...ownersOnly,
   summary: 'Invite a person to the account',
   description:
     'The service sends no mail: give the person the link. A later invitation of the same address takes the place of the former one.',
@@ -102,20 +104,19 @@ const withdraw = createRoute({
   path: `${invitationsPath}/{invitationId}`,
   operationId: 'withdrawInvitation',
   ...needs('manage'),
+  ...ownersOnly,
   summary: 'Withdraw an invitation',
   request: { params: z.object({ accountId: z.string(), invitationId: z.string() }) },
   responses: noContentOf('Its link is good no more.'),
 })
-
-/** What a key must have to make somebody this: nobody gets more by a key than it can do itself. */
-const scopesOf = (role: Role): readonly KeyScope[] => (role === 'viewer' ? ['read'] : keyScopes)
 
 export function addUserRoutes(app: Api, { sql, clock, newId, publicUrl }: ApiDeps): void {
   app.openapi(list, async (c) => c.json((await listMembers(sql, c.get('accountId'))).map(toUser), 200))
   app.openapi(change, async (c) => {
     const [accountId, userId] = [c.get('accountId'), idOf<'user'>(c.req.valid('param').userId)]
     const { role } = c.req.valid('json')
-    requireWithin(c.get('scopes'), scopesOf(role))
+    // Nobody gets more by a key than it can do itself.
+    requireWithin(c.get('scopes'), scopesOfRole(role))
     if (!(await changeRole(sql, { accountId, userId, role }))) throw notFound()
     return c.json(toUser(existing(await findMember(sql, accountId, userId))), 200)
   })
@@ -130,7 +131,7 @@ export function addUserRoutes(app: Api, { sql, clock, newId, publicUrl }: ApiDep
   app.openapi(create, async (c) => {
     const [accountId, now] = [c.get('accountId'), clock.now()]
     const { email, role } = c.req.valid('json')
-    requireWithin(c.get('scopes'), scopesOf(role))
+    requireWithin(c.get('scopes'), scopesOfRole(role))
     const given = { accountId, email: UserEmail.parse(email), role, newId, now }
     const { invitation, token } = await invite(sql, given)
     const url = `${publicUrlOf(publicUrl, c.req.raw)}/invitations/${token}`

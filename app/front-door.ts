@@ -11,6 +11,7 @@ import { createClientAddress } from '../gateway/listener/client-address.ts'
 import { listen, type ListenOptions } from '../gateway/listener/listen.ts'
 import { createPage } from '../gateway/page.ts'
 import { createSignaling, type Signaling } from '../gateway/signaling.ts'
+import { createPageSessions } from '../mcp/people/people.ts'
 import type { AccountId, WorkerId } from '../model/ids.ts'
 import type { Fetch, Listener, RequestInfo } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
@@ -113,7 +114,7 @@ function openSignaling(
   return signaling
 }
 
-const nobody = { beside: [], close: async () => undefined }
+const nobody = { beside: [], sessions: null, close: async () => undefined }
 
 /** What is answered to requests: the API, and people and their clients beside it. */
 async function openAnswers(deps: Parts, limit: RequestLimit, closing: AsyncDisposableStack) {
@@ -123,7 +124,8 @@ async function openAnswers(deps: Parts, limit: RequestLimit, closing: AsyncDispo
   const checkScript = await openScriptCheck()
   const people = config.roles.has('mcp') ? openMcpSide({ ...deps, limit, audit, checkScript }) : nobody
   closing.defer(() => people.close())
-  return { people, ask: openFetch(deps, limit, { checkScript, beside: people.beside, audit }) }
+  const sessions = people.sessions ?? createPageSessions({ ...core, sql: core.requests, publicUrl: config.publicUrl })
+  return { people, ask: openFetch(deps, limit, { checkScript, beside: people.beside, audit, sessions }) }
 }
 
 function limitsOf({ connections, maxBodyBytesInFlight, rateLimits }: Config, isProxy: (address: string) => boolean) {
@@ -143,7 +145,7 @@ async function listenAs(options: ListenOptions): Promise<Listener> {
   return told(`HOST, PORT: the service cannot listen on ${host}, port ${port}`, () => listen(options))
 }
 
-type Beyond = Pick<ApiDeps, 'checkScript' | 'beside' | 'audit'>
+type Beyond = Pick<ApiDeps, 'checkScript' | 'beside' | 'audit' | 'sessions'>
 
 function openFetch({ core, config, calls, demo, readiness }: Parts, limit: RequestLimit, beyond: Beyond): Fetch {
   const page = config.roles.has('gateway') ? createPage() : noPage

@@ -13,6 +13,7 @@ import { allTools, fixedTools, joinedTools } from '../mcp/tools/all-tools.ts'
 import { ownTools } from '../mcp/tools/own-tools.ts'
 import type { Audit } from '../model/audit.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
+import type { PageSessions } from '../model/user.ts'
 import type { Beside } from '../net/http/beside.ts'
 import { createPasswords } from '../store/passwords.ts'
 import type { CallSide } from './call-side.ts'
@@ -31,6 +32,7 @@ type Parts = {
 
 export type McpSide = {
   readonly beside: readonly Beside[]
+  readonly sessions: PageSessions
   /** Ends what is still streamed; before the listener closes. Idempotent. */
   close(): Promise<void>
 }
@@ -69,5 +71,5 @@ export function openMcpSide({ core: whole, config, calls, limit, audit, checkScr
     await documents.close()
   }
   const approvals = { path: `${approvalsPath}*`, fetch: createApprovalPage({ ...core, ...people, audit }) }
-  return { beside: [...endpoint.beside, ...people.pages, ...oauth.pages, approvals], close }
+  return { beside: [...endpoint.beside, ...people.pages, ...oauth.pages, approvals], sessions: people, close }
 }

@@ -3,6 +3,7 @@
  * signed in. docs/users.md.
  */
 import { z } from 'zod'
+import { keyScopes, type KeyScope } from './api-key.ts'
 import { toIso } from './clock.ts'
 import type { AccountId, InvitationId, UserId } from './ids.ts'
 import { oneLine } from './one-line.ts'
@@ -130,3 +131,13 @@ export type SignedIn = {
 
 /** Reads the session cookie; null: nobody is signed in. */
 export type FindSignedIn = (request: Request) => Promise<SignedIn | null>
+
+/** The sessions of browsers, as somebody uses them who answers beside the pages. */
+export type PageSessions = {
+  readonly findSignedIn: FindSignedIn
+  /** Throws Problem ORIGIN_NOT_ALLOWED for what pages of others send. */
+  requireOwnOrigin(request: Request): void
+}
+
+/** What a role may do, in the words of keys. Keys and users are the owner's besides. */
+export const scopesOfRole = (role: Role): readonly KeyScope[] => (role === 'viewer' ? ['read'] : keyScopes)

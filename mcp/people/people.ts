@@ -1,5 +1,5 @@
 /** Owns the pages of people put together, and what other pages ask of them: who is signed in, and whether a form is theirs. */
-import type { FindSignedIn } from '../../model/user.ts'
+import type { PageSessions } from '../../model/user.ts'
 import type { Fetch } from '../../model/listener.ts'
 import type { Beside } from '../../net/http/beside.ts'
 import { createAccountPage, createPasswordPage } from './account-page.ts'
@@ -10,10 +10,15 @@ import type { PeopleDeps } from './people-parts.ts'
 import { createSessions } from './sessions.ts'
 import { createSignInPage, createSignOutPage } from './sign-in-page.ts'
 
-export type People = {
-  readonly findSignedIn: FindSignedIn
+export type People = PageSessions & {
   readonly checkCsrf: CheckCsrf
   readonly pages: readonly (Beside & { readonly fetch: Fetch })[]
+}
+
+/** Of a process that leaves the pages to others. */
+export function createPageSessions(deps: Pick<PeopleDeps, 'sql' | 'clock' | 'publicUrl'>): PageSessions {
+  const guard = createFormGuard(deps.publicUrl)
+  return { findSignedIn: createSessions({ ...deps, guard }).find, requireOwnOrigin: guard.requireOwnOrigin }
 }
 
 export function createPeople(deps: PeopleDeps): People {
@@ -22,6 +27,7 @@ export function createPeople(deps: PeopleDeps): People {
   const parts = { ...deps, guard, sessions, checkPassword: createPasswordCheck(deps) }
   return {
     findSignedIn: sessions.find,
+    requireOwnOrigin: guard.requireOwnOrigin,
     checkCsrf: guard.checkCsrf,
     pages: [
       { path: '/sign-in', fetch: createSignInPage(parts) },

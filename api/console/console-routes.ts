@@ -1,0 +1,64 @@
+/** Owns what answers below `/console`: the page for who is signed in, its files, whose session it is, and the stream of running calls. docs/console.md. */
+import type { Context } from 'hono'
+import { Problem } from '../../model/problem.ts'
+import type { SignedIn } from '../../model/user.ts'
+import { notFound } from '../authenticate.ts'
+import type { Api, ApiDeps, ApiEnv } from '../deps.ts'
+import type { RequestLimit } from '../rate-limit.ts'
+import { budgetOf, signedInBy } from '../session-authentication.ts'
+import { readConsoleFiles } from './console-files.ts'
+import { createConsolePage } from './console-page.ts'
+import { createEventStreams } from './event-streams.ts'
+import { createLiveCalls } from './live-calls.ts'
+
+/** Without sessions there is nobody who could use it. */
+export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit): void {
+  const { sessions } = deps
+  if (!sessions) return
+  const files = lazily(readConsoleFiles)
+  const page = lazily(() => createConsolePage(files()))
+  const streams = createEventStreams({ ...deps, sessions, live: createLiveCalls(deps) })
+  const who = async (c: Context<ApiEnv>): Promise<SignedIn | null> => {
+    const signedIn = await signedInBy({ sessions, limit }, c.req.raw, c.env)
+    const account = signedIn?.memberships[0]
+    if (account) limit.goodKey(c.env, budgetOf(c.req.raw), account.accountId)
+    return signedIn
+  }
+  /** What is told to pages of ours only. */
+  const whoAsks = async (c: Context<ApiEnv>): Promise<SignedIn> => {
+    sessions.requireOwnOrigin(c.req.raw)
+    const signedIn = await who(c)
+    if (!signedIn) throw new Problem('UNAUTHORIZED', 'Nobody is signed in. Sign in at /sign-in.')
+    return signedIn
+  }
+
+  app.get('/console/assets/*', (c) => {
+    const answer = files().answer(c.req.path, c.req.raw)
+    if (!answer) throw notFound()
+    return answer
+  })
+  app.get('/console/session', async (c) => c.json(sessionOf(await whoAsks(c)), 200))
+  app.get('/console/events', async (c) => {
+    const signedIn = await whoAsks(c)
+    const membership = signedIn.memberships.find(({ accountId }) => accountId === c.req.query('accountId'))
+    if (!membership) throw notFound()
+    return streams.open(c.req.raw, { userId: signedIn.userId, accountId: membership.accountId })
+  })
+  app.get('/console/*', async (c) => {
+    if (await who(c)) return page()()
+    const { pathname, search } = new URL(c.req.url)
+    return c.redirect(`/sign-in?returnTo=${encodeURIComponent(pathname + search)}`, 303)
+  })
+}
+
+/** Most processes are never asked. */
+function lazily<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | null = null
+  return () => (made ??= { value: make() }).value
+}
+
+const sessionOf = ({ userId, email, name, memberships, csrf }: SignedIn) => ({
+  user: { id: userId, email, name },
+  accounts: memberships.map(({ accountId, accountName, role }) => ({ id: accountId, name: accountName, role })),
+  csrf,
+})

@@ -1,0 +1,89 @@
+/**
+ * Owns who watches the running calls of an account: one look a second for all of them together, as long as there is one, and each is told what
+ * has changed since the look before.
+ */
+import type { Cancel, Clock } from '../../model/clock.ts'
+import { toIso } from '../../model/clock.ts'
+import type { AccountId, CallId } from '../../model/ids.ts'
+import type { Log } from '../../model/log.ts'
+import { toPhoneCall } from '../../model/phone-call.ts'
+import { listRunningCalls, type RunningCall } from '../../store/running-calls.ts'
+import type { Sql } from '../../store/sql.ts'
+
+/** Ms. */
+const lookEvery = 1_000
+const afterFailure = 5_000
+/** More are told of as a number only by the list of calls. */
+export const mostRunning = 500
+
+/** JSON of each call by its id. */
+export type Running = ReadonlyMap<CallId, string>
+export type Change = { readonly changed: readonly string[]; readonly gone: readonly CallId[] }
+/** `change`: since what it was told before. */
+export type Watcher = (running: Running, change: Change) => void
+
+export type LiveCalls = {
+  /** Told at once when there is somebody already, else with the first look. */
+  watch(accountId: AccountId, watcher: Watcher): () => void
+}
+
+type Deps = { readonly sql: Sql; readonly clock: Clock; readonly log: Log }
+type Watch = { readonly watchers: Set<Watcher>; running: Running | null; cancel: Cancel }
+
+export function createLiveCalls({ sql, clock, log }: Deps): LiveCalls {
+  const watches = new Map<AccountId, Watch>()
+
+  async function look(accountId: AccountId, watch: Watch): Promise<void> {
+    let pause = lookEvery
+    try {
+      const calls = await listRunningCalls(sql, accountId, mostRunning)
+      tell(watch, new Map(calls.map((call) => [call.id, JSON.stringify(liveCallOf(call))])))
+    } catch (error) {
+      log.warn('running calls could not be read for who watches them', { accountId, error })
+      pause = afterFailure
+    }
+    if (watch.watchers.size > 0) watch.cancel = clock.after(pause, () => void look(accountId, watch))
+  }
+
+  return {
+    watch(accountId, watcher) {
+      let watch = watches.get(accountId)
+      if (!watch) {
+        watch = { watchers: new Set(), running: null, cancel: () => undefined }
+        watches.set(accountId, watch)
+        void look(accountId, watch)
+      }
+      const joined = watch
+      joined.watchers.add(watcher)
+      if (joined.running) watcher(joined.running, changeOf(new Map(), joined.running))
+      return () => {
+        joined.watchers.delete(watcher)
+        if (joined.watchers.size > 0 || watches.get(accountId) !== joined) return
+        joined.cancel()
+        watches.delete(accountId)
+      }
+    },
+  }
+}
+
+function tell(watch: Watch, running: Running): void {
+  const change = changeOf(watch.running ?? new Map(), running)
+  const isFirst = watch.running === null
+  watch.running = running
+  if (!isFirst && change.changed.length + change.gone.length === 0) return
+  for (const watcher of watch.watchers) watcher(running, change)
+}
+
+function changeOf(before: Running, now: Running): Change {
+  const changed: string[] = []
+  for (const [id, call] of now) if (before.get(id) !== call) changed.push(call)
+  return { changed, gone: [...before.keys()].filter((id) => !now.has(id)) }
+}
+
+const liveCallOf = (call: RunningCall) => ({
+  ...toPhoneCall(call),
+  createdAt: toIso(call.createdAt),
+  turns: call.turns,
+  lastTurn: call.lastTurn,
+  latency: call.latency,
+})

@@ -1,0 +1,36 @@
+/** Owns the calls that run now, as the service tells of them: the whole at the beginning and after every break, and from then on what changes. */
+import { useEffect, useState } from 'preact/hooks'
+
+/** @typedef {import('./answers').LiveCall} LiveCall */
+/** @typedef {{ calls: ReadonlyMap<string, LiveCall> | null, isConnected: boolean }} Live calls is null until they are known */
+
+/**
+ * @param {string} accountId
+ * @returns {Live}
+ */
+export function useLiveCalls(accountId) {
+  const [live, setLive] = useState(/** @type {Live} */ ({ calls: null, isConnected: false }))
+  useEffect(() => {
+    const source = new EventSource(`/console/events?accountId=${encodeURIComponent(accountId)}`)
+    /** @param {MessageEvent<string>} event */
+    const whole = ({ data }) => {
+      const { calls } = /** @type {{ calls: LiveCall[] }} */ (JSON.parse(data))
+      setLive({ calls: new Map(calls.map((call) => [call.id, call])), isConnected: true })
+    }
+    /** @param {MessageEvent<string>} event */
+    const change = ({ data }) => {
+      const { calls, gone } = /** @type {{ calls: LiveCall[], gone: string[] }} */ (JSON.parse(data))
+      setLive((before) => {
+        const now = new Map(before.calls ?? [])
+        for (const call of calls) now.set(call.id, call)
+        for (const id of gone) now.delete(id)
+        return { calls: now, isConnected: true }
+      })
+    }
+    source.addEventListener('calls', whole)
+    source.addEventListener('change', change)
+    source.addEventListener('error', () => setLive((before) => ({ ...before, isConnected: false })))
+    return () => source.close()
+  }, [accountId])
+  return live
+}

@@ -1,0 +1,90 @@
+/** Owns the page of the calls that run now. */
+import { h } from 'preact'
+import { useState } from 'preact/hooks'
+import { durationOf, msOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
+import { useLiveCalls } from './live-calls.js'
+import { Badge, Empty, Loading, PageFrame, Table, Text } from './parts.js'
+import { home, Link } from './router.js'
+import { useHere } from './session.js'
+import { useEvery } from './use-loaded.js'
+import { useWorkerNames } from './worker-names.js'
+
+export function LivePage() {
+  const { account } = useHere()
+  const { calls, isConnected } = useLiveCalls(account.id)
+  const nameOf = useWorkerNames()
+  const [now, setNow] = useState(Date.now)
+  useEvery(1_000, () => setNow(Date.now()))
+  const sorted = calls === null ? null : [...calls.values()].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
+  const talking = sorted?.filter((call) => call.progress === 'in_progress').length ?? 0
+  return h(
+    PageFrame,
+    {
+      title: 'Live',
+      lead:
+        sorted === null
+          ? 'Calls of this moment'
+          : `${sorted.length === 1 ? '1 call' : `${sorted.length} calls`} now, ${talking} talking`,
+      actions: h(
+        'span',
+        { class: `link-state ${isConnected ? 'good' : 'warn'}`, role: 'status' },
+        isConnected ? 'Live' : 'Connecting …',
+      ),
+    },
+    sorted === null ? h(Loading, null) : h(Running, { calls: sorted, now, nameOf }),
+  )
+}
+
+/** @param {{ calls: import('./answers').LiveCall[], now: number, nameOf: (id: string) => string }} props */
+function Running({ calls, now, nameOf }) {
+  if (calls.length === 0)
+    return h(
+      Empty,
+      {
+        title: 'No call at this moment',
+        action: h(Link, { href: `${home}/calls`, class: 'button' }, 'Look at past calls'),
+      },
+      'Calls show here by themselves as soon as somebody calls a worker’s number or page, or a call is placed.',
+    )
+  return h(
+    Table,
+    { label: 'Calls now', class: 'rows', head: ['State', 'Who', 'Worker', 'Said last', 'Answer took', 'Time'] },
+    calls.map((call) => h(Row, { key: call.id, call, now, worker: nameOf(call.workerId) })),
+  )
+}
+
+/** @param {{ call: import('./answers').LiveCall, now: number, worker: string }} props */
+function Row({ call, now, worker }) {
+  const status = statusOf(call)
+  const { name, number } = otherSideOf(call)
+  const { lastTurn } = call
+  const began = Date.parse(call.startedAt ?? call.createdAt)
+  return h('tr', null, [
+    h('td', { 'data-label': 'State' }, h(Badge, { tone: toneOf(status) }, wordsOf(status))),
+    h('td', { 'data-label': 'Who' }, [
+      h(Link, { href: `${home}/calls/${call.id}`, class: 'row-link', 'data-row': true }, h(Text, null, name)),
+      h('span', { class: 'soft' }, [
+        call.direction === 'inbound' ? ' calls' : ' is called',
+        number !== '' && [' ', h(Text, null, number)],
+      ]),
+    ]),
+    h('td', { 'data-label': 'Worker' }, h(Text, null, worker)),
+    h(
+      'td',
+      { 'data-label': 'Said last', class: 'said' },
+      lastTurn
+        ? [
+            h('span', { class: `who ${lastTurn.speaker}` }, lastTurn.speaker === 'agent' ? 'Agent' : 'Caller'),
+            ' ',
+            h(Text, null, lastTurn.text),
+          ]
+        : h('span', { class: 'soft' }, 'Nothing yet'),
+    ),
+    h(
+      'td',
+      { 'data-label': 'Answer took', class: 'number' },
+      msOf(call.latency?.firstPacket ?? call.latency?.firstAudio),
+    ),
+    h('td', { 'data-label': 'Time', class: 'number' }, durationOf((now - began) / 1000)),
+  ])
+}

@@ -1,0 +1,102 @@
+/** Owns the small things that all pages are made of. What is given as text is shown as text, whatever is in it. */
+import { h } from 'preact'
+import { Refusal } from './ask.js'
+
+/** @typedef {import('preact').ComponentChildren} Children */
+
+/** @param {{ tone?: string, children?: Children }} props */
+export const Badge = ({ tone = 'plain', children }) => h('span', { class: `badge ${tone}` }, children)
+
+/**
+ * Text of others: of one direction of its own, so that nothing in it turns round what stands beside it.
+ * @param {{ children?: Children, class?: string }} props
+ */
+export const Text = ({ children, class: name }) => h('bdi', { class: name ?? 'text' }, children)
+
+/** @param {{ title: string, lead?: Children, actions?: Children, children?: Children }} props */
+export const PageFrame = ({ title, lead, actions, children }) => [
+  h('header', { class: 'page-head', key: 'head' }, [
+    h('div', null, [h('h1', { tabIndex: -1 }, title), lead && h('p', { class: 'lead' }, lead)]),
+    actions && h('div', { class: 'actions' }, actions),
+  ]),
+  h('div', { class: 'page-body', key: 'body' }, children),
+]
+
+/**
+ * What to do next, where there is nothing yet.
+ * @param {{ title: string, children?: Children, action?: Children }} props
+ */
+export const Empty = ({ title, children, action }) =>
+  h('div', { class: 'empty' }, [h('h2', null, title), children && h('p', null, children), action])
+
+/** @param {{ error: Error | null, retry?: () => void }} props */
+export function Failure({ error, retry }) {
+  if (!error) return null
+  const issues = error instanceof Refusal ? error.issues : []
+  return h('div', { class: 'notice bad', role: 'alert' }, [
+    h('p', null, h('strong', null, error.message)),
+    issues.length > 0 &&
+      h(
+        'ul',
+        null,
+        issues.map(({ path, message }) => h('li', null, [h('code', null, path), ` ${message}`])),
+      ),
+    error instanceof Refusal &&
+      error.requestId !== null &&
+      h('p', { class: 'soft' }, ['Request ', h('code', null, error.requestId)]),
+    retry && h('button', { type: 'button', class: 'quiet', onClick: retry }, 'Try again'),
+  ])
+}
+
+export const Loading = () => h('p', { class: 'loading', role: 'status' }, 'Loading …')
+
+/**
+ * @param {{ label: string, children?: Children, hint?: Children, class?: string }} props the control is the child, within its label
+ */
+export const Field = ({ label, children, hint, class: name = '' }) =>
+  h('label', { class: `field ${name}` }, [
+    h('span', { class: 'field-label' }, label),
+    children,
+    hint && h('span', { class: 'hint' }, hint),
+  ])
+
+/**
+ * @param {{ value: string, options: readonly (readonly [value: string, label: string])[], onChange: (value: string) => void, label?: string, disabled?: boolean }} props
+ */
+export const Choice = ({ value, options, onChange, label, disabled = false }) =>
+  h(
+    'select',
+    {
+      value,
+      disabled,
+      'aria-label': label,
+      onChange: (/** @type {Event} */ event) => onChange(/** @type {HTMLSelectElement} */ (event.currentTarget).value),
+    },
+    options.map(([one, text]) => h('option', { value: one, selected: one === value }, text)),
+  )
+
+/**
+ * A table that may be wider than a telephone: it scrolls within itself, and can be reached by keyboard.
+ * @param {{ label: string, head: readonly Children[], children?: Children, class?: string }} props
+ */
+export const Table = ({ label, head, children, class: name = '' }) =>
+  h('div', { class: `table-room ${name}`, tabIndex: 0, role: 'region', 'aria-label': label }, [
+    h('table', null, [
+      h(
+        'thead',
+        null,
+        h(
+          'tr',
+          null,
+          head.map((one) => h('th', { scope: 'col' }, one)),
+        ),
+      ),
+      h('tbody', null, children),
+    ]),
+  ])
+
+/** @param {{ children?: Children, label: string }} props */
+export const Facts = ({ children, label }) => h('dl', { class: 'facts', 'aria-label': label }, children)
+
+/** @param {{ name: string, children?: Children }} props */
+export const Fact = ({ name, children }) => h('div', null, [h('dt', null, name), h('dd', null, children)])
