@@ -13,6 +13,7 @@ import { addBesideRoutes } from './beside-routes.ts'
 import { addConsoleRoutes } from './console/console-routes.ts'
 import { addDeliveryRoutes } from './delivery-routes.ts'
 import type { Api, ApiDeps, ApiEnv, Middleware, RimDeps } from './deps.ts'
+import { addDiagnosticsRoutes } from './diagnostics-routes.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addDocumentRoutes } from './document-routes.ts'
 import { addErasureRoutes } from './erasure-routes.ts'
@@ -121,6 +122,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addToolRoutes(app, deps)
   addPhoneCallRoutes(app, deps)
   addListCallsRoute(app, deps)
+  addDiagnosticsRoutes(app, deps)
   addPlaceCallRoutes(app, deps)
   addPauseRecordingRoutes(app, deps)
   addWebCallRoutes(app, deps)

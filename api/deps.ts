@@ -13,6 +13,7 @@ import type { Log } from '../model/log.ts'
 import type { Telemetry } from '../model/telemetry.ts'
 import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
+import type { PriceTable } from '../model/price-table.ts'
 import type { Problem } from '../model/problem.ts'
 import type { Readiness } from '../model/roles.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
@@ -58,6 +59,8 @@ export type ApiDeps = {
   readonly iceServers: () => WebCallSession['iceServers']
   /** The address clients know this service by; null: whatever host a request names. */
   readonly publicUrl: string | null
+  /** What calls cost; absent or null: nobody knows. */
+  readonly prices?: PriceTable | null
   /** Where browsers join web calls; absent or null: below the address that clients know this service by. */
   readonly signalingUrl?: string | null
   /** What is answered below other paths behind the same rim. Absent: nothing. */

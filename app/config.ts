@@ -7,6 +7,7 @@ import { extractionOf, extractionSettings } from './config/extraction-settings.t
 import { mediaOf, mediaSettings } from './config/media-settings.ts'
 import { outgoingOf, outgoingSettings } from './config/outgoing-settings.ts'
 import { mayClaimNumbers, phoneOf, phoneSettings } from './config/phone-settings.ts'
+import { priceSettings, pricesOf } from './config/price-settings.ts'
 import { roleSettings, rolesOf } from './config/role-settings.ts'
 import { WrongSettings } from './config/setting.ts'
 import { issuesOf } from '../model/issues.ts'
@@ -25,6 +26,7 @@ const Settings = z.object({
   ...knowledgeSettings.shape,
   ...extractionSettings.shape,
   ...telemetrySettings.shape,
+  ...priceSettings.shape,
   ...coreSettings.shape,
 })
 
@@ -105,5 +107,6 @@ function toConfig(settings: z.infer<typeof Settings>) {
     ...knowledgeOf(settings),
     extraction: extractionOf(settings),
     ...telemetryOf(settings),
+    ...pricesOf(settings),
   }
 }

@@ -164,6 +164,7 @@ function openFetch({ core, config, calls, demo, readiness }: Parts, limit: Reque
     ...beyond,
     iceServers: createIceServers(config.turn, core.clock),
     publicUrl: config.publicUrl,
+    prices: config.prices,
     signalingUrl: config.signalingUrl,
     readiness: readiness.read,
     rateLimits: config.rateLimits,

@@ -7,6 +7,7 @@ import type { CallId } from './ids.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { SipFacts } from './sip-facts.ts'
 import type { ToolDescriptor, ToolResult } from './tool.ts'
+import type { UsedUnits } from './usage.ts'
 import type { EffectiveConfig } from './worker.ts'
 
 /**
@@ -104,6 +105,8 @@ export type EngineEvent =
   | { readonly type: 'memory'; readonly memory: Json }
   /** The conversation is over: hang up when everything said has been heard. `nextAction` is a key of the worker's next actions. */
   | { readonly type: 'finished'; readonly nextAction: string | null }
+  /** What the provider counts, since it told last. */
+  | { readonly type: 'used'; readonly model: string; readonly units: UsedUnits }
   /** The session will end by itself in about so many ms: a new one should take its place in the next pause. */
   | { readonly type: 'expiring'; readonly within: number }
   /** The session is dead; nothing comes after it. `details` is for the log. `isRetryable`: a new session may well live. */

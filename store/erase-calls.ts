@@ -38,7 +38,7 @@ type Erasing = {
   readonly now: number
 }
 
-/** Text columns that stay, or are written by name below. Of quality only numbers. */
+/** Text columns that stay, or are written by name below. Of quality and usage only numbers and names of models. */
 const kept = {
   calls: new Set([
     'id',
@@ -63,6 +63,7 @@ const kept = {
     'next_action',
     'snapshot',
     'quality',
+    'usage',
   ]),
   call_events: new Set(['call_id', 'account_id', 'event', 'effects']),
   deliveries: new Set(['id', 'account_id', 'subscription_id', 'call_id', 'event_type', 'status', 'claimed_by', 'body']),

@@ -1,6 +1,7 @@
 /** Owns what a step of a call reads of the database, and the rows that come of it. Times are ms since the epoch. */
 import type { Turn } from '../model/call.ts'
 import type { CallEvent, EventType } from '../model/events.ts'
+import type { CallUsage } from '../model/usage.ts'
 import type { JsonObject } from '../model/json.ts'
 import type { CallFactsRow, CallOverrides, CallRow } from './call-rows.ts'
 import type { JobKind } from './jobs.ts'
@@ -49,7 +50,11 @@ type ChangedFacts = Pick<
 
 /** What is not named stays as it is. `externalTools` carry sealed secrets. */
 export type CallChange = Partial<
-  ChangedFacts & { readonly hookAnswer: CallOverrides; readonly externalTools: readonly JsonObject[] }
+  ChangedFacts & {
+    readonly hookAnswer: CallOverrides
+    readonly externalTools: readonly JsonObject[]
+    readonly usage: CallUsage
+  }
 >
 
 /** All that a step writes besides the snapshot and the log. */

@@ -239,6 +239,7 @@ const changeable: Readonly<Record<keyof CallChange, 'text' | 'integer' | 'timest
   disclosure: 'jsonb',
   hookAnswer: 'jsonb',
   externalTools: 'jsonb',
+  usage: 'jsonb',
 }
 
 /** What the change does not name keeps its value. */

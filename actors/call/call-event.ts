@@ -7,6 +7,7 @@ import type { Disclosure } from '../../model/disclosure.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { JsonPatch } from '../../model/json-patch.ts'
 import type { EndedBy, Outcome, TerminalStatus } from '../../model/outcome.ts'
+import type { CallUsage } from '../../model/usage.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import type { Note } from '../../model/voice-engine.ts'
 import type { LlmProvider } from '../../model/worker.ts'
@@ -84,10 +85,19 @@ export type CallFact =
   /** No person answered. `signs`: what told so, two at least. `leavesMessage`: the agent has something to say to an answering machine. */
   | { readonly type: 'voicemail_detected'; readonly signs: readonly string[]; readonly leavesMessage?: true }
   /**
+   * `usage`: of the time since the turn before; absent in logs of before it was counted.
    * `memory`: all that the engine remembers after it, as it comes from the conversation and as logs of before there were changes always have it;
    * `memoryChange`: what is new of it since the turn before; neither: nothing is.
    */
-  | { readonly type: 'turn_committed'; readonly turn: Turn; readonly memory?: Json; readonly memoryChange?: JsonPatch }
+  | {
+      readonly type: 'turn_committed'
+      readonly turn: Turn
+      readonly memory?: Json
+      readonly memoryChange?: JsonPatch
+      readonly usage?: CallUsage
+    }
+  /** What was used since the last turn; of a talk that is over. */
+  | { readonly type: 'used'; readonly usage: CallUsage }
   /** What the caller is saying, as far as it is understood; null: it was nothing. It is a turn when nobody is left to hear the end of it. */
   | { readonly type: 'caller_heard'; readonly words: CallerWords | null }
   /** The agent is saying this, under the number that it will have; told where somebody wants to read along. */
@@ -189,6 +199,8 @@ export type Effect =
       readonly endedBy?: EndedBy
       readonly endCause?: string | null
       readonly quality?: LegQuality
+      /** Absent: nothing was counted. */
+      readonly usage?: CallUsage
     }
   /** Once for each type. */
   | { readonly type: 'store_warning'; readonly warning: CallWarning }

@@ -144,6 +144,7 @@ const outcomeOf = (ended: Of<'store_outcome'>): CallChange => ({
   endedBy: ended.endedBy ?? null,
   endCause: ended.endCause ?? null,
   quality: ended.quality ?? null,
+  ...(ended.usage && { usage: ended.usage }),
 })
 
 function analysisOf(call: CallRow, analysis: Of<'store_analysis'>): CallChange {

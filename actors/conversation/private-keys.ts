@@ -71,6 +71,7 @@ export function createPrivateKeys(startsPaused: boolean): PrivateKeys {
       case 'warned':
       case 'finished':
       case 'expiring':
+      case 'used':
         return event
     }
   }

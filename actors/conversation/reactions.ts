@@ -136,6 +136,8 @@ export function createReactions(deps: ReactionDeps) {
       // The keeper of the session has dealt with them.
       case 'expiring':
       case 'failed':
+      // Counted before it comes here.
+      case 'used':
         return
     }
   }

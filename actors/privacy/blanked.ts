@@ -24,6 +24,7 @@ const keptFields = new Set([
   'by',
   'source',
   'engine',
+  'model',
   'codec',
   'signs',
   'warned',

@@ -395,6 +395,7 @@ export const additiveEndpoints: readonly string[] = [
   `post ${phoneCall}/hangup`,
   `post ${phoneCall}/post-processing`,
   `get ${phoneCall}/audio/peaks`,
+  `get ${phoneCall}/diagnostics`,
   `post ${phoneCall}/recording/pause`,
   `post ${phoneCall}/recording/resume`,
   `delete ${phoneCall}`,

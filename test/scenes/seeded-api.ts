@@ -104,7 +104,8 @@ export async function openSeededApi(
     log,
     telemetry: noTelemetry,
   }
-  const calls = openCallSide(core, readConfig({}), new Map([['embedded', createScriptedEngine()]]), closing)
+  const engine = createScriptedEngine()
+  const calls = openCallSide(core, readConfig({}), new Map([['embedded', engine]]), closing)
   const asked: Asked[] = []
   const deps: ApiDeps = {
     ...core,
@@ -123,7 +124,7 @@ export async function openSeededApi(
   const own = await seedAccount(sql, 'own')
   const other = await seedAccount(sql, 'other')
   const ask = createAsk(deps, own.key)
-  return { sql, deps, calls, box, ask, own, other, asked, hands, lines, recordings, database }
+  return { sql, deps, engine, calls, box, ask, own, other, asked, hands, lines, recordings, database }
 }
 
 export type AskOptions = {

@@ -12,7 +12,7 @@ import { createGeminiLiveEngine } from '../../voice/engines/gemini-live/engine.t
 import { createGeminiWire, isRetryable } from '../../voice/engines/gemini-live/open-session.ts'
 import { msOf, readMessage } from '../../voice/engines/gemini-live/messages.ts'
 import { historyOf } from '../../voice/engines/gemini-live/setup.ts'
-import type { WireEvent } from '../../voice/engines/hosted/wire.ts'
+import type { WireTold } from '../../voice/engines/hosted/wire.ts'
 import type { GeminiOptions, ModelWords } from '../fake/gemini-live-options.ts'
 import { openGeminiServer, type GeminiServer } from '../fake/gemini-live-server.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
@@ -458,7 +458,7 @@ type Opened = { readonly clock?: Clock; readonly memory?: Json }
 
 /** A session without a talk: what it is asked for, and what comes of it. The line is fed faster than life. */
 async function openLine(t: Test, server: GeminiServer, { clock = systemClock, memory = null }: Opened = {}) {
-  const events: WireEvent[] = []
+  const events: WireTold[] = []
   const openWire = createGeminiWire({
     url: server.url,
     apiKey: server.key,
@@ -489,7 +489,7 @@ async function openLine(t: Test, server: GeminiServer, { clock = systemClock, me
     said,
     feed,
     silence: (ms: number) => feed(new Int16Array(ms * 16)),
-    count: (type: WireEvent['type']) => events.filter((event) => event.type === type).length,
+    count: (type: WireTold['type']) => events.filter((event) => event.type === type).length,
     memory: () => events.findLast((event) => event.type === 'memory')?.memory ?? null,
     sound: () => Buffer.concat(events.flatMap((event) => (event.type === 'audio' ? [event.payload] : []))),
   }
@@ -628,7 +628,7 @@ test('a result that was lost with its session is told to the next one, and answe
 
 test('a turn that was asked for and brings nothing is over all the same', async (t) => {
   const over = ['reply_started', 'reply_done']
-  const isReply = ({ type }: WireEvent): boolean => over.includes(type)
+  const isReply = ({ type }: WireTold): boolean => over.includes(type)
   for (const words of [[], [{ reason: 'RESPONSE_REJECTED' }]]) {
     const server = await openServer(t, { model: () => words })
     const { wire, events } = await openLine(t, server)

@@ -24,7 +24,7 @@ async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Pr
   const openBox = async () => boxOf(await existingKeys(config))
   try {
     const home = { ...config, server: database.server, hasStorage: config.recordingsBucket !== null }
-    return await use({ sql: database.sql, openBox, home, log, url: urlOf(config), print })
+    return await use({ sql: database.sql, openBox, home, log, url: urlOf(config), prices: config.prices, print })
   } finally {
     await database.close()
   }

@@ -4,12 +4,15 @@ import { replay } from '../../actors/call/machine/replay.ts'
 import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
 import { toIso } from '../../model/clock.ts'
+import type { CallDiagnostics } from '../../model/call-diagnostics.ts'
 import type { CallId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
+import { findCallDiagnostics } from '../../store/call-diagnostics.ts'
 import { findCallFacts, listCallEvents } from '../../store/call-steps.ts'
 import { findLogRemoval } from '../../store/retention.ts'
 import type { Sql } from '../../store/sql.ts'
-import { idOf, required, type Commands } from './command.ts'
+import { reportOf } from './call-report.ts'
+import { idOf, required, type AdminDatabase, type Commands } from './command.ts'
 
 async function missingLog(sql: Sql, callId: CallId): Promise<Problem> {
   const { logRemovedAt = null } = (await findLogRemoval(sql, callId)) ?? {}
@@ -21,6 +24,34 @@ async function missingLog(sql: Sql, callId: CallId): Promise<Problem> {
   )
 }
 
+/** All parts of its lists in one. */
+async function diagnosticsOf({ sql, prices = null }: AdminDatabase, callId: CallId): Promise<CallDiagnostics> {
+  const call = await findCallFacts(sql, callId)
+  if (!call) throw new Problem('NOT_FOUND', `there is no call ${callId}`)
+  const { accountId } = call
+  let [whole, fromTurn, fromStep, fromDelivery]: [CallDiagnostics | null, number, number, number] = [null, 0, 0, 0]
+  for (;;) {
+    const part = await findCallDiagnostics(sql, { accountId, callId, prices }, { fromTurn, fromStep, fromDelivery })
+    if (!part) throw new Problem('NOT_FOUND', `there is no call ${callId}`)
+    whole = whole === null ? part : joined(whole, part)
+    const { turns, steps, deliveries } = part
+    if (turns.next === null && steps.next === null && deliveries.next === null) return whole
+    fromTurn = turns.next ?? past
+    fromStep = steps.next ?? past
+    fromDelivery = deliveries.next ?? Number.MAX_SAFE_INTEGER
+  }
+}
+
+/** Nothing is behind it. */
+const past = 2_147_483_647
+
+const joined = (whole: CallDiagnostics, part: CallDiagnostics): CallDiagnostics => ({
+  ...part,
+  turns: { data: [...whole.turns.data, ...part.turns.data], next: null },
+  steps: { data: [...whole.steps.data, ...part.steps.data], next: null },
+  deliveries: { data: [...whole.deliveries.data, ...part.deliveries.data], next: null },
+})
+
 export const callCommands: Commands = {
   'call process': {
     usage: 'call process <callId>',
@@ -31,6 +62,16 @@ export const callCommands: Commands = {
       // A node that runs looks for jobs every second.
       await createProcessAgain({ sql, clock: systemClock, newId, wakeJobs: () => undefined })(call.accountId, callId)
       print(`${callId} is processed again`)
+      return 0
+    },
+  },
+  'call show': {
+    usage: 'call show <callId> [--json]',
+    options: { json: { type: 'boolean' } },
+    async runOn(database, [text], { json }) {
+      const { print } = database
+      const found = await diagnosticsOf(database, idOf<'call'>(required(text, 'callId'), 'callId'))
+      for (const line of json === true ? [JSON.stringify(found, null, 2)] : reportOf(found)) print(line)
       return 0
     },
   },

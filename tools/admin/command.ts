@@ -8,6 +8,7 @@ import { toId, type AccountId, type Id } from '../../model/ids.ts'
 import { flawOf } from '../../model/json.ts'
 import { issuesOf } from '../../model/issues.ts'
 import type { Log } from '../../model/log.ts'
+import type { PriceTable } from '../../model/price-table.ts'
 import { Problem } from '../../model/problem.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import { findAccount } from '../../store/accounts.ts'
@@ -27,6 +28,8 @@ export type AdminDatabase = {
   /** Where the service has what a backup takes. */
   readonly home?: Home
   readonly log?: Log
+  /** What calls cost; absent: nobody knows. */
+  readonly prices?: PriceTable | null
   /** Where people have the pages of the service, without a slash at the end; absent: nobody knows. */
   readonly url?: string
   print(text: string): void

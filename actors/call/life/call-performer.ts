@@ -14,6 +14,7 @@ import { failedReasonOf, type Outcome } from '../../../model/outcome.ts'
 import { errorBodyOf, Problem } from '../../../model/problem.ts'
 import type { ServerMessage } from '../../../model/signaling.ts'
 import type { Conversation } from '../../conversation/conversation.ts'
+import { createUsageMeter, type UsageMeter } from '../../conversation/usage-meter.ts'
 import { commandLeg } from '../../node/leg-link.ts'
 import { answer, redirect } from './answer.ts'
 import { askWorkerRequest } from './ask-worker-request.ts'
@@ -61,6 +62,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   /** That, or the talk whose engine was lost, until its place is taken. */
   let former: Conversation | null = null
   const tools = createToolRuns(deps, end)
+  const meter = createUsageMeter()
   /** Before the answer, for the first talk. */
   let tried: TriedSession | null = null
   const keep = (session: TriedSession): void => (abandoned ? session.close() : void (tried = session))
@@ -76,7 +78,8 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
 
   const talkEnd: CallEnd = {
     ...end,
-    post(fact) {
+    post(untold) {
+      const fact = meter.withUsage(untold)
       if (fact.type === 'tool_called') tools.wanted(fact)
       if (fact.type !== 'turn_committed') return end.post(fact)
       const writing = end.deliver(fact)
@@ -90,7 +93,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     recording.begin(effect.recording)
     former = conversation
     const earlier = former && { earlier: former.earlier }
-    const talk = { deps, end: talkEnd, run, signal: told.tell, recording, tried, ...earlier }
+    const talk = { deps, end: talkEnd, run, signal: told.tell, recording, meter, tried, ...earlier }
     const prepared = await prepareConversation(talk, effect)
     if (!prepared || abandoned) return
     conversation = prepared.conversation
@@ -107,7 +110,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const disclose = async (effect: Disclose): Promise<void> => {
     dropTried()
     recording.begin(effect.recording)
-    const prepared = await prepareDisclosure({ deps, end: talkEnd, run, signal: told.tell, recording }, effect)
+    const prepared = await prepareDisclosure({ deps, end: talkEnd, run, signal: told.tell, recording, meter }, effect)
     if (!prepared || abandoned) return
     conversation?.abandon()
     disclosure = prepared
@@ -130,7 +133,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const recording = createRecordingOrders(deps, end)
   const conversationOf = (): Conversation | null => conversation
   const talking = { conversationOf, startConversation, disclose, passOn }
-  const parts: Parts = { deps, end, run, tools, recording, keep, dropTried, ...talking }
+  const parts: Parts = { deps, end, run, tools, meter, recording, keep, dropTried, ...talking }
 
   return {
     perform(effects) {
@@ -156,6 +159,7 @@ type Parts = {
   readonly end: CallEnd
   readonly run: ReturnType<typeof createRuns>['run']
   readonly tools: ToolRuns
+  readonly meter: UsageMeter
   readonly recording: RecordingOrders
   keep(tried: TriedSession): void
   dropTried(): void
@@ -192,7 +196,7 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'wind_up':
       tools.cancelAll()
       parts.dropTried()
-      return run(windUp(deps, end, conversationOf(), effect.reason), legGone)
+      return run(windUp(parts, effect.reason), legGone)
     case 'record':
       conversationOf()?.recordingPaused(effect.parts === 'none')
       return run(parts.recording.set(effect.parts), noFact)
@@ -249,16 +253,14 @@ async function leaveMessage(end: CallEnd, conversation: Conversation | null): Pr
 }
 
 /** The caller's line is not kept open for the words that are still being understood, and the call has ended before they are. */
-async function windUp(
-  { bus, clock }: PerformerDeps,
-  end: CallEnd,
-  conversation: Conversation | null,
-  reason: string,
-): Promise<void> {
+async function windUp({ deps: { bus, clock }, end, conversationOf, meter }: Parts, reason: string): Promise<void> {
+  const conversation = conversationOf()
   await conversation?.fallSilent()
   const closing = commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
   const endedAt = clock.now()
   const [reply] = await Promise.all([closing, conversation?.stop()])
+  const rest = meter.rest()
+  if (rest) end.post(rest)
   if (reply?.type === 'closed' && reply.recordingIncomplete) end.post({ type: 'warned', warning: soundLost })
   end.post({ ...(reply?.type === 'closed' ? legClosed(reply) : legGone()), endedAt })
 }

@@ -9,6 +9,7 @@ import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { createConversation, type Conversation } from '../../conversation/conversation.ts'
 import type { ConversationDeps, ConversationStart } from '../../conversation/conversation.ts'
 import { createDisclosure } from '../../conversation/disclosure.ts'
+import type { UsageMeter } from '../../conversation/usage-meter.ts'
 import type { CallFact, Effect } from '../call-event.ts'
 import { configOf, engineConfigOf } from '../engine-choice.ts'
 import { engineOf, isReplaceable, withFallback } from '../fallback.ts'
@@ -23,6 +24,7 @@ type Parts = Pick<ConversationDeps, 'signal'> & {
   readonly deps: PerformerDeps
   readonly end: CallEnd
   readonly recording: Pick<RecordingOrders, 'isPaused'>
+  readonly meter: Pick<UsageMeter, 'metered'>
   run(work: Promise<void>, failure: (details: string) => CallFact | null): void
 }
 type StartConversation = Extract<Effect, { type: 'start_conversation' }>
@@ -61,7 +63,7 @@ export async function prepareConversation(
   const isPaused = parts.recording.isPaused()
   const recording = isRecorded ? { ...fileOf(call), ...(isPaused && { parts: 'none' as const }) } : null
   const started = { config, recording, isPaused, answeredAt, turns, ...(earlier && { earlier }) }
-  const engine = isTried ? tried.engine : talker.engine
+  const engine = parts.meter.metered(isTried ? tried.engine : talker.engine)
   return { call, offered, conversation: createConversation({ ...deps, ...end, ...parts, ...talker, engine }, started) }
 }
 
@@ -77,7 +79,8 @@ export async function prepareDisclosure(parts: Parts, effect: Disclose): Promise
   const recording = effect.recording === 'off' ? null : file
   const { text, answeredAt } = effect
   const started = { config, recording, isPaused, answeredAt, text, announcement: announcementOf(call) }
-  return createDisclosure({ ...deps, ...end, ...parts, ...talker }, started)
+  const engine = parts.meter.metered(talker.engine)
+  return createDisclosure({ ...deps, ...end, ...parts, ...talker, engine }, started)
 }
 
 const fileOf = (call: CallFactsRow) => ({ key: recordingKeyOf(call), mode: configOf(call).recordingChannelMode })

@@ -8,6 +8,7 @@ import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { Outcome } from '../../../model/outcome.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
+import { addUsage, noUsage, type CallUsage } from '../../../model/usage.ts'
 import type { LlmProvider } from '../../../model/worker.ts'
 import type { CallBirth, CallerWords, CallFact, Deadline, Effect, WindUpReason } from '../call-event.ts'
 import { closedEnd, endedByOf, endOf, endRules, outcomeOfCut, type CallEnd } from './call-end.ts'
@@ -42,6 +43,8 @@ export type CallContext = CallBirth & {
   /** The engine's own memory, newest. */
   readonly memory: Json
   readonly outcome: Outcome | null
+  /** Absent: nothing was counted, as of calls of before it was. */
+  readonly usage?: CallUsage
   /** Noted when its end is decided. Calls of before there were rules have none. */
   readonly end?: CallEnd
   /** When the leg of a browser that may come back was there last; absent: it is there. */
@@ -126,8 +129,14 @@ export const machineActions = setup({
     countTurn: assign(({ context, event }) => {
       const told = event as Of<'turn_committed'>
       const memory = memoryAfter(context.memory, told)
-      return { turns: context.turns + 1, memory, ...(told.turn.role === 'user' && context.heard && { heard: null }) }
+      return {
+        turns: context.turns + 1,
+        memory,
+        ...usageAfter(context, told),
+        ...(told.turn.role === 'user' && context.heard && { heard: null }),
+      }
     }),
+    noteUsed: assign(({ context, event }) => usageAfter(context, event as Of<'used'>)),
     noteHeard: assign(({ event }) => ({ heard: (event as Of<'caller_heard'>).words })),
     /** They have become a turn. */
     countHeard: assign(({ context }) => ({
@@ -226,6 +235,9 @@ export const machineActions = setup({
   },
 })
 
+const usageAfter = ({ usage: before = noUsage }: CallContext, { usage }: { readonly usage?: CallUsage }) =>
+  usage ? { usage: addUsage(before, usage) } : {}
+
 export const keepsTools = (event: CallFact): boolean => event.type === 'taken_over' && event.keepsTools === true
 
 const notesOf = (words: CallerWords | null | undefined): JsonObject =>
@@ -277,7 +289,7 @@ export const storeUnstored = machineActions.enqueueActions(({ context, enqueue }
 const storeOutcome = {
   type: 'store_outcome',
   params: ({ context }: { context: CallContext }) => {
-    const { outcome, answeredAt, end, now, quality } = context
+    const { outcome, answeredAt, end, now, quality, usage } = context
     return {
       outcome: outcome ?? ({ status: 'completed' } as const),
       answeredAt,
@@ -285,6 +297,7 @@ const storeOutcome = {
       ...(end && { endedBy: end.by, endCause: end.cause }),
       // Legs that tell none, and logs of before they did, must give the same effect as ever.
       ...(quality && { quality }),
+      ...(usage && { usage }),
     }
   },
 } as const

@@ -51,7 +51,10 @@ export const callMachine = machineActions.createMachine({
   }),
   initial: 'unborn',
   // A deadline that its state did not clear is cleared here.
-  on: { deadline_passed: { actions: { type: 'stopWaiting', params: ({ event }) => event.deadline } } },
+  on: {
+    deadline_passed: { actions: { type: 'stopWaiting', params: ({ event }) => event.deadline } },
+    used: { actions: 'noteUsed' },
+  },
   states: {
     unborn: {
       on: {

@@ -1,6 +1,7 @@
 /** Owns what the agent's words come from: one streamed chat completion. OpenAI API reference, "Create chat completion". */
 import type { Clock } from '../../../model/clock.ts'
 import type { EngineTool } from '../../../model/voice-engine.ts'
+import type { UsedUnits } from '../../../model/usage.ts'
 import type { Notices } from '../notices.ts'
 import { createChatReply, type ModelCall } from './chat-reply.ts'
 import { EndpointError, errorOfBody, textOf, twice, type Endpoint, type EndpointAnswer } from './endpoint.ts'
@@ -20,6 +21,8 @@ export type ChatAnswer = {
   readonly calls: readonly ModelCall[]
   /** The last words may be half a sentence. */
   readonly isCut: boolean
+  /** Null: the endpoint does not tell. */
+  readonly usage: UsedUnits | null
 }
 
 /** Resolves when all has come. Throws EndpointError. */
@@ -39,6 +42,7 @@ export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clo
     takesTemperature: true,
     thinksBeforeTools: true,
     beginsInThought: false,
+    tellsUsage: true,
   }
 
   const attempt = async (request: ChatRequest, spoken: Dialect, onText: (text: string) => void) => {
@@ -50,6 +54,7 @@ export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clo
       ...(tools.length > 0 && !spoken.thinksBeforeTools && { reasoning_effort: 'none' }),
       ...fieldsIn(spoken, request.temperature),
       stream: true,
+      ...(spoken.tellsUsage && { stream_options: { include_usage: true } }),
     })
     const head = { method: 'POST', path: '/chat/completions', contentType: 'application/json' } as const
     const answer = await endpoint.ask({ ...head, accept: 'text/event-stream', body, signal, waits, maxBytes })
@@ -107,6 +112,8 @@ type Dialect = {
   readonly thinksBeforeTools: boolean
   /** It says where its thoughts end, and not that they begin. */
   readonly beginsInThought: boolean
+  /** It takes the wish to be told what it counts. */
+  readonly tellsUsage: boolean
 }
 
 const fieldsIn = ({ limit, takesTemperature }: Dialect, temperature: number | null): object => ({
@@ -117,6 +124,8 @@ const fieldsIn = ({ limit, takesTemperature }: Dialect, temperature: number | nu
 /** Newer models have another word for the limit, and some a temperature of their own. Null when that is not what is wrong. */
 function learnt(spoken: Dialect, error: unknown): Dialect | null {
   if (!(error instanceof EndpointError) || error.isTooLong || ![400, 422].includes(error.status ?? 0)) return null
+  if (spoken.tellsUsage && `${error.param} ${error.message}`.includes('stream_options'))
+    return { ...spoken, tellsUsage: false }
   if (error.param === 'max_tokens' && spoken.limit === 'max_tokens')
     return { ...spoken, limit: 'max_completion_tokens' }
   if (error.param === 'reasoning_effort' && spoken.thinksBeforeTools) return { ...spoken, thinksBeforeTools: false }
@@ -141,10 +150,10 @@ async function read(answer: EndpointAnswer, words: WordFilter, onText: (text: st
   // Some do not stream what has tools.
   if (answer.contentType.startsWith('application/json')) take(await textOf(answer.body))
   else await readEvents(answer, take, reply.isLast)
-  if (letters > maxText) return { calls: [], isCut: true }
+  if (letters > maxText) return { calls: [], isCut: true, usage: reply.usage() }
   if (!reply.isComplete()) throw new EndpointError('its answer was cut off')
   give(words.end())
-  return { calls: reply.calls(), isCut: reply.isCut() }
+  return { calls: reply.calls(), isCut: reply.isCut(), usage: reply.usage() }
 }
 
 /** `take`: false when nothing more is wanted. What comes after the last event is let go, so that the connection can be used again. */

@@ -7,6 +7,7 @@ import { Agent } from 'undici'
 import type { Clock } from '../../../model/clock.ts'
 import type { AudioFormat, LineFormats } from '../../../model/frame.ts'
 import type { Log } from '../../../model/log.ts'
+import type { UsedUnits } from '../../../model/usage.ts'
 import { EngineRefusal, type VoiceEngine } from '../../../model/voice-engine.ts'
 import { createVoiceDetectors } from '../../../media/vad/voice-detector.ts'
 import { openTalk } from '../hosted/talk.ts'
@@ -80,12 +81,21 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
     // Closed while the endpoints were asked.
     if (ending.signal.aborted) throw new EngineRefusal('the engine is closed', false)
     const session = `cascade-${randomUUID().slice(0, 8)}`
+    const used = (name: string, units: UsedUnits): void => emit({ type: 'used', model: name, units })
     const wire = createWire({
       setup,
-      chat,
+      async chat(request) {
+        const answer = await chat(request)
+        if (answer.usage !== null) used(deps.chat.model, answer.usage)
+        return answer
+      },
       transcribe,
+      onTranscribed: (ms) => used(transcription.model, { transcribedMs: ms }),
       openStream,
-      speak,
+      speak(text, ...rest) {
+        used(model, { characters: text.length })
+        return speak(text, ...rest)
+      },
       rateHz,
       session,
       emit,

@@ -6,7 +6,7 @@ import { frameMs, samplesOf } from '../../../model/frame.ts'
 import { createCallerActivity } from '../../../media/vad/caller-activity.ts'
 import { createOwnEcho } from '../../../media/vad/own-echo.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
-import type { Wire, WireEvent } from '../hosted/wire.ts'
+import type { Wire, WireTold } from '../hosted/wire.ts'
 import { createAgent, type AgentDeps } from './agent.ts'
 import { createCallerUtterances, type Utterance } from './caller-utterances.ts'
 import { isBackchannel, looksUnfinished } from './caller-words.ts'
@@ -14,10 +14,13 @@ import { EndpointError } from './endpoint.ts'
 import type { Transcribe, Transcript } from './transcription.ts'
 import type { OpenTranscriptionStream } from './transcription-stream.ts'
 
-export type WireDeps = Pick<AgentDeps, 'setup' | 'chat' | 'speak' | 'rateHz' | 'session' | 'emit'> & {
+export type WireDeps = Pick<AgentDeps, 'setup' | 'chat' | 'speak' | 'rateHz' | 'session'> & {
+  emit(event: WireTold): void
   readonly detector: VoiceDetector
   readonly transcribe: Transcribe
   readonly openStream: OpenTranscriptionStream
+  /** Ms of sound. */
+  onTranscribed(ms: number): void
   /** By whomever; once. */
   onClosed(): void
 }
@@ -25,6 +28,7 @@ export type WireDeps = Pick<AgentDeps, 'setup' | 'chat' | 'speak' | 'rateHz' | '
 /** Who looks unfinished is given so much longer, besides the end-of-turn wait, before the agent answers. */
 const unfinishedFrames = 1_000 / frameMs
 const frameSamples = 320
+const samplesPerMs = frameSamples / frameMs
 const maxSaid = 10_000
 /** Stands for speech that was not understood. */
 const unclear = '[unclear]'
@@ -42,7 +46,7 @@ export function createWire(deps: WireDeps): Wire {
   let lastSentence = ''
 
   const echo = createOwnEcho(deps.rateHz)
-  const emit = (event: WireEvent): void => {
+  const emit = (event: WireTold): void => {
     if (ending.signal.aborted) return
     if (event.type === 'audio') echo.says(samplesOf(event.payload))
     deps.emit(event)
@@ -66,7 +70,9 @@ export function createWire(deps: WireDeps): Wire {
     streamed: Promise<Transcript | null> | null,
   ): Promise<Transcript | null> => {
     try {
-      return (await streamed) ?? (await deps.transcribe(samples, deps.setup.language, ending.signal))
+      const transcript = (await streamed) ?? (await deps.transcribe(samples, deps.setup.language, ending.signal))
+      if (transcript !== null && !ending.signal.aborted) deps.onTranscribed(Math.round(samples.length / samplesPerMs))
+      return transcript
     } catch (error) {
       // After the event that it was not understood: no later utterance will be.
       if (error instanceof EndpointError && isForGood(error)) setImmediate(() => fail('transcription', error))

@@ -5,7 +5,7 @@ import { samplesOf } from '../../../model/frame.ts'
 import { createOwnEcho } from '../../../media/vad/own-echo.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import type { JsonSocket } from '../hosted/json-socket.ts'
-import type { Wire, WireEvent } from '../hosted/wire.ts'
+import type { Wire, WireTold } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'
 import { createCallerView } from './caller-view.ts'
 import { createHeldResults, type Result } from './held-results.ts'
@@ -16,6 +16,7 @@ import { createToldNews } from './news.ts'
 import { createPendingTools } from './pending-tools.ts'
 import { isBlocking, type News } from './setup.ts'
 import { createSpokenReply } from './spoken-reply.ts'
+import { usageIn } from './usage.ts'
 
 type Deps = {
   readonly socket: JsonSocket
@@ -27,7 +28,7 @@ type Deps = {
   /** Of the session before. */
   readonly news: readonly News[]
   createDetector(): VoiceDetector
-  emit(event: WireEvent): void
+  emit(event: WireTold): void
 }
 
 /** A connection lasts some ten minutes, and the provider may forget to tell that it ends. */
@@ -48,7 +49,7 @@ export function createLiveSession(deps: Deps) {
   let closed = false
   let isLineClosed = false
   const echo = createOwnEcho(speaksHz)
-  const emit = (event: WireEvent): void => {
+  const emit = (event: WireTold): void => {
     if (closed) return
     if (event.type === 'audio') echo.says(samplesOf(event.payload))
     tell(event)
@@ -168,6 +169,8 @@ export function createLiveSession(deps: Deps) {
     take(message: ServerMessage): void {
       if (closed) return
       const { serverContent, toolCall, toolCallCancellation, goAway, sessionResumptionUpdate, voiceActivity } = message
+      const units = usageIn(message.usageMetadata)
+      if (units !== null) emit({ type: 'used', model, units })
       if (voiceActivity?.voiceActivityType === 'ACTIVITY_START') caller.begins()
       if (voiceActivity?.voiceActivityType === 'ACTIVITY_END') caller.ends()
       if (serverContent) takeContent(serverContent)

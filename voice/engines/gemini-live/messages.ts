@@ -1,6 +1,7 @@
 /** Owns what Gemini Live says on the wire, as far as it is used. Lenient: a field that is not as documented is as good as missing. */
 import { z } from 'zod'
 import { JsonObject } from '../../../model/json.ts'
+import { UsageMetadata } from './usage.ts'
 
 const text = z.string().optional().catch(undefined)
 const flag = z.boolean().optional().catch(undefined)
@@ -44,6 +45,7 @@ const ServerMessage = z.object({
     .catch(undefined),
   goAway: z.object({ timeLeft: text }).optional().catch(undefined),
   sessionResumptionUpdate: z.object({ newHandle: text, resumable: flag }).optional().catch(undefined),
+  usageMetadata: UsageMetadata,
   voiceActivity: z.object({ voiceActivityType: text }).optional().catch(undefined),
 })
 export type ServerMessage = z.infer<typeof ServerMessage>

@@ -3,7 +3,7 @@ import type { Clock } from '../../../model/clock.ts'
 import { EngineRefusal } from '../../../model/voice-engine.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import { openJsonSocket } from '../hosted/json-socket.ts'
-import type { OpenWire, Wire, WireEvent, WireSetup } from '../hosted/wire.ts'
+import type { OpenWire, Wire, WireSetup, WireTold } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'
 import { createLiveSession } from './live-session.ts'
 import { readMessage, type ServerMessage } from './messages.ts'
@@ -26,7 +26,7 @@ const setupTimeout = 10_000
 const resumeTimeout = 4_000
 const maxEarly = 100
 
-type Emit = (event: WireEvent) => void
+type Emit = (event: WireTold) => void
 
 /**
  * A session goes on from its handle; a handle that is refused or too old costs a second try with what was said. So does a language: models know few by

@@ -16,7 +16,7 @@ import { ownToolsOf } from './own-tools.ts'
 import { promptOf } from './prompt.ts'
 import { admittedBy, advance } from './talk-machine.ts'
 import { initialTalk, type TalkAction, type TalkEvent, type TalkSetting } from './talk-state.ts'
-import type { OpenWire, Wire, WireEvent } from './wire.ts'
+import type { OpenWire, Wire, WireTold } from './wire.ts'
 
 export type TalkDeps = {
   readonly config: EngineConfig
@@ -35,8 +35,8 @@ const maxEarly = 1_000
 export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   const { instructions: _, script: __, context: ___, customer: ____, ...line } = deps.config
   const tools = [...deps.config.tools, ...ownToolsOf(deps.config.worker)]
-  const early: WireEvent[] = []
-  let take = (event: WireEvent): void => {
+  const early: WireTold[] = []
+  let take = (event: WireTold): void => {
     if (early.length < maxEarly) early.push(event)
   }
   const wire = await deps.openWire(
@@ -135,6 +135,6 @@ function createTalk({ config, speaksWhileToolsRun, clock, log, emit }: TalkDeps,
   return {
     session,
     begin: () => dispatch({ type: 'begun' }),
-    take: (event: WireEvent) => dispatch({ type: 'wire', event }),
+    take: (event: WireTold) => (event.type === 'used' ? emit(event) : dispatch({ type: 'wire', event })),
   }
 }

@@ -5,6 +5,9 @@
 import type { JsonObject } from '../../../model/json.ts'
 import type { EngineConfig, EngineEvent, EngineSession } from '../../../model/voice-engine.ts'
 
+/** What the talk needs not know of: its provider's count. */
+export type WireTold = WireEvent | Extract<EngineEvent, { type: 'used' }>
+
 /** `instructions` is the whole prompt; `tools` are the worker's and the engine's own. */
 export type WireSetup = Omit<EngineConfig, 'instructions' | 'script' | 'context' | 'customer'> & {
   readonly instructions: string
@@ -52,4 +55,4 @@ export type Wire = Pick<EngineSession, 'hear' | 'interrupt' | 'instruct' | 'clos
  * Resolves when the provider has taken the setup; rejects with EngineRefusal. What comes before it resolves is emitted all the same. A setup with
  * history has been told to the model by then; nothing is said before `reply` or the caller's voice asks for it. After `failed` nothing is emitted.
  */
-export type OpenWire = (setup: WireSetup, emit: (event: WireEvent) => void) => Promise<Wire>
+export type OpenWire = (setup: WireSetup, emit: (event: WireTold) => void) => Promise<Wire>

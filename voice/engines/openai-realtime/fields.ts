@@ -32,6 +32,7 @@ type Field =
   | 'status_details'
   | 'transcript'
   | 'type'
+  | 'usage'
 
 const nothing: Message = {}
 

@@ -4,7 +4,7 @@ import { frameMs } from '../../../model/frame.ts'
 import type { Log } from '../../../model/log.ts'
 import { EngineRefusal } from '../../../model/voice-engine.ts'
 import { openJsonSocket, type JsonSocket } from '../hosted/json-socket.ts'
-import type { Wire, WireEvent, WireSetup } from '../hosted/wire.ts'
+import type { Wire, WireSetup, WireTold } from '../hosted/wire.ts'
 import type { Notices } from '../notices.ts'
 import { createAgentItems } from './agent-items.ts'
 import { createCallerTurns } from './caller-turns.ts'
@@ -17,6 +17,7 @@ import { historyItems, itemOf, paddingOf, sessionUpdate } from './setup.ts'
 import type { ReasoningEffort, TurnDetection } from './setup.ts'
 import { promptSizeOf } from './token-limits.ts'
 import { createToolCalls } from './tool-calls.ts'
+import { usageIn } from './usage.ts'
 
 export type Provider = {
   /** Without the query. */
@@ -33,7 +34,7 @@ export type Provider = {
 }
 
 type Deps = { readonly provider: Provider; readonly clock: Clock; readonly log: Log; readonly notices: Notices }
-type Emit = (event: WireEvent) => void
+type Emit = (event: WireTold) => void
 
 const setupTimeout = 10_000
 /** The provider ends a session after an hour; when it does not say when, this is told before. */
@@ -172,6 +173,10 @@ function createWire(
     onCut: items.cutReply,
     onDone: items.replyDone,
   })
+  const used = (model: string, { usage }: Message): void => {
+    const units = usageIn(usage)
+    if (units !== null) emit({ type: 'used', model, units })
+  }
   /** Most errors are of one request and leave the session as it is. */
   const refused = (error: Message): void => {
     const code = textOf(error.code)
@@ -197,7 +202,10 @@ function createWire(
         tools.cancelAll()
       },
       'conversation.item.input_audio_transcription.delta': turns.partText,
-      'conversation.item.input_audio_transcription.completed': turns.finalText,
+      'conversation.item.input_audio_transcription.completed': (message) => {
+        used(provider.transcriptionModel, message)
+        turns.finalText(message)
+      },
       'conversation.item.input_audio_transcription.failed': turns.noText,
       'response.created': replies.created,
       'response.output_item.added': items.added,
@@ -212,6 +220,7 @@ function createWire(
         tools.itemDone(objectOf(message.item))
       },
       'response.done': (message) => {
+        used(provider.model, objectOf(message.response))
         tools.responseDone(objectOf(message.response))
         replies.done(message)
       },

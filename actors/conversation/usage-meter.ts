@@ -1,0 +1,55 @@
+/**
+ * Owns what a call of this actor has used and no fact has told yet: engines that it wraps tell it what their providers count, and facts of the talk take
+ * it along.
+ */
+import { addUsage, noUsage, type CallUsage } from '../../model/usage.ts'
+import type { VoiceEngine } from '../../model/voice-engine.ts'
+import type { CallFact } from '../call/call-event.ts'
+
+export type UsageMeter = {
+  /** The same engine. What its provider counts stays here. */
+  metered(engine: VoiceEngine): VoiceEngine
+  /** The fact as it is to be told: a turn has with it all that was used up to it. */
+  withUsage(fact: CallFact): CallFact
+  /** What is left, as a fact; null: nothing. */
+  rest(): CallFact | null
+}
+
+export function createUsageMeter(): UsageMeter {
+  let untold: CallUsage = noUsage
+  const add = (used: Partial<CallUsage>): void => void (untold = addUsage(untold, { ...noUsage, ...used }))
+  const take = (): CallUsage => {
+    const taken = untold
+    untold = noUsage
+    return taken
+  }
+  return {
+    metered: (engine) => ({
+      ...engine,
+      get hears() {
+        return engine.hears
+      },
+      get speaks() {
+        return engine.speaks
+      },
+      close: () => engine.close(),
+      open: (config, emit) =>
+        engine.open(config, (event) => {
+          if (event.type !== 'used') return emit(event)
+          const { model, units } = event
+          add({ engines: [{ engine: engine.name, model: model.slice(0, 200), units }] })
+        }),
+    }),
+    withUsage(fact) {
+      if (fact.type === 'tool_called') add({ toolCalls: 1 })
+      if (fact.type !== 'turn_committed') return fact
+      const { role, from, to } = fact.turn
+      add(role === 'user' ? { speechInMs: Math.max(0, to - from) } : { speechOutMs: Math.max(0, to - from) })
+      return { ...fact, usage: take() }
+    },
+    rest() {
+      const usage = take()
+      return usage === noUsage ? null : { type: 'used', usage }
+    },
+  }
+}
