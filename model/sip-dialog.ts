@@ -1,5 +1,5 @@
 /**
- * Owns what is kept of the dialog of an answered phone call beside the process that has it: enough for another one to speak to the peer in its
+ * Owns what is kept of the dialog of a phone call that we placed or answered beside the process that has it: enough for another one to speak to the peer in its
  * place. RFC 3261 §12. Our CSeq is as it was at the beginning: whoever speaks in the place of another leaves a gap that no call fills.
  */
 import { z } from 'zod'
@@ -24,6 +24,8 @@ export const DialogFacts = z.object({
     port: z.number().int(),
     isTranslated: z.boolean(),
   }),
+  /** Of an INVITE of ours that has no final answer yet: its Via, by which alone it can be canceled (RFC 3261 §9.1). `remoteTarget` is its Request-URI. */
+  early: z.object({ via: z.string() }).optional(),
 })
 export type DialogFacts = z.infer<typeof DialogFacts>
 

@@ -17,6 +17,8 @@ export type InvitationResult =
   | { readonly kind: 'unreachable'; readonly details: string }
 
 export type InvitationHandlers = {
+  /** As it went out; again for each that takes its place. */
+  sent?(invite: RequestOut): void
   provisional(status: number, reason: string): void
   /** Once, unless it was abandoned. */
   ended(result: InvitationResult): void
@@ -88,7 +90,8 @@ export function invite(
     early,
     begun(request) {
       sent = request
-      if (isCanceled) sendCancel(sent, log)
+      if (isCanceled) return sendCancel(sent, log)
+      if (request && !isOver) handlers.sent?.(request)
     },
     provisional({ status, reason }) {
       if (status > 100) answers.accepted()

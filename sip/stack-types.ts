@@ -46,7 +46,9 @@ export type Reply = {
   send(status: number, reason: string | undefined, content: { headers?: Record<string, string>; body?: string }): void
 }
 
-export type RequestOut = MessageIn & {
+/** As it was sent, and where it went first. */
+export type RequestOut = MessageIn & SeenFrom & {
+  readonly uri?: string
   on(event: 'response', listener: (response: ResponseIn) => void): unknown
   /** Before the final answer; the library answers it with our offer. */
   on(event: 'update', listener: (update: RequestIn, reply: Reply) => void): unknown

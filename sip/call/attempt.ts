@@ -6,7 +6,7 @@ import { authUserOf } from '../../model/trunk.ts'
 import type { Invitation, InvitationResult } from '../invitation.ts'
 import type { CallDeps } from '../live-calls.ts'
 import type { RealmPins } from '../realm-pins.ts'
-import type { Password } from '../stack-types.ts'
+import type { Password, RequestOut } from '../stack-types.ts'
 import { addressCall } from './caller-id.ts'
 import { wishesOf, type PhoneMedia } from './phone-media.ts'
 import type { WayOut } from './ways-out.ts'
@@ -14,6 +14,8 @@ import type { WayOut } from './ways-out.ts'
 export type AttemptDeps = Pick<CallDeps, 'stack' | 'clock' | 'pins'> & {
   readonly media: PhoneMedia
   readonly request: Pick<DialRequest, 'fromNumber' | 'toNumber' | 'headers'>
+  /** The INVITE went out. */
+  readonly sent?: (invite: RequestOut) => void
   /** 180 and the like; never 100. */
   readonly progress: (status: number, reason: string) => void
 }
@@ -57,6 +59,7 @@ export function attempt(deps: AttemptDeps, { trunk, gateway }: WayOut, patience:
       deps.progress(status, reason)
     },
     ended: end,
+    ...(deps.sent && { sent: deps.sent }),
   })
   return {
     result,

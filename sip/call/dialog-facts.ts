@@ -1,12 +1,12 @@
 /** Owns what is kept of a dialog beside its process, read from the messages that made it: by whichever SIP server. RFC 3261 §12.1. */
 import { flawOf } from '../../model/json.ts'
 import type { DialogFacts } from '../../model/sip-dialog.ts'
-import { addressOf } from '../server/message/address.ts'
+import { addressOf, tagIn } from '../server/message/address.ts'
 import { valuesOf } from '../server/message/header-fields.ts'
 import type { HeaderField } from '../server/message/message.ts'
 import { readCSeq } from '../server/message/numbered-fields.ts'
 import { isTranslatedCallee, isTranslatedCaller } from '../server/transport/seen-peer.ts'
-import type { MessageIn, SeenFrom, SipDialog } from '../stack-types.ts'
+import type { MessageIn, RequestOut, SeenFrom, SipDialog } from '../stack-types.ts'
 
 /**
  * `first`: the peer's INVITE, or its 200 to ours. Null: it names no Contact, or not where it came from, and nobody could speak to it; or a header of
@@ -30,6 +30,25 @@ export function dialogFactsOf({ id, type, sip }: SipDialog, first: MessageIn & S
     remoteTarget,
     localSequence: isOurs ? (readCSeq(first.get('cseq') ?? '')?.number ?? 0) : 0,
     seen: { ...seen, isTranslated: isTranslated(first, isOurs, seen.address) },
+  }
+  return flawOf(facts) === null ? facts : null
+}
+
+/** Of an INVITE that has just been sent; null as above. */
+export function earlyFactsOf(invite: RequestOut): DialogFacts | null {
+  const { uri, protocol, source_address: address, source_port: port } = invite
+  const [from, callId, via] = [invite.get('from') ?? '', invite.get('call-id') ?? '', invite.get('via')]
+  if (!isProtocol(protocol) || via === undefined || uri === undefined || address === undefined) return null
+  const facts = {
+    name: `${callId};from-tag=${tagIn(from) ?? ''}`,
+    callId,
+    local: from,
+    remote: invite.get('to') ?? '',
+    routeSet: valuesOf(fieldsOf(invite, 'Route'), 'Route'),
+    remoteTarget: uri,
+    localSequence: readCSeq(invite.get('cseq') ?? '')?.number ?? 0,
+    seen: { protocol, address, port: Number(port) || 5060, isTranslated: false },
+    early: { via },
   }
   return flawOf(facts) === null ? facts : null
 }

@@ -11,9 +11,11 @@ import type { RefusedArrival } from '../../model/telephony.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
 import type { SipDialog } from '../stack-types.ts'
 import type { GatewayHealth } from '../trunk/gateway-health.ts'
+import type { RequestOut } from '../stack-types.ts'
 import { createAcknowledgements } from './acknowledgements.ts'
 import { attempt, type Attempt, type AttemptResult, type Patience } from './attempt.ts'
 import { placeOf } from './caller-id.ts'
+import { earlyFactsOf } from './dialog-facts.ts'
 import { endOfRefusal } from './end-cause.ts'
 import { outcomeOf, speaksOfGateway, unreachable } from './outcome-of-answer.ts'
 import { createPhoneMedia } from './phone-media.ts'
@@ -52,7 +54,10 @@ export async function placeCall(deps: PlacingDeps, request: DialRequest): Promis
       transfer: (to) => call.talk()?.transfer(to) ?? Promise.resolve(notAnswered),
       sendDtmf: (digits) => call.talk()?.sendDtmf(digits) ?? false,
     },
-    hangUp: call.hangUp,
+    hangUp(reason) {
+      call.hangUp(reason)
+      if (!call.talk()) deps.telephony.dialogs?.over(callId)
+    },
     lost({ leg }) {
       const talk = call.talk()
       if (talk) return talk.lost()
@@ -221,9 +226,16 @@ async function tryWay(
     if (!call.isDone()) live.leg.handlers.ringing(`${status} ${reason}`)
   }
   const patience = patienceWith(deps, way, isLast)
-  const attempted = attempt({ ...deps, media: live.media, request, progress }, way, patience)
+  const { dialogs } = deps.telephony
+  // Who inherits this process can cancel it.
+  const sent = (invite: RequestOut): void => {
+    const early = call.isOver() ? null : earlyFactsOf(invite)
+    if (early) dialogs?.held(live.callId, way.trunk.id, early)
+  }
+  const attempted = attempt({ ...deps, media: live.media, request, progress, sent }, way, patience)
   call.trying(attempted)
   const result = await attempted.result
+  if (result.kind !== 'answered') dialogs?.over(live.callId)
   if (result.kind === 'refused') call.heard(`${result.status} ${result.reason}`.trim())
   return result
 }

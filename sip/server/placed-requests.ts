@@ -8,9 +8,11 @@ import { noDialog, nothingToAcknowledge } from './dialog/machine.ts'
 import type { SipRequest, SipResponse } from './message/message.ts'
 import { readSipUri } from './message/uri.ts'
 import { createPlacedInvite, type PlacedInvite } from './placed-invite.ts'
-import { seenPeerIn } from './seen-at.ts'
+import { branchOf } from './message/via.ts'
+import { seenPeerIn, sentViaIn } from './seen-at.ts'
 import type { SeenPeer } from './transport/seen-peer.ts'
-import type { Flow } from './transport/transport.ts'
+import type { Flow, Target } from './transport/transport.ts'
+import { defaultPortOf } from './transport/via-of-way.ts'
 
 export type RequestCommand = Omit<SipCommand, 'draft' | 'kind'> & { readonly draft: SipRequest }
 
@@ -30,14 +32,15 @@ export function createPlacedRequests(core: Core, numbers: Numbers): PlacedReques
 
   async function command(app: App, { draft, dialogId, transactionId, proxy }: RequestCommand): Promise<Reply> {
     if (lacksContentType(draft)) return refused('missing content-type')
-    if (draft.method === 'CANCEL') return invites.cancel(transactionId, draft)
+    const via = draft.method === 'CANCEL' && transactionId === '' ? viaOf(draft) : null
+    if (draft.method === 'CANCEL' && !via) return invites.cancel(transactionId, draft)
     if (dialogId !== '') return within(dialogId, draft)
     if (draft.method === 'ACK' || draft.method === 'PRACK') return nothingToAcknowledge
     if (transactionId !== '') return refused('only CANCEL belongs to a transaction')
     if (invites.size() + others >= core.limits.placedRequests) return refused('too many requests under way')
     const request = completeRequest(draft, numbers)
     if (draft.method === 'INVITE') return invites.place(app, request, proxy)
-    return placeOther(app, { request, nextHop: proxy, ...asOfDialog(draft, proxy) })
+    return placeOther(app, { request, nextHop: proxy, ...asOfDialog(draft, proxy), ...(via && { via }) })
   }
 
   function within(dialogId: string, draft: SipRequest): Promise<Reply> | Reply {
@@ -79,6 +82,16 @@ type Asked = {
   readonly nextHop: string | null
   readonly peer?: SeenPeer
   readonly client?: string | null
+  readonly via?: Target['via']
+}
+
+/** Of the INVITE of another process that is canceled; null: it is of this one, or cannot be told from others. */
+function viaOf(draft: SipRequest): Asked['via'] | null {
+  const via = sentViaIn(draft)
+  const branch = via && branchOf(via)
+  if (!via || !branch) return null
+  const protocol = via.transport === 'TLS' ? 'tls' : 'udp'
+  return { sentBy: { address: via.host, port: via.port ?? defaultPortOf(protocol) }, branch }
 }
 
 /** Of a request in a dialog that another process had: it goes where one of that dialog would. */

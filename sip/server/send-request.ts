@@ -22,6 +22,8 @@ export type Order = {
   readonly client?: string | null
   /** Of a request within a dialog. */
   readonly peer?: SeenPeer
+  /** As of Target. */
+  readonly via?: Target['via']
   /** Nothing is told before `send` has resolved. Final answers made here are told like any. */
   readonly response: (response: SipResponse, flow: Flow) => void
   /** The last word. */
@@ -89,7 +91,12 @@ function createGate() {
 function createOutgoing(deps: SendDeps, order: Order, { targets, fault }: Found) {
   const gate = createGate()
   const publicName = order.publicName ?? publicNameIn(order.request)
-  const rest = targets.map((target) => ({ ...target, publicName, client: target.client ?? order.client ?? null }))
+  const rest = targets.map((target) => ({
+    ...target,
+    publicName,
+    client: target.client ?? order.client ?? null,
+    ...(order.via && { via: order.via }),
+  }))
   let current: ClientTransaction | null = null
   let canceling: readonly HeaderField[] | null = null
   let answered = false

@@ -131,6 +131,37 @@ test('who was called asks for the password, and gets it where the INVITE would h
   await telling
 })
 
+test('who rings for an edge that died is canceled by the Via of its INVITE, and a call that ended while it rang leaves nothing', async (t) => {
+  const scene = await openEdgeScene(t)
+  const { telephony, peer } = scene
+  const trunk = trunkOf({ gateways: [{ host: '127.0.0.1', port: peer.port }] })
+  telephony.trunks = [trunk]
+  const { callId } = await scene.dial()
+  const invite = await peer.request('INVITE')
+  peer.answer(invite, 180)
+  await scene.event(callId)
+  const early = telephony.kept.get(callId)!
+  // The dead one listened elsewhere.
+  const via = early.early!.via.replace(/:\d+;/, ':5999;')
+  const telling = telephony.tellPeer({ callId, dialog: { ...early, early: { via } }, heirs: 1, trunk })
+  const cancel = await peer.request('CANCEL')
+  t.equal(headerOf(cancel, 'Via'), via)
+  t.not(via, headerOf(invite, 'Via'))
+  t.equal(cancel.uri, invite.uri)
+  for (const name of ['From', 'To', 'Call-ID']) t.equal(headerOf(cancel, name), headerOf(invite, name))
+  t.equal(numberIn(cancel), numberIn(invite))
+  t.notOk(
+    cancel.headers.some(({ name }) => /seen|sent/i.test(name)),
+    'what is for the server stays there',
+  )
+  peer.answer(cancel, 200)
+  await passing(scene.clock, telling)
+  t.ok(scene.log.lines.some(({ message }) => message === 'the INVITE of a dead edge was canceled'))
+  peer.answer(invite, 486)
+  await scene.event(callId)
+  await until(() => telephony.kept.size === 0)
+})
+
 test('a peer that does not know the call any more has been told, and one that is silent is given up', async (t) => {
   const scene = await openEdgeScene(t)
   const { telephony, peer, clock, log } = scene

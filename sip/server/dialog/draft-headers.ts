@@ -9,10 +9,11 @@ import { hostText } from '../message/header-text.ts'
 import type { HeaderField, SipMessage, SipRequest, SipResponse } from '../message/message.ts'
 import { readSipUri } from '../message/uri.ts'
 import type { Endpoint, Protocol } from '../transport/transport.ts'
-import { seenAtHeader } from '../seen-at.ts'
+import { seenAtHeader, viaHeader } from '../seen-at.ts'
 
 /** Of every message: an app's word on them counts for nothing. */
-const alwaysOurs = ['Via', 'Record-Route', 'RSeq', 'Content-Length', 'Session-Expires', 'Min-SE', seenAtHeader]
+const forTheServer = [seenAtHeader, viaHeader]
+const alwaysOurs = ['Via', 'Record-Route', 'RSeq', 'Content-Length', 'Session-Expires', 'Min-SE', ...forTheServer]
 const ofRequestsInDialogs = ['Route', 'Max-Forwards', 'From', 'To', 'Call-ID', 'CSeq']
 const ofResponses = ['Route', 'From', 'To', 'Call-ID', 'CSeq', 'Timestamp']
 

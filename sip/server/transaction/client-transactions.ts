@@ -75,7 +75,7 @@ export function createClientTransactions(options: ClientDeps): ClientTransaction
   }
 
   return {
-    request: (request, target, handlers) => send(request, target, deps.newBranch(), handlers),
+    request: (request, target, handlers) => send(request, target, target.via?.branch ?? deps.newBranch(), handlers),
     receive(response, flow) {
       const key = clientKeyOf(response)
       const client = key === null ? undefined : clients.get(key)

@@ -80,7 +80,9 @@ export function createPlaces({ bound, externalAddress, ownAddresses }: PlacesOpt
     listenerFor,
     localOf: ({ local }, remote) => ({ address: localAddressOf(local.address, remote), port: local.port }),
     externalOf,
-    sentBy({ protocol, remote, publicName = null }) {
+    sentBy({ protocol, remote, publicName = null, via }) {
+      if (via) names.used(placeNameOf(via.sentBy.address, via.sentBy.port))
+      if (via) return via.sentBy
       const place = externalOf(protocol, remote.address)
       return publicName === null ? place : { ...place, address: names.used(publicName) }
     },
@@ -93,14 +95,18 @@ export function createPlaces({ bound, externalAddress, ownAddresses }: PlacesOpt
       }
     },
     isOurs: (host, port) =>
-      bound.some(({ local }) => local.port === (port ?? 5060)) &&
-      (host === externalAddress.ipv4 ||
-        host === externalAddress.ipv6 ||
-        names.has(host) ||
-        bound.some(({ local }) => local.address === host) ||
-        ownAddresses().some(({ address }) => address === host)),
+      names.has(placeNameOf(host, port ?? 5060)) ||
+      (bound.some(({ local }) => local.port === (port ?? 5060)) &&
+        (host === externalAddress.ipv4 ||
+          host === externalAddress.ipv6 ||
+          names.has(host) ||
+          bound.some(({ local }) => local.address === host) ||
+          ownAddresses().some(({ address }) => address === host))),
   }
 }
+
+/** Of another process, in whose name something was sent. */
+const placeNameOf = (host: string, port: number): string => `${host} ${port}`
 
 const maxNames = 1_000
 

@@ -25,6 +25,8 @@ export type Target = {
   readonly publicName?: string | null
   /** As of Flow. */
   readonly client?: string | null
+  /** Of the CANCEL of an INVITE that another process sent: what its Via says. */
+  readonly via?: { readonly sentBy: Endpoint; readonly branch: string }
 }
 
 /** Could not be sent, or was cut off: what RFC 3261 §8.1.3.1 has answered as 503. */
