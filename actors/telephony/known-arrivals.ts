@@ -66,6 +66,8 @@ const together = 40
 
 export function createKnownArrivals({ clock, log, route, readWorkers }: Deps): KnownArrivals {
   const known = new Map<string, Known>()
+  /** Whether they may be kept or not: one that is too long is not asked for again with each call. */
+  let asked = new Set<WorkerId>()
   let workers: ReadonlyMap<WorkerId, KnownWorker> = new Map()
 
   const set = (key: string, news: Known): void => {
@@ -87,8 +89,9 @@ export function createKnownArrivals({ clock, log, route, readWorkers }: Deps): K
           else if (last) known.set(key, { ...last, route: found, at: now })
         }),
       )
-    const asked = new Map([...known.values()].map((entry) => [entry.route.workerId, askedOf(entry.route)]))
-    const read = asked.size === 0 ? [] : await readWorkers([...asked.values()])
+    const ofRoutes = new Map([...known.values()].map((entry) => [entry.route.workerId, askedOf(entry.route)]))
+    asked = new Set(ofRoutes.keys())
+    const read = ofRoutes.size === 0 ? [] : await readWorkers([...ofRoutes.values()])
     workers = new Map(withinBound(read, log).map((worker) => [worker.workerId, worker]))
     return false
   }
@@ -99,9 +102,11 @@ export function createKnownArrivals({ clock, log, route, readWorkers }: Deps): K
       const key = keyOf(arrival)
       if ('sipStatus' in found) return void known.delete(key)
       const now = clock.now()
-      const isNew = !workers.has(found.workerId)
+      const isNew = !asked.has(found.workerId)
       set(key, { arrival, route: found, at: now, calledAt: now })
-      if (isNew) rounds.wake()
+      if (!isNew) return
+      asked.add(found.workerId)
+      rounds.wake()
     },
     find(arrival) {
       const last = known.get(keyOf(arrival))

@@ -2,9 +2,7 @@
  * Two processes of the service on one database and one NATS server, one of them the telephone edge, and a real telephone on the other side:
  * whichever is killed with -9, and whenever, nobody is called twice, no call is lost or rings on, and each ends once.
  */
-import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import path from 'node:path'
 import { test, type Test } from 'tap'
 import { createNatsBus } from '../../actors/bus/nats-bus.ts'
 import { systemClock } from '../../app/clock.ts'
@@ -23,6 +21,7 @@ import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { freePorts } from '../peers/peer-program.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
+import { startPhoneNode, type PhoneNode } from '../scenes/phone-node.ts'
 import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
 import { openSipPeer, type SipPeer } from '../fake/sip-peer.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
@@ -32,13 +31,12 @@ import { needsTool } from '../peers/tools.ts'
 import { openFakeWebhookReceiver, type FakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { until } from '../scenes/in-time.ts'
 
-const program = path.join(import.meta.dirname, '../scenes/phone-node-process.ts')
 const number = '+12025550100'
 const called = '+12025550199'
 const sdp = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 40000 RTP/AVP 0\r\n'
 
 type Json = Readonly<Record<string, unknown>>
-type Node = { readonly child: ChildProcess; readonly url: string; readonly id: NodeId; kill(): Promise<void> }
+type Node = PhoneNode
 type Start = (edge: boolean) => Promise<Node>
 type Telephone = { readonly phone: Phone; next(): Promise<CallToPhone>; rings(): number }
 type Scene = {
@@ -130,28 +128,13 @@ async function openScene(t: Test, natsProgram: string): Promise<Scene> {
   t.teardown(() => nats.close())
   const { sql, dataDir } = await openTestDatabase(t)
   const sipPort = await freePorts(1)
-  const start: Start = (edge) => startNode(t, sql, [dataDir, nats.url, edge ? String(sipPort) : ''])
+  const start: Start = (edge) => startPhoneNode(t, sql, [dataDir, nats.url, edge ? String(sipPort) : ''])
   const receiver = await openFakeWebhookReceiver(t)
   const telephone = await openTelephone(t)
   const peer = await openSipPeer(sipPort)
   t.teardown(() => peer.close())
   const worker = await openWorker(sql, dataDir, { receiver, phonePort: telephone.phone.port })
   return { t, sql, sipPort, start, edge: await start(true), telephone, peer, receiver, worker }
-}
-
-async function startNode(t: Test, sql: Sql, given: readonly string[]): Promise<Node> {
-  const before = await sql<{ id: NodeId }[]>`select id from nodes`
-  const child = fork(program, given)
-  t.teardown(() => child.kill('SIGKILL'))
-  const [{ url }] = (await once(child, 'message')) as [{ url: string }]
-  const known = before.map(({ id }) => id)
-  const [node] = await sql<{ id: NodeId }[]>`select id from nodes where id <> all(${known}::text[])`
-  const kill = async () => {
-    const exit = once(child, 'exit')
-    child.kill('SIGKILL')
-    await exit
-  }
-  return { child, url, id: node?.id as NodeId, kill }
 }
 
 async function openTelephone(t: Test): Promise<Telephone> {
