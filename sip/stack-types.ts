@@ -47,14 +47,15 @@ export type Reply = {
 }
 
 /** As it was sent, and where it went first. */
-export type RequestOut = MessageIn & SeenFrom & {
-  readonly uri?: string
-  on(event: 'response', listener: (response: ResponseIn) => void): unknown
-  /** Before the final answer; the library answers it with our offer. */
-  on(event: 'update', listener: (update: RequestIn, reply: Reply) => void): unknown
-  /** Throws when the connection is gone. */
-  cancel(): void
-}
+export type RequestOut = MessageIn &
+  SeenFrom & {
+    readonly uri?: string
+    on(event: 'response', listener: (response: ResponseIn) => void): unknown
+    /** Before the final answer; the library answers it with our offer. */
+    on(event: 'update', listener: (update: RequestIn, reply: Reply) => void): unknown
+    /** Throws when the connection is gone. */
+    cancel(): void
+  }
 
 /** What `on` of a dialog gives for requests that want an answer. */
 export type InDialogListener = (request: RequestIn, reply: Reply) => void
