@@ -1,5 +1,6 @@
 /** Owns what every answer carries, good or bad: the request's id and the headers that keep a browser from doing more with it than read it. */
 import type { NewId } from '../model/ids.ts'
+import { parseTraceparent, traceparentOf } from '../model/trace-context.ts'
 
 const always = Object.entries({
   'x-content-type-options': 'nosniff',
@@ -15,6 +16,12 @@ const sane = /^[\w.:+/=-]{1,128}$/
 export function requestIdOf(request: Request, newId: NewId): string {
   const given = request.headers.get('x-request-id')
   return given !== null && sane.test(given) ? given : newId<'request'>()
+}
+
+/** Null: the client traces nothing, or by words that nobody understands. */
+export function traceOf(request: Request): string | null {
+  const context = parseTraceparent(request.headers.get('traceparent'))
+  return context && traceparentOf(context)
 }
 
 export function withStandardHeaders(response: Response, request: Request, requestId: string): Response {

@@ -10,11 +10,13 @@ import { observedBus } from '../actors/bus/observed-bus.ts'
 import { createDueWatch, type DueWatch } from '../actors/rounds/due-watch.ts'
 import type { NodeBus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
-import type { NewId, NodeId } from '../model/ids.ts'
+import type { CallId, NewId, NodeId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
+import { findCallTraces } from '../store/call-traces.ts'
 import { makeFolder } from '../store/make-folder.ts'
+import { createOneQuery } from '../store/one-query.ts'
 import { openDatabase, type Database } from '../store/open-database.ts'
 import type { RecordingPlaces } from '../store/recording-places.ts'
 import { boxOf, loadAppKeys, subkeys, type RotatingSecretBox } from '../store/secret-box.ts'
@@ -48,6 +50,8 @@ export type Core = {
   readonly clock: Clock
   readonly log: Log
   readonly telemetry: Telemetry
+  /** Absent: nobody traces. */
+  readonly knowTrace?: (callId: CallId) => Promise<void>
   /** Of the calls that have an actor here. */
   readonly telling?: CallsTelling
 }
@@ -94,7 +98,27 @@ export async function openCore(
     log,
     telemetry,
     telling: createCallsTelling({ telemetry }),
+    ...knowingTraces({ sql, telemetry, log }),
   }
+}
+
+/** Whoever works on rows of a call that another process runs learns by which trace it was asked for. Without that the call is a trace of its own. */
+function knowingTraces({ sql, telemetry, log }: Pick<Core, 'sql' | 'telemetry' | 'log'>): Pick<Core, 'knowTrace'> {
+  const { follow, follows } = telemetry
+  if (!follow || !follows) return {}
+  const find = createOneQuery<CallId, string | null>({
+    keyOf: (callId) => callId,
+    query: (callIds) => findCallTraces(sql, callIds),
+  })
+  const know = async (callId: CallId): Promise<void> => {
+    if (follows(callId)) return
+    try {
+      follow(callId, (await find(callId)) ?? null)
+    } catch (error) {
+      log.info('the trace of a call could not be looked up', { callId, error })
+    }
+  }
+  return { knowTrace: know }
 }
 
 /** As a failure names it. */

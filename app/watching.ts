@@ -1,13 +1,18 @@
 /** Owns the wiring of what the service tells of itself: to whom, and where they ask. Without settings nothing is gathered. */
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { toldNobody } from '../actors/call/life/call-telling.ts'
 import { listen } from '../gateway/listener/listen.ts'
 import type { Fetch } from '../model/listener.ts'
+import type { Log } from '../model/log.ts'
 import { gauges as gaugeInstruments, noGauges, noTelemetry, type Gauges, type Telemetry } from '../model/telemetry.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { countDueJobs, countWaitingDeliveries } from '../store/queue-depths.ts'
+import { joinTelemetry } from '../telemetry/join-telemetry.ts'
 import { createMetricsAnswer, metricsPath, refusalOf } from '../telemetry/metrics/metrics-answer.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts'
+import { createOtlpExporter } from '../telemetry/traces/otlp-exporter.ts'
+import { createTraces, type Traces } from '../telemetry/traces/traces.ts'
 import type { CallSide } from './call-side.ts'
 import { systemClock as clock } from './clock.ts'
 import { presetVariable, type Config } from './config.ts'
@@ -42,7 +47,35 @@ const unwatched: Watching = {
   open: async () => nothingBeside,
 }
 
-export function openWatching({ metrics: settings, roles }: Config, closing: AsyncDisposableStack): Watching {
+export function openWatching(config: Config, log: Log, closing: AsyncDisposableStack): Watching {
+  const metrics = openMetrics(config, closing)
+  if (config.traces === null) return metrics
+  const traces = openTraces({ ...config, traces: config.traces }, metrics.telemetry, log)
+  closing.defer(() => traces.close())
+  return { ...metrics, telemetry: joinTelemetry(metrics.telemetry, traces.telemetry) }
+}
+
+type Traced = Pick<Config, 'logsPersonal' | 'roles'> & { readonly traces: NonNullable<Config['traces']> }
+
+function openTraces({ traces, logsPersonal, roles }: Traced, numbers: Telemetry, log: Log): Traces {
+  const { endpoint, headers, serviceName, ratio } = traces
+  return createTraces({
+    exporter: createOtlpExporter(endpoint, headers),
+    clock,
+    log,
+    ratio,
+    tellsPersonal: logsPersonal,
+    count: (result, spans) => numbers.count('trace.spans', { result }, spans),
+    resource: {
+      'service.name': serviceName,
+      'service.version': versionOfProgram(),
+      'service.instance.id': randomUUID(),
+      'parley.roles': [...roles].join(','),
+    },
+  })
+}
+
+function openMetrics({ metrics: settings, roles }: Config, closing: AsyncDisposableStack): Watching {
   if (settings === null) return unwatched
   const metrics = createMetrics({ version: versionOfProgram(), roles, startedAt: clock.now(), now, clock })
   closing.defer(async () => metrics.close())

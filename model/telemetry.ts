@@ -93,6 +93,11 @@ export const counters = {
     unit: 'calls',
     labels: { beginning: ['web_session', 'web_call', 'phone_call'], reason: loadReasons },
   },
+  'trace.spans': {
+    description: 'Spans of traces, by what became of them; dropped: too many waited',
+    unit: 'one',
+    labels: { result: ['exported', 'failed', 'dropped'] },
+  },
   'bus.dropped': {
     description: 'Messages that were not sent because too many waited, or because the connection was lost',
     unit: 'messages',
@@ -285,11 +290,20 @@ export type Telemetry = {
     labels: LabelsOf<Histograms[Name]>,
     times?: number,
   ): void
-  /** Begins a piece of work; `about` tells which one, by `callId` of which call. `began`: ms since the epoch, where it was before now. */
+  /**
+   * Begins a piece of work; `about` tells which one: by `callId` of which call, by `within` (a traceparent) as part of which other one. `began`: ms
+   * since the epoch, where it was before now.
+   */
   span<Name extends keyof Spans>(name: Name, labels: LabelsOf<Spans[Name]>, about?: LogFields, began?: number): Span
+  /** By which trace somebody asked for the call (a traceparent; null: nobody did), before any of its spans. Absent: nobody traces. */
+  follow?(callId: string, traceparent: string | null): void
+  /** That has been told of the call. */
+  follows?(callId: string): boolean
 }
 
 export type Span = {
+  /** For those who are asked for a part of the work (W3C Trace Context). Absent: nobody traces. */
+  readonly traceparent?: string
   /** Called once. `failed`: the work did not do what it was for. `ended`: ms since the epoch, where it was before now. */
   end(result: 'ok' | 'failed', ended?: number): void
 }

@@ -55,7 +55,13 @@ export type CreatedWebCall = {
  * The call side, as the API sees it. Throws Problem for what the request cannot have (unknown or inactive worker, no capacity), and
  * IDEMPOTENCY_KEY_REUSED. A repeated request with the same `once` gives the first one's answer.
  */
-export type CreateWebCall = (accountId: AccountId, request: WebCallRequest, once?: Once) => Promise<CreatedWebCall>
+/** `trace`: the traceparent of who asks. */
+export type CreateWebCall = (
+  accountId: AccountId,
+  request: WebCallRequest,
+  once?: Once | null,
+  trace?: string | null,
+) => Promise<CreatedWebCall>
 
 export type Admitted = {
   readonly callId: CallId

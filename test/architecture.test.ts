@@ -84,6 +84,10 @@ const ownersOf: Readonly<Record<string, readonly string[]>> = {
   postgres: ['store/'],
   'prom-client': ['telemetry/metrics/'],
   yaml: ['tools/simulate/'],
+  '@opentelemetry/api': ['telemetry/traces/'],
+  '@opentelemetry/exporter-trace-otlp-http': ['telemetry/traces/otlp-exporter.ts'],
+  '@opentelemetry/resources': ['telemetry/traces/'],
+  '@opentelemetry/sdk-trace': ['telemetry/traces/'],
   unpdf: ['actors/documents/read-pdf.ts'],
 }
 

@@ -19,6 +19,8 @@ export type CallBirth = {
   readonly transport: Transport
   /** When a scheduled outbound call is to be dialed; null means now. */
   readonly scheduledAt: number | null
+  /** The traceparent of who asked for it; absent: there was none. */
+  readonly trace?: string
   /** By which rules it ends (machine/call-end.ts); absent: those of before they were told apart. */
   readonly rules?: 2
 }

@@ -104,9 +104,10 @@ function tell(telemetry: Telemetry, { marks, began, engine: name, callId }: Told
   const seen = stages.flatMap((stage) => (marks[stage] === null ? [] : [{ stage, ms: marks[stage] }]))
   const inOrder = seen.toSorted((one, other) => one.ms - other.ms)
   const whole = telemetry.span('turn.answer', { engine }, about, began)
+  const within = { ...about, ...(whole.traceparent && { within: whole.traceparent }) }
   for (const [index, { stage, ms }] of inOrder.entries()) {
     telemetry.observe('turn.latency', ms, { stage, engine })
-    telemetry.span('turn.stage', { stage }, about, began + (inOrder[index - 1]?.ms ?? 0)).end('ok', began + ms)
+    telemetry.span('turn.stage', { stage }, within, began + (inOrder[index - 1]?.ms ?? 0)).end('ok', began + ms)
   }
   whole.end('ok', began + (inOrder.at(-1)?.ms ?? 0))
 }

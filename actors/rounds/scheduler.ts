@@ -3,7 +3,7 @@
  * due, or once a second, so that a job of another process, or of before a restart, is found too. One that takes long holds up no other: the next look takes what has room.
  */
 import type { Clock } from '../../model/clock.ts'
-import type { NodeId } from '../../model/ids.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
 import { claimJobs, finishJob, finishJobs, retryJob, type Job, type JobKind } from '../../store/jobs.ts'
@@ -32,6 +32,8 @@ type Deps = {
   readonly nodeId: NodeId
   readonly log: Log
   readonly telemetry?: Telemetry
+  /** By which trace somebody asked for the call; absent: nobody traces. */
+  readonly knowTrace?: (callId: CallId) => Promise<void>
   /** Jobs of other kinds are left to another scheduler. */
   readonly work: Readonly<Partial<Record<JobKind, Work>>>
   /** Absent: it looks once a second by itself. */
@@ -80,10 +82,11 @@ export function createScheduler(deps: Deps): Scheduler {
 }
 
 /** Does a job, and tells how long it waited and how it ended. */
-function observedRun({ work, clock, telemetry = noTelemetry }: Deps): Work {
+function observedRun({ work, clock, knowTrace, telemetry = noTelemetry }: Deps): Work {
   return async (job) => {
     const { id: jobId, callId, kind } = job
     telemetry.observe('job.wait', Math.max(0, clock.now() - job.runAt), { kind })
+    await knowTrace?.(callId)
     const span = telemetry.span('job.run', { kind }, { jobId, callId })
     let result: 'ok' | 'failed' = 'failed'
     try {

@@ -59,7 +59,9 @@ export async function askHook(deps: Deps, question: HookQuestion): Promise<HookA
   const until = at + Math.min(question.timeout, maxHookTimeout)
   const span = telemetry.span('hook.ask', { hook: type }, { eventId: event.eventId, ...(callId && { callId }) })
   const result = await sendSigned(signingKeysOf(question), (keys) => {
-    const headers = headersOf({ ...event, sentAt: at, body, customHeaders: question.headers }, ...keys)
+    const { traceparent } = span
+    const sent = { ...event, ...(traceparent && { traceparent }), sentAt: at, body, customHeaders: question.headers }
+    const headers = headersOf(sent, ...keys)
     const timeout = Math.max(1, until - now())
     return sender.send({ url, headers, body, timeout, answer: 'whole', ...(signal && { signal }) })
   })

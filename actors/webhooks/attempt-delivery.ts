@@ -1,5 +1,6 @@
 /** Owns one attempt at one delivery: prepare → send → what it means, with values between them. Writing that down is the recorder's. */
 import type { Clock } from '../../model/clock.ts'
+import type { CallId } from '../../model/ids.ts'
 import { storableText } from '../../model/json.ts'
 import type { Log } from '../../model/log.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
@@ -15,9 +16,10 @@ import { createSigningKeys, headersOf, sendSigned, type SigningKeys } from './si
 /** Null: the signal ended it, and whether it arrived is unknown. Never throws. */
 export type AttemptDelivery = (delivery: ClaimedDelivery, signal: AbortSignal) => Promise<Attempted | null>
 
+type Signed = (keys: SigningKeys, traceparent?: string) => SendRequest
 type AttemptResult = SendResult | { readonly kind: 'unwanted' }
 type Prepared =
-  | { readonly kind: 'ready'; readonly keys: SigningKeys; readonly requestBy: (keys: SigningKeys) => SendRequest }
+  | { readonly kind: 'ready'; readonly keys: SigningKeys; readonly requestBy: Signed }
   | { readonly kind: 'settled'; readonly result: AttemptResult }
 
 type Deps = {
@@ -26,6 +28,8 @@ type Deps = {
   readonly clock: Clock
   readonly log: Log
   readonly telemetry?: Telemetry
+  /** By which trace somebody asked for the call; absent: nobody traces. */
+  readonly knowTrace?: (callId: CallId) => Promise<void>
   /** 0 ≤ random() < 1. */
   readonly random: () => number
 }
@@ -45,7 +49,8 @@ export function createAttemptDelivery(deps: Deps): AttemptDelivery {
       const current = keyOf(delivery.sealedSecret, signingSecretPlace(subscription))
       const keys: SigningKeys = former === null ? [current] : [current, keyOf(former, formerSecretPlace(subscription))]
       const customHeaders = openHeaders(box, subscription)
-      const requestBy = (by: SigningKeys) => requestOf(delivery, customHeaders, by, clock.now())
+      const requestBy = (by: SigningKeys, traceparent?: string) =>
+        requestOf({ delivery, customHeaders, traceparent }, by, clock.now())
       return { kind: 'ready', keys, requestBy }
     } catch (error) {
       log.error('a signing secret cannot be opened', { error, subscriptionId: delivery.subscriptionId })
@@ -60,8 +65,11 @@ export function createAttemptDelivery(deps: Deps): AttemptDelivery {
     const prepared = prepare(delivery)
     if (prepared.kind === 'settled') return prepared.result
     if (attempt === 1) telemetry.observe('delivery.latency', Math.max(0, clock.now() - eventAt), { event })
+    await deps.knowTrace?.(callId)
     const span = telemetry.span('delivery.attempt', { event }, { deliveryId, callId, attempt })
-    const result = await sendSigned(prepared.keys, (keys) => sender.send({ ...prepared.requestBy(keys), signal }))
+    const result = await sendSigned(prepared.keys, (keys) =>
+      sender.send({ ...prepared.requestBy(keys, span.traceparent), signal }),
+    )
     span.end(result.kind === 'answered' && result.status < 300 ? 'ok' : 'failed')
     return result
   }
@@ -86,8 +94,15 @@ export function createAttemptDelivery(deps: Deps): AttemptDelivery {
 }
 
 const requestOf = (
-  delivery: ClaimedDelivery,
-  customHeaders: Readonly<Record<string, string>>,
+  {
+    delivery,
+    customHeaders,
+    traceparent,
+  }: {
+    readonly delivery: ClaimedDelivery
+    readonly customHeaders: Readonly<Record<string, string>>
+    readonly traceparent: string | undefined
+  },
   keys: SigningKeys,
   now: number,
 ): SendRequest => ({
@@ -102,6 +117,7 @@ const requestOf = (
       attempt: delivery.attempt,
       sentAt: now,
       body: delivery.body,
+      ...(traceparent && { traceparent }),
       customHeaders,
     },
     ...keys,

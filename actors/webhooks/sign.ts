@@ -20,6 +20,8 @@ export type OutgoingEvent = {
   readonly sentAt: number
   /** To the letter: what is signed is what is sent. */
   readonly body: string
+  /** Of the work that it is sent for; absent: nobody traces. */
+  readonly traceparent?: string
   /** The subscription's own headers. */
   readonly customHeaders: Readonly<Record<string, string>>
 }
@@ -88,6 +90,8 @@ export function headersOf(event: OutgoingEvent, ...[key, former]: SigningKeys): 
     'X-Service-Account-Id': event.accountId,
     'X-Service-Signature': signatureOf(key, event.body),
     'X-Service-Attempt': String(event.attempt),
+    'X-Request-Id': event.eventId,
+    ...(event.traceparent && { traceparent: event.traceparent }),
     'webhook-id': event.eventId,
     'webhook-timestamp': String(seconds),
     'webhook-signature': former ? `${standard(key)} ${standard(former)}` : standard(key),

@@ -372,7 +372,14 @@ export const specifiedEvents: Readonly<Record<string, readonly [string, string |
 export const specifiedHeaders = ['Event', 'Event-Id', 'Timestamp', 'Delivery', 'Account-Id', 'Signature'].map(
   (name) => `X-Service-${name}`,
 )
-export const additiveHeaders = ['X-Service-Attempt', 'webhook-id', 'webhook-timestamp', 'webhook-signature']
+export const additiveHeaders = [
+  'X-Service-Attempt',
+  'X-Request-Id',
+  'traceparent',
+  'webhook-id',
+  'webhook-timestamp',
+  'webhook-signature',
+]
 
 /** The only parameters of the contract that are no part of a path; none is required. */
 export const specifiedQueries: Readonly<Record<string, readonly string[]>> = {

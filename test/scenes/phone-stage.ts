@@ -83,6 +83,8 @@ export type PhoneStage = {
   readonly lines: readonly ServedLine[]
   addLine(options?: LineOptions): Promise<ServedLine>
   readonly rest: Rest
+  /** Of all lines. */
+  readonly deliveries: FakeWebhookReceiver['deliveries']
 }
 
 export async function openPhoneStage(
@@ -125,6 +127,7 @@ export async function openPhoneStage(
     dataDir: database.dataDir,
     log,
     rest,
+    deliveries: receiver.deliveries,
     port: sipPort,
     tlsPort: sipPort + 1,
     lines: account.made.map(serve),

@@ -5,6 +5,7 @@ import { openWatching } from '../../app/watching.ts'
 import type { Fetch } from '../../model/listener.ts'
 import { createFailureGuard, type Ban } from '../../net/failure-guard.ts'
 import { createMetricsAnswer } from '../../telemetry/metrics/metrics-answer.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
 import { parsePrometheus, totalOf } from '../scenes/prometheus-text.ts'
 
 const token = 'a-token-of-enough-letters'
@@ -70,7 +71,7 @@ test('the numbers are read and nothing else', async (t) => {
 async function openDoor(t: Pick<Test, 'teardown'>, settings: Record<string, string>) {
   const closing = new AsyncDisposableStack()
   t.teardown(() => closing.disposeAsync())
-  const watching = openWatching(readConfig(settings), closing)
+  const watching = openWatching(readConfig(settings), createQuietLog(), closing)
   return { watching, beside: await watching.open(openGuard().guard, closing) }
 }
 

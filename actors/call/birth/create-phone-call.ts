@@ -42,10 +42,10 @@ export type PhoneCallDeps = {
 const maxAhead = 366 * 24 * 3_600_000
 
 export function createPhoneCallCreator(deps: PhoneCallDeps): CreatePhoneCall {
-  return async (accountId, request, once) => {
+  return async (accountId, request, once, trace = null) => {
     const now = deps.clock.now()
     const answer = await answerOnce(deps, { accountId, once, now, callOf: ({ id }: PhoneCall) => id }, (tx) =>
-      insertPhoneCall(deps, tx, { accountId, now }, request),
+      insertPhoneCall(deps, tx, { accountId, now }, { ...request, trace }),
     )
     deps.wakeDeliveries()
     deps.wakeDispatcher()
@@ -59,6 +59,8 @@ export type PhoneCallWish = Omit<PhoneCallRequest, 'callScriptFileNames' | 'sche
   readonly scheduledAt: number | null
   /** Whom to link the call with; absent: who has the number, or whom the customer names. */
   readonly personId?: PersonId
+  /** The traceparent of who asks. */
+  readonly trace?: string | null
   /** Which of the worker's scripts the call follows; throws Problem. None: all of them. */
   pinScripts(scripts: readonly OutboundCallScript[]): DocumentId[]
 }
@@ -104,7 +106,7 @@ export async function writePhoneCall(
   checked: CheckedPhoneCall,
 ): Promise<PhoneCall> {
   const { wish, worker, scriptIds, fromNumber, toNumber } = checked
-  const { scheduledAt } = wish
+  const { scheduledAt, trace } = wish
   const id: CallId = newId<'call'>()
   const call = {
     id,
@@ -120,7 +122,7 @@ export async function writePhoneCall(
     request: withoutNulls({ headers: wish.headers, instructions: wish.instructions }),
     externalTools: [],
   }
-  const birth = { direction: 'outbound', transport: 'sip_trunk', scheduledAt } as const
+  const birth = { direction: 'outbound', transport: 'sip_trunk', scheduledAt, ...(trace && { trace }) } as const
   await writeBirth(tx, { birth, call, now, newId })
   if (scheduledAt !== null)
     await insertJob(tx, { id: newId(), accountId, callId: id, kind: 'dial_time', runAt: scheduledAt })
@@ -163,7 +165,7 @@ async function insertPhoneCall(
   deps: PhoneCallDeps,
   tx: Transaction,
   place: Place,
-  { callScriptFileNames = [], ...request }: PhoneCallRequest,
+  { callScriptFileNames = [], ...request }: PhoneCallRequest & Pick<PhoneCallWish, 'trace'>,
 ): Promise<PhoneCall> {
   const scheduledAt = dialTimeOf(request, place.now)
   const wish = { ...request, scheduledAt, pinScripts: pinNamed(callScriptFileNames) }

@@ -34,12 +34,12 @@ export const arrivalTime = 5_000
 const birth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null } as const
 
 export function createWebCallCreator(deps: WebCallDeps): CreateWebCall {
-  return async (accountId, request, once) => {
+  return async (accountId, request, once, trace = null) => {
     const now = deps.clock.now()
     const answer = await answerOnce(
       deps,
       { accountId, once: once ?? null, now, callOf: ({ callId }: CreatedWebCall) => callId },
-      (tx) => insertWebCall(deps, tx, accountId, request, now),
+      (tx) => insertWebCall(deps, tx, { accountId, now, trace }, request),
     )
     deps.wakeDeliveries()
     return answer
@@ -49,9 +49,8 @@ export function createWebCallCreator(deps: WebCallDeps): CreateWebCall {
 async function insertWebCall(
   { newId, box }: WebCallDeps,
   tx: Transaction,
-  accountId: AccountId,
+  { accountId, now, trace }: { readonly accountId: AccountId; readonly now: number; readonly trace: string | null },
   request: WebCallRequest,
-  now: number,
 ): Promise<CreatedWebCall> {
   const worker = await findCallableWorker(tx, accountId, request.workerId)
   await requirePlace(tx, worker)
@@ -79,7 +78,7 @@ async function insertWebCall(
     ),
     scriptIds: [],
   }
-  await writeBirth(tx, { birth, call, now, newId })
+  await writeBirth(tx, { birth: { ...birth, ...(trace && { trace }) }, call, now, newId })
   await insertWebSession(tx, {
     id: sessionId,
     accountId,

@@ -55,7 +55,8 @@ function birthOf({ birth, call, now, newId }: Written, takers: readonly Subscrip
   const { id, metadata } = call
   const born: CallBirth = { ...birth, rules: endRules }
   const { state, effects } = beginCall(born, now)
-  const row = { ...call, ...birth, progress: state.progress, snapshot: state.persisted, createdAt: now }
+  const { trace: _, ...columns } = birth
+  const row = { ...call, ...columns, progress: state.progress, snapshot: state.persisted, createdAt: now }
   // What else its first step asks for reaches out, and writes nothing.
   const [status] = effects
   if (status?.type !== 'announce_status') throw new Error('a call is born without a status')

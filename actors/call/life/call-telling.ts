@@ -45,6 +45,7 @@ export function createCallsTelling({ telemetry = noTelemetry }: { readonly telem
   let unwritten = allWritten
   return {
     begin(callId, { context, progress }) {
+      telemetry.follow?.(callId, context.trace ?? null)
       const kind = kindOf(context)
       let answeredAt = context.answeredAt
       let beganAt = answeredAt
