@@ -112,7 +112,7 @@ const isOverlap = (turn: Turn): boolean =>
 
 const againOf = (turn: Turn): string | undefined => {
   if ('again' in turn && turn.again !== undefined) return turn.again
-  return 'say' in turn || 'play' in turn || 'keys' in turn ? turn.hear : undefined
+  return 'say' in turn || 'keys' in turn ? turn.hear : undefined
 }
 
 export function kindOf(turn: Turn): SpeechKind {
@@ -127,7 +127,6 @@ export function textOf(turn: Turn): string {
   if ('interrupt' in turn) return turn.interrupt
   if ('backchannel' in turn) return turn.backchannel
   if ('aside' in turn) return turn.aside
-  if ('play' in turn) return turn.words ?? turn.play
   return 'keys' in turn ? turn.keys : (Object.keys(turn)[0] ?? '')
 }
 

@@ -4,6 +4,7 @@ import { PhoneCall, PhoneCallPage, TranscriptSegment } from '../../model/phone-c
 
 export type Deployment = {
   readonly url: string
+  readonly key: string
   readonly accountId: string
   /** Of the worker with this name or id; the first one without. Throws when there is none. */
   worker(wanted: string | undefined): Promise<CalledWorker>
@@ -36,6 +37,7 @@ export async function openDeployment({
     asked({ url, key }, method, `/v1/accounts/${accountId}${path}`, body)
   return {
     url,
+    key,
     accountId,
     ask,
     async worker(wanted) {

@@ -2,6 +2,7 @@
 import { systemClock as clock } from '../../app/clock.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { createTicker } from '../../media/ticker/ticker.ts'
+import type { ChatEndpoint } from './chat-caller.ts'
 import { openDeployment } from './deployment.ts'
 import { openEvents } from './events.ts'
 import { openTelephone } from './lines.ts'
@@ -17,6 +18,7 @@ export type StageWish = {
   /** Local address from which telephones and browsers of ours call; null: loopback. */
   readonly from: string | null
   readonly scriptFile?: string | undefined
+  readonly chat?: ChatEndpoint | null
   readonly settings: Readonly<Record<string, string | undefined>>
   readonly signal: AbortSignal
 }
@@ -43,6 +45,7 @@ export async function openStage(wish: StageWish, closing: AsyncDisposableStack):
     webAddress: wish.from,
     events,
     voices,
+    chat: wish.chat ?? null,
     opus: createOpusLibrary(),
     ticker,
     signal: wish.signal,

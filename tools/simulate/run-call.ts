@@ -6,7 +6,8 @@ import type { Ticker } from '../../media/ticker/ticker.ts'
 import { pause } from '../../model/clock.ts'
 import type { PhoneCall, TranscriptSegment } from '../../model/phone-call.ts'
 import { createRandom, type Random } from '../chaos/random.ts'
-import { actTurns, textOf, type Stuck } from './act-turns.ts'
+import { actTurns, textOf, type ActDeps, type Stuck } from './act-turns.ts'
+import { actByChat, type ChatEndpoint } from './chat-caller.ts'
 import { createCallerLeg, type CallerLeg, type Track } from './caller-leg.ts'
 import type { Deployment } from './deployment.ts'
 import { disturbed } from './disturbed-line.ts'
@@ -28,6 +29,8 @@ export type Stage = {
   /** Null: a deployment that cannot reach us. */
   readonly events: Events | null
   readonly voices: Voices
+  /** Who plays callers with a role; null: nobody. */
+  readonly chat: ChatEndpoint | null
   readonly opus: OpusLibrary
   readonly ticker: Ticker
   /** Aborted: calls are hung up. */
@@ -113,15 +116,9 @@ async function talk(stage: Stage, read: ReadScenario, { leg, line, random }: Tal
   stage.signal.addEventListener('abort', hangUp, { once: true })
   const cancel = clock.after(longestCall, hangUp)
   try {
-    const stuck = await actTurns({
-      leg,
-      scenario,
-      random,
-      agentSaid: agentSaid.said,
-      soundOf: (turn) => soundOf({ stage, read, random, voice }, turn),
-      isOver: () => isOver,
-    })
-    const leaves = stuck !== null || scenario.turns.some((turn) => 'hangUp' in turn)
+    const deps = { leg, scenario, random, agentSaid: agentSaid.said, isOver: () => isOver }
+    const stuck = await act({ stage, read, random, voice }, deps)
+    const leaves = stuck !== null || scenario.turns.length === 0 || scenario.turns.some((turn) => 'hangUp' in turn)
     // Who has nothing more to say hears the agent out.
     if (!leaves) await leg.until(() => leg.agent().silentFor > scenario.caller.patience, longestCall)
     if (!isOver) await line.hangUp()
@@ -132,6 +129,15 @@ async function talk(stage: Stage, read: ReadScenario, { leg, line, random }: Tal
     stage.signal.removeEventListener('abort', hangUp)
     agentSaid.stop()
   }
+}
+
+function act(speaker: Speaker, deps: Omit<ActDeps, 'soundOf'>): Promise<Stuck | null> {
+  const { stage, voice } = speaker
+  const { role } = deps.scenario.caller
+  if (role === undefined) return actTurns({ ...deps, soundOf: (turn) => soundOf(speaker, turn) })
+  const { chat } = stage
+  if (!chat) throw new Error('a caller with a role is played by a chat model: --chat-url and --chat-model')
+  return actByChat({ ...deps, chat, role, soundOf: (text) => stage.voices.speak(text, voice) })
 }
 
 /** A telephone is not told what was said: the account is. */
@@ -151,7 +157,7 @@ function askedFor({ deployment }: Stage, callId: string) {
 const asideLevel = 0.5
 
 async function soundOf({ stage, read, random, voice }: Speaker, turn: Turn): Promise<Int16Array> {
-  if ('play' in turn) return readSound(path.resolve(read.folder, turn.play))
+  if ('sound' in turn && turn.sound !== undefined) return readSound(path.resolve(read.folder, turn.sound))
   if ('cough' in turn) return stage.voices.cough(random)
   if ('silence' in turn || 'keys' in turn || 'hangUp' in turn) return new Int16Array(0)
   const own = turn.voice === undefined ? voice : voiceOf({ ...voice, voice: turn.voice }, random)

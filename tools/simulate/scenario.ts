@@ -59,6 +59,8 @@ const Surroundings = z.strictObject({
 })
 
 const While = z.enum(['speaking', 'silent'])
+/** WAV, beside the scenario: what is spoken in the place of a voice of ours. */
+const SoundFile = z.string().min(1).max(500)
 /** Of every turn. `hear`: what the agent must have said since the caller's turn before. */
 const ofTurn = {
   hear: Pattern.optional(),
@@ -68,17 +70,22 @@ const ofTurn = {
   unasked: z.literal(true).optional(),
 }
 /** `again`: said once more when the agent says this once more; as `hear`, where it is not given. */
-const ofAnswer = { again: Pattern.optional(), ...ofVoice }
+const ofAnswer = { again: Pattern.optional(), sound: SoundFile.optional(), ...ofVoice }
 /** Over the agent, who must be speaking for so long. */
 const ofOverlap = { after: Ms(60_000).default(800) }
 
 const actions = {
   say: z.strictObject({ say: Words, ...ofTurn, ...ofAnswer }),
-  play: z.strictObject({ play: z.string().min(1), words: Words.optional(), ...ofTurn, again: Pattern.optional() }),
   interrupt: z.strictObject({ interrupt: Words, ...ofOverlap, ...ofAnswer }),
-  backchannel: z.strictObject({ backchannel: Words, ...ofOverlap, ...ofVoice }),
+  backchannel: z.strictObject({ backchannel: Words, ...ofOverlap, sound: SoundFile.optional(), ...ofVoice }),
   cough: z.strictObject({ cough: z.literal(true), while: While.default('speaking'), ...ofOverlap }),
-  aside: z.strictObject({ aside: Words, while: While.default('speaking'), ...ofOverlap, ...ofVoice }),
+  aside: z.strictObject({
+    aside: Words,
+    while: While.default('speaking'),
+    ...ofOverlap,
+    sound: SoundFile.optional(),
+    ...ofVoice,
+  }),
   silence: z.strictObject({ silence: Ms(120_000), hear: Pattern.optional() }),
   keys: z.strictObject({
     keys: z.string().regex(/^[0-9A-D*#]{1,32}$/, 'must be digits, A to D, * and #'),

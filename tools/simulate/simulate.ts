@@ -3,9 +3,15 @@ import path from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { readEnvironment } from '../../app/config.ts'
+import type { ChatEndpoint } from './chat-caller.ts'
+import { endingSignal } from './ending-signal.ts'
+import { writeScenarioOf } from './from-call.ts'
 import { openStage } from './open-stage.ts'
 import { readScenarios, WrongScenario } from './read-scenario.ts'
-import { faultText, runLine } from './report-text.ts'
+import { reportHtml } from './report-html.ts'
+import { faultText, runLine, suiteText } from './report-text.ts'
+import { differencesOf, resultsOf } from './results.ts'
+import { readLastResults, writeResults } from './results-folder.ts'
 import { runSuite } from './run-suite.ts'
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
@@ -19,15 +25,23 @@ const options = {
   runs: { type: 'string', default: '1' },
   seed: { type: 'string', default: '1' },
   'at-once': { type: 'string', default: '1' },
+  folder: { type: 'string', default: '.data/simulate' },
+  'chat-url': { type: 'string' },
+  'chat-model': { type: 'string' },
+  speak: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const
+type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values']
 
-const own = path.join(import.meta.dirname, 'scenarios')
+const ownScenarios = path.join(import.meta.dirname, 'scenarios')
 
-const usage = `npm run simulate -- [scenario.yaml or folder …] [--runs 1] [--seed 1] [--at-once 1]
+const usage = `npm run simulate -- [scenario.yaml or folder …] [--runs 1] [--seed 1] [--at-once 1] [--folder .data/simulate]
   without a deployment: this version on embedded defaults, with the demo's worker: [--script <inbound call script>]
   against a deployment: --url <https://…> --key <vk_…> [--sip <host:port>] [--from <local address>]
-  docs/simulate.md has the format of scenarios.`
+  callers with a role: --chat-url <https://…/v1> --chat-model <name>, and the key in SIMULATE_CHAT_KEY
+npm run simulate -- from-call <callId> [--url … --key …] [--folder .data/simulate/calls] [--speak]
+  makes a scenario of a finished call; --speak: in a voice of ours
+docs/simulate.md has the format of scenarios.`
 
 class WrongUse extends Error {
   override readonly name = 'WrongUse'
@@ -39,41 +53,70 @@ async function main(): Promise<number> {
     print(usage)
     return 0
   }
-  const [count, seed, atOnce] = [
-    wholeNumber(values, 'runs'),
-    wholeNumber(values, 'seed'),
-    wholeNumber(values, 'at-once'),
-  ]
-  const { url, key } = values
-  if ((url === undefined) !== (key === undefined)) throw new WrongUse('--url and --key go together')
-  if (url !== undefined && values.script !== undefined) throw new WrongUse('--script is for a service of our own')
-  const scenarios = await readScenarios(positionals.length > 0 ? positionals : [own])
+  const [first, callId, surplus] = positionals
+  if (first !== 'from-call') return simulate(values, positionals)
+  if (callId === undefined || surplus !== undefined) throw new WrongUse('from-call wants the id of one call')
+  const folder = values.folder === options.folder.default ? path.join(values.folder, 'calls') : values.folder
+  const file = await writeScenarioOf({ callId, deployment: deploymentOf(values), folder, keepsVoice: !values.speak })
+  print(`${file}\nnpm run simulate -- ${file}`)
+  return 0
+}
+
+async function simulate(values: Values, named: readonly string[]): Promise<number> {
+  const [count, seed] = [wholeNumber(values, 'runs'), wholeNumber(values, 'seed')]
+  const deployment = deploymentOf(values)
+  if (deployment && values.script !== undefined) throw new WrongUse('--script is for a service of our own')
+  const scenarios = await readScenarios(named.length > 0 ? named : [ownScenarios])
+  const environment = readEnvironment()
+  const chat = chatOf(values, environment['SIMULATE_CHAT_KEY'] ?? null)
+  const needy = scenarios.find(({ scenario }) => scenario.caller.role !== undefined)
+  if (needy && !chat) throw new WrongUse(`${needy.file}: caller.role: needs --chat-url and --chat-model`)
   await using closing = new AsyncDisposableStack()
   const stage = await openStage(
     {
-      deployment: url !== undefined && key !== undefined ? { url, key } : null,
+      deployment,
       sip: values.sip ?? null,
       from: values.from ?? null,
       scriptFile: values.script,
-      settings: settingsOf(readEnvironment()),
-      signal: endingSignal(),
+      chat,
+      settings: settingsOf(environment),
+      signal: endingSignal(print),
     },
     closing,
   )
-  const seeds = Array.from({ length: count }, (_, index) => seed + index)
+  const seeds = Array.from({ length: count }, (_, place) => seed + place)
   const runs = await runSuite(stage, {
     scenarios,
     seeds,
-    atOnce,
+    atOnce: wholeNumber(values, 'at-once'),
     ended(run) {
       print(runLine(run))
       for (const fault of run.faults) print(faultText(fault))
     },
   })
+  const what = { at: new Date().toISOString(), url: deployment?.url ?? 'this version', seeds }
+  const results = resultsOf(runs, what)
+  const before = await readLastResults(values.folder)
+  const differences = before && differencesOf(before, results)
+  const kept = await writeResults(values.folder, results, reportHtml(results, runs, differences))
+  print(suiteText(results, differences))
   const passed = runs.filter((run) => run.passed).length
   const wanted = scenarios.length * count
-  print(`${passed} of ${wanted} runs passed`)
+  print(`\n${passed} of ${wanted} runs passed; ${path.join(kept, 'report.html')}`)
   return passed === wanted ? 0 : 1
+}
+
+function deploymentOf({ url, key }: Values): { readonly url: string; readonly key: string } | null {
+  if ((url === undefined) !== (key === undefined)) throw new WrongUse('--url and --key go together')
+  if (url === undefined || key === undefined) return null
+  if (!URL.canParse(url)) throw new WrongUse('--url must be an address such as https://calls.example')
+  return { url, key }
+}
+
+function chatOf(values: Values, key: string | null): ChatEndpoint | null {
+  const { 'chat-url': url, 'chat-model': model } = values
+  if ((url === undefined) !== (model === undefined)) throw new WrongUse('--chat-url and --chat-model go together')
+  return url === undefined || model === undefined ? null : { url, model, key }
 }
 
 /** Voice providers of the environment are for the service of our own too; its folders and ports are its own. */
@@ -83,18 +126,6 @@ const settingsOf = (environment: Readonly<Record<string, string | undefined>>) =
       /^(OPENAI|GEMINI|CASCADE|VOICE|EMBEDDED|MEDIA_THREADS|LOG_LEVEL)/.test(name),
     ),
   )
-
-/** The first Ctrl-C ends calls in order; the second one is from somebody who does not want to wait. */
-function endingSignal(): AbortSignal {
-  const ending = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM'] as const)
-    process.on(name, () => {
-      if (ending.signal.aborted) process.exit(130)
-      print('\nCalls are ended …')
-      ending.abort()
-    })
-  return ending.signal
-}
 
 function wholeNumber(values: Readonly<Record<string, unknown>>, name: 'runs' | 'seed' | 'at-once'): number {
   const value = Number(values[name])

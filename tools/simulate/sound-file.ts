@@ -1,7 +1,7 @@
 /** Owns sound of callers in files: WAV, 16-bit, one channel, of any rate. */
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createResampler } from '../../media/pcm/resample.ts'
-import { wavHeaderBytes, wavSoundOf } from '../../media/recording/wav.ts'
+import { wavHeaderBytes, wavHeaderOf, wavSoundOf } from '../../media/recording/wav.ts'
 
 const rateHz = 16_000
 /** Five minutes of one channel at 48 kHz. */
@@ -18,6 +18,12 @@ export async function readSound(file: string): Promise<Int16Array> {
   return resampler ? resampler.convert(samples).slice() : samples
 }
 
+/** Of 16 kHz, for this user only. */
+export async function writeSound(file: string, samples: Int16Array): Promise<void> {
+  const body = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength)
+  await writeFile(file, Buffer.concat([wavHeaderOf({ rateHz, channels: 1 }, body.length), body]), { mode: 0o600 })
+}
+
 /** Behind the header, of all channels. */
-const samplesIn = (bytes: Buffer, dataBytes: number): Int16Array =>
+export const samplesIn = (bytes: Buffer, dataBytes: number): Int16Array =>
   new Int16Array(bytes.buffer.slice(bytes.byteOffset + wavHeaderBytes, bytes.byteOffset + wavHeaderBytes + dataBytes))
