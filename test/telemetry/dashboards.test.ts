@@ -113,11 +113,32 @@ test('every alert is about what is told, and says what it is', async (t) => {
   }
 })
 
-test('what is scraped by the example is where the page says', async (t) => {
+test('what Prometheus scrapes beside compose is every process of it, where it listens on this machine', async (t) => {
   const { scrape_configs: jobs, rule_files: files } = parse(await read('prometheus.yaml')) as {
-    readonly scrape_configs: readonly { readonly job_name: string }[]
+    readonly scrape_configs: readonly {
+      readonly job_name: string
+      readonly static_configs: readonly { readonly targets: readonly string[]; readonly labels: { process: string } }[]
+    }[]
     readonly rule_files: readonly string[]
   }
-  t.match(jobs, [{ job_name: 'parley', authorization: { credentials_file: String } }])
+  t.match(jobs, [{ job_name: 'parley', authorization: { credentials_file: '/run/secrets/metrics_token' } }])
   t.same(files, ['alerts.yaml'])
+  const compose = parse(await readFile(path.join(folder, '..', '..', 'docker-compose.yml'), 'utf8'), {
+    merge: true,
+  }) as {
+    readonly services: Readonly<
+      Record<string, { readonly environment?: Readonly<Record<string, string>>; readonly ports?: readonly string[] }>
+    >
+  }
+  const processes = Object.entries(compose.services).filter(([, { environment }]) => environment?.['ROLES'])
+  const listens = processes.map(([name, { environment = {}, ports }]) => {
+    const published = ports?.[0]?.replace(/:\d+$/, '')
+    return `${name} ${published ?? `127.0.0.1:${environment['PORT']}`}`
+  })
+  const scraped = jobs.flatMap((job) =>
+    job.static_configs.map(({ targets, labels }) => `${labels.process} ${targets[0]}`),
+  )
+  t.same(scraped.toSorted(), listens.toSorted())
+  for (const [name, { environment }] of processes)
+    t.equal(environment?.['METRICS_TOKEN_FILE'], '/run/secrets/metrics_token', name)
 })

@@ -60,7 +60,18 @@ test('compose starts two of each kind that carries calls, one for REST, and what
   const names = ofService(compose).map(([name]) => name)
   t.same(names, ['actors-1', 'actors-2', 'api', 'gateway-1', 'gateway-2', 'sip-1', 'sip-2'])
   const others = Object.keys(compose.services).filter((name) => !names.includes(name))
-  const standsOn = ['drachtio', 'postgres', 'nats', 'nats-2', 'nats-3', 'storage', 'storage-bucket', 'coturn', 'proxy']
+  const standsOn = [
+    'drachtio',
+    'postgres',
+    'nats',
+    'nats-2',
+    'nats-3',
+    'storage',
+    'storage-bucket',
+    'coturn',
+    'proxy',
+    'prometheus',
+  ]
   t.same(others, standsOn)
   for (const [name, { healthcheck, restart }] of Object.entries(compose.services)) {
     t.ok(restart, `${name} comes back`)
