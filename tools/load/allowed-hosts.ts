@@ -10,7 +10,8 @@ export type AllowedHosts = {
   allows(host: string): boolean
 }
 
-const bracketed = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
+/** As it stands in a URL. */
+export const bracketedHost = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
 
 /** Names bring their addresses along: sound goes to addresses. */
 export async function allowedHostsOf(names: readonly string[]): Promise<AllowedHosts> {
@@ -19,7 +20,7 @@ export async function allowedHostsOf(names: readonly string[]): Promise<AllowedH
     if (isIP(withoutBrackets(name)) === 0)
       for (const { address } of await lookup(name, { all: true }).catch(() => [])) allowed.add(address)
   const allows = (host: string): boolean =>
-    isLoopbackHost(bracketed(withoutBrackets(host))) || allowed.has(withoutBrackets(host).toLowerCase())
+    isLoopbackHost(bracketedHost(withoutBrackets(host))) || allowed.has(withoutBrackets(host).toLowerCase())
   return {
     allows,
     check(host, what) {

@@ -25,7 +25,7 @@ const options = {
   calls: { type: 'string' },
   rate: { type: 'string', default: '1' },
   ramp: { type: 'string', default: '0' },
-  duration: { type: 'string', default: '10' },
+  duration: { type: 'string' },
   hold: { type: 'string', default: '20' },
   'at-once': { type: 'string', default: '500' },
   processes: { type: 'string', default: '1' },
@@ -79,7 +79,7 @@ export type LoadOptions = {
 }
 
 const wayNames: Readonly<Record<string, readonly Way[]>> = { web: ['web'], sip: ['sip'], mixed: ['web', 'sip'] }
-export const loadWords = [...Object.keys(wayNames), 'replay'] as const
+export const loadWords = [...Object.keys(wayNames), 'replay']
 
 /** Null: help is wanted. Throws WrongOptions. */
 export function readLoadOptions(word: string, given: readonly string[]): LoadOptions | null {
@@ -90,7 +90,6 @@ export function readLoadOptions(word: string, given: readonly string[]): LoadOpt
   if (isReplay && positionals.length === 0) throw new WrongOptions('replay: name at least one session file')
   if (!isReplay && positionals.length > 0) throw new WrongOptions(`${word}: ${positionals[0]} is no option`)
   const number = numbersOf(values)
-  const durationMs = number('duration', 0.1, 86_400) * 1000
   const read: LoadOptions = {
     ways,
     files: positionals,
@@ -105,8 +104,7 @@ export function readLoadOptions(word: string, given: readonly string[]): LoadOpt
     arrivals: {
       rate: number('rate', 0.001, 5_000),
       rampMs: number('ramp', 0, 86_400) * 1000,
-      durationMs,
-      calls: whole('calls', values.calls ?? '1000000', 1, 1_000_000),
+      ...boundsOf(values, isReplay ? positionals.length : 0),
       seed: whole('seed', values.seed, 0, 2 ** 32 - 1),
     },
     weather: { loss: number('loss', 0, 100) / 100, jitterMs: number('jitter', 0, 5_000) },
@@ -134,14 +132,29 @@ function parsed(given: readonly string[]) {
   }
 }
 
+const longest = 86_400
+
+/** Of calls or time one may be left out, and then the other one bounds it; recorded calls are each made once. */
+function boundsOf({ calls, duration }: Values, files: number): Pick<Arrivals, 'durationMs' | 'calls'> {
+  const count = calls ?? (files > 0 && duration === undefined ? String(files) : undefined)
+  const seconds = duration ?? (count === undefined ? '10' : String(longest))
+  return {
+    durationMs: within('duration', seconds, 0.1, longest) * 1000,
+    calls: whole('calls', count ?? '1000000', 1, 1_000_000),
+  }
+}
+
 const numbersOf =
   (values: Values) =>
-  (name: 'rate' | 'ramp' | 'duration' | 'hold' | 'loss' | 'jitter', least: number, most: number): number => {
-    const value = Number(values[name])
-    if (values[name].trim() === '' || !(value >= least && value <= most))
-      throw new WrongOptions(`--${name} must be a number from ${least} to ${most}, not ${JSON.stringify(values[name])}`)
-    return value
-  }
+  (name: 'rate' | 'ramp' | 'hold' | 'loss' | 'jitter', least: number, most: number): number =>
+    within(name, values[name], least, most)
+
+function within(name: string, text: string, least: number, most: number): number {
+  const value = Number(text)
+  if (text.trim() === '' || !(value >= least && value <= most))
+    throw new WrongOptions(`--${name} must be a number from ${least} to ${most}, not ${JSON.stringify(text)}`)
+  return value
+}
 
 function whole(name: string, text: string, least: number, most: number): number {
   const value = Number(text)

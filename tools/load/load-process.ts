@@ -4,6 +4,7 @@ import type { FromProcess, ToProcess } from './load-job.ts'
 import { createLoadTally } from './load-tally.ts'
 import { watchOwnLateness } from './own-lateness.ts'
 import { runLoad } from './run-load.ts'
+import { runReplay } from './session/run-replay.ts'
 
 const tellEvery = 500
 const endsWithin = 5_000
@@ -16,7 +17,8 @@ async function work({ job }: Extract<ToProcess, { kind: 'job' }>): Promise<void>
   const unwatch = watchOwnLateness(tally)
   const telling = setInterval(() => tell({ kind: 'batch', batch: tally.take() }), tellEvery)
   try {
-    await runLoad({ job, tally, stopping: stopping.signal })
+    const run = job.files.length > 0 ? runReplay : runLoad
+    await run({ job, tally, stopping: stopping.signal })
   } finally {
     clearInterval(telling)
     unwatch()

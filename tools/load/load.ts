@@ -6,11 +6,15 @@ import { loadWords, readLoadOptions, WrongOptions } from './load-options.ts'
 import { reportOf } from './load-report.ts'
 import { isGood, jsonOf, summaryOf } from './load-summary.ts'
 import { performLoad } from './perform-load.ts'
+import { WrongSession } from './session/read-session.ts'
+import { anonymiseFile, record } from './session/session-commands.ts'
 
 const usage = `npm run load -- web|sip|mixed --self [options]                       a service is started for it
 npm run load -- web --url http://127.0.0.1:8080 --key <API key>     one that runs
 npm run load -- sip --sip 'sip:+12025550100@127.0.0.1:5060'         any SIP host; ;transport=tcp or tls
 npm run load -- replay <session file …> --self | --url … | --sip …  calls that were recorded
+npm run load -- record web|sip --self | … --out file                a call, or --pcap capture --out file
+npm run load -- anonymise <session file> --out file
 
   --rate 1 --ramp 0 --duration 10    calls a second, seconds until it is reached, seconds in all
   --calls n --hold 20 --at-once 500  at most so many, how long each lasts, how many at once in a process
@@ -28,6 +32,11 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`)
 async function main(): Promise<number> {
   printInAnyCase()
   const [word = '', ...given] = process.argv.slice(2)
+  const stopping = new AbortController()
+  endOnSignals(stopping)
+  const deps = { print, stopping: stopping.signal }
+  if (word === 'record') return record(given, deps).then(() => 0)
+  if (word === 'anonymise') return anonymiseFile(given, deps).then(() => 0)
   if (!loadWords.includes(word)) {
     print(usage)
     return word === '' || word === '--help' ? 0 : 2
@@ -37,8 +46,6 @@ async function main(): Promise<number> {
     print(usage)
     return 0
   }
-  const stopping = new AbortController()
-  endOnSignals(stopping)
   const performed = await performLoad({ options, stopping: stopping.signal, progress: createProgress() })
   print(summaryOf(performed))
   if (options.json !== null) await writeFile(options.json, `${JSON.stringify(jsonOf(performed), null, 2)}\n`)
@@ -71,7 +78,7 @@ function createProgress(): (line: string) => void {
 main().then(
   (code) => process.exit(code),
   (error: unknown) => {
-    const isTold = error instanceof WrongOptions
+    const isTold = error instanceof WrongOptions || error instanceof WrongSession
     process.stderr.write(
       `${isTold || !(error instanceof Error) ? String((error as Error).message) : (error.stack ?? error.message)}\n`,
     )

@@ -1,16 +1,13 @@
 /** Owns a load from its options to its result: who is called, the processes that call, a line that says how it goes, what it costs the service. */
-import { readFile } from 'node:fs/promises'
-import { systemClock } from '../../app/clock.ts'
-import { silentLog } from '../../model/log.ts'
-import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
-import { accountOfKey, askService } from './ask-api.ts'
+import { calledOf, spoken, type Called } from './called-target.ts'
 import { verdictOf, type Verdict } from './expectations.ts'
 import { createLoadFigures, type LoadFigures, type LoadResult } from './load-figures.ts'
-import type { LoadJob, SipSide, WebTarget } from './load-job.ts'
-import type { LoadOptions } from './load-options.ts'
+import type { Arrivals, LoadJob } from './load-job.ts'
+import { WrongOptions, type LoadOptions } from './load-options.ts'
 import { openLoadProcesses } from './load-processes.ts'
-import { openOwnService } from './own-parley.ts'
-import { costOfMetrics, costOfProcess, type CostReader } from './loaded-cost.ts'
+import { readSession } from './session/read-session.ts'
+import { needsService } from './session/session-check.ts'
+import type { CostReader } from './loaded-cost.ts'
 
 export type Performed = {
   readonly result: LoadResult
@@ -30,8 +27,6 @@ export type PerformDeps = {
   readonly progress: (line: string) => void
 }
 
-type Called = { readonly web: WebTarget | null; readonly sip: SipSide | null; readonly readCost: CostReader | null }
-
 /** At most so many windows are kept for the plots. */
 const windows = 300
 const tickEvery = 1_000
@@ -39,6 +34,11 @@ const tickEvery = 1_000
 export async function performLoad({ options, stopping, progress }: PerformDeps): Promise<Performed> {
   await using closing = new AsyncDisposableStack()
   progress('the load is being prepared …')
+  // What is wrong with a file is told before anything is started.
+  const sessions = await Promise.all(options.files.map(readSession))
+  const asking = sessions.find(needsService)
+  if (asking && !options.isSelf && !options.web)
+    throw new WrongOptions(`${asking.file} expects a transcript or an outcome: --url and --key say whom to ask`)
   const called = await calledOf(options, closing)
   const phrases = options.files.length > 0 ? [] : await spoken(options.say)
   const processes = await openLoadProcesses(options.processes)
@@ -73,57 +73,6 @@ const jobOf = (options: LoadOptions, { web, sip }: Called): Omit<LoadJob, 'part'
   files: options.files,
 })
 
-async function calledOf(options: LoadOptions, closing: AsyncDisposableStack): Promise<Called> {
-  if (options.isSelf) {
-    if (options.transport === 'tls') throw new Error('--self has no certificate: use --transport udp or tcp')
-    const own = await openOwnService()
-    closing.defer(() => own.close())
-    const { called, pid, sipPort, url, key, accountId, workerId } = own
-    const target = { protocol: options.transport, host: '127.0.0.1', port: sipPort } as const
-    return {
-      web: { url, key, accountId, workerId },
-      sip: { target, called, calling: options.from },
-      readCost: costOfProcess(pid),
-    }
-  }
-  return { web: await webOf(options.web), sip: await sipOf(options), readCost: readerOf(options) }
-}
-
-function readerOf({ pid, metrics }: LoadOptions): CostReader | null {
-  if (metrics !== null) return costOfMetrics(metrics)
-  return pid === null ? null : costOfProcess(pid)
-}
-
-async function webOf(web: LoadOptions['web']): Promise<WebTarget | null> {
-  if (!web) return null
-  const { url, key } = web
-  const accountId = await accountOfKey(url, key)
-  if (web.workerId !== null) return { url, key, accountId, workerId: web.workerId }
-  const workers = (await askService({ url, key, accountId }, { method: 'GET', path: 'workers' })) as unknown
-  const first = Array.isArray(workers) ? (workers[0] as { readonly id?: unknown } | undefined) : undefined
-  if (typeof first?.id !== 'string') throw new Error('the account has no worker: create one, or name it with --worker')
-  return { url, key, accountId, workerId: first.id }
-}
-
-async function sipOf({ sip, from, tlsCaFile, trustsAny }: LoadOptions): Promise<SipSide | null> {
-  if (!sip) return null
-  const { protocol, host, port, called } = sip
-  const trust = tlsCaFile === null ? null : await readFile(tlsCaFile, 'utf8')
-  const trusted = trustsAny ? ({ trust: 'any' } as const) : { ...(trust !== null && { trust: { ca: trust } }) }
-  return { target: { protocol, host, port, ...trusted }, called, calling: from }
-}
-
-async function spoken(texts: readonly string[]): Promise<Int16Array[]> {
-  const synthesiser = await createSynthesiser({ clock: systemClock, log: silentLog })
-  try {
-    const sounds: Int16Array[] = []
-    for (const text of texts) sounds.push((await synthesiser.speak(text, 'slt')).slice())
-    return sounds
-  } finally {
-    await synthesiser.close()
-  }
-}
-
 const targetOf = ({ web, sip }: Called): string =>
   [web?.url, sip && `sip:${sip.called}@${sip.target.host}:${sip.target.port};transport=${sip.target.protocol}`]
     .filter((part) => typeof part === 'string')
@@ -138,7 +87,7 @@ type Watched = {
 
 /** The result ends it, with a last reading. */
 function watch(options: LoadOptions, { figures, readCost, progress, began }: Watched): () => Promise<void> {
-  const every = Math.max(1, Math.ceil(options.arrivals.durationMs / tickEvery / windows))
+  const every = Math.max(1, Math.ceil(plannedMs(options.arrivals) / tickEvery / windows))
   let ticks = 0
   let reading = Promise.resolve()
   const at = (): number => performance.now() - began
@@ -158,6 +107,9 @@ function watch(options: LoadOptions, { figures, readCost, progress, began }: Wat
     figures.turn(at())
   }
 }
+
+const plannedMs = ({ durationMs, rampMs, calls, rate }: Arrivals): number =>
+  Math.min(durationMs, rampMs + (calls * 1000) / rate)
 
 function lineOf({ counts, measured }: LoadResult, at: number): string {
   const ms = (value: number | undefined): string => (value === undefined ? '–' : `${value.toFixed(0)} ms`)

@@ -5,14 +5,14 @@ import { lookup } from 'node:dns/promises'
 import { isRtcp, readRtp } from '../../media/rtp/rtp-wire.ts'
 import { bindUdp, closeUdp, sendUdp } from '../../media/rtp/udp-socket.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
-import { openRawSipCaller } from '../callers/raw-sip-caller.ts'
+import { openRawSipCaller, type Told } from '../callers/raw-sip-caller.ts'
 import type { AllowedHosts } from './allowed-hosts.ts'
 import type { LoadLine } from './load-line.ts'
 import type { SipSide } from './load-job.ts'
 
 export type SipLines = {
   /** Rejects when it is refused. */
-  open(): Promise<LoadLine>
+  open(told?: Told): Promise<LoadLine>
   /** Idempotent. */
   close(): Promise<void>
 }
@@ -21,10 +21,10 @@ export async function openSipLines(side: SipSide, allowed: AllowedHosts): Promis
   const caller = await openRawSipCaller({ port: side.target.port, ...side })
   return {
     close: caller.close,
-    async open() {
+    async open(told) {
       const sound = await openSound(caller.local().address)
       try {
-        const call = await caller.call(sound.port)
+        const call = await caller.call(sound.port, told)
         const isNamed = isIP(call.remote.address) === 0
         const address = isNamed ? (await lookup(call.remote.address)).address : call.remote.address
         if (!allowed.allows(address)) {

@@ -1,6 +1,6 @@
 /** Owns a call of the load by web: a session from the API, the signaling socket, WebRTC. Sound goes to allowed hosts only, whatever the answer offers. */
 import { createWeriftCaller, type WebCaller } from '../../gateway/werift/caller.ts'
-import type { ServerMessage } from '../../model/signaling.ts'
+import type { ClientMessage, ServerMessage } from '../../model/signaling.ts'
 import { WebCallSession } from '../../model/web-call.ts'
 import { placeWebCall } from '../callers/web-caller.ts'
 import { askService } from './ask-api.ts'
@@ -12,21 +12,36 @@ export type WebLineDeps = {
   readonly web: WebTarget
   readonly allowed: AllowedHosts
   readonly codecs?: readonly ('opus' | 'pcmu')[]
-  readonly onMessage?: (message: ServerMessage) => void
+  /** What is offered in place of the caller's own offer. */
+  readonly offerOf?: (own: string) => string
+  readonly told?: (by: 'caller' | 'service', message: ClientMessage | ServerMessage) => void
 }
 
+export type WebLine = LoadLine & { signal(message: ClientMessage): void }
+
 /** Resolves when it is connected; what was begun is ended when it rejects. */
-export async function openWebLine({ web, allowed, codecs = ['opus'], onMessage }: WebLineDeps): Promise<LoadLine> {
+export async function openWebLine(deps: WebLineDeps): Promise<WebLine> {
+  const { web, allowed, codecs = ['opus'], offerOf = (own: string) => own, told = () => undefined } = deps
   const asked = await askService(web, { method: 'POST', path: 'web-calls', body: { workerId: web.workerId } })
   const session = WebCallSession.parse(asked)
   allowed.check(new URL(session.signalingUrl).hostname, 'the signaling of the service')
   const over = Promise.withResolvers<string>()
   const call = await placeWebCall({
     ...session,
-    createCaller: () => withinAllowed(createWeriftCaller({ codecs, ...bindFor(web, allowed) }), allowed),
+    createCaller() {
+      const caller = withinAllowed(createWeriftCaller({ codecs, ...bindFor(web, allowed) }), allowed)
+      return {
+        ...caller,
+        async offer() {
+          const sdp = offerOf(await caller.offer())
+          told('caller', { type: 'offer', sdp })
+          return sdp
+        },
+      }
+    },
     onMessage(message) {
       if (message.type === 'bye') over.resolve(`bye: ${message.reason}`)
-      onMessage?.(message)
+      told('service', message)
     },
   })
   try {
@@ -39,6 +54,10 @@ export async function openWebLine({ web, allowed, codecs = ['opus'], onMessage }
       onPacket: call.caller.onPacket,
       send: call.caller.send,
       ended: over.promise,
+      signal(message) {
+        told('caller', message)
+        call.sendMessage(message)
+      },
       hangUp: call.hangUp,
     }
   } catch (error) {
