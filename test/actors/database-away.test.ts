@@ -9,11 +9,12 @@ import { box, openCallNode, openShared, type CallNode, type Shared } from '../sc
 import { createCutBus } from '../fake/cut-bus.ts'
 import { createScriptedPhone } from '../fake/scripted-phone.ts'
 import { createFolder } from '../scenes/folder.ts'
+import { createAdmission } from '../../actors/call/birth/admission.ts'
 import { keptBirthOf } from '../../actors/call/birth/kept-birth.ts'
 import { createInboundCall } from '../scenes/inbound-call.ts'
 import { until } from '../scenes/in-time.ts'
 import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
-import { newId } from '../scenes/tenant.ts'
+import { createTenant, newId } from '../scenes/tenant.ts'
 
 /** The same database; from `cut` to `mend` nobody reaches it. */
 function createCutDatabase(sql: Sql) {
@@ -246,4 +247,39 @@ test('a call that begins while the database is away talks by what was known of i
   follower.event(hungUp)
   await until(() => successor.switchboard.running() === 0)
   await successor.close()
+})
+
+test('a browser whose joining the database broke off joins with the same token when it is back, and nobody else does', async (t) => {
+  const shared = await openShared(t)
+  const node = await openCallNode(shared)
+  t.teardown(() => node.close())
+  const { accountId, workerId } = await createTenant(shared.sql, { slug: newId() })
+  const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  for (const goesAway of ['behind its token', 'with the answer'] as const) {
+    const { callId, token } = await node.createWebCall(accountId, { workerId })
+    let tries = 0
+    const lost = async (work: () => Promise<unknown>) => {
+      const value = await work()
+      if (tries++ === 0) throw away
+      return value
+    }
+    const route = node.switchboard.route
+    const router = { route: (...given: Parameters<typeof route>) => lost(() => route(...given)) as Promise<boolean> }
+    const apply = (sql: Sql, self: unknown, given: unknown[]): unknown => {
+      const isTaken = /update web_sessions set token_used_at/.test(
+        String((given[0] as readonly string[] | undefined)?.[0]),
+      )
+      const asked = (): Promise<unknown> => Promise.resolve(Reflect.apply(sql, self, given))
+      return isTaken ? lost(asked) : Reflect.apply(sql, self, given)
+    }
+    const sql = new Proxy(shared.sql, { apply } as ProxyHandler<Sql>)
+    const admission = createAdmission({
+      ...shared,
+      ...(goesAway === 'with the answer' ? { sql, router: node.switchboard } : { router }),
+    })
+    await t.rejects(admission.admit(token, null), { code: 'ECONNREFUSED' }, goesAway)
+    t.match(await node.admission.admit(token, null), { type: 'UNAUTHORIZED' }, 'of another process')
+    t.match(await admission.admit(token, null), { callId }, goesAway)
+    t.match(await admission.admit(token, null), { type: 'UNAUTHORIZED' }, 'once')
+  }
 })

@@ -1,11 +1,13 @@
 /**
  * Owns who may join a web call: tokens, origins, and telling the call that its client is here. docs/contract/signaling.md "Joining" and
- * "Resuming".
+ * "Resuming". A token that was taken when the database went away, before the call could be told, is good for its client's next try.
  */
 import type { Clock } from '../../../model/clock.ts'
 import { Problem } from '../../../model/problem.ts'
 import type { Admission, Admitted } from '../../../model/web-call.ts'
 import { admitsOrigin } from '../../../model/web-origin.ts'
+import { createRecent } from '../../../net/recent.ts'
+import { databaseUnreachable } from '../../../store/database-unreachable.ts'
 import type { Sql } from '../../../store/sql.ts'
 import { createToken, hashOfToken, isToken } from '../../../store/token.ts'
 import {
@@ -18,6 +20,10 @@ import {
 } from '../../../store/web-sessions.ts'
 import type { CallRouter } from '../../node/call-router.ts'
 
+type Joining = { readonly session: WebSession; readonly resumeToken: string }
+
+const maxHalfway = 1_000
+
 /** Unknown, used and expired tokens get one answer, so that guessing tells nothing. */
 const refused = () => new Problem('UNAUTHORIZED', 'the token is unknown, used or expired')
 
@@ -27,16 +33,33 @@ export function createAdmission(deps: {
   readonly router: CallRouter
 }): Admission {
   const { sql, clock, router } = deps
+  /** By the token. */
+  const halfway = createRecent<Joining>(maxHalfway)
+
+  /** False: somebody else has taken it. The answer to a former try of this may have been lost. */
+  const take = async (token: string, { resumeToken }: Joining): Promise<boolean> => {
+    const next = hashOfToken(resumeToken)
+    if (await takeToken(sql, hashOfToken(token), next, clock.now())) return true
+    return halfway.get(token) !== undefined && (await findByResumeToken(sql, next)) !== null
+  }
   return {
     async admit(token, origin) {
-      const session = isToken(token) ? await findByToken(sql, hashOfToken(token), clock.now()) : null
+      if (!isToken(token)) return refused()
+      const begun = halfway.get(token)
+      const session = begun?.session ?? (await findByToken(sql, hashOfToken(token), clock.now()))
       const problem = session ? originProblem(session, origin) : refused()
       if (!session || problem) return problem ?? refused()
-      const resumeToken = createToken()
-      if (!(await takeToken(sql, hashOfToken(token), hashOfToken(resumeToken), clock.now()))) return refused()
-      const taken = await router.route(session.callId, { type: 'client_connected' })
-      if (!taken) return new Problem('SERVICE_UNAVAILABLE', 'the call cannot be joined now')
-      return admitted(session, resumeToken)
+      const joining = begun ?? { session, resumeToken: createToken() }
+      try {
+        if (!(await take(token, joining))) return refused()
+        const taken = await router.route(session.callId, { type: 'client_connected' })
+        halfway.delete(token)
+        if (!taken) return new Problem('SERVICE_UNAVAILABLE', 'the call cannot be joined now')
+        return admitted(session, joining.resumeToken)
+      } catch (error) {
+        if (databaseUnreachable(error)) halfway.set(token, joining)
+        throw error
+      }
     },
     async resume(resumeToken, origin) {
       const session = isToken(resumeToken) ? await findByResumeToken(sql, hashOfToken(resumeToken)) : null
