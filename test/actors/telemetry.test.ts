@@ -1,6 +1,12 @@
 /** What the service tells of itself: every first user of the port tells what it should, once, and nothing that is not declared. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import top, { test, type Test } from 'tap'
+import { createCallsTelling } from '../../actors/call/life/call-telling.ts'
+import { beginCall, step } from '../../actors/call/machine/step.ts'
+import { createSessionKeeper } from '../../actors/conversation/session-keeper.ts'
+import { askHook } from '../../actors/webhooks/ask-hook.ts'
+import type { SendRequest, SendResult } from '../../actors/webhooks/sender.ts'
+import type { EngineConfig, VoiceEngine } from '../../model/voice-engine.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { observedBus } from '../../actors/bus/observed-bus.ts'
 import { createTurnTiming } from '../../actors/conversation/turn-timing.ts'
@@ -211,4 +217,96 @@ test('messages that a full bus drops are told, all of a turn together; those tha
   for (let count = 0; count < 70_000; count++) bus.publish('a', new Uint8Array(1))
   await bus.flush()
   t.same(telemetry.counted, [{ name: 'bus.dropped', labels: {}, by: 70_000 - 65_536 }])
+})
+
+test('how a call ended is told once, with its reason, and it is among those that run until its actor is gone', (t) => {
+  const telemetry = createRecordedTelemetry()
+  const calls = createCallsTelling({ telemetry })
+  const birth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null, rules: 2 } as const
+  const born = beginCall(birth, 1_000)
+  const telling = calls.begin(newId<'call'>(), born.state)
+  t.same(calls.running(), [{ labels: { kind: 'web', state: 'scheduled' }, value: 1 }])
+  const expired = step(born.state.persisted, { type: 'token_expired' }, 5_000)
+  telling.stepped(expired, 5_000)
+  t.same(
+    telemetry.counted.map(({ name, labels }) => [name, labels]),
+    [
+      ['call.ended', { kind: 'web', outcome: 'failed' }],
+      ['call.failed', { kind: 'web', reason: 'webrtc_client_never_connected' }],
+    ],
+  )
+  t.match(telemetry.spans, [{ name: 'call.length', result: 'failed', about: { outcome: 'failed' } }])
+  t.equal(telemetry.spans.length, 1, 'nobody answered: there is no set-up to tell of')
+  t.match(calls.running(), [{ labels: { kind: 'web', state: 'ending' }, value: 1 }])
+  telling.end()
+  telling.end()
+  t.same(calls.running(), [])
+  t.same(createCallsTelling({}).running(), [])
+  t.end()
+})
+
+test('an engine of which no session can be had is counted as failed and then as lost, by a name of ours', async (t) => {
+  const telemetry = createRecordedTelemetry()
+  const lost: string[] = []
+  const engine = { name: 'a model of +49301234', open: async () => Promise.reject(new Error('it is down')) }
+  const keeper = createSessionKeeper({
+    engine: engine as unknown as VoiceEngine,
+    isReplaceable: true,
+    clock: createHandClock(),
+    log: createQuietLog(),
+    telemetry,
+    config: {} as EngineConfig,
+    known: () => ({ history: [], owesReply: false, memory: null }),
+    isQuiet: () => true,
+    take: () => undefined,
+    opened: () => undefined,
+    lost: (details) => void lost.push(details),
+  })
+  await keeper.open()
+  t.equal(lost.length, 1)
+  t.same(
+    telemetry.counted.map(({ labels }) => labels),
+    [
+      { engine: 'other', result: 'failed' },
+      { engine: 'other', result: 'lost' },
+    ],
+  )
+  t.same(telemetry.observed, [], 'what was never had took no time')
+  keeper.close()
+})
+
+test('a hook without a good answer is told with what was wrong, and each carries its id', async (t) => {
+  const telemetry = createRecordedTelemetry()
+  const sent: SendRequest[] = []
+  const results: SendResult[] = [
+    { kind: 'failed', reason: 'timeout', details: 'late' },
+    { kind: 'answered', status: 500, body: '', retryAfter: null },
+    { kind: 'answered', status: 200, body: '{}', retryAfter: null },
+  ]
+  const sender = {
+    async send(request: SendRequest) {
+      sent.push(request)
+      return results[sent.length - 1]!
+    },
+  }
+  const callId = newId<'call'>()
+  const to = { url: 'https://example.com', secret: 's', headers: {}, timeout: 1_000, accountId: 'a', callId, data: {} }
+  for (const _ of results)
+    await askHook({ sender, now: Date.now, newId, telemetry }, { type: 'call.worker_request', ...to })
+  t.same(
+    telemetry.counted.map(({ labels }) => labels),
+    [
+      { hook: 'call.worker_request', reason: 'timeout' },
+      { hook: 'call.worker_request', reason: 'answer' },
+    ],
+  )
+  t.same(
+    telemetry.spans.map(({ result, about }) => [result, about['callId'], about['eventId']]),
+    sent.map(({ headers }, index) => [index === 2 ? 'ok' : 'failed', callId, headers['X-Request-Id']]),
+  )
+  t.same(
+    sent.map(({ headers }) => headers['traceparent']),
+    [undefined, undefined, undefined],
+    'nobody traces',
+  )
 })
