@@ -3,6 +3,7 @@
  * without media threads it is the process's own.
  */
 import { createOpusLibrary, loadNativeEncoder } from '../media/codecs/opus.ts'
+import { createActorBeats } from '../media/leg/actor-beats.ts'
 import { createLeg } from '../media/leg/leg.ts'
 import { createPhoneLines, type CreateLeg } from '../media/plane/local-plane.ts'
 import type { MediaPlane } from '../media/plane/media-plane.ts'
@@ -77,7 +78,9 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
   })
   closing.defer(() => ticker.close())
   const inbandKeys = phone?.inbandKeys ?? false
-  const shared = { nodeId, bus, ticker, opus, recordings, log, telemetry, now, inbandKeys }
+  const { isSilent, close } = createActorBeats({ bus, now })
+  closing.defer(close)
+  const shared = { nodeId, bus, ticker, opus, recordings, log, telemetry, now, inbandKeys, isSilent }
   const createCountedLeg: CreateLeg = (line) => {
     const onClosed = (): void => {
       ended()

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { LegQuality } from './call-quality.ts'
+import { Json } from './json.ts'
 import { EndedBy, FailedReason, type Outcome } from './outcome.ts'
 
 const Format = z.object({
@@ -18,6 +19,30 @@ export type RecordingMode = z.infer<typeof RecordingMode>
 export const RecordedParts = z.enum(['both', 'agent', 'none'])
 export type RecordedParts = z.infer<typeof RecordedParts>
 
+/** One utterance of the agent, as its actor knows it: what whoever takes the call over cannot know of what is being played. */
+export const AgentWords = z.object({
+  /** As far as it is known. */
+  text: z.string().max(10_000),
+  /** Ms since the call was answered. */
+  from: z.number().int(),
+  firstSeq: z.number().int(),
+  /** Null: not all of its sound has been sent. */
+  frames: z.number().int().nonnegative().nullable(),
+  /** Of the engine that says it. Absent: as it was told with the one before. */
+  memory: Json.optional(),
+  /** They are the last words of the call. */
+  ends: z.object({ nextAction: z.string().nullable() }).optional(),
+})
+export type AgentWords = z.infer<typeof AgentWords>
+
+/** The same of an actor that is gone: so many frames of it were played, or will be. */
+const LeftWords = AgentWords.extend({
+  sent: z.number().int().nonnegative(),
+  /** Its actor had silenced it. */
+  isCut: z.boolean(),
+})
+export type LeftWords = z.infer<typeof LeftWords>
+
 export const LegCommand = z.discriminatedUnion('type', [
   /** Frames flow from here on, up and down in one format of each list: one that the line has untouched, else the first. Recording starts when asked for. */
   z.object({
@@ -29,7 +54,11 @@ export const LegCommand = z.discriminatedUnion('type', [
     recording: z.object({ key: z.string(), mode: RecordingMode, parts: RecordedParts.optional() }).nullable(),
     /** Of the actor. In another one than the leg's the leg keeps what it hears, until it is `settled`. Absent: nothing is kept, and `listens` is not said. */
     node: z.string().optional(),
+    /** Of a former actor's words what is queued is played to its end, where this one speaks the same format; its frames are numbered on behind them. */
+    goesOn: z.literal(true).optional(),
   }),
+  /** What the agent is saying from here on; once more when more of it is known. */
+  z.object({ type: z.literal('says'), epoch: z.number().int(), words: AgentWords }),
   /** The actor listens to `up`: what has waited for that is sent. */
   z.object({ type: z.literal('listens'), epoch: z.number().int() }),
   /** Frames of `up` behind this one have been lost on the way, and perhaps some of `down`: what is kept of them comes again, before the answer. */
@@ -78,6 +107,10 @@ export const LegReply = z.discriminatedUnion('type', [
     speaks: Format,
     /** Frames come when the actor `listens`: first so many that were kept, as fast as they can. */
     waits: z.object({ kept: z.number().int().nonnegative() }).optional(),
+    /** Of a former actor: its newest words, oldest first, and the number of the next frame of `down`. */
+    left: z
+      .object({ words: z.array(LeftWords), nextSeq: z.number().int(), lastPlayedSeq: z.number().int() })
+      .optional(),
   }),
   /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
   z.object({ type: z.literal('flushed'), lastPlayedSeq: z.number().int() }),

@@ -62,6 +62,13 @@ export type EngineConfig = {
    * then what is due. Absent: it does not.
    */
   readonly bridges?: true
+  /**
+   * The agent was saying what `history` ends with when its process was lost, and nobody had interrupted it: it goes on from there, without a word of that.
+   * `rest`: what it had still to say, as far as that is known. Absent: it was not.
+   */
+  readonly brokenOff?: { readonly rest: string }
+  /** Ms of the agent's last words that are still to be played. Absent: none. */
+  readonly unheardMs?: number
   /** What the same engine said last in `memory` on this call; null at the start. It saves what history does not tell. */
   readonly memory: Json
 }

@@ -4,7 +4,8 @@ import type { AudioFormat } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
 import { commandLeg } from '../node/leg-link.ts'
-import { createUtterances, type Heard } from './utterances.ts'
+import { sinceAnswerOf, type ToldWords } from './told-words.ts'
+import { createUtterances, type Adopted, type Heard } from './utterances.ts'
 import type { TurnLog } from './turn-log.ts'
 import type { TurnTiming } from './turn-timing.ts'
 import type { UnbrokenLine } from './unbroken-line.ts'
@@ -19,6 +20,8 @@ export type AgentVoice = {
   /** Silences the leg and commits what was heard; the last utterance of it, or null when nothing was. */
   cut(): Promise<{ readonly itemId: string; readonly playedMs: number } | null>
   speaking(): boolean
+  /** Words that a former actor's engine said, and that are being played. */
+  adopt(words: readonly Adopted[], nextSeq: number, now: number): void
   /** Texts of what was sent and is not heard out yet. */
   onItsWay(): string[]
   /** Something was sent to the caller. */
@@ -39,11 +42,13 @@ type Deps = {
   readonly answeredAt: number
   readonly turnLog: TurnLog
   readonly timing: Pick<TurnTiming, 'take' | 'forget'>
+  /** Null: the leg is in this process. */
+  readonly words: ToldWords | null
   readonly line: Pick<UnbrokenLine, 'send' | 'played' | 'cut'>
 }
 
 export function createAgentVoice(deps: Deps): AgentVoice {
-  const { callId, epoch, bus, turnLog, timing, line } = deps
+  const { callId, epoch, bus, turnLog, timing, line, words } = deps
   const utterances = createUtterances(deps.speaks, deps.firstSeq)
   let played = -1
   let hasSpoken = false
@@ -58,15 +63,18 @@ export function createAgentVoice(deps: Deps): AgentVoice {
     audio(itemId, payload, now) {
       turnLog.agentBegins(itemId)
       send(utterances.audio(itemId, payload, now))
+      words?.item(utterances.newest(), now)
     },
     text(itemId, text, now) {
       utterances.text(itemId, text)
       turnLog.showAgent(itemId, text, now)
+      words?.item(utterances.newest(), now)
     },
     finish(itemId, now) {
       const rest = utterances.finish(itemId, now)
       if (rest) send(rest)
       else turnLog.forget(itemId)
+      words?.item(utterances.newest(), now)
     },
     playedUpTo(lastPlayedSeq) {
       played = Math.max(played, lastPlayedSeq)
@@ -89,6 +97,13 @@ export function createAgentVoice(deps: Deps): AgentVoice {
       return last ? { itemId: last.itemId, playedMs: last.playedMs } : null
     },
     speaking: () => utterances.busy(),
+    adopt(spoken, nextSeq, now) {
+      hasSpoken = true
+      for (const word of spoken) {
+        turnLog.agentBegins(utterances.adopt(word, nextSeq, now))
+        words?.item(utterances.newest(), now)
+      }
+    },
     onItsWay: () => utterances.texts(),
     hasSpoken: () => hasSpoken,
     nextSeq: utterances.nextSeq,
@@ -100,7 +115,7 @@ function commitOf({ turnLog, timing, engine, answeredAt }: Pick<Deps, 'turnLog' 
   return (heard: Heard): void => {
     const latency = timing.take(heard.itemId)
     if (heard.text === '') return turnLog.forget(heard.itemId)
-    const from = Math.max(0, Math.round(heard.from - answeredAt))
+    const from = sinceAnswerOf(heard.from, answeredAt)
     const to = from + heard.playedMs
     const turn = { role: 'agent', text: heard.text, from, to, confidence: null, source: engine.name } as const
     turnLog.commit(heard.itemId, { ...turn, ...(latency && { latency }) })

@@ -18,14 +18,16 @@ import type { ToolResult } from '../../model/tool.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 import type { CallFact } from '../call/call-event.ts'
 import { createAgentVoice } from './agent-voice.ts'
+import type { Earlier } from './earlier.ts'
 import { knownOf } from './known-of.ts'
+import { goOnFrom, type GoingOn } from './left-words.ts'
 import { createMemoryBound } from './memory-bound.ts'
 import { createPrivateKeys, type PrivateKeys } from './private-keys.ts'
 import { createReactions } from './reactions.ts'
-import type { LeftBehind } from './session-backlog.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createSettledSpeech } from './settled-speech.ts'
 import { listens, startTalk, type StartWishes } from './start-leg.ts'
+import { createToldWords } from './told-words.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
 import { createTurnTiming, type TurnTiming } from './turn-timing.ts'
 import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
@@ -63,15 +65,10 @@ export type ConversationStart = {
   readonly answeredAt: number
   /** Turns that were committed before (by an actor that was taken over). */
   readonly turns: number
+  /** When the last turn of the agent among them began, ms since the answer; absent: none of them is. */
+  readonly agentUntil?: number
   /** Of what was said to the caller before the talk, or with the engine whose place is taken, when something was. */
   readonly earlier?: Earlier
-}
-
-/** What the caller said and pressed while nobody listened. */
-export type Earlier = {
-  readonly keys: PrivateKeys
-  /** Once; nothing more is kept. `results`: of tools, of which nobody has spoken. `nextSeq`: of the first frame that the leg has not had. */
-  take(formats: LineFormats): Pick<LeftBehind, 'frames' | 'pressed' | 'results'> & { readonly nextSeq: number }
 }
 
 export type Conversation = {
@@ -130,6 +127,12 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   const keys = start.earlier?.keys ?? createPrivateKeys(start.isPaused === true)
   /** Pressed before the leg has started. */
   const waiting: string[] = []
+  /** Told before anybody asked: of a former actor's words. */
+  let drained = -1
+  const playedTo = (lastPlayedSeq: number): void => {
+    if (talking) talking.played(lastPlayedSeq)
+    else drained = lastPlayedSeq
+  }
   /** The talk is over, for the caller at least. */
   let silenced = false
   let stopped = false
@@ -151,13 +154,12 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     if (talking) talking.session.dtmf(digit)
     else if (waiting.length < maxWaitingKeys) waiting.push(digit)
   }
-  const begin = (formats: LineFormats, waits: Waits): Promise<void> => {
+  const begin = (formats: LineFormats, { waits, left }: Line): Promise<void> => {
     const earlier = start.earlier?.take(formats)
-    talking = beginTalking(
-      deps,
-      { ...start, keys, firstSeq: earlier?.nextSeq ?? 0, isKept: waits !== undefined },
-      formats,
-    )
+    const goingOn = left && !earlier ? goOnFrom(left, start) : null
+    const firstSeq = earlier?.nextSeq ?? left?.nextSeq ?? 0
+    talking = beginTalking(deps, { ...start, keys, firstSeq, goingOn, isKept: waits !== undefined }, formats)
+    if (left) talking.played(Math.max(left.lastPlayedSeq, drained))
     if (waits) talking.session.expect(waits.kept)
     if (waits) void listens(deps, () => silenced)
     talking.hearEarlier(earlier?.frames ?? [])
@@ -168,8 +170,8 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   const started = (command: StartWishes) => startTalk(deps, command, () => silenced)
   const tryOpen = async (): Promise<void> => {
     const { hears, speaks } = deps.engine
-    const line = await started({ hears: [...hears], speaks: [...speaks], recording: start.recording })
-    if (line) await begin({ hears: line.hears, speaks: line.speaks }, line.waits)
+    const line = await started({ hears: [...hears], speaks: [...speaks], recording: start.recording, goesOn: true })
+    if (line) await begin({ hears: line.hears, speaks: line.speaks }, line)
   }
   let opening: Promise<void> | null = null
   const open = (): Promise<void> => (opening ??= tryOpen().finally(() => (opening = null)))
@@ -190,7 +192,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (silenced) return
       if (event.type === 'dtmf') press(event.digit)
       if (event.type === 'sounding') talking?.timing.sounding()
-      if (event.type === 'drained') talking?.played(event.lastPlayedSeq)
+      if (event.type === 'drained') playedTo(event.lastPlayedSeq)
     },
     isQuiet: () => !silenced && (talking?.isQuiet() ?? false),
     written: (until) => talking?.written(until),
@@ -217,32 +219,42 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   }
 }
 
-type Begun = ConversationStart & { readonly keys: PrivateKeys; readonly firstSeq: number; readonly isKept: boolean }
-type Waits = Extract<LegReply, { readonly type: 'started' }>['waits']
+type Begun = ConversationStart & {
+  readonly keys: PrivateKeys
+  readonly firstSeq: number
+  readonly isKept: boolean
+  readonly goingOn: GoingOn | null
+}
+type Line = Pick<Extract<LegReply, { readonly type: 'started' }>, 'waits' | 'left'>
 
 function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats): Talking {
   const { clock, engine, log, post } = deps
   const memories = createMemoryBound(engine, log)
-  const config: EngineConfig = { ...start.config, formats, memory: memories.kept(start.config.memory) ?? null }
+  const { answeredAt, firstSeq, goingOn } = start
+  const memory = memories.kept((goingOn ?? start).config.memory) ?? null
+  const config: EngineConfig = { ...start.config, ...goingOn?.config, formats, memory }
   const turnLog = createTurnLog({
     ...deps,
     turns: start.turns,
-    memory: config.memory,
-    history: config.history,
+    memory,
+    history: start.config.history,
     tellsInterim: config.worker.transcriptEvents === 'interim',
     source: engine.name,
   })
   const timing = createTurnTiming(deps)
-  const { answeredAt, firstSeq } = start
   const line = createUnbrokenLine({
     ...deps,
     isKept: start.isKept,
     take: (frame) => hear(frame),
-    caughtUp: (lastPlayedSeq) => reactions.played(lastPlayedSeq),
+    caughtUp(lastPlayedSeq) {
+      words?.again()
+      reactions.played(lastPlayedSeq)
+    },
   })
-  const voice = createAgentVoice({ ...deps, speaks: formats.speaks, firstSeq, answeredAt, turnLog, timing, line })
+  const words = start.isKept ? createToldWords({ ...deps, answeredAt, memory: turnLog.memory }) : null
+  const said = { answeredAt, turnLog, timing, line, words }
+  const voice = createAgentVoice({ ...deps, ...said, speaks: formats.speaks, firstSeq })
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
-  const finished = (): void => post({ type: 'agent_finished', nextAction: null })
   let isSilenced = false
   const isQuiet = (): boolean => reactions.isQuiet() && !turnLog.awaitsText() && !leaving.isUnderWay()
   const session: SessionKeeper = createSessionKeeper({
@@ -259,6 +271,7 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
       if (isSilenced) return reactions.lastWords(event)
       if (!leaving.admits(event)) return
       voicemailWatch?.engineEvent(event)
+      if (event.type === 'finished') words?.ends(event.nextAction)
       reactions.engineEvent(event)
       session.quiet()
     },
@@ -287,11 +300,10 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     voice,
     session,
     begun: () => reactions.goOn(),
-    done: finished,
+    done: () => post({ type: 'agent_finished', nextAction: null }),
   })
-  const { direction } = config
-  const voicemailWatch = watchForVoicemail({ ...deps, direction, answeredAt, hears: formats.hears, session, leaving })
-  const reactions = createReactions({ ...deps, voice, turnLog, timing, session, answeredAt })
+  const voicemailWatch = watchForVoicemail({ ...deps, ...config, answeredAt, hears: formats.hears, session, leaving })
+  const reactions = createReactions({ ...deps, ...said, voice, session })
   const settled = createSettledSpeech({
     ...deps,
     heardUntil: () => session.since() + session.heard(),
@@ -305,7 +317,9 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     if (start.isKept) settled.heard(seq)
   }
   const hearing = hearLine(deps, line)
-  const { played, toolResult } = reactions
+  if (goingOn) voice.adopt(goingOn.adopted, firstSeq, clock.now())
+  if (goingOn?.ends) reactions.engineEvent({ type: 'finished', ...goingOn.ends })
+  const { played, toolResult, breakOff } = reactions
   const fallSilent = async (): Promise<void> => {
     isSilenced = true
     hearing.close()
@@ -322,10 +336,6 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     return { ...left, frames: heard, nextSeq: voice.nextSeq() }
   }
   const written = (until: number): void => void (start.isKept && settled.written(answeredAt + until))
-  const breakOff = (): Promise<void> => {
-    line.restart()
-    return reactions.breakOff()
-  }
   const ways = { isQuiet, written, played, fallSilent, breakOff, toolResult, leaveMessage: leaving.begin, handOver }
   return { session, formats, turnLog, timing, hearing, hearEarlier, ...ways }
 }

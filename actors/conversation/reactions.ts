@@ -12,6 +12,7 @@ import type { AgentVoice } from './agent-voice.ts'
 import type { SessionKeeper } from './session-keeper.ts'
 import type { TurnLog } from './turn-log.ts'
 import type { TurnTiming } from './turn-timing.ts'
+import type { UnbrokenLine } from './unbroken-line.ts'
 
 export type Reactions = ReturnType<typeof createReactions>
 
@@ -28,6 +29,7 @@ type ReactionDeps = {
   readonly turnLog: TurnLog
   readonly timing: TurnTiming
   readonly session: SessionKeeper
+  readonly line: Pick<UnbrokenLine, 'restart'>
   /** Ms since the epoch. */
   readonly answeredAt: number
 }
@@ -165,6 +167,7 @@ export function createReactions(deps: ReactionDeps) {
     },
     /** The line is another one: what it has not played is not heard. Last words end the call all the same. */
     async breakOff(): Promise<void> {
+      deps.line.restart()
       if (!finishing) return yieldToCaller()
       post({ type: 'agent_finished', ...finishing })
       finishing = null

@@ -84,7 +84,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   const name = engineLabel(engine.name)
   const count = (result: 'opened' | 'failed' | 'died' | 'lost'): void =>
     telemetry.count('engine.sessions', { engine: name, result })
-  const { bridges: _, ...goesOn } = deps.config
+  const { bridges: _, brokenOff: _1, unheardMs: _2, ...goesOn } = deps.config
   const began = clock.now()
   const backlog = createSessionBacklog()
   const closing = new AbortController()

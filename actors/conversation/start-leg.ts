@@ -32,7 +32,7 @@ export async function listens(deps: Deps, isStopped: () => boolean): Promise<voi
   await startLeg(deps, { type: 'listens', epoch: deps.epoch }, isStopped)
 }
 
-export type StartWishes = Pick<Extract<LegCommand, { type: 'start' }>, 'hears' | 'speaks' | 'recording'>
+export type StartWishes = Pick<Extract<LegCommand, { type: 'start' }>, 'hears' | 'speaks' | 'recording' | 'goesOn'>
 
 /** Null: it does not start, and that was told; or nobody wants it any more. */
 export async function startTalk(deps: Deps, wishes: StartWishes, isStopped: () => boolean) {

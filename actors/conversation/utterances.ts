@@ -5,6 +5,7 @@
 import { frameMs, type AudioFormat } from '../../model/frame.ts'
 import { frameBytesOf } from '../../media/codecs/frame-bytes.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
+import type { Spoken } from './told-words.ts'
 
 /** One utterance as the caller heard it. Times are ms since the epoch. */
 export type Heard = {
@@ -24,6 +25,14 @@ type Item = {
   done: boolean
 }
 
+/** Words that are being played, as this actor's own from here on. `startsAt`: ms since the epoch. */
+export type Adopted = {
+  readonly text: string
+  readonly firstSeq: number
+  readonly frames: number
+  readonly startsAt: number
+}
+
 export type Utterances = {
   /** Whole frames that are ready to be sent; a rest waits for more sound or for `finish`. */
   audio(itemId: string, payload: Uint8Array, now: number): { readonly seq: number; readonly payload: Uint8Array }[]
@@ -35,6 +44,10 @@ export type Utterances = {
   /** The same for all that there are, complete or not; none is left afterwards. Of `unheard` utterances nothing was played. */
   cut(lastPlayedSeq: number): { readonly heard: Heard[]; readonly unheard: string[] }
   busy(): boolean
+  /** Words that are being played already; they have all the sound that they will have. `next`: of the next frame. Answers with their item. */
+  adopt(words: Adopted, next: number, now: number): string
+  /** That which was begun last; null: nothing is said. */
+  newest(): Spoken | null
   /** Of the next frame. */
   nextSeq(): number
   /** Of all that there are. */
@@ -98,6 +111,19 @@ export function createUtterances(format: AudioFormat, firstSeq = 0): Utterances 
       }
     },
     busy: () => items.length > 0,
+    adopt(words, next, now) {
+      const itemId = `former-${words.firstSeq}`
+      nextSeq = Math.max(nextSeq, next)
+      items.push({ ...words, itemId, done: true })
+      freeAt = Math.max(now, words.startsAt + words.frames * frameMs)
+      return itemId
+    },
+    newest() {
+      const item = items.at(-1)
+      if (!item) return null
+      const { text, firstSeq, frames, startsAt } = item
+      return { text, firstSeq, startsAt, frames: item.done ? frames : null }
+    },
     nextSeq: () => nextSeq,
     texts: () => items.map(({ text }) => text).filter((text) => text !== ''),
   }

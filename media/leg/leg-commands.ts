@@ -4,6 +4,7 @@ import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { LegCommand, type ClosedLeg, type LegEvent, type LegReply, type RecordedParts } from '../../model/leg.ts'
 import type { LineFormats } from '../../model/frame.ts'
 import type { KeptFrames } from './kept-frames.ts'
+import { createSaidWords } from './agent-words.ts'
 import type { StartCommand } from './leg-media.ts'
 import type { LegTelephone } from './leg-telephone.ts'
 
@@ -15,8 +16,8 @@ export type LegActions = {
   readonly ringing: () => string | null
   /** What was told at the end, null when nothing was. */
   readonly ended: () => LegEvent | null
-  /** Throws when the media cannot begin. */
-  readonly start: (command: StartCommand) => LineFormats
+  /** Throws when the media cannot begin. `goesOn`: behind what is queued, if that is of the same format. */
+  readonly start: (command: StartCommand, goesOn: boolean) => LineFormats & { readonly isBehind: boolean }
   readonly kept: KeptFrames
   /** The process of the leg. */
   readonly node: string | null
@@ -44,15 +45,28 @@ export function createLegCommands(actions: LegActions): LegCommands {
   const { telephone } = actions
   /** The newest epoch that was seen: the fence. */
   let fence = -1
-  let started: { readonly command: StartCommand; readonly formats: LineFormats; readonly waits: Waits } | null = null
+  let started: Started | null = null
+  const said = createSaidWords()
 
-  const begin = (command: StartCommand): { formats: LineFormats; waits: Waits } => {
-    const formats = actions.start(command)
-    const { epoch, node } = command
+  const begin = (command: StartCommand): Omit<Started, 'command'> => {
+    const { epoch, node, goesOn = false } = command
+    const isNext = started !== null && started.command.epoch !== epoch
+    const { isBehind, ...formats } = actions.start(command, goesOn && isNext)
+    const left = isBehind ? leftWords() : {}
+    if (isNext) said.clear()
     const isElsewhere = node !== undefined && actions.node !== null && node !== actions.node
     const asks = node !== undefined
     const { kept, waits } = actions.kept.begin({ epoch, hears: formats.hears, isElsewhere, asks })
-    return { formats, waits: waits ? { waits: { kept } } : {} }
+    return { formats, waits: waits ? { waits: { kept } } : {}, left }
+  }
+  const leftWords = (): Left => {
+    const { played, taken } = actions.rewind()
+    return { left: { words: said.left(taken), nextSeq: taken + 1, lastPlayedSeq: played } }
+  }
+  const flush = (): number => {
+    const lastPlayedSeq = actions.flush()
+    said.cut(lastPlayedSeq)
+    return lastPlayedSeq
   }
 
   // An actor that got no answer in time asks again: what it started goes on undisturbed.
@@ -61,7 +75,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
     const isAgain = started !== null && JSON.stringify(command) === JSON.stringify(started.command)
     const now = isAgain && started !== null ? started : { command, ...begin(command) }
     started = now
-    return { type: 'started', ...now.formats, ...now.waits }
+    return { type: 'started', ...now.formats, ...now.waits, ...now.left }
   }
 
   const here = (): LegReply => {
@@ -84,7 +98,10 @@ export function createLegCommands(actions: LegActions): LegCommands {
         return start(command)
       case 'flush':
         // What was played is counted per actor: one that has not started has played nothing.
-        return { type: 'flushed', lastPlayedSeq: started?.command.epoch === command.epoch ? actions.flush() : -1 }
+        return { type: 'flushed', lastPlayedSeq: started?.command.epoch === command.epoch ? flush() : -1 }
+      case 'says':
+        if (started?.command.epoch === command.epoch) said.says(command.words)
+        return consent(null)
       case 'listens':
         actions.kept.listens()
         return consent(null)
@@ -133,6 +150,13 @@ export function createLegCommands(actions: LegActions): LegCommands {
 }
 
 type Waits = Pick<Extract<LegReply, { readonly type: 'started' }>, 'waits'>
+type Left = Pick<Extract<LegReply, { readonly type: 'started' }>, 'left'>
+type Started = {
+  readonly command: StartCommand
+  readonly formats: LineFormats
+  readonly waits: Waits
+  readonly left: Left
+}
 
 const refusal = (details: string): LegReply => ({ type: 'refused', details })
 

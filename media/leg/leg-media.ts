@@ -23,8 +23,8 @@ export type LegMedia = {
   readonly negotiated: (audio: NegotiatedAudio) => void
   /** The caller is there. Called once. */
   readonly live: () => void
-  /** Answers with the formats that were chosen. */
-  readonly start: (command: StartCommand) => LineFormats
+  /** Answers with the formats that were chosen. `goesOn`: what is queued is played before; `isBehind`: it will be. */
+  readonly start: (command: StartCommand, goesOn: boolean) => LineFormats & { readonly isBehind: boolean }
   readonly packet: (packet: RtpPacket) => void
   /** A frame of the agent. */
   readonly push: (frame: Frame) => void
@@ -80,6 +80,8 @@ export type LegMediaDeps = {
   readonly keyHeard: ((digit: string) => void) | null
   readonly sounding: (seq: number) => void
   readonly drained: (lastPlayedSeq: number) => void
+  /** Of the process that an actor is in: nothing is heard of it any more. Absent: nobody knows. */
+  readonly isSilent?: (node: string) => boolean
 }
 
 export function createLegMedia(deps: LegMediaDeps): LegMedia {
@@ -94,9 +96,10 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
   let isLive = false
   let finished = false
 
+  const isAlone = (): boolean => session?.node !== undefined && deps.isSilent?.(session.node) === true
   const agentLine = (negotiated: NegotiatedAudio, speaks: AudioFormat): AgentLine => ({
     audio: negotiated,
-    stages: downStages({ audio: negotiated, opus, recording, speaks, isWaiting }),
+    stages: downStages({ audio: negotiated, opus, recording, speaks, isWaiting, isAlone }),
   })
 
   const open = () => {
@@ -127,13 +130,14 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       isLive = true
       open()
     },
-    start(command) {
+    start(command, goesOn) {
       const formats = formatsOf(command, audio)
+      const isBehind = goesOn && isDeepStrictEqual(session?.speaks, formats.speaks)
       session = { ...command, ...formats }
       recorded = command.recording === null ? 'none' : (command.recording.parts ?? 'both')
-      pacer.restart(frameBytesOf(formats.speaks))
+      if (!isBehind) pacer.restart(frameBytesOf(formats.speaks))
       open()
-      return formats
+      return { ...formats, isBehind }
     },
     packet: receiver.packet,
     push: (frame) => pushed(pacer, frame, log),

@@ -42,6 +42,8 @@ export type LegDeps = {
   readonly telemetry?: Telemetry
   /** The ticker's own time: milliseconds that never jump. */
   readonly now: () => number
+  /** As in leg-media.ts. */
+  readonly isSilent?: (node: string) => boolean
   /** Null where there is none: a browser. */
   readonly signaling: LegSignaling | null
   /** Keys are looked for in the sound of a telephone that agreed to no telephone events. */

@@ -14,6 +14,7 @@ import { createEncoder, type Encoder } from '../codecs/encoder.ts'
 import { readerOf, writerOf } from '../codecs/frame-bytes.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
 import type { Recording } from '../recording/recording.ts'
+import { comfort } from './stages/comfort.ts'
 import { conceal, concealUntouched } from './stages/conceal.ts'
 import { decode } from './stages/decode.ts'
 import { encode } from './stages/encode.ts'
@@ -61,12 +62,14 @@ type Down = Stream & {
   readonly speaks: AudioFormat
   /** Some sound waits for the rest of its packet. */
   readonly isWaiting: () => boolean
+  /** Nobody is there who could speak. */
+  readonly isAlone?: () => boolean
 }
 
 export type DownStages = Stages & Pick<Encoder, 'expectLoss'>
 
 /** What the agent says, from frames in the format `speaks` and pauses to payloads of the codec. */
-export function downStages({ audio, opus, recording, speaks, isWaiting }: Down): DownStages {
+export function downStages({ audio, opus, recording, speaks, isWaiting, isAlone }: Down): DownStages {
   const codec = createEncoder(audio, speaks, opus)
   const isUntouched = speaks.encoding === audio.codec
   const onSamples = listed([recording && tap((samples, { at }) => recording.agent(samples, at, speaks.rateHz))])
@@ -75,6 +78,7 @@ export function downStages({ audio, opus, recording, speaks, isWaiting }: Down):
     list: listed([
       isPassed ? null : decode(readerOf(speaks)),
       ...onSamples,
+      isAlone && audio.silence === 'sparse' ? comfort(speaks, isAlone) : null,
       silence({ audio, speaks, rateHz: codec.rateHz, isWaiting }),
       resample(speaks.rateHz, codec.rateHz),
       encode({ write: codec.encode, isUntouched, rest: codec.rest }),

@@ -1,9 +1,11 @@
-/** A call whose leg is in another process than its actor, over a real NATS server: what both make of a bus that is gone for a while. */
+/** A call whose leg is in another process than its actor, over a real NATS server: what becomes of the talk when the bus is gone for a while, or the actor. */
 import { test } from 'tap'
+import type { CallFact } from '../../actors/call/call-event.ts'
+import type { Turn } from '../../model/call.ts'
+import type { VoiceEngine } from '../../model/voice-engine.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { until } from '../scenes/in-time.ts'
 import { openSplitCall } from '../scenes/split-call.ts'
-import type { VoiceEngine } from '../../model/voice-engine.ts'
 
 const pcmu = { encoding: 'pcmu', rateHz: 8000 } as const
 
@@ -28,6 +30,13 @@ function listeningEngine() {
   return { ...scripted, engine, heard, say }
 }
 
+const agentSound = (sent: readonly { readonly payload: Uint8Array }[]): number[] =>
+  sent.map(({ payload }) => payload[0]!).filter((mark) => mark < 0x60)
+const turnOf = (facts: readonly CallFact[]): Turn => {
+  const [fact] = facts
+  if (fact?.type !== 'turn_committed') throw new Error('no turn')
+  return fact.turn
+}
 const from = (first: number, count: number): number[] => Array.from({ length: count }, (_, index) => first + index)
 
 test('what a caller says while NATS is gone is kept by the leg and heard when it is back, in order and once', async (t) => {
@@ -66,7 +75,7 @@ test('what the agent says while NATS is gone is played when it is back; that it 
   say('b', 'Four five six', from(11, 10))
   await call.run(400)
   t.same(told, [], 'nobody could tell')
-  const sound = (): number[] => call.wire.sent.map(({ payload }) => payload[0]!).filter((mark) => mark < 0x60)
+  const sound = (): number[] => agentSound(call.wire.sent)
   t.same(sound(), from(1, 10))
 
   await call.startNats()
@@ -84,4 +93,126 @@ test('what the agent says while NATS is gone is played when it is back; that it 
   t.same(sound(), from(1, 20))
   t.same(told, ['played:a', 'played:b'])
   t.match(actor.facts, [{ turn: { text: 'One two three' } }, { turn: { text: 'Four five six' } }])
+})
+
+test('a sentence whose actor is gone is played to its end, is a turn of the next one, and is not said again', async (t) => {
+  const call = await openSplitCall(t)
+  if (!call) return
+  const first = listeningEngine()
+  call.wire.connect()
+  const actor = await call.openActor(1, first.engine)
+  first.emit({ type: 'memory', memory: { at: 'the question' } })
+  first.say('a', 'When shall we come?', from(1, 20))
+  await call.settle()
+  await call.run(100)
+  await actor.kill()
+  await call.run(100)
+
+  const second = listeningEngine()
+  const heir = await call.openActor(2, second.engine)
+  t.match(second.configs[0], {
+    history: [{ role: 'agent', text: 'When shall we come?' }],
+    memory: { at: 'the question' },
+    owesReply: false,
+    unheardMs: 200,
+  })
+  t.notOk('brokenOff' in second.configs[0]!)
+  second.say('b', 'Hello?', from(21, 2))
+  await call.settle()
+  await call.run(400)
+  t.same(agentSound(call.wire.sent), from(1, 22))
+  await until(() => heir.facts.length === 2)
+  t.match(heir.facts, [
+    { type: 'turn_committed', turn: { text: 'When shall we come?' }, memory: { at: 'the question' } },
+    { type: 'turn_committed', turn: { text: 'Hello?' } },
+  ])
+})
+
+test('a sentence of which not all sound was there is gone on with behind its last pause', async (t) => {
+  const call = await openSplitCall(t)
+  if (!call) return
+  const first = listeningEngine()
+  call.wire.connect()
+  const actor = await call.openActor(1, first.engine)
+  const text = 'We come on Monday, and we bring all that is needed.'
+  first.emit({ type: 'agent_text', itemId: 'a', text })
+  // "We come on Monday," at a usual pace.
+  for (const mark of from(1, 60)) first.emit({ type: 'audio', itemId: 'a', payload: new Uint8Array(160).fill(mark) })
+  await call.settle()
+  await call.run(60)
+  await actor.kill()
+
+  const second = listeningEngine()
+  const heir = await call.openActor(2, second.engine, { history: [{ role: 'user', text: 'When?' }] })
+  t.match(second.configs[0], {
+    history: [
+      { role: 'user', text: 'When?' },
+      { role: 'agent', text: 'We come on Monday,' },
+    ],
+    owesReply: true,
+    brokenOff: { rest: 'and we bring all that is needed.' },
+  })
+  second.say('b', 'and we bring all that is needed.', from(61, 10))
+  await call.settle()
+  await call.run(1_500)
+  t.same(agentSound(call.wire.sent), from(1, 70))
+  await until(() => heir.facts.length === 2)
+  t.match(heir.facts, [
+    { turn: { text: 'We come on Monday,' } },
+    { turn: { text: 'and we bring all that is needed.' } },
+  ])
+})
+
+test('of a sentence that the caller broke off what was heard stays; one that is written down already is no second turn', async (t) => {
+  const call = await openSplitCall(t)
+  if (!call) return
+  const first = listeningEngine()
+  call.wire.connect()
+  const actor = await call.openActor(1, first.engine)
+  first.say('a', 'one two three four five', from(1, 50))
+  await call.settle()
+  await call.run(400)
+  first.emit({ type: 'user_speech_started', at: 300 })
+  await until(() => actor.facts.length === 1)
+  await actor.kill()
+  const turn = turnOf(actor.facts)
+
+  const second = listeningEngine()
+  const heir = await call.openActor(2, second.engine)
+  t.match(second.configs[0], { history: [{ role: 'agent', text: turn.text }], owesReply: false })
+  await until(() => heir.facts.length === 1)
+  t.match(heir.facts, [{ type: 'turn_committed', turn: { text: turn.text, from: turn.from } }])
+  await heir.kill()
+
+  const third = listeningEngine()
+  const last = await call.openActor(3, third.engine, {
+    history: [{ role: 'agent', text: turn.text }],
+    agentUntil: turn.from,
+  })
+  t.same(third.configs[0]?.history, [{ role: 'agent', text: turn.text }])
+  await call.run(40)
+  t.same(last.facts, [])
+})
+
+test('last words whose actor is gone end the call when they have been heard', async (t) => {
+  const call = await openSplitCall(t)
+  if (!call) return
+  const first = listeningEngine()
+  call.wire.connect()
+  const actor = await call.openActor(1, first.engine)
+  first.say('a', 'Good bye.', from(1, 10))
+  first.emit({ type: 'finished', nextAction: 'call_back' })
+  await call.settle()
+  await actor.kill()
+
+  const second = listeningEngine()
+  const heir = await call.openActor(2, second.engine)
+  await call.run(100)
+  t.same(heir.facts, [])
+  await call.run(300)
+  await until(() => heir.facts.length === 2)
+  t.match(heir.facts, [
+    { type: 'turn_committed', turn: { text: 'Good bye.' } },
+    { type: 'agent_finished', nextAction: 'call_back' },
+  ])
 })

@@ -44,6 +44,7 @@ export function createScriptedLeg(bus: Bus, callId: CallId): ScriptedLeg {
       case 'answer':
       case 'listens':
       case 'settled':
+      case 'says':
       case 'keep':
       case 'record':
       case 'send_dtmf':

@@ -327,3 +327,32 @@ test('Opus says where the agent pauses, by packets without content; G.711 sends 
     t.ok(heard.slice(19, -10).every((level) => level < 50) && heard.at(-1)! > 1000)
   }
 })
+
+test('while its actor is gone a browser hears soft noise in pauses, which is not recorded, and then a pause that begins anew', (t) => {
+  let isAlone = true
+  const recorded: Int16Array[] = []
+  const recording = { ...nobody, agent: (samples: Int16Array) => void recorded.push(samples) }
+  const stages = (audio: NegotiatedAudio): Stages =>
+    downStages({ audio, opus, speaks: pcm16, recording, isWaiting: () => false, isAlone: () => isAlone })
+  const { list, close } = stages(negotiatedPcmu)
+  const bringPauses = (first: number, count: number): Sound[] => {
+    const sound = createSound()
+    for (let ticks = first; ticks < first + count; ticks++) {
+      sound.silentTicks = ticks
+      take(renew(sound, 'pause', noBytes))
+    }
+    return passed.splice(0)
+  }
+  const passed: Sound[] = []
+  const take = chain(list, (piece) => void passed.push({ ...piece, payload: piece.payload.slice() }))
+  bringPauses(1, 100)
+  const noise = bringPauses(101, 50)
+  t.equal(noise.length, 50, 'each tick has its packet')
+  t.ok(noise.every(({ payload }) => payload.some((byte) => byte !== 0xff && byte !== 0x7f)))
+  isAlone = false
+  t.equal(bringPauses(151, 10).length, 10, 'what was said ends in silence')
+  t.ok(bringPauses(161, 40).length <= 2)
+  t.same(recorded, [])
+  close()
+  t.end()
+})

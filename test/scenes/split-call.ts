@@ -7,7 +7,11 @@ import { createJoinedBus } from '../../actors/bus/joined-bus.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createNatsBus } from '../../actors/bus/nats-bus.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
-import { createConversation, type Conversation } from '../../actors/conversation/conversation.ts'
+import {
+  createConversation,
+  type Conversation,
+  type ConversationStart,
+} from '../../actors/conversation/conversation.ts'
 import { toLegEvent } from '../../actors/node/leg-link.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { subjectsOf } from '../../model/bus.ts'
@@ -45,6 +49,8 @@ export async function joinedBus(t: Pick<Test, 'teardown'>, url: string) {
   }
 }
 
+type Known = Partial<Pick<ConversationStart, 'agentUntil'>> & { readonly history?: readonly Said[] }
+
 /** Null: there is no server here. */
 export async function openSplitCall(t: Test, audio: NegotiatedAudio = negotiatedPcmu) {
   const program = needsTool(t, 'nats-server', natsServerPaths)
@@ -54,12 +60,13 @@ export async function openSplitCall(t: Test, audio: NegotiatedAudio = negotiated
   const far = await joinedBus(t, server.url)
   const scene = openLegScene(t, audio, { opus: createOpusLibrary(), bus: far.bus, nodeId: 'leg' as NodeId })
   const processes = [far]
+  const answeredAt = lastingClock.now()
   /** All that was said up to now has arrived. */
   const settle = async (): Promise<void> => {
     for (const { bus } of [...processes, ...processes]) await bus.flush()
   }
   /** The actor of the call in another process, which the result ends without a word. */
-  const openActor = async (epoch: number, engine: VoiceEngine, history: readonly Said[] = []) => {
+  const openActor = async (epoch: number, engine: VoiceEngine, { history = [], ...known }: Known = {}) => {
     const near = await joinedBus(t, server.url)
     processes.push(near)
     const facts: CallFact[] = []
@@ -91,8 +98,9 @@ export async function openSplitCall(t: Test, audio: NegotiatedAudio = negotiated
           memory: null,
         },
         recording: null,
-        answeredAt: lastingClock.now(),
+        answeredAt,
         turns: history.length,
+        ...known,
       },
     )
     near.bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => {

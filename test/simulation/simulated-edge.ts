@@ -127,6 +127,7 @@ export function createSimulatedEdge(deps: {
         case 'record':
         case 'listens':
         case 'settled':
+        case 'says':
         case 'keep':
         case 'send_dtmf':
         case 'transfer':

@@ -334,6 +334,35 @@ test('a session that is opened with what the last one remembered says the curren
   second.session.close()
 })
 
+test('a line that was broken off by the loss of a process is gone on with, and then the script; one that is still being played is not said again', async (t) => {
+  const first = await openSpokenCall(engine, withDrinks())
+  const { itemId } = await first.agent()
+  const welcome = first.events.findLast((event) => event.type === 'memory')?.memory ?? null
+  first.session.played(itemId)
+  await first.agent()
+  const question = first.events.findLast((event) => event.type === 'memory')?.memory ?? null
+  first.session.close()
+  const greeted = [{ role: 'agent', text: 'Welcome to the tea house.' }] as const
+
+  const broken = { history: greeted, memory: welcome, owesReply: true, brokenOff: { rest: 'We are open until nine.' } }
+  const second = await openSpokenCall(engine, withDrinks(broken))
+  t.equal(await second.agentHeard(), 'We are open until nine.')
+  t.equal(await second.agentHeard(), 'Would you like tea, Ada?')
+  second.session.close()
+
+  const asked = [...greeted, { role: 'agent', text: 'Would you like tea, Ada?' }] as const
+  const playing = { history: asked, memory: question, owesReply: false, unheardMs: 10_000 }
+  const third = await openSpokenCall(engine, withDrinks(playing))
+  for (let ms = 0; ms < 15_000; ms += 20) third.session.hear(new Uint8Array(640))
+  t.notOk(
+    third.events.some((event) => event.type === 'agent_text'),
+    'the caller has 6 s from the end of the question on',
+  )
+  await third.say(await engine.speak('No.', 'awb'))
+  t.match(await third.next('noted'), { key: 'tea', value: false })
+  third.session.close()
+})
+
 test('over a telephone line a greeting of any words lets the agent begin, and its end is not talked over', async (t) => {
   const outbound = { direction: 'outbound', script: 'This is the tea house.' } as const
   const random = createRandom(3)

@@ -621,6 +621,16 @@ test('keys that were pressed right before the end are words of the caller', asyn
   session.close()
 })
 
+test('a talk whose process was lost in the middle of a sentence goes on right behind it, and says nothing of that', async (t) => {
+  const history = [{ role: 'agent', text: 'We come on Monday,' }] as const
+  const { asked } = await openScene({ history, owesReply: true, brokenOff: { rest: 'at nine.' } })
+  await new Promise(setImmediate)
+  t.match(asked, [/^reply: You were in the middle of a sentence: go on.*You were going to say: at nine\.$/])
+  const unknown = await openScene({ history, owesReply: true, brokenOff: { rest: '' } })
+  await new Promise(setImmediate)
+  t.match(unknown.asked, [/do not mention it\.$/])
+})
+
 test('a talk that takes the place of another engine’s begins with a sentence about it, also where no reply is due, and listens meanwhile', async (t) => {
   const history = [{ role: 'agent', text: 'Which day?' }] as const
   for (const owesReply of [true, false]) {

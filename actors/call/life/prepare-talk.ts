@@ -49,12 +49,12 @@ export async function prepareConversation(
   const talker = await talkerOf(parts, call, named)
   if (!talker) return null
   const isTried = tried?.of === talker.engine
-  const [script, offered, history] = await Promise.all([
+  const [script, offered, { said: before, ...until }] = await Promise.all([
     isTried ? tried.script : readScript(deps, call),
     isTried ? tried.offered : offeredTools(deps, call),
-    turns === 0 ? [] : readHistory(deps, call),
+    turns === 0 ? { said: [] } : readHistory(deps, call),
   ])
-  const said = history.slice(disclosedTurns ?? 0)
+  const said = before.slice(disclosedTurns ?? 0)
   // Of a tool there is a result, which asks for a reply by itself.
   const owesReply = bridges === true || (said.at(-1)?.role === 'user' && lostTools.length === 0)
   const beginning = { script, tools: offered.map(toEngineTool), history: said, owesReply, ...(bridges && { bridges }) }
@@ -62,7 +62,7 @@ export async function prepareConversation(
   const config = disclosedTurns === undefined ? told : { ...told, worker: announced(told.worker) }
   const isPaused = parts.recording.isPaused()
   const recording = isRecorded ? { ...fileOf(call), ...(isPaused && { parts: 'none' as const }) } : null
-  const started = { config, recording, isPaused, answeredAt, turns, ...(earlier && { earlier }) }
+  const started = { config, recording, isPaused, answeredAt, turns, ...until, ...(earlier && { earlier }) }
   const engine = parts.meter.metered(isTried ? tried.engine : talker.engine)
   return { call, offered, conversation: createConversation({ ...deps, ...end, ...parts, ...talker, engine }, started) }
 }

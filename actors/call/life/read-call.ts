@@ -44,9 +44,15 @@ export function readLostTools({ sql, clock }: Deps, callId: CallId, ids: readonl
   return retry(quickReads(clock), () => findToolCalls(sql, callId, ids))
 }
 
-/** What has been said in the call up to now. */
-export function readHistory({ sql, clock }: Deps, { id, accountId }: CallFactsRow): Promise<Said[]> {
-  return retry(quickReads(clock), async () =>
-    (await listTurns(sql, accountId, id)).slice(-maxHistory).map(({ role, text }) => ({ role, text })),
-  )
+/** What has been said in the call up to now. `agentUntil`: when the last turn of the agent began, ms since the answer; absent: it has none. */
+export function readHistory(
+  { sql, clock }: Deps,
+  { id, accountId }: CallFactsRow,
+): Promise<{ readonly said: Said[]; readonly agentUntil?: number }> {
+  return retry(quickReads(clock), async () => {
+    const turns = await listTurns(sql, accountId, id)
+    const last = turns.findLast(({ role }) => role === 'agent')
+    const said = turns.slice(-maxHistory).map(({ role, text }) => ({ role, text }))
+    return { said, ...(last && { agentUntil: last.from }) }
+  })
 }

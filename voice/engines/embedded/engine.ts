@@ -107,6 +107,8 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
           memory: config.memory,
           history: config.history,
           owesReply: config.owesReply,
+          rest: config.brokenOff?.rest ?? null,
+          unheardMs: config.unheardMs ?? 0,
           bridges: config.bridges === true,
           announcement: announcementOf(config),
           voicemail: voicemailMessageOf(config),

@@ -35,6 +35,10 @@ export type SessionDeps = {
   readonly history: readonly Said[]
   /** Of a call that goes on: the last line was not heard, or not answered. */
   readonly owesReply: boolean
+  /** What was still to be said when the agent was broken off by the loss of its process; null: it was not. */
+  readonly rest: string | null
+  /** Ms of what was said before that are still being played. */
+  readonly unheardMs: number
   /** It goes on in place of another engine's, and says so before its script. */
   readonly bridges: boolean
   /** Said word for word before anything else, and not again by a session that goes on; null: nothing. */
@@ -81,7 +85,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   /** The dialogue has begun, with the agent's first line or after the caller's first words. */
   let isOpened = false
   /** Ms of the caller's line in which nothing has happened. */
-  let quiet = 0
+  let quiet = -deps.unheardMs
   /** The step over which a short sound was passed over. */
   let coughedAt: number | null = null
   const echo = createOwnEcho(rateHz)
@@ -105,7 +109,9 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
 
   const open = (): void => {
     isOpened = true
-    run.dispatch({ type: 'opened', isOwed: history.length === 0 || deps.owesReply })
+    const rest = run.phase() === 'speaking' || run.phase() === 'ended' ? deps.rest?.trim() : ''
+    if (rest) speech.say(rest, () => run.phase() === 'ended' && run.dispatch({ type: 'opened' }))
+    else run.dispatch({ type: 'opened', isOwed: history.length === 0 || deps.owesReply })
     releaseResults()
   }
   /** The agent's first line comes when the time of the caller's first words is over. */

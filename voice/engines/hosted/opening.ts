@@ -1,7 +1,8 @@
 /**
  * Owns how a hosted talk begins: the static message of an inbound call, which is heard to its end (nobody is listened to meanwhile); then the
- * agent's first words, on an outbound call after the callee's or when those do not come. A talk that goes on begins with nothing, or with the
- * reply that is due; in place of an engine that was lost it says first that the line was interrupted. Pure. docs/contract/rest.md "Worker configuration".
+ * agent's first words, on an outbound call after the callee's or when those do not come. A talk that goes on begins with nothing, with the reply that
+ * is due, or with the rest of a sentence that was broken off by the loss of its process; in place of an engine that was lost it says first that the line
+ * was interrupted. Pure. docs/contract/rest.md "Worker configuration".
  */
 import { frameMs } from '../../../model/frame.ts'
 import type { EngineConfig } from '../../../model/voice-engine.ts'
@@ -10,7 +11,9 @@ import { quietFrames, type TurnTaking } from './turn-taking.ts'
 export type OpeningSetting = {
   /** Null: there is none. */
   readonly announcement: string | null
-  readonly begins: 'anew' | 'going on' | 'going on, reply due' | 'in place of another'
+  readonly begins: 'anew' | 'going on' | 'going on, reply due' | 'broken off' | 'in place of another'
+  /** Of what was broken off: what was still to be said, as far as it is known. */
+  readonly rest?: string
   readonly isInbound: boolean
   /** Frames that the callee has for the first words. */
   readonly firstSpeech: number
@@ -43,16 +46,25 @@ const announcedWithin = 180_000 / frameMs
 /** A provider that has not said it by then will not. */
 const unsaidFrames = 5_000 / frameMs
 
-export function openingSettingOf({ direction, worker, history, owesReply, bridges }: EngineConfig): OpeningSetting {
+export function openingSettingOf({
+  direction,
+  worker,
+  history,
+  owesReply,
+  bridges,
+  brokenOff,
+}: EngineConfig): OpeningSetting {
   const { inboundStaticMessageEnabled, inboundStaticMessageText = '', firstSpeechTimeout } = worker
   const text = inboundStaticMessageText.trim()
   const isInbound = direction === 'inbound'
   const due = owesReply ? 'going on, reply due' : 'going on'
-  const goesOn = bridges ? 'in place of another' : due
+  const own = brokenOff ? 'broken off' : due
+  const goesOn = bridges ? 'in place of another' : own
   return {
     announcement: isInbound && inboundStaticMessageEnabled && text !== '' ? text : null,
     // Of a provider's session alone nobody has heard anything: what was said is in the history.
     begins: history.length > 0 ? goesOn : 'anew',
+    ...(brokenOff && { rest: brokenOff.rest }),
     isInbound,
     firstSpeech: (firstSpeechTimeout * 1000) / frameMs,
   }
@@ -60,6 +72,10 @@ export function openingSettingOf({ direction, worker, history, owesReply, bridge
 
 const bridge =
   'The line was interrupted for a moment, in the midst of the talk. Say so in one short sentence, greet nobody, and go on where the talk was: answer what the caller said last, or say again what you were saying.'
+
+/** Nobody heard that there was anything. */
+const goOn = (rest: string): string =>
+  `You were in the middle of a sentence: go on right behind your last words, greet nobody, repeat nothing and do not mention it.${rest === '' ? '' : ` You were going to say: ${rest}`}`
 
 const stays = (opening: Opening): Opened => ({ opening, asks: null, isMisread: false })
 
@@ -71,6 +87,7 @@ const replies = (opening: Opening, hint: string | null = null): Opened => ({
 
 export function openingBegun(setting: OpeningSetting, opening: Opening, now: number): Opened {
   if (setting.begins === 'in place of another') return replies(opening, bridge)
+  if (setting.begins === 'broken off') return replies(opening, goOn(setting.rest ?? ''))
   if (setting.begins === 'going on, reply due') return replies(opening)
   if (setting.begins === 'going on') return stays({ ...opening, phase: 'over' })
   if (setting.announcement === null) return afterAnnouncement(setting, opening, now)
