@@ -2,6 +2,7 @@
 import { familyOf } from '../net/addresses.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { createSipServer, type SipServer } from '../sip/server/sip-server.ts'
+import { createMessageTrail, type MessageTrail } from '../sip/message-trail.ts'
 import { createSipEdge, type SipHealth } from '../sip/sip-edge.ts'
 import { createStrangers, type Strangers } from '../sip/strangers.ts'
 import type { CallSide } from './call-side.ts'
@@ -38,8 +39,9 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
   const { sip } = config
   const { clock, log, bus } = core
   const strangers = createStrangers({ guard, telephony: calls.telephony, clock, log })
+  const trail = createMessageTrail(clock)
   const listening = `SIP_ADDRESS, SIP_PORT, SIP_TLS_PORT: SIP cannot listen on ${sip.address}, port ${sip.port}`
-  const server = sip.drachtio === null ? await told(listening, () => openSipServer(core, sip, strangers)) : null
+  const server = sip.drachtio === null ? await told(listening, () => openSipServer(core, sip, strangers, trail)) : null
   closing.defer(async () => server?.close())
   const edge = await createSipEdgeAs(sip, {
     control: server?.control ?? (sip.drachtio as NonNullable<typeof sip.drachtio>),
@@ -50,6 +52,7 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
     log,
     strangers,
     // What the embedded server does by itself: it asks after names have been looked up, tells of a 100, and is silent to strangers.
+    ...(server && { trail }),
     options: server ? { identities: server.identities } : { ...notEmbedded, mayReach: createSipReach(sip.allowHosts) },
   })
   closing.defer(() => edge.close(0))
@@ -75,6 +78,7 @@ export function openSipServer(
   { clock, log }: Pick<Core, 'clock' | 'log'>,
   sip: SipConfig,
   strangers: Pick<Strangers, 'hears' | 'admits' | 'isKnown'> | null = null,
+  trail: Pick<MessageTrail, 'note'> | null = null,
 ): Promise<SipServer> {
   const { address, publicAddress } = sip
   const isSix = publicAddress !== null && familyOf(publicAddress) === 6
@@ -89,5 +93,15 @@ export function openSipServer(
     maxConnectionsPerAddress: sip.connections.perAddress,
   }
   const listen = [...plain, ...secure]
-  return createSipServer({ listen, externalAddress, tlsClient, mayReach, limits, ...guarded, clock, log })
+  return createSipServer({
+    listen,
+    externalAddress,
+    tlsClient,
+    mayReach,
+    limits,
+    ...guarded,
+    ...(trail && { told: trail.note }),
+    clock,
+    log,
+  })
 }

@@ -102,6 +102,16 @@ const DiagnosedTenure = z.object({
 })
 export type DiagnosedTenure = z.infer<typeof DiagnosedTenure>
 
+const DiagnosedMessage = z.object({
+  at,
+  direction: z.enum(['in', 'out']),
+  protocol: z.string(),
+  local: z.string(),
+  remote: z.string(),
+  text: z.string().describe('Start line, headers and SDP; credentials and keys are masked.'),
+})
+export type DiagnosedMessage = z.infer<typeof DiagnosedMessage>
+
 export const CallDiagnostics = z.object({
   callId: z.string(),
   ending: z.string().nullable().describe('Why the call ended, in one sentence; null while it has not.'),
@@ -115,6 +125,9 @@ export const CallDiagnostics = z.object({
   tenures: z.array(DiagnosedTenure).describe('Who ran the call, one actor after the other.'),
   hooks: z.array(DiagnosedHook).describe('Questions that the call waited for: call.worker_request and tools.'),
   deliveries: listOf(DiagnosedDelivery),
+  messages: z
+    .object({ data: z.array(DiagnosedMessage), leftOut: count.describe('So many more there were.') })
+    .describe('SIP messages of a telephone call that is over, in their order.'),
   usage: PricedUsage.nullable().describe('What it used and cost so far; null of calls of before it was counted.'),
 })
 export type CallDiagnostics = z.infer<typeof CallDiagnostics>

@@ -9,6 +9,7 @@ import type { Telephony } from '../model/telephony.ts'
 import type { MediaPlane, PhoneCallLine, PhoneLeg } from '../media/plane/media-plane.ts'
 import type { PhoneMedia } from './call/phone-media.ts'
 import type { RealmPins } from './realm-pins.ts'
+import type { CallLadder } from './call-ladder.ts'
 import type { SipStack } from './stack.ts'
 
 /** What every call of the edge needs. */
@@ -27,6 +28,8 @@ export type LiveCall = {
   readonly callId: CallId
   readonly leg: PhoneLeg
   readonly media: PhoneMedia<PhoneCallLine>
+  /** Its SIP messages are those of this Call-ID, too. */
+  signaledAs(sipCallId: string): void
 }
 
 type LiveCallParts = {
@@ -54,7 +57,8 @@ export type LiveCalls = {
 /** Ms for actors to close the legs of calls that are hung up because the service stops. */
 const farewellWithin = 1_500
 
-export function createLiveCalls(): LiveCalls {
+/** `ladder`: who keeps the SIP messages of calls; absent: nobody does. */
+export function createLiveCalls(ladder: CallLadder | null = null): LiveCalls {
   const liveCalls = new Map<CallId, LiveCall>()
   const waiting = new Set<() => void>()
 
@@ -74,10 +78,12 @@ export function createLiveCalls(): LiveCalls {
     open({ stack }, { callId, media, signaling, connectWithin, hangUp, lost }) {
       const onClosed = () => {
         forget()
+        ladder?.ended(callId)
         gone(callId)
       }
       const leg = media.line.begin({ callId, signaling, connectWithin, hangUp, onClosed })
-      const live: LiveCall = { callId, leg, media }
+      const signaledAs = (sipCallId: string): void => ladder?.began(callId, sipCallId)
+      const live: LiveCall = { callId, leg, media, signaledAs }
       const forget = stack.onLost(() => lost(live))
       liveCalls.set(callId, live)
       return live

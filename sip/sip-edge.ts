@@ -14,6 +14,7 @@ import { createArrivals } from './call/arriving-call.ts'
 import { placeCall } from './call/placed-call.ts'
 import { tellPeer } from './call/heir.ts'
 import { createDigestVerifier } from './digest-verifier.ts'
+import { createCallLadder } from './call-ladder.ts'
 import { createLiveCalls, type CallDeps } from './live-calls.ts'
 import { answersOutsideCalls } from './other-requests.ts'
 import { guardedRoutes } from './guarded-routes.ts'
@@ -22,6 +23,7 @@ import type { Reply, RequestIn } from './stack-types.ts'
 import { createDnsResolver, type Resolver } from './server/transport/dns-resolver.ts'
 import type { ClientIdentities } from './server/transport/client-identities.ts'
 import type { MayReach } from './server/transport/reachable-targets.ts'
+import type { MessageTrail } from './message-trail.ts'
 import { connectStack, type Control } from './stack.ts'
 import type { Strangers } from './strangers.ts'
 import { createTrunkKeeper } from './trunk/trunk-keeper.ts'
@@ -33,6 +35,8 @@ export type SipEdgeDeps = {
   readonly plane: Pick<MediaPlane, 'openPhone'>
   readonly clock: Clock
   readonly log: Log
+  /** Of the embedded server; absent: SIP messages are not kept. */
+  readonly trail?: MessageTrail
   /** Without it nobody is one. */
   readonly strangers?: Strangers
   readonly options?: SipEdgeOptions
@@ -85,7 +89,9 @@ const queue = 'sip-edges'
 export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
   const { telephony, bus, clock, log, strangers = everybodyIsKnown, options = {} } = deps
   const { random = Math.random } = options
-  const liveCalls = createLiveCalls()
+  const { trail } = deps
+  const ladder = trail ? createCallLadder({ trail, telephony, clock }) : null
+  const liveCalls = createLiveCalls(ladder)
   let isStopping = false
   const stopping = () => isStopping
   const routes = {
@@ -135,6 +141,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     stop()
     await liveCalls.drained(clock, grace)
     await liveCalls.close(clock)
+    ladder?.close()
     await keeper.close()
     await heir?.close()
     await pins.written()

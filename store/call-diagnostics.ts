@@ -20,6 +20,7 @@ import type { CallUsage } from '../model/usage.ts'
 import { toCallQuality } from '../model/call-quality.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
 import { durationOf, toPhoneCall } from '../model/phone-call.ts'
+import { listMessages } from './call-messages.ts'
 import { answerColumns, type DatedCall } from './call-rows.ts'
 import type { AttemptFacts } from './delivery-verdicts.ts'
 import type { Sql } from './sql.ts'
@@ -37,13 +38,14 @@ export async function findCallDiagnostics(
   const [call] = await sql<(DatedCall & Used)[]>`
     select ${answerColumns(sql)}, created_at, coalesce(usage, snapshot -> 'context' -> 'usage') as usage from calls where account_id = ${place.accountId} and id = ${place.callId}`
   if (!call) return null
-  const [turns, steps, engines, tenures, hooks, deliveries] = await Promise.all([
+  const [turns, steps, engines, tenures, hooks, deliveries, messages] = await Promise.all([
     listTurns(sql, place, fromTurn),
     listSteps(sql, place, fromStep),
     listEngines(sql, place),
     listTenures(sql, place),
     listHooks(sql, place),
     listDeliveries(sql, place, fromDelivery),
+    listMessages(sql, place.accountId, place.callId),
   ])
   return {
     callId: call.id,
@@ -58,6 +60,10 @@ export async function findCallDiagnostics(
     tenures,
     hooks,
     deliveries: pageOf(deliveries, ({ seq }) => seq, toDelivery),
+    messages: {
+      data: messages.map(({ leftOut: _, ...message }) => ({ ...message, at: toIso(message.at) })),
+      leftOut: messages[0]?.leftOut ?? 0,
+    },
     usage: usageOf(call, prices),
   }
 }

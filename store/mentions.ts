@@ -23,6 +23,7 @@ const tablesOfCalls = [
   { table: 'calls', callId: 'id', keys: ['id'], number: null },
   { table: 'call_events', callId: 'call_id', keys: ['call_id', 'seq'], number: 'seq' },
   { table: 'transcript_turns', callId: 'call_id', keys: ['call_id', 'turn_index'], number: 'turn_index' },
+  { table: 'call_messages', callId: 'call_id', keys: ['call_id', 'seq'], number: 'seq' },
   { table: 'deliveries', callId: 'call_id', keys: ['id'], number: null },
 ] as const
 

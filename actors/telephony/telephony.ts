@@ -16,6 +16,7 @@ import type { CallRouter } from '../node/call-router.ts'
 import type { NodePeers } from '../node/node-beats.ts'
 import { createArrivalsWhileAway } from './arrivals-while-away.ts'
 import { createDialogBook, type DialogBook } from './dialog-book.ts'
+import { createLadderBook } from './ladder-book.ts'
 import { createDialogHeir } from './dialog-heir.ts'
 import type { DestinationPolicy } from './destination-policy.ts'
 import { findRoute } from './find-route.ts'
@@ -56,6 +57,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
   const { sql, clock, log, nodeId } = deps
   const refusals = createRefusalLog(deps)
   const book = createDialogBook(deps)
+  const ladders = createLadderBook(deps)
   const keyOf = (asked: RouteQuestion): string => JSON.stringify(asked)
   const findFacts = createOneQuery<RouteQuestion, RouteFacts>({
     keyOf,
@@ -75,6 +77,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
 
   async function end(): Promise<void> {
     await book.close()
+    await ladders.close()
     await arrivals.close()
     await refusals.close()
     // What is being taken now would stay taken.
@@ -97,6 +100,7 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
     mayDial: (callId, epoch) => takeDial(sql, { callId, epoch, now: clock.now() }),
     carriedBy: (callId, trunkId) => noteCarrier(sql, callId, trunkId),
     refused: (refusal) => refusals.note(refusal),
+    ladder: ladders.add,
     async keep() {
       // Before the question: the turn ends by the clock of the database, which starts it later.
       const until = clock.now() + turnLength - turnMargin

@@ -214,7 +214,9 @@ function ring(deps: ArrivalDeps, call: Ringing): Promise<void> {
       leg.handlers.disconnected('failed', 'the connection to the SIP server was lost')
     },
   })
-  const personal = { address: call.invite.source_address, sipCallId: call.invite.get('call-id') }
+  const sipCallId = call.invite.get('call-id')
+  if (sipCallId !== undefined) live.signaledAs(sipCallId)
+  const personal = { address: call.invite.source_address, sipCallId }
   log.info('a call arrived', { callId, trunkId: route.trunk.id, personal })
   answerWith180(reply, contactIn(deps, call))
   call.cancel.whenCanceled((endCause) => {

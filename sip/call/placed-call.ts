@@ -229,6 +229,8 @@ async function tryWay(
   const { dialogs } = deps.telephony
   // Who inherits this process can cancel it.
   const sent = (invite: RequestOut): void => {
+    const sipCallId = invite.get('call-id')
+    if (sipCallId !== undefined) live.signaledAs(sipCallId)
     const early = call.isOver() ? null : earlyFactsOf(invite)
     if (early) dialogs?.held(live.callId, way.trunk.id, early)
   }

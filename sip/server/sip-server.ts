@@ -8,7 +8,7 @@ import type { Log } from '../../model/log.ts'
 import { createControlServer, type ControlServer } from './control/control-server.ts'
 import type { Limits } from './core.ts'
 import { hostPortText } from './message/header-text.ts'
-import type { MessageFault, SipRequest } from './message/message.ts'
+import type { MessageFault, SipMessage, SipRequest } from './message/message.ts'
 import { responseTo } from './message/response-to.ts'
 import { readSipUri } from './message/uri.ts'
 import { magicCookie } from './message/via.ts'
@@ -35,6 +35,8 @@ export type SipServerOptions = {
   /** Session-Expires of INVITEs, seconds (RFC 4028); null: none is asked for. */
   readonly sessionSeconds?: number | null
   readonly limits?: Partial<Limits & ControlLimits & TransactionLimits & TransportLimits>
+  /** Each message that comes or is sent, also again. Never throws. */
+  readonly told?: (direction: 'in' | 'out', message: SipMessage, flow: Flow) => void
   readonly clock: Clock
   readonly log: Log
   /** Everybody when it is left out. Asked for each address a request would go to, whatever its name. */
@@ -171,7 +173,7 @@ async function closeAll({ clock, core, control, transactions, network }: Parts):
 
 /** The transports behind a face that is there before they are: they are opened last, when everybody is ready for what comes. */
 function createNetwork(options: SipServerOptions) {
-  const { clock, log } = options
+  const { clock, log, told } = options
   const ownResolver = createDnsResolver()
   const resolver = options.resolver ?? ownResolver
   const abort = new AbortController()
@@ -188,9 +190,19 @@ function createNetwork(options: SipServerOptions) {
       opened = await openTransports(options, transactions, transports)
     },
     // Asynchronous, so that it rejects where it would throw.
-    request: async (...sending: Parameters<Transports['request']>) => transports().request(...sending),
-    respond: async (...sending: Parameters<Transports['respond']>) => transports().respond(...sending),
-    again: (...sending: Parameters<Transports['again']>) => opened?.again(...sending),
+    async request(...sending: Parameters<Transports['request']>) {
+      const { sent, flow } = await transports().request(...sending)
+      told?.('out', sent, flow)
+      return { sent, flow }
+    },
+    async respond(...[response, flow]: Parameters<Transports['respond']>) {
+      told?.('out', response, flow)
+      return transports().respond(response, flow)
+    },
+    again(...[sent, flow]: Parameters<Transports['again']>) {
+      told?.('out', sent, flow)
+      opened?.again(sent, flow)
+    },
     externalOf: (...asked: Parameters<Transports['externalOf']>) => transports().externalOf(...asked),
     async resolve(uri: string, peer: SeenPeer | null): Promise<readonly Target[]> {
       const read = readSipUri(uri)
@@ -217,7 +229,7 @@ function openTransports(
   transactions: Transactions,
   opened: () => Transports,
 ): Promise<Transports> {
-  const { clock, log, listen, externalAddress, tlsClient, limits, peers } = options
+  const { clock, log, listen, externalAddress, tlsClient, limits, peers, told } = options
   const transportsOptions = {
     listen,
     externalAddress: externalAddress ?? { ipv4: null, ipv6: null },
@@ -231,7 +243,10 @@ function openTransports(
     await opened().respond(responseTo(request, { ...fault, toTag: newTag() }), flow)
   }
   return createTransports(transportsOptions, {
-    received: ({ message, flow }) => transactions.receive(message, flow),
+    received({ message, flow }) {
+      told?.('in', message, flow)
+      transactions.receive(message, flow)
+    },
     faulted: (request, fault, flow) => {
       if (isHeard(options, { request, flow, isDecided: true }) === false) return
       answerFault(request, fault, flow).catch((error: unknown) => log.debug('SIP answer not sent', { error }))

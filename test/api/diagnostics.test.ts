@@ -4,6 +4,8 @@ import type { CallSide } from '../../app/call-side.ts'
 import type { Bus } from '../../model/bus.ts'
 import { CallDiagnostics, diagnosticsLimit } from '../../model/call-diagnostics.ts'
 import type { CallId } from '../../model/ids.ts'
+import { writeLadders } from '../../store/call-messages.ts'
+import { forgetTranscripts } from '../../store/retention.ts'
 import { explanationOf, runCommand } from '../../tools/admin/run-command.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { until } from '../scenes/in-time.ts'
@@ -165,7 +167,16 @@ test('what is kept of a long call comes in parts, none of it twice and none left
       attempts: [{ statusCode: 500, error: 'answered with status 500' }, { statusCode: 204 }],
     },
   ])
+  const entry = { at: start, direction: 'in', protocol: 'udp', local: '127.0.0.1:5060' } as const
+  const text = 'INVITE sip:4711@127.0.0.1 SIP/2.0\r\nCall-ID: 1\r\n\r\n'
+  const ladder = { entries: [{ ...entry, remote: '192.0.2.1:5060', text }], leftOut: 7 }
+  await writeLadders(sql, [
+    [callId, ladder],
+    [newId<'call'>(), ladder],
+  ])
+  t.match((await read(api, callId)).messages, { data: [{ direction: 'in', text }], leftOut: 7 })
   const lines = await show(api, [callId])
+  t.match(lines.join('\n'), /<─── udp 192\.0\.2\.1:5060 +INVITE sip:4711@127\.0\.0\.1\n  and 7 more/)
   t.same(
     lines.filter((line) => line.length > 100),
     [],
@@ -174,6 +185,14 @@ test('what is kept of a long call comes in parts, none of it twice and none left
   t.equal(lines.filter((line) => line.includes('720 ms  embedded')).length, diagnosticsLimit + 1)
   t.match(lines.join('\n'), /epoch 3, 201 steps, took the call over[^]*attempt 1: 500 in 12 ms, answered with/)
   t.notMatch(lines.join('\n'), 'Ada')
+
+  await sql`update calls set finished = true, progress = 'completed', ended_at = ${start}, outcome = 'completed' where id = ${callId}`
+  const forgetting = { accountId: own.id, before: start + 1_000, now: start + 2_000, limit: 10 }
+  await forgetTranscripts(sql, forgetting, (snapshot) => snapshot)
+  await writeLadders(sql, [[callId, ladder]])
+  const left = await read(api, callId)
+  for (const list of [left.turns, left.steps, left.deliveries, left.messages])
+    t.same(list.data, [], 'it goes with the transcript')
 })
 
 async function createSubscription({ ask, own }: Api): Promise<string> {

@@ -18,6 +18,7 @@ export function reportOf(found: CallDiagnostics): string[] {
       'Actors',
       found.tenures.some(({ takenOver }) => takenOver) ? found.tenures.map((tenure) => tenureLine(tenure, found)) : [],
     ),
+    ...section('Ladder: this service ─ the other side', ladderOf(found)),
     ...section('Course', courseOf(found)),
   ]
   return lines.map(fitting)
@@ -109,6 +110,18 @@ function tenureLine(
   { createdAt }: CallDiagnostics,
 ) {
   return `+${offsetOf(from, createdAt)}  epoch ${epoch}, ${steps} steps${takenOver ? ', took the call over' : ''}`
+}
+
+/** Who sent what, with the description's sound. */
+function ladderOf({ messages, createdAt }: CallDiagnostics): string[] {
+  const rows = messages.data.map(({ at, direction, protocol, remote, text }) => {
+    const arrow = direction === 'in' ? '<───' : '───>'
+    const [start = ''] = text.split('\r\n')
+    const sound = /^m=audio (\d+)/m.exec(text)?.[1]
+    const shown = start.replace(/ ?SIP\/2\.0 ?/, '').slice(0, 44)
+    return `+${offsetOf(at, createdAt)}  ${arrow} ${protocol} ${remote.padEnd(21)} ${shown}${sound ? ` (audio ${sound})` : ''}`
+  })
+  return messages.leftOut === 0 ? rows : [...rows, `and ${messages.leftOut} more`]
 }
 
 type Entry = { readonly at: string; readonly kind: string; readonly text: string }
