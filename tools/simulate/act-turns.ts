@@ -30,6 +30,8 @@ export type Stuck = {
 
 /** Silent for longer, the agent may have finished, ms. */
 const wordGap = 100
+/** The call has an end of its own before, ms. */
+const longestListening = 10 * 60_000
 
 /** How a caller who was stuck fared; null: all was done. */
 export async function actTurns(deps: ActDeps): Promise<Stuck | null> {
@@ -57,9 +59,24 @@ export async function actTurns(deps: ActDeps): Promise<Stuck | null> {
     for (;;) {
       if (!(await leg.until(met, caller.patience))) return false
       if (hear === undefined || isHeard(hear)) return true
-      last!.left -= 1
-      cursor = deps.agentSaid().length
-      await speak(last!.turn, last!.sound)
+      await sayAgain()
+    }
+  }
+
+  async function sayAgain(): Promise<void> {
+    if (!last) return
+    last.left -= 1
+    cursor = deps.agentSaid().length
+    await speak(last.turn, last.sound)
+  }
+
+  /** Who has nothing more to say may still be asked again. */
+  async function hearOut(): Promise<void> {
+    const isAsked = (): boolean => leg.agent().silentFor >= caller.pause[1] && isAskedAgain()
+    const isLeft = (): boolean => leg.agent().silentFor > caller.patience
+    while (await leg.until(() => isAsked() || isLeft(), longestListening)) {
+      if (!isAskedAgain()) return
+      await sayAgain()
     }
   }
 
@@ -104,6 +121,7 @@ export async function actTurns(deps: ActDeps): Promise<Stuck | null> {
     if (await act(turn, sound)) continue
     return { turn: place + 1, wanted: wishOf(turn, deps.isOver()), heard: newWords(), tick: leg.now() }
   }
+  if (!scenario.turns.some((turn) => 'hangUp' in turn)) await hearOut()
   return null
 }
 

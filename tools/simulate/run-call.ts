@@ -118,9 +118,6 @@ async function talk(stage: Stage, read: ReadScenario, { leg, line, random }: Tal
   try {
     const deps = { leg, scenario, random, agentSaid: agentSaid.said, isOver: () => isOver }
     const stuck = await act({ stage, read, random, voice }, deps)
-    const leaves = stuck !== null || scenario.turns.length === 0 || scenario.turns.some((turn) => 'hangUp' in turn)
-    // Who has nothing more to say hears the agent out.
-    if (!leaves) await leg.until(() => leg.agent().silentFor > scenario.caller.patience, longestCall)
     if (!isOver) await line.hangUp()
     await over
     return stuck

@@ -28,7 +28,7 @@ export type SuiteWish = {
   ended(run: Run): void
 }
 
-/** In the order of scenarios and seeds, without those that were not begun when the signal came. */
+/** In the order of scenarios and seeds, without those that were not over when the signal came. */
 export async function runSuite(stage: Stage, { scenarios, seeds, atOnce, ended }: SuiteWish): Promise<Run[]> {
   const wanted = scenarios.flatMap((read) => seeds.map((seed) => ({ read, seed })))
   const runs: (Run | undefined)[] = []
@@ -38,6 +38,8 @@ export async function runSuite(stage: Stage, { scenarios, seeds, atOnce, ended }
       const place = next++
       const { read, seed } = wanted[place]!
       const run = await runOnce(stage, read, seed)
+      // A call that we ended says nothing of the agent.
+      if (stage.signal.aborted) return
       runs[place] = run
       ended(run)
     }

@@ -94,6 +94,10 @@ async function simulate(values: Values, named: readonly string[]): Promise<numbe
       for (const fault of run.faults) print(faultText(fault))
     },
   })
+  if (stage.signal.aborted) {
+    print(`Ended early: ${runs.length} of ${scenarios.length * count} runs were over; nothing is kept`)
+    return 130
+  }
   const what = { at: new Date().toISOString(), url: deployment?.url ?? 'this version', seeds }
   const results = resultsOf(runs, what)
   const before = await readLastResults(values.folder)

@@ -16,7 +16,7 @@ const MB = 1024 * 1024
 /** What is looked at in a process. Memory of the whole process has pages that are kept for later; what the heap holds after a collection has not. */
 export const quantities = {
   rss: { name: 'resident memory', unit: 'bytes', share: 0.1, atLeast: 24 * MB },
-  heap: { name: 'heap after collection', unit: 'bytes', share: 0.05, atLeast: 3 * MB },
+  heap: { name: 'heap after collection', unit: 'bytes', share: 0.05, atLeast: 6 * MB },
   external: { name: 'external memory', unit: 'bytes', share: 0.1, atLeast: 8 * MB },
   timers: { name: 'timers', unit: 'count', share: 0.2, atLeast: 12 },
   handles: { name: 'other active resources', unit: 'count', share: 0.2, atLeast: 8 },
