@@ -26,12 +26,17 @@ export function fullRole(roles: Roles, peers: Peers, beginning: Beginning): Role
   return neededFor(beginning).find((role) => !roles.has(role) && roomOf(peers, role) === 0) ?? null
 }
 
+/** They have none only because their database is away: a caller may be known from before, and is told otherwise by who looks for the number. */
+const onlyHolds = (peers: Peers, role: Role): boolean =>
+  peers.heard().some(({ roles, draining, holds }) => roles.includes(role) && !draining && holds)
+
 type Deps = { readonly roles: Roles; readonly peers: Peers; readonly telemetry: Telemetry }
 
 export function jointGate(own: LoadGate, { roles, peers, telemetry }: Deps): LoadGate {
   if (roles.has('actors') && roles.has('gateway')) return own
   const elsewhere = (beginning: Beginning): LoadRefusal | null => {
-    if (fullRole(roles, peers, beginning) === null) return null
+    const full = fullRole(roles, peers, beginning)
+    if (full === null || (beginning === 'phone_call' && onlyHolds(peers, full))) return null
     telemetry.count('load.refused', { beginning, reason: 'nodes' })
     return loadRefusalOf('nodes')
   }

@@ -67,6 +67,9 @@ test('a call begins where all that it needs has room, here or elsewhere, and is 
   t.match(gateOf(['gateway'], node(['actors'], 0)).admitPromised('web_call'), { reason: 'nodes' })
   t.equal(gateOf(['gateway'], node(['actors'], 1)).admit('web_call'), null)
   t.match(gateOf(['sip'], node(['gateway'], 5)).refusal('phone_call'), { reason: 'nodes' })
+  const holding = { ...node(['actors'], 0), holds: true }
+  t.equal(gateOf(['sip'], holding).refusal('phone_call'), null, 'a caller may be known from before')
+  t.match(gateOf(['gateway'], holding).admit('web_call'), { reason: 'nodes' })
   t.match(gateOf(['actors', 'api'], node(['sip'], 5)).admit('web_session'), { reason: 'nodes' }, 'no gateway')
   t.equal(gateOf(['api'], node(['actors'], 5), node(['gateway'], 5)).admit('web_session'), null)
   t.equal(gateOf(['api']).writing(), null, 'a call that is placed waits for its turn')
