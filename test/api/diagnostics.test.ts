@@ -1,4 +1,6 @@
 /** docs/contract/rest.md "Diagnostics": the course of a call, as REST and the operator's command tell it. */
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
 import { test } from 'tap'
 import type { CallSide } from '../../app/call-side.ts'
 import type { Bus } from '../../model/bus.ts'
@@ -8,6 +10,7 @@ import { writeLadders } from '../../store/call-messages.ts'
 import { forgetTranscripts } from '../../store/retention.ts'
 import { explanationOf, runCommand } from '../../tools/admin/run-command.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
+import { createFolder } from '../scenes/folder.ts'
 import { until } from '../scenes/in-time.ts'
 import { insertCall, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
@@ -19,11 +22,11 @@ const read = async ({ ask, own }: Api, callId: string, query = '') => {
 }
 
 /** What `npm run admin -- call show` prints. */
-async function show({ sql }: Api, args: readonly string[]): Promise<string[]> {
+async function show({ sql }: Api, args: readonly string[], what = 'show'): Promise<string[]> {
   const lines: string[] = []
   const print = (text: string): void => void lines.push(...text.split('\n'))
   const database = { sql, print, openBox: () => Promise.reject(new Error('no secret is needed')) }
-  await runCommand(['call', 'show', ...args], { print, onDatabase: (use) => use(database) })
+  await runCommand(['call', what, ...args], { print, onDatabase: (use) => use(database) })
   return lines
 }
 
@@ -185,6 +188,15 @@ test('what is kept of a long call comes in parts, none of it twice and none left
   t.equal(lines.filter((line) => line.includes('720 ms  embedded')).length, diagnosticsLimit + 1)
   t.match(lines.join('\n'), /epoch 3, 201 steps, took the call over[^]*attempt 1: 500 in 12 ms, answered with/)
   t.notMatch(lines.join('\n'), 'Ada')
+
+  const file = path.join(await createFolder(t), 'call.pcap')
+  const capture = (call: string) => show(api, [call, file], 'capture')
+  await capture(callId)
+  const pcap = await readFile(file)
+  t.same([pcap.readUInt32LE(0), pcap.readUInt32LE(20)], [0xa1b2c3d4, 101])
+  t.ok(pcap.toString('latin1').endsWith(text))
+  await t.rejects(capture(callId), /cannot be written/, 'nothing is written over')
+  await t.rejects(capture(own.callId), /no SIP messages are kept/)
 
   await sql`update calls set finished = true, progress = 'completed', ended_at = ${start}, outcome = 'completed' where id = ${callId}`
   const forgetting = { accountId: own.id, before: start + 1_000, now: start + 2_000, limit: 10 }

@@ -1,12 +1,15 @@
 /** Owns the commands of calls. */
+import { writeFile } from 'node:fs/promises'
 import { createProcessAgain } from '../../actors/after-call/process-again.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
 import { toIso } from '../../model/clock.ts'
-import type { CallDiagnostics } from '../../model/call-diagnostics.ts'
+import type { CallDiagnostics, DiagnosedMessage } from '../../model/call-diagnostics.ts'
 import type { CallId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
+import { withoutBrackets } from '../../net/addresses.ts'
+import { pcapOf, type Datagram } from '../../net/pcap.ts'
 import { findCallDiagnostics } from '../../store/call-diagnostics.ts'
 import { findCallFacts, listCallEvents } from '../../store/call-steps.ts'
 import { findLogRemoval } from '../../store/retention.ts'
@@ -22,6 +25,25 @@ async function missingLog(sql: Sql, callId: CallId): Promise<Problem> {
     'NOT_FOUND',
     `its account keeps logs for a limited time: that of call ${callId} was removed on ${when}`,
   )
+}
+
+/** Each as if UDP had carried it. */
+function datagramOf({ at, direction, local, remote, text }: DiagnosedMessage): Datagram {
+  const [ours, theirs] = [placeIn(local), placeIn(remote)]
+  const [from, to] = direction === 'in' ? [theirs, ours] : [ours, theirs]
+  return { at: Date.parse(at), from, to, payload: new TextEncoder().encode(text) }
+}
+
+function placeIn(place: string): Datagram['from'] {
+  const colon = place.lastIndexOf(':')
+  return { address: withoutBrackets(place.slice(0, colon)), port: Number(place.slice(colon + 1)) }
+}
+
+/** Nothing that is there is written over. */
+async function writeNew(file: string, bytes: Uint8Array): Promise<void> {
+  await writeFile(file, bytes, { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
+    throw new Problem('VALIDATION_FAILED', `${file} cannot be written: ${(error as Error).message}`)
+  })
 }
 
 /** All parts of its lists in one. */
@@ -72,6 +94,17 @@ export const callCommands: Commands = {
       const { print } = database
       const found = await diagnosticsOf(database, idOf<'call'>(required(text, 'callId'), 'callId'))
       for (const line of json === true ? [JSON.stringify(found, null, 2)] : reportOf(found)) print(line)
+      return 0
+    },
+  },
+  'call capture': {
+    usage: 'call capture <callId> <file>',
+    async runOn(database, [text, file]) {
+      const callId = idOf<'call'>(required(text, 'callId'), 'callId')
+      const { messages } = await diagnosticsOf(database, callId)
+      if (messages.data.length === 0) throw new Problem('NOT_FOUND', `no SIP messages are kept of call ${callId}`)
+      await writeNew(required(file, 'file'), pcapOf(messages.data.map(datagramOf)))
+      database.print(`${messages.data.length} SIP messages are in ${file}`)
       return 0
     },
   },
