@@ -7,6 +7,7 @@ type Bench = (given: readonly string[]) => Promise<void>
 const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   admission: async () => (await import('./admission-bench.ts')).benchAdmission,
   after: async () => (await import('./after-bench.ts')).benchAfter,
+  all: async () => (await import('./all-bench.ts')).benchAll,
   api: async () => (await import('./api-bench.ts')).benchApi,
   echo: async () => (await import('./echo-bench.ts')).benchEcho,
   growth: async () => (await import('./growth-bench.ts')).benchGrowth,

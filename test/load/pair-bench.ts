@@ -2,13 +2,10 @@
  * Owns `npm run bench pair <git-ref> [rounds=3] [own-bench] <words of a bench …>`: the same bench on another state of the project and on this one, in
  * turns, so that whatever else the machine does meets both. Printed are the medians, and the median of the ratios of each pair with its spread.
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
-import path from 'node:path'
 import process from 'node:process'
-import { setTimeout as pause } from 'node:timers/promises'
 import { figuresOf, type Figure } from './printed-figures.ts'
+import { runBench, stoppedBySignals } from './run-bench.ts'
 import { checkOut, makePairFolder, root, type SourceAt } from './source-at.ts'
 import { printTable, quantile } from './table.ts'
 
@@ -22,9 +19,6 @@ type Wish = {
 type Pair = { readonly before: readonly Figure[]; readonly after: readonly Figure[] }
 
 const defaultRounds = 3
-/** Ms in which a bench that is stopped ends what it has started. */
-const endsWithin = 10_000
-const signals = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 
 const usage = 'usage: npm run bench pair <git-ref> [rounds=3] [own-bench] <words of a bench …>'
 
@@ -35,17 +29,12 @@ export async function benchPair(given: readonly string[]): Promise<void> {
     process.exitCode = 2
     return
   }
-  const stopping = new AbortController()
-  for (const [name, number] of Object.entries(signals))
-    process.once(name, () => {
-      process.exitCode = 128 + number
-      stopping.abort()
-    })
+  const stopping = stoppedBySignals()
   const folder = await makePairFolder()
   try {
-    await compare(wish, folder, stopping.signal)
+    await compare(wish, folder, stopping)
   } catch (error) {
-    if (!stopping.signal.aborted) throw error
+    if (!stopping.aborted) throw error
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -78,47 +67,11 @@ async function compare({ ref, rounds, ownBench, words }: Wish, folder: string, s
   printTable(comparisonOf(pairs))
 }
 
-/** What it says of itself besides its figures goes to stderr. */
-async function run({ folder, temporary }: SourceAt, words: readonly string[], signal: AbortSignal): Promise<Figure[]> {
-  signal.throwIfAborted()
-  const child = spawn(process.execPath, [path.join('test', 'load', 'bench.ts'), ...words], {
-    cwd: folder,
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, TMPDIR: temporary },
-    // A group of its own: it ends with all that it has started.
-    detached: true,
-  })
-  const end = (): void => void endGroup(child.pid)
-  signal.addEventListener('abort', end)
-  const parts: Buffer[] = []
-  child.stdout.on('data', (part: Buffer) => parts.push(part))
-  const closed = once(child, 'close')
-  const [code] = (await once(child, 'exit')) as [number | null]
-  signal.removeEventListener('abort', end)
-  await endGroup(child.pid)
-  await closed
-  signal.throwIfAborted()
-  const printed = Buffer.concat(parts).toString()
+async function run(source: SourceAt, words: readonly string[], signal: AbortSignal): Promise<Figure[]> {
+  const { code, printed } = await runBench(source, words, signal)
   const figures = figuresOf(printed)
   if (code === 0 && figures.length > 0) return figures
-  throw new Error(`the bench in ${folder} ended with ${code} and printed no figures:\n${printed}`)
-}
-
-/** Resolves when nobody of the group is left. */
-async function endGroup(group: number | undefined): Promise<void> {
-  if (group === undefined) return
-  const until = performance.now() + endsWithin
-  for (let signal: NodeJS.Signals = 'SIGTERM'; told(group, signal); await pause(50))
-    if (performance.now() > until) signal = 'SIGKILL'
-}
-
-/** False: nobody is there. */
-function told(group: number, signal: NodeJS.Signals): boolean {
-  try {
-    return process.kill(-group, signal)
-  } catch {
-    return false
-  }
+  throw new Error(`the bench in ${source.folder} ended with ${code} and printed no figures:\n${printed}`)
 }
 
 /** Rows of figures that all runs have printed. */

@@ -2,7 +2,7 @@
  * Owns `npm run bench web [talk] [half] [limit] [leaks] [seconds=20] [number of calls …]`: concurrent web calls from this process against the service
  * in another. `talk`: all talk all the time; `half`: each talks half of the time, as people do; `limit`: how many are in time; `leaks`: whether
  * anything is left behind by many calls. Without a word all of it. Each row stands beside the bare echo of the same minute, and those of `talk`
- * beside `@roamhq/wrtc` where WRTC_PATH says where that is.
+ * beside bare werift, and `@roamhq/wrtc` where WRTC_PATH says where that is.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
@@ -16,7 +16,7 @@ import { inEchoes, measureRow, talkMsOf, type PhoneRow } from './phone-row.ts'
 import { costCells } from './process-cost.ts'
 import { printTable, quantile } from './table.ts'
 import { talkWishOf } from './talk-wish.ts'
-import { openWebPeer } from './web-peer.ts'
+import { openWebPeers } from './web-peer.ts'
 
 const defaultCounts = [1, 10, 50]
 const warmUpCalls = 30
@@ -71,7 +71,7 @@ export async function benchWeb(given: readonly string[]): Promise<void> {
     measureRow(echo, { ticker, sound, machine }, { count, talkMs: Math.min(talkMs, talkMsOf.echo) })
 
   await churn(place, warmUpCalls)
-  const peer = await openWebPeer(ticker, preparePackets(createOpusLibrary()).talk, closing)
+  const peers = has('talk') ? await openWebPeers(ticker, preparePackets(createOpusLibrary()).talk, closing) : []
   const rows: Row[] = []
   const cells: Record<string, string>[] = []
   const peerCells: Record<string, string>[] = []
@@ -80,11 +80,12 @@ export async function benchWeb(given: readonly string[]): Promise<void> {
       const row = await measure(bench, { count, says, talkMs })
       cells.push(toCells(says, row, await floorOf(count)))
       if (says === 'talk') rows.push(row)
-      if (says === 'talk' && peer) peerCells.push(await peer.measure({ count, talkMs }))
+      if (says === 'talk') for (const peer of peers) peerCells.push(await peer.measure({ count, talkMs }))
     }
   if (cells.length > 0) printTable(cells)
   if (peerCells.length > 0) printTable(peerCells)
-  else if (has('talk') && !peer) console.log('No row of @roamhq/wrtc: WRTC_PATH does not say where it is installed.')
+  if (has('talk') && peers.length < 2)
+    console.log('No row of @roamhq/wrtc: WRTC_PATH does not say where it is installed.')
   if (has('limit')) await reportLimit(rows, (count) => measure(bench, { count, says: 'talk', talkMs }))
   if (isWhole || has('leaks')) await reportLeaks(bench)
 }

@@ -1,6 +1,7 @@
 /**
- * Owns the row of `@roamhq/wrtc` beside the web calls of the service: as many always talking callers against a process that hands each its sound
- * back. It decodes and encodes Opus as the service does, and has neither signaling, actor nor recording. WRTC_PATH says where it is installed.
+ * Owns the rows of peers beside the web calls of the service: as many always talking callers against a process that hands each its sound back, without
+ * signaling, actor or recording. Bare werift sends packets back as they came; `@roamhq/wrtc` decodes and encodes Opus as the service does, and WRTC_PATH
+ * says where it is installed.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import process from 'node:process'
@@ -18,15 +19,27 @@ const rtpStep = 960
 /** Codecs and buffers of the library are made. */
 const settleMs = 1000
 
-/** Null where it is not installed. */
-export async function openWebPeer(
+/** Those that are there. */
+export async function openWebPeers(
   ticker: Ticker,
   talk: readonly Uint8Array[],
   closing: AsyncDisposableStack,
-): Promise<WebPeer | null> {
+): Promise<readonly WebPeer[]> {
   const libraryPath = process.env['WRTC_PATH']
-  if (libraryPath === undefined) return null
-  const child = await forkProcess<unknown>('process-echoing-web.ts', [libraryPath])
+  const bare = { name: 'bare werift, echo', file: 'process-echoing-werift.ts', given: [] }
+  const libwebrtc = { name: '@roamhq/wrtc, echo', file: 'process-echoing-web.ts', given: [libraryPath ?? ''] }
+  const peers: WebPeer[] = []
+  for (const one of libraryPath === undefined ? [bare] : [bare, libwebrtc])
+    peers.push(await openPeer(one, { ticker, talk, closing }))
+  return peers
+}
+
+async function openPeer(
+  { name, file, given }: { readonly name: string; readonly file: string; readonly given: readonly string[] },
+  deps: { readonly ticker: Ticker; readonly talk: readonly Uint8Array[]; readonly closing: AsyncDisposableStack },
+): Promise<WebPeer> {
+  const { ticker, talk, closing } = deps
+  const child = await forkProcess<unknown>(file, given)
   closing.defer(() => child.close())
 
   async function call(packets: Packets): Promise<() => Promise<void>> {
@@ -63,7 +76,7 @@ export async function openWebPeer(
       await child.ask('end')
       return {
         calls: String(count),
-        'at the other end': '@roamhq/wrtc, echo',
+        'at the other end': name,
         'CPU ms per call-second': ((now - before) / ((count * (ended - began)) / 1000)).toFixed(2),
         'echoed %': (((to.received - from.received) / (to.sent - from.sent)) * 100).toFixed(1),
       }
