@@ -300,20 +300,29 @@ test('kustomize finds every file, and each process of Kubernetes has settings th
 })
 
 test('what browsers ask a gateway for comes to one: its page, the client and the socket; the rest to REST', async (t) => {
-  const served = [...(await read('gateway/page.ts')).matchAll(/\{ path: '([^']+)', file/g)].map(([, at = '']) => at)
-  const wanted = [...served, '/v1/signaling'].toSorted()
-  t.ok(wanted.length > 3)
+  const own = [...(await read('gateway/page.ts')).matchAll(/\{ path: '([^']+)', file/g)].map(([, at = '']) => at)
+  const modules = (await readdir(path.join(root, 'sdk'))).filter((name) => name.endsWith('.js'))
+  const wanted = [...own, ...modules.flatMap((name) => [`/${name}`, `/sdk/${name}`]), '/v1/signaling']
+  t.ok(own.length >= 3 && modules.length > 3)
   const [, matched = ''] = /@calls path (.+)/.exec(await read('deploy/compose/Caddyfile')) ?? []
-  t.same(matched.split(' ').toSorted(), wanted)
+  const globs = matched.split(' ')
+  const fits = (glob: string, at: string) => new RegExp(`^${glob.split('*').map(RegExp.escape).join('.*')}$`).test(at)
+  const missed = (rules: readonly string[], fit: typeof fits) => ({
+    paths: wanted.filter((at) => !rules.some((rule) => fit(rule, at))),
+    rules: rules.filter((rule) => !wanted.some((at) => fit(rule, at))),
+  })
+  t.same(missed(globs, fits), { paths: [], rules: [] }, 'Caddyfile')
   const ingress = parse(await read(`${kubernetes}/ingress.yaml`)) as { spec: { rules: { http: { paths: Json[] } }[] } }
   const [rule] = ingress.spec.rules
   const to = (name: string) => rule?.http.paths.filter(({ backend }) => JSON.stringify(backend).includes(`"${name}"`))
-  t.same(
+  const prefixes = new Set(
     to('gateway')
-      ?.map((one) => one['path'])
-      .toSorted(),
-    wanted,
+      ?.filter((one) => one['pathType'] === 'Prefix')
+      .map((one) => String(one['path'])),
   )
+  const paths = to('gateway')?.map((one) => String(one['path'])) ?? []
+  const isUnder = (rule: string, at: string) => at === rule || (prefixes.has(rule) && at.startsWith(`${rule}/`))
+  t.same(missed(paths, isUnder), { paths: [], rules: [] }, 'ingress.yaml')
   t.match(to('api'), [{ path: '/', pathType: 'Prefix' }])
 })
 
