@@ -132,6 +132,8 @@ export const LegReply = z.discriminatedUnion('type', [
     ended: z.lazy(() => LegEvent).nullable(),
     /** As `ringing` told it, while it rings. */
     ringing: z.string().optional(),
+    /** The process of the leg, where that is known. */
+    node: z.string().optional(),
     /** Frames of the caller's that whoever starts hears again. */
     kept: z.number().int().nonnegative().optional(),
   }),

@@ -116,9 +116,9 @@ export async function findOrphans(
     limit,
     seen = nothingSeen,
   }: { nodeId: NodeId; passedOver: readonly CallId[]; limit: number; seen?: NodeSightings },
-): Promise<{ readonly id: CallId; readonly owner: NodeId }[]> {
-  return sql<{ id: CallId; owner: NodeId }[]>`
-    select id, owner from calls where not finished and owner is not null
+): Promise<{ readonly id: CallId; readonly owner: NodeId; readonly epoch: number }[]> {
+  return sql<{ id: CallId; owner: NodeId; epoch: number }[]>`
+    select id, owner, epoch from calls where not finished and owner is not null
       and id <> all(${[...passedOver]}::text[])
       and (owner = ${nodeId} or not ${ownerIsAlive(sql, seen)})
     limit ${limit}`

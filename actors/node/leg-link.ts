@@ -1,7 +1,7 @@
 /** Owns how an actor speaks with the leg of its call over the bus. */
 import { subjectsOf, BusAway, BusNoResponders, BusTimeout, type Bus } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
-import type { CallId } from '../../model/ids.ts'
+import type { CallId, NodeId } from '../../model/ids.ts'
 import { LegEvent, LegReply, type LegCommand } from '../../model/leg.ts'
 
 const replyTimeout = 2_000
@@ -43,6 +43,12 @@ async function askLeg(bus: Bus, callId: CallId, command: LegCommand, timeout: nu
     if (error instanceof BusTimeout) return { type: 'silent' }
     throw error
   }
+}
+
+/** The process that the leg is in; null: it has not told so by then. */
+export async function nodeOfLeg(bus: Bus, callId: CallId, epoch: number, timeout: number): Promise<NodeId | null> {
+  const reply = await askLeg(bus, callId, { type: 'ping', epoch }, timeout).catch(() => null)
+  return reply !== null && 'node' in reply && reply.node !== undefined ? (reply.node as NodeId) : null
 }
 
 /** Null when no leg answers: it is gone, its process is, or the bus has been away for too long. */

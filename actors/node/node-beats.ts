@@ -16,8 +16,10 @@ export type NodePeers = {
   sightings(): NodeSightings
   /** Those that are heard, without this one. */
   heard(): Heard[]
-  /** Of a call whose owner is silent: this node should take it now. */
-  takes(callId: CallId, owner: NodeId): boolean
+  /** Of a call whose owner is silent: this node should take it now. `near`: the process of its leg, which comes first where it runs calls; null: unknown. */
+  takes(callId: CallId, owner: NodeId, near?: NodeId | null): boolean
+  /** Others would take calls too. */
+  hasRivals(): boolean
   /** This node's own bus is away: nobody can hear it, and it lives. */
   isOffBus(): boolean
   watch(watcher: PeerWatcher): { close(): void }
@@ -35,6 +37,7 @@ export const noPeers: NodePeers = {
   sightings: () => nothingSeen,
   heard: () => [],
   takes: () => true,
+  hasRivals: () => false,
   isOffBus: () => false,
   watch: () => ({ close: () => undefined }),
 }
@@ -147,13 +150,13 @@ export function createNodeBeats(deps: Deps): NodeBeats {
   return {
     sightings: silence.sightings,
     heard: silence.heard,
-    takes(callId, owner) {
+    takes(callId, owner, near = null) {
       const { room, draining } = state()
-      const others = silence.heard().filter((peer) => takesOver(peer))
-      const candidates = others.map((peer) => peer.nodeId)
-      if (!draining && room > 0) candidates.push(nodeId)
-      return silence.isFirstFor(callId, owner, candidates, nodeId, now())
+      const candidates = silence.heard().filter((peer) => takesOver(peer))
+      if (!draining && room > 0) candidates.push({ ...state(), nodeId })
+      return silence.isFirstFor(callId, owner, favored(candidates, near), nodeId, now())
     },
+    hasRivals: () => silence.heard().some((peer) => takesOver(peer)),
     isOffBus: () => isOff,
     watch(watcher) {
       watchers.add(watcher)
@@ -166,6 +169,13 @@ export function createNodeBeats(deps: Deps): NodeBeats {
 
 export const takesOver = ({ roles, room, draining }: Heard): boolean =>
   roles.includes('actors') && room > 0 && !draining
+
+/** The process of the leg, where it is one of them; else those with at least half of the room that the emptiest has, all of which tell a little ago. */
+function favored(candidates: readonly Heard[], near: NodeId | null): NodeId[] {
+  if (near !== null && candidates.some(({ nodeId }) => nodeId === near)) return [near]
+  const most = Math.max(...candidates.map(({ room }) => room))
+  return candidates.filter(({ room }) => room * 2 >= most).map(({ nodeId }) => nodeId)
+}
 
 /** Until the parts of a process are there. */
 const unsaid: Omit<NodeBeat, 'leaves'> = { roles: [], running: 0, room: 0, draining: false, holds: false }

@@ -5,6 +5,7 @@ import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import { forgetDeadNodes, listDeadNodes, releaseClaims } from '../../store/nodes.ts'
 import type { CallActorDeps } from '../call/life/call-actor.ts'
 import type { KeptSteps } from './kept-steps.ts'
+import { nodeOfLeg } from './leg-link.ts'
 import type { NodePeers } from './node-beats.ts'
 import type { OwnedCalls } from './owned-calls.ts'
 
@@ -13,14 +14,17 @@ const atOnce = 200
 const maxBroken = 1_000
 const deadNodesKept = 24 * 3_600_000
 
-type Orphan = { readonly id: CallId; readonly owner: NodeId }
+type Orphan = { readonly id: CallId; readonly owner: NodeId; readonly epoch: number }
+
+/** Ms. */
+const askLegWithin = 200
 
 /** One look; true: there may be more, and this one got all that it found. `isUrgent`: a node has just fallen silent, and only others' calls count. */
 export function createTakeover(
   deps: CallActorDeps & { readonly peers: NodePeers; readonly steps: Pick<KeptSteps, 'ids'> },
   owned: Pick<OwnedCalls, 'ids' | 'find' | 'adopt'>,
 ): (isUrgent: boolean) => Promise<boolean> {
-  const { sql, nodeId, log, peers, steps } = deps
+  const { sql, bus, nodeId, log, peers, steps } = deps
   /** Calls whose state this program cannot read; they wait for one that can, and do not stand in the way of others. */
   const broken = new Set<CallId>()
 
@@ -40,8 +44,11 @@ export function createTakeover(
   }
   /** Calls of this node without an actor, as of the former look. One that is just born has none for a moment, and is not lost. */
   let withoutActor = new Set<CallId>()
-  const isRipe = ({ id, owner }: Orphan, isUrgent: boolean): boolean =>
-    owner === nodeId ? !isUrgent && withoutActor.has(id) : peers.takes(id, owner)
+  const isRipe = async ({ id, owner, epoch }: Orphan, isUrgent: boolean): Promise<boolean> => {
+    if (owner === nodeId) return !isUrgent && withoutActor.has(id)
+    const near = peers.hasRivals() ? await nodeOfLeg(bus, id, epoch, askLegWithin) : null
+    return peers.takes(id, owner, near)
+  }
 
   let released = new Set<NodeId>()
   /** True when there are dead nodes. */
@@ -57,8 +64,8 @@ export function createTakeover(
     const passedOver = [...owned.ids(), ...steps.ids(), ...broken]
     const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce, seen: peers.sightings() })
     // All at once: they are claimed in one statement, and none waits for the sound of another.
-    const ripe = orphans.filter((orphan) => isRipe(orphan, isUrgent))
-    const taken = await Promise.all(ripe.map(({ id }) => takeOver(id)))
+    const take = async (orphan: Orphan): Promise<boolean> => (await isRipe(orphan, isUrgent)) && takeOver(orphan.id)
+    const taken = await Promise.all(orphans.map(take))
     if (!isUrgent) withoutActor = new Set(orphans.filter(({ owner }) => owner === nodeId).map(({ id }) => id))
     if (orphans.length === atOnce && taken.some(Boolean)) return true
     // It is tried again: what cannot be released now must keep no call from being taken over.

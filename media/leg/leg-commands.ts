@@ -86,6 +86,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
       connected: actions.isConnected() && !isOver,
       ended: isOver ? actions.ended() : null,
       ...(ringing !== null && { ringing }),
+      ...(actions.node !== null && { node: actions.node }),
       ...(actions.kept.size() > 0 && { kept: actions.kept.size() }),
     }
   }

@@ -34,6 +34,26 @@ test('calls of a node that falls silent are another’s in less than half a seco
   }
 })
 
+test('calls of a silent node go to the process of their leg where that runs calls, else to those that have room', async (t) => {
+  const shared = await openShared(t)
+  const [first, second, third] = [await openNode(t, shared), await openNode(t, shared), await openNode(t, shared)]
+  const calls: Awaited<ReturnType<typeof talk>>[] = []
+  for (let count = 0; count < 6; count++) calls.push(await talk(shared, first.node))
+  const [near, far] = [calls.slice(0, 3), calls.slice(3)]
+  const at = (nodeId: string) => ({ type: 'here', connected: true, ended: null, node: nodeId }) as const
+  for (const { leg } of near) leg.answer('ping', at(second.node.nodeId))
+  for (const { leg } of far) leg.answer('ping', at(newId()))
+  second.beats.tell(() => ({ ...awake, room: 2 }))
+  await pass(shared, 200)
+  first.sleeps(true)
+  await pass(shared, 450)
+  await until(() => second.node.switchboard.running() + third.node.switchboard.running() === calls.length)
+  const owner = async ({ callId }: (typeof calls)[number]): Promise<string | undefined> =>
+    (await shared.sql<{ owner: string }[]>`select owner from calls where id = ${callId}`)[0]?.owner
+  for (const call of near) t.equal(await owner(call), second.node.nodeId)
+  for (const call of far) t.equal(await owner(call), third.node.nodeId)
+})
+
 test('a node that was asleep leaves what is another’s by now with the first word of it', async (t) => {
   const shared = await openShared(t)
   const [first, second] = [await openNode(t, shared), await openNode(t, shared)]

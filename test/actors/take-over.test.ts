@@ -34,7 +34,7 @@ test('a call that was found as left behind and only waits by then is left alone'
   await renewLease(shared.sql, alive, 60_000)
   const callId = await ownedBy(shared, node, dead)
   const look = { nodeId: alive, passedOver: [], limit: 10 }
-  t.same([...(await findOrphans(shared.sql, look))], [{ id: callId, owner: dead }])
+  t.same([...(await findOrphans(shared.sql, look))], [{ id: callId, owner: dead, epoch: 0 }])
 
   await shared.sql`update calls set owner = null where id = ${callId}`
   t.equal((await claimOrphans(shared.sql, [callId], alive)).get(callId), undefined)
