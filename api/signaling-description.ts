@@ -30,6 +30,11 @@ const ofClient: Readonly<Record<ClientMessage['type'], Told>> = {
     description: 'Presses keys, one after the other. Before there is sound they press nothing.',
     example: { type: 'dtmf', digits: '42#' },
   },
+  text: {
+    description:
+      'Types to the agent, which answers as if it had been said: its turn in the transcript is what was typed. At most one a second, five after a pause.',
+    example: { type: 'text', text: 'A table outside, please.' },
+  },
   bye: {
     description: 'Hangs up. The service answers with its own `bye` and closes the socket.',
     example: { type: 'bye' },

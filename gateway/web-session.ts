@@ -12,9 +12,10 @@ import type { CallId } from '../model/ids.ts'
 import type { LegEvent } from '../model/leg.ts'
 import type { SocketConnection } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
-import type { ErrorBody } from '../model/problem.ts'
+import { Problem, type ErrorBody } from '../model/problem.ts'
 import { ServerMessage, SessionMoved, type ClientMessage } from '../model/signaling.ts'
 import { resumeWindow, type Admitted } from '../model/web-call.ts'
+import { createRateLimit, perSecond } from '../net/token-bucket.ts'
 import { createOutbox } from './outbox.ts'
 import type { WebMedia } from '../media/plane/media-plane.ts'
 
@@ -46,6 +47,9 @@ export type WebSession = {
 /** From the end of the leg to the end of a session whose call says nothing more: it hears the caller's last words out first. */
 export const farewellTime = 7_000
 
+/** One a second, and so many after a pause. */
+const maxTextsAtOnce = 5
+
 /** Ms for a client that comes from another process to offer its sound anew. */
 const offerWithin = 5_000
 
@@ -68,6 +72,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   })
   const startExpiry = (): Cancel => deps.clock.after(resumeWindow, () => end('client_lost'))
   let expiry = startExpiry()
+  const mayType = createRateLimit(perSecond(1, maxTextsAtOnce))
   let media: WebMedia | null = null
   let answer: string | null = null
   let farewell: Cancel = () => undefined
@@ -119,11 +124,20 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
 
   const fail = (error: unknown): void => outbox.send({ type: 'error', error: deps.errorOf(error) })
 
+  /** Each one may cost an answer of a model. */
+  function type(text: string): void {
+    if (!media) return fail(new Problem('CONFLICT', 'There is no sound yet: an offer comes first.'))
+    if (!mayType(deps.clock.now()))
+      return fail(new Problem('RATE_LIMITED', 'Texts come faster than they can be answered.'))
+    deps.bus.publish(subjects.legEvent, toBytes({ type: 'typed', text } satisfies LegEvent))
+  }
+
   const requests: Requests = {
     offer: ({ sdp }) => void takeOffer(sdp).catch(fail),
     candidate: ({ candidate }) => void mediaOf().addCandidate(candidate).catch(fail),
     bye: hangUp,
     dtmf: ({ digits }) => media?.dtmf(digits),
+    text: ({ text }) => type(text),
     ping: () => outbox.sendNow({ type: 'pong' }),
   }
 

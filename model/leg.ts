@@ -153,6 +153,9 @@ const EndOfDialing: z.ZodType<Outcome> = z.union([
   z.object({ status: z.enum(['canceled', 'failed']), reason: FailedReason.nullable() }),
 ])
 
+/** Characters that a caller can type at once. */
+export const maxTypedText = 1_000
+
 export const LegEvent = z.discriminatedUnion('type', [
   /** The other side rings. */
   z.object({ type: z.literal('ringing'), providerStatus: z.string() }),
@@ -168,6 +171,8 @@ export const LegEvent = z.discriminatedUnion('type', [
     ...end,
   }),
   z.object({ type: z.literal('dtmf'), digit: z.string() }),
+  /** Of a browser: words for the agent that were typed. */
+  z.object({ type: z.literal('typed'), text: z.string().min(1).max(maxTypedText) }),
   /** The caller has been passed on; the leg ends by itself. */
   z.object({ type: z.literal('transferred'), providerStatus: z.string(), ...end }),
   /** The caller is still here. */

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { CallWarning, ProgressStatus, Speaker } from './call.ts'
+import { maxTypedText } from './leg.ts'
 import { ErrorBody } from './problem.ts'
 
 export const maxSignalingFrameBytes = 64 * 1024
@@ -21,6 +22,8 @@ export const ClientMessage = z.discriminatedUnion('type', [
   z.object({ type: z.literal('candidate'), candidate: Candidate.nullable() }),
   z.object({ type: z.literal('bye') }),
   z.object({ type: z.literal('dtmf'), digits: z.string().regex(/^[0-9A-D*#]{1,32}$/) }),
+  /** To the agent, as if it had been said. */
+  z.object({ type: z.literal('text'), text: z.string().trim().min(1).max(maxTypedText) }),
   z.object({ type: z.literal('ping') }),
 ])
 export type ClientMessage = z.infer<typeof ClientMessage>

@@ -127,6 +127,11 @@ export type EngineSession = {
   /** The caller has heard all of this item. */
   played(itemId: string): void
   dtmf(digit: string): void
+  /**
+   * The caller has typed this, 1 to 1,000 characters. It counts as said at this moment: the agent that speaks falls silent, and answers it; the
+   * engine tells `user_speech_started`, `user_speech_stopped` and its final text, word for word. What cannot be taken yet is kept until it can.
+   */
+  typed(text: string): void
   /** The agent says this, word for word, when it has said what it is saying. */
   say(text: string): void
   /** What it leaves on an answering machine: of the call script, filled in. Null: nothing. */

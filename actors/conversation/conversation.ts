@@ -24,6 +24,7 @@ import { goOnFrom, type GoingOn } from './left-words.ts'
 import { createMemoryBound } from './memory-bound.ts'
 import { createPrivateKeys, type PrivateKeys } from './private-keys.ts'
 import { createReactions } from './reactions.ts'
+import { createSessionBacklog } from './session-backlog.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createSettledSpeech } from './settled-speech.ts'
 import { listens, startTalk, type StartWishes } from './start-leg.ts'
@@ -100,7 +101,6 @@ export type Conversation = {
 export const maxDetails = 300
 /** A caller who has hung up waits for nothing, the end of the call waits for the last words. */
 const hearOutWithin = 6_000
-const maxWaitingKeys = 32
 
 /** What there is once the leg has said in which formats it speaks. */
 type Talking = {
@@ -125,8 +125,8 @@ type Talking = {
 export function createConversation(deps: ConversationDeps, start: ConversationStart): Conversation {
   let talking: Talking | null = null
   const keys = start.earlier?.keys ?? createPrivateKeys(start.isPaused === true)
-  /** Pressed before the leg has started. */
-  const waiting: string[] = []
+  /** Pressed and typed before the leg has started. */
+  const early = createSessionBacklog()
   /** Told before anybody asked: of a former actor's words. */
   let drained = -1
   const playedTo = (lastPlayedSeq: number): void => {
@@ -152,7 +152,11 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   const press = (digit: string): void => {
     keys.pressed(digit)
     if (talking) talking.session.dtmf(digit)
-    else if (waiting.length < maxWaitingKeys) waiting.push(digit)
+    else early.key(digit)
+  }
+  const type = (text: string): void => {
+    if (talking) talking.session.typed(text)
+    else early.typed(text)
   }
   const begin = (formats: LineFormats, { waits, left }: Line): Promise<void> => {
     const earlier = start.earlier?.take(formats)
@@ -164,7 +168,9 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     if (waits) void listens(deps, () => silenced)
     talking.hearEarlier(earlier?.frames ?? [])
     for (const result of earlier?.results ?? []) talking.toolResult(...result)
-    for (const digit of [...(earlier?.pressed ?? []), ...waiting.splice(0)]) talking.session.dtmf(digit)
+    const waiting = early.leave()
+    for (const digit of [...(earlier?.pressed ?? []), ...waiting.pressed]) talking.session.dtmf(digit)
+    for (const text of [...(earlier?.typed ?? []), ...waiting.typed]) talking.session.typed(text)
     return talking.session.open()
   }
   const started = (command: StartWishes) => startTalk(deps, command, () => silenced)
@@ -191,6 +197,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     legEvent(event) {
       if (silenced) return
       if (event.type === 'dtmf') press(event.digit)
+      if (event.type === 'typed') type(event.text)
       if (event.type === 'sounding') talking?.timing.sounding()
       if (event.type === 'drained') playedTo(event.lastPlayedSeq)
     },
@@ -213,8 +220,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     abandon,
     earlier: {
       keys,
-      take: (formats) =>
-        talking?.handOver(formats) ?? { frames: [], pressed: waiting.splice(0), results: [], nextSeq: 0 },
+      take: (formats) => talking?.handOver(formats) ?? { ...early.leave(), nextSeq: 0 },
     },
   }
 }

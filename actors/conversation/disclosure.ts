@@ -15,6 +15,7 @@ import { createKeptSpeech } from './kept-speech.ts'
 import { createPassage, type Passage } from './passage.ts'
 import { createPrivateKeys } from './private-keys.ts'
 import { listens, nodeOf, startLeg } from './start-leg.ts'
+import { maxTyped } from './session-backlog.ts'
 import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
 import { createUtterances } from './utterances.ts'
 
@@ -30,6 +31,7 @@ const nothing = (): void => undefined
 export function createDisclosure(deps: ConversationDeps, start: DisclosureStart): Conversation {
   const keys = createPrivateKeys(start.isPaused === true)
   const pressed: string[] = []
+  const typed: string[] = []
   let saying: Saying | null = null
   /** Nothing more of it is said or counted. */
   let isOver = false
@@ -73,6 +75,7 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     rejoin: () => Promise.resolve(),
     legEvent(event) {
       if (event.type === 'drained' && !isOver) saying?.played(event.lastPlayedSeq)
+      if (event.type === 'typed' && typed.length < maxTyped) typed.push(event.text)
       if (event.type !== 'dtmf' || pressed.length >= maxKeys) return
       keys.pressed(event.digit)
       pressed.push(event.digit)
@@ -93,7 +96,13 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
       keys,
       take(formats) {
         const frames = saying?.handOver(formats) ?? []
-        return { frames, pressed: pressed.splice(0), results: [], nextSeq: saying?.nextSeq() ?? 0 }
+        return {
+          frames,
+          pressed: pressed.splice(0),
+          typed: typed.splice(0),
+          results: [],
+          nextSeq: saying?.nextSeq() ?? 0,
+        }
       },
     },
   }

@@ -7,5 +7,5 @@ import type { LeftBehind } from './session-backlog.ts'
 export type Earlier = {
   readonly keys: PrivateKeys
   /** Once; nothing more is kept. `results`: of tools, of which nobody has spoken. `nextSeq`: of the first frame that the leg has not had. */
-  take(formats: LineFormats): Pick<LeftBehind, 'frames' | 'pressed' | 'results'> & { readonly nextSeq: number }
+  take(formats: LineFormats): LeftBehind & { readonly nextSeq: number }
 }

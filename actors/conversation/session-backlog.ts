@@ -1,4 +1,4 @@
-/** Owns what a session that begins is given: what the caller said and pressed while there was none, and results that nobody has spoken about. */
+/** Owns what a session that begins is given: what the caller said, pressed and typed while there was none, and results that nobody has spoken about. */
 import { frameMs } from '../../model/frame.ts'
 import type { EngineSession } from '../../model/voice-engine.ts'
 
@@ -8,6 +8,7 @@ type Result = Parameters<EngineSession['toolResult']>
 export type LeftBehind = {
   readonly frames: readonly Uint8Array[]
   readonly pressed: readonly string[]
+  readonly typed: readonly string[]
   readonly results: readonly Result[]
 }
 
@@ -18,6 +19,7 @@ export type SessionBacklog = {
   /** There is room for so many more until the next session. */
   expect(frames: number): void
   key(digit: string): void
+  typed(text: string): void
   /** Of a tool. A session that dies before it has spoken about it leaves it to the next. */
   result(...result: Result): void
   hasResults(): boolean
@@ -35,10 +37,12 @@ export type SessionBacklog = {
 const maxFrames = 5_000 / frameMs
 const maxResults = 16
 const maxKeys = 32
+export const maxTyped = 8
 
 export function createSessionBacklog(): SessionBacklog {
   const frames: Uint8Array[] = []
   const keys: string[] = []
+  const texts: string[] = []
   let results: Result[] = []
   let most = maxFrames
   return {
@@ -56,6 +60,9 @@ export function createSessionBacklog(): SessionBacklog {
     key(digit) {
       if (keys.length < maxKeys) keys.push(digit)
     },
+    typed(text) {
+      if (texts.length < maxTyped) texts.push(text)
+    },
     result(...result) {
       if (results.length < maxResults) results.push(result)
     },
@@ -69,7 +76,13 @@ export function createSessionBacklog(): SessionBacklog {
       for (const payload of frames.splice(0)) hear(session, payload)
       for (const result of results) session.toolResult(...result)
       for (const digit of keys.splice(0)) session.dtmf(digit)
+      for (const text of texts.splice(0)) session.typed(text)
     },
-    leave: () => ({ frames: frames.splice(0), pressed: keys.splice(0), results: results.splice(0) }),
+    leave: () => ({
+      frames: frames.splice(0),
+      pressed: keys.splice(0),
+      typed: texts.splice(0),
+      results: results.splice(0),
+    }),
   }
 }

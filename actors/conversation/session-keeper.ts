@@ -21,7 +21,7 @@ import { createSessionBacklog, type LeftBehind } from './session-backlog.ts'
 import { createSessionEvents, type SessionEvents } from './session-events.ts'
 import { createSessionExpiry } from './session-expiry.ts'
 
-export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' | 'dtmf' | 'toolResult'> & {
+export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' | 'dtmf' | 'typed' | 'toolResult'> & {
   /** What the caller said before there was a session. Asked for before `open`. */
   hearEarlier(frames: readonly Uint8Array[]): void
   /** So many frames come at once, of what was said before. Asked for before `open`. */
@@ -200,6 +200,10 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     dtmf(digit) {
       if (current) current.session.dtmf(digit)
       else backlog.key(digit)
+    },
+    typed(text) {
+      if (current) current.session.typed(text)
+      else backlog.typed(text)
     },
     toolResult(...result) {
       backlog.result(...result)

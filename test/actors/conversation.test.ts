@@ -160,9 +160,10 @@ test("the caller's frames reach the engine; frames of another epoch do not", asy
   stage.leg.speak(3)
   stage.leg.speak(2)
   stage.leg.event({ type: 'dtmf', digit: '5' })
+  stage.leg.event({ type: 'typed', text: 'Good morning.' })
   await stage.settle()
   t.equal(stage.engine.heardFrames(), 1)
-  t.same(stage.engine.told, ['dtmf:5'])
+  t.same(stage.engine.told, ['dtmf:5', 'typed:Good morning.'])
 })
 
 test('stopping commits what was heard so far and closes the session once', async (t) => {
@@ -409,14 +410,15 @@ test('the first session is waited for eight seconds; one that comes later is clo
   t.equal(closed, 1)
 })
 
-test('a death ends the expiry of its session, and keys pressed before the next one are not lost', async (t) => {
+test('a death ends the expiry of its session, and keys pressed and words typed before the next one are not lost, up to a bound', async (t) => {
   const stage = await open(t)
   stage.engine.say('a', 'Hello', 5)
   stage.engine.emit({ type: 'expiring', within: 60_000 })
   stage.engine.emit({ type: 'failed', details: 'lost', isRetryable: true })
   stage.conversation.legEvent({ type: 'dtmf', digit: '4' })
+  for (let typed = 0; typed < 20; typed++) stage.conversation.legEvent({ type: 'typed', text: `text ${typed}` })
   await stage.settle()
-  t.same(stage.engine.told, ['dtmf:4'])
+  t.same(stage.engine.told, ['dtmf:4', ...Array.from({ length: 8 }, (_, typed) => `typed:text ${typed}`)])
   await playAll(stage, 5)
   stage.clock.advance(70_000)
   await stage.settle()

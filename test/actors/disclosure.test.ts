@@ -126,7 +126,7 @@ test('what must be said first is said first and to its end: nothing cuts it off,
   t.same(await call.differences(), [])
 })
 
-test('what the caller says and presses meanwhile is heard afterwards, without the silence around it', async (t) => {
+test('what the caller says, presses and types meanwhile is heard afterwards, without the silence around it', async (t) => {
   const call = await open(t)
   const { engine } = call.node
   await discloses(call, 2_000)
@@ -134,12 +134,13 @@ test('what the caller says and presses meanwhile is heard afterwards, without th
   await call.hears(40, 'voice')
   await call.hears(300, 'silence')
   call.leg.event({ type: 'dtmf', digit: '7' })
+  call.leg.event({ type: 'typed', text: 'Hello?' })
   await call.bus.flush()
   t.equal(engine.heardSound(), 0, 'nobody listens')
   t.notOk(engine.told.includes('dtmf:7'))
   const heardBefore = engine.heardFrames()
   call.leg.play(2_000)
-  await until(() => engine.told.includes('dtmf:7'))
+  await until(() => engine.told.includes('dtmf:7') && engine.told.includes('typed:Hello?'))
   t.equal(engine.heardSound(), 40, 'all that was said')
   t.ok(engine.heardFrames() - heardBefore < 150, 'and no more than its pauses')
   await call.hears(10, 'voice')

@@ -363,6 +363,22 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     t.notOk(call.events.some(({ type }) => type === 'user_speech_started'))
     call.session.close()
   },
+  'what is typed counts as said, word for word, and is answered': async (t, { engine, config }) => {
+    const call = await openSpokenCall(engine, config)
+    await hearAgentOut(call)
+    const from = call.events.length
+    call.session.typed('Yes, please.')
+    await call.silence(1000)
+    await call.next('audio')
+    const spoken = call.events.slice(from).filter(isSpeech)
+    t.match(spoken, [
+      { type: 'user_speech_started' },
+      { type: 'user_speech_stopped' },
+      { type: 'user_text', text: 'Yes, please.', isFinal: true },
+    ])
+    t.equal(spoken.length, 3)
+    call.session.close()
+  },
   'a configuration it cannot serve is refused': async (t, { engine, impossible }) => {
     await t.rejects(
       engine.open(impossible, () => t.fail('a refused session says nothing')),
@@ -378,6 +394,7 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
     call.session.played(itemId)
     call.session.interrupt(null)
     call.session.dtmf('1')
+    call.session.typed('Nobody reads this.')
     call.session.say('Nobody hears this.')
     call.session.instruct('Say nothing.')
     call.session.toolResult('x', 'lookup', { status: 'success' })

@@ -57,6 +57,7 @@ export function createHearingEngine({ tone, seconds = 6 }: { tone: number | null
           if (frames.length > framesKept) frames.shift()
         },
         dtmf: (digit) => void digits.push(digit),
+        typed: () => undefined,
         close: () => void (isClosed = true),
       }
     },

@@ -8,6 +8,7 @@ export const idleSession: EngineSession = {
   interrupt: nothing,
   played: nothing,
   dtmf: nothing,
+  typed: nothing,
   say: nothing,
   voicemail: null,
   sayLast: nothing,

@@ -7,7 +7,7 @@ export type ScriptedEngine = VoiceEngine & {
   emit(event: EngineEvent): void
   /** `frames` frames of sound as one utterance, complete. */
   say(itemId: string, text: string, frames: number): void
-  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `say:text`, `last:text`, `result:id:name:status`, `instruct:text`, `hear out`, `close`. */
+  /** What the conversation told the engine: `interrupt:item@ms`, `played:item`, `dtmf:1`, `typed:text`, `say:text`, `last:text`, `result:id:name:status`, `instruct:text`, `hear out`, `close`. */
   readonly told: string[]
   readonly configs: EngineConfig[]
   heardFrames(): number
@@ -58,6 +58,7 @@ export function createScriptedEngine(options: Options = {}): ScriptedEngine {
         },
         interrupt: (item) => void told.push(item ? `interrupt:${item.itemId}@${item.playedMs}` : 'interrupt:nothing'),
         played: (itemId) => void told.push(`played:${itemId}`),
+        typed: (text) => void told.push(`typed:${text}`),
         dtmf: (digit) => void told.push(`dtmf:${digit}`),
         say: (text) => void told.push(`say:${text}`),
         voicemail: options.voicemail ?? null,

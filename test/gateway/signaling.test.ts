@@ -13,6 +13,7 @@ import { systemClock } from '../../app/clock.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { farewellTime } from '../../gateway/web-session.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
+import { fromBytes } from '../../model/bus-json.ts'
 import { subjectsOf, type Bus, type NodeBus } from '../../model/bus.ts'
 import { Problem, type ErrorBody } from '../../model/problem.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
@@ -291,6 +292,34 @@ test('dtmf reaches the leg digit by digit', async (t) => {
     legs[0]?.heard.filter((heard) => heard.startsWith('dtmf')),
     ['dtmf 1', 'dtmf #', 'dtmf A'],
   )
+})
+
+test('typed words reach the call as they are, once there is sound; a flood of them is refused, and the call goes on', async (t) => {
+  const { url, bus, clock } = await setUpStage(t)
+  const typed: unknown[] = []
+  bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => void typed.push(fromBytes(payload)))
+  const told: ServerMessage[] = []
+  const options = { signalingUrl: url, token: 'good', createCaller: createWeriftCaller }
+  const call = await placeWebCall({ ...options, onMessage: (message) => void told.push(message) })
+  await call.caller.connected
+  clock.advance(10_000)
+  call.sendMessage({ type: 'text', text: '  A table for <b>two</b>, please. ' })
+  call.sendMessage({ type: 'text', text: ' ' })
+  for (let sent = 0; sent < 5; sent += 1) call.sendMessage({ type: 'text', text: `${sent}` })
+  const errors = () => told.flatMap((message) => (message.type === 'error' ? [message.error] : []))
+  await until(() => errors().length === 2)
+  t.match(errors(), [{ type: 'VALIDATION_FAILED', issues: [{ path: 'text' }] }, { type: 'RATE_LIMITED' }])
+  clock.advance(1_000)
+  call.sendMessage({ type: 'text', text: 'again' })
+  await call.hangUp()
+  const texts = ['A table for <b>two</b>, please.', '0', '1', '2', '3', 'again']
+  t.same(
+    typed.filter((event) => (event as { type: string }).type === 'typed'),
+    texts.map((text) => ({ type: 'typed', text })),
+  )
+  const early = await connect(url, 'token=other')
+  early.send({ type: 'text', text: 'Hello?' })
+  t.match((await early.next('error')).error, { type: 'CONFLICT' })
 })
 
 test('what the call says is passed on in order; its bye ends socket and session', async (t) => {

@@ -89,6 +89,7 @@ export function createSimulatedEngine(deps: {
         },
         interrupt: () => undefined,
         played: () => undefined,
+        typed: () => undefined,
         dtmf: () => undefined,
         say: () => undefined,
         voicemail: null,

@@ -474,6 +474,43 @@ const withOrders = (changes: Partial<EngineConfig> = {}): EngineConfig =>
 const finalsOf = (events: readonly EngineEvent[]): string[] =>
   events.flatMap((event) => (event.type === 'user_text' && event.isFinal ? [event.text] : []))
 
+test('typed words answer in the middle of a sentence, cut the agent off, and are asked again where they deny or mean two things', async (t) => {
+  const call = await openSpokenCall(engine, withDrinks())
+  await call.agentHeard()
+  const { itemId } = await call.agent()
+  const from = call.events.length
+  call.session.typed('Well, no.')
+  call.session.interrupt({ itemId, playedMs: 100 })
+  t.match(await call.next('noted'), { key: 'tea', value: false })
+  t.equal(
+    typesOf(call.events.slice(from)).join(' '),
+    'user_speech_started user_speech_stopped user_text noted memory',
+    'and it is silent by then',
+  )
+  await call.agentHeard()
+  for (const text of ['I do not want coffee', 'Is it coffee or fruit juice?']) {
+    call.session.typed(text)
+    t.match(await call.agentHeard(), /coffee or fruit juice/, text)
+  }
+  call.session.typed('I think I would like to have the FRUIT JUICE today, thanks')
+  t.match(await call.next('noted'), { key: 'drink', value: 'fruit juice' })
+  t.same(finalsOf(call.events).slice(-1), ['I think I would like to have the FRUIT JUICE today, thanks'])
+  call.session.close()
+  const figures = await openSpokenCall(
+    engine,
+    callConfig({ script: 'ask pin (digits 3-8): Your number?\nask seats (number 1-99): How many?\nend Thanks.' }),
+  )
+  await figures.agentHeard()
+  figures.session.typed('My code is 40-27')
+  t.equal(await figures.agentHeard(), 'I heard 4 0 2 7. Is that right?', 'digits are read back, however they come')
+  figures.session.typed('yes')
+  t.match(await figures.next('noted'), { key: 'pin', value: '4027' })
+  await figures.agentHeard()
+  figures.session.typed('42')
+  t.match(await figures.next('noted'), { key: 'seats', value: 42 })
+  figures.session.close()
+})
+
 test('digits are pressed, the tool is called with them, and its result is said', async (t) => {
   const call = await openSpokenCall(engine, withOrders())
   await call.agentHeard()

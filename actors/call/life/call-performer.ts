@@ -68,12 +68,12 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const keep = (session: TriedSession): void => (abandoned ? session.close() : void (tried = session))
   let abandoned = false
 
-  /** Pressed while the first talk is prepared: a caller who knows the way does not wait for a voice. */
+  /** Pressed and typed while the first talk is prepared: a caller who knows the way does not wait for a voice. */
   const early: LegEvent[] = []
   const handOnKeys = (): void => early.splice(0).forEach((event) => conversation?.legEvent(event))
   const legEvent = (event: LegEvent): void => {
     if (conversation) return conversation.legEvent(event)
-    if (event.type === 'dtmf' && early.length < maxEarlyKeys) early.push(event)
+    if ((event.type === 'dtmf' || event.type === 'typed') && early.length < maxEarlyKeys) early.push(event)
   }
 
   const talkEnd: CallEnd = {

@@ -24,6 +24,7 @@ export function factOf(event: LegEvent): CallFact | null {
     case 'disconnected':
       return { type: 'leg_disconnected', cause: event.cause, details: wordsOf(event.details), ...endOf(event) }
     case 'dtmf':
+    case 'typed':
     case 'sounding':
     case 'drained':
       return null

@@ -20,6 +20,7 @@ import { createCallerUtterances, type Heard } from './caller-utterances.ts'
 import type { FliteVoice } from './flite.ts'
 import type { Understanding } from './grammar.ts'
 import { createKeypad } from './keypad.ts'
+import { understandTyped } from './typed-words.ts'
 import type { Recognition } from './recognition.ts'
 import { createScriptRun } from './script-run.ts'
 import type { Synthesiser } from './synthesiser.ts'
@@ -63,6 +64,8 @@ const silence = new Int16Array(320)
 const bridge = 'I am sorry, the line was interrupted for a moment.'
 /** Results of tools that come while the caller speaks. */
 const maxHeld = 16
+/** Texts that are typed while the caller speaks, or before the agent listens. */
+const maxTyped = 8
 /** Stands in a transcript for speech that was not understood. */
 const unclear = '[unclear]'
 /** Shorter speech that is not understood is a backchannel while nothing is asked, ms. */
@@ -90,6 +93,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   let coughedAt: number | null = null
   const echo = createOwnEcho(rateHz)
   const held: { readonly id: string; readonly result: ToolResult }[] = []
+  const typed: string[] = []
 
   const emit = (event: EngineEvent): void => {
     if (closed) return
@@ -113,6 +117,21 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     if (rest) speech.say(rest, () => run.phase() === 'ended' && run.dispatch({ type: 'opened' }))
     else run.dispatch({ type: 'opened', isOwed: history.length === 0 || deps.owesReply })
     releaseResults()
+    hearTyped()
+  }
+  /** What was typed is heard without doubt, once nobody speaks. */
+  const hearTyped = (): void => {
+    while (typed.length > 0 && isOpened && !over() && !caller.busy()) {
+      const at = caller.at()
+      const understood = understandTyped(typed.shift()!, deps.understandingFor(run.expected()))
+      emit({ type: 'user_speech_started', at })
+      speech.fallSilent(at)
+      emit({ type: 'user_speech_stopped', at })
+      quiet = 0
+      emit(finalTextOf({ ...understood, step: run.step(), from: at, to: at }))
+      // It is as long as an answer: nobody types a cough.
+      reactTo({ ...understood, step: run.step(), from: at, to: at + shortestAnswer })
+    }
   }
   /** The agent's first line comes when the time of the caller's first words is over. */
   const openAt = (ms: number): void => {
@@ -190,6 +209,7 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       keypad.flush()
       if (isHungUp) return
       releaseResults()
+      hearTyped()
       speech.sayAdded()
     },
   })
@@ -232,6 +252,10 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       if (over() || !isOpened) return
       quiet = 0
       keypad.press(digit)
+    },
+    typed(text) {
+      if (typed.length < maxTyped) typed.push(text)
+      hearTyped()
     },
     say(text) {
       if (!over() && text.trim() !== '') speech.add(text, caller.busy() || !isOpened)

@@ -19,7 +19,7 @@ import {
   isOverAfterFrame,
 } from './ending.ts'
 import { idleAfterFrame, initialIdle } from './idle-prompts.ts'
-import { areKeysDue, initialKeys, isPressing, keyPressed, textOfKeys } from './keys.ts'
+import { initialKeys, isPressing, keyPressed } from './keys.ts'
 import { lineClosed, speechBegun, speechEnded, wordsAnswered, wordsTold } from './last-words.ts'
 import {
   announcedAs,
@@ -34,6 +34,7 @@ import {
   type Opened,
 } from './opening.ts'
 import { useOwnTool, type OwnToolUse } from './own-tools.ts'
+import { tellKeys, tellTyped, toldKeys, toldLast } from './silent-words.ts'
 import { initialResumption, resumptionAfterFrame, resumptionCut, resumptionHeard } from './resumption.ts'
 import { asked, emit, endOfTalk, followedBy, step } from './talk-state.ts'
 import type { Advanced, HeardPart, TalkAction, TalkEvent, TalkSetting, TalkState } from './talk-state.ts'
@@ -61,6 +62,7 @@ import {
   replyExpected,
   turnsAfterFrame,
 } from './turn-taking.ts'
+import { initialTyped, isTyping, textTyped } from './typed-words.ts'
 import type { WireEvent } from './wire.ts'
 
 const stillThere = 'The caller has said nothing for a while. Ask in a few words whether they are still there.'
@@ -93,6 +95,8 @@ export function advance(setting: TalkSetting, state: TalkState, event: TalkEvent
       return played(setting, step(state, { turns: itemPlayed(state.turns, event.itemId) }))
     case 'dtmf':
       return pressed(state, event.digit)
+    case 'typed':
+      return tellTyped({ ...state, typed: textTyped(state.typed, event.text) })
     case 'say':
       return asked(state, { type: 'say', text: event.text })
     case 'tool_result':
@@ -114,12 +118,13 @@ function toldLate(state: TalkState, event: WireEvent): Advanced {
   return isOfCaller ? step(state, {}, emit(event)) : step(state)
 }
 
-/** Keys that were pressed and not told are words, too. */
+/** Keys that were pressed and words that were typed, and not told, are words, too. */
 function hungUp(state: TalkState): Advanced {
-  const { keys, now } = state
-  const told = isPressing(keys) ? toldKeys(state).actions.filter(({ type }) => type === 'emit') : []
+  const { keys, typed, now } = state
+  const untold = [...(isPressing(keys) ? toldKeys(state).actions : []), ...(isTyping(typed) ? toldLast(state) : [])]
+  const told = untold.filter(({ type }) => type === 'emit')
   const lastWords = lineClosed(state.lastWords, now)
-  return step(state, { phase: 'hung_up', keys: initialKeys, lastWords }, ...told)
+  return step(state, { phase: 'hung_up', keys: initialKeys, typed: initialTyped, lastWords }, ...told)
 }
 
 function saysLast(state: TalkState, text: string): Advanced {
@@ -169,26 +174,6 @@ function pressed(state: TalkState, digit: string): Advanced {
   return followedBy(step(state, { keys, idle: initialIdle, ending: endingSpokenOver(ending) }, ...first), tellKeys)
 }
 
-/** The keys, when they are complete. */
-function tellKeys(state: TalkState): Advanced {
-  const { keys, now } = state
-  return areKeysDue(keys, now) ? toldKeys(state) : step(state)
-}
-
-function toldKeys(state: TalkState): Advanced {
-  const { keys, now } = state
-  const at = now * frameMs
-  const text = textOfKeys(keys)
-  return step(
-    state,
-    { keys: initialKeys },
-    emit({ type: 'user_speech_stopped', at }),
-    emit({ type: 'user_text', text, isFinal: true, confidence: null, from: at, to: at }),
-    { type: 'tell', text },
-    { type: 'reply', hint: null },
-  )
-}
-
 function answered(state: TalkState, { id, name, result }: Extract<TalkEvent, { type: 'tool_result' }>): Advanced {
   const next: TalkState = { ...state, tools: toolAnswered(state.tools, id) }
   return isForgotten(state.tools, id) ? step(next) : asked(next, toolAnswer(id, name, outputOf(result), true))
@@ -202,7 +187,8 @@ function afterFrame(setting: TalkSetting, before: TalkState): Advanced {
   if (isDeaf(state.ending)) return step(state)
   const going = opened(state, openingAfterFrame(setting.opening, state.opening, state.turns, now))
   const filled = followedBy(going, (next) => fill(setting, next))
-  return followedBy(followedBy(filled, tellKeys), (next) => (isDue(next.ending) ? step(next) : afterSilence(next)))
+  const told = followedBy(followedBy(filled, tellKeys), tellTyped)
+  return followedBy(told, (next) => (isDue(next.ending) ? step(next) : afterSilence(next)))
 }
 
 function fill({ filler }: TalkSetting, state: TalkState): Advanced {
@@ -213,8 +199,8 @@ function fill({ filler }: TalkSetting, state: TalkState): Advanced {
 
 /** What is to be done about a line on which nobody says anything. */
 function afterSilence(state: TalkState): Advanced {
-  const { opening, keys, tools, turns, now, ending } = state
-  const quiet = isOpen(opening) && !isPressing(keys) && !isBusy(tools) && isQuiet(turns, now)
+  const { opening, keys, typed, tools, turns, now, ending } = state
+  const quiet = isOpen(opening) && !isPressing(keys) && !isTyping(typed) && !isBusy(tools) && isQuiet(turns, now)
   const { resumption, goesOn } = resumptionAfterFrame(state.resumption, quiet)
   if (goesOn) return asked({ ...state, resumption }, { type: 'reply', hint: goOn })
   const { idle, wants } = idleAfterFrame(state.idle, quiet)

@@ -13,6 +13,7 @@ import { initialLastWords, type LastWords } from './last-words.ts'
 import { initialOpening, type Opening, type OpeningSetting } from './opening.ts'
 import { initialResumption, type Resumption } from './resumption.ts'
 import { initialToolWork, type ToolWork } from './tool-work.ts'
+import { initialTyped, type Typed } from './typed-words.ts'
 import { initialTurns, replyExpected, type TurnTaking } from './turn-taking.ts'
 import type { WireEvent } from './wire.ts'
 
@@ -25,6 +26,7 @@ export type TalkState = {
   readonly opening: Opening
   readonly tools: ToolWork
   readonly keys: Keys
+  readonly typed: Typed
   readonly idle: IdlePrompts
   readonly resumption: Resumption
   readonly ending: Ending
@@ -49,6 +51,7 @@ export type TalkEvent =
   | { readonly type: 'interrupted'; readonly heard: HeardPart }
   | { readonly type: 'played'; readonly itemId: string }
   | { readonly type: 'dtmf'; readonly digit: string }
+  | { readonly type: 'typed'; readonly text: string }
   | { readonly type: 'say'; readonly text: string }
   | { readonly type: 'say_last'; readonly text: string }
   | { readonly type: 'tool_result'; readonly id: string; readonly name: string; readonly result: ToolResult }
@@ -88,6 +91,7 @@ export const initialTalk: TalkState = {
   opening: initialOpening,
   tools: initialToolWork,
   keys: initialKeys,
+  typed: initialTyped,
   idle: initialIdle,
   resumption: initialResumption,
   ending: initialEnding,
