@@ -54,23 +54,39 @@ const dataDir = path.join(folder, 'data')
 /** How it says no: its exit code, and what it wrote for the operator. */
 async function refusalOf(t: Test, settings: Record<string, string>) {
   const started = startNode(t, { DATA_DIR: dataDir, LOG_LEVEL: 'silent', ...settings }, folder)
-  return { code: await started.exited, err: started.err().trimEnd() }
+  return { code: await started.exited, err: started.err().trimEnd(), out: started.out() }
 }
 
-test('a second start on the same data says that it joins, and both end in order', { timeout: 180_000 }, async (t) => {
-  const first = startNode(t, { DATA_DIR: dataDir }, folder)
-  await until(() => first.out().includes('Call it'), first.err)
-  t.notMatch(first.out(), /joins/)
-  const second = startNode(t, { DATA_DIR: dataDir }, folder)
-  await until(() => second.out().includes('Call it'), second.err)
-  t.match(second.out(), `Another process runs the database in ${dataDir}; this one joins it.`)
-  second.child.kill('SIGINT')
-  t.equal(await second.exited, 0)
-  first.child.kill('SIGHUP')
-  t.equal(await first.exited, 0, 'and a terminal that is closed is an end in order')
-  t.equal(second.err() + first.err(), '')
-  t.same(postgresProcesses(dataDir), [])
-})
+test(
+  'a start tells its stages; a second one on the same data says that it joins, and who has its port; both end in order',
+  { timeout: 180_000 },
+  async (t) => {
+    const first = startNode(t, { DATA_DIR: dataDir }, folder)
+    await until(() => first.out().includes('Call it'), first.err)
+    t.notMatch(first.out(), /joins/)
+    const stage = (name: string, what: string): RegExp => new RegExp(`^ +\\d+\\.\\d s  ${name} +${what}`, 'm')
+    for (const line of [stage('database', 'is made in'), stage('demo', 'an account'), stage('voices', 'embedded')])
+      t.match(first.out(), line)
+    t.match(first.out(), stage('browsers', 'page, signaling and API at http://127'))
+    t.match(first.out(), /^ {2}Note: Only this machine can call/m)
+    const second = startNode(t, { DATA_DIR: dataDir }, folder)
+    await until(() => second.out().includes('Call it'), second.err)
+    t.match(second.out(), `Another process runs the database in ${dataDir}; this one joins it.`)
+    t.match(second.out(), stage('demo', 'is there already'))
+    t.notMatch(second.out(), /shown this once/)
+    const [, port = ''] = /127\.0\.0\.1:(\d+)\/\?token/.exec(first.out()) ?? []
+    const third = await refusalOf(t, { PORT: port, PUBLIC_ULR: 'https://call.example' })
+    t.equal(third.code, 1)
+    t.match(third.err, new RegExp(`PORT.*taken.*Another Parley runs there already, at http://127.0.0.1:${port}$`))
+    t.match(third.out, 'The setting PUBLIC_ULR is not known and has no effect: did you mean PUBLIC_URL?')
+    second.child.kill('SIGINT')
+    t.equal(await second.exited, 0)
+    first.child.kill('SIGHUP')
+    t.equal(await first.exited, 0, 'and a terminal that is closed is an end in order')
+    t.equal(second.err() + first.err(), '')
+    t.same(postgresProcesses(dataDir), [])
+  },
+)
 
 test(
   'a setting that cannot be followed is one sentence that names it, without a stack, and exit code 1',
@@ -119,7 +135,7 @@ test('Ctrl-C during the self-test ends it without a report and without a stack',
   )
   started.child.kill('SIGINT')
   t.equal(await started.exited, 0)
-  t.notMatch(started.out(), /FAILED|passed|Call it/)
+  t.notMatch(started.out(), /FAILED|passed|│/)
   t.equal(started.err(), '')
   t.same(postgresProcesses(dataDir), [])
 })

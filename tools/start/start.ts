@@ -1,18 +1,23 @@
-/** Owns `npm start`: starts the service, lets it call itself, says where it is, and ends it in order. */
+/** Owns `npm start`: starts the service, says what it does and where it is, lets it call itself, and ends it in order. */
 import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import type { Log } from '../../model/log.ts'
 import { systemClock } from '../../app/clock.ts'
-import { isOfNpm, readConfig, readEnvironment, type Config } from '../../app/config.ts'
-import { WrongSettings } from '../../app/config/setting.ts'
+import { isOfNpm, readConfig, readEnvironment, settingNames, type Config } from '../../app/config.ts'
+import { mistypedOf } from '../../app/config/mistyped.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
-import { demoEmail, demoNumbers, seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
+import { seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
 import type { Core } from '../../app/core.ts'
 import { createLog } from '../../app/log.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
+import { hasCluster } from '../../store/postgres-cluster.ts'
 import { endWithProcess, printInAnyCase } from './end-of-process.ts'
+import { explainFailure } from './explain-failure.ts'
+import { greetingOf, textOf } from './greeting.ts'
+import { notesOf } from './notes.ts'
 import { runPhoneTest } from './self-test/phone-test.ts'
 import { reportOf } from './self-test/report.ts'
+import { createStages, type Stages } from './stages.ts'
 import { runWebTest, type Speak } from './self-test/web-test.ts'
 import { openEngines } from '../../app/voice-side.ts'
 
@@ -29,46 +34,77 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 async function main(): Promise<void> {
   printInAnyCase()
-  const config = readConfig(readEnvironment())
-  const log = createLog(config.logLevel, config.logsPersonal)
+  const began = systemClock.now()
   print('Parley is starting …')
+  const environment = readEnvironment()
+  for (const [typed, meant] of mistypedOf(environment, settingNames))
+    print(`  The setting ${typed} is not known and has no effect: did you mean ${meant}?`)
+  const config = readConfig(environment)
+  await run(config, began).catch((error: unknown) => fail(error, config))
+}
+
+async function run(config: Config, began: number): Promise<void> {
+  const log = createLog(config.logLevel, config.logsPersonal)
+  const stages = createStages({ clock: systemClock, began, print })
   const voices = new AsyncDisposableStack()
   const voicing = usesEngines(config) ? openEngines(config, { log, clock: systemClock }, voices) : noVoices
   let demo: GreetedDemo | null = null
   const token = randomBytes(16).toString('base64url')
-  const seed = async (core: Core) => (config.demo ? (demo = { ...(await seedDemo(core)), token }) : null)
-  const engines = voicing.then((opened) => opened.engines)
-  const service = await startParley({ config, log, engines, seed: tellingOfJoins(config, seed) })
+  const isNew = config.databaseUrl === null && !(await hasCluster(config.dataDir))
+  stages.begin('database')
+  const seed = async (core: Core) => {
+    stages.done('database', databaseLineOf(config, { isNew, isJoined: core.joinsDatabase === true }))
+    if (config.demo) {
+      demo = { ...(await seedDemo(core)), token }
+      stages.done('demo', demo.apiKey ? 'an account, a worker and its scripts are made' : 'is there already')
+    }
+    stages.begin('listening')
+    return demo
+  }
+  const engines = voicing.then(({ engines: opened }) => {
+    const names = [...opened.keys()].join(', ')
+    if (names !== '') stages.done('voices', `${names} ${opened.size === 1 ? 'hears and speaks' : 'hear and speak'}`)
+    return opened
+  })
+  const service = await startParley({ config, log, engines, seed })
+  tellListening(stages, service)
+  for (const note of notesOf(config)) print(`  Note: ${note}`)
   const { embedded } = await voicing
   const leaving = new AbortController()
-  let greeting = Promise.resolve()
+  let testing = Promise.resolve()
   const end = async (): Promise<void> => {
     print('\nParley ends its calls …')
     leaving.abort()
-    await deadline(systemClock, testEndsWithin, greeting, goOn)
+    await deadline(systemClock, testEndsWithin, testing, goOn)
     await service.close()
     await voices.disposeAsync()
     process.exit(0)
   }
-  endWithProcess({ clock: systemClock, isOfNpm: isOfNpm() }, () => end().catch(fail))
+  endWithProcess({ clock: systemClock, isOfNpm: isOfNpm() }, () => end().catch((error: unknown) => fail(error, null)))
   const speak: Speak = async (text) => embedded?.speak(text, callerVoice) ?? new Int16Array(0)
-  if (demo) greeting = greet(service, { config, demo, speak, log, signal: leaving.signal })
+  if (demo) testing = greet(service, { config, demo, speak, log, signal: leaving.signal })
   else print(`Parley listens on ${service.url}\n${firstSteps}`)
-  await greeting
+  await testing
+}
+
+function tellListening(stages: Stages, { url, sip }: Parley): void {
+  stages.done('browsers', `page, signaling and API at ${url}`)
+  if (sip) stages.done('telephones', `SIP at ${sip.address}:${sip.port}`)
+  stages.end()
+}
+
+function databaseLineOf(
+  { databaseUrl, dataDir }: Config,
+  { isNew, isJoined }: { readonly isNew: boolean; readonly isJoined: boolean },
+): string {
+  if (databaseUrl !== null) return 'is reached, its tables are of this version'
+  if (isJoined) return `Another process runs the database in ${dataDir}; this one joins it.`
+  return isNew ? `is made in ${dataDir}` : `goes on in ${dataDir}: what was stored is there`
 }
 
 /** Whose process loads no voices: who carries sound for others neither hears nor speaks. */
 const noVoices = Promise.resolve({ engines: new Map(), embedded: null })
 const usesEngines = ({ roles }: Config): boolean => (['actors', 'api', 'mcp'] as const).some((role) => roles.has(role))
-
-type Seed = (core: Core) => Promise<GreetedDemo | null>
-
-const tellingOfJoins =
-  ({ dataDir }: Config, seed: Seed): Seed =>
-  (core) => {
-    if (core.joinsDatabase) print(`Another process runs the database in ${dataDir}; this one joins it.`)
-    return seed(core)
-  }
 
 type GreetedDemo = SeededDemo & { readonly token: string }
 
@@ -81,26 +117,14 @@ type Greeting = {
   readonly signal: AbortSignal
 }
 
+/** The service can be called by now; it proves itself behind that. */
 async function greet(service: Parley, greeting: Greeting): Promise<void> {
-  const { config, demo } = greeting
-  if (demo.apiKey) print(`\nThe key of the demo account, shown this once:\n  ${demo.apiKey}`)
-  if (demo.password)
-    print(
-      `\nIts user, who signs in at ${service.url}/sign-in; the password is shown this once:\n  ${demoEmail}\n  ${demo.password}`,
-    )
-  if (config.selfTest) {
-    print('\nSelf-test: calls to this service by browser and by telephone, with a synthetic caller …')
-    const report = await proof(service, greeting)
-    if (greeting.signal.aborted) return
-    print(report)
-  }
-  print(`\nCall it from a browser:\n  ${service.url}/?token=${demo.token}\n`)
-  if (service.sip)
-    print(
-      `Or by telephone (docs/phones.md):\n  sip:${demoNumbers.inbound}@${service.sip.address}:${service.sip.port}\n`,
-    )
-  print(`Or ask the API (${service.url}/docs shows all of it):`)
-  print(`  curl -H 'x-api-key: ${demo.apiKey ?? '<your key>'}' ${service.url}/v1/accounts/current\n`)
+  const { config, signal } = greeting
+  for (const paragraph of greetingOf({ service, ...greeting })) print(textOf(paragraph))
+  if (!config.selfTest) return print('')
+  print('\nIt can be called now. Self-test beside it: calls by browser and by telephone, with a synthetic caller …')
+  const report = await proof(service, greeting)
+  if (!signal.aborted) print(`${report}\n`)
 }
 
 /** A test that cannot run says why; the service runs all the same. */
@@ -121,14 +145,9 @@ async function proof(service: Parley, { speak, log, signal }: Greeting): Promise
 }
 
 /** What an operator can mend is said in a sentence; anything else with its stack. */
-function fail(error: unknown): never {
-  process.stderr.write(`${explanationOf(error)}\n`)
+async function fail(error: unknown, config: Config | null): Promise<never> {
+  process.stderr.write(`${await explainFailure(error, config)}\n`)
   process.exit(1)
 }
 
-function explanationOf(error: unknown): string {
-  if (error instanceof WrongSettings) return error.message
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
-}
-
-main().catch(fail)
+main().catch((error: unknown) => fail(error, null))

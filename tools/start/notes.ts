@@ -1,0 +1,41 @@
+/** Owns what an operator is told about settings at the start: what matters and is not set, in words that say what follows and what mends it. Pure. */
+import { isLoopback, isWildcard } from '../../net/addresses.ts'
+import type { Config } from '../../app/config.ts'
+
+type Told = Pick<Config, 'host' | 'publicUrl' | 'tls' | 'media' | 'sip' | 'email' | 'databaseUrl' | 'demo'>
+
+/** One sentence each; those that keep calls away first. */
+export function notesOf(config: Told): readonly string[] {
+  const { host, publicUrl, tls, media, sip, email, databaseUrl } = config
+  if (config.demo)
+    return [
+      'Only this machine can call: HOST is a loopback address. For others set HOST, DATABASE_URL and PUBLIC_URL (docs/operations.md).',
+    ]
+  const isOpen = host !== 'localhost' && !isLoopback(host)
+  const isAnyAddress = isWildcard(media.address)
+  return [
+    ...(publicUrl === null && isOpen
+      ? [
+          'PUBLIC_URL is not set: links, OAuth and cookies take the host that a request names. Set it to the https:// address that people use.',
+        ]
+      : []),
+    ...(tls === null && publicUrl === null && isOpen
+      ? [
+          'No TLS: browsers give a microphone to https pages only. Set TLS_CERT and TLS_KEY, or put a proxy before it and set PUBLIC_URL.',
+        ]
+      : []),
+    ...(media.publicAddress === null && (isOpen || publicUrl !== null)
+      ? [
+          `MEDIA_PUBLIC_ADDRESS is not set: behind a NAT browsers${sip ? ' and carriers' : ''} from elsewhere get no sound${isAnyAddress ? '' : ` by ${media.address}`}. Set it to the public address of this machine, if it has one of its own none is needed.`,
+        ]
+      : []),
+    ...(databaseUrl === null && isOpen
+      ? ['DATABASE_URL is not set: the embedded database is for one machine. docs/backup.md tells how it is kept.']
+      : []),
+    ...(email === null
+      ? [
+          'SMTP_URL and EMAIL_FROM are not set: agents send no mail. Set both, or take the e-mail tools out of their scripts.',
+        ]
+      : []),
+  ]
+}
