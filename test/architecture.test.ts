@@ -72,7 +72,7 @@ const mayImport: Readonly<Record<string, readonly string[] | 'everything'>> = {
 const ownersOf: Readonly<Record<string, readonly string[]>> = {
   '@modelcontextprotocol/server': ['mcp/'],
   'uWebSockets.js': ['gateway/listener/'],
-  ws: ['gateway/', 'voice/engines/', 'tools/callers/'],
+  ws: ['gateway/', 'voice/engines/', 'tools/callers/', 'tools/doctor/'],
   werift: ['gateway/werift/'],
   'drachtio-srf': ['sip/'],
   'fetch-to-node': ['mcp/oauth/'],
