@@ -153,6 +153,10 @@ test('a finished call becomes a scenario: its words in its voice, an interruptio
   const spoken = scenarioOf({ ...finished, recording: null }, { name: 'a', worker: null, keepsVoice: true })
   t.equal(spoken.sounds.size, 0)
   t.match(spoken.scenario['turns'], [{ say: 'yes please' }, { say: 'tea' }, { keys: '4' }])
+  const unclear = { role: 'user', text: '[unclear]', from: 5_000, to: 6_000 } as const
+  const heard = { ...finished, turns: [...finished.turns.slice(0, 1), unclear, ...finished.turns.slice(1)] }
+  const silent = scenarioOf({ ...heard, recording: null }, { name: 'a', worker: null, keepsVoice: true })
+  t.notMatch(JSON.stringify(silent.scenario), /unclear/, 'nobody says what was not understood')
   t.end()
 })
 

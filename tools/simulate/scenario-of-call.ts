@@ -50,6 +50,8 @@ export function scenarioOf(finished: FinishedCall, wish: Wish): MadeScenario {
     const file = spoken && wish.keepsVoice ? `${call.id}-${made.length + 1}.wav` : null
     if (file && sound && spoken) sounds.set(file, pieceOf(sound.caller, spoken))
     const gap = ((spoken?.from ?? turn.from / frameMs) - lastTo) * frameMs
+    // What was not understood cannot be said by another voice.
+    if (!file && /^\[.+\]$/.test(turn.text)) continue
     made.push({ ...actionOf(turn, spoken, over), ...whenOf(before, over, gap), ...(file && { sound: file }) })
     lastTo = spoken?.to ?? turn.to / frameMs
   }
