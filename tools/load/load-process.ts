@@ -33,7 +33,7 @@ process.on('message', (message: ToProcess) => {
   )
 })
 // Who sent the signal sends it to the parent as well, which says in which order calls end.
-process.on('SIGINT', () => undefined)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => undefined)
 // The parent has all it wants, or is gone: calls that still run are hung up.
 process.on('disconnect', () => {
   stopping.abort()

@@ -55,7 +55,7 @@ async function main(wish: OwnServiceWish): Promise<void> {
   process.on('message', end)
   process.on('disconnect', end)
   // The load says when: its calls end first.
-  process.on('SIGINT', () => undefined)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => undefined)
   const ready: OwnServiceReady = {
     url: service.url,
     sipPort: service.sip?.port ?? 0,
