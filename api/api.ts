@@ -39,7 +39,8 @@ import { addRetentionRoutes } from './retention-routes.ts'
 import { addSubscriptionRoutes } from './subscription-routes.ts'
 import { addToolRoutes } from './tool-routes.ts'
 import { addTrunkRoutes } from './trunk-routes.ts'
-import { addDemoRoute, addWebCallRoutes } from './web-call-routes.ts'
+import { addDemoRoutes } from './demo-routes.ts'
+import { addWebCallRoutes } from './web-call-routes.ts'
 import { describeWebhooks } from './webhook-descriptions.ts'
 import { addUserRoutes } from './user-routes.ts'
 import { addWorkerManagementRoutes } from './worker-management-routes.ts'
@@ -109,7 +110,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   app.use('/v1/*', authenticate(deps, limit))
   for (const path of openPaths) app.use(path, chargeAddress(limit))
   const requireGuards = guardRoutes(app, deps, audit)
-  addDemoRoute(app, deps)
+  addDemoRoutes(app, deps)
   addDocsRoutes(app)
   addConsoleRoutes(app, deps, limit)
   addAccountRoutes(app, deps)

@@ -1,11 +1,7 @@
-/** Owns the routes that create web calls: with a key, and for the demo page without. docs/contract/rest.md "Web calls". */
-import { createHash, timingSafeEqual } from 'node:crypto'
+/** Owns the route that creates web calls. docs/contract/rest.md "Web calls". */
 import { createRoute, z } from '@hono/zod-openapi'
-import { Problem } from '../model/problem.ts'
 import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/web-call.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { isLoopback } from '../net/addresses.ts'
-import { isLoopbackHost } from '../net/loopback-host.ts'
 import { OnceHeaders, onceOf } from './once.ts'
 import { answerOf, bodyOf, named, needs, refusing, security } from './openapi.ts'
 import { publicUrlOf, signalingUrlOf } from '../net/public-url.ts'
@@ -57,39 +53,7 @@ export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUr
   })
 }
 
-/** What a proxy on this machine adds: whoever is behind it is not on this machine. */
-const proxyHeaders = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'] as const
-
-/**
- * Takes the place of an integrator's own server, so that no key ever reaches the page. It answers this machine's own browsers and
- * only the page of this very host: neither other sites nor names that were rebound to a loopback address. A forwarder on this machine that
- * adds no header (ssh -R, a tunnel) looks like such a browser; whoever is behind it does not know the token of the page's address.
- */
-export function addDemoRoute(app: Api, { createWebCall, iceServers, demo }: ApiDeps): void {
-  if (!demo) return
-  app.post('/demo/session', async (c) => {
-    const host = c.req.header('host') ?? new URL(c.req.url).host
-    const origin = c.req.header('origin')
-    const own = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
-    const forwarded = proxyHeaders.some((name) => c.req.header(name) !== undefined)
-    if (forwarded || !isLoopback(c.env.info.remoteAddress) || !isLoopbackHost(host) || !own)
-      throw new Problem('ORIGIN_NOT_ALLOWED', 'The demo answers its own page on this machine only.')
-    if (demo.token !== undefined && !isSameSecret(c.req.query('token') ?? '', demo.token))
-      throw new Problem(
-        'UNAUTHORIZED',
-        'The demo needs the token of the address that npm start printed: open that one.',
-      )
-    const allowedOrigins = origin === undefined ? {} : { allowedOrigins: [origin] }
-    const created = await createWebCall(demo.accountId, { workerId: demo.workerId, ...allowedOrigins })
-    return c.json(sessionOf(created, signalingUrlOf(publicUrlOf(null, c.req.raw)), iceServers()), 200)
-  })
-}
-
-/** Digests are of one length, so the comparison tells nothing of either. */
-const isSameSecret = (given: string, expected: string): boolean => timingSafeEqual(digestOf(given), digestOf(expected))
-const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
-
-function sessionOf(
+export function sessionOf(
   created: CreatedWebCall,
   signalingUrl: string,
   iceServers: WebCallSession['iceServers'],

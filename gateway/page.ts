@@ -16,6 +16,8 @@ const script = 'text/javascript; charset=utf-8'
 const own = [
   { path: '/', file: 'client/index.html', type: 'text/html; charset=utf-8', isShared: false },
   { path: '/page.js', file: 'client/page.js', type: script, isShared: false },
+  { path: '/page-parts.js', file: 'client/page-parts.js', type: script, isShared: false },
+  { path: '/page-summary.js', file: 'client/page-summary.js', type: script, isShared: false },
   { path: '/page.css', file: 'client/page.css', type: 'text/css; charset=utf-8', isShared: false },
 ] as const
 

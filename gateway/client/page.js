@@ -1,50 +1,32 @@
 // @ts-check
-/** Owns the demonstration page: one call at a time, its state shown in words, levels, transcript and timings. */
-import { createCall, openMicrophone } from '../../sdk/parley-client.js'
+/** Owns the demonstration page: one call at a time, its state in words, levels and transcript, and what came of it. */
+import { createCall, listDevices } from '../../sdk/parley-client.js'
+import { element, input, button, say, showLine, clearLines } from './page-parts.js'
+import { showSummary, hideSummary } from './page-summary.js'
 
-/** @import { Call, CallStatus, Timings, TranscriptLine, WebCallSession } from '../../sdk/types/parley-client.d.ts' */
+/** @import { AgentState, Call, CallState, Level, Timings, WebCallSession } from '../../sdk/types/parley-client.d.ts' */
 
 const words = {
   idle: 'Ready',
+  asking: 'Waiting for the microphone…',
   connecting: 'Connecting…',
   connected: 'In call',
   reconnecting: 'Reconnecting…',
   ended: 'Call ended',
+  failed: 'Call failed',
 }
-const reasons = new Map([
-  ['media_failed', 'No sound could be exchanged. A firewall may block UDP.'],
-  ['signaling_lost', 'The connection to the service was lost.'],
-  ['media_closed', 'The sound was interrupted for too long.'],
-  ['failed', 'The agent could not take the call.'],
-  ['client_lost', 'The connection to the service was lost for too long.'],
-  ['service_stopping', 'The service is being restarted. Try again in a moment.'],
-])
-const maxLines = 500
+const doings = { listening: 'Listening to you', thinking: 'Thinking …', speaking: 'Speaking' }
+/** What the script of the demo worker understands: tools/start/demo/inbound-call-script.txt. */
+const sentences = ['Yes, please', 'Outside', 'Coffee', 'Say that again', 'I want to speak to a person', 'Goodbye']
 
 const callButton = button('call')
 const muteButton = button('mute')
 const keypadButton = button('keypad-toggle')
 const keypad = element('keypad')
-const transcript = element('transcript')
-/** @type {Map<string, HTMLElement>} */
-const lines = new Map()
 /** @type {Call | null} */
 let call = null
-/** @type {MediaStream | null} */
-let microphone = null
-let isStarting = false
-
-/** @param {string} id */
-function element(id) {
-  const found = document.getElementById(id)
-  if (!found) throw new Error(`no element ${id}`)
-  return found
-}
-
-/** @param {string} id */
-function button(id) {
-  return /** @type {HTMLButtonElement} */ (element(id))
-}
+/** @type {number | undefined} */
+let ticking
 
 /** @param {string | null} text */
 function showProblem(text) {
@@ -56,14 +38,30 @@ function showProblem(text) {
 /** @param {keyof typeof words} state */
 function showState(state) {
   const status = element('status')
+  document.body.dataset.state = state
   status.dataset.state = state
   status.textContent = words[state]
-  const isOn = state === 'connecting' || state === 'connected' || state === 'reconnecting'
+  const isOn = state !== 'idle' && state !== 'ended' && state !== 'failed'
   callButton.textContent = isOn ? 'Hang up' : 'Call'
   callButton.classList.toggle('danger', isOn)
-  muteButton.disabled = !isOn
-  keypadButton.disabled = !isOn
+  for (const control of [muteButton, keypadButton]) control.disabled = !isOn
+  for (const control of [input('text'), button('send'), ...element('sentences').querySelectorAll('button')])
+    control.disabled = state !== 'connected'
   if (!isOn) showKeypad(false)
+  if (state === 'asking') element('doing').textContent = 'Allow the microphone above'
+  else if (state !== 'connected') element('doing').textContent = isOn ? words[state] : 'Not in a call'
+}
+
+/** @param {CallState} state */
+function stateNameOf({ status, microphone, error }) {
+  if (status === 'connecting' && microphone === 'asking') return 'asking'
+  return status === 'ended' && error?.isFatal ? 'failed' : status
+}
+
+/** @param {AgentState} state */
+function showAgent(state) {
+  element('orb').dataset.agent = state ?? 'off'
+  if (state) element('doing').textContent = doings[state]
 }
 
 /** @param {boolean} isShown */
@@ -77,13 +75,14 @@ function showMuted(isMuted) {
   muteButton.setAttribute('aria-pressed', String(isMuted))
 }
 
-/** @param {{ you: number, agent: number }} level */
+/** @param {Level} level */
 function showLevel(level) {
   for (const side of /** @type {const} */ (['you', 'agent'])) {
     const bar = element(side)
     bar.style.setProperty('--level', level[side].toFixed(3))
     bar.setAttribute('aria-valuenow', String(Math.round(level[side] * 100)))
   }
+  element('orb').style.setProperty('--level', Math.max(level.you, level.agent).toFixed(3))
 }
 
 /** @param {Timings} timings */
@@ -92,36 +91,19 @@ function showTimings(timings) {
     element(`t-${name}`).textContent = timings[name] === undefined ? '–' : `${timings[name]} ms`
 }
 
-/** A turn that is not final yet is overwritten by its later texts. @param {TranscriptLine} line */
-function showLine({ role, text, isFinal, turnIndex }) {
-  const key = `${role} ${turnIndex}`
-  const item = lines.get(key) ?? addLine(key, role)
-  item.dataset.final = String(isFinal)
-  item.lastChild?.replaceWith(document.createTextNode(text))
-  transcript.scrollTop = transcript.scrollHeight
+/** @param {CallState} state */
+function showTime({ connectedAt, endedAt }) {
+  const seconds = connectedAt === null ? 0 : Math.round(((endedAt ?? Date.now()) - connectedAt) / 1000)
+  element('timer').textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
 
-/** @param {string} key @param {'user' | 'agent'} role */
-function addLine(key, role) {
-  const item = document.createElement('li')
-  const who = document.createElement('span')
-  item.dataset.role = role
-  who.className = 'who'
-  who.textContent = role === 'user' ? 'You' : 'Agent'
-  item.append(who, document.createTextNode(''))
-  transcript.append(item)
-  lines.set(key, item)
-  if (lines.size > maxLines) forgetOldest()
-  element('empty').hidden = true
-  return item
-}
-
-function forgetOldest() {
-  for (const [key, item] of lines) {
-    item.remove()
-    lines.delete(key)
-    return
-  }
+/** Their names are known once there is a call. */
+async function showDevices() {
+  const select = /** @type {HTMLSelectElement} */ (element('microphones'))
+  const { microphones } = await listDevices()
+  const options = microphones.map(({ id, name }) => new Option(name || 'Microphone', id))
+  select.replaceChildren(...options)
+  select.disabled = options.length < 2
 }
 
 /** In an integrator's page its own server would do this. @returns {Promise<WebCallSession>} */
@@ -134,50 +116,42 @@ async function askForSession() {
   throw new Error(body?.details ?? `The service refused the call (${answer.status}).`)
 }
 
-async function start() {
-  const startedAt = performance.now()
-  isStarting = true
-  callButton.disabled = true
+function start() {
   showProblem(null)
   showTimings({})
   showMuted(false)
-  lines.clear()
-  transcript.replaceChildren()
-  element('empty').hidden = false
-  try {
-    microphone = await openMicrophone()
-    const session = await askForSession()
-    call = createCall({
-      session,
-      microphone,
-      startedAt,
-      onStatus: showStatus,
-      onTranscript: showLine,
-      onLevel: showLevel,
-      onTimings: showTimings,
-      onProblem: ({ details }) => showProblem(details),
-    })
-  } catch (error) {
-    showProblem(error instanceof Error ? error.message : String(error))
-    stop()
-  }
-  isStarting = false
-  callButton.disabled = false
+  hideSummary()
+  clearLines()
+  const begun = createCall({ session: askForSession, startedAt: performance.now() })
+  call = begun
+  const look = () => showState(stateNameOf(begun.state()))
+  begun.on('microphone', ({ state }) => {
+    look()
+    if (state === 'open') void showDevices().catch(() => undefined)
+  })
+  begun.on('status', ({ status }) => {
+    look()
+    if (status === 'ended') stop(begun)
+  })
+  begun.on('agent', ({ state }) => showAgent(state))
+  begun.on('transcript', showLine)
+  begun.on('level', showLevel)
+  begun.on('timings', showTimings)
+  begun.on('error', ({ sentence }) => showProblem(sentence))
+  begun.on('quality', ({ rating }) => (element('quality').textContent = `· ${rating}`))
+  look()
+  ticking = setInterval(() => showTime(begun.state()), 500)
 }
 
-/** @param {CallStatus} status @param {string | null} reason */
-function showStatus(status, reason) {
-  showState(status)
-  if (status !== 'ended') return
-  const text = reasons.get(reason ?? '')
-  if (text) showProblem(text)
-  stop()
-}
-
-function stop() {
+/** @param {Call} ended */
+function stop(ended) {
+  clearInterval(ticking)
+  showTime(ended.state())
+  showAgent(null)
+  showMuted(false)
   call = null
-  for (const track of microphone?.getTracks() ?? []) track.stop()
-  microphone = null
+  const { callId, connectedAt } = ended.state()
+  if (callId && connectedAt) void showSummary(callId, () => call === null)
 }
 
 for (const digit of '123456789*0#') {
@@ -188,9 +162,20 @@ for (const digit of '123456789*0#') {
   key.addEventListener('click', () => call?.dtmf(digit))
   keypad.append(key)
 }
+for (const sentence of sentences) {
+  const key = document.createElement('button')
+  key.type = 'button'
+  key.textContent = `“${sentence}”`
+  key.addEventListener('click', () => say(call, sentence))
+  element('sentences').append(key)
+}
+element('say').addEventListener('submit', (event) => {
+  event.preventDefault()
+  if (say(call, input('text').value)) input('text').value = ''
+})
 callButton.addEventListener('click', () => {
   if (call) call.hangUp()
-  else if (!isStarting) void start()
+  else start()
 })
 muteButton.addEventListener('click', () => {
   const isMuted = muteButton.getAttribute('aria-pressed') !== 'true'
@@ -198,5 +183,9 @@ muteButton.addEventListener('click', () => {
   showMuted(isMuted)
 })
 keypadButton.addEventListener('click', () => showKeypad(keypad.hidden !== false))
+element('microphones').addEventListener('change', (event) => {
+  const { value } = /** @type {HTMLSelectElement} */ (event.target)
+  call?.setMicrophone(value).catch((error) => showProblem(error.message))
+})
 addEventListener('pagehide', () => call?.hangUp())
 showState('idle')

@@ -576,6 +576,17 @@ test('the demo session', async (t) => {
     t.equal((await fromPage('?token=printed')).status, 200)
   })
 
+  await t.test('tells what came of a call to its page alone, and of no call but its own', async (t) => {
+    const guarded = createAsk({ ...deps, demo: { ...demo, token: 'printed' } }, own.key)
+    const statusOf = async (search: string, headers: Record<string, string> = page) => {
+      const at = `http://localhost:8080/demo/calls/01980a5e-9b02-7c3f-8a21-3c4d5e6f7081${search}`
+      return (await guarded(at, { key: null, headers, remoteAddress: '127.0.0.1' })).status
+    }
+    t.equal(await statusOf('?token=printed'), 404)
+    t.equal(await statusOf('?token=wrong'), 401)
+    t.equal(await statusOf('?token=printed', { ...page, 'x-forwarded-for': '192.0.2.1' }), 403)
+  })
+
   await t.test('answers every way a machine names itself', async (t) => {
     const hosts = ['localhost', '127.0.0.1:8080', '127.8.9.10', '[::1]:8080', 'demo.localhost']
     for (const host of hosts) t.equal((await from({ host })).status, 200, host)

@@ -9,6 +9,8 @@ import type { Page } from 'playwright-core'
 import { networksOf } from '../../net/networks.ts'
 import { createClientAddress } from '../../gateway/listener/client-address.ts'
 import { createPage } from '../../gateway/page.ts'
+import { fromBytes } from '../../model/bus-json.ts'
+import { subjectsOf } from '../../model/bus.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
 import { hasChromium, openChromium } from '../peers/chromium.ts'
 import { callId, setUpStage } from '../scenes/front-door.ts'
@@ -43,6 +45,8 @@ test('the page and its parts are served with their types, from memory', async (t
   const types = {
     '/': 'text/html',
     '/page.js': 'text/javascript',
+    '/page-parts.js': 'text/javascript',
+    '/page-summary.js': 'text/javascript',
     '/page.css': 'text/css',
     '/parley-client.js': 'text/javascript',
   }
@@ -116,12 +120,24 @@ test('the policy allows own files and own sockets only', async (t) => {
 
 const skip = hasChromium() ? false : 'there is no Chromium'
 
+/** What came of the call, as the service tells it when it is settled. */
+const came = {
+  status: 'completed',
+  outcome: 'completed',
+  postProcessingStatus: 'completed',
+  duration: 42,
+  dimensions: { seating: 'outside', wants_table: true },
+  nextAction: 'book_table',
+  recordingUrl: '/v1/recordings/demo.wav',
+}
+
 async function openPage(t: Test) {
   const serve = createPage()
   const refusal = { problem: null as Problem | null }
   const stage = await setUpStage(t, {
     async fetch(request) {
       const url = new URL(request.url)
+      if (url.pathname === `/demo/calls/${callId}`) return Response.json(came)
       if (url.pathname !== '/demo/session') return serve(request) ?? new Response(null, { status: 404 })
       if (refusal.problem) return Response.json(errorBodyOf(refusal.problem, 'request-1'), { status: 400 })
       return Response.json({
@@ -141,16 +157,22 @@ async function openPage(t: Test) {
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
   await page.goto(`http://127.0.0.1:${stage.port}/`)
-  return { stage, page, complaints, refusal }
+  const typed: string[] = []
+  stage.bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => {
+    const event = fromBytes(payload) as { type: string; text: string }
+    if (event.type === 'typed') typed.push(event.text)
+  })
+  return { stage: { ...stage, typed }, page, complaints, refusal }
 }
 
 const statusIs = (page: Page, text: string) => page.getByRole('status').filter({ hasText: text }).waitFor()
 
 test(
-  'a click calls; levels, transcript, keypad, mute and timings work; the lost socket comes back; a click hangs up',
+  'a click calls; levels, transcript, typing, keypad, mute and timings work; the lost socket comes back; a click hangs up, and what came of it is shown',
   { skip, timeout: 90_000 },
   async (t) => {
     const { stage, page, complaints } = await openPage(t)
+    await photograph(page, 'page-idle')
     await page.getByRole('button', { name: 'Call' }).click()
     await statusIs(page, 'In call')
     const line = { type: 'transcript', role: 'agent', isFinal: false, turnIndex: 0, ts: '2026-01-01T00:00:00.000Z' }
@@ -159,22 +181,37 @@ test(
     stage.say({ ...line, text: 'I would like to <b>book</b> a table.', role: 'user', isFinal: true, turnIndex: 1 })
     await page.getByRole('log').getByText('I would like to <b>book</b> a table.').waitFor()
     t.equal(await page.getByRole('listitem').count(), 2, 'the interim text was overwritten')
+    await page.getByText('Connection').click()
     await page.locator('#t-firstAudio', { hasText: 'ms' }).waitFor()
+    await page.getByText('Connection').click()
     await page.locator('#agent:not([aria-valuenow="0"])').waitFor()
     await page.getByRole('button', { name: 'Keypad' }).click()
     await page.getByRole('button', { name: 'hash' }).click()
     await page.getByRole('button', { name: 'Mute' }).click()
     t.equal(await page.getByRole('button', { name: 'Mute' }).getAttribute('aria-pressed'), 'true')
+    await page.locator('#orb[data-agent="speaking"]').waitFor()
+    await page.getByRole('button', { name: 'Outside' }).click()
+    await page.getByLabel('Type to the agent').fill('A table for <b>two</b>')
+    await page.keyboard.press('Enter')
     await photograph(page, 'page-in-call')
     const [first] = stage.connections
     first?.close(1012, 'lost')
     await statusIs(page, 'Reconnecting')
+    await photograph(page, 'page-reconnecting')
     stage.say({ ...line, text: 'Are you still there?', isFinal: true, turnIndex: 2 })
     await statusIs(page, 'In call')
     await page.getByRole('log').getByText('Are you still there?').waitFor()
     t.equal(stage.connections.length, 2)
     await page.getByRole('button', { name: 'Hang up' }).click()
     await statusIs(page, 'Call ended')
+    await page.getByText('Completed, 42 s').waitFor()
+    t.match(
+      await page.getByRole('group', { name: 'What came of it' }).innerText(),
+      /Seating\s+Outside\s+Wants table\s+Yes\s+Next\s+Book table/,
+    )
+    t.equal(await page.getByLabel('Recording').getAttribute('src'), came.recordingUrl)
+    await photograph(page, 'page-ended')
+    t.same(stage.typed, ['Outside', 'A table for <b>two</b>'])
     t.ok(stage.legs[0]?.heard.includes('dtmf #'))
     t.same(complaints, [], 'no error, no refused resource')
   },
@@ -211,7 +248,15 @@ test('what goes wrong is said in words', { skip, timeout: 90_000 }, async (t) =>
     await page.evaluate(`navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('', '${name}') }`)
     await page.getByRole('button', { name: 'Call' }).click()
     await page.getByRole('alert').getByText(text).waitFor()
+    await statusIs(page, 'Call failed')
+    await photograph(page, `page-${name}`)
   }
+  await page.evaluate('navigator.mediaDevices.getUserMedia = () => new Promise(() => undefined)')
+  await page.getByRole('button', { name: 'Call' }).click()
+  await statusIs(page, 'Waiting for the microphone')
+  await photograph(page, 'page-asking')
+  await page.getByRole('button', { name: 'Hang up' }).click()
+  await statusIs(page, 'Call ended')
   await page.evaluate("Object.defineProperty(navigator, 'mediaDevices', { value: undefined, configurable: true })")
   await page.getByRole('button', { name: 'Call' }).click()
   await page.getByRole('alert').getByText('secure pages only').waitFor()
@@ -220,6 +265,7 @@ test('what goes wrong is said in words', { skip, timeout: 90_000 }, async (t) =>
 /** Kept only when somebody wants to look: SCREENSHOTS names the folder. */
 async function photograph(page: Page, name: string): Promise<void> {
   const folder = process.env['SCREENSHOTS']
+  if (folder === undefined) return
   const shots = [
     { name, width: 1120, height: 720, scheme: 'light' },
     { name: `${name}-dark`, width: 1120, height: 720, scheme: 'dark' },
@@ -229,6 +275,6 @@ async function photograph(page: Page, name: string): Promise<void> {
     await page.setViewportSize({ width, height })
     await page.emulateMedia({ colorScheme: scheme })
     const picture = await page.screenshot()
-    if (folder !== undefined) await writeFile(path.join(folder, `${file}.png`), picture)
+    await writeFile(path.join(folder, `${file}.png`), picture)
   }
 }
