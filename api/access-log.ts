@@ -29,12 +29,13 @@ export function createAccessLog({ log, clock, telemetry = noTelemetry }: Deps) {
   }
 }
 
-/** Behind it stands a secret. */
-const invitations = '/invitations/'
+/** Behind them stands a secret. */
+const secretPaths = ['/invitations/', '/enter/']
 
 export function loggedPathOf(url: string): string {
   const path = pathOf(url)
-  return path.startsWith(invitations) ? `${invitations}…` : path
+  const secret = secretPaths.find((one) => path.startsWith(one))
+  return secret === undefined ? path : `${secret}…`
 }
 
 function pathOf(url: string): string {

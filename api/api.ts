@@ -16,6 +16,7 @@ import type { Api, ApiDeps, ApiEnv, Middleware, RimDeps } from './deps.ts'
 import { addDiagnosticsRoutes } from './diagnostics-routes.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addDocumentRoutes } from './document-routes.ts'
+import { addDocumentVersionRoutes } from './document-version-routes.ts'
 import { addErasureRoutes } from './erasure-routes.ts'
 import { guardRoutes } from './guarded-routes.ts'
 import { addHealthRoute } from './health-route.ts'
@@ -133,6 +134,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addPersonRoutes(app, deps)
   addErasureRoutes(app, deps)
   addDocumentRoutes(app, deps)
+  addDocumentVersionRoutes(app, deps)
   addKnowledgeRoutes(app, deps)
   addTrunkRoutes(app, deps)
   addRefusalRoutes(app, deps)

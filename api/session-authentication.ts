@@ -56,7 +56,8 @@ export async function signedInBy(
 /** Cookies that were good once are not charged to their address any more. */
 export const budgetOf = (request: Request): string => `session ${request.headers.get('cookie') ?? ''}`
 
-function requireToken(request: Request, { csrf }: SignedIn): void {
+/** Throws Problem ORIGIN_NOT_ALLOWED for a change that no page of ours asks for. */
+export function requireToken(request: Request, { csrf }: SignedIn): void {
   const [given, wanted] = [Buffer.from(request.headers.get(csrfHeader) ?? ''), Buffer.from(csrf)]
   if (given.length === wanted.length && timingSafeEqual(given, wanted)) return
   throw new Problem(

@@ -28,7 +28,7 @@ export type Call = {
   nextAction?: string
   nextActionData?: Record<string, unknown>
   dimensions?: Record<string, unknown>
-  evidence?: Record<string, Evidence[]>
+  evidence?: Record<string, Evidence>
   startedAt?: string
   endedAt?: string
   duration?: number
@@ -60,8 +60,6 @@ export type Quality = {
   lateFrames: number
 }
 
-export type Evidence = { text?: string; from?: number; to?: number; turn?: number; speaker?: string }
-
 export type LiveCall = Call & {
   createdAt: string
   turns: number
@@ -86,4 +84,208 @@ export type Turn = {
   confidence: number | null
   source: string | null
   latency?: Latency
+}
+
+export type Evidence = { turn: number; quote: string; source: string }
+
+export type Peaks = { peaksPerSecond: number; durationMs: number; channels: number[][] }
+
+export type DiagnosedDelivery = {
+  id: string
+  subscriptionId: string
+  eventType: string
+  status: string
+  eventAt: string
+  deliveredAt: string | null
+  attempts: { attempt: number; at: string; durationMs: number; statusCode: number | null; error: string | null }[]
+}
+
+export type Diagnostics = {
+  callId: string
+  ending: string | null
+  createdAt: string
+  startedAt: string | null
+  endedAt: string | null
+  turns: { data: { turnIndex: number; from: number; to: number }[]; next: number | null }
+  steps: {
+    data: {
+      seq: number
+      epoch: number
+      at: string
+      fact: string
+      ignored: boolean
+      details: Record<string, string | number | boolean>
+    }[]
+    next: number | null
+  }
+  engines: {
+    from: string
+    to: string | null
+    engine: string | null
+    purpose: string
+    ending: string | null
+    details: string | null
+  }[]
+  tenures: { epoch: number; from: string; to: string; steps: number; takenOver: boolean }[]
+  hooks: {
+    at: string
+    type: string
+    name: string | null
+    verdict: string | null
+    tookMs: number | null
+    details: string | null
+  }[]
+  deliveries: { data: DiagnosedDelivery[]; next: number | null }
+}
+
+export type Subscription = {
+  id: string
+  workerId: string | null
+  eventType: string
+  deliveryMode: string
+  url: string
+  signingSecret: string | null
+  headers: Record<string, string>
+  timeoutMs: number
+  enabled: boolean
+  required: boolean
+  failingSince?: string
+  disabledReason?: 'gone' | 'failing'
+  createdAt: string
+}
+
+export type Delivery = {
+  id: string
+  callId: string
+  eventType: string
+  status: 'pending' | 'delivered' | 'exhausted'
+  eventAt: string
+  nextAttemptAt: string | null
+  deliveredAt: string | null
+  attempts: {
+    attempt: number
+    at: string
+    durationMs: number
+    statusCode: number | null
+    error: string | null
+    responseExcerpt: string | null
+  }[]
+}
+
+export type Trunk = {
+  id: string
+  name: string
+  direction: 'inbound' | 'outbound' | 'both'
+  isActive: boolean
+  username?: string | null
+}
+
+export type TrunkState = {
+  registration: string
+  registrationDetails: string | null
+  gateways: {
+    host: string
+    port: number | null
+    reachable: boolean | null
+    details: string | null
+    checkedAt: string | null
+  }[]
+  realms?: { host: string; refused: string | null }[]
+}
+
+export type CallRefusal = {
+  id: string
+  direction: string
+  reason: string
+  details: string
+  sipStatus: number | null
+  address: string | null
+  calling: string | null
+  called: string | null
+  count: number
+  lastAt: string
+}
+
+export type WorkerConfig = Record<string, unknown> & {
+  llmProvider?: string
+  voiceId?: string
+  ringTimeout?: number
+  firstSpeechTimeout?: number
+  recordingEnabled?: boolean
+  recordingChannelMode?: string
+}
+
+export type ScriptError = { line: number; message: string }
+
+export type Document = {
+  id: string
+  title: string
+  fileName: string
+  type: string
+  status: 'queued' | 'completed' | 'failed'
+  failedReason?: string
+  isActive: boolean
+  tagKeys: string[]
+  workerIds: string[]
+  text?: string
+  scriptErrors?: ScriptError[]
+  createdAt: string
+  updatedAt: string
+}
+
+export type DocumentVersion = { version: number; savedAt: string; characters: number; text?: string }
+
+export type Passage = { documentId: string; title: string; text: string; score: number }
+
+export type Person = {
+  id: string
+  type: string
+  firstName: string
+  lastName: string
+  email?: string
+  phoneNumber?: string
+  externalId?: string
+  companyName?: string
+  notes?: string
+  language?: string
+  city?: string
+  country?: string
+  tags: string[]
+  workerId?: string
+  createdAt: string
+  updatedAt: string
+}
+
+export type ApiKey = {
+  id: string
+  name: string
+  prefix: string
+  scopes: string[]
+  key?: string
+  createdAt: string
+  lastUsedAt?: string
+  expiresAt?: string
+  revokedAt?: string
+}
+
+export type AuditEntry = {
+  id: string
+  at: string
+  actor: { kind: string; keyId?: string; clientId?: string; userId?: string }
+  action: string
+  arguments: unknown
+  result: 'success' | 'error' | 'unknown'
+  errorCode?: string
+  callIds: string[]
+}
+
+export type User = { id: string; email: string; name?: string; role: Role; createdAt: string; lastSignInAt?: string }
+
+export type Invitation = { id: string; email: string; role: Role; expiresAt: string; url?: string }
+
+export type Retention = {
+  recordingDays?: number
+  transcriptDays?: number
+  callDays?: number
+  auditLogDays?: number
 }

@@ -1,64 +1,160 @@
-/** Owns the page of one call: what happened, on one time axis, and why it ended. */
+/** Owns the page of one call: what happened, on one time axis that can be heard, and why it ended. */
 import { h } from 'preact'
-import { durationOf, longTimeOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
-import { Badge, Fact, Facts, Failure, Loading, PageFrame, Text } from './parts.js'
-import { home, Link } from './router.js'
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
+import { CallActions } from './call-actions.js'
+import { courseTurns, lanesOf, lengthOf, turnAt } from './call-course.js'
+import { Ending } from './call-ending.js'
+import { CallFacts } from './call-facts.js'
+import { Findings } from './call-findings.js'
+import { durationOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
+import { Lanes } from './lanes.js'
+import { Badge, Failure, Loading, PageFrame, Text } from './parts.js'
+import { usePlayer } from './player.js'
 import { useHere } from './session.js'
-import { useLoaded } from './use-loaded.js'
-import { useWorkerNames } from './worker-names.js'
+import { TurnList } from './turn-list.js'
+import { useCall } from './use-call.js'
+import { Waveform } from './waveform.js'
 
-/** @param {{ callId: string }} props */
-export function CallPage({ callId }) {
+/** @param {{ id: string }} props */
+export function CallPage({ id }) {
   const { api } = useHere()
-  const address = `${api}/phone-calls/${callId}`
-  const { value, error, reload } = useLoaded(address)
-  const call = /** @type {import('./answers').Call | null} */ (value)
-  if (call === null)
+  const address = `${api}/phone-calls/${id}`
+  const { whole, error, reload } = useCall(address)
+  if (whole === null)
     return h(PageFrame, { title: 'Call' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
-  return h(CallView, { call, address })
+  return h(CallView, { whole, address, reload })
 }
 
-/** @param {{ call: import('./answers').Call, address: string }} props */
-function CallView({ call, address }) {
-  const nameOf = useWorkerNames()
-  const { name, number } = otherSideOf(call)
+/** @param {{ whole: import('./use-call.js').WholeCall, address: string, reload: () => void }} props */
+function CallView({ whole, address, reload }) {
+  const { call, transcript, diagnostics, peaks } = whole
+  const player = usePlayer(address)
+  const turns = useMemo(() => courseTurns(transcript, diagnostics), [transcript, diagnostics])
   const status = statusOf(call)
+  const { name, number } = otherSideOf(call)
+  const hasSound = peaks !== null
+  const playAt = hasSound ? player.playAt : null
+  const hear = useCallback(
+    (/** @type {number} */ turn) => player.playAt(turns[turn]?.from ?? 0),
+    [turns, player.playAt],
+  )
+  const isStarted = player.time > 0 || player.isPlaying
   return h(
     PageFrame,
     {
       title: name,
       lead: [h(Badge, { tone: toneOf(status) }, wordsOf(status)), ' ', number !== '' && h(Text, null, number)],
-      actions: h(Link, { href: `${home}/calls`, class: 'button quiet' }, 'All calls'),
+      actions: h(CallActions, { whole, turns, address, reload }),
     },
     [
-      h(Facts, { label: 'The call' }, [
-        h(Fact, { name: 'Worker' }, h(Text, null, nameOf(call.workerId))),
-        h(Fact, { name: 'Direction' }, wordsOf(call.direction)),
-        h(Fact, { name: 'Answered' }, longTimeOf(call.startedAt)),
-        h(Fact, { name: 'Time' }, durationOf(call.duration)),
+      h(Ending, { call, diagnostics }),
+      (turns.length > 0 || hasSound) && h(TimeAxis, { whole, turns, player }),
+      player.sound,
+      h('div', { class: 'columns' }, [
+        h('section', { class: 'card', 'aria-labelledby': 'transcript' }, [
+          h('h2', { id: 'transcript' }, 'Transcript'),
+          turns.length === 0
+            ? h('p', { class: 'soft' }, 'Nothing was said.')
+            : h(TurnList, {
+                turns,
+                now: isStarted ? turnAt(turns, player.time) : -1,
+                isPlaying: player.isPlaying,
+                playAt,
+              }),
+        ]),
+        h('div', { class: 'column' }, [
+          h(Findings, { call, hear: hasSound ? hear : null }),
+          h(CallFacts, { call, diagnostics }),
+        ]),
       ]),
-      h(Transcript, { address }),
     ],
   )
 }
 
-/** @param {{ address: string }} props */
-function Transcript({ address }) {
-  const { value, error, reload } = useLoaded(`${address}/transcript`)
-  const turns = /** @type {import('./answers').Turn[] | null} */ (value)
-  if (turns === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
-  return h(
-    'ol',
-    { class: 'turns', 'aria-label': 'Transcript' },
-    turns.map(({ speaker, text, timestamps }, index) =>
-      h('li', { key: index, class: `turn ${speaker}` }, [
-        h('p', { class: 'turn-head' }, [
-          h('span', { class: 'who' }, speaker === 'agent' ? 'Agent' : 'Caller'),
-          ' ',
-          timestamps.from,
-        ]),
-        h('p', { class: 'words' }, h(Text, null, text)),
+/**
+ * @param {{ whole: import('./use-call.js').WholeCall, turns: readonly import('./call-course.js').CourseTurn[], player: import('./player.js').Player }} props
+ */
+function TimeAxis({ whole: { call, diagnostics, peaks }, turns, player }) {
+  const length = lengthOf(turns, peaks && peaks.durationMs / 1000, call.duration)
+  const [range, setRange] = useState({ from: 0, to: length })
+  useEffect(() => setRange({ from: 0, to: length }), [length])
+  const lanes = useMemo(() => lanesOf(turns, diagnostics), [turns, diagnostics])
+  const { time, playAt, seek } = player
+  const chosen = peaks ? playAt : seek
+  usePlayerKeys(peaks ? player : null)
+  const isClose = range.to - range.from < length - 0.5
+  return h('section', { class: 'card axis', 'aria-label': 'Time axis' }, [
+    h('div', { class: 'player' }, [
+      peaks
+        ? h(
+            'button',
+            {
+              type: 'button',
+              class: 'play',
+              onClick: player.toggle,
+              'aria-label': player.isPlaying ? 'Pause' : 'Play',
+            },
+            player.isPlaying ? '❚❚' : '▶',
+          )
+        : h(
+            'span',
+            { class: 'soft' },
+            call.status === 'completed'
+              ? 'There is no recording to hear'
+              : 'The recording comes with the end of the call',
+          ),
+      h('span', { class: 'clock number', role: 'timer' }, `${durationOf(time)} / ${durationOf(length)}`),
+      peaks &&
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'quiet small',
+            title: 'Speed',
+            onClick: () => player.setSpeed(player.speed === 1 ? 1.5 : player.speed === 1.5 ? 2 : 1),
+          },
+          `${player.speed}×`,
+        ),
+      h('span', { class: 'legend' }, [
+        h('span', { class: 'who agent' }, 'Agent'),
+        h('span', { class: 'who user' }, 'Caller'),
       ]),
-    ),
-  )
+      isClose &&
+        h(
+          'button',
+          { type: 'button', class: 'quiet small', onClick: () => setRange({ from: 0, to: length }) },
+          'Whole call',
+        ),
+    ]),
+    h(Failure, { error: player.error }),
+    h('div', { class: 'axis-room' }, [
+      h(Waveform, { peaks, length, time, range, setRange, playAt: chosen }),
+      h(Lanes, { lanes, range, playAt: chosen }),
+    ]),
+  ])
+}
+
+/** Space plays and pauses, arrows go five seconds, unless something that takes keys has the focus. @param {import('./player.js').Player | null} player */
+function usePlayerKeys(player) {
+  useEffect(() => {
+    if (!player) return
+    /** @param {KeyboardEvent} event */
+    const pressed = (event) => {
+      const target = /** @type {HTMLElement} */ (event.target)
+      if (
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(target.tagName)
+      )
+        return
+      if (event.key === ' ') player.toggle()
+      else if (event.key === 'ArrowLeft') player.seek(player.time - 5)
+      else if (event.key === 'ArrowRight') player.seek(player.time + 5)
+      else return
+      event.preventDefault()
+    }
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  }, [player])
 }

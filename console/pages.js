@@ -48,9 +48,65 @@ export const pages = [
     key: 'c',
     Page: late(async () => (await import('./calls-page.js')).CallsPage),
   },
+  {
+    path: `${home}/workers`,
+    name: 'Workers',
+    key: 'w',
+    Page: late(async () => (await import('./workers-page.js')).WorkersPage),
+  },
+  {
+    path: `${home}/persons`,
+    name: 'Persons',
+    key: 'p',
+    Page: late(async () => (await import('./persons-page.js')).PersonsPage),
+  },
+  {
+    path: `${home}/documents`,
+    name: 'Documents',
+    key: 'd',
+    Page: late(async () => (await import('./documents-page.js')).DocumentsPage),
+  },
+  {
+    path: `${home}/trunks`,
+    name: 'Trunks',
+    key: 't',
+    Page: late(async () => (await import('./trunks-page.js')).TrunksPage),
+  },
+  {
+    path: `${home}/webhooks`,
+    name: 'Webhooks',
+    key: 'h',
+    Page: late(async () => (await import('./webhooks-page.js')).WebhooksPage),
+  },
+  {
+    path: `${home}/developers`,
+    name: 'Developers',
+    key: 'k',
+    Page: late(async () => (await import('./developers-page.js')).DevelopersPage),
+  },
+  {
+    path: `${home}/audit`,
+    name: 'Audit',
+    key: 'a',
+    Page: late(async () => (await import('./audit-page.js')).AuditPage),
+  },
+  {
+    path: `${home}/users`,
+    name: 'Users',
+    key: 'u',
+    Page: late(async () => (await import('./users-page.js')).UsersPage),
+  },
 ]
 
-const CallPage = late(async () => (await import('./call-page.js')).CallPage)
+/** By the first part of their addresses; the second is their id. */
+/** @type {Record<string, import('preact').FunctionComponent<any>>} */
+const inner = {
+  calls: late(async () => (await import('./call-page.js')).CallPage),
+  workers: late(async () => (await import('./worker-page.js')).WorkerPage),
+  persons: late(async () => (await import('./person-page.js')).PersonPage),
+  documents: late(async () => (await import('./document-page.js')).DocumentPage),
+  webhooks: late(async () => (await import('./webhook-page.js')).WebhookPage),
+}
 
 /**
  * @param {string} path
@@ -61,6 +117,7 @@ export function viewAt(path) {
   if (page) return { page, view: h(page.Page, { key: page.path }) }
   const [, section = '', id = ''] = /^\/console\/([a-z-]+)\/([\w-]+)$/.exec(path) ?? []
   const above = pages.find((one) => one.path === `${home}/${section}`)
-  if (section === 'calls') return { page: above, view: h(CallPage, { callId: id, key: id }) }
+  const Inner = Object.hasOwn(inner, section) ? inner[section] : undefined
+  if (Inner) return { page: above, view: h(Inner, { id, key: id }) }
   return { page: undefined, view: null }
 }

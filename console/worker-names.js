@@ -16,6 +16,9 @@ function workersOf(api) {
   return /** @type {Promise<Worker[]>} */ (asked)
 }
 
+/** After one was made, renamed or deleted. @param {string} api */
+export const forgetWorkers = (api) => void known.delete(api)
+
 /** @returns {readonly Worker[]} empty until they are known */
 export function useWorkers() {
   const { api } = useHere()

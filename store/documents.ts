@@ -23,6 +23,7 @@ import type { ScriptCheck } from '../model/script-check.ts'
 import type { OutboundCallScript } from '../model/worker-resource.ts'
 import { writeFile } from './document-files.ts'
 import { askForReading } from './document-jobs.ts'
+import { keepVersion } from './document-versions.ts'
 import { givenColumns } from './given-columns.ts'
 import { requireRoom } from './room.ts'
 import type { Sql, Transaction } from './sql.ts'
@@ -286,6 +287,8 @@ export async function changeDocument(sql: Sql, given: ChangedDocument): Promise<
     const workers = workerIds && (await requireWorkers(tx, accountId, namedWorkers(workerIds)))
     if (content !== undefined && !isWritten(found.type)) throw notWritten(found.type)
     const tagKeys = tags && [...new Set(tags)]
+    if (content !== undefined && content !== found.content && isCallScript(found))
+      await keepVersion(tx, { accountId, documentId, content: found.content, savedAt: found.updatedAt })
     const columns = givenColumns({ ...plain, content, tagKeys, updatedAt: now, ...consequencesOf(found, given) })
     await tx`update documents set ${tx(columns)} where account_id = ${accountId} and id = ${documentId}`
     if (workers) await linkWorkers(tx, accountId, documentId, workers)

@@ -1,11 +1,13 @@
 /** Owns what answers below `/console`: the page for who is signed in, its files, whose session it is, and the stream of running calls. docs/console.md. */
 import type { Context } from 'hono'
-import { Problem } from '../../model/problem.ts'
+import { z } from 'zod'
+import { issuesOf } from '../../model/issues.ts'
+import { invalidFields, Problem } from '../../model/problem.ts'
 import type { SignedIn } from '../../model/user.ts'
 import { notFound } from '../authenticate.ts'
 import type { Api, ApiDeps, ApiEnv } from '../deps.ts'
 import type { RequestLimit } from '../rate-limit.ts'
-import { budgetOf, signedInBy } from '../session-authentication.ts'
+import { budgetOf, requireToken, signedInBy } from '../session-authentication.ts'
 import { readConsoleFiles } from './console-files.ts'
 import { createConsolePage } from './console-page.ts'
 import { createEventStreams } from './event-streams.ts'
@@ -44,11 +46,26 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit): 
     if (!membership) throw notFound()
     return streams.open(c.req.raw, { userId: signedIn.userId, accountId: membership.accountId })
   })
+  app.post('/console/script-check', async (c) => {
+    requireToken(c.req.raw, await whoAsks(c))
+    const { text } = scriptOf(await c.req.json().catch(() => null))
+    return c.json({ errors: deps.checkScript?.(text).slice(0, maxErrors) ?? [] }, 200)
+  })
   app.get('/console/*', async (c) => {
     if (await who(c)) return page()()
     const { pathname, search } = new URL(c.req.url)
     return c.redirect(`/sign-in?returnTo=${encodeURIComponent(pathname + search)}`, 303)
   })
+}
+
+const maxErrors = 100
+const Script = z.strictObject({ text: z.string().max(500_000) })
+
+/** Throws Problem VALIDATION_FAILED. */
+function scriptOf(body: unknown): z.infer<typeof Script> {
+  const read = Script.safeParse(body)
+  if (!read.success) throw invalidFields(issuesOf(read.error, body))
+  return read.data
 }
 
 /** Most processes are never asked. */

@@ -135,6 +135,7 @@ export const sharedFields: FieldTable = {
 
 /** Of parameters by their names, whichever operation takes them; or by operation and name. */
 export const parameterWords: Readonly<Record<string, string>> = {
+  'getDocumentVersion.version': 'Number of the version, from 1.',
   accountId: 'The account of the key.',
   workerId: 'The worker.',
   phoneCallId: 'The call.',

@@ -8,6 +8,7 @@ import { createInvitationPage, invitationsPath } from './invitation-page.ts'
 import { createPasswordCheck } from './password-check.ts'
 import type { PeopleDeps } from './people-parts.ts'
 import { createSessions } from './sessions.ts'
+import { createSignInLinkPage, signInLinksPath } from './sign-in-link-page.ts'
 import { createSignInPage, createSignOutPage } from './sign-in-page.ts'
 
 export type People = PageSessions & {
@@ -34,6 +35,7 @@ export function createPeople(deps: PeopleDeps): People {
       { path: '/sign-out', fetch: createSignOutPage(parts) },
       { path: '/account', fetch: createAccountPage(parts) },
       { path: '/account/password', fetch: createPasswordPage(parts) },
+      { path: `${signInLinksPath}*`, fetch: createSignInLinkPage(parts) },
       { path: `${invitationsPath}*`, fetch: createInvitationPage(parts) },
     ],
   }

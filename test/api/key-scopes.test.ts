@@ -18,7 +18,7 @@ import { goodRequestOf, openWholeApi, pathOf } from '../scenes/whole-api.ts'
 const reading =
   'getCurrentAccount getRetention listWorkers getWorker getWorkerConfiguration listOutboundCallScripts listWorkerTools getPhoneCall getPhoneCallTranscript ' +
   'getPhoneCallAudioUrl getPhoneCallAudioPeaks getPhoneCallDiagnostics listPhoneCalls listWebhookSubscriptions getWebhookSubscription listWebhookDeliveries ' +
-  'getWebhookDelivery listPersons getPerson listDocuments getDocument searchKnowledge listTrunks getTrunk getTrunkState listCallRefusals listUsers listInvitations'
+  'getWebhookDelivery listPersons getPerson listDocuments getDocument listDocumentVersions getDocumentVersion searchKnowledge listTrunks getTrunk getTrunkState listCallRefusals listUsers listInvitations'
 const calling =
   'createPhoneCall createWebCall cancelPhoneCall hangUpPhoneCall processPhoneCall pausePhoneCallRecording resumePhoneCallRecording callWorkerTool'
 const scopeOf = (id: string): KeyScope => {

@@ -412,6 +412,8 @@ export const additiveEndpoints: readonly string[] = [
   `post ${account}/workers`,
   `patch ${worker}`,
   `delete ${worker}`,
+  `get ${account}/documents/{documentId}/versions`,
+  `get ${account}/documents/{documentId}/versions/{version}`,
   `get ${account}/api-keys`,
   `post ${account}/api-keys`,
   `delete ${account}/api-keys/{keyId}`,

@@ -55,7 +55,77 @@ test('in the console', { skip }, async (t) => {
     await page.goBack()
     await page.getByRole('link', { name: 'Grace Hopper' }).click()
     await page.waitForURL(`${url}/console/calls/${callId}`)
-    await page.getByText('Half past two is perfect.').waitFor()
+    await page.getByText('Half past two is perfect.').first().waitFor()
+  })
+
+  await t.test('a call is heard from where one clicks, and values from where they were said', async (t) => {
+    await page.getByRole('heading', { name: 'Why it ended' }).waitFor()
+    t.match(await page.locator('.sentence').textContent(), 'The other side hung up.')
+    await page
+      .getByRole('button', { name: /Thursday in the afternoon/ })
+      .last()
+      .click()
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+    await page.locator('.turn.now').getByText('Thursday in the afternoon').waitFor()
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByRole('button', { name: 'Play' }).waitFor()
+  })
+
+  await t.test('what callers say is text, whatever it is', async (t) => {
+    const callId = await insertCall(sql, own.id, own.worker.id, {
+      progress: 'completed',
+      outcome: 'completed',
+      startedAt: clock.now(),
+      endedAt: clock.now(),
+    })
+    const texts = [
+      '<img src=x onerror="document.title=1"><script>document.title=2</script>',
+      '\u202Eesrever\u2066',
+      'x'.repeat(100_000),
+    ]
+    await insertTurns(
+      sql,
+      own.id,
+      callId,
+      texts.map((text, index) => ({
+        role: 'user',
+        text,
+        from: index * 1_000,
+        to: index * 1_000 + 900,
+        confidence: null,
+        source: null,
+      })),
+    )
+    await page.goto(`${url}/console/calls/${callId}`)
+    await page.locator('.words').first().waitFor()
+    t.equal(await page.locator('.words').first().textContent(), texts[0])
+    t.equal(await page.locator('.words bdi').nth(1).textContent(), texts[1])
+    t.equal(await page.locator('main img, main script').count(), 0)
+    t.match(await page.locator('.words').nth(2).textContent(), /^x{1500} …Show all/)
+    const [wide, room] = (await page.evaluate('[document.documentElement.scrollWidth, innerWidth]')) as [number, number]
+    t.ok(wide <= room, 'a word of any length is broken')
+  })
+
+  await t.test('a first load is small', async (t) => {
+    const fresh = await signIn('olive@example.com')
+    const sizes = (await fresh.page.evaluate(
+      "performance.getEntriesByType('resource').map(({ name, encodedBodySize }) => [name, encodedBodySize])",
+    )) as [string, number][]
+    const bytes = sizes.reduce((sum, [, size]) => sum + size, 0)
+    t.ok(sizes.length > 5 && bytes > 5_000 && bytes <= 150_000, `${bytes} bytes in ${sizes.length} files`)
+    await fresh.page.context().close()
+  })
+
+  await t.test('a viewer looks, and is offered nothing that is not theirs', async (t) => {
+    await addUser('vera@example.com', 'viewer')
+    const viewer = await signIn('vera@example.com')
+    await viewer.page.goto(`${url}/console/workers/${own.worker.id}`)
+    await viewer.page.getByRole('heading', { name: 'How it talks' }).waitFor()
+    t.equal(await viewer.page.getByRole('button', { name: 'Save' }).count(), 0)
+    await viewer.page.goto(`${url}/console/audit`)
+    await viewer.page.getByRole('heading', { name: 'Not for viewers' }).waitFor()
+    t.same(viewer.complaints, [])
+    await viewer.page.context().close()
   })
 
   t.same(complaints, [], 'the browser complains of nothing, and its policy kept nothing away')

@@ -8,11 +8,14 @@ type Found = {
   readonly nodes: readonly { readonly html: string }[]
 }
 
+const allRules = { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }
+
 /** What it finds serious or worse, each with the first places. */
-export async function seriousFindings(page: Page): Promise<string[]> {
+export async function seriousFindings(page: Page, only: 'all' | 'colours' = 'all'): Promise<string[]> {
   await page.evaluate(axe.source)
+  const rules = only === 'all' ? allRules : { runOnly: ['color-contrast'] }
   const found = (await page.evaluate(
-    "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then(({ violations }) => violations)",
+    `axe.run(document, ${JSON.stringify(rules)}).then(({ violations }) => violations)`,
   )) as Found[]
   return found
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

@@ -44,6 +44,9 @@ export async function openConsole(t: Test) {
 /** What browsers complain of, and what a policy kept from them. */
 export type Signed = { readonly page: Page; readonly complaints: string[] }
 
+/** Not every call has them, and browsers tell of each 404. */
+const mayBeMissing = (url: string): boolean => /\/(?:diagnostics|audio\/peaks|audio\/url)(?:\?|$)/.test(url)
+
 /** One browser; each call signs somebody in, in a context of their own. */
 export async function openBrowsers(t: Test, { url }: { readonly url: string }) {
   const { context, close } = await openChromium()
@@ -62,7 +65,13 @@ export async function openBrowsers(t: Test, { url }: { readonly url: string }) {
     const own = browser ? await browser.newContext(options) : context
     const page = await own.newPage()
     const complaints: string[] = []
-    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+    page.on(
+      'console',
+      (message) =>
+        message.type() === 'error' &&
+        !mayBeMissing(message.location().url) &&
+        complaints.push(`${message.text()} ${message.location().url}`),
+    )
     page.on('pageerror', (error) => complaints.push(error.message))
     await page.addInitScript(
       "document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.effectiveDirective} ${event.blockedURI}`))",
@@ -114,7 +123,7 @@ export async function insertTalk(
       createdAt: began,
       startedAt,
       endedAt: startedAt + talkLength,
-      endedBy: 'other_side',
+      endedBy: 'caller',
       summary: 'The caller moved an appointment to Thursday, 14:30.',
     },
     {

@@ -31,9 +31,15 @@ export async function openWholeApi(t: Test, changes: Partial<ApiDeps> = {}) {
       if (answer.status !== 200) throw new Error(`seeding ${path} answered ${answer.text}`)
       return answer.json as { id: string }
     }
-    const given = { accountId: id, workerId: worker.id, userId: await seedUsers(sql, id) }
+    const given = {
+      accountId: id,
+      workerId: worker.id,
+      version: worker.id === seeded.own.worker.id ? '1' : '2',
+      userId: await seedUsers(sql, id),
+    }
     const ids = { ...given, ...(await seedCall(seeded, post, given)) }
     await seedTheRest(document, operations, post, ids)
+    await insertVersion(sql, ids)
     return { key, ids: { ...ids, deliveryId: await insertDelivery(sql, ids) } }
   }
   const [own, other] = [await seed(seeded.own), await seed(seeded.other)]
@@ -85,6 +91,11 @@ async function seedTheRest(document: Document, operations: Operation[], post: Po
     if (name === undefined || name in ids || !create?.body) continue
     ids[name] = (await post(pathOf(create, ids), sampleOf(document, create.body, ids))).id
   }
+}
+
+async function insertVersion(sql: Sql, { accountId, documentId, version }: Ids): Promise<void> {
+  const row = { accountId, documentId, version: Number(version), content: 'say hello', savedAt: start }
+  await sql`insert into document_versions ${sql(row as { accountId: string; documentId: string })}`
 }
 
 async function insertDelivery(sql: Sql, { accountId, subscriptionId, phoneCallId }: Ids): Promise<string> {

@@ -6,6 +6,7 @@ import { systemClock } from '../../app/clock.ts'
 import { isOfNpm, readConfig, readEnvironment, settingNames, type Config } from '../../app/config.ts'
 import { mistypedOf } from '../../app/config/mistyped.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
+import { consoleLinkOf } from './console-link.ts'
 import { seedDemo, seedSelfTest, type SeededDemo } from './demo/seed-demo.ts'
 import type { Core } from '../../app/core.ts'
 import { createLog } from '../../app/log.ts'
@@ -121,6 +122,8 @@ type Greeting = {
 async function greet(service: Parley, greeting: Greeting): Promise<void> {
   const { config, signal } = greeting
   for (const paragraph of greetingOf({ service, ...greeting })) print(textOf(paragraph))
+  const link = await consoleLinkOf(service)
+  if (link !== null) print(`\nThe console, where this link signs you in, once and within 15 minutes:\n  ${link}`)
   if (!config.selfTest) return print('')
   print('\nIt can be called now. Self-test beside it: calls by browser and by telephone, with a synthetic caller …')
   const report = await proof(service, greeting)

@@ -1,0 +1,183 @@
+/** Owns the course of a call as the page shows it: everything in seconds since the answer, whatever it was told in. Pure. */
+
+/**
+ * @typedef {import('./answers').Turn} Turn
+ * @typedef {import('./answers').Diagnostics} Diagnostics
+ * @typedef {import('./answers').Latency} Latency
+ */
+
+/**
+ * @typedef {object} CourseTurn
+ * @property {number} index
+ * @property {'user' | 'agent'} speaker
+ * @property {string} text
+ * @property {number} from seconds
+ * @property {number} to
+ * @property {Latency | null} latency
+ * @property {number | null} confidence
+ * @property {boolean} isCutOff the caller spoke into it
+ */
+
+/**
+ * @typedef {object} Mark
+ * @property {number} from
+ * @property {number} to
+ * @property {string} text
+ * @property {string} title
+ * @property {string} tone
+ */
+
+/** @typedef {{ name: string, marks: Mark[] }} Lane */
+
+/** Seconds that something without a length is wide. */
+const instant = 0.4
+
+/** `01:02:03` in seconds. @param {string} text */
+const secondsOf = (text) => text.split(':').reduce((sum, part) => sum * 60 + Number(part), 0)
+
+/**
+ * With the milliseconds of the diagnostics where there are some.
+ * @param {readonly Turn[]} transcript
+ * @param {Diagnostics | null} diagnostics
+ * @returns {CourseTurn[]}
+ */
+export function courseTurns(transcript, diagnostics) {
+  const exact = new Map((diagnostics?.turns.data ?? []).map((turn) => [turn.turnIndex, turn]))
+  const turns = transcript.map(({ speaker, text, timestamps, latency, confidence }, index) => {
+    const measured = exact.get(index)
+    const from = measured ? measured.from / 1000 : secondsOf(timestamps.from)
+    const to = measured ? measured.to / 1000 : Math.max(from + 1, secondsOf(timestamps.to))
+    return { index, speaker, text, from, to, latency: latency ?? null, confidence, isCutOff: false }
+  })
+  return turns.map((turn, at) => {
+    const next = turns[at + 1]
+    return { ...turn, isCutOff: turn.speaker === 'agent' && next?.speaker === 'user' && next.from < turn.to }
+  })
+}
+
+/** Where a call is whole. @param {readonly CourseTurn[]} turns @param {number | null} recorded seconds @param {number | undefined} duration */
+export const lengthOf = (turns, recorded, duration) => Math.max(1, recorded ?? 0, duration ?? 0, turns.at(-1)?.to ?? 0)
+
+/**
+ * What stands below the waveforms, each with its own kind of thing. Those without any are left out.
+ * @param {readonly CourseTurn[]} turns
+ * @param {Diagnostics | null} diagnostics
+ * @returns {Lane[]}
+ */
+export function lanesOf(turns, diagnostics) {
+  const since = Date.parse(diagnostics?.startedAt ?? diagnostics?.createdAt ?? '')
+  const at = (/** @type {string} */ time) => (Date.parse(time) - since) / 1000
+  const said = (/** @type {'user' | 'agent'} */ who) =>
+    turns
+      .filter(({ speaker }) => speaker === who)
+      .map(({ from, to, text }) => ({ from, to, text, title: text, tone: who }))
+  const lanes = [
+    { name: 'Agent', marks: said('agent') },
+    { name: 'Caller', marks: said('user') },
+    { name: 'Answers', marks: turns.flatMap(answerOf) },
+    {
+      name: 'Cut off',
+      marks: turns
+        .filter(({ isCutOff }) => isCutOff)
+        .map(({ to }) => ({
+          from: to - instant,
+          to,
+          text: '',
+          title: 'The caller spoke into the agent’s words',
+          tone: 'warn',
+        })),
+    },
+    ...(diagnostics ? toldLanes(diagnostics, at) : []),
+  ]
+  return lanes.filter(({ marks }) => marks.length > 0)
+}
+
+/** @param {CourseTurn} turn @returns {Mark[]} */
+function answerOf({ latency, from }) {
+  const ms = latency?.firstPacket ?? latency?.firstAudio ?? null
+  if (ms === null) return []
+  return [
+    {
+      from: from - ms / 1000,
+      to: from,
+      text: '',
+      title: `Answered after ${ms} ms`,
+      tone: ms > 1500 ? 'bad' : ms > 900 ? 'warn' : 'good',
+    },
+  ]
+}
+
+/**
+ * @param {Diagnostics} diagnostics
+ * @param {(time: string) => number} at
+ * @returns {Lane[]}
+ */
+function toldLanes({ hooks, deliveries, engines, tenures }, at) {
+  const words = (/** @type {(string | null | undefined)[]} */ ...parts) => parts.filter(Boolean).join(' · ')
+  return [
+    {
+      name: 'Tools, hooks',
+      marks: hooks.map((hook) => ({
+        from: at(hook.at),
+        to: at(hook.at) + Math.max(instant, (hook.tookMs ?? 0) / 1000),
+        text: hook.name ?? hook.type,
+        title: words(
+          hook.name ?? hook.type,
+          hook.verdict ?? 'no answer',
+          hook.tookMs === null ? null : `${hook.tookMs} ms`,
+          hook.details,
+        ),
+        tone: hook.verdict === 'answered' || hook.verdict === 'success' ? 'good' : 'warn',
+      })),
+    },
+    {
+      name: 'Webhooks',
+      marks: deliveries.data.map((delivery) => ({
+        from: at(delivery.eventAt),
+        to: at(delivery.deliveredAt ?? delivery.eventAt) + instant,
+        text: delivery.eventType,
+        title: words(delivery.eventType, delivery.status, `${delivery.attempts.length} attempts`),
+        tone: delivery.status === 'delivered' ? 'good' : delivery.status === 'exhausted' ? 'bad' : 'warn',
+      })),
+    },
+    {
+      name: 'Voice engine',
+      marks: engines.map((engine) => ({
+        from: at(engine.from),
+        to: engine.to === null ? Infinity : at(engine.to),
+        text: engine.engine ?? 'engine',
+        title: words(engine.engine ?? 'engine', engine.purpose, engine.ending, engine.details),
+        tone: 'plain',
+      })),
+    },
+    {
+      name: 'Run by',
+      marks: tenures.map((tenure) => ({
+        from: at(tenure.from),
+        to: at(tenure.to) + instant,
+        text: `actor ${tenure.epoch}`,
+        title: words(
+          `actor ${tenure.epoch}`,
+          tenure.takenOver ? 'taken over from another one' : null,
+          `${tenure.steps} steps`,
+        ),
+        tone: tenure.takenOver ? 'warn' : 'plain',
+      })),
+    },
+  ]
+}
+
+/**
+ * The turn that is heard at a time, else the one before it; -1: none yet.
+ * @param {readonly CourseTurn[]} turns in their order
+ * @param {number} time
+ */
+export function turnAt(turns, time) {
+  let [low, high] = [0, turns.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (/** @type {CourseTurn} */ (turns[middle]).from <= time + 0.05) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}

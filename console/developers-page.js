@@ -1,0 +1,184 @@
+/** Owns what programs need: keys with what each may do, and what is kept how long. */
+import { h } from 'preact'
+import { useState } from 'preact/hooks'
+import { ask } from './ask.js'
+import { Confirm } from './confirm.js'
+import { longTimeOf, timeOf } from './format.js'
+import { Form } from './form.js'
+import { Badge, Empty, Fact, Facts, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { useHere } from './session.js'
+import { useLoaded } from './use-loaded.js'
+
+/** @typedef {import('./answers').ApiKey} ApiKey */
+
+const scopes = /** @type {const} */ ([
+  ['read', 'Read'],
+  ['calls', 'Place and end calls'],
+  ['manage', 'Configure and delete'],
+])
+
+export function DevelopersPage() {
+  const { api, account, mayChange, isOwner } = useHere()
+  return h(PageFrame, { title: 'Developers', lead: 'Keys for programs, and how long things are kept.' }, [
+    h('section', { class: 'card', 'aria-labelledby': 'api' }, [
+      h('h2', { id: 'api' }, 'The API'),
+      h(Facts, { label: 'The API' }, [
+        h(Fact, { name: 'Address' }, h('code', null, `${location.origin}${api}`)),
+        h(Fact, { name: 'Account' }, h('code', null, account.id)),
+        h(Fact, { name: 'Reference' }, h('a', { href: '/docs' }, 'Every endpoint, with a try-out')),
+        h(Fact, { name: 'Applications' }, h('a', { href: '/grants' }, 'That may act for you (OAuth, MCP)')),
+      ]),
+    ]),
+    mayChange ? h(Keys, { isOwner }) : h('p', { class: 'notice warn' }, 'Keys are for operators and owners to see.'),
+    h(Kept, null),
+  ])
+}
+
+/** @param {{ isOwner: boolean }} props */
+function Keys({ isOwner }) {
+  const { api } = useHere()
+  const { value, error, reload } = useLoaded(`${api}/api-keys`)
+  const keys = /** @type {ApiKey[] | null} */ (value)
+  const [made, setMade] = useState(/** @type {ApiKey | null} */ (null))
+  const create = async (/** @type {import('./form.js').Filled} */ { fields: { name, expiresAt }, checks }) => {
+    const wanted = scopes.map(([scope]) => scope).filter((scope) => checks[scope])
+    const json = { name, scopes: wanted, ...(expiresAt && { expiresAt: new Date(expiresAt).toISOString() }) }
+    setMade(/** @type {ApiKey} */ (await ask(`${api}/api-keys`, { method: 'POST', json })))
+    reload()
+  }
+  return [
+    h('section', { class: 'stack', 'aria-labelledby': 'keys-title' }, [
+      h('h2', { id: 'keys-title' }, 'Keys'),
+      h(Failure, { error, retry: reload }),
+      made &&
+        h('div', { class: 'notice good', role: 'status' }, [
+          h('p', null, 'The key is made, and shown this once:'),
+          h('p', null, h('code', null, made.key)),
+        ]),
+      keys === null
+        ? !error && h(Loading, null)
+        : keys.length === 0
+          ? h(
+              Empty,
+              { title: 'No key yet' },
+              isOwner
+                ? 'Make one below for each program, with no more than it needs.'
+                : 'An owner of the account makes them.',
+            )
+          : h(
+              Table,
+              { label: 'Keys', class: 'rows', head: ['Name', 'Begins with', 'May', 'Last used', 'State', ''] },
+              keys.map((key) => h(KeyRow, { key: key.id, apiKey: key, changed: reload, isOwner })),
+            ),
+    ]),
+    isOwner &&
+      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
+        h('h2', { id: 'new' }, 'Make a key'),
+        h(Form, {
+          action: 'Make it',
+          clears: true,
+          fields: [
+            { name: 'name', label: 'Name', required: true, hint: 'Which program has it' },
+            { name: 'expiresAt', label: 'Good until', kind: 'datetime-local', hint: 'Empty: for ever' },
+            ...scopes.map(([name, label]) => ({
+              name,
+              label,
+              kind: /** @type {const} */ ('checkbox'),
+              checked: name === 'read',
+            })),
+          ],
+          save: create,
+        }),
+      ]),
+  ]
+}
+
+/** @param {ApiKey} key @returns {readonly [tone: string, words: string]} */
+function stateOf({ revokedAt, expiresAt }) {
+  if (revokedAt !== undefined) return ['plain', 'revoked']
+  return expiresAt !== undefined && Date.parse(expiresAt) < Date.now() ? ['plain', 'expired'] : ['good', 'good']
+}
+
+/** @param {{ apiKey: ApiKey, changed: () => void, isOwner: boolean }} props */
+function KeyRow({ apiKey, changed, isOwner }) {
+  const { api } = useHere()
+  const [isAsked, setAsked] = useState(false)
+  const [tone, words] = stateOf(apiKey)
+  return h('tr', null, [
+    h('td', { 'data-label': 'Name' }, h(Text, null, apiKey.name)),
+    h('td', { 'data-label': 'Begins with' }, h('code', null, `${apiKey.prefix}…`)),
+    h('td', { 'data-label': 'May' }, apiKey.scopes.join(', ')),
+    h(
+      'td',
+      { 'data-label': 'Last used' },
+      h('time', { title: longTimeOf(apiKey.lastUsedAt) }, timeOf(apiKey.lastUsedAt)),
+    ),
+    h('td', { 'data-label': 'State' }, h(Badge, { tone }, words)),
+    h('td', { class: 'number' }, [
+      isOwner &&
+        words === 'good' &&
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'quiet small',
+            onClick: () => setAsked(true),
+            'aria-label': `Revoke ${apiKey.name}`,
+          },
+          'Revoke',
+        ),
+      isAsked &&
+        h(
+          Confirm,
+          {
+            title: `Revoke ${apiKey.name}?`,
+            action: 'Revoke it',
+            close: () => setAsked(false),
+            run: async () => {
+              await ask(`${api}/api-keys/${apiKey.id}`, { method: 'DELETE' })
+              changed()
+            },
+          },
+          'Whoever has it is refused at once, and for good.',
+        ),
+    ]),
+  ])
+}
+
+const kinds = /** @type {const} */ ([
+  ['recordingDays', 'Recordings'],
+  ['transcriptDays', 'Transcripts'],
+  ['callDays', 'Calls'],
+  ['auditLogDays', 'Audit log'],
+])
+
+function Kept() {
+  const { api, mayChange } = useHere()
+  const { value, error, reload } = useLoaded(`${api}/retention`)
+  const retention = /** @type {import('./answers').Retention | null} */ (value)
+  if (retention === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
+  return h('section', { class: 'card', 'aria-labelledby': 'kept' }, [
+    h('h2', { id: 'kept' }, 'Kept for (days)'),
+    h(Form, {
+      action: 'Save',
+      done: 'Saved.',
+      disabled: !mayChange,
+      fields: kinds.map(([name, label]) => ({
+        name,
+        label,
+        kind: /** @type {const} */ ('number'),
+        value: String(retention[name] ?? ''),
+        hint: 'Empty: for ever',
+      })),
+      save: async ({ fields }) => {
+        await ask(`${api}/retention`, {
+          method: 'PATCH',
+          json: Object.fromEntries(
+            Object.entries(fields).map(([name, days]) => [name, days === '' ? null : Number(days)]),
+          ),
+        })
+        reload()
+      },
+    }),
+  ])
+}

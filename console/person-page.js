@@ -1,0 +1,83 @@
+/** Owns one person: what is stored, and that all of it can be erased. */
+import { h } from 'preact'
+import { useState } from 'preact/hooks'
+import { ask } from './ask.js'
+import { Confirm } from './confirm.js'
+import { longTimeOf } from './format.js'
+import { Form } from './form.js'
+import { Failure, Loading, PageFrame } from './parts.js'
+import { go, home, Link } from './router.js'
+import { useHere } from './session.js'
+import { useLoaded } from './use-loaded.js'
+
+/** @typedef {import('./answers').Person} Person */
+
+const editable = /** @type {const} */ ([
+  ['firstName', 'First name'],
+  ['lastName', 'Last name'],
+  ['phoneNumber', 'Number'],
+  ['email', 'E-mail address'],
+  ['externalId', 'Your id'],
+  ['companyName', 'Company'],
+  ['language', 'Language'],
+  ['city', 'City'],
+  ['country', 'Country'],
+])
+
+/** @param {{ id: string }} props */
+export function PersonPage({ id }) {
+  const { api, mayChange } = useHere()
+  const address = `${api}/persons/${id}`
+  const { value, error, reload } = useLoaded(address)
+  const person = /** @type {Person | null} */ (value)
+  const [isErasing, setErasing] = useState(false)
+  if (person === null)
+    return h(PageFrame, { title: 'Person' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+  const save = async (/** @type {import('./form.js').Filled} */ { fields: { notes = '', ...fields } }) => {
+    const json = Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, text === '' ? null : text]))
+    await ask(address, { method: 'PATCH', json: { ...json, notes: notes === '' ? null : notes } })
+    reload()
+  }
+  return h(
+    PageFrame,
+    {
+      title: `${person.firstName} ${person.lastName}`,
+      lead: `${person.type.replace('phone_', '')}, stored ${longTimeOf(person.createdAt)}`,
+      actions: [
+        h(Link, { href: `${home}/persons`, class: 'button quiet' }, 'All persons'),
+        mayChange && h('button', { type: 'button', class: 'danger', onClick: () => setErasing(true) }, 'Erase'),
+      ],
+    },
+    [
+      h(
+        'section',
+        { class: 'card', 'aria-label': 'What is stored' },
+        h(Form, {
+          key: person.updatedAt,
+          action: 'Save',
+          done: 'Saved.',
+          disabled: !mayChange,
+          fields: [
+            ...editable.map(([name, label]) => ({ name, label, value: person[name] ?? '' })),
+            { name: 'notes', label: 'Notes', kind: /** @type {const} */ ('textarea'), value: person.notes ?? '' },
+          ],
+          save,
+        }),
+      ),
+      isErasing &&
+        h(
+          Confirm,
+          {
+            title: 'Erase this person?',
+            action: 'Erase everything',
+            close: () => setErasing(false),
+            run: async () => {
+              await ask(`${address}/erase`, { method: 'POST' })
+              go(`${home}/persons`)
+            },
+          },
+          'Everything by which the person can be known goes for good: what is stored here, and their words, numbers and recordings in all calls.',
+        ),
+    ],
+  )
+}

@@ -1,0 +1,197 @@
+/** Owns the trunks: whether each can be called and can call, and which calls were refused, by which rule and what mends it. */
+import { h } from 'preact'
+import { useState } from 'preact/hooks'
+import { ask } from './ask.js'
+import { Cursors, pageAddress } from './cursors.js'
+import { longTimeOf, timeOf, wordsOf } from './format.js'
+import { Form } from './form.js'
+import { Badge, Empty, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { usePlace } from './router.js'
+import { useHere } from './session.js'
+import { useLoaded } from './use-loaded.js'
+
+/** @typedef {import('./answers').Trunk} Trunk */
+
+export function TrunksPage() {
+  const { api, mayChange } = useHere()
+  const { value, error, reload } = useLoaded(`${api}/trunks`)
+  const trunks = /** @type {Trunk[] | null} */ (value)
+  return h(PageFrame, { title: 'Trunks', lead: 'The ways to and from the telephone network.' }, [
+    h(Failure, { error, retry: reload }),
+    trunks === null
+      ? !error && h(Loading, null)
+      : trunks.length === 0
+        ? h(
+            Empty,
+            { title: 'No trunk yet', action: h('a', { class: 'button', href: '/docs' }, 'Every setting of a trunk') },
+            'Make one below with the address of your carrier or exchange, or with everything it needs by POST …/trunks.',
+          )
+        : h(
+            'div',
+            { class: 'cards' },
+            trunks.map((trunk) => h(TrunkCard, { key: trunk.id, trunk, changed: reload })),
+          ),
+    h(Refusals, null),
+    mayChange &&
+      h('section', { class: 'card', 'aria-labelledby': 'new' }, [
+        h('h2', { id: 'new' }, 'Add a trunk'),
+        h(NewTrunk, { made: reload }),
+      ]),
+  ])
+}
+
+/** @type {Record<string, string>} */
+const registrations = { none: 'plain', registering: 'warn', registered: 'good', failed: 'bad' }
+
+/** @param {{ trunk: Trunk, changed: () => void }} props */
+function TrunkCard({ trunk, changed }) {
+  const { api, mayChange } = useHere()
+  const { value, error } = useLoaded(`${api}/trunks/${trunk.id}/state`, { every: 10_000 })
+  const state = /** @type {import('./answers').TrunkState | null} */ (value)
+  const [failure, setFailure] = useState(/** @type {Error | null} */ (null))
+  const toggle = () =>
+    ask(`${api}/trunks/${trunk.id}`, { method: 'PATCH', json: { isActive: !trunk.isActive } }).then(changed, setFailure)
+  return h('section', { class: 'card', 'aria-label': trunk.name }, [
+    h('div', { class: 'card-head' }, [
+      h('h2', null, h(Text, null, trunk.name)),
+      h(Badge, { tone: trunk.isActive ? 'good' : 'plain' }, trunk.isActive ? 'on' : 'off'),
+      mayChange &&
+        h(
+          'button',
+          { type: 'button', class: 'quiet small', onClick: toggle },
+          trunk.isActive ? 'Switch off' : 'Switch on',
+        ),
+    ]),
+    h(Failure, { error: error ?? failure }),
+    h('p', { class: 'soft' }, [wordsOf(trunk.direction), trunk.username && [', as ', h(Text, null, trunk.username)]]),
+    state &&
+      state.registration !== 'none' &&
+      h('p', null, [
+        h(Badge, { tone: registrations[state.registration] ?? 'plain' }, wordsOf(state.registration)),
+        ' ',
+        h(Text, { class: 'soft' }, state.registrationDetails),
+      ]),
+    state &&
+      h(
+        'ul',
+        { class: 'plain-list' },
+        state.gateways.map(({ host, port, reachable, details, checkedAt }) =>
+          h('li', { key: `${host}:${port}` }, [
+            h(
+              Badge,
+              { tone: reachable === null ? 'plain' : reachable ? 'good' : 'bad' },
+              reachable === null ? 'not asked yet' : reachable ? 'answers' : 'does not answer',
+            ),
+            ' ',
+            h('code', null, port === null ? host : `${host}:${port}`),
+            ' ',
+            h('span', { class: 'soft' }, [details && h(Text, null, details), checkedAt && ` ${timeOf(checkedAt)}`]),
+          ]),
+        ),
+      ),
+    state?.realms?.map(
+      ({ host, refused }) =>
+        refused !== null &&
+        h('p', { class: 'notice warn', key: host }, [h('strong', null, host), ' ', h(Text, null, refused)]),
+    ),
+  ])
+}
+
+function Refusals() {
+  const { api } = useHere()
+  const { query } = usePlace()
+  const { value, error, reload } = useLoaded(pageAddress(`${api}/call-refusals`, query, []))
+  const page = /** @type {import('./answers').Page<import('./answers').CallRefusal> | null} */ (value)
+  return h('section', { class: 'stack', 'aria-labelledby': 'refusals' }, [
+    h('h2', { id: 'refusals' }, 'Calls that were refused'),
+    h(Failure, { error, retry: reload }),
+    page === null
+      ? !error && h(Loading, null)
+      : page.data.length === 0
+        ? h(
+            'p',
+            { class: 'soft' },
+            'None lately. A call that does not come or go stands here with the rule that refused it.',
+          )
+        : [
+            h(
+              Table,
+              { label: 'Refused calls', class: 'rows', head: ['When', 'From', 'To', 'Rule', 'What to do'] },
+              page.data.map((refusal) => h(RefusalRow, { key: refusal.id, refusal })),
+            ),
+            h(Cursors, { query, next: page.nextCursor }),
+          ],
+  ])
+}
+
+/** @param {{ refusal: import('./answers').CallRefusal }} props */
+const RefusalRow = ({ refusal: { lastAt, direction, calling, called, address, reason, count, details, sipStatus } }) =>
+  h('tr', null, [
+    h('td', { 'data-label': 'When' }, h('time', { title: longTimeOf(lastAt) }, timeOf(lastAt))),
+    h('td', { 'data-label': 'From' }, [
+      h(Text, null, calling ?? '–'),
+      address !== null && h('span', { class: 'soft' }, [' ', h(Text, null, address)]),
+    ]),
+    h('td', { 'data-label': 'To' }, h(Text, null, called ?? '–')),
+    h('td', { 'data-label': 'Rule' }, [
+      h(Badge, { tone: 'warn' }, wordsOf(reason)),
+      h(
+        'span',
+        { class: 'soft' },
+        ` ${direction}${sipStatus === null ? '' : `, ${sipStatus}`}${count > 1 ? `, ${count} times` : ''}`,
+      ),
+    ]),
+    h('td', { 'data-label': 'What to do', class: 'said' }, h(Text, null, details)),
+  ])
+
+/** @param {{ made: () => void }} props */
+function NewTrunk({ made }) {
+  const { api } = useHere()
+  return h(Form, {
+    action: 'Add it',
+    clears: true,
+    done: 'It is added.',
+    fields: [
+      { name: 'name', label: 'Name', required: true },
+      {
+        name: 'direction',
+        label: 'Direction',
+        kind: 'choice',
+        value: 'both',
+        options: [
+          ['both', 'both'],
+          ['inbound', 'inbound'],
+          ['outbound', 'outbound'],
+        ],
+      },
+      { name: 'host', label: 'Gateway', required: true, hint: 'Host name or address of the carrier or exchange' },
+      {
+        name: 'transport',
+        label: 'Transport',
+        kind: 'choice',
+        value: 'udp',
+        options: [
+          ['udp', 'UDP'],
+          ['tcp', 'TCP'],
+          ['tls', 'TLS'],
+        ],
+      },
+      { name: 'username', label: 'User' },
+      { name: 'password', label: 'Password', kind: 'password' },
+      { name: 'register', label: 'Register there', kind: 'checkbox' },
+    ],
+    save: async ({ fields: { name, direction, host, transport, username, password }, checks }) => {
+      const json = {
+        name,
+        direction,
+        gateways: [{ host, transport }],
+        allowedAddresses: [host],
+        ...(username && { username }),
+        ...(password && { password }),
+        ...(checks['register'] && { register: true }),
+      }
+      await ask(`${api}/trunks`, { method: 'POST', json })
+      made()
+    },
+  })
+}
