@@ -77,10 +77,12 @@ test(
   { skip: withoutSipp() },
   async (t) => {
     const folder = await createFolder(t)
-    const [metricsPort, tlsPort] = [await freePorts(1, 27_100), await freePorts(1, 27_300)]
+    const sipPort = await freePorts(3)
+    const [metricsPort, tlsPort] = [sipPort + 1, sipPort + 2]
     const [cert, key] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')]
     await Promise.all([writeFile(cert, fakeTls.cert), writeFile(key, fakeTls.key)])
     const service = await openOwnService({
+      SIP_PORT: String(sipPort),
       METRICS_PORT: String(metricsPort),
       SIP_TLS_PORT: String(tlsPort),
       SIP_TLS_CERT: cert,
