@@ -93,6 +93,8 @@ type Options = {
   /** Newer models refuse what older ones take. */
   readonly refusesMaxTokens?: boolean
   readonly refusesTemperature?: boolean
+  /** In words that name no field. */
+  readonly refusesStreamOptions?: boolean
   readonly refusesVerbose?: boolean
   readonly refusesLanguage?: boolean
   /** As the API counts: what is longer is refused. */
@@ -144,6 +146,7 @@ const ChatShape = z.strictObject({
   max_tokens: z.number().int().positive().optional(),
   max_completion_tokens: z.number().int().positive().optional(),
   stream: z.literal(true),
+  stream_options: z.strictObject({ include_usage: z.boolean() }).optional(),
 })
 const SpeechShape = z.strictObject({
   model: z.string(),
@@ -246,6 +249,13 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
         param: 'reasoning_effort',
         code: null,
       })
+    if (options.refusesStreamOptions && body.stream_options !== undefined)
+      throw new Refused(400, {
+        message: 'Extra inputs are not permitted',
+        type: 'BadRequestError',
+        param: null,
+        code: 400,
+      })
     if (JSON.stringify(body.messages).length > (options.contextLetters ?? Infinity))
       throw new Refused(400, {
         message: "This model's maximum context length is 8192 tokens.",
@@ -263,7 +273,7 @@ export async function openCascadeServer(options: Options = {}): Promise<CascadeS
     await pause(delays.chatFirst ?? 0)
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
     const random = createRandom(requests.length)
-    for (const [index, part] of partsOf(reply).entries()) {
+    for (const [index, part] of partsOf(reply, body.stream_options?.include_usage).entries()) {
       if (index > 0) await Promise.race([gate.promise, gone(response)])
       // Boundaries that mean nothing: within characters, lines and events.
       for (let at = 0; at < part.length && !response.destroyed;) {
@@ -417,7 +427,7 @@ function orderFlaws(messages: readonly z.infer<typeof MessageShape>[]): string[]
 }
 
 /** Server-sent events; what is held lies in a second part. */
-function partsOf({ text = '', calls = [], heldAt, finish }: ScriptedReply): Buffer[] {
+function partsOf({ text = '', calls = [], heldAt, finish }: ScriptedReply, tellsUsage = false): Buffer[] {
   const chunkOf = (delta: object, reason: string | null = null) =>
     `data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: reason }] })}\r\n\r\n`
   const tokens = (words: string) => (words.match(/\s*\S+/gu) ?? []).map((content) => chunkOf({ content })).join('')
@@ -428,8 +438,13 @@ function partsOf({ text = '', calls = [], heldAt, finish }: ScriptedReply): Buff
     ),
   ])
   const begin = `: keep-alive\n\n${chunkOf({ role: 'assistant', content: '' })}`
+  const usage = { prompt_tokens: 40, completion_tokens: 8, total_tokens: 48 }
+  const told = { id: 'c1', object: 'chat.completion.chunk', choices: [], usage }
   const end =
-    callChunks.join('') + chunkOf({}, finish ?? (calls.length > 0 ? 'tool_calls' : 'stop')) + 'data: [DONE]\r\n\r\n'
+    callChunks.join('') +
+    chunkOf({}, finish ?? (calls.length > 0 ? 'tool_calls' : 'stop')) +
+    (tellsUsage ? `data: ${JSON.stringify(told)}\r\n\r\n` : '') +
+    'data: [DONE]\r\n\r\n'
   if (heldAt === undefined) return [Buffer.from(begin + tokens(text) + end)]
   return [Buffer.from(begin + tokens(text.slice(0, heldAt))), Buffer.from(tokens(text.slice(heldAt)) + end)]
 }

@@ -452,10 +452,10 @@ test('instructions are followed from the next turn on, and a temperature is pass
 
 test('what an endpoint does not take is left out, once it has said so', async (t) => {
   const { call, server, log } = await openCall(t, {
-    server: { refusesMaxTokens: true, refusesTemperature: true, refusesVerbose: true },
+    server: { refusesMaxTokens: true, refusesTemperature: true, refusesVerbose: true, refusesStreamOptions: true },
     config: { worker: { ...worker, llmTemperature: 0.3 } },
   })
-  t.equal(server.requestsOf('chat').length, 3)
+  t.equal(server.requestsOf('chat').length, 4)
   t.match(log.lines, [{ message: /llmTemperature/ }])
   server.hears('Who are you?', 'And now?')
   for (const text of ['Who are you?', 'And now?']) {
@@ -465,7 +465,7 @@ test('what an endpoint does not take is left out, once it has said so', async (t
     await call.agentHeard()
     await call.silence(2000)
   }
-  t.equal(server.requestsOf('chat').length, 5)
+  t.equal(server.requestsOf('chat').length, 6)
   t.same(
     server.requestsOf('transcription').map(({ body }) => body['response_format']),
     ['verbose_json', 'json', 'json'],

@@ -45,6 +45,9 @@ export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clo
     tellsUsage: true,
   }
 
+  /** It has taken a request as it was asked: what it refuses later is something else. */
+  let isUnderstood = false
+
   const attempt = async (request: ChatRequest, spoken: Dialect, onText: (text: string) => void) => {
     const { messages, tools, signal } = request
     const body = JSON.stringify({
@@ -58,6 +61,7 @@ export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clo
     })
     const head = { method: 'POST', path: '/chat/completions', contentType: 'application/json' } as const
     const answer = await endpoint.ask({ ...head, accept: 'text/event-stream', body, signal, waits, maxBytes })
+    isUnderstood = true
     const words = createWordFilter(spoken.beginsInThought)
     try {
       return await read(answer, words, onText)
@@ -89,7 +93,7 @@ export function createChat(deps: { endpoint: Endpoint; model: string; clock: Clo
         if (!again) return answer
         again = false
       } catch (error) {
-        const other = learnt(spoken, error)
+        const other = learnt(spoken, error, isUnderstood)
         if (other === null) throw error
         if (!other.thinksBeforeTools)
           tellOnce('the chat model takes tools only where it does not think: it is asked not to')
@@ -122,14 +126,14 @@ const fieldsIn = ({ limit, takesTemperature }: Dialect, temperature: number | nu
 })
 
 /** Newer models have another word for the limit, and some a temperature of their own. Null when that is not what is wrong. */
-function learnt(spoken: Dialect, error: unknown): Dialect | null {
+function learnt(spoken: Dialect, error: unknown, isUnderstood: boolean): Dialect | null {
   if (!(error instanceof EndpointError) || error.isTooLong || ![400, 422].includes(error.status ?? 0)) return null
-  if (spoken.tellsUsage && `${error.param} ${error.message}`.includes('stream_options'))
-    return { ...spoken, tellsUsage: false }
   if (error.param === 'max_tokens' && spoken.limit === 'max_tokens')
     return { ...spoken, limit: 'max_completion_tokens' }
   if (error.param === 'reasoning_effort' && spoken.thinksBeforeTools) return { ...spoken, thinksBeforeTools: false }
-  return error.param === 'temperature' && spoken.takesTemperature ? { ...spoken, takesTemperature: false } : null
+  if (error.param === 'temperature' && spoken.takesTemperature) return { ...spoken, takesTemperature: false }
+  // Not every server knows the wish, nor says in its refusal what it did not know.
+  return spoken.tellsUsage && !isUnderstood ? { ...spoken, tellsUsage: false } : null
 }
 
 async function read(answer: EndpointAnswer, words: WordFilter, onText: (text: string) => void): Promise<ChatAnswer> {
