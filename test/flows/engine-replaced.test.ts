@@ -11,7 +11,7 @@ test(
   async (t) => {
     const calls = await openFailingCalls(t)
     const { realtime, cascade, greeted, speaks, ended } = calls
-    const config = { llmProvider: 'voice_provider_a', fallbackProviders: ['cascade'] } as const
+    const config = { llmProvider: 'voice_provider_a' as const, fallbackProviders: ['cascade' as const] }
     const line = await calls.lineFor('replaced', config)
     calls.realtimeSays([{ text: answer }])
     const caller = await greeted(line)
