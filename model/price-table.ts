@@ -67,25 +67,30 @@ const price = z.number().nullable().describe('Null: nobody knows it.')
 export const PricedUsage = z.object({
   speechInSeconds: z.number().describe('Of the caller, as it was understood.'),
   speechOutSeconds: z.number().describe('Of the agent, as it was heard.'),
-  toolCalls: z.number().int(),
+  toolCalls: z.number().int().describe('How many tools were called.'),
   carrierSeconds: z
     .number()
     .nullable()
     .describe('Of a telephone call that is over, from answer to end; null for any other.'),
-  engines: z.array(
-    z.object({
-      engine: z.string(),
-      model: z.string(),
-      unit: UsageUnit.describe(
-        'Tokens as the provider reports them (`textIn`, `textInCached`, `audioIn`, `audioInCached`, `textOut`, `audioOut`), milliseconds of sound that was transcribed, or characters that were spoken.',
-      ),
-      amount: z.number(),
-      price,
-    }),
-  ),
+  engines: z
+    .array(
+      z.object({
+        engine: z.string().describe('Name of the engine.'),
+        model: z.string().describe('Name of the model, as the engine tells it.'),
+        unit: UsageUnit.describe(
+          'Tokens as the provider reports them (`textIn`, `textInCached`, `audioIn`, `audioInCached`, `textOut`, `audioOut`), milliseconds of sound that was transcribed, or characters that were spoken.',
+        ),
+        amount: z.number().describe('How many of the unit were used.'),
+        price,
+      }),
+    )
+    .describe('What its engines used, by model and unit.'),
   carrierPrice: price.describe('Null: nobody knows it, or there is no carrier.'),
   price: price.describe('Of all of it. Null while one part of it is not known.'),
-  currency: z.string().nullable(),
+  currency: z
+    .string()
+    .nullable()
+    .describe('Of all prices, as the operator’s table names it; null where none of its versions holds for the call.'),
   priceVersion: z.string().nullable().describe('Of the operator’s table, valid when the call was created.'),
 })
 export type PricedUsage = z.infer<typeof PricedUsage>

@@ -5,6 +5,7 @@ export const signalingFields: FieldTable = {
   'SignalingClientOffer.sdp': 'SDP of the browser (RFC 8866, RFC 8829), one section of sound.',
   'SignalingClientCandidate.candidate': 'RTCIceCandidateInit; null: there are no more.',
   'SignalingClientDtmf.digits': '1 to 32 keys: 0 to 9, A to D, * and #.',
+  'SignalingClientText.text': 'What the caller typed, 1 to 1,000 characters: taken as if it had been said.',
   'SignalingServerReady.callId': 'The call.',
   'SignalingServerReady.sessionId': 'The voice session.',
   'SignalingServerReady.newOffer':
