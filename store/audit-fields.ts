@@ -44,6 +44,6 @@ const others = listOf(`
   register registrar requireConfirmationForOutboundCalls retentionDays scheduledAt secret serviceDownRedirectEnabled
   serviceDownRedirectNumber signingSecret slug stateOrProvince streetAddress subscriptionId tag tags testModeEnabled text title tlsCertificate
   tlsKey to toDate token toolName transferNumber trunkId trustsIdentity unverifiedCallerUpdatesEnabled url userId username
-  voiceId websiteUrl worker workerId workerIds`)
+  version voiceId websiteUrl worker workerId workerIds`)
 
 export const namedFields: ReadonlySet<string> = new Set([...wordFields, ...numberFields, ...openFields, ...others])
