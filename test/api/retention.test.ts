@@ -42,9 +42,11 @@ async function open(t: Test) {
     async afterDays(days: number) {
       hands.turn(start + days * day - clock.now())
       // The service has rounds of its own by the same hands: each passes over what the other is at.
+      const waitForOthers = () => sql.begin((tx) => tx`lock table calls in exclusive mode`)
       await retention.idle()
-      await sql.begin((tx) => tx`lock table calls in share mode`)
+      await waitForOthers()
       await retention.idle()
+      await waitForOthers()
     },
     admin: async (...args: string[]) => {
       const lines: string[] = []
