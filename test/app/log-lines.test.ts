@@ -60,6 +60,19 @@ test('so does one whose log has no reader any more', async (t) => {
   t.equal(await process.ends(), 7)
 })
 
+test('a file has all lines of its process in order, the last words too', async (t) => {
+  const file = await open(path.join(t.testdir({}), 'log'), 'a+')
+  t.teardown(() => file.close())
+  const process = start(t, file.fd)
+  await process.logs(1_000)
+  t.equal(await process.ends(), 7)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(2 << 20), 0, 2 << 20, 0)
+  t.same(
+    linesIn(buffer.toString('utf8', 0, bytesRead)).map(({ line }) => line),
+    Array.from({ length: 1_003 }, (_, line) => line),
+  )
+})
+
 test('a reader that does not read holds nobody up, not the end either; once it reads it gets whole lines in order, and is told how many are lost', async (t) => {
   const process = start(t, 'pipe')
   const before = await process.logs(1_000)
