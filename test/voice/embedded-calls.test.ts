@@ -482,9 +482,10 @@ test('typed words answer in the middle of a sentence, cut the agent off, and are
   call.session.typed('Well, no.')
   call.session.interrupt({ itemId, playedMs: 100 })
   t.match(await call.next('noted'), { key: 'tea', value: false })
-  t.equal(
-    typesOf(call.events.slice(from)).join(' '),
-    'user_speech_started user_speech_stopped user_text noted memory',
+  const then = typesOf(call.events.slice(from))
+  t.same(
+    then.slice(0, then.indexOf('memory') + 1),
+    ['user_speech_started', 'user_speech_stopped', 'user_text', 'noted', 'memory'],
     'and it is silent by then',
   )
   await call.agentHeard()
