@@ -81,6 +81,7 @@ export function verdictsOf(
 const history: readonly string[] = [
   'audit_entries',
   'call_events',
+  'call_messages',
   'calls',
   'deliveries',
   'delivery_attempts',
