@@ -67,6 +67,7 @@ test('a delivery has exactly the documented headers, the additive ones and those
     'X-Service-Account-Id': event.accountId,
     'X-Service-Signature': signatureOf(key, event.body),
     'X-Service-Attempt': '3',
+    'X-Request-Id': event.eventId,
     'webhook-id': event.eventId,
     'webhook-timestamp': '1772366400',
     'webhook-signature': standardSignatureOf(key, event.eventId, 1772366400, event.body),
