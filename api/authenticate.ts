@@ -5,7 +5,7 @@
 import { toId, type CallId, type Id } from '../model/ids.ts'
 import { Problem } from '../model/problem.ts'
 import { createKeyLookup, type KeyOwner } from '../store/api-keys.ts'
-import type { CallRow } from '../store/call-rows.ts'
+import type { UsedCall } from '../store/call-usage.ts'
 import { createKeyAndCallLookup } from '../store/key-and-call.ts'
 import type { ApiDeps, Middleware } from './deps.ts'
 import type { RequestLimit } from './rate-limit.ts'
@@ -21,7 +21,7 @@ export function idOf<Kind extends string>(segment: string): Id<Kind> {
   return id
 }
 
-type Identified = { readonly owner: KeyOwner; readonly call?: CallRow | null }
+type Identified = { readonly owner: KeyOwner; readonly call?: UsedCall | null }
 
 /** Comes before any routing, so that without a key nothing can be learned, not even which paths exist. Recordings have a signature instead. */
 export function authenticate(

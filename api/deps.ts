@@ -23,7 +23,7 @@ import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
 import type { PageSessions, Role } from '../model/user.ts'
 import type { Subscriptions } from '../model/webhook.ts'
 import type { Asked, Beside } from '../net/http/beside.ts'
-import type { CallRow } from '../store/call-rows.ts'
+import type { UsedCall } from '../store/call-usage.ts'
 import type { AuditLog } from '../store/audit.ts'
 import type { Sql } from '../store/sql.ts'
 import type { RateLimits } from './rate-limit.ts'
@@ -102,7 +102,7 @@ export type ApiEnv = {
     /** Of the entry in the audit log that was begun for this request. */
     endEntry?: (ending: Ending) => Promise<void>
     /** The call of this account that the path names, null when it has none; unset where it was not read together with the key. */
-    call?: CallRow | null
+    call?: UsedCall | null
   }
 }
 

@@ -13,6 +13,7 @@ import {
 import { peaksOf, peaksPerSecond } from '../model/recording-peaks.ts'
 import { recordingKeyIn } from '../model/recording-store.ts'
 import type { CallRow } from '../store/call-rows.ts'
+import { findUsedCall, pricedUseOf } from '../store/call-usage.ts'
 import { findCall } from '../store/calls.ts'
 import { listTurns } from '../store/transcripts.ts'
 import { idOf, notFound } from './authenticate.ts'
@@ -45,7 +46,7 @@ const get = createRoute({
   ...needs('read'),
   summary: 'Get a call',
   description:
-    'Every call that is over reads completed; outcome and failedReason tell how it ended. dimensions and nextAction are there when postProcessingStatus is completed. duration is seconds from answer to end.',
+    'Every call that is over reads completed; outcome and failedReason tell how it ended. dimensions and nextAction are there when postProcessingStatus is completed. duration is seconds from answer to end. usage counts while the call runs; this answer alone has it.',
   request: { params },
   responses: answerOf(named('PhoneCall', PhoneCall), 'The call.', phoneCallExample),
 })
@@ -90,7 +91,7 @@ const getAudioPeaks = createRoute({
 })
 
 export function addPhoneCallRoutes(app: Api, deps: ApiDeps): void {
-  const { sql, recordings, recordingUrlKey, publicUrl, clock } = deps
+  const { sql, recordings, recordingUrlKey, publicUrl, clock, prices = null } = deps
   const callOf = async (accountId: AccountId, phoneCallId: string): Promise<CallRow> => {
     const call = await findCall(sql, accountId, idOf<'call'>(phoneCallId))
     if (!call) throw notFound()
@@ -98,10 +99,12 @@ export function addPhoneCallRoutes(app: Api, deps: ApiDeps): void {
   }
 
   app.openapi(get, async (c) => {
+    const { phoneCallId } = c.req.valid('param')
     const read = c.get('call')
-    const call = read === undefined ? await callOf(c.get('accountId'), c.req.valid('param').phoneCallId) : read
+    const call = read === undefined ? await findUsedCall(sql, c.get('accountId'), idOf<'call'>(phoneCallId)) : read
     if (!call) throw notFound()
-    return readyJson(toPhoneCall(call))
+    const usage = pricedUseOf(call, prices)
+    return readyJson({ ...toPhoneCall(call), ...(usage && { usage }) })
   })
   app.openapi(getTranscript, async (c) => {
     const { accountId, id } = await callOf(c.get('accountId'), c.req.valid('param').phoneCallId)

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { Speaker } from './call.ts'
 import type { CallId } from './ids.ts'
 import type { Json } from './json.ts'
+import type { UsedUnits } from './usage.ts'
 import type { Dimension, NextAction } from './worker.ts'
 
 /** One turn of the transcript, by its place in it: the `turnIndex` of call.transcript. */
@@ -48,10 +49,12 @@ export type ExtractionQuestion = {
 /** The `embedded` one is always there and needs nothing from outside; `model` asks a language model. */
 export type ExtractorName = 'embedded' | 'model'
 
+export type TellUsed = (model: string, units: UsedUnits) => void
+
 export type Extractor = {
   readonly name: ExtractorName
-  /** Throws ExtractionError when there is no usable answer. */
-  extract(question: ExtractionQuestion): Promise<Claims>
+  /** Throws ExtractionError when there is no usable answer. `used`: told what an answer cost as its provider counts it, usable or not. */
+  extract(question: ExtractionQuestion, used?: TellUsed): Promise<Claims>
   /** Ends what is under way. Idempotent. */
   close(): Promise<void>
 }

@@ -29,6 +29,7 @@ import { JsonObject, Metadata } from './json.ts'
 import { EndedBy, FailedReason, TerminalStatus } from './outcome.ts'
 import { pageOf, Paging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
+import { PricedUsage } from './price-table.ts'
 import { CallHeaders } from './sip-facts.ts'
 import { withoutNulls } from './without-nulls.ts'
 
@@ -105,6 +106,10 @@ export const PhoneCall = z.object({
   summary: z.string().optional(),
   recordingState: RecordingState.optional(),
   disclosure: Disclosure.optional(),
+  /** In the answer of one call alone. */
+  usage: PricedUsage.optional().describe(
+    'What the call used and cost so far, what read its transcript included. Only where one call is asked for; not there while nothing was counted, and for calls of before it was.',
+  ),
 })
 export type PhoneCall = z.infer<typeof PhoneCall>
 

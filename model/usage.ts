@@ -21,6 +21,9 @@ export type UsedUnits = Readonly<Partial<Record<UsageUnit, number>>>
 
 export type EngineUsage = { readonly engine: string; readonly model: string; readonly units: UsedUnits }
 
+/** Under this name stands what read the finished talk. */
+export const extractionEngine = 'extraction'
+
 export type CallUsage = {
   /** Of what was said and understood, and of what was heard of the agent. */
   readonly speechInMs: number
@@ -39,9 +42,12 @@ export function addUsage(a: CallUsage, b: CallUsage): CallUsage {
     speechInMs: a.speechInMs + b.speechInMs,
     speechOutMs: a.speechOutMs + b.speechOutMs,
     toolCalls: a.toolCalls + b.toolCalls,
-    engines: b.engines.reduce(withEngine, a.engines),
+    engines: addEngines(a.engines, b.engines),
   }
 }
+
+export const addEngines = (a: readonly EngineUsage[], b: readonly EngineUsage[]): readonly EngineUsage[] =>
+  b.reduce(withEngine, a)
 
 function withEngine(engines: readonly EngineUsage[], used: EngineUsage): readonly EngineUsage[] {
   const place = engines.findIndex(({ engine, model }) => engine === used.engine && model === used.model)

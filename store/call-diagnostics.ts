@@ -15,17 +15,15 @@ import {
   type DiagnosticsQuery,
 } from '../model/call-diagnostics.ts'
 import { endingOf } from '../model/call-ending.ts'
-import { pricedUsageOf, type PricedUsage, type PriceTable } from '../model/price-table.ts'
-import type { CallUsage } from '../model/usage.ts'
+import type { PriceTable } from '../model/price-table.ts'
 import { toCallQuality } from '../model/call-quality.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
-import { durationOf, toPhoneCall } from '../model/phone-call.ts'
+import { toPhoneCall } from '../model/phone-call.ts'
 import { listMessages } from './call-messages.ts'
-import { answerColumns, type DatedCall } from './call-rows.ts'
+import { findUsedCall, pricedUseOf } from './call-usage.ts'
 import type { AttemptFacts } from './delivery-verdicts.ts'
 import type { Sql } from './sql.ts'
 
-type Used = { readonly usage: CallUsage | null }
 type Asked = Place & { /** Null: nobody knows what calls cost. */ readonly prices: PriceTable | null }
 type Place = { readonly accountId: AccountId; readonly callId: CallId }
 
@@ -35,8 +33,7 @@ export async function findCallDiagnostics(
   { prices, ...place }: Asked,
   { fromTurn, fromStep, fromDelivery }: DiagnosticsQuery,
 ): Promise<CallDiagnostics | null> {
-  const [call] = await sql<(DatedCall & Used)[]>`
-    select ${answerColumns(sql)}, created_at, coalesce(usage, snapshot -> 'context' -> 'usage') as usage from calls where account_id = ${place.accountId} and id = ${place.callId}`
+  const call = await findUsedCall(sql, place.accountId, place.callId)
   if (!call) return null
   const [turns, steps, engines, tenures, hooks, deliveries, messages] = await Promise.all([
     listTurns(sql, place, fromTurn),
@@ -64,15 +61,8 @@ export async function findCallDiagnostics(
       data: messages.map(({ leftOut: _, ...message }) => ({ ...message, at: toIso(message.at) })),
       leftOut: messages[0]?.leftOut ?? 0,
     },
-    usage: usageOf(call, prices),
+    usage: pricedUseOf(call, prices),
   }
-}
-
-function usageOf(call: DatedCall & Used, prices: PriceTable | null): PricedUsage | null {
-  const isCarried = call.transport === 'sip_trunk'
-  return (
-    call.usage && pricedUsageOf(call.usage, { ...call, carrierSeconds: isCarried ? durationOf(call) : null }, prices)
-  )
 }
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : toIso(ms))

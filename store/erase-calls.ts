@@ -65,6 +65,7 @@ const kept = {
     'snapshot',
     'quality',
     'usage',
+    'extraction_usage',
   ]),
   call_events: new Set(['call_id', 'account_id', 'event', 'effects']),
   deliveries: new Set(['id', 'account_id', 'subscription_id', 'call_id', 'event_type', 'status', 'claimed_by', 'body']),

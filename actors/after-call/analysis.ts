@@ -4,7 +4,7 @@
  */
 import type { CallWarning } from '../../model/call.ts'
 import { dimensionValueOf } from '../../model/dimension-value.ts'
-import type { Claims, EvidenceByKey, Extractor, ExtractionQuestion } from '../../model/extraction.ts'
+import type { Claims, EvidenceByKey, Extractor, ExtractionQuestion, TellUsed } from '../../model/extraction.ts'
 import { storableText, type JsonObject } from '../../model/json.ts'
 import type { Dimension } from '../../model/worker.ts'
 import type { NotedValue } from '../../store/noted-values.ts'
@@ -36,11 +36,11 @@ export type TalkOver = ExtractionQuestion & {
 
 const maxSummary = 2_000
 
-/** Throws what the model's extractor throws. */
-export async function analyse(talk: TalkOver, { embedded, model }: Extractors): Promise<Analysis> {
+/** Throws what the model's extractor throws. `used`: as an Extractor tells it. */
+export async function analyse(talk: TalkOver, { embedded, model }: Extractors, used?: TellUsed): Promise<Analysis> {
   const plain = verifyClaims(talk, await embedded.extract(talk))
   if (model === null || talk.turns.length === 0) return settle(talk, plain, null)
-  const claims = await model.extract(talk)
+  const claims = await model.extract(talk, used)
   return settle(talk, plain, { claims, verified: verifyClaims(talk, claims) })
 }
 

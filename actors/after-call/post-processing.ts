@@ -10,10 +10,12 @@ import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { Job } from '../../store/jobs.ts'
 import { placeNotes } from '../../store/noted-values.ts'
 import { createOneQuery, type Lookup } from '../../store/one-query.ts'
+import { addExtractionUsage } from '../../store/call-usage.ts'
 import { replaceAnalysis } from '../../store/process-again.ts'
 import type { Sql } from '../../store/sql.ts'
 import { listTurnsOf, type TurnRow } from '../../store/transcripts.ts'
 import type { CallId } from '../../model/ids.ts'
+import { extractionEngine, type EngineUsage } from '../../model/usage.ts'
 import type { CallFact } from '../call/call-event.ts'
 import { configOf } from '../call/engine-choice.ts'
 import { recordingKeyOf } from '../call/record-effects.ts'
@@ -93,7 +95,7 @@ async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Prom
       return over.state.context.recordedMs
     })
     const talk = await readTalk(deps.sql, reads, over)
-    const analysis = await analyse(talk, deps.extractors).catch((error: unknown) => {
+    const analysis = await analyseCounted(deps, talk).catch((error: unknown) => {
       if (!isLast || !(error instanceof ExtractionError)) throw error
       return analyseWithout(talk, deps.extractors, error.message)
     })
@@ -102,6 +104,18 @@ async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Prom
   } catch (error) {
     if (!isLast) throw error
     return { failure: error instanceof Error ? error.message : String(error), recordedMs: null, analysis: null }
+  }
+}
+
+/** What the model counted belongs to the call whatever becomes of its answer: a run that is tried again has been paid for as well. */
+async function analyseCounted({ sql, extractors }: Deps, talk: TalkOver): Promise<Analysis> {
+  const used: EngineUsage[] = []
+  const counted = (model: string, units: EngineUsage['units']): void =>
+    void used.push({ engine: extractionEngine, model, units })
+  try {
+    return await analyse(talk, extractors, counted)
+  } finally {
+    await addExtractionUsage(sql, talk.callId, used)
   }
 }
 

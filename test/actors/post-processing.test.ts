@@ -9,6 +9,7 @@ import type { Dimension, WorkerConfig } from '../../model/worker.ts'
 import { findCall } from '../../store/calls.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { deleteWorker } from '../../store/delete-worker.ts'
+import { findUsedCall, pricedUseOf } from '../../store/call-usage.ts'
 import { finishJobs, insertJob } from '../../store/jobs.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
@@ -28,8 +29,9 @@ function createScriptedExtractor(...answers: (Partial<Claims> | Error)[]) {
   const asked: ExtractionQuestion[] = []
   const extractor: Extractor = {
     name: 'model',
-    async extract(question) {
+    async extract(question, used) {
       asked.push(question)
+      used?.('reader-1', { textIn: 100 * asked.length, textOut: 7 })
       const answer = answers.length > 1 ? answers.shift() : answers[0]
       if (answer instanceof Error) throw answer
       return { values: [], nextAction: null, summary: null, ...answer }
@@ -132,6 +134,26 @@ test('an extractor that is down for a moment is asked again, and call.ended wait
   t.equal(asked.length, 2)
   t.match(asked[0], { turns: [{ turn: 0, role: 'user', text: 'I would sit out there.' }], dimensions: [seating] })
   t.equal((await stage.ended()).length, 1)
+  const used = async () => {
+    const row = await findUsedCall(stage.sql, stage.accountId, stage.callId)
+    return row && pricedUseOf(row, null)
+  }
+  const counted = { engine: 'extraction', model: 'reader-1', price: null }
+  const first = await used()
+  t.match(first, { speechInSeconds: 0.8, price: null })
+  const read = first?.engines.filter(({ engine }) => engine === 'extraction')
+  t.same(
+    read,
+    [
+      { ...counted, unit: 'textIn', amount: 300 },
+      { ...counted, unit: 'textOut', amount: 14 },
+    ],
+    'both runs were paid for',
+  )
+  await stage.processAgain(stage.accountId, stage.callId)
+  await stage.processed()
+  t.match((await used())?.engines, [{ unit: 'textIn', amount: 600 }], 'and so was the one that was asked for later')
+  t.same(await stage.replayed(), [])
 })
 
 test('an extractor that is down for good fails post-processing after three retries; what was noted, the recording and call.ended are there, and the account is told', async (t) => {

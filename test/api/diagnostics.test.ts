@@ -56,6 +56,8 @@ test('a call is diagnosed while it runs and when it is over', async (t) => {
   t.ok(running.startedAt)
 
   t.equal(running.usage, null, 'nothing was counted yet')
+  const asked = async () => (await ask(`/v1/accounts/${own.id}/phone-calls/${callId}`)).json as { usage?: object }
+  t.notOk('usage' in (await asked()))
   const used = { type: 'used', model: 'talker-1', units: { audioIn: 400, textOut: 7 } } as const
   await until(() => api.engine.configs.length > 0)
   api.engine.emit(used)
@@ -66,6 +68,7 @@ test('a call is diagnosed while it runs and when it is over', async (t) => {
     { speechInSeconds: 1.5, speechOutSeconds: 0, toolCalls: 0, carrierSeconds: null },
     'it is told with the turn',
   )
+  t.same((await asked()).usage, said, 'the answer of the call has the same')
   api.engine.emit(used)
   await ask(`/v1/accounts/${own.id}/phone-calls/${callId}/hangup`, { method: 'POST' })
   const over = await until(async () => {
@@ -82,6 +85,9 @@ test('a call is diagnosed while it runs and when it is over', async (t) => {
     { price: null, carrierPrice: null, currency: null, priceVersion: null },
     'nobody knows prices here',
   )
+  t.same((await asked()).usage, over.usage)
+  const listed = (await ask(`/v1/accounts/${own.id}/phone-calls`)).json as { data: object[] }
+  t.notOk(listed.data.some((call) => 'usage' in call))
   const [row] = await sql<{ usage: unknown }[]>`select usage from calls where id = ${callId}`
   t.match(
     row?.usage,

@@ -136,6 +136,7 @@ export const specifiedFields: Readonly<Record<string, Table>> = {
       'summary',
       'recordingState',
       'disclosure',
+      'usage',
     ],
   },
   'Transcript segment': {

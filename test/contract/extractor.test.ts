@@ -151,6 +151,29 @@ test('model: what is no answer is an error that says so, without the key or word
   }
 })
 
+test('model: what an answer cost is told as the server counts it, also of an answer that cannot be used, and of none that counts nothing', async (t) => {
+  const { server, extractor } = await openModel(t)
+  const usage = { prompt_tokens: 900, completion_tokens: 70, prompt_tokens_details: { cached_tokens: 400 } }
+  const choices = (content: string) => [{ message: { content }, finish_reason: 'stop' }]
+  const answerOf = (content: string, counted: unknown) => ({
+    body: JSON.stringify({ choices: choices(content), usage: counted }),
+  })
+  server.answers(
+    answerOf(JSON.stringify(report), usage),
+    answerOf('I am sorry.', usage),
+    answerOf(JSON.stringify(report), { prompt_tokens: 'many', completion_tokens: -1 }),
+    { report },
+  )
+  const used: unknown[] = []
+  const ask = () => extractor.extract(question, (model, units) => used.push({ model, ...units }))
+  await ask()
+  t.match(await failureOf(ask()), /not the JSON/)
+  await ask()
+  await ask()
+  const counted = { model: 'small', textIn: 500, textInCached: 400, textOut: 70 }
+  t.same(used, [counted, counted])
+})
+
 test('model: a server that hangs, or stops in its answer, is not waited for longer than its time', async (t) => {
   const { server, extractor, clock } = await openModel(t, { timeout: 5_000 })
   for (const answer of ['hang', 'stall'] as const) {

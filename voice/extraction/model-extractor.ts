@@ -5,9 +5,17 @@
  */
 import { Agent } from 'undici'
 import type { Clock } from '../../model/clock.ts'
-import { ExtractionError, type Claims, type ExtractionQuestion, type Extractor } from '../../model/extraction.ts'
+import {
+  ExtractionError,
+  type Claims,
+  type ExtractionQuestion,
+  type Extractor,
+  type TellUsed,
+} from '../../model/extraction.ts'
 import type { Log } from '../../model/log.ts'
 import { createEndpoint, EndpointError, textOf, type EndpointAddress } from '../engines/cascade/endpoint.ts'
+import { chatUsageIn } from '../engines/cascade/chat-usage.ts'
+import { fieldsOf, parsedObject } from '../engines/cascade/fields.ts'
 import { claimsOf } from './model-answer.ts'
 import { maxTranscript, modelQuestionOf, type ModelQuestion } from './model-question.ts'
 
@@ -39,7 +47,11 @@ export function createModelExtractor({ address, timeout, clock, log }: ModelExtr
   const ending = new AbortController()
   let dialect: Dialect = { format: 'json_schema', limit: 'max_tokens', takesTemperature: true }
 
-  const ask = async (asked: ModelQuestion, spoken: Dialect, dimensions: number, left: number): Promise<Claims> => {
+  const ask = async (
+    asked: ModelQuestion,
+    spoken: Dialect,
+    { dimensions, left, used }: { readonly dimensions: number; readonly left: number; readonly used: TellUsed },
+  ): Promise<Claims> => {
     const answer = await endpoint.ask({
       method: 'POST',
       path: '/chat/completions',
@@ -50,9 +62,12 @@ export function createModelExtractor({ address, timeout, clock, log }: ModelExtr
       waits: { head: left, idle: left, whole: left },
       maxBytes: maxAnswer,
     })
-    return claimsOf(await textOf(answer.body))
+    const text = await textOf(answer.body)
+    const units = chatUsageIn(fieldsOf(parsedObject(text)?.['usage']))
+    if (units !== null) used(address.model, units)
+    return claimsOf(text)
   }
-  const extract = async (question: ExtractionQuestion): Promise<Claims> => {
+  const extract = async (question: ExtractionQuestion, used: TellUsed = () => {}): Promise<Claims> => {
     const until = clock.now() + timeout
     for (let room = maxTranscript; ;) {
       const spoken = dialect
@@ -60,7 +75,7 @@ export function createModelExtractor({ address, timeout, clock, log }: ModelExtr
       const left = until - clock.now()
       if (left <= 0) throw new ExtractionError(`it did not answer within ${timeout} ms`)
       try {
-        const claims = await ask(asked, spoken, question.dimensions.length, left)
+        const claims = await ask(asked, spoken, { dimensions: question.dimensions.length, left, used })
         return asked.unread > 0 ? { ...claims, unread: asked.unread } : claims
       } catch (error) {
         if (!(error instanceof EndpointError)) throw error

@@ -3,7 +3,8 @@
  * completion chunk". Reasoning that comes in fields of its own is not read.
  */
 import { flawOf, type JsonObject } from '../../../model/json.ts'
-import { countOf, unitsOf, type UsedUnits } from '../../../model/usage.ts'
+import type { UsedUnits } from '../../../model/usage.ts'
+import { chatUsageIn } from './chat-usage.ts'
 import { errorBodyOf, type ErrorBody } from './error-body.ts'
 import { fieldsOf, isJson, isText, parsedObject, type Fields } from './fields.ts'
 
@@ -59,7 +60,7 @@ export function createChatReply(): ChatReply {
       const chunk = parsedObject(event)
       error = errorBodyOf(chunk)
       if (chunk === null || error !== null) return null
-      usage = usageIn(fieldsOf(chunk['usage'])) ?? usage
+      usage = chatUsageIn(fieldsOf(chunk['usage'])) ?? usage
       // The last one may have no choices, but counts.
       const choice = fieldsOf(Array.isArray(chunk['choices']) ? chunk['choices'][0] : null)
       if (choice === null) return ''
@@ -77,14 +78,6 @@ export function createChatReply(): ChatReply {
     calls: () =>
       drafts.map(({ id, name, written }) => ({ id, name, arguments: written === '' ? {} : argumentsOf(written) })),
   }
-}
-
-function usageIn(given: Fields | null): UsedUnits | null {
-  if (given === null) return null
-  const cached = countOf(fieldsOf(given['prompt_tokens_details'])?.['cached_tokens'])
-  const textIn = Math.max(0, countOf(given['prompt_tokens']) - cached)
-  const used = unitsOf({ textIn, textInCached: cached, textOut: countOf(given['completion_tokens']) })
-  return used.length === 0 ? null : (Object.fromEntries(used) as UsedUnits)
 }
 
 /** By the index that the endpoint gave; some give the same one to several calls, or none. */
