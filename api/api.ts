@@ -32,6 +32,7 @@ import { createRequestLimit, setRateLimitHeaders, type RequestLimit } from './ra
 import { addReadyRoute } from './ready-route.ts'
 import { recordingsPath } from './recording-link.ts'
 import { addRecordingRoutes } from './recording-routes.ts'
+import { addReplayRoutes } from './replay-routes.ts'
 import { addRefusalRoutes } from './refusal-routes.ts'
 import { renderError, renderProblem } from './render.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
@@ -125,6 +126,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addPhoneCallRoutes(app, deps)
   addListCallsRoute(app, deps)
   addDiagnosticsRoutes(app, deps)
+  addReplayRoutes(app, deps)
   addPlaceCallRoutes(app, deps)
   addPauseRecordingRoutes(app, deps)
   addWebCallRoutes(app, deps)

@@ -14,6 +14,7 @@ import type { Telemetry } from '../model/telemetry.ts'
 import type { CreatePhoneCall, DeleteCall, EndCall, PauseRecording, ProcessAgain } from '../model/phone-call.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import type { PriceTable } from '../model/price-table.ts'
+import type { CheckReplay } from '../model/replay-check.ts'
 import type { Problem } from '../model/problem.ts'
 import type { Readiness } from '../model/roles.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
@@ -40,6 +41,7 @@ export type ApiDeps = {
   readonly processAgain: ProcessAgain
   readonly pauseRecording: PauseRecording
   readonly deleteCall: DeleteCall
+  readonly checkReplay: CheckReplay
   readonly erasePerson: ErasePerson
   readonly tools: Toolbox
   /** Of people who are signed in. Absent: only keys are taken, and there is no console. */

@@ -1,4 +1,5 @@
 /** Owns the wiring of everything that faces outward: signaling socket, page and API behind one listener. */
+import { createReplayCheck } from '../actors/call/check-replay.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { isLoopback } from '../net/addresses.ts'
 import { networksOf } from '../net/networks.ts'
@@ -160,6 +161,7 @@ function openFetch({ core, config, calls, demo, readiness }: Parts, limit: Reque
       sql: core.requests,
       changed: () => core.bus.publish(trunksSubject, new Uint8Array()),
     }),
+    checkReplay: createReplayCheck({ ...core, sql: core.requests }),
     mayClaimNumbers: config.mayClaimNumbers,
     ...beyond,
     iceServers: createIceServers(config.turn, core.clock),

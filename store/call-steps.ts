@@ -191,6 +191,17 @@ export function listCallEvents(sql: Sql, callId: CallId): Promise<LoggedEvent[]>
     select seq, epoch, at, event, effects, ignored from call_events where call_id = ${callId} order by seq`
 }
 
+/** A part of the log: so many steps from one on. */
+export function listEventsFrom(
+  sql: Sql,
+  callId: CallId,
+  { from, limit }: { readonly from: number; readonly limit: number },
+): Promise<LoggedEvent[]> {
+  return sql<LoggedEvent[]>`
+    select seq, epoch, at, event, effects, ignored from call_events
+    where call_id = ${callId} and seq >= ${from} order by seq limit ${limit}`
+}
+
 /** Calls of tools by these ids, in their order. */
 export function findToolCalls(
   sql: Sql,

@@ -1,11 +1,13 @@
 /** docs/contract/rest.md "Diagnostics": the course of a call, as REST and the operator's command tell it. */
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { test } from 'tap'
+import { test, type Test } from 'tap'
+import { createReplayCheck } from '../../actors/call/check-replay.ts'
 import type { CallSide } from '../../app/call-side.ts'
 import type { Bus } from '../../model/bus.ts'
 import { CallDiagnostics, diagnosticsLimit } from '../../model/call-diagnostics.ts'
 import type { CallId } from '../../model/ids.ts'
+import type { ReplayCheck } from '../../model/replay-check.ts'
 import { writeLadders } from '../../store/call-messages.ts'
 import { forgetTranscripts } from '../../store/retention.ts'
 import { explanationOf, runCommand } from '../../tools/admin/run-command.ts'
@@ -114,7 +116,33 @@ test('a call is diagnosed while it runs and when it is over', async (t) => {
   const [log] = await sql<{ said: string }[]>`
     select string_agg(event::text, '') as said from call_events where call_id = ${callId}`
   t.ok(log?.said.includes('created'), 'it was read from a log that is there')
+  await isReplayed(t, api, callId)
 })
+
+/** docs/contract/rest.md "Replay" */
+async function isReplayed(t: Test, { ask, own, other, sql, deps }: Api, callId: CallId): Promise<void> {
+  const address = `/v1/accounts/${own.id}/phone-calls/${callId}/replay`
+  const [counted] = await sql<{ facts: number }[]>`
+    select count(*)::integer as facts from call_events where call_id = ${callId}`
+  const { json } = await ask(address)
+  t.match(json, { verdict: 'same', facts: counted?.facts, different: 0, differences: [] })
+  t.ok((json as ReplayCheck).effects > 0)
+  t.equal((await ask(address, { key: other.key })).status, 404)
+  t.match((await ask(address.replace(callId, own.callId))).json, { verdict: 'no_log', facts: 0 })
+
+  const many = await Promise.all([ask(address), ask(address), ask(address)])
+  t.same(many.map(({ status }) => status).toSorted(), [200, 200, 429], 'two at a time')
+  t.equal((await ask(address)).status, 200, 'and then others')
+
+  let now = 0
+  const slow = createReplayCheck({ ...deps, clock: { ...deps.clock, now: () => (now += 3_000) } })
+  t.match(await slow(own.id, callId), { verdict: 'unfinished', facts: 3 }, 'it ends in time')
+
+  await sql`update call_events set effects = '[]' where call_id = ${callId} and seq = 0`
+  t.match((await ask(address)).json, { verdict: 'different', different: 1, differences: [{ seq: 0, fact: 'created' }] })
+  await sql`update call_events set event = '{"type":"leg_connected"}' where call_id = ${callId} and seq = 0`
+  t.match((await ask(address)).json, { verdict: 'different', facts: 1, differences: [{ fact: 'leg_connected' }] })
+}
 
 test('a call of before any of it was kept has nothing to tell, and is no error', async (t) => {
   const api = await openSeededApi(t)

@@ -404,6 +404,7 @@ export const additiveEndpoints: readonly string[] = [
   `post ${phoneCall}/post-processing`,
   `get ${phoneCall}/audio/peaks`,
   `get ${phoneCall}/diagnostics`,
+  `get ${phoneCall}/replay`,
   `post ${phoneCall}/recording/pause`,
   `post ${phoneCall}/recording/resume`,
   `delete ${phoneCall}`,

@@ -3,6 +3,7 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { Test } from 'tap'
 import { v7 } from 'uuid'
+import { createReplayCheck } from '../../actors/call/check-replay.ts'
 import { createDueWatch } from '../../actors/rounds/due-watch.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createApi } from '../../api/api.ts'
@@ -114,6 +115,7 @@ export async function openSeededApi(
       asked.push({ accountId, request })
       return calls.createWebCall(accountId, request, once)
     },
+    checkReplay: createReplayCheck(core),
     trunks: createTrunks(core),
     iceServers: () => [],
     publicUrl: null,

@@ -28,18 +28,29 @@ export type Replay = {
 /** `log` is complete and in order of seq, beginning with `created`. Throws when it does not. */
 export function replay(log: readonly LoggedFact[]): Replay {
   const [birth, ...rest] = log
+  const replaying = beginReplay(birth)
+  const differences = [...replaying.begun, ...rest.flatMap(replaying.take)]
+  const effects = log.reduce((count, logged) => count + effectsOf(logged), 0)
+  return { facts: log.length, effects, ignored: log.filter((logged) => logged.ignored).length, differences }
+}
+
+/** A step after the other, for who does not hold the log. Throws when it does not begin with `created`. */
+export function beginReplay(birth: LoggedFact | undefined) {
   const created = birth?.event as ({ type: 'created' } & CallBirth) | undefined
   if (!birth || created?.type !== 'created') throw new Error('the log of a call begins with its creation')
   const { type: _, ...born } = created
   let last = beginCall(born, birth.at)
-  const differences = differenceOf(birth, last)
-  for (const logged of rest) {
-    last = step(last.state.persisted, logged.event as CallFact, logged.at)
-    differences.push(...differenceOf(logged, last))
+  return {
+    begun: differenceOf(birth, last),
+    /** The next of the log. */
+    take(logged: LoggedFact): Difference[] {
+      last = step(last.state.persisted, logged.event as CallFact, logged.at)
+      return differenceOf(logged, last)
+    },
   }
-  const effects = log.reduce((count, logged) => count + (logged.effects as Json[]).length, 0)
-  return { facts: log.length, effects, ignored: log.filter((logged) => logged.ignored).length, differences }
 }
+
+export const effectsOf = ({ effects }: LoggedFact): number => (effects as Json[]).length
 
 function differenceOf(logged: LoggedFact, replayed: Step): Difference[] {
   const same = sorted(logged.effects) === sorted(replayed.effects as Json) && logged.ignored === replayed.ignored
