@@ -136,6 +136,25 @@ export type Diagnostics = {
     details: string | null
   }[]
   deliveries: { data: DiagnosedDelivery[]; next: number | null }
+  messages?: { data: Message[]; leftOut: number }
+}
+
+export type Message = {
+  at: string
+  direction: 'in' | 'out'
+  protocol: string
+  local: string
+  remote: string
+  text: string
+}
+
+export type ReplayCheck = {
+  verdict: 'same' | 'different' | 'unfinished' | 'no_log'
+  facts: number
+  ignored: number
+  effects: number
+  different: number
+  differences: { seq: number; fact: string }[]
 }
 
 export type Subscription = {

@@ -5,6 +5,8 @@ import { CallActions } from './call-actions.js'
 import { courseTurns, lanesOf, lengthOf, turnAt } from './call-course.js'
 import { Ending } from './call-ending.js'
 import { CallFacts } from './call-facts.js'
+import { Ladder } from './call-ladder.js'
+import { Replay } from './call-replay.js'
 import { Findings } from './call-findings.js'
 import { durationOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
 import { Lanes } from './lanes.js'
@@ -65,8 +67,10 @@ function CallView({ whole, address, reload }) {
         h('div', { class: 'column' }, [
           h(Findings, { call, hear: hasSound ? hear : null }),
           h(CallFacts, { call, diagnostics }),
+          h(Replay, { address }),
         ]),
       ]),
+      diagnostics?.messages && h(Ladder, { messages: diagnostics.messages, address }),
     ],
   )
 }

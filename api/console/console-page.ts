@@ -42,6 +42,7 @@ const documentOf = (root: string, importMap: string, first: readonly string[]): 
 <link rel="icon" href="data:,">
 <title>Parley console</title>
 <link rel="stylesheet" href="${root}console.css">
+<link rel="stylesheet" href="${root}call.css">
 <script type="importmap">${importMap}</script>
 ${first.map((name) => `<link rel="modulepreload" href="${root}${name}">`).join('\n')}
 <script type="module" src="${root}main.js"></script>

@@ -71,6 +71,27 @@ test('in the console', { skip }, async (t) => {
     await page.getByRole('button', { name: 'Play' }).waitFor()
   })
 
+  await t.test('its messages stand as a ladder, each whole where one opens it, and its log is replayed', async (t) => {
+    const ladder = page.getByRole('region', { name: 'Signaling' })
+    t.same(await ladder.locator('.ladder-arrow bdi').allTextContents(), [
+      'INVITE, SDP',
+      '100 Trying (INVITE)',
+      '180 Ringing (INVITE)',
+      '200 OK (INVITE), SDP',
+      'ACK',
+      'BYE',
+      '200 OK (BYE)',
+    ])
+    const first = ladder.locator('li').first()
+    t.equal(await first.locator('pre').count(), 0)
+    await first.locator('summary').click()
+    t.match(await first.locator('pre').textContent(), /^INVITE sip:.*m=audio 40000 RTP/s)
+    t.equal(await page.getByRole('link', { name: 'Capture (pcap)' }).getAttribute('download'), '')
+    t.same(await seriousFindings(page), [])
+    await page.getByRole('button', { name: 'Replay the log' }).click()
+    await page.getByText('There is no log').waitFor()
+  })
+
   await t.test('what callers say is text, whatever it is', async (t) => {
     const callId = await insertCall(sql, own.id, own.worker.id, {
       progress: 'completed',

@@ -8,7 +8,7 @@ import { test } from 'tap'
 import { seriousFindings } from '../peers/axe.ts'
 import { hasChromium } from '../peers/chromium.ts'
 import { openBrowsers, openConsole, type Signed } from '../scenes/console.ts'
-import { seedPages } from '../scenes/console-pages.ts'
+import { seedPages, type ShownPage } from '../scenes/console-pages.ts'
 
 const skip = hasChromium() ? false : 'no Chromium'
 const folder = process.env['CONSOLE_PICTURES']
@@ -36,8 +36,7 @@ test('each page of the console', { skip }, async (t) => {
           number,
         ]
         t.ok(wide <= room, `${wide} of ${room} pixels`)
-        if (folder !== undefined)
-          await signed.page.screenshot({ path: path.join(folder, `${shown.name}-${look.name}.png`) })
+        if (folder !== undefined) await keepPicture(signed, path.join(folder, `${shown.name}-${look.name}.png`), shown)
       })
     t.same(signed.complaints, [], `in ${look.name} the browser complains of nothing`)
     await signed.page.context().close()
@@ -48,4 +47,15 @@ test('each page of the console', { skip }, async (t) => {
 async function show({ page }: Signed, address: string, ready: string): Promise<void> {
   await page.goto(address)
   await page.getByText(ready).first().waitFor({ timeout: 15_000 })
+}
+
+/** What is out of sight is not drawn, so the whole of a page is taken with a window as high as it is. */
+async function keepPicture({ page }: Signed, file: string, { isWhole = false }: ShownPage): Promise<void> {
+  const before = page.viewportSize()
+  if (isWhole && before) {
+    const height = (await page.evaluate('document.documentElement.scrollHeight')) as number
+    await page.setViewportSize({ ...before, height })
+  }
+  await page.screenshot({ path: file, fullPage: isWhole })
+  if (before) await page.setViewportSize(before)
 }

@@ -3,7 +3,12 @@ import { insertTalk, type ConsoleScene } from './console.ts'
 import type { CallId } from '../../model/ids.ts'
 import { insertCall, insertTurns, newId } from './seeded-api.ts'
 
-export type ShownPage = { readonly name: string; readonly path: string; readonly ready: string }
+export type ShownPage = {
+  readonly name: string
+  readonly path: string
+  readonly ready: string
+  readonly isWhole?: boolean
+}
 
 export async function seedPages(scene: ConsoleScene): Promise<ShownPage[]> {
   const { sql, own, clock } = scene
@@ -62,7 +67,7 @@ export async function seedPages(scene: ConsoleScene): Promise<ShownPage[]> {
   return [
     { name: 'live', path: '/console', ready: 'I lost my insurance card' },
     { name: 'calls', path: '/console/calls', ready: 'Grace Hopper' },
-    { name: 'call', path: `/console/calls/${callId}`, ready: 'Half past two is perfect.' },
+    { name: 'call', path: `/console/calls/${callId}`, ready: 'Half past two is perfect.', isWhole: true },
     { name: 'workers', path: '/console/workers', ready: 'Ada, reception' },
     { name: 'worker', path: worker, ready: 'How it talks' },
     { name: 'script', path: `${worker}?part=scripts&script=${scriptId}`, ready: 'No errors' },

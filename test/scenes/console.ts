@@ -11,6 +11,8 @@ import type { AccountId, CallId } from '../../model/ids.ts'
 import { peaksBytesOf } from '../../model/recording-peaks.ts'
 import type { Role } from '../../model/user.ts'
 import { createAudit } from '../../store/audit.ts'
+import type { SipLadderEntry } from '../../model/sip-ladder.ts'
+import { writeLadders } from '../../store/call-messages.ts'
 import { addMember } from '../../store/memberships.ts'
 import { createPasswords } from '../../store/passwords.ts'
 import { createUser } from '../../store/users.ts'
@@ -165,10 +167,31 @@ export async function insertTalk(
   ] as const)
     await sql`update transcript_turns set latency = ${sql.json({ endOfTurn: 420 + latency, recognised: 480 + latency, decided: 610 + latency, firstAudio: 800 + latency, firstPacket: 850 + latency })}
       where call_id = ${callId} and turn_index = ${turnIndex}`
+  await writeLadders(sql, [[callId, { entries: ladderFrom(began), leftOut: 0 }]])
   await writeSound(path.join(database.dataDir, 'recordings', own.id), callId)
   await sql`update calls set recording_key = ${`${own.id}/${callId}.wav`}, recorded_ms = ${talkLength} where id = ${callId}`
   return callId
 }
+
+const ladder = [
+  [0, 'in', 'INVITE sip:+4930999000@192.0.2.10 SIP/2.0', 'INVITE', true],
+  [4, 'out', 'SIP/2.0 100 Trying', 'INVITE', false],
+  [180, 'out', 'SIP/2.0 180 Ringing', 'INVITE', false],
+  [3_000, 'out', 'SIP/2.0 200 OK', 'INVITE', true],
+  [3_031, 'in', 'ACK sip:192.0.2.10:5060 SIP/2.0', 'ACK', false],
+  [31_000, 'in', 'BYE sip:192.0.2.10:5060 SIP/2.0', 'BYE', false],
+  [31_003, 'out', 'SIP/2.0 200 OK', 'BYE', false],
+] as const
+
+const ladderFrom = (began: number): SipLadderEntry[] =>
+  ladder.map(([after, direction, line, method, hasSdp]) => ({
+    at: began + after,
+    direction,
+    protocol: 'udp',
+    local: '192.0.2.10:5060',
+    remote: '203.0.113.5:5060',
+    text: `${line}\r\nCall-ID: b1946ac92492@203.0.113.5\r\nCSeq: 1 ${method}\r\n${hasSdp ? 'Content-Type: application/sdp\r\n\r\nv=0\r\nm=audio 40000 RTP/AVP 8 101\r\n' : '\r\n'}`,
+  }))
 
 /** Agent on the left, caller on the right: a tone as long as each of them speaks. */
 async function writeSound(folder: string, callId: CallId): Promise<void> {
