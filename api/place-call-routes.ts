@@ -7,7 +7,7 @@ import { OnceHeaders, onceOf } from './once.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { phoneCallExample } from './phone-call-routes.ts'
 import { readJson } from './read-json.ts'
-import { traceOf } from './standard-headers.ts'
+import { askedBy } from './standard-headers.ts'
 
 const phoneCalls = '/v1/accounts/{accountId}/phone-calls'
 const namedCall = named('PhoneCall', PhoneCall)
@@ -105,8 +105,8 @@ const remove = createRoute({
 export function addPlaceCallRoutes(app: Api, { createPhoneCall, endCall, deleteCall, ...deps }: ApiDeps): void {
   app.openapi(create, async (c) => {
     const once = await onceOf(c, create.operationId, c.req.valid('header')['Idempotency-Key'])
-    const trace = traceOf(c.req.raw)
-    return c.json(await createPhoneCall(c.get('accountId'), c.req.valid('json'), once, trace), 200)
+    const asked = askedBy(c.req.raw, c.env)
+    return c.json(await createPhoneCall(c.get('accountId'), c.req.valid('json'), once, asked), 200)
   })
   app.openapi(cancel, async (c) =>
     c.json(await endCall.cancel(c.get('accountId'), idOf<'call'>(c.req.valid('param').phoneCallId)), 200),

@@ -1,6 +1,8 @@
 /** Owns what every answer carries, good or bad: the request's id and the headers that keep a browser from doing more with it than read it. */
+import type { AskedBy } from '../model/asked-by.ts'
 import type { NewId } from '../model/ids.ts'
 import { parseTraceparent, traceparentOf } from '../model/trace-context.ts'
+import type { ApiEnv } from './deps.ts'
 
 const always = Object.entries({
   'x-content-type-options': 'nosniff',
@@ -18,8 +20,14 @@ export function requestIdOf(request: Request, newId: NewId): string {
   return given !== null && sane.test(given) ? given : newId<'request'>()
 }
 
+/** Of a request that places a call. */
+export const askedBy = (request: Request, { requestId }: Pick<ApiEnv['Bindings'], 'requestId'>): AskedBy => ({
+  requestId,
+  trace: traceOf(request),
+})
+
 /** Null: the client traces nothing, or by words that nobody understands. */
-export function traceOf(request: Request): string | null {
+function traceOf(request: Request): string | null {
   const context = parseTraceparent(request.headers.get('traceparent'))
   return context && traceparentOf(context)
 }

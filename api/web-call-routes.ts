@@ -6,7 +6,7 @@ import { OnceHeaders, onceOf } from './once.ts'
 import { answerOf, bodyOf, named, needs, refusing, security } from './openapi.ts'
 import { publicUrlOf, signalingUrlOf } from '../net/public-url.ts'
 import { readJson } from './read-json.ts'
-import { traceOf } from './standard-headers.ts'
+import { askedBy } from './standard-headers.ts'
 
 const create = createRoute({
   method: 'post',
@@ -45,7 +45,7 @@ const create = createRoute({
 export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUrl, signalingUrl }: ApiDeps): void {
   app.openapi(create, async (c) => {
     const once = await onceOf(c, create.operationId, c.req.valid('header')['Idempotency-Key'])
-    const created = await createWebCall(c.get('accountId'), c.req.valid('json'), once, traceOf(c.req.raw))
+    const created = await createWebCall(c.get('accountId'), c.req.valid('json'), once, askedBy(c.req.raw, c.env))
     return c.json(
       sessionOf(created, signalingUrl ?? signalingUrlOf(publicUrlOf(publicUrl, c.req.raw)), iceServers()),
       200,

@@ -67,7 +67,9 @@ const DeliveryHeaders = z.object({
   'X-Service-Account-Id': describedAs('The account.'),
   'X-Service-Signature': describedAs('HMAC-SHA256 of the raw body with the signing secret, in hex.'),
   'X-Service-Attempt': describedAs('1 for the first attempt.'),
-  'X-Request-Id': describedAs('As X-Service-Event-Id.'),
+  'X-Request-Id': describedAs(
+    'Of the REST request that asked for the call, as its answer had it; of other calls as X-Service-Event-Id.',
+  ),
   traceparent: describedAs('W3C Trace Context of the call; where the operator traces calls.').optional(),
   'webhook-id': describedAs('As X-Service-Event-Id.'),
   'webhook-timestamp': describedAs('Seconds since the epoch, of this attempt.'),

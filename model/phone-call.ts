@@ -3,6 +3,7 @@
  * docs/contract/rest.md "Phone calls".
  */
 import { z } from 'zod'
+import type { AskedBy } from './asked-by.ts'
 import { CallQuality, toCallQuality, type LegQuality } from './call-quality.ts'
 import {
   CallStatus,
@@ -119,12 +120,11 @@ export const PhoneCallPage = pageOf(PhoneCall)
  * The call side, as the API sees it. Throws Problem IDEMPOTENCY_KEY_REUSED, and those of docs/contract/rest.md "Refusals at creation" in the order
  * of that table. A repeated request with the same `once` gives the first one's answer.
  */
-/** `trace`: the traceparent of who asks. */
 export type CreatePhoneCall = (
   accountId: AccountId,
   request: PhoneCallRequest,
   once: Once | null,
-  trace?: string | null,
+  asked?: AskedBy,
 ) => Promise<PhoneCall>
 
 /** Throws Problem NOT_FOUND, and CONFLICT for a call that is past the point: dialed for `cancel`, not running for `hangUp`. */

@@ -1,5 +1,6 @@
 /** Owns what creating and joining a web call takes and gives, and the port between the front door and the call. docs/contract/rest.md "Web calls". */
 import { z } from 'zod'
+import type { AskedBy } from './asked-by.ts'
 import { CustomerInput } from './customer.ts'
 import { ExternalTools } from './external-tool.ts'
 import type { Once } from './idempotency.ts'
@@ -55,12 +56,11 @@ export type CreatedWebCall = {
  * The call side, as the API sees it. Throws Problem for what the request cannot have (unknown or inactive worker, no capacity), and
  * IDEMPOTENCY_KEY_REUSED. A repeated request with the same `once` gives the first one's answer.
  */
-/** `trace`: the traceparent of who asks. */
 export type CreateWebCall = (
   accountId: AccountId,
   request: WebCallRequest,
   once?: Once | null,
-  trace?: string | null,
+  asked?: AskedBy,
 ) => Promise<CreatedWebCall>
 
 export type Admitted = {

@@ -50,6 +50,8 @@ export type CallBirthRow = {
   readonly callerVerified?: boolean
   /** Of how it began; none unless named. */
   readonly warnings?: readonly CallWarning[]
+  /** Of the request of REST that placed it. */
+  readonly requestId?: string | null
   /** The node that runs the call from its creation on; none unless named. */
   readonly owner?: NodeId
   /** Of the owner's actor, where its claim is known with the birth (1); 0: the actor has yet to claim the call. */

@@ -101,6 +101,8 @@ export type ClaimedDelivery = {
   readonly attempt: number
   readonly url: string
   readonly enabled: boolean
+  /** Of the request of REST that placed the call; null: none did. */
+  readonly requestId: string | null
 } & Omit<SealedSubscription, 'id' | 'accountId'>
 
 export type Claim = {
@@ -197,7 +199,7 @@ function claimOnce(sql: Sql, { nodeId, now, limit, lease, perSubscription, rooms
       from webhook_subscriptions s
       where d.id = any(array(select id from taken)) and s.id = d.subscription_id
       returning d.id, d.account_id, d.call_id, d.subscription_id, d.event_type, d.body, d.event_at, d.attempts as attempt,
-        s.url, s.enabled, ${sealedColumns(sql)}
+        s.url, s.enabled, ${sealedColumns(sql)}, (select request_id from calls where calls.id = d.call_id) as request_id
     )
     select claimed.*, count.marked from (select count(*)::int as marked from marked) count left join claimed on true`
 }

@@ -49,6 +49,8 @@ export type MatchingSubscription = SealedSubscription & {
   readonly url: string
   readonly timeoutMs: number
   readonly required: boolean
+  /** Of the request of REST that placed the call; only where it is found by its call. */
+  readonly requestId?: string | null
 }
 
 /** The only answer that carries the secret in plaintext. Throws Problem VALIDATION_FAILED for a worker the account has not got. */
@@ -187,7 +189,7 @@ export async function findMatchingOfCalls(
   eventType: EventType,
 ): Promise<ReadonlyMap<CallId, readonly MatchingSubscription[]>> {
   const rows = await sql<(MatchingSubscription & { readonly callId: CallId })[]>`
-    select calls.id as call_id, s.* from calls cross join lateral (
+    select calls.id as call_id, calls.request_id, s.* from calls cross join lateral (
       ${matchingOf(sql, eventType, sql`calls.worker_id`, sql`calls.account_id`)}) s
     where calls.id = any(${[...callIds]}::text[])
     order by s.worker_id is null, s.created_at, s.id`

@@ -43,6 +43,8 @@ export type CallAtHand = {
   /** When it was answered. */
   readonly startedAt: number | null
   readonly outcome: TerminalStatus | null
+  /** Of the request of REST that placed it; null: none did. */
+  readonly requestId: string | null
   /** A subscription takes copies of its tool calls. */
   readonly isToolCallCopied: boolean
 }
@@ -51,7 +53,7 @@ export type CallAtHand = {
 export const callAtHandColumns = (sql: Sql) => sql`
   calls.id, calls.account_id, calls.worker_id, calls.direction, calls.transport, calls.from_number, calls.to_number, calls.caller_verified,
   calls.person_id, calls.customer, calls.metadata, calls.request, calls.hook_answer, calls.external_tools, calls.epoch, calls.started_at,
-  calls.outcome, exists (
+  calls.outcome, calls.request_id, exists (
     select from webhook_subscriptions s
     where s.account_id = calls.account_id and enabled and (s.worker_id is null or s.worker_id = calls.worker_id)
       and event_type in ('call.tool_call', '*')) as is_tool_call_copied`

@@ -88,6 +88,7 @@ async function askTool(
       timeout: defaultHookTimeout,
       accountId: call.accountId,
       callId,
+      requestId: call.requestId,
       data,
       signal,
     },

@@ -30,6 +30,8 @@ export type HookQuestion = {
   readonly accountId: string
   /** Whose call it is about. */
   readonly callId?: string
+  /** Of the request of REST that placed it. */
+  readonly requestId?: string | null
   readonly data: object
   /** Ends the question as failed. */
   readonly signal?: AbortSignal
@@ -52,7 +54,7 @@ export const maxDetails = 500
 /** Never throws. */
 export async function askHook(deps: Deps, question: HookQuestion): Promise<HookAnswer> {
   const { sender, now, newId, telemetry = noTelemetry } = deps
-  const { type, url, accountId, data, signal, callId } = question
+  const { type, url, accountId, data, signal, callId, requestId = null } = question
   const body = JSON.stringify({ type, data })
   const at = now()
   const event = { type, eventId: newId<'delivery'>(), eventAt: at, delivery: 'sync', accountId, attempt: 1 } as const
@@ -60,7 +62,8 @@ export async function askHook(deps: Deps, question: HookQuestion): Promise<HookA
   const span = telemetry.span('hook.ask', { hook: type }, { eventId: event.eventId, ...(callId && { callId }) })
   const result = await sendSigned(signingKeysOf(question), (keys) => {
     const { traceparent } = span
-    const sent = { ...event, ...(traceparent && { traceparent }), sentAt: at, body, customHeaders: question.headers }
+    const about = { ...event, requestId, ...(traceparent && { traceparent }) }
+    const sent = { ...about, sentAt: at, body, customHeaders: question.headers }
     const headers = headersOf(sent, ...keys)
     const timeout = Math.max(1, until - now())
     return sender.send({ url, headers, body, timeout, answer: 'whole', ...(signal && { signal }) })

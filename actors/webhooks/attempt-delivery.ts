@@ -117,6 +117,7 @@ const requestOf = (
       attempt: delivery.attempt,
       sentAt: now,
       body: delivery.body,
+      requestId: delivery.requestId,
       ...(traceparent && { traceparent }),
       customHeaders,
     },

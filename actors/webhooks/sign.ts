@@ -22,6 +22,8 @@ export type OutgoingEvent = {
   readonly body: string
   /** Of the work that it is sent for; absent: nobody traces. */
   readonly traceparent?: string
+  /** Of the request of REST that placed the call; none did: the event's own. */
+  readonly requestId?: string | null
   /** The subscription's own headers. */
   readonly customHeaders: Readonly<Record<string, string>>
 }
@@ -90,7 +92,7 @@ export function headersOf(event: OutgoingEvent, ...[key, former]: SigningKeys): 
     'X-Service-Account-Id': event.accountId,
     'X-Service-Signature': signatureOf(key, event.body),
     'X-Service-Attempt': String(event.attempt),
-    'X-Request-Id': event.eventId,
+    'X-Request-Id': event.requestId ?? event.eventId,
     ...(event.traceparent && { traceparent: event.traceparent }),
     'webhook-id': event.eventId,
     'webhook-timestamp': String(seconds),

@@ -69,7 +69,7 @@ async function ask(
 ): Promise<WorkerRequestAnswer | string> {
   const opened = openSecrets(deps, subscription)
   if (opened === null) return 'the signing secret cannot be opened'
-  const { url, timeoutMs: timeout } = subscription
+  const { url, timeoutMs: timeout, requestId = null } = subscription
   const question = {
     type: 'call.worker_request',
     url,
@@ -77,6 +77,7 @@ async function ask(
     timeout,
     accountId: data.accountId,
     callId: data.callId,
+    requestId,
     data,
   } as const
   return workerRequestAnswerOf(await askHook(deps, question))

@@ -235,6 +235,7 @@ const shapes = {
     quality: 'object?',
     recordingState: 'string?',
     disclosure: 'object?',
+    usage: 'object?',
   },
   segment: {
     timestamps: 'object',
@@ -555,6 +556,8 @@ async function placesPhoneCalls(place: Place): Promise<void> {
   const over = await receiver.next(ended(callId))
   const events = receiver.of(callId, '/calls')
   for (const event of events) compliesWithEvent(t, event, secret, accountId)
+  for (const { headers } of events)
+    t.equal(headers['x-request-id'], created.headers.get('x-request-id'), 'its own id, where the client gave none')
   t.same(events.at(-1), over, 'call.ended is the last')
   t.equal(events.filter(({ type }) => type === 'call.ended').length, 1)
   const asked = events.filter(({ type }) => type === 'call.worker_request')
@@ -665,12 +668,13 @@ async function makesWebCall(place: Place): Promise<void> {
   receiver.answer('/web', 200, { config: { recordingChannelMode: 'mixed' }, tools, metadata: { from: 'hook' } })
   receiver.answer('/tool', 200, { result: { tables: 3 } })
 
-  const session = await ask('POST', `${at}/web-calls`, {
+  const wish = {
     workerId,
     customer: { type: 'lead', firstName: 'Grace' },
     allowedOrigins: ['https://app.example.com'],
     metadata: { from: 'creation' },
-  })
+  }
+  const session = await ask('POST', `${at}/web-calls`, wish, { 'x-request-id': 'checkout-17' })
   t.equal(session.status, 200)
   complies(t, 'the session', session.body, shapes.session)
   const { callId, signalingUrl, token } = session.body as { callId: string; signalingUrl: string; token: string }
@@ -705,6 +709,8 @@ async function makesWebCall(place: Place): Promise<void> {
   const over = await receiver.next(ended(callId))
   const events = receiver.of(callId, '/web')
   for (const event of events) compliesWithEvent(t, event, secret, accountId)
+  for (const { headers, type } of [...events, ...receiver.of(callId, '/tool')])
+    t.equal(headers['x-request-id'], 'checkout-17', `${type} is told by the request that asked for the call`)
   t.same(events.at(-1), over, 'call.ended is the last')
   t.same(statusesOf(events), ['scheduled', 'in_progress', 'completed'])
   t.match(events.find(({ type }) => type === 'call.worker_request')?.data, {

@@ -33,17 +33,20 @@ test('a call is one trace, from who asked for it to who hears of it', { timeout:
   for (const span of spansOf(inbound).filter(({ name }) => name !== 'call'))
     t.equal(span.parentSpanId, whole.spanId, span.name)
 
+  const toldOf = (callId: unknown) =>
+    stage.deliveries.filter(({ data }) => (data as Record<string, unknown>)['callId'] === callId)
+  for (const { headers } of toldOf(row['id'])) t.equal(headers['x-request-id'], headers['x-service-event-id'])
+
   const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
   const traceparent = `00-${trace}-00f067aa0ba902b7-01`
   const wish = { workerId: line.workerId, phoneNumber: '+12025550199' }
-  const { id } = await stage.rest('POST', '/phone-calls', wish, { traceparent })
+  const { id } = await stage.rest('POST', '/phone-calls', wish, { traceparent, 'x-request-id': 'order-17' })
   await line.ended()
   const placed = await until(() => spansOf(trace).find(({ name }) => name === 'call'))
   t.match(placed, { parentSpanId: '00f067aa0ba902b7', attributes: { 'parley.call.id': id } })
   await until(() => spansOf(trace).some(({ name }) => name === 'delivery.attempt'))
-  const sent = stage.deliveries
-    .filter(({ data }) => (data as Record<string, unknown>)['callId'] === id)
-    .map(({ headers }) => headers['traceparent'])
+  const sent = toldOf(id).map(({ headers }) => headers['traceparent'])
+  for (const { headers } of toldOf(id)) t.equal(headers['x-request-id'], 'order-17')
   t.ok(sent.length > 0)
   for (const header of sent) t.match(header, new RegExp(`^00-${trace}-[0-9a-f]{16}-01$`))
   const spans = new Set(spansOf(trace).map(({ spanId }) => spanId))

@@ -72,6 +72,12 @@ test('a delivery has exactly the documented headers, the additive ones and those
     'webhook-timestamp': '1772366400',
     'webhook-signature': standardSignatureOf(key, event.eventId, 1772366400, event.body),
   })
+  t.equal(
+    headersOf({ ...event, requestId: 'checkout-17' }, key)['X-Request-Id'],
+    'checkout-17',
+    'of who asked for the call',
+  )
+  t.equal(headersOf({ ...event, requestId: null }, key)['X-Request-Id'], event.eventId, 'nobody did by REST')
   const customHeaders = { 'x-service-signature': 'forged', 'Webhook-Id': 'forged', 'user-agent': 'mine' }
   const names = Object.keys(headersOf({ ...event, customHeaders }, key)).map((name) => name.toLowerCase())
   t.equal(names.length, new Set(names).size, 'no name twice')

@@ -2,6 +2,7 @@
  * Owns the birth of an outbound phone call: what it may be refused for, in one fixed order, and its row, its dial time and its first step, in
  * one transaction. docs/contract/rest.md "Refusals at creation".
  */
+import type { AskedBy } from '../../../model/asked-by.ts'
 import type { Clock } from '../../../model/clock.ts'
 import type { CustomerInput } from '../../../model/customer.ts'
 import type { AccountId, CallId, DocumentId, NewId, PersonId } from '../../../model/ids.ts'
@@ -42,10 +43,10 @@ export type PhoneCallDeps = {
 const maxAhead = 366 * 24 * 3_600_000
 
 export function createPhoneCallCreator(deps: PhoneCallDeps): CreatePhoneCall {
-  return async (accountId, request, once, trace = null) => {
+  return async (accountId, request, once, asked) => {
     const now = deps.clock.now()
     const answer = await answerOnce(deps, { accountId, once, now, callOf: ({ id }: PhoneCall) => id }, (tx) =>
-      insertPhoneCall(deps, tx, { accountId, now }, { ...request, trace }),
+      insertPhoneCall(deps, tx, { accountId, now }, { ...request, asked }),
     )
     deps.wakeDeliveries()
     deps.wakeDispatcher()
@@ -59,8 +60,8 @@ export type PhoneCallWish = Omit<PhoneCallRequest, 'callScriptFileNames' | 'sche
   readonly scheduledAt: number | null
   /** Whom to link the call with; absent: who has the number, or whom the customer names. */
   readonly personId?: PersonId
-  /** The traceparent of who asks. */
-  readonly trace?: string | null
+  /** By a request of REST; absent: by no such one. */
+  readonly asked?: AskedBy | undefined
   /** Which of the worker's scripts the call follows; throws Problem. None: all of them. */
   pinScripts(scripts: readonly OutboundCallScript[]): DocumentId[]
 }
@@ -106,7 +107,7 @@ export async function writePhoneCall(
   checked: CheckedPhoneCall,
 ): Promise<PhoneCall> {
   const { wish, worker, scriptIds, fromNumber, toNumber } = checked
-  const { scheduledAt, trace } = wish
+  const { scheduledAt, asked } = wish
   const id: CallId = newId<'call'>()
   const call = {
     id,
@@ -121,7 +122,9 @@ export async function writePhoneCall(
     metadata: wish.metadata ?? null,
     request: withoutNulls({ headers: wish.headers, instructions: wish.instructions }),
     externalTools: [],
+    requestId: asked?.requestId ?? null,
   }
+  const trace = asked?.trace
   const birth = { direction: 'outbound', transport: 'sip_trunk', scheduledAt, ...(trace && { trace }) } as const
   await writeBirth(tx, { birth, call, now, newId })
   if (scheduledAt !== null)
@@ -165,7 +168,7 @@ async function insertPhoneCall(
   deps: PhoneCallDeps,
   tx: Transaction,
   place: Place,
-  { callScriptFileNames = [], ...request }: PhoneCallRequest & Pick<PhoneCallWish, 'trace'>,
+  { callScriptFileNames = [], ...request }: PhoneCallRequest & Pick<PhoneCallWish, 'asked'>,
 ): Promise<PhoneCall> {
   const scheduledAt = dialTimeOf(request, place.now)
   const wish = { ...request, scheduledAt, pinScripts: pinNamed(callScriptFileNames) }

@@ -1,4 +1,5 @@
 /** Owns the birth of a web call: its row, its way in and its first step, in one transaction. docs/contract/rest.md "Web calls". */
+import type { AskedBy } from '../../../model/asked-by.ts'
 import { toIso, type Clock } from '../../../model/clock.ts'
 import type { AccountId, CallId, NewId } from '../../../model/ids.ts'
 import type { JsonObject } from '../../../model/json.ts'
@@ -34,22 +35,24 @@ export const arrivalTime = 5_000
 const birth = { direction: 'inbound', transport: 'webrtc', scheduledAt: null } as const
 
 export function createWebCallCreator(deps: WebCallDeps): CreateWebCall {
-  return async (accountId, request, once, trace = null) => {
+  return async (accountId, request, once, asked) => {
     const now = deps.clock.now()
     const answer = await answerOnce(
       deps,
       { accountId, once: once ?? null, now, callOf: ({ callId }: CreatedWebCall) => callId },
-      (tx) => insertWebCall(deps, tx, { accountId, now, trace }, request),
+      (tx) => insertWebCall(deps, tx, { accountId, now, asked }, request),
     )
     deps.wakeDeliveries()
     return answer
   }
 }
 
+type Asking = { readonly accountId: AccountId; readonly now: number; readonly asked: AskedBy | undefined }
+
 async function insertWebCall(
   { newId, box }: WebCallDeps,
   tx: Transaction,
-  { accountId, now, trace }: { readonly accountId: AccountId; readonly now: number; readonly trace: string | null },
+  { accountId, now, asked }: Asking,
   request: WebCallRequest,
 ): Promise<CreatedWebCall> {
   const worker = await findCallableWorker(tx, accountId, request.workerId)
@@ -77,7 +80,9 @@ async function insertWebCall(
       (tool) => sealedTool(box, { accountId, callId }, tool) as JsonObject,
     ),
     scriptIds: [],
+    requestId: asked?.requestId ?? null,
   }
+  const trace = asked?.trace
   await writeBirth(tx, { birth: { ...birth, ...(trace && { trace }) }, call, now, newId })
   await insertWebSession(tx, {
     id: sessionId,
