@@ -38,6 +38,7 @@ import { renderError, renderProblem } from './render.ts'
 import { requestIdOf, withStandardHeaders } from './standard-headers.ts'
 import { describeSignaling } from './signaling-description.ts'
 import { addRetentionRoutes } from './retention-routes.ts'
+import { addSimulationRoutes } from './simulation-routes.ts'
 import { addSubscriptionRoutes } from './subscription-routes.ts'
 import { addToolRoutes } from './tool-routes.ts'
 import { addTrunkRoutes } from './trunk-routes.ts'
@@ -140,6 +141,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addKnowledgeRoutes(app, deps)
   addTrunkRoutes(app, deps)
   addRefusalRoutes(app, deps)
+  addSimulationRoutes(app, deps)
   addRim(app, deps, limit)
   requireGuards()
   describeSignaling(app)

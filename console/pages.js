@@ -79,6 +79,12 @@ export const pages = [
     Page: late(async () => (await import('./webhooks-page.js')).WebhooksPage),
   },
   {
+    path: `${home}/simulations`,
+    name: 'Simulations',
+    key: 's',
+    Page: late(async () => (await import('./simulations-page.js')).SimulationsPage),
+  },
+  {
     path: `${home}/developers`,
     name: 'Developers',
     key: 'k',
@@ -105,6 +111,7 @@ const inner = {
   workers: late(async () => (await import('./worker-page.js')).WorkerPage),
   persons: late(async () => (await import('./person-page.js')).PersonPage),
   documents: late(async () => (await import('./document-page.js')).DocumentPage),
+  simulations: late(async () => (await import('./simulation-page.js')).SimulationPage),
   webhooks: late(async () => (await import('./webhook-page.js')).WebhookPage),
 }
 

@@ -15,6 +15,7 @@ export type ApiKeyId = Id<'api_key'>
 export type UserId = Id<'user'>
 export type NodeId = Id<'node'>
 export type InvitationId = Id<'invitation'>
+export type SimulationId = Id<'simulation'>
 
 const idText = z.uuid()
 

@@ -44,6 +44,7 @@ const others = listOf(`
   register registrar requireConfirmationForOutboundCalls retentionDays scheduledAt secret serviceDownRedirectEnabled
   serviceDownRedirectNumber signingSecret slug stateOrProvince streetAddress subscriptionId tag tags testModeEnabled text title tlsCertificate
   tlsKey to toDate token toolName transferNumber trunkId trustsIdentity unverifiedCallerUpdatesEnabled url userId username
+  ranAt target seeds scenarios runs passed passAll measures value events reason seed scenario faults field wanted got atMs simulationId
   version voiceId websiteUrl worker workerId workerIds`)
 
 export const namedFields: ReadonlySet<string> = new Set([...wordFields, ...numberFields, ...openFields, ...others])

@@ -26,6 +26,7 @@ import {
   listRetentionPolicies,
   type Forgetting,
 } from '../../store/retention.ts'
+import { forgetSimulations } from '../../store/simulations.ts'
 import { forgetSessions } from '../../store/user-sessions.ts'
 import { blankedSnapshot } from '../privacy/blanked.ts'
 import { createRecordingRemoval } from '../privacy/recording-removal.ts'
@@ -87,6 +88,7 @@ export function createRetention(deps: {
           : forgetAll((limit) => forget({ accountId, before: now - days * day, now, limit }), callsAtOnce)
       const calls = await after(callDays, (forgetting) => forgetCalls(sql, forgetting))
       const transcripts = await after(transcriptDays, (of) => forgetTranscripts(sql, of, blankedSnapshot))
+      if (transcriptDays !== null) await forgetSimulations(sql, { accountId, before: now - transcriptDays * day })
       const recorded = await after(recordingDays, (forgetting) => forgetRecordings(sql, forgetting))
       if (auditLogDays !== null)
         await forgetAll((limit) => forgetAuditRows(sql, { accountId, before: now - auditLogDays * day, limit }))

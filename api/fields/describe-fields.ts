@@ -3,6 +3,7 @@ import { callFields } from './call-fields.ts'
 import type { FieldTable, FieldWords } from './field-words.ts'
 import { sharedFields } from './shared-fields.ts'
 import { signalingFields } from './signaling-fields.ts'
+import { simulationFields } from './simulation-fields.ts'
 import { trunkFields } from './trunk-fields.ts'
 import { webhookFields } from './webhook-fields.ts'
 import { workerFields } from './worker-fields.ts'
@@ -14,6 +15,7 @@ const table: FieldTable = {
   ...workerFields,
   ...callFields,
   ...signalingFields,
+  ...simulationFields,
   ...sharedFields,
 }
 

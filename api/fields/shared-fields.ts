@@ -147,6 +147,7 @@ export const parameterWords: Readonly<Record<string, string>> = {
   invitationId: 'The invitation.',
   personId: 'The person.',
   documentId: 'The document.',
+  simulationId: 'The results.',
   trunkId: 'The trunk.',
   limit: 'Entries of a page, 1 to 100. Default: 20.',
   cursor: 'nextCursor of the page before. Absent: the first page.',

@@ -438,6 +438,10 @@ export const additiveEndpoints: readonly string[] = [
   `get ${account}/trunks/{trunkId}/state`,
   `get ${account}/audit-log`,
   `get ${account}/call-refusals`,
+  `get ${account}/simulations`,
+  `post ${account}/simulations`,
+  `get ${account}/simulations/{simulationId}`,
+  `delete ${account}/simulations/{simulationId}`,
   `get ${account}/retention`,
   `patch ${account}/retention`,
 ]

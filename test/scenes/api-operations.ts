@@ -87,6 +87,7 @@ export const typesOf = ({ type }: Schema): readonly string[] => {
 const references: Readonly<Record<string, (ids: Ids) => unknown>> = {
   workerId: ({ workerId }) => workerId,
   phoneCallId: ({ phoneCallId }) => phoneCallId,
+  callId: ({ phoneCallId }) => phoneCallId,
   workerIds: ({ workerId }) => [workerId],
 }
 type Ids = Readonly<Record<string, string>>
@@ -103,6 +104,7 @@ const known: Readonly<Record<string, unknown>> = {
   from: undefined,
   expiresAt: '2026-03-01T12:00:00.000Z',
   scheduledAt: '2026-03-01T12:00:00+01:00',
+  ranAt: '2026-01-01T12:00:00Z',
   headers: { 'X-Tenant': 'acme' },
   host: 'sip.example.com',
   language: 'en',

@@ -62,7 +62,7 @@ export async function seedPages(scene: ConsoleScene): Promise<ShownPage[]> {
     ])
     await sql`update transcript_turns set latency = ${sql.json({ endOfTurn: 400, recognised: 450, decided: 600, firstAudio: 780, firstPacket: 820 })} where call_id = ${running} and turn_index = 0`
   }
-  const { scriptId, personId, subscriptionId } = await seedConfiguration(scene, callId)
+  const { scriptId, personId, subscriptionId, simulationId } = await seedConfiguration(scene, callId)
   const worker = `/console/workers/${own.worker.id}`
   return [
     { name: 'live', path: '/console', ready: 'I lost my insurance card' },
@@ -78,6 +78,8 @@ export async function seedPages(scene: ConsoleScene): Promise<ShownPage[]> {
     { name: 'trunks', path: '/console/trunks', ready: 'nobody may call from there' },
     { name: 'webhooks', path: '/console/webhooks', ready: 'https://crm.example/calls' },
     { name: 'webhook', path: `/console/webhooks/${subscriptionId}`, ready: 'Send again' },
+    { name: 'simulations', path: '/console/simulations', ready: 'of 3 failed' },
+    { name: 'simulation', path: `/console/simulations/${simulationId}`, ready: 'Runs that failed' },
     { name: 'developers', path: '/console/developers', ready: 'Make a key' },
     { name: 'audit', path: '/console/audit', ready: 'user.sign_in' },
     { name: 'users', path: '/console/users', ready: 'Invite somebody' },
@@ -122,10 +124,29 @@ async function seedConfiguration({ ask, own, sql, clock }: ConsoleScene, callId:
     url: 'https://crm.example/calls',
     eventType: 'call.ended',
   })
+  const { id: simulationId } = await post('simulations', {
+    ranAt: new Date(clock.now() - 600_000).toISOString(),
+    target: 'https://calls.example',
+    seeds: [1, 2, 3],
+    scenarios: [{ name: 'Moves an appointment', runs: 3, passed: 2, passAll: [2 / 3, 1 / 3, 0] }],
+    measures: [
+      { name: 'responseLatency', value: 812, events: 14 },
+      { name: 'yieldRate', events: 0, reason: 'the caller did not interrupt' },
+    ],
+    runs: [
+      {
+        scenario: 'Moves an appointment',
+        seed: 3,
+        passed: false,
+        callId,
+        faults: [{ field: 'expect.dimensions.day', wanted: '"Thursday"', got: 'nothing' }],
+      },
+    ],
+  })
   const at = clock.now() - 300_000
   await sql`insert into call_refusals ${sql({ id: newId(), accountId: own.id, trunkId, direction: 'inbound', reason: 'unknown_source', details: 'Address 203.0.113.9: nobody may call from there. Add it to allowedAddresses of the trunk.', sipStatus: 403, address: '203.0.113.9:5060', calling: '+4930123456', called: '+4930999000', count: 3, firstAt: at, lastAt: at })}`
   const deliveryId = newId()
   await sql`insert into deliveries ${sql({ id: deliveryId, accountId: own.id, subscriptionId, callId, eventType: 'call.ended', body: '{}', status: 'exhausted', eventAt: at })}`
   await sql`insert into delivery_attempts ${sql({ deliveryId, attempt: 1, at, durationMs: 5000, statusCode: null, error: 'no answer within 5 s' })}`
-  return { scriptId, personId, subscriptionId }
+  return { scriptId, personId, subscriptionId, simulationId }
 }

@@ -6,6 +6,7 @@ import { readEnvironment } from '../../app/config.ts'
 import type { ChatEndpoint } from './chat-caller.ts'
 import { endingSignal } from './ending-signal.ts'
 import { writeScenarioOf } from './from-call.ts'
+import { keepInDeployment } from './keep-in-deployment.ts'
 import { openStage } from './open-stage.ts'
 import { readScenarios, WrongScenario } from './read-scenario.ts'
 import { reportHtml } from './report-html.ts'
@@ -104,6 +105,7 @@ async function simulate(values: Values, named: readonly string[]): Promise<numbe
   const differences = before && differencesOf(before, results)
   const kept = await writeResults(values.folder, results, reportHtml(results, runs, differences))
   print(suiteText(results, differences))
+  if (deployment) print(await keepInDeployment(stage.deployment, results))
   const passed = runs.filter((run) => run.passed).length
   const wanted = scenarios.length * count
   print(`\n${passed} of ${wanted} runs passed; ${path.join(kept, 'report.html')}`)

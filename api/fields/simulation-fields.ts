@@ -1,0 +1,30 @@
+/** Owns what is told of the fields of simulations. */
+import type { FieldTable } from './field-words.ts'
+
+export const simulationFields: FieldTable = {
+  ranAt: 'When the callers were run, by the clock of who ran them, ISO 8601 with a time zone.',
+  target: 'What was called: an address, or words. 500 characters at most.',
+  runCount: 'How many runs there were, of all scenarios.',
+  passedCount: 'How many of them passed.',
+  seeds: 'What each scenario was run with; 500 at most.',
+  scenarios: 'How often each passed; 200 at most.',
+  'scenarios.name': 'Name of the scenario.',
+  'scenarios.runs': 'How often it was run.',
+  'scenarios.passed': 'How often it passed.',
+  'scenarios.passAll': 'pass^1, pass^2, …: how likely so many runs all pass, by those that did. 20 at most.',
+  measures: 'Of turn-taking, of all calls together; 40 at most.',
+  'measures.name': 'Name of the measure, like responseLatency.',
+  'measures.value': 'Milliseconds, a share from 0 to 1, or a count. Absent: see reason.',
+  'measures.events': 'Of how many events it is made.',
+  'measures.reason': 'Why it has no value.',
+  runs: 'One by one, those that failed first; 500 at most, which may be fewer than runCount.',
+  'runs.scenario': 'Name of its scenario.',
+  'runs.seed': 'The seed.',
+  'runs.passed': 'Whether everything was as expected.',
+  'runs.callId': 'Its call. Absent: there was none.',
+  'runs.faults': 'What was other than expected; 20 at most.',
+  'faults.field': 'Where the scenario says it, like expect.outcome or turns.2.',
+  'faults.wanted': 'What was expected, in words. 1,000 characters at most.',
+  'faults.got': 'What there was, in words; it may quote what was said. 1,000 characters at most.',
+  'faults.atMs': 'From the beginning of the call in milliseconds. Absent: it is of no moment.',
+}

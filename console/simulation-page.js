@@ -1,0 +1,198 @@
+/** Owns what came of one round of simulated callers: scenarios with their pass^k, measures, and each run that failed with what was wanted and what was said. */
+import { h } from 'preact'
+import { useState } from 'preact/hooks'
+import { ask } from './ask.js'
+import { Confirm } from './confirm.js'
+import { longTimeOf, msOf } from './format.js'
+import { Badge, Failure, Loading, PageFrame, Table, Text } from './parts.js'
+import { go, home, Link } from './router.js'
+import { useHere } from './session.js'
+import { resultOf } from './simulations-page.js'
+import { useLoaded } from './use-loaded.js'
+
+/** @typedef {import('./answers').Simulation} Simulation */
+/** @typedef {Simulation['runs'][number]} Run */
+
+/** @param {{ id: string }} props */
+export function SimulationPage({ id }) {
+  const { api, mayChange } = useHere()
+  const address = `${api}/simulations/${id}`
+  const { value, error, reload } = useLoaded(address)
+  const simulation = /** @type {Simulation | null} */ (value)
+  const [isDeleting, setDeleting] = useState(false)
+  if (simulation === null)
+    return h(PageFrame, { title: 'Simulation' }, error ? h(Failure, { error, retry: reload }) : h(Loading, null))
+  const [tone, words] = resultOf(simulation)
+  return h(
+    PageFrame,
+    {
+      title: `Simulation of ${longTimeOf(simulation.ranAt)}`,
+      lead: [h(Badge, { tone }, words), ' ', h(Text, null, simulation.target), `, ${seedsOf(simulation.seeds)}`],
+      actions: [
+        h(Link, { href: `${home}/simulations`, class: 'button quiet' }, 'All simulations'),
+        mayChange && h('button', { type: 'button', class: 'danger', onClick: () => setDeleting(true) }, 'Delete'),
+      ],
+    },
+    [
+      h(Scenarios, { simulation }),
+      h(Runs, { simulation }),
+      h(Measures, { simulation }),
+      isDeleting &&
+        h(
+          Confirm,
+          {
+            title: 'Delete these results?',
+            action: 'Delete them',
+            close: () => setDeleting(false),
+            run: async () => {
+              await ask(address, { method: 'DELETE' })
+              go(`${home}/simulations`)
+            },
+          },
+          'The calls that were made stay.',
+        ),
+    ],
+  )
+}
+
+/** @param {readonly number[]} seeds */
+function seedsOf(seeds) {
+  if (seeds.length === 1) return `seed ${seeds[0]}`
+  return `seeds ${seeds.slice(0, 10).join(', ')}${seeds.length > 10 ? ' …' : ''}`
+}
+
+/** @param {{ simulation: Simulation }} props */
+const Scenarios = ({ simulation: { scenarios } }) =>
+  h('section', { class: 'stack', 'aria-labelledby': 'scenarios' }, [
+    h('h2', { id: 'scenarios' }, 'Scenarios'),
+    h(
+      Table,
+      { label: 'Scenarios', class: 'rows', head: ['Scenario', 'Passed', 'pass^k'] },
+      scenarios.map(({ name, runs, passed, passAll }) =>
+        h('tr', { key: name }, [
+          h('td', { 'data-label': 'Scenario' }, h(Text, null, name)),
+          h(
+            'td',
+            { 'data-label': 'Passed' },
+            h(Badge, { tone: passed === runs ? 'good' : 'bad' }, `${passed} of ${runs}`),
+          ),
+          h(
+            'td',
+            { 'data-label': 'pass^k', title: 'How likely k runs all pass' },
+            passAll.map((share, index) => `k=${index + 1}: ${share.toFixed(2)}`).join(', '),
+          ),
+        ]),
+      ),
+    ),
+  ])
+
+/** @param {{ simulation: Simulation }} props */
+function Runs({ simulation: { runs, runCount } }) {
+  const failed = runs.filter(({ passed }) => !passed)
+  const passed = runs.filter((run) => run.passed && run.callId !== undefined)
+  return h('section', { class: 'stack', 'aria-labelledby': 'runs' }, [
+    h('h2', { id: 'runs' }, failed.length === 0 ? 'No run failed' : 'Runs that failed'),
+    failed.map((run) => h(FailedRun, { key: `${run.scenario} ${run.seed}`, run })),
+    runs.length < runCount && h('p', { class: 'soft' }, `${runs.length} of ${runCount} runs are told one by one.`),
+    passed.length > 0 &&
+      h('details', { class: 'card' }, [
+        h('summary', null, passed.length === 1 ? 'One run that passed' : `${passed.length} runs that passed`),
+        h(
+          'ul',
+          { class: 'plain-list' },
+          passed.map(({ scenario, seed, callId }) =>
+            h('li', { key: `${scenario} ${seed}` }, [
+              h(Link, { href: `${home}/calls/${callId}` }, h(Text, null, scenario)),
+              `, seed ${seed}`,
+            ]),
+          ),
+        ),
+      ]),
+  ])
+}
+
+/** @param {{ run: Run }} props */
+function FailedRun({ run: { scenario, seed, callId, faults } }) {
+  const [isOpen, setOpen] = useState(false)
+  return h('article', { class: 'card stack' }, [
+    h('h3', null, [h(Text, null, scenario), `, seed ${seed}`]),
+    h(
+      Table,
+      {
+        label: `What was other than wanted: ${scenario}, seed ${seed}`,
+        class: 'rows',
+        head: ['Field', 'At', 'Wanted', 'Got'],
+      },
+      faults.map(({ field, wanted, got, atMs }) =>
+        h('tr', { key: field }, [
+          h('td', { 'data-label': 'Field' }, h('code', null, h(Text, null, field))),
+          h('td', { 'data-label': 'At' }, msOf(atMs)),
+          h('td', { 'data-label': 'Wanted' }, h(Text, null, wanted)),
+          h('td', { 'data-label': 'Got' }, h(Text, null, got)),
+        ]),
+      ),
+    ),
+    callId === undefined
+      ? h('p', { class: 'soft' }, 'There was no call.')
+      : [
+          h(
+            'p',
+            null,
+            h(Link, { href: `${home}/calls/${callId}`, class: 'button quiet' }, 'Its call: waveform, course'),
+          ),
+          h(
+            'details',
+            {
+              onToggle: (/** @type {Event} */ event) =>
+                setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open),
+            },
+            [h('summary', null, 'What was said'), isOpen && h(Said, { callId })],
+          ),
+        ],
+  ])
+}
+
+/** @param {{ callId: string }} props */
+function Said({ callId }) {
+  const { api } = useHere()
+  const { value, error, reload } = useLoaded(`${api}/phone-calls/${callId}/transcript`)
+  const turns = /** @type {import('./answers').Turn[] | null} */ (value)
+  if (turns === null) return error ? h(Failure, { error, retry: reload }) : h(Loading, null)
+  if (turns.length === 0) return h('p', { class: 'soft' }, 'Nothing, or it is not kept any more.')
+  return h(
+    'ol',
+    { class: 'plain-list' },
+    turns.map(({ speaker, text }, index) =>
+      h('li', { key: index }, [h('strong', null, speaker === 'agent' ? 'Agent ' : 'Caller '), h(Text, null, text)]),
+    ),
+  )
+}
+
+const shares = ['responseRate', 'yieldRate', 'backchannelsIgnored', 'ticsIgnored', 'asidesIgnored']
+const counts = ['deadAirOver3s', 'agentInterruptions']
+/** Of fewer events a share says too little to be shown. */
+const shownFrom = 10
+
+/** @param {Simulation['measures'][number]} measure */
+function measureText({ name, value, events, reason }) {
+  if (value === undefined) return `none: ${reason ?? 'nothing was measured'}`
+  if (shares.includes(name)) return events < shownFrom ? 'too few to tell' : `${Math.round(value * 100)} %`
+  return counts.includes(name) ? value.toFixed(2) : msOf(value)
+}
+
+/** @param {{ simulation: Simulation }} props */
+const Measures = ({ simulation: { measures } }) =>
+  h('section', { class: 'stack', 'aria-labelledby': 'measures' }, [
+    h('h2', { id: 'measures' }, 'Turn-taking'),
+    h(
+      Table,
+      { label: 'Turn-taking', class: 'rows', head: ['Measure', 'Value', 'Of events'] },
+      measures.map((measure) =>
+        h('tr', { key: measure.name }, [
+          h('td', { 'data-label': 'Measure' }, h(Text, null, measure.name)),
+          h('td', { 'data-label': 'Value' }, h(Text, null, measureText(measure))),
+          h('td', { 'data-label': 'Of events', class: 'number' }, String(measure.events)),
+        ]),
+      ),
+    ),
+  ])
