@@ -18,6 +18,7 @@ export type WebLeg = {
   readonly handlers: RtpTransportHandlers & Partial<Pick<LegHandlers, 'presence'>>
   attach(transport: RtpTransport): void
   dtmf(digit: string): void
+  typed(text: string): void
   hangUp(details: string): Promise<void>
   close(): Promise<void>
 }
@@ -79,6 +80,7 @@ export function createWebMedia(callId: CallId, deps: WebMediaDeps): WebMedia {
     dtmf(digits) {
       for (const digit of digits) leg?.dtmf(digit)
     },
+    typed: (text) => leg?.typed(text),
     hangUp(details) {
       leg?.hangUp(details).catch((error: unknown) => deps.failed(error))
       return leg !== null

@@ -129,7 +129,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     if (!media) return fail(new Problem('CONFLICT', 'There is no sound yet: an offer comes first.'))
     if (!mayType(deps.clock.now()))
       return fail(new Problem('RATE_LIMITED', 'Texts come faster than they can be answered.'))
-    deps.bus.publish(subjects.legEvent, toBytes({ type: 'typed', text } satisfies LegEvent))
+    media.typed(text)
   }
 
   const requests: Requests = {

@@ -43,6 +43,9 @@ const LeftWords = AgentWords.extend({
 })
 export type LeftWords = z.infer<typeof LeftWords>
 
+const StartedRecording = z.object({ key: z.string(), mode: RecordingMode, parts: RecordedParts.optional() })
+export type StartedRecording = z.infer<typeof StartedRecording>
+
 export const LegCommand = z.discriminatedUnion('type', [
   /** Frames flow from here on, up and down in one format of each list: one that the line has untouched, else the first. Recording starts when asked for. */
   z.object({
@@ -51,17 +54,19 @@ export const LegCommand = z.discriminatedUnion('type', [
     hears: z.array(Format).min(1).max(8),
     speaks: z.array(Format).min(1).max(8),
     /** Null: from here on nothing is recorded. `parts` absent: both. */
-    recording: z.object({ key: z.string(), mode: RecordingMode, parts: RecordedParts.optional() }).nullable(),
+    recording: StartedRecording.nullable(),
     /** Of the actor. In another one than the leg's the leg keeps what it hears, until it is `settled`. Absent: nothing is kept, and `listens` is not said. */
     node: z.string().optional(),
     /** Of a former actor's words what is queued is played to its end, where this one speaks the same format; its frames are numbered on behind them. */
     goesOn: z.literal(true).optional(),
+    /** What the caller presses and types has its number among the frames of `up`. Absent: it is told at once, and once. */
+    numbersKeys: z.literal(true).optional(),
   }),
   /** What the agent is saying from here on; once more when more of it is known. */
   z.object({ type: z.literal('says'), epoch: z.number().int(), words: AgentWords }),
   /** The actor listens to `up`: what has waited for that is sent. */
   z.object({ type: z.literal('listens'), epoch: z.number().int() }),
-  /** Frames of `up` behind this one have been lost on the way, and perhaps some of `down`: what is kept of them comes again, before the answer. */
+  /** Of `up` what is behind this one has been lost on the way, and perhaps some of `down`: what is kept of it comes again, before the answer. */
   z.object({ type: z.literal('catch_up'), epoch: z.number().int(), heard: z.number().int() }),
   /** What the actor heard up to this frame of `up` needs to be heard by nobody again. */
   z.object({ type: z.literal('settled'), epoch: z.number().int(), seq: z.number().int() }),
@@ -107,6 +112,8 @@ export const LegReply = z.discriminatedUnion('type', [
     speaks: Format,
     /** Frames come when the actor `listens`: first so many that were kept, as fast as they can. */
     waits: z.object({ kept: z.number().int().nonnegative() }).optional(),
+    /** What the actor hears is kept, until it is `settled`. */
+    keeps: z.literal(true).optional(),
     /** Of a former actor: its newest words, oldest first, and the number of the next frame of `down`. */
     left: z
       .object({ words: z.array(LeftWords), nextSeq: z.number().int(), lastPlayedSeq: z.number().int() })
@@ -156,6 +163,11 @@ const EndOfDialing: z.ZodType<Outcome> = z.union([
 /** Characters that a caller can type at once. */
 export const maxTypedText = 1_000
 
+/** Its number among the frames of `up`. `hidden`: nothing was recorded when it was pressed. */
+const place = {
+  line: z.object({ epoch: z.number().int(), seq: z.number().int(), hidden: z.literal(true).optional() }).optional(),
+}
+
 export const LegEvent = z.discriminatedUnion('type', [
   /** The other side rings. */
   z.object({ type: z.literal('ringing'), providerStatus: z.string() }),
@@ -170,9 +182,9 @@ export const LegEvent = z.discriminatedUnion('type', [
     details: z.string(),
     ...end,
   }),
-  z.object({ type: z.literal('dtmf'), digit: z.string() }),
+  z.object({ type: z.literal('dtmf'), digit: z.string(), ...place }),
   /** Of a browser: words for the agent that were typed. */
-  z.object({ type: z.literal('typed'), text: z.string().min(1).max(maxTypedText) }),
+  z.object({ type: z.literal('typed'), text: z.string().min(1).max(maxTypedText), ...place }),
   /** The caller has been passed on; the leg ends by itself. */
   z.object({ type: z.literal('transferred'), providerStatus: z.string(), ...end }),
   /** The caller is still here. */
@@ -183,3 +195,8 @@ export const LegEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('drained'), lastPlayedSeq: z.number().int() }),
 ])
 export type LegEvent = z.infer<typeof LegEvent>
+
+/** What a caller does without a sound. */
+export type KeyEvent = Extract<LegEvent, { readonly type: 'dtmf' | 'typed' }>
+
+export const isKeyEvent = (event: LegEvent): event is KeyEvent => event.type === 'dtmf' || event.type === 'typed'

@@ -9,7 +9,7 @@ import { deadline, goOn } from '../../model/deadline.ts'
 import type { Frame, LineFormats } from '../../model/frame.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import { storableText } from '../../model/json.ts'
-import type { LegEvent, LegReply, RecordedParts, RecordingMode } from '../../model/leg.ts'
+import { isKeyEvent, type KeyEvent, type LegEvent, type StartedRecording } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
 import type { Telemetry } from '../../model/telemetry.ts'
@@ -27,11 +27,11 @@ import { createReactions } from './reactions.ts'
 import { createSessionBacklog } from './session-backlog.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createSettledSpeech } from './settled-speech.ts'
-import { listens, startTalk, type StartWishes } from './start-leg.ts'
+import { lineOf, listens, startTalk, type Kept, type Started, type StartWishes } from './start-leg.ts'
 import { createToldWords } from './told-words.ts'
 import { createTurnLog, type TurnLog } from './turn-log.ts'
 import { createTurnTiming, type TurnTiming } from './turn-timing.ts'
-import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
+import { createUnbrokenLine, hearLine, type UnbrokenLine } from './unbroken-line.ts'
 import { createMessageLeaving } from './voicemail/message-leaving.ts'
 import { watchForVoicemail } from './voicemail/watch-for-voicemail.ts'
 
@@ -59,7 +59,7 @@ export type ConversationStart = {
   /** `formats` are what the leg chooses. */
   readonly config: Omit<EngineConfig, 'formats'>
   /** Null: the call is not recorded. */
-  readonly recording: { readonly key: string; readonly mode: RecordingMode; readonly parts?: RecordedParts } | null
+  readonly recording: StartedRecording | null
   /** Its recording is paused: keys that are pressed are for the engine alone. */
   readonly isPaused?: boolean
   /** Ms since the epoch. */
@@ -108,6 +108,7 @@ type Talking = {
   readonly turnLog: TurnLog
   readonly timing: TurnTiming
   readonly hearing: Subscription
+  readonly line: Pick<UnbrokenLine, 'press'>
   written(until: number): void
   /** Before the session is open. */
   hearEarlier(frames: readonly Uint8Array[]): void
@@ -149,20 +150,19 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     silenced = true
     await talking?.fallSilent()
   }
-  const press = (digit: string): void => {
-    keys.pressed(digit)
-    if (talking) talking.session.dtmf(digit)
-    else early.key(digit)
+  const takeKey = (event: KeyEvent): void => {
+    const to = talking?.session ?? early
+    if (event.type === 'typed') return to.typed(event.text)
+    keys.pressed(event.digit, event.line?.hidden === true)
+    to.dtmf(event.digit)
   }
-  const type = (text: string): void => {
-    if (talking) talking.session.typed(text)
-    else early.typed(text)
-  }
-  const begin = (formats: LineFormats, { waits, left }: Line): Promise<void> => {
+  /** Until this one has the line, who spoke before does. */
+  const press = (event: KeyEvent): void => (talking?.line.press ?? start.earlier?.press ?? takeKey)(event)
+  const begin = (formats: LineFormats, { waits, keeps, left }: Started): Promise<void> => {
     const earlier = start.earlier?.take(formats)
     const goingOn = left && !earlier ? goOnFrom(left, start) : null
     const firstSeq = earlier?.nextSeq ?? left?.nextSeq ?? 0
-    talking = beginTalking(deps, { ...start, keys, firstSeq, goingOn, isKept: waits !== undefined }, formats)
+    talking = beginTalking(deps, { ...start, keys, takeKey, firstSeq, goingOn, ...lineOf({ waits, keeps }) }, formats)
     if (left) talking.played(Math.max(left.lastPlayedSeq, drained))
     if (waits) talking.session.expect(waits.kept)
     if (waits) void listens(deps, () => silenced)
@@ -196,8 +196,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     },
     legEvent(event) {
       if (silenced) return
-      if (event.type === 'dtmf') press(event.digit)
-      if (event.type === 'typed') type(event.text)
+      if (isKeyEvent(event)) press(event)
       if (event.type === 'sounding') talking?.timing.sounding()
       if (event.type === 'drained') playedTo(event.lastPlayedSeq)
     },
@@ -220,6 +219,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     abandon,
     earlier: {
       keys,
+      press,
       take: (formats) => talking?.handOver(formats) ?? { ...early.leave(), nextSeq: 0 },
     },
   }
@@ -228,10 +228,9 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
 type Begun = ConversationStart & {
   readonly keys: PrivateKeys
   readonly firstSeq: number
-  readonly isKept: boolean
   readonly goingOn: GoingOn | null
-}
-type Line = Pick<Extract<LegReply, { readonly type: 'started' }>, 'waits' | 'left'>
+  takeKey(event: KeyEvent): void
+} & Kept
 
 function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats): Talking {
   const { clock, engine, log, post } = deps
@@ -250,8 +249,12 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
   const timing = createTurnTiming(deps)
   const line = createUnbrokenLine({
     ...deps,
-    isKept: start.isKept,
+    ...start,
     take: (frame) => hear(frame),
+    takeKey(event) {
+      start.takeKey(event)
+      if (start.isKept && event.line) settled.pressed(event.line.seq)
+    },
     caughtUp(lastPlayedSeq) {
       words?.again()
       reactions.played(lastPlayedSeq)
@@ -343,5 +346,5 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
   }
   const written = (until: number): void => void (start.isKept && settled.written(answeredAt + until))
   const ways = { isQuiet, written, played, fallSilent, breakOff, toolResult, leaveMessage: leaving.begin, handOver }
-  return { session, formats, turnLog, timing, hearing, hearEarlier, ...ways }
+  return { session, formats, turnLog, timing, hearing, line, hearEarlier, ...ways }
 }

@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { LineFormats } from '../../model/frame.ts'
 import { storableText } from '../../model/json.ts'
+import { isKeyEvent, type KeyEvent } from '../../model/leg.ts'
 import type { EngineEvent } from '../../model/voice-engine.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 import { commandLeg } from '../node/leg-link.ts'
@@ -14,7 +15,7 @@ import type { ConversationStart } from './conversation.ts'
 import { createKeptSpeech } from './kept-speech.ts'
 import { createPassage, type Passage } from './passage.ts'
 import { createPrivateKeys } from './private-keys.ts'
-import { listens, nodeOf, startLeg } from './start-leg.ts'
+import { lineOf, listenerOf, listens, startLeg, type Kept } from './start-leg.ts'
 import { maxTyped } from './session-backlog.ts'
 import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
 import { createUtterances } from './utterances.ts'
@@ -36,6 +37,13 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
   /** Nothing more of it is said or counted. */
   let isOver = false
 
+  const press = (event: KeyEvent): void => {
+    if (event.type === 'typed') return void (typed.length < maxTyped && typed.push(event.text))
+    if (pressed.length >= maxKeys) return
+    keys.pressed(event.digit, event.line?.hidden === true)
+    pressed.push(event.digit)
+  }
+  const heardKey = (event: KeyEvent): void => (saying ? saying.press(event) : press(event))
   const end = (): void => {
     if (isOver) return
     isOver = true
@@ -56,12 +64,16 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
       const { hears, speaks } = deps.engine
       const recording = start.recording && { ...start.recording, parts: start.recording.parts ?? ('agent' as const) }
       const formats = { hears: [...hears], speaks: [...speaks] }
-      const command = { type: 'start', epoch: deps.epoch, ...formats, recording, ...nodeOf(deps) } as const
+      const command = { type: 'start', epoch: deps.epoch, ...formats, recording, ...listenerOf(deps) } as const
       const reply = await startLeg(deps, command, () => isOver)
       if (isOver) return
       if (reply.type === 'started') {
-        const isKept = reply.waits !== undefined
-        saying = beginSaying(deps, { ...start, isKept }, { hears: reply.hears, speaks: reply.speaks }, end)
+        saying = beginSaying(
+          deps,
+          { ...start, ...lineOf(reply), press },
+          { hears: reply.hears, speaks: reply.speaks },
+          end,
+        )
         if (reply.waits) void listens(deps, () => isOver)
         return saying.open()
       }
@@ -75,10 +87,7 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     rejoin: () => Promise.resolve(),
     legEvent(event) {
       if (event.type === 'drained' && !isOver) saying?.played(event.lastPlayedSeq)
-      if (event.type === 'typed' && typed.length < maxTyped) typed.push(event.text)
-      if (event.type !== 'dtmf' || pressed.length >= maxKeys) return
-      keys.pressed(event.digit)
-      pressed.push(event.digit)
+      if (isKeyEvent(event)) heardKey(event)
     },
     // It is said to its end by whoever begins it.
     isQuiet: () => false,
@@ -94,6 +103,7 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     abandon,
     earlier: {
       keys,
+      press: heardKey,
       take(formats) {
         const frames = saying?.handOver(formats) ?? []
         return {
@@ -110,8 +120,7 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
 
 type Saying = ReturnType<typeof beginSaying>
 
-/** `isKept`: as in unbroken-line.ts. */
-type Begun = DisclosureStart & { readonly isKept: boolean }
+type Begun = DisclosureStart & Kept & { press(event: KeyEvent): void }
 
 /** `done`: all of it has been heard. */
 function beginSaying(deps: ConversationDeps, start: Begun, formats: LineFormats, done: () => void) {
@@ -164,7 +173,8 @@ function beginSaying(deps: ConversationDeps, start: Begun, formats: LineFormats,
   }
   const line = createUnbrokenLine({
     ...deps,
-    isKept: start.isKept,
+    ...start,
+    takeKey: start.press,
     take({ payload }) {
       kept.hear(payload)
       passages.at(-1)?.hear(silence)
@@ -175,6 +185,7 @@ function beginSaying(deps: ConversationDeps, start: Begun, formats: LineFormats,
   return {
     open: begin,
     cut,
+    press: line.press,
     nextSeq: utterances.nextSeq,
     played: heardUpTo,
     tell(): void {

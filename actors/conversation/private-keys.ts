@@ -8,7 +8,8 @@ import { createKeyMask, keyDot } from './key-mask.ts'
 
 export type PrivateKeys = {
   paused(isPaused: boolean): void
-  pressed(key: string): void
+  /** `isHidden`: the recording was paused then. */
+  pressed(key: string, isHidden: boolean): void
   /** The same engine, which says nothing of them. */
   keptBy(engine: VoiceEngine): VoiceEngine
 }
@@ -81,9 +82,10 @@ export function createPrivateKeys(startsPaused: boolean): PrivateKeys {
       isPaused = paused
       mask.end()
     },
-    pressed(key) {
-      untold = [...untold, { key, isPrivate: isPaused }].slice(-maxUntold)
-      if (isPaused) mask.key(key)
+    pressed(key, isHidden) {
+      const isPrivate = isPaused || isHidden
+      untold = [...untold, { key, isPrivate }].slice(-maxUntold)
+      if (isPrivate) mask.key(key)
     },
     keptBy: (engine) => ({ ...engine, open: (config, emit) => engine.open(config, (event) => emit(masked(event))) }),
   }

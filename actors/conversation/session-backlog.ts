@@ -18,7 +18,7 @@ export type SessionBacklog = {
   earlier(frames: readonly Uint8Array[]): void
   /** There is room for so many more until the next session. */
   expect(frames: number): void
-  key(digit: string): void
+  dtmf(digit: string): void
   typed(text: string): void
   /** Of a tool. A session that dies before it has spoken about it leaves it to the next. */
   result(...result: Result): void
@@ -40,28 +40,37 @@ const maxKeys = 32
 export const maxTyped = 8
 
 export function createSessionBacklog(): SessionBacklog {
-  const frames: Uint8Array[] = []
-  const keys: string[] = []
-  const texts: string[] = []
+  /** What the caller did, in order. */
+  let waiting: Waiting[] = []
+  let frames = 0
   let results: Result[] = []
   let most = maxFrames
+  const isFull = (kind: 'digit' | 'text', limit: number): boolean =>
+    waiting.filter((entry) => kind in entry).length >= limit
   return {
     earlier(given) {
-      frames.push(...given)
+      waiting.push(...given.map((payload) => ({ payload })))
+      frames += given.length
       most = maxFrames + given.length
     },
     frame(payload) {
-      frames.push(payload.slice())
-      if (frames.length > most) frames.shift()
+      waiting.push({ payload: payload.slice() })
+      frames++
+      if (frames <= most) return
+      waiting.splice(
+        waiting.findIndex((entry) => 'payload' in entry),
+        1,
+      )
+      frames--
     },
     expect(given) {
       most += given
     },
-    key(digit) {
-      if (keys.length < maxKeys) keys.push(digit)
+    dtmf(digit) {
+      if (!isFull('digit', maxKeys)) waiting.push({ digit })
     },
     typed(text) {
-      if (texts.length < maxTyped) texts.push(text)
+      if (!isFull('text', maxTyped)) waiting.push({ text })
     },
     result(...result) {
       if (results.length < maxResults) results.push(result)
@@ -70,19 +79,31 @@ export function createSessionBacklog(): SessionBacklog {
     spoken() {
       results = []
     },
-    behind: () => frames.length * frameMs,
+    behind: () => frames * frameMs,
     giveTo(session, hear) {
       most = maxFrames
-      for (const payload of frames.splice(0)) hear(session, payload)
+      frames = 0
+      const given = waiting
+      waiting = []
+      for (const entry of given) {
+        if ('payload' in entry) hear(session, entry.payload)
+        if ('digit' in entry) session.dtmf(entry.digit)
+        if ('text' in entry) session.typed(entry.text)
+      }
       for (const result of results) session.toolResult(...result)
-      for (const digit of keys.splice(0)) session.dtmf(digit)
-      for (const text of texts.splice(0)) session.typed(text)
     },
-    leave: () => ({
-      frames: frames.splice(0),
-      pressed: keys.splice(0),
-      typed: texts.splice(0),
-      results: results.splice(0),
-    }),
+    leave() {
+      const left = waiting
+      waiting = []
+      frames = 0
+      return {
+        frames: left.flatMap((entry) => ('payload' in entry ? [entry.payload] : [])),
+        pressed: left.flatMap((entry) => ('digit' in entry ? [entry.digit] : [])),
+        typed: left.flatMap((entry) => ('text' in entry ? [entry.text] : [])),
+        results: results.splice(0),
+      }
+    },
   }
 }
+
+type Waiting = { readonly payload: Uint8Array } | { readonly digit: string } | { readonly text: string }

@@ -199,7 +199,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     isThere: () => current !== null,
     dtmf(digit) {
       if (current) current.session.dtmf(digit)
-      else backlog.key(digit)
+      else backlog.dtmf(digit)
     },
     typed(text) {
       if (current) current.session.typed(text)

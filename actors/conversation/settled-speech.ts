@@ -1,6 +1,7 @@
 /**
  * Owns what the leg is told of the caller's speech that need not be heard again, should this actor be gone: what has become words that are written down, and
  * what was no speech. The rest the next actor hears anew (media/leg/kept-frames.ts).
+ * A key counts as speech: most of them are told as the caller's turn.
  */
 import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { toBytes } from '../../model/bus-json.ts'
@@ -11,6 +12,8 @@ import type { LegCommand } from '../../model/leg.ts'
 export type SettledSpeech = {
   /** A frame of the caller has come. */
   heard(seq: number): void
+  /** A key has come, or what was typed. */
+  pressed(seq: number): void
   /** What the caller said up to this time, ms since the epoch, is written down. */
   written(until: number): void
 }
@@ -29,21 +32,38 @@ const toldEvery = 1_000 / frameMs
 /** An engine says that somebody speaks when they have for a moment. */
 const lookBack = 1_500 / frameMs
 
+/** A key that is not told by then never is: nothing asked for it. */
+const keyTold = 10_000 / frameMs
+const maxKeys = 64
+
 export function createSettledSpeech({ bus, callId, epoch, heardUntil, isOpen }: Deps): SettledSpeech {
+  let frames = 0
   let last = -1
   let told = -1
+  /** Not settled, oldest first. */
+  let keys: number[] = []
 
+  /** So many frames before the last: keys have numbers too. */
+  const framesBack = (frames: number): number =>
+    keys.toReversed().reduce((seq, key) => (key > seq ? seq - 1 : seq), last - frames)
   const settle = (seq: number): void => {
     if (seq <= told) return
     told = Math.min(seq, last)
+    keys = keys.filter((key) => key > told)
     const command: LegCommand = { type: 'settled', epoch, seq: told }
     bus.publish(subjectsOf(callId).legCommand, toBytes(command))
   }
   return {
     heard(seq) {
       last = seq
-      if (seq % toldEvery === 0 && !isOpen()) settle(seq - lookBack)
+      if (++frames % toldEvery !== 0 || isOpen()) return
+      const untold = keys.find((key) => key > seq - keyTold) ?? Infinity
+      settle(Math.min(framesBack(lookBack), untold - 1))
     },
-    written: (until) => settle(last - Math.max(0, Math.floor((heardUntil() - until) / frameMs))),
+    pressed(seq) {
+      last = seq
+      keys = [...keys, seq].slice(-maxKeys)
+    },
+    written: (until) => settle(framesBack(Math.max(0, Math.floor((heardUntil() - until) / frameMs)))),
   }
 }

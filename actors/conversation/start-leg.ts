@@ -1,9 +1,10 @@
 /** Owns how a leg is started for a talk, or for what is said before one. */
 import type { Bus } from '../../model/bus.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
-import type { LegCommand } from '../../model/leg.ts'
+import type { LegCommand, LegReply } from '../../model/leg.ts'
 import { reachLeg } from '../node/leg-link.ts'
 import type { CallFact } from '../call/call-event.ts'
+import type { UnbrokenLineDeps } from './unbroken-line.ts'
 
 type Deps = {
   readonly callId: CallId
@@ -24,8 +25,21 @@ export async function startLeg({ bus, callId }: Deps, command: LegCommand, isSto
   return reply
 }
 
-/** Of the command that starts a leg. */
-export const nodeOf = ({ nodeId }: Pick<Deps, 'nodeId'>) => (nodeId ? { node: nodeId } : {})
+/** Of the command that starts a leg: who listens, and how. */
+export const listenerOf = ({ nodeId }: Pick<Deps, 'nodeId'>) => ({
+  numbersKeys: true as const,
+  ...(nodeId && { node: nodeId }),
+})
+
+export type Kept = Pick<UnbrokenLineDeps, 'isKept' | 'firstHeard'>
+
+/** Of the line to a leg that has started. Who asked before is heard from where it is. */
+export const lineOf = ({ waits, keeps }: Pick<Started, 'waits' | 'keeps'>): Kept => ({
+  isKept: waits !== undefined || keeps === true,
+  firstHeard: waits ? 0 : null,
+})
+
+export type Started = Extract<LegReply, { readonly type: 'started' }>
 
 /** What waits for it is not heard before. */
 export async function listens(deps: Deps, isStopped: () => boolean): Promise<void> {
@@ -36,7 +50,7 @@ export type StartWishes = Pick<Extract<LegCommand, { type: 'start' }>, 'hears' |
 
 /** Null: it does not start, and that was told; or nobody wants it any more. */
 export async function startTalk(deps: Deps, wishes: StartWishes, isStopped: () => boolean) {
-  const command = { type: 'start', epoch: deps.epoch, ...wishes, ...nodeOf(deps) } as const
+  const command = { type: 'start', epoch: deps.epoch, ...wishes, ...listenerOf(deps) } as const
   const reply = await startLeg(deps, command, isStopped)
   if (isStopped()) return null
   if (reply.type === 'started') return reply

@@ -1,16 +1,19 @@
 /**
- * Owns the frames between an actor and a leg in another process, both ways: a bus that was away for a moment has lost some. Frames of the caller that are
- * missing are asked for, and those behind them are left out until they have come again, in order; what the leg has not had of the agent it gets again.
+ * Owns the frames and keys between an actor and a leg in another process, both ways: a bus that was away for a moment has lost some. What of the caller is
+ * missing is asked for, and those behind them are left out until they have come again, in order; what the leg has not had of the agent it gets again.
  * Beside its leg an actor misses nothing, and all passes through.
  */
 import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
 import { decodeFrame, encodeFrame, frameMs, type Frame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
+import type { KeyEvent } from '../../model/leg.ts'
 import { commandLeg } from '../node/leg-link.ts'
 
 export type UnbrokenLine = {
   /** A frame of the caller has come. */
   hear(frame: Frame): void
+  /** The caller has pressed or typed something; one without a number is of a leg that gives none. */
+  press(event: KeyEvent): void
   /** Frames of the agent, each newer than the one before. */
   send(frames: readonly AgentFrame[]): void
   /** Frames up to this one were played. */
@@ -25,13 +28,16 @@ export type UnbrokenLine = {
 
 type AgentFrame = { readonly seq: number; readonly payload: Uint8Array }
 
-type Deps = {
+export type UnbrokenLineDeps = {
   readonly bus: Bus
   readonly callId: CallId
   readonly epoch: number
-  /** The leg keeps what it says, and counts from 0 for this actor. */
+  /** The leg keeps what the caller says. */
   readonly isKept: boolean
+  /** The first that comes; null: whichever does. */
+  readonly firstHeard: number | null
   take(frame: Frame): void
+  takeKey(event: KeyEvent): void
   /** A way was interrupted; `lastPlayedSeq` may have been told meanwhile. */
   caughtUp(lastPlayedSeq: number): void
 }
@@ -40,11 +46,20 @@ type Deps = {
 const maxSent = 6_000
 const mostAsked = 3
 
-export function createUnbrokenLine({ bus, callId, epoch, isKept, take, caughtUp }: Deps): UnbrokenLine {
+export function createUnbrokenLine({
+  bus,
+  callId,
+  epoch,
+  isKept,
+  firstHeard,
+  take,
+  takeKey,
+  caughtUp,
+}: UnbrokenLineDeps): UnbrokenLine {
   const { down } = subjectsOf(callId)
-  /** Of the caller's frames the next one; null: whichever comes. */
-  let next: number | null = isKept ? 0 : null
-  /** While frames are missing and asked for: the newest that came too early. */
+  /** Of the caller's frames and keys the next one; null: whichever comes. */
+  let next = firstHeard
+  /** While some are missing and asked for: the newest that came too early. */
   let early: number | null = null
   /** What the leg may not have had, oldest first. */
   let sent: AgentFrame[] = []
@@ -75,21 +90,29 @@ export function createUnbrokenLine({ bus, callId, epoch, isKept, take, caughtUp 
     sent.forEach(publish)
     if (reply?.type === 'caught_up') caughtUp(reply.played)
   }
-  const accept = (frame: Frame): void => {
+  const accept = (seq: number): true => {
     early = null
-    next = frame.seq + 1
-    take(frame)
+    next = seq + 1
+    return true
+  }
+  /** Is it the next one? */
+  const admits = (seq: number): boolean => {
+    if (isClosed) return false
+    if (!isKept || next === null) return accept(seq)
+    // Of what is kept the oldest may be gone.
+    if (seq === next || (early !== null && seq > next && seq <= early)) return accept(seq)
+    if (seq < next) return false
+    early = seq
+    if (!isAsking) void catchUp()
+    return false
   }
   return {
     hear(frame) {
-      const { seq } = frame
-      if (isClosed) return
-      if (!isKept || next === null) return accept(frame)
-      // Of what is kept the oldest may be gone.
-      if (seq === next || (early !== null && seq > next && seq <= early)) return accept(frame)
-      if (seq < next) return
-      early = seq
-      if (!isAsking) void catchUp()
+      if (admits(frame.seq)) take(frame)
+    },
+    press(event) {
+      const { line } = event
+      if (line ? line.epoch === epoch && admits(line.seq) : !isClosed) takeKey(event)
     },
     send(frames) {
       for (const frame of frames) {
@@ -108,7 +131,7 @@ export function createUnbrokenLine({ bus, callId, epoch, isKept, take, caughtUp 
   }
 }
 
-type Hearing = Pick<Deps, 'bus' | 'callId' | 'epoch'> & { legSeen?(): void }
+type Hearing = Pick<UnbrokenLineDeps, 'bus' | 'callId' | 'epoch'> & { legSeen?(): void }
 
 /** What the leg sends for this actor goes into the line, until that is closed with the result. */
 export function hearLine({ bus, callId, epoch, legSeen }: Hearing, line: UnbrokenLine): Subscription {

@@ -1,25 +1,31 @@
 /**
- * Owns what a leg keeps of its caller's voice for an actor in another process: that one may be gone at any moment, and with it what it has heard and not
- * yet written down, or the bus to it. Whoever listens then hears it again, faster than it was said, before what is said from there on.
+ * Owns what a leg keeps of its caller's voice, and of what they press and type, for an actor in another process: that one may be gone at any moment, and with
+ * it what it has heard and not yet written down, or the bus to it. Whoever listens then hears it again, faster than it was said, before what is said from
+ * there on. Frames and keys have one count, so that each is heard once and in its place.
  */
 import type { AudioFormat, Frame } from '../../model/frame.ts'
+import type { KeyEvent } from '../../model/leg.ts'
 
 export type KeptFrames = {
   /**
    * An actor begins to listen. `isElsewhere`: it runs in another process, what it hears is kept. `asks`: it says when it listens, and what is heard until
-   * then waits. Answers how many frames do, and whether it has to say so.
+   * then waits. Answers how many frames do, whether it has to say so, and whether what it hears is kept.
    */
-  begin(actor: Listening): { readonly kept: number; readonly waits: boolean }
-  /** From here on what is heard is kept: the actor is about to leave. */
+  begin(actor: Listening): { readonly kept: number; readonly waits: boolean; readonly keeps: boolean }
+  /** From here on what is heard is kept for the next actor: this one is about to leave. */
   keep(): void
   heard(frame: Frame): void
+  /** Before an actor began to listen it waits for one. */
+  pressed(event: KeyEvent): void
+  /** What is pressed from here on is for nobody's eyes. */
+  hides(isHidden: boolean): void
   /** The actor listens: all that is kept is sent, then what follows. */
   listens(): void
   /** What was sent from this one on has been lost on the way: what is kept of it is sent again. */
   again(from: number): void
-  /** Frames up to this one have become words that are written down, or were none. */
+  /** What came up to this one has become words that are written down, or was nothing. */
   settled(seq: number): void
-  /** Frames. */
+  /** Frames and keys. */
   size(): number
 }
 
@@ -28,26 +34,53 @@ export type Listening = {
   readonly hears: AudioFormat
   readonly isElsewhere: boolean
   readonly asks: boolean
+  /** Takes keys by their number. */
+  readonly numbersKeys: boolean
+}
+
+type Ways = {
+  /** Its payload is valid during the call only. */
+  send(frame: Frame): void
+  tell(event: KeyEvent): void
 }
 
 /** 30 s. */
 const maxKept = 1_500
 
-type Kept = { readonly timestamp: number; readonly payload: Uint8Array }
+type Sound = { readonly seq: number; readonly timestamp: number; readonly payload: Uint8Array }
+type Key = { readonly seq: number; readonly event: KeyEvent; readonly isHidden: boolean }
+type Kept = Sound | Key
 
-/** `send` gets frames whose payload is valid during the call only. */
-export function createKeptFrames(send: (frame: Frame) => void): KeptFrames {
+export function createKeptFrames({ send, tell }: Ways): KeptFrames {
+  /** In the order of their numbers, as the actor counts. */
   let kept: Kept[] = []
-  /** Of the first that is kept, and of the next that comes, as the actor counts. */
-  let firstSeq = 0
   let nextSeq = 0
   let actor: Listening | null = null
   let isKept = false
-  let isWaiting = false
+  let isWaiting = true
+  let isLeft = false
+  let isHidden = false
 
-  const forget = (count: number): void => {
-    kept.splice(0, count)
-    firstSeq += count
+  const keep = (entry: Kept): void => {
+    kept.push(entry)
+    if (kept.length > maxKept) kept.splice(0, kept.length - maxKept)
+  }
+  const give = (entry: Kept, { epoch, numbersKeys }: Listening): void => {
+    if (!('event' in entry)) return send({ epoch, ...entry })
+    const line = { epoch, seq: entry.seq, ...(entry.isHidden && { hidden: true as const }) }
+    tell(numbersKeys ? { ...entry.event, line } : entry.event)
+  }
+  const mayGive = (): boolean => !isWaiting && !isLeft
+  /** Another one listens, who counts from 0. */
+  const beginAnew = (next: Listening): void => {
+    const keys = next.numbersKeys ? [] : kept.filter((entry) => 'event' in entry)
+    for (const key of keys) give(key, next)
+    kept = kept.filter((entry) => !('event' in entry) || next.numbersKeys).map((entry, seq) => ({ ...entry, seq }))
+    nextSeq = kept.length
+    isWaiting = next.asks && (isKept || kept.length > 0)
+    if (isWaiting) return
+    for (const entry of kept) give(entry, next)
+    if (!isKept) kept = []
   }
   return {
     begin(next) {
@@ -56,39 +89,42 @@ export function createKeptFrames(send: (frame: Frame) => void): KeptFrames {
       const isUnlike = actor?.hears.encoding !== next.hears.encoding || actor.hears.rateHz !== next.hears.rateHz
       actor = next
       isKept = next.isElsewhere
-      if (isUnlike || (!isSame && !next.asks)) kept = []
-      if (!isSame || isUnlike) {
-        firstSeq = 0
-        nextSeq = kept.length
-        isWaiting = next.asks && (isKept || kept.length > 0)
-      }
-      return { kept: isWaiting ? kept.length : 0, waits: isWaiting }
+      isLeft = false
+      if (isUnlike || (!isSame && !next.asks)) kept = kept.filter((entry) => 'event' in entry)
+      if (!isSame || isUnlike) beginAnew(next)
+      const frames = isWaiting ? kept.filter((entry) => !('event' in entry)).length : 0
+      return { kept: frames, waits: isWaiting, keeps: isKept }
     },
-    keep: () => void (isKept = true),
+    keep() {
+      isKept = true
+      isLeft = true
+    },
     heard(frame) {
       const seq = nextSeq++
-      if (isKept || isWaiting) {
-        kept.push({ timestamp: frame.timestamp, payload: frame.payload.slice() })
-        if (kept.length > maxKept) forget(kept.length - maxKept)
-      } else firstSeq = nextSeq
-      if (!isWaiting) send(seq === frame.seq ? frame : { ...frame, seq })
+      if (isKept || isWaiting) keep({ seq, timestamp: frame.timestamp, payload: frame.payload.slice() })
+      if (mayGive()) send(seq === frame.seq ? frame : { ...frame, seq })
     },
+    pressed(event) {
+      if (actor && !actor.numbersKeys) return tell(event)
+      const key = { seq: nextSeq++, event, isHidden }
+      if (isKept || isWaiting) keep(key)
+      if (actor && mayGive()) give(key, actor)
+    },
+    hides: (hidden) => void (isHidden = hidden),
     listens() {
       if (!isWaiting || actor === null) return
       isWaiting = false
-      const { epoch } = actor
-      kept.forEach(({ timestamp, payload }, index) => send({ epoch, seq: firstSeq + index, timestamp, payload }))
-      if (!isKept) forget(kept.length)
+      for (const entry of kept) give(entry, actor)
+      if (!isKept) kept = []
     },
     again(from) {
-      if (isWaiting || actor === null) return
-      const { epoch } = actor
-      kept.forEach(({ timestamp, payload }, index) => {
-        const seq = firstSeq + index
-        if (seq >= from) send({ epoch, seq, timestamp, payload })
-      })
+      if (!mayGive() || actor === null) return
+      for (const entry of kept) if (entry.seq >= from) give(entry, actor)
     },
-    settled: (seq) => forget(Math.min(kept.length, Math.max(0, seq + 1 - firstSeq))),
+    settled(seq) {
+      const first = kept.findIndex((entry) => entry.seq > seq)
+      kept.splice(0, first === -1 ? kept.length : first)
+    },
     size: () => kept.length,
   }
 }

@@ -49,15 +49,17 @@ export function createLegCommands(actions: LegActions): LegCommands {
   const said = createSaidWords()
 
   const begin = (command: StartCommand): Omit<Started, 'command'> => {
-    const { epoch, node, goesOn = false } = command
+    const { epoch, node, goesOn = false, numbersKeys = false } = command
     const isNext = started !== null && started.command.epoch !== epoch
     const { isBehind, ...formats } = actions.start(command, goesOn && isNext)
     const left = isBehind ? leftWords() : {}
     if (isNext) said.clear()
     const isElsewhere = node !== undefined && actions.node !== null && node !== actions.node
     const asks = node !== undefined
-    const { kept, waits } = actions.kept.begin({ epoch, hears: formats.hears, isElsewhere, asks })
-    return { formats, waits: waits ? { waits: { kept } } : {}, left }
+    const listening = { epoch, hears: formats.hears, isElsewhere, asks, numbersKeys }
+    actions.kept.hides(command.recording?.parts === 'none')
+    const { kept, waits, keeps } = actions.kept.begin(listening)
+    return { formats, waits: { ...(waits && { waits: { kept } }), ...(keeps && { keeps: true as const }) }, left }
   }
   const leftWords = (): Left => {
     const { played, taken } = actions.rewind()
@@ -117,6 +119,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
         actions.kept.keep()
         return consent(null)
       case 'record':
+        actions.kept.hides(command.parts === 'none')
         actions.record(command.parts)
         return consent(null)
       case 'close':
@@ -150,7 +153,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
   }
 }
 
-type Waits = Pick<Extract<LegReply, { readonly type: 'started' }>, 'waits'>
+type Waits = Pick<Extract<LegReply, { readonly type: 'started' }>, 'waits' | 'keeps'>
 type Left = Pick<Extract<LegReply, { readonly type: 'started' }>, 'left'>
 type Started = {
   readonly command: StartCommand

@@ -61,6 +61,8 @@ export type Leg = {
   readonly attach: (transport: RtpTransport) => void
   /** A key press that came another way than by RTP. */
   readonly dtmf: (digit: string) => void
+  /** Words for the agent that were typed. */
+  readonly typed: (text: string) => void
   /** The caller hung up by another way than the media's: resolves when the media end is closed and the recording complete. */
   readonly hangUp: (details: string) => Promise<void>
   readonly stats: () => LegStats
@@ -79,7 +81,8 @@ export function createLeg(deps: LegDeps): Leg {
   let audio: NegotiatedAudio | null = null
 
   const tell = (event: LegEvent) => bus.publish(subjects.legEvent, toBytes(event))
-  const tellDtmf = (digit: string) => tell({ type: 'dtmf', digit })
+  const kept = createKeptFrames({ send: (frame) => bus.publish(subjects.up, encodeFrame(frame), true), tell })
+  const tellDtmf = (digit: string) => kept.pressed({ type: 'dtmf', digit })
   const presses = createKeyPresses(now, tellDtmf)
   const failed = (error: unknown) => {
     log.error('leg failed', { error })
@@ -93,7 +96,6 @@ export function createLeg(deps: LegDeps): Leg {
       failed(error)
     }
   }
-  const kept = createKeptFrames((frame) => bus.publish(subjects.up, encodeFrame(frame), true))
   const media = createLegMedia({
     ...deps,
     send: (packet) => wire.send(packet),
@@ -151,6 +153,7 @@ export function createLeg(deps: LegDeps): Leg {
     handlers: { ...wire.handlers, ...telephone.handlers },
     attach: wire.attach,
     dtmf: (digit) => guarded(() => presses.signaled(digit)),
+    typed: (text) => guarded(() => kept.pressed({ type: 'typed', text })),
     hangUp: (details) => ending.end({ type: 'disconnected', cause: 'hung_up', details }),
     stats,
     close: async (reason = 'closed') => void (await ending.close(reason)),

@@ -31,6 +31,7 @@ export type WebMethods = {
   answer(offer: string): Promise<string>
   addCandidate(candidate: IceCandidate | null): Promise<void>
   dtmf(digits: string): void
+  typed(text: string): void
   hangUp(details: string): void
   presence(presence: Presence): void
   release(): void

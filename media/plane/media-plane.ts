@@ -65,6 +65,8 @@ export type WebMedia = {
   answer(offer: string): Promise<string>
   addCandidate(candidate: IceCandidate | null): Promise<void>
   dtmf(digits: string): void
+  /** Words for the agent. Without a leg they are lost, as keys are. */
+  typed(text: string): void
   /** False when there is no leg yet that could. */
   hangUp(details: string): boolean
   /** The client has got the last answer. */

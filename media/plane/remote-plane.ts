@@ -186,6 +186,7 @@ function webLine(line: Line, { callId, events, mirror }: WebParts): ReturnType<M
     },
     addCandidate: (candidate) => far.ask('addCandidate', candidate),
     dtmf: (digits) => far.tell('dtmf', digits),
+    typed: (text) => far.tell('typed', text),
     hangUp(details) {
       far.tell('hangUp', details)
       return hasLeg

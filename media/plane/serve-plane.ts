@@ -137,6 +137,7 @@ function serveWeb({ link, plane, ticker, flush }: Deps, { id, callId, mirror }: 
     },
     addCandidate: media.addCandidate,
     dtmf: media.dtmf,
+    typed: media.typed,
     hangUp: (details) => void media.hangUp(details),
     presence: media.presence,
     release: media.release,

@@ -1,25 +1,29 @@
 /** A call whose leg is in another process than its actor, over a real NATS server: what becomes of the talk when the bus is gone for a while, or the actor. */
 import { test } from 'tap'
 import type { CallFact } from '../../actors/call/call-event.ts'
+import { subjectsOf } from '../../model/bus.ts'
+import { toBytes } from '../../model/bus-json.ts'
 import type { Turn } from '../../model/call.ts'
+import type { LegCommand } from '../../model/leg.ts'
 import type { VoiceEngine } from '../../model/voice-engine.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { until } from '../scenes/in-time.ts'
-import { openSplitCall } from '../scenes/split-call.ts'
+import { callId, openSplitCall } from '../scenes/split-call.ts'
 
 const pcmu = { encoding: 'pcmu', rateHz: 8000 } as const
 
-/** Takes what the wire has, and notes what it hears: one number for each frame. */
+/** Takes what the wire has, and notes what it hears: one number for each frame, and keys between them. */
 function listeningEngine() {
   const scripted = createScriptedEngine()
-  const heard: number[] = []
+  const heard: (number | string)[] = []
   const engine: VoiceEngine = {
     ...scripted,
     hears: [pcmu],
     speaks: [pcmu],
     async open(config, emit) {
       const session = await scripted.open(config, emit)
-      return { ...session, hear: (payload) => void heard.push(payload[0]!) }
+      const note = (what: string) => void heard.push(what)
+      return { ...session, hear: (payload) => void heard.push(payload[0]!), dtmf: note, typed: note }
     },
   }
   const say = (itemId: string, text: string, frames: readonly number[]): void => {
@@ -30,6 +34,9 @@ function listeningEngine() {
   return { ...scripted, engine, heard, say }
 }
 
+/** As the first actor tells it. */
+const settledUpTo = (seq: number) =>
+  [subjectsOf(callId).legCommand, toBytes({ type: 'settled', epoch: 1, seq } satisfies LegCommand)] as const
 const agentSound = (sent: readonly { readonly payload: Uint8Array }[]): number[] =>
   sent.map(({ payload }) => payload[0]!).filter((mark) => mark < 0x60)
 const turnOf = (facts: readonly CallFact[]): Turn => {
@@ -61,6 +68,46 @@ test('what a caller says while NATS is gone is kept by the leg and heard when it
   )
   t.same(heard, from(1, 42))
   t.same(actor.facts, [])
+})
+
+test('keys that are pressed while NATS is gone are heard when it is back, in their place and once; those of no actor by the next one', async (t) => {
+  const call = await openSplitCall(t)
+  if (!call) return
+  const first = listeningEngine()
+  call.wire.connect()
+  call.leg.dtmf('0')
+  const actor = await call.openActor(1, first.engine)
+  let said = 0
+  const speak = (): void => call.wire.speak(new Uint8Array(160).fill(++said))
+  await call.run(40, speak)
+  call.leg.dtmf('1')
+  await call.run(20, speak)
+  await call.stopNats()
+  await call.run(40, speak)
+  call.leg.dtmf('2')
+  call.leg.typed('two')
+  await call.run(40, speak)
+  await call.startNats()
+  await call.run(20, speak)
+  const heard = ['0', 1, 2, '1', 3, 4, 5, '2', 'two', 6, 7, 8]
+  await until(() => first.heard.length === heard.length)
+  t.same(first.heard, heard)
+  // All of it is written down.
+  call.far.bus.publish(...settledUpTo(11))
+  await call.settle()
+
+  await call.run(20, speak)
+  call.leg.dtmf('3')
+  await call.settle()
+  await actor.kill()
+  await call.run(20, speak)
+  call.leg.dtmf('4')
+  await call.run(20, speak)
+  const second = listeningEngine()
+  await call.openActor(2, second.engine)
+  await call.run(20, speak)
+  await until(() => second.heard.length === 6)
+  t.same(second.heard, [9, '3', 10, '4', 11, 12])
 })
 
 test('what the agent says while NATS is gone is played when it is back; that it was heard out meanwhile is found', async (t) => {

@@ -5,7 +5,7 @@ import { createUnbrokenLine, hearLine } from '../../actors/conversation/unbroken
 import { subjectsOf } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
-import type { LegCommand, LegReply } from '../../model/leg.ts'
+import type { KeyEvent, LegCommand, LegReply } from '../../model/leg.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { newId } from '../scenes/tenant.ts'
@@ -19,6 +19,9 @@ function open(leg: (heard: number, up: (seqs: readonly number[]) => void) => Leg
   const subjects = subjectsOf(deps.callId)
   const up = (seqs: readonly number[]): void =>
     seqs.forEach((seq) => bus.publish(subjects.up, encodeFrame({ epoch: 1, seq, timestamp: seq * 20, payload })))
+  const tell = (event: KeyEvent): void => bus.publish(subjects.legEvent, toBytes(event))
+  const key = (seq: number, epoch = 1): void => tell({ type: 'dtmf', digit: `#${seq}`, line: { epoch, seq } })
+  bus.subscribe(subjects.legEvent, ({ payload: event }) => line.press(fromBytes(event) as KeyEvent))
   const asked: number[] = []
   bus.subscribe(subjects.legCommand, (message) => {
     const command = fromBytes(message.payload) as LegCommand
@@ -28,12 +31,14 @@ function open(leg: (heard: number, up: (seqs: readonly number[]) => void) => Leg
   })
   const down: number[] = []
   bus.subscribe(subjects.down, (message) => void down.push(decodeFrame(message.payload)!.seq))
-  const heard: number[] = []
+  const heard: (number | string)[] = []
   const played: number[] = []
   const line = createUnbrokenLine({
     ...deps,
     isKept: true,
+    firstHeard: 0,
     take: ({ seq }) => void heard.push(seq),
+    takeKey: (event) => void heard.push(event.type === 'dtmf' ? event.digit : event.text),
     caughtUp: (seq) => void played.push(seq),
   })
   const hearing = hearLine(deps, line)
@@ -41,7 +46,7 @@ function open(leg: (heard: number, up: (seqs: readonly number[]) => void) => Leg
   const settle = async (): Promise<void> => {
     for (let round = 0; round < 20; round++) await bus.flush()
   }
-  return { up, asked, down, heard, played, line, hearing, say, settle }
+  return { up, key, tell, asked, down, heard, played, line, hearing, say, settle }
 }
 
 const caughtUp = { type: 'caught_up', played: -1, taken: -1 } as const
@@ -93,6 +98,25 @@ test('the leg gets of the agent what it has not taken, in order, and what is sai
   line.up([9])
   await line.settle()
   t.same(line.down.slice(10), [], 'what was cut off is not sent again')
+})
+
+test('a key has its place among the frames: lost with them it comes again with them, and one of another actor is none', async (t) => {
+  const stage = open((_, up) => {
+    up([2])
+    stage.key(3)
+    up([4, 5])
+    return caughtUp
+  })
+  stage.up([0])
+  stage.key(1, 7)
+  stage.key(1)
+  stage.up([2, 5])
+  await stage.settle()
+  stage.key(3)
+  stage.key(6)
+  stage.tell({ type: 'typed', text: 'of an older leg' })
+  await stage.settle()
+  t.same(stage.heard, [0, '#1', 2, '#3', 4, 5, '#6', 'of an older leg'])
 })
 
 test('a line that is closed takes and tells nothing more', async (t) => {

@@ -9,8 +9,6 @@ import type { Page } from 'playwright-core'
 import { networksOf } from '../../net/networks.ts'
 import { createClientAddress } from '../../gateway/listener/client-address.ts'
 import { createPage } from '../../gateway/page.ts'
-import { fromBytes } from '../../model/bus-json.ts'
-import { subjectsOf } from '../../model/bus.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
 import { hasChromium, openChromium } from '../peers/chromium.ts'
 import { callId, setUpStage } from '../scenes/front-door.ts'
@@ -157,12 +155,7 @@ async function openPage(t: Test) {
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
   await page.goto(`http://127.0.0.1:${stage.port}/`)
-  const typed: string[] = []
-  stage.bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => {
-    const event = fromBytes(payload) as { type: string; text: string }
-    if (event.type === 'typed') typed.push(event.text)
-  })
-  return { stage: { ...stage, typed }, page, complaints, refusal }
+  return { stage, page, complaints, refusal }
 }
 
 const statusIs = (page: Page, text: string) => page.getByRole('status').filter({ hasText: text }).waitFor()
@@ -211,7 +204,10 @@ test(
     )
     t.equal(await page.getByLabel('Recording').getAttribute('src'), came.recordingUrl)
     await photograph(page, 'page-ended')
-    t.same(stage.typed, ['Outside', 'A table for <b>two</b>'])
+    t.same(
+      stage.legs[0]?.heard.filter((heard) => heard.startsWith('typed')),
+      ['typed Outside', 'typed A table for <b>two</b>'],
+    )
     t.ok(stage.legs[0]?.heard.includes('dtmf #'))
     t.same(complaints, [], 'no error, no refused resource')
   },

@@ -13,7 +13,6 @@ import { systemClock } from '../../app/clock.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { farewellTime } from '../../gateway/web-session.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
-import { fromBytes } from '../../model/bus-json.ts'
 import { subjectsOf, type Bus, type NodeBus } from '../../model/bus.ts'
 import { Problem, type ErrorBody } from '../../model/problem.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
@@ -295,9 +294,7 @@ test('dtmf reaches the leg digit by digit', async (t) => {
 })
 
 test('typed words reach the call as they are, once there is sound; a flood of them is refused, and the call goes on', async (t) => {
-  const { url, bus, clock } = await setUpStage(t)
-  const typed: unknown[] = []
-  bus.subscribe(subjectsOf(callId).legEvent, ({ payload }) => void typed.push(fromBytes(payload)))
+  const { url, legs, clock } = await setUpStage(t)
   const told: ServerMessage[] = []
   const options = { signalingUrl: url, token: 'good', createCaller: createWeriftCaller }
   const call = await placeWebCall({ ...options, onMessage: (message) => void told.push(message) })
@@ -314,8 +311,8 @@ test('typed words reach the call as they are, once there is sound; a flood of th
   await call.hangUp()
   const texts = ['A table for <b>two</b>, please.', '0', '1', '2', '3', 'again']
   t.same(
-    typed.filter((event) => (event as { type: string }).type === 'typed'),
-    texts.map((text) => ({ type: 'typed', text })),
+    legs[0]?.heard.filter((heard) => heard.startsWith('typed')),
+    texts.map((text) => `typed ${text}`),
   )
   const early = await connect(url, 'token=other')
   early.send({ type: 'text', text: 'Hello?' })

@@ -2,14 +2,25 @@
 import { test } from 'tap'
 import { createKeptFrames, type Listening } from '../../media/leg/kept-frames.ts'
 import type { Frame } from '../../model/frame.ts'
+import type { KeyEvent } from '../../model/leg.ts'
 
 const hears = { encoding: 'pcmu', rateHz: 8000 } as const
-const elsewhere = (epoch: number): Listening => ({ epoch, hears, isElsewhere: true, asks: true })
+const elsewhere = (epoch: number): Listening => ({ epoch, hears, isElsewhere: true, asks: true, numbersKeys: true })
 const here = (epoch: number): Listening => ({ ...elsewhere(epoch), isElsewhere: false })
+
+const keyOf = (event: KeyEvent): string => (event.type === 'dtmf' ? `#${event.digit}` : event.text)
 
 function open() {
   const sent: string[] = []
-  const kept = createKeptFrames(({ epoch, seq, payload }) => void sent.push(`${epoch}:${seq}=${payload[0]}`))
+  const kept = createKeptFrames({
+    send: ({ epoch, seq, payload }) => void sent.push(`${epoch}:${seq}=${payload[0]}`),
+    tell: (event) =>
+      void sent.push(
+        event.line
+          ? `${event.line.epoch}:${event.line.seq}=${keyOf(event)}${event.line.hidden ? ' hidden' : ''}`
+          : keyOf(event),
+      ),
+  })
   let said = 0
   /** The line of each actor counts from 0. */
   let seq = 0
@@ -21,21 +32,26 @@ function open() {
     seq = 0
     return kept.begin(actor)
   }
-  return { sent, kept, hear, begin, news: () => sent.splice(0) }
+  const press = (digit: string): void => kept.pressed({ type: 'dtmf', digit })
+  return { sent, kept, hear, press, begin, news: () => sent.splice(0) }
 }
 
 test('an actor of the same process gets what is said at once, and nothing is kept', async (t) => {
   const { kept, hear, begin, news } = open()
-  t.same(begin(here(1)), { kept: 0, waits: false })
+  t.same(begin(here(1)), { kept: 0, waits: false, keeps: false })
   hear(1, 3)
   t.same(news(), ['1:0=0', '1:1=1', '1:2=2'])
   t.equal(kept.size(), 0)
-  t.same(begin({ ...elsewhere(2), isElsewhere: false, asks: false }), { kept: 0, waits: false }, 'nor by one of before')
+  t.same(
+    begin({ ...elsewhere(2), isElsewhere: false, asks: false }),
+    { kept: 0, waits: false, keeps: false },
+    'nor by one of before',
+  )
 })
 
 test('what an actor elsewhere heard and did not settle is heard again by the next, in order, before what is said then', async (t) => {
   const { kept, hear, begin, news } = open()
-  t.same(begin(elsewhere(1)), { kept: 0, waits: true })
+  t.same(begin(elsewhere(1)), { kept: 0, waits: true, keeps: true })
   hear(1, 1)
   t.same(news(), [], 'it waits for its actor')
   kept.listens()
@@ -44,14 +60,14 @@ test('what an actor elsewhere heard and did not settle is heard again by the nex
   kept.settled(2)
   t.equal(kept.size(), 2)
 
-  t.same(begin(elsewhere(2)), { kept: 2, waits: true })
+  t.same(begin(elsewhere(2)), { kept: 2, waits: true, keeps: true })
   hear(2, 1)
   kept.listens()
   kept.listens()
   hear(2, 1)
   t.same(news(), ['2:0=3', '2:1=4', '2:2=5', '2:3=6'])
   kept.settled(2)
-  t.same(begin(here(3)), { kept: 1, waits: true }, 'its seqs are the second actor’s')
+  t.same(begin(here(3)), { kept: 1, waits: true, keeps: false }, 'its seqs are the second actor’s')
   kept.listens()
   hear(3, 1)
   t.same(news(), ['3:0=6', '3:1=7'])
@@ -64,9 +80,13 @@ test('who leaves has the leg keep what is said from then on; who hears another f
   hear(1, 2)
   kept.keep()
   hear(1, 2)
-  t.same(news(), ['1:0=0', '1:1=1', '1:2=2', '1:3=3'])
-  t.same(begin(elsewhere(2)), { kept: 2, waits: true })
-  t.same(begin({ ...elsewhere(3), hears: { encoding: 'pcm16', rateHz: 16_000 } }), { kept: 0, waits: true })
+  t.same(news(), ['1:0=0', '1:1=1'])
+  t.same(begin(elsewhere(2)), { kept: 2, waits: true, keeps: true })
+  t.same(begin({ ...elsewhere(3), hears: { encoding: 'pcm16', rateHz: 16_000 } }), {
+    kept: 0,
+    waits: true,
+    keeps: true,
+  })
 })
 
 test('the same actor that begins anew has heard what is kept; 30 s are kept at most', async (t) => {
@@ -74,10 +94,55 @@ test('the same actor that begins anew has heard what is kept; 30 s are kept at m
   begin(elsewhere(1))
   kept.listens()
   hear(1, 2)
-  t.same(begin(elsewhere(1)), { kept: 0, waits: false })
+  t.same(begin(elsewhere(1)), { kept: 0, waits: false, keeps: true })
   hear(1, 2_000)
   t.equal(news().length, 2_002)
   t.equal(kept.size(), 1_500)
   kept.settled(5_000)
   t.equal(kept.size(), 0)
+})
+
+test('what is pressed has its place among what is said, waits for who listens, and is heard again with it', async (t) => {
+  const { kept, hear, press, begin, news } = open()
+  press('0')
+  t.same(begin(elsewhere(1)), { kept: 0, waits: true, keeps: true })
+  hear(1, 1)
+  t.same(news(), [])
+  kept.listens()
+  press('1')
+  kept.hides(true)
+  hear(1, 1)
+  press('2')
+  kept.hides(false)
+  const first = ['1:0=#0', '1:1=0', '1:2=#1', '1:3=1', '1:4=#2 hidden']
+  t.same(news(), first)
+  kept.again(3)
+  t.same(news(), first.slice(3))
+  kept.settled(2)
+  t.same(begin(elsewhere(2)), { kept: 1, waits: true, keeps: true }, 'of sound')
+  kept.listens()
+  t.same(news(), ['2:0=1', '2:1=#2 hidden'])
+  t.same(begin({ ...elsewhere(3), hears: { encoding: 'pcm16', rateHz: 16_000 } }), {
+    kept: 0,
+    waits: true,
+    keeps: true,
+  })
+  kept.listens()
+  t.same(news(), ['3:0=#2 hidden'], 'a key has no format')
+})
+
+test('an actor that takes no numbers is told of keys as they are pressed, and of those before it at once', async (t) => {
+  const { kept, hear, press, begin, news } = open()
+  const older: Listening = { ...elsewhere(1), numbersKeys: false }
+  press('0')
+  begin(older)
+  hear(1, 1)
+  press('1')
+  kept.listens()
+  hear(1, 1)
+  t.same(news(), ['#0', '#1', '1:0=0', '1:1=1'])
+  begin({ ...here(2), asks: false })
+  press('2')
+  hear(2, 1)
+  t.same(news(), ['2:0=#2', '2:1=2'])
 })

@@ -340,8 +340,9 @@ test('another codec in the middle of the call: queue, numbering, recording and t
 })
 
 test('a key pressed across a change of the line is one key', async (t) => {
-  const { wire, events, bus } = createScene(t)
+  const { wire, events, bus, command } = createScene(t)
   wire.connect()
+  await command(startOf(1))
   wire.press(5, { duration: 160, end: false, marker: true })
   wire.renegotiate({ ...negotiatedPhone, codec: 'pcmu', payloadType: 0 })
   wire.press(5, { duration: 320, end: true, marker: false })

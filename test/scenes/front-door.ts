@@ -73,6 +73,7 @@ function createEchoLeg(onClosed: (reason?: string) => void): WebLeg & { heard: s
     },
     attach: (attached) => void (transport = attached),
     dtmf: (digit) => void heard.push(`dtmf ${digit}`),
+    typed: (text) => void heard.push(`typed ${text}`),
     hangUp: async (details) => void heard.push(`hang up: ${details}`),
     close: () => close(),
     end: (reason) => void close(reason),

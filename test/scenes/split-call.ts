@@ -27,7 +27,7 @@ import { needsTool } from '../peers/tools.ts'
 import { until } from './in-time.ts'
 import { openLegScene } from './leg-scene.ts'
 
-const callId = '0198c000-0000-7000-8000-000000000001' as CallId
+export const callId = '0198c000-0000-7000-8000-000000000001' as CallId
 
 /** One process of several. */
 export async function joinedBus(t: Pick<Test, 'teardown'>, url: string) {

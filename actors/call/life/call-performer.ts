@@ -7,7 +7,7 @@ import { toBytes } from '../../../model/bus-json.ts'
 import type { CallWarning } from '../../../model/call.ts'
 import { toIso } from '../../../model/clock.ts'
 import { storableText } from '../../../model/json.ts'
-import type { ClosedLeg, LegEvent } from '../../../model/leg.ts'
+import { isKeyEvent, type ClosedLeg, type LegEvent } from '../../../model/leg.ts'
 import type { CallId } from '../../../model/ids.ts'
 import type { Log } from '../../../model/log.ts'
 import { failedReasonOf, type Outcome } from '../../../model/outcome.ts'
@@ -72,8 +72,10 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const early: LegEvent[] = []
   const handOnKeys = (): void => early.splice(0).forEach((event) => conversation?.legEvent(event))
   const legEvent = (event: LegEvent): void => {
+    // Of another actor; what it has not heard comes again.
+    if (isKeyEvent(event) && event.line && event.line.epoch !== end.epoch) return
     if (conversation) return conversation.legEvent(event)
-    if ((event.type === 'dtmf' || event.type === 'typed') && early.length < maxEarlyKeys) early.push(event)
+    if (isKeyEvent(event) && early.length < maxEarlyKeys) early.push(event)
   }
 
   const talkEnd: CallEnd = {
