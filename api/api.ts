@@ -13,6 +13,7 @@ import { addBesideRoutes } from './beside-routes.ts'
 import { addConsoleRoutes } from './console/console-routes.ts'
 import { addDeliveryRoutes } from './delivery-routes.ts'
 import type { Api, ApiDeps, ApiEnv, Middleware, RimDeps } from './deps.ts'
+import { addCaptureRoutes } from './capture-routes.ts'
 import { addDiagnosticsRoutes } from './diagnostics-routes.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addDocumentRoutes } from './document-routes.ts'
@@ -128,6 +129,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addListCallsRoute(app, deps)
   addDiagnosticsRoutes(app, deps)
   addReplayRoutes(app, deps)
+  addCaptureRoutes(app, deps)
   addPlaceCallRoutes(app, deps)
   addPauseRecordingRoutes(app, deps)
   addWebCallRoutes(app, deps)

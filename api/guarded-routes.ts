@@ -11,7 +11,7 @@ import type { AuditLog } from '../store/audit.ts'
 import { createAuditing } from './audit-request.ts'
 import { ownAccountOnly } from './authenticate.ts'
 import type { Api, ApiDeps, Middleware } from './deps.ts'
-import { ownersMark, requiredScope } from './openapi-document.ts'
+import { auditedMark, ownersMark, requiredScope } from './openapi-document.ts'
 import { recordingsPath } from './recording-link.ts'
 
 /** What this reads of a route. */
@@ -23,6 +23,7 @@ type Declared = {
   readonly middleware?: Middleware | readonly Middleware[]
   readonly [requiredScope]?: KeyScope
   readonly [ownersMark]?: true
+  readonly [auditedMark]?: true
 }
 
 /** Before any route is added. The function that it answers is called when all are there. */
@@ -59,7 +60,7 @@ function guardsOf(route: Declared, scope: KeyScope, auditing: ReturnType<typeof 
   const inAccount = path.includes('{accountId}') ? [ownAccountOnly] : []
   const owners = route[ownersMark] ? [requireOwner] : []
   const checks = [requireScope(scope, mayActOnItself(route)), ...owners, ...inAccount]
-  if (method === 'get' || scope === 'read') return checks
+  if ((method === 'get' || scope === 'read') && !route[auditedMark]) return checks
   const { noteEnd, begin } = auditing(operationId)
   // What places a call or ends one is told by the call itself: only what is configured needs its entry before.
   return [noteEnd, ...checks, ...(scope === 'manage' ? [begin] : [])]

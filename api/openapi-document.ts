@@ -99,6 +99,8 @@ export type Refusal = ProblemType | readonly [type: ProblemType, status: number]
 export const requiredScope = 'x-required-scope'
 /** Stands at a route and not in the document. */
 export const ownersMark = Symbol('owners only')
+/** The same: it only reads, and is in the audit log all the same. */
+export const auditedMark = Symbol('audited')
 
 /** What a route says of itself that no shape tells: see `refusing`. The document has it as answers. */
 const ownRefusals = 'x-refusals'

@@ -5,7 +5,14 @@ import { nullAsAbsent } from '../model/null-as-absent.ts'
 import { ErrorBody } from '../model/problem.ts'
 import { createReadyResponse } from '../net/http/ready-response.ts'
 import type { Api, ApiDeps } from './deps.ts'
-import { completeDocument, ownersMark, requiredScope, standardHeaders, type Refusal } from './openapi-document.ts'
+import {
+  auditedMark,
+  completeDocument,
+  ownersMark,
+  requiredScope,
+  standardHeaders,
+  type Refusal,
+} from './openapi-document.ts'
 
 const keyScheme = 'apiKey'
 export const security = [{ [keyScheme]: [] }]
@@ -33,6 +40,9 @@ export const needs = (scope: KeyScope) => ({ [requiredScope]: scope })
 
 /** Of people who are signed in, owners alone may. */
 export const ownersOnly = { [ownersMark]: true } as const
+
+/** What only reads, and is to be found in the audit log. */
+export const audited = { [auditedMark]: true } as const
 
 /** In it null reads as absent; see nullAsAbsent. */
 export const bodyOf = <Schema extends z.ZodType>(schema: Schema, example?: unknown) => ({

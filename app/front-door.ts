@@ -104,6 +104,7 @@ function openSignaling(
     admission: calls.admission,
     bus,
     openMedia: media.openWeb,
+    keep: (callId, ladder) => calls.telephony.ladder?.(callId, ladder),
     errorOf: (error, requestId) => errorBodyOf(problemOf(error, requestId, log), requestId),
     log,
     clock,

@@ -24,12 +24,16 @@ type Entry = { readonly number: number; readonly message: ServerMessage; isSent:
 /** The oldest go first. */
 const maxKept = 200
 
-/** `said`: so much the call has said to the client before, by another process. */
-export function createOutbox(said = 0): Outbox {
+/** `said`: so much the call has said to the client before, by another process. `sent` is told of what a socket took. */
+export function createOutbox(said = 0, sent: (message: ServerMessage) => void = () => undefined): Outbox {
   const kept: Entry[] = []
   let connection: SocketConnection | null = null
 
-  const isSent = (message: ServerMessage): boolean => connection?.send(JSON.stringify(message)) === 'sent'
+  const isSent = (message: ServerMessage): boolean => {
+    const isTaken = connection?.send(JSON.stringify(message)) === 'sent'
+    if (isTaken) sent(message)
+    return isTaken
+  }
 
   return {
     send(message) {

@@ -11,18 +11,22 @@ import type { Log } from '../model/log.ts'
 import { issuesOf } from '../model/issues.ts'
 import { Problem, type ErrorBody } from '../model/problem.ts'
 import type { OpenWebMedia, WebMedia } from '../media/plane/media-plane.ts'
+import type { MessageLadder } from '../model/message-ladder.ts'
 import { ClientMessage, maxSignalingFrameBytes, SessionMoved } from '../model/signaling.ts'
 import type { Admission, Admitted } from '../model/web-call.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { createRecent } from '../net/recent.ts'
 import { createRateLimit, perSecond } from '../net/token-bucket.ts'
 import { createJoinGuard, defaultJoinLimits, type JoinLimits } from './join-guard.ts'
+import { createSignalingTrail, type SocketPlace } from './signaling-trail.ts'
 import { createWebSession, type WebSession, type WebSessionDeps } from './web-session.ts'
 
 export type SignalingDeps = {
   readonly admission: Admission
   readonly bus: Bus
   readonly openMedia: OpenWebMedia
+  /** The messages of a session that is over. Never throws, never waits. Absent: they are not kept. */
+  keep?(callId: CallId, ladder: MessageLadder): void
   /** Renders what was thrown, and logs it unless it is a Problem. */
   errorOf(error: unknown, requestId: string): ErrorBody
   readonly log: Log
@@ -92,7 +96,9 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     ended: () => void,
     moved: WebSessionDeps['moved'] = null,
   ): WebSession {
+    const trail = createSignalingTrail(deps.clock)
     const session = createWebSession(callId, {
+      trail,
       moved,
       bus: deps.bus,
       clock: deps.clock,
@@ -102,6 +108,7 @@ export function createSignaling(deps: SignalingDeps): Signaling {
       ended(isElsewhere) {
         sessions.delete(sessionId)
         if (!isElsewhere) over.set(sessionId, true)
+        deps.keep?.(callId, trail.take())
         ended()
       },
     })
@@ -109,25 +116,25 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     return session
   }
 
-  function acceptAs(session: WebSession, admitted: Admitted, received: number | null): SocketDecision {
+  function acceptAs(session: WebSession, { admitted, received, place }: Accepted): SocketDecision {
     const { firstMessageWithin = patience } = deps
     return {
       accept: true,
       ...(!spoken.has(session) && { firstMessageWithin }),
       open(connection) {
-        session.open(connection, admitted, received)
+        session.open({ connection, place }, admitted, received)
         return handlersOf(session, connection, { clock: deps.clock, heard: () => spoken.add(session) })
       },
     }
   }
 
-  async function join(address: string, token: string, origin: string | null): Promise<SocketDecision> {
-    const place = joinGuard.take(address)
+  async function join(token: string, origin: string | null, { address, place }: Asking): Promise<SocketDecision> {
+    const taken = joinGuard.take(address)
     try {
-      const joined = await joinGuard.admitted(address, token, () => deps.admission.admit(token, origin))
-      return acceptAs(createSession(joined, place.give), joined, null)
+      const admitted = await joinGuard.admitted(address, token, () => deps.admission.admit(token, origin))
+      return acceptAs(createSession(admitted, taken.give), { admitted, received: null, place })
     } catch (error) {
-      place.give()
+      taken.give()
       throw error
     }
   }
@@ -160,14 +167,15 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     const token = tokenOf(url, 'token')
     const resumeToken = tokenOf(url, 'resume')
     if (isClosed || token !== null) requireRoom()
-    if (token !== null) return join(remoteAddress, token, origin)
+    const place = { local: hostOf(url), remote: portedOf(remoteAddress) }
+    if (token !== null) return join(token, origin, { address: remoteAddress, place })
     if (resumeToken === null) throw new Problem('UNAUTHORIZED', 'A token is required.')
     const ask = () => deps.admission.resume(resumeToken, origin)
-    const resumed = await joinGuard.admitted(remoteAddress, resumeToken, ask)
+    const admitted = await joinGuard.admitted(remoteAddress, resumeToken, ask)
     const received = receivedOf(url)
-    const here = sessions.get(resumed.sessionId)
-    const session = here ?? (await comeFromElsewhere(remoteAddress, resumed, received ?? 0))
-    return acceptAs(session, resumed, received)
+    const here = sessions.get(admitted.sessionId)
+    const session = here ?? (await comeFromElsewhere(remoteAddress, admitted, received ?? 0))
+    return acceptAs(session, { admitted, received, place })
   }
 
   async function upgrade(request: Request, info: RequestInfo): Promise<SocketDecision> {
@@ -188,6 +196,15 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     },
   }
 }
+
+/** Who asks to be let in. */
+type Asking = { readonly address: string; readonly place: SocketPlace }
+type Accepted = { readonly admitted: Admitted; readonly received: number | null; readonly place: SocketPlace }
+
+const portedOf = (address: string): string => (address.includes(':') ? `[${address}]:0` : `${address}:0`)
+
+const hostOf = ({ host, port, protocol }: URL): string =>
+  port === '' ? `${host}:${protocol.endsWith('s:') ? 443 : 80}` : host
 
 type Hearing = { readonly clock: Clock; heard(): void }
 

@@ -17,6 +17,7 @@ import { ServerMessage, SessionMoved, type ClientMessage } from '../model/signal
 import { resumeWindow, type Admitted } from '../model/web-call.ts'
 import { createRateLimit, perSecond } from '../net/token-bucket.ts'
 import { createOutbox } from './outbox.ts'
+import type { SignalingTrail, SocketPlace } from './signaling-trail.ts'
 import type { WebMedia } from '../media/plane/media-plane.ts'
 
 export type WebSessionDeps = {
@@ -26,15 +27,19 @@ export type WebSessionDeps = {
   readonly clock: Clock
   readonly log: Log
   createMedia(legClosed: (reason: string) => void): WebMedia
+  /** Of what it says and is told. */
+  readonly trail: Pick<SignalingTrail, 'at' | 'note'>
   /** Renders what was thrown; anything but a Problem is logged there. */
   errorOf(error: unknown): ErrorBody
   /** The session is over; its leg may live on. `isElsewhere`: its client is at another process, and may come back. */
   ended(isElsewhere: boolean): void
 }
 
+export type OpenSocket = { readonly connection: SocketConnection; readonly place: SocketPlace }
+
 export type WebSession = {
   /** A new socket: the old one is closed, then come `ready` and what was missed. `received`: see Outbox. */
-  open(connection: SocketConnection, admitted: Admitted, received: number | null): void
+  open(socket: OpenSocket, admitted: Admitted, received: number | null): void
   /** The socket is gone, with this code. Ignored when a newer one is in its place. */
   dropped(connection: SocketConnection, code: number): void
   receive(message: ClientMessage): void
@@ -65,7 +70,7 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
     // Clients count what can be repeated to them by its types, and have not known this one always.
     return message.type === 'warning' ? outbox.sendNow(message) : outbox.send(message)
   })
-  const outbox = createOutbox(deps.moved?.received)
+  const outbox = createOutbox(deps.moved?.received, (message) => deps.trail.note('out', message))
   const moving = deps.bus.subscribe(subjects.moved, ({ payload }) => {
     const told = SessionMoved.safeParse(fromBytes(payload)).data
     if (told && told.by !== deps.moved?.by) leave()
@@ -80,8 +85,9 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   let hasMoved = false
   let isOver = false
 
-  function open(connection: SocketConnection, { sessionId, resumeToken }: Admitted, received: number | null): void {
+  function open({ connection, place }: OpenSocket, { sessionId, resumeToken }: Admitted, received: number | null) {
     if (isOver) return connection.close(1000, 'the call is over')
+    deps.trail.at(place)
     expiry()
     takeOver()
     outbox.attach(connection)
@@ -173,7 +179,11 @@ export function createWebSession(callId: CallId, deps: WebSessionDeps): WebSessi
   return {
     open,
     dropped,
-    receive: (message) => void (isOver || dispatch(requests, message)),
+    receive(message) {
+      if (isOver) return
+      deps.trail.note('in', message)
+      dispatch(requests, message)
+    },
     fail,
     end,
   }

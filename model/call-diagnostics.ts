@@ -112,10 +112,14 @@ export type DiagnosedTenure = z.infer<typeof DiagnosedTenure>
 const DiagnosedMessage = z.object({
   at,
   direction: z.enum(['in', 'out']).describe('in: from the other side; out: to it.'),
-  protocol: z.string().describe('What carried it: udp, tcp or tls.'),
-  local: z.string().describe('Address of this service, with its port.'),
-  remote: z.string().describe('Address of the other side, with its port.'),
-  text: z.string().describe('Start line, headers and SDP; credentials and keys are masked.'),
+  protocol: z.string().describe('What carried it: udp, tcp or tls; ws: the signaling socket of a browser.'),
+  local: z.string().describe('Address of this service, with its port; of a socket the name that it was asked for by.'),
+  remote: z.string().describe('Address of the other side, with its port; port 0: it is not known.'),
+  text: z
+    .string()
+    .describe(
+      'SIP: start line, headers and SDP. A socket: the JSON object. Credentials, keys and fingerprints are masked.',
+    ),
 })
 export type DiagnosedMessage = z.infer<typeof DiagnosedMessage>
 
@@ -134,10 +138,10 @@ export const CallDiagnostics = z.object({
   deliveries: listOf(DiagnosedDelivery).describe('Webhook deliveries about the call.'),
   messages: z
     .object({
-      data: z.array(DiagnosedMessage).describe('The messages, 100 at most.'),
+      data: z.array(DiagnosedMessage).describe('The messages, 300 at most.'),
       leftOut: count.describe('So many more there were.'),
     })
-    .describe('SIP messages of a telephone call that is over, in their order.'),
+    .describe('Signaling of a call that is over, in its order: SIP, or the socket of a browser.'),
   usage: PricedUsage.nullable().describe('What it used and cost so far; null of calls of before it was counted.'),
 })
 export type CallDiagnostics = z.infer<typeof CallDiagnostics>

@@ -10,7 +10,7 @@ import { Instant } from './instant.ts'
 import { pageOf, Paging } from './paging.ts'
 import type { DialogFacts } from './sip-dialog.ts'
 import type { SipFacts } from './sip-facts.ts'
-import type { SipLadder } from './sip-ladder.ts'
+import type { MessageLadder } from './message-ladder.ts'
 import type { TrunkSettings, TrunkState } from './trunk.ts'
 
 /** A trunk was made, changed or taken away: whoever looks after trunks asks at once which are its own. The message says nothing. */
@@ -166,8 +166,8 @@ export type Dialogs = {
 }
 
 export type Telephony = {
-  /** The SIP messages of a call that is over. Never throws, never waits. Absent: they are not kept. */
-  ladder?(callId: CallId, ladder: SipLadder): void
+  /** The messages of a call that is over, or of a browser's session of it. Never throws, never waits. Absent: they are not kept. */
+  ladder?(callId: CallId, ladder: MessageLadder): void
   /** Absent: nothing is kept, and the peers of a process that dies are not told. */
   readonly dialogs?: Dialogs
   /** Is it the address of an active trunk, whosever: one it allows, or that of a gateway? Reads only. */

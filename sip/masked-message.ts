@@ -2,6 +2,7 @@
  * Owns what of a SIP message may be written down: its start line, its headers and its SDP, without passwords and keys. Other bodies may hold keys that
  * a caller pressed, and are told by their size. Pure.
  */
+import { maskedSdp } from '../net/masked-sdp.ts'
 import { writeMessage } from './server/message/write-message.ts'
 import { headerOf } from './server/message/header-fields.ts'
 import type { SipMessage } from './server/message/message.ts'
@@ -15,12 +16,6 @@ const secretHeaders = /^(?:(?:proxy-)?authorization|(?:proxy-)?authentication-in
 const identityHeaders = /^(?:p-asserted-identity|p-preferred-identity|remote-party-id|identity)$/i
 /** Of accounts' own headers those whose names say that they are secret. */
 const secretNames = /token|secret|passw|api-?key|cookie|auth/i
-/** RFC 4568 keys, RFC 8839 passwords. */
-const sdpSecrets: readonly (readonly [RegExp, string])[] = [
-  [/^(a=crypto:\d+ \S+ inline:).*$/gim, `$1${masked}`],
-  [/^(a=(?:ice-pwd|ice-ufrag|key-mgmt):).*$/gim, `$1${masked}`],
-  [/^(k=).*$/gim, `$1${masked}`],
-]
 /** `sip:user:password@host`. RFC 3261 §19.1.1. */
 const uriPassword = /(sips?:[^\s:@;>]{1,200}):[^\s@;>]{1,200}@/gi
 
@@ -40,5 +35,5 @@ function bodyOf(message: SipMessage): string {
   if (body.length === 0) return ''
   if (!/^application\/sdp\b/i.test(headerOf(message, 'Content-Type') ?? ''))
     return `[${body.length} bytes that are no SDP]`
-  return sdpSecrets.reduce((text, [secret, told]) => text.replace(secret, told), Buffer.from(body).toString())
+  return maskedSdp(Buffer.from(body).toString())
 }

@@ -3,7 +3,7 @@
  * takes them when that is over. Bounded: of who is no call of ours little is kept, and not for long.
  */
 import type { CallId } from '../model/ids.ts'
-import type { SipLadder, SipLadderEntry } from '../model/sip-ladder.ts'
+import type { MessageLadder, LadderEntry } from '../model/message-ladder.ts'
 import { maskedMessage } from './masked-message.ts'
 import { headerOf } from './server/message/header-fields.ts'
 import type { SipMessage } from './server/message/message.ts'
@@ -15,7 +15,7 @@ export type MessageTrail = {
   /** From here on messages of this Call-ID, and those there were, are the call's. */
   keep(callId: CallId, sipCallId: string): void
   /** What there is of the call, which is forgotten. */
-  take(callId: CallId): SipLadder
+  take(callId: CallId): MessageLadder
 }
 
 type Noted = {
@@ -24,7 +24,7 @@ type Noted = {
   readonly message: SipMessage
   readonly flow: Flow
 }
-type Kept = { readonly entries: SipLadderEntry[]; leftOut: number; readonly sipCallIds: string[] }
+type Kept = { readonly entries: LadderEntry[]; leftOut: number; readonly sipCallIds: string[] }
 
 const nothing = (): Kept => ({ entries: [], leftOut: 0, sipCallIds: [] })
 
@@ -85,7 +85,7 @@ function isNoCalls(message: SipMessage): boolean {
   return method === 'REGISTER' || method === 'OPTIONS' || method === 'SUBSCRIBE'
 }
 
-const entryOf = ({ at, direction, message, flow }: Noted): SipLadderEntry => ({
+const entryOf = ({ at, direction, message, flow }: Noted): LadderEntry => ({
   at,
   direction,
   protocol: flow.protocol,

@@ -59,7 +59,7 @@ export async function findCallDiagnostics(
     deliveries: pageOf(deliveries, ({ seq }) => seq, toDelivery),
     messages: {
       data: messages.map(({ leftOut: _, ...message }) => ({ ...message, at: toIso(message.at) })),
-      leftOut: messages[0]?.leftOut ?? 0,
+      leftOut: messages.reduce((sum, { leftOut }) => sum + leftOut, 0),
     },
     usage: pricedUseOf(call, prices),
   }

@@ -210,14 +210,31 @@ test('what is kept of a long call comes in parts, none of it twice and none left
   ])
   const entry = { at: start, direction: 'in', protocol: 'udp', local: '127.0.0.1:5060' } as const
   const text = 'INVITE sip:4711@127.0.0.1 SIP/2.0\r\nCall-ID: 1\r\n\r\n'
+  const offer = '{"type":"offer","sdp":"v=0\\r\\nm=audio 9 RTP/SAVPF 111\\r\\n"}'
+  const socket = {
+    ...entry,
+    protocol: 'ws',
+    local: 'calls.example:443',
+    remote: '[2001:db8::7]:0',
+    text: offer,
+  } as const
   const ladder = { entries: [{ ...entry, remote: '192.0.2.1:5060', text }], leftOut: 7 }
+  const second = {
+    entries: [socket, { ...socket, at: start - 5, text: '{"type":"bye","reason":"completed"}' }],
+    leftOut: 1,
+  }
   await writeLadders(sql, [
     [callId, ladder],
     [newId<'call'>(), ladder],
+    [callId, second],
   ])
-  t.match((await read(api, callId)).messages, { data: [{ direction: 'in', text }], leftOut: 7 })
+  const { messages } = await read(api, callId)
+  t.match(messages, { data: [{ text: /bye/ }, { direction: 'in', text }, { protocol: 'ws', text: offer }], leftOut: 8 })
   const lines = await show(api, [callId])
-  t.match(lines.join('\n'), /<─── udp 192\.0\.2\.1:5060 +INVITE sip:4711@127\.0\.0\.1\n  and 7 more/)
+  t.match(
+    lines.join('\n'),
+    /<─── udp 192\.0\.2\.1:5060 +INVITE sip:4711@127\.0\.0\.1\n.*<─── ws \[2001:db8::7\]:0 +offer \(audio 9\)\n  and 8 more/,
+  )
   t.same(
     lines.filter((line) => line.length > 100),
     [],
@@ -232,9 +249,11 @@ test('what is kept of a long call comes in parts, none of it twice and none left
   await capture(callId)
   const pcap = await readFile(file)
   t.same([pcap.readUInt32LE(0), pcap.readUInt32LE(20)], [0xa1b2c3d4, 101])
-  t.ok(pcap.toString('latin1').endsWith(text))
+  t.ok(pcap.toString('latin1').endsWith(offer))
+  t.ok(pcap.includes(text))
   await t.rejects(capture(callId), /cannot be written/, 'nothing is written over')
-  await t.rejects(capture(own.callId), /no SIP messages are kept/)
+  t.same(await takeCapture(t, api, callId), pcap, 'by REST it is the same file')
+  await t.rejects(capture(own.callId), /no signaling is kept/)
 
   await sql`update calls set finished = true, progress = 'completed', ended_at = ${start}, outcome = 'completed' where id = ${callId}`
   const forgetting = { accountId: own.id, before: start + 1_000, now: start + 2_000, limit: 10 }
@@ -244,6 +263,23 @@ test('what is kept of a long call comes in parts, none of it twice and none left
   for (const list of [left.turns, left.steps, left.deliveries, left.messages])
     t.same(list.data, [], 'it goes with the transcript')
 })
+
+/** By REST, and what the audit log says of it. */
+async function takeCapture(t: Test, { ask, own, other }: Api, callId: CallId): Promise<Buffer> {
+  const answer = await ask(`/v1/accounts/${own.id}/phone-calls/${callId}/capture`)
+  const headers = ['content-type', 'content-disposition', 'content-length'].map((name) => answer.headers.get(name))
+  const { bytes } = answer
+  t.same(headers, ['application/vnd.tcpdump.pcap', `attachment; filename="${callId}.pcap"`, String(bytes.length)])
+  const nothing = await ask(`/v1/accounts/${own.id}/phone-calls/${own.callId}/capture`)
+  t.match(nothing, { status: 404, text: /Nothing of this call was captured/ })
+  t.equal((await ask(`/v1/accounts/${other.id}/phone-calls/${callId}/capture`, { key: other.key })).status, 404)
+  const log = (await ask(`/v1/accounts/${own.id}/audit-log?action=getPhoneCallCapture`)).json as { data: unknown[] }
+  t.match(log.data, [
+    { actor: { kind: 'api_key' }, result: 'error', errorCode: 'NOT_FOUND' },
+    { actor: { kind: 'api_key' }, result: 'success', callIds: [callId] },
+  ])
+  return bytes
+}
 
 async function createSubscription({ ask, own }: Api): Promise<string> {
   const json = { eventType: 'call.status_update', url: 'https://receiver.example/hook' }

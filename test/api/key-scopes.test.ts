@@ -17,7 +17,7 @@ import { goodRequestOf, openWholeApi, pathOf } from '../scenes/whole-api.ts'
 /** By hand, whatever the code says: what reads and what is a call's; all else configures. */
 const reading =
   'getCurrentAccount getRetention listWorkers getWorker getWorkerConfiguration listOutboundCallScripts listWorkerTools getPhoneCall getPhoneCallTranscript ' +
-  'getPhoneCallAudioUrl getPhoneCallAudioPeaks getPhoneCallDiagnostics checkPhoneCallReplay listPhoneCalls listWebhookSubscriptions getWebhookSubscription listWebhookDeliveries ' +
+  'getPhoneCallAudioUrl getPhoneCallAudioPeaks getPhoneCallDiagnostics getPhoneCallCapture checkPhoneCallReplay listPhoneCalls listWebhookSubscriptions getWebhookSubscription listWebhookDeliveries ' +
   'getWebhookDelivery listPersons getPerson listDocuments getDocument listDocumentVersions getDocumentVersion searchKnowledge listTrunks getTrunk getTrunkState listCallRefusals listUsers listInvitations'
 const calling =
   'createPhoneCall createWebCall cancelPhoneCall hangUpPhoneCall processPhoneCall pausePhoneCallRecording resumePhoneCallRecording callWorkerTool'

@@ -405,6 +405,7 @@ export const additiveEndpoints: readonly string[] = [
   `get ${phoneCall}/audio/peaks`,
   `get ${phoneCall}/diagnostics`,
   `get ${phoneCall}/replay`,
+  `get ${phoneCall}/capture`,
   `post ${phoneCall}/recording/pause`,
   `post ${phoneCall}/recording/resume`,
   `delete ${phoneCall}`,

@@ -79,6 +79,43 @@ test('the first message is ready, with call, session and a resume token', async 
   t.same(await client.next('pong'), { type: 'pong' })
 })
 
+test('what a session said and was told is handed over at its end, without what lets anybody in and without words', async (t) => {
+  const { url, ladders, say, port } = await setUpStage(t)
+  const { send, next, closed, socket } = await connect(url, 'token=good')
+  const caller = createWeriftCaller()
+  t.teardown(() => caller.close())
+  send({ type: 'offer', sdp: await caller.offer() })
+  await next('answer')
+  send({ type: 'dtmf', digits: '4711' })
+  send({ type: 'text', text: 'My name is Ada.' })
+  const candidate = 'candidate:1 1 udp 2122260223 192.0.2.7 50000 typ host ufrag s3cr'
+  send({ type: 'candidate', candidate: { candidate, sdpMid: '0', usernameFragment: 's3cr' } })
+  send({ type: 'ping' })
+  await next('pong')
+  say({ type: 'transcript', role: 'user', text: 'I am Ada.', isFinal: true, turnIndex: 0, ts: '2026-01-01T00:00:00Z' })
+  for (let count = 0; count < 120; count++) say({ type: 'interrupted' })
+  say({ type: 'bye', reason: 'completed' })
+  t.equal(await closed, 1000)
+  socket.terminate()
+  const [ladder] = ladders
+  t.equal(ladders.length, 1)
+  t.equal(ladder?.entries.length, 100, 'a flood of messages is counted')
+  t.ok((ladder?.leftOut ?? 0) > 20)
+  const told = (ladder?.entries ?? []).map(({ direction, text }) => `${direction} ${text}`)
+  const place = { protocol: 'ws', local: `127.0.0.1:${port}`, remote: '127.0.0.1:0' }
+  t.match(ladder?.entries[0], { direction: 'out', ...place })
+  const of = (direction: string, type: string) => told.find((line) => line.startsWith(`${direction} {"type":"${type}"`))
+  t.match(of('out', 'ready'), /"resumeToken":"\[masked\]"/)
+  t.match(of('in', 'offer'), /m=audio .*a=ice-pwd:\[masked\]/)
+  t.match(of('out', 'answer'), /a=ice-ufrag:\[masked\].*a=fingerprint:sha-256 \[masked\]/)
+  for (const line of told) t.notMatch(line, /resume-1|s3cr|4711|Ada|a=ice-(?:pwd|ufrag):(?!\[)|(?:[0-9A-F]{2}:){8}/)
+  t.same(
+    [of('out', 'pong'), of('out', 'transcript')],
+    [undefined, undefined],
+    'what tells nothing of the way is not there',
+  )
+})
+
 test('a refused upgrade is answered with 401 or 403 and the error body, before any upgrade', async (t) => {
   const { url, admission, signaling } = await setUpStage(t)
   const unknown = await refusal(url, 'token=nonsense')

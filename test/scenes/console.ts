@@ -11,7 +11,7 @@ import type { AccountId, CallId } from '../../model/ids.ts'
 import { peaksBytesOf } from '../../model/recording-peaks.ts'
 import type { Role } from '../../model/user.ts'
 import { createAudit } from '../../store/audit.ts'
-import type { SipLadderEntry } from '../../model/sip-ladder.ts'
+import type { LadderEntry } from '../../model/message-ladder.ts'
 import { writeLadders } from '../../store/call-messages.ts'
 import { addMember } from '../../store/memberships.ts'
 import { createPasswords } from '../../store/passwords.ts'
@@ -183,7 +183,7 @@ const ladder = [
   [31_003, 'out', 'SIP/2.0 200 OK', 'BYE', false],
 ] as const
 
-const ladderFrom = (began: number): SipLadderEntry[] =>
+const ladderFrom = (began: number): LadderEntry[] =>
   ladder.map(([after, direction, line, method, hasSdp]) => ({
     at: began + after,
     direction,

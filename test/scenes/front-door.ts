@@ -10,6 +10,7 @@ import { createWebMedia, type WebLeg } from '../../gateway/web-media.ts'
 import { subjectsOf, type Bus } from '../../model/bus.ts'
 import { toId, type CallId } from '../../model/ids.ts'
 import type { SocketConnection, SocketRoute } from '../../model/listener.ts'
+import type { MessageLadder } from '../../model/message-ladder.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
 import type { FailureGuard } from '../../net/failure-guard.ts'
 import type { RtpTransport } from '../../model/rtp-transport.ts'
@@ -102,6 +103,7 @@ export async function setUpStage(
   const peers = openWebPeers(log)
   const legs: ReturnType<typeof createEchoLeg>[] = []
   const connections: SocketConnection[] = []
+  const ladders: MessageLadder[] = []
   let requests = 0
   const createLeg = (_callId: CallId, onClosed: (reason?: string) => void): WebLeg => {
     const leg = createEchoLeg(onClosed)
@@ -111,6 +113,7 @@ export async function setUpStage(
   const signaling = createSignaling({
     admission,
     bus,
+    keep: (_callId, ladder) => void ladders.push(ladder),
     openMedia: (callId, events) => createWebMedia(callId, { createPeer: peers.createPeer, createLeg, ...events }),
     errorOf: (error, requestId) =>
       errorBodyOf(error instanceof Problem ? error : new Problem('INTERNAL', 'Something failed.'), requestId),
@@ -143,7 +146,7 @@ export async function setUpStage(
   })
   const url = `ws://127.0.0.1:${listener.port}/v1/signaling`
   const say = (message: unknown) => bus.publish(subjectsOf(callId).signal, Buffer.from(JSON.stringify(message)))
-  return { url, port: listener.port, admission, signaling, clock, bus, legs, connections, say, log }
+  return { url, port: listener.port, admission, signaling, clock, bus, legs, connections, ladders, say, log }
 }
 
 /** The same route, and every connection it opens is noted. */

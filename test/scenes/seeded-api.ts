@@ -151,8 +151,9 @@ export function createAsk(deps: ApiDeps, ownKey: string, limit?: RequestLimit) {
     })
     const request = new Request(new URL(target, 'http://calls.example:8080'), { method, headers, body: body ?? null })
     const response = await fetch(request, { remoteAddress: options.remoteAddress ?? '192.0.2.7' })
-    const text = await response.text()
-    return { status: response.status, headers: response.headers, text, json: jsonOf(text) }
+    const bytes = Buffer.from(await response.arrayBuffer())
+    const text = bytes.toString()
+    return { status: response.status, headers: response.headers, bytes, text, json: jsonOf(text) }
   }
 }
 

@@ -9,6 +9,7 @@ import type { AccountId, CallId, UserId } from '../../model/ids.ts'
 import { peaksBytesOf } from '../../model/recording-peaks.ts'
 import { recordingKeyIn } from '../../model/recording-store.ts'
 import type { Role } from '../../model/user.ts'
+import { writeLadders } from '../../store/call-messages.ts'
 import { addMember } from '../../store/memberships.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createUser } from '../../store/users.ts'
@@ -49,7 +50,7 @@ export async function openWholeApi(t: Test, changes: Partial<ApiDeps> = {}) {
 type Post = (path: string, json: unknown) => Promise<{ id: string }>
 type Seeded = Awaited<ReturnType<typeof openSeededApi>>
 
-/** A call that waits for its time, with all it takes to be placed, and a recording no real call of this age would have. */
+/** A call that waits for its time, with all it takes to be placed, and a recording and messages no real call of this age would have. */
 async function seedCall({ sql, recordings }: Seeded, post: Post, { accountId, workerId }: Ids) {
   const account = `/v1/accounts/${accountId}`
   await post(`${account}/trunks`, { name: 'Way out', gateways: [{ host: '203.0.113.5' }], workerIds: [workerId] })
@@ -68,6 +69,15 @@ async function seedCall({ sql, recordings }: Seeded, post: Post, { accountId, wo
     { ...turn, role: 'agent', text: 'Hello.' },
     { ...turn, role: 'user', text: 'Yes?', confidence: null, source: null },
   ])
+  const place = { local: '192.0.2.1:5060', remote: '192.0.2.9:5060' }
+  const message = {
+    at: start,
+    direction: 'in',
+    protocol: 'udp',
+    ...place,
+    text: 'BYE sip:a@b SIP/2.0\r\n\r\n',
+  } as const
+  await writeLadders(sql, [[id as CallId, { entries: [message], leftOut: 0 }]])
   return { phoneCallId: id, callId: id }
 }
 

@@ -112,16 +112,23 @@ function tenureLine(
   return `+${offsetOf(from, createdAt)}  epoch ${epoch}, ${steps} steps${takenOver ? ', took the call over' : ''}`
 }
 
-/** Who sent what, with the description's sound. */
+/** Who sent what, by SIP or a socket, with the description's sound. */
 function ladderOf({ messages, createdAt }: CallDiagnostics): string[] {
   const rows = messages.data.map(({ at, direction, protocol, remote, text }) => {
     const arrow = direction === 'in' ? '<───' : '───>'
-    const [start = ''] = text.split('\r\n')
-    const sound = /^m=audio (\d+)/m.exec(text)?.[1]
-    const shown = start.replace(/ ?SIP\/2\.0 ?/, '').slice(0, 44)
+    const shown = (protocol === 'ws' ? startOfJson(text) : startOfSip(text)).slice(0, 44)
+    const sound = /(?:^|\\n)m=audio (\d+)/m.exec(text)?.[1]
     return `+${offsetOf(at, createdAt)}  ${arrow} ${protocol} ${remote.padEnd(21)} ${shown}${sound ? ` (audio ${sound})` : ''}`
   })
   return messages.leftOut === 0 ? rows : [...rows, `and ${messages.leftOut} more`]
+}
+
+const startOfSip = (text: string): string => (text.split('\r\n')[0] ?? '').replace(/ ?SIP\/2\.0 ?/, '')
+
+/** It may have been cut. */
+function startOfJson(text: string): string {
+  const of = (name: string): string => new RegExp(`"${name}":"([^"]*)"`).exec(text)?.[1] ?? ''
+  return [of('type'), of('status') || of('reason') || of('candidate') || of('message')].join(' ').trim()
 }
 
 type Entry = { readonly at: string; readonly kind: string; readonly text: string }

@@ -5,11 +5,11 @@ import { replay } from '../../actors/call/machine/replay.ts'
 import { systemClock } from '../../app/clock.ts'
 import { newId } from '../../app/core.ts'
 import { toIso } from '../../model/clock.ts'
-import type { CallDiagnostics, DiagnosedMessage } from '../../model/call-diagnostics.ts'
+import type { CallDiagnostics } from '../../model/call-diagnostics.ts'
 import type { CallId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
-import { withoutBrackets } from '../../net/addresses.ts'
-import { pcapOf, type Datagram } from '../../net/pcap.ts'
+import { pcapOf } from '../../net/pcap.ts'
+import { signalingDatagramOf } from '../../net/signaling-datagrams.ts'
 import { findCallDiagnostics } from '../../store/call-diagnostics.ts'
 import { findCallFacts, listCallEvents } from '../../store/call-steps.ts'
 import { findLogRemoval } from '../../store/retention.ts'
@@ -25,18 +25,6 @@ async function missingLog(sql: Sql, callId: CallId): Promise<Problem> {
     'NOT_FOUND',
     `its account keeps logs for a limited time: that of call ${callId} was removed on ${when}`,
   )
-}
-
-/** Each as if UDP had carried it. */
-function datagramOf({ at, direction, local, remote, text }: DiagnosedMessage): Datagram {
-  const [ours, theirs] = [placeIn(local), placeIn(remote)]
-  const [from, to] = direction === 'in' ? [theirs, ours] : [ours, theirs]
-  return { at: Date.parse(at), from, to, payload: new TextEncoder().encode(text) }
-}
-
-function placeIn(place: string): Datagram['from'] {
-  const colon = place.lastIndexOf(':')
-  return { address: withoutBrackets(place.slice(0, colon)), port: Number(place.slice(colon + 1)) }
 }
 
 /** Nothing that is there is written over. */
@@ -102,9 +90,9 @@ export const callCommands: Commands = {
     async runOn(database, [text, file]) {
       const callId = idOf<'call'>(required(text, 'callId'), 'callId')
       const { messages } = await diagnosticsOf(database, callId)
-      if (messages.data.length === 0) throw new Problem('NOT_FOUND', `no SIP messages are kept of call ${callId}`)
-      await writeNew(required(file, 'file'), pcapOf(messages.data.map(datagramOf)))
-      database.print(`${messages.data.length} SIP messages are in ${file}`)
+      if (messages.data.length === 0) throw new Problem('NOT_FOUND', `no signaling is kept of call ${callId}`)
+      await writeNew(required(file, 'file'), pcapOf(messages.data.map(signalingDatagramOf)))
+      database.print(`${messages.data.length} signaling messages are in ${file}`)
       return 0
     },
   },
