@@ -3,7 +3,7 @@ import { test, type Test } from 'tap'
 import { replay } from '../../actors/call/machine/replay.ts'
 import type { JsonObject } from '../../model/json.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
-import { blockedQueries } from '../scenes/blocked-queries.ts'
+import { isAsking, waitingFor } from '../scenes/blocked-queries.ts'
 import { openCallNode, openShared } from '../scenes/call-node.ts'
 import { newId } from '../scenes/tenant.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
@@ -101,11 +101,18 @@ test('an actor that has lost its call runs no tool that the engine wants of it, 
 
 test('a tool is looked up while the step that asks for it is committed, and asked after that', async (t) => {
   const { shared, callId, receiver, callTool, told } = await talk(t)
+  const { sql } = shared
   receiver.script('/tool', [{ status: 200, body: JSON.stringify({ result: 1 }) }])
-  const done = await shared.sql.begin(async (tx) => {
+  const done = await sql.begin(async (tx) => {
     await tx`select from calls where id = ${callId} for update`
-    callTool('t1', 'lookup', { colour: 'blue' })
-    await blockedQueries(shared.sql, 1)
+    // The look-up reads persons, the step does not: each waits for a lock of its own.
+    const lookUp = await sql.begin(async (other) => {
+      await other`lock table persons in access exclusive mode`
+      callTool('t1', 'lookup', { colour: 'blue' })
+      await until(() => waitingFor(sql, ['transactionid', 'tuple']))
+      return until(() => waitingFor(sql, ['relation'], 'asked_worker'))
+    })
+    await until(async () => !(await isAsking(sql, lookUp, 'asked_worker')))
     t.equal(receiver.deliveries.length, 0)
     // Seen by nobody before this commits: who looks it up after the step finds no tool.
     await tx`update calls set external_tools = '[]' where id = ${callId}`
