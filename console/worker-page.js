@@ -4,6 +4,7 @@ import { Badge, Failure, Loading, PageFrame, Text } from './parts.js'
 import { home, Link, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
+import { WorkerCall } from './worker-call.js'
 import { WorkerKnowledge } from './worker-knowledge.js'
 import { WorkerScripts } from './worker-scripts.js'
 import { WorkerSettings } from './worker-settings.js'
@@ -12,6 +13,7 @@ const parts = /** @type {const} */ ([
   ['', 'Settings'],
   ['scripts', 'Scripts'],
   ['knowledge', 'Knowledge'],
+  ['call', 'Test call'],
 ])
 
 /** @param {{ id: string }} props */
@@ -54,7 +56,9 @@ export function WorkerPage({ id }) {
         ? h(WorkerScripts, { workerId: id })
         : part === 'knowledge'
           ? h(WorkerKnowledge, { workerId: id })
-          : h(WorkerSettings, { worker, reload }),
+          : part === 'call'
+            ? h(WorkerCall, { workerId: id, key: id })
+            : h(WorkerSettings, { worker, reload }),
     ],
   )
 }

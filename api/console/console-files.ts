@@ -11,7 +11,8 @@ type Bytes = Uint8Array<ArrayBuffer>
 type Encoding = 'br' | 'gzip' | 'identity'
 type ConsoleFile = { readonly bytes: Bytes; readonly type: string; readonly encoded: Map<Encoding, Bytes> }
 
-const folder = new URL('../../console/', import.meta.url)
+/** The browser SDK stands among the modules of the console: a worker is called from its page. */
+const folders = ['../../console/', '../../sdk/'].map((folder) => new URL(folder, import.meta.url))
 const types: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
@@ -23,6 +24,9 @@ const packages = {
   'preact/hooks': { file: 'preact-hooks.js', url: () => new URL('hooks.mjs', import.meta.resolve('preact/hooks')) },
   uplot: { file: 'uplot.js', url: () => new URL('uPlot.esm.js', import.meta.resolve('uplot')) },
 } as const
+
+/** Its name as a package, and its first module. */
+const sdk = ['parley-client', 'parley-client.js'] as const
 
 export type ConsoleFiles = {
   /** Where the files are. */
@@ -38,14 +42,16 @@ export type ConsoleFiles = {
 /** Reads the files once. */
 export function readConsoleFiles(): ConsoleFiles {
   const files = new Map<string, ConsoleFile>()
-  for (const name of readdirSync(folder).toSorted()) {
-    const type = types[name.split('.').at(-1) ?? '']
-    if (type !== undefined) files.set(name, fileOf(readFileSync(new URL(name, folder)), type))
-  }
+  for (const folder of folders)
+    for (const name of readdirSync(folder).toSorted()) {
+      const type = types[name.split('.').at(-1) ?? '']
+      if (type !== undefined) files.set(name, fileOf(readFileSync(new URL(name, folder)), type))
+    }
   for (const { file, url } of Object.values(packages))
     files.set(file, fileOf(withoutMap(readFileSync(url())), types['js'] ?? ''))
   const root = `/console/assets/${versionOf(files)}/`
-  const imports = Object.fromEntries(Object.entries(packages).map(([name, { file }]) => [name, root + file]))
+  const named = [...Object.entries(packages).map(([name, { file }]) => [name, file] as const), sdk]
+  const imports = Object.fromEntries(named.map(([name, file]) => [name, root + file]))
   return {
     root,
     importMap: JSON.stringify({ imports }),

@@ -3,26 +3,35 @@ import { createHash } from 'node:crypto'
 import { createReadyResponse } from '../../net/http/ready-response.ts'
 import type { ConsoleFiles } from './console-files.ts'
 
-/** The same bytes for everybody: who is signed in is asked by the page. */
-export function createConsolePage({ root, importMap, first }: ConsoleFiles): () => Response {
+/** The same bytes for everybody: who is signed in is asked by the page. `signalingUrl` is where it joins calls. */
+export function createConsolePage({ root, importMap, first }: ConsoleFiles): (signalingUrl: string) => Response {
   const body = documentOf(root, importMap, first)
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-store',
-    'content-security-policy': policyOf(importMap),
     'cross-origin-opener-policy': 'same-origin',
     'permissions-policy': 'microphone=(self), camera=(), geolocation=()',
   }
-  return () => createReadyResponse(body, 200, headers)
+  return (signalingUrl) =>
+    createReadyResponse(body, 200, {
+      ...headers,
+      'content-security-policy': policyOf(importMap, socketsOf(signalingUrl)),
+    })
+}
+
+/** Browsers do not all count sockets of the same host as `'self'`. Whatever is no plain host is left out. */
+function socketsOf(signalingUrl: string): string {
+  const { protocol, host } = new URL(signalingUrl)
+  return /^[\w.:[\]-]+$/.test(host) ? ` ${protocol}//${host}` : ''
 }
 
 /** The import map is the only script in the page, and is let in by its hash. */
-const policyOf = (importMap: string): string =>
+const policyOf = (importMap: string, sockets: string): string =>
   [
     "default-src 'none'",
     `script-src 'self' 'sha256-${createHash('sha256').update(importMap).digest('base64')}'`,
     "style-src 'self'",
-    "connect-src 'self'",
+    `connect-src 'self'${sockets}`,
     "img-src 'self' data:",
     "media-src 'self' blob:",
     "form-action 'self'",

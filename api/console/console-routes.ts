@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { issuesOf } from '../../model/issues.ts'
 import { invalidFields, Problem } from '../../model/problem.ts'
 import type { SignedIn } from '../../model/user.ts'
+import { publicUrlOf, signalingUrlOf } from '../../net/public-url.ts'
 import { notFound } from '../authenticate.ts'
 import type { Api, ApiDeps, ApiEnv } from '../deps.ts'
 import type { RequestLimit } from '../rate-limit.ts'
@@ -15,7 +16,7 @@ import { createLiveCalls } from './live-calls.ts'
 
 /** Without sessions there is nobody who could use it. */
 export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit): void {
-  const { sessions } = deps
+  const { sessions, publicUrl, signalingUrl } = deps
   if (!sessions) return
   const files = lazily(readConsoleFiles)
   const page = lazily(() => createConsolePage(files()))
@@ -52,7 +53,7 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit): 
     return c.json({ errors: deps.checkScript?.(text).slice(0, maxErrors) ?? [] }, 200)
   })
   app.get('/console/*', async (c) => {
-    if (await who(c)) return page()()
+    if (await who(c)) return page()(signalingUrl ?? signalingUrlOf(publicUrlOf(publicUrl, c.req.raw)))
     const { pathname, search } = new URL(c.req.url)
     return c.redirect(`/sign-in?returnTo=${encodeURIComponent(pathname + search)}`, 303)
   })

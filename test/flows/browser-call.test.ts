@@ -3,10 +3,11 @@ import { soundThreads } from '../scenes/sound-threads.ts'
 import { systemClock } from '../../app/clock.ts'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { test } from 'tap'
+import { test, type Test } from 'tap'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { readConfig } from '../../app/config.ts'
 import { newId } from '../../app/core.ts'
+import { consoleLinkOf } from '../../tools/start/console-link.ts'
 import { seedDemo, type SeededDemo } from '../../tools/start/demo/seed-demo.ts'
 import type { Core } from '../../app/core.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
@@ -166,8 +167,49 @@ for (const browser of browsers())
 
       const log = await listCallEvents(service.sql, toId<'call'>(told.callId) as CallId)
       t.same(replay(log).differences, [], 'the log of the call replays')
+
+      await t.test('from the page of a worker in the console, too', (t) => testCall(t, page, { service, demo }))
     },
   )
+
+/** docs/console.md: a worker is called from its page. */
+async function testCall(t: Test, page: BrowserPage, { service, demo }: Pick<Running, 'service' | 'demo'>) {
+  const link = await consoleLinkOf(service)
+  await page.preload(
+    "document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.effectiveDirective} ${event.blockedURI}`))",
+  )
+  await page.goto(String(link))
+  const worker = `${service.url}/console/workers/${demo.workerId}`
+  const click = (name: string) =>
+    page.evaluate(
+      `[...document.querySelectorAll('.test-call button, .test-call a')].find((one) => one.textContent === ${JSON.stringify(name)}).click()`,
+    )
+  await page.goto(`${worker}?part=call`)
+  await sees(page, `document.querySelector('.test-call button')`)
+  await click('Call the agent')
+  await sees(page, `/welcome to Parley/i.test(document.querySelector('.test-call .turn.agent')?.textContent)`)
+  await sees(page, `(await ${packets}).energy > 0`)
+  await page.evaluate(`(() => {
+    const input = document.querySelector('.test-call input')
+    input.value = 'Yes, please'
+    input.dispatchEvent(new Event('input', { bubbles: true }))
+  })()`)
+  await sees(page, `document.querySelector('.test-call input').value === 'Yes, please'`)
+  await page.evaluate(`document.querySelector('.test-call form').requestSubmit()`)
+  await sees(page, `/yes, please/i.test(document.querySelector('.test-call .turn.user')?.textContent)`)
+  await click('Hang up')
+  await sees(page, `/You hung up/.test(document.querySelector('.test-call').textContent)`)
+  await click('Look at this call')
+  await sees(
+    page,
+    `/Why it ended/.test(document.body.textContent) && /yes, please/i.test(document.querySelector('.turns')?.textContent)`,
+  )
+  t.same(
+    page.complaints().filter((complaint) => !/404|diagnostics|audio/.test(complaint)),
+    [],
+    'the policy kept nothing away',
+  )
+}
 
 /** Mean energy of one channel of two, between two times in seconds. */
 function loudness(samples: Int16Array, channel: number, from: number, to: number): number {

@@ -72,6 +72,7 @@ export async function seedPages(scene: ConsoleScene): Promise<ShownPage[]> {
     { name: 'worker', path: worker, ready: 'How it talks' },
     { name: 'script', path: `${worker}?part=scripts&script=${scriptId}`, ready: 'No errors' },
     { name: 'knowledge', path: `${worker}?part=knowledge`, ready: 'What would it find?' },
+    { name: 'test-call', path: `${worker}?part=call`, ready: 'Call the agent' },
     { name: 'persons', path: '/console/persons', ready: 'Grace Hopper' },
     { name: 'person', path: `/console/persons/${personId}`, ready: 'Notes' },
     { name: 'documents', path: '/console/documents', ready: 'Opening hours' },
