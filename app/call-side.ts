@@ -58,6 +58,7 @@ import { openFarActing, openFarOutgoing } from './far-side.ts'
 import { openKnowledgeSide, type KnowledgeSide } from './knowledge-side.ts'
 import { jointGate, phoneRoom } from './joint-gate.ts'
 import { openOutgoing, type Outgoing } from './outgoing.ts'
+import { knownTo } from './voice-side.ts'
 
 export type CallSide = {
   readonly createWebCall: CreateWebCall
@@ -124,7 +125,7 @@ export function openCallSide(
   const acted = isFar ? openFarActing(core, both, closing) : openActing(core, acting, closing)
   const { switchboard, scheduler, processing, dispatcher, tools, extractors } = acted
   const { subscriptions, wakeDeliveries } = outgoing
-  const creating = { ...core, engines, wakeDeliveries, wakeDispatcher: () => dispatcher.wake() }
+  const creating = { ...core, engines: knownTo(config, engines), wakeDeliveries, wakeDispatcher: dispatcher.wake }
   const { createWebCall, admission } = gatedWebCalls(gate, {
     createWebCall: createWebCallCreator(creating),
     admission: joinedInTurn(load.setUps, createAdmission({ ...core, router: switchboard })),

@@ -22,6 +22,10 @@ export const providersOf = ({ openai, gemini, cascade }: VoiceConfig): LlmProvid
   'embedded',
 ]
 
+/** What this process knows of the engines of those that run calls. */
+export const knownTo = ({ roles, voice }: Config, own: Engines): ReadonlyMap<LlmProvider, unknown> =>
+  roles.has('actors') ? own : new Map(providersOf(voice).map((provider) => [provider, 'set up']))
+
 /** Null: it is not set up. No provider is asked anything before a call is. */
 export async function openEngine(provider: LlmProvider, config: VoiceConfig, deps: Deps): Promise<VoiceEngine | null> {
   switch (provider) {

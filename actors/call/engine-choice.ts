@@ -16,7 +16,7 @@ export const configOf = (call: Configured): EffectiveConfig =>
   effectiveConfigOf(call.workerConfig, call.request.config ?? {}, call.hookAnswer.config ?? {})
 
 /** Null when the provider that was asked for is not set up here. */
-export function chooseEngine(engines: Engines, call: Configured): VoiceEngine | null {
+export function chooseEngine<Engine>(engines: ReadonlyMap<LlmProvider, Engine>, call: Configured): Engine | null {
   if (configOf(call).testModeEnabled) return engines.get('embedded') ?? null
   // The creator's choice of provider stands even against the hook's. docs/decisions.md "Creating a call".
   const asked = call.request.config?.llmProvider ?? configOf(call).llmProvider

@@ -1,6 +1,6 @@
 /**
- * One service in three: a gateway for browsers, an edge for telephones, and actors with REST and MCP, which share a database and a NATS server and
- * nothing else. A browser and telephones of both directions talk through, with the embedded engine, and each part does its own work only.
+ * One service in four: a gateway for browsers, an edge for telephones, REST with MCP, and actors, which share a database and a NATS server and
+ * nothing else. Actors alone have voices. A browser and telephones of both directions talk through, with the embedded engine, and each part does its own work only.
  */
 import { test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
@@ -65,7 +65,7 @@ const ask = async ({ service }: Part, path: string, init: RequestInit = {}): Pro
 
 const isReady = (part: Part) => until(async () => (await ask(part, '/ready')).status === 200)
 
-test('one service in three parts on one database and one bus', { timeout: 200_000 }, async (t) => {
+test('one service in four parts on one database and one bus', { timeout: 200_000 }, async (t) => {
   const opened = await openParts(t)
   if (!opened) return
   const { open, engines, embedded } = opened
@@ -80,12 +80,13 @@ test('one service in three parts on one database and one bus', { timeout: 200_00
   )
   const signalingUrl = `${gateway.service.url.replace('http', 'ws')}/v1/signaling`
   const sip = await open({ ROLES: 'sip' }, none)
-  const rest = await open({ ROLES: 'actors,api,mcp', SIGNALING_URL: signalingUrl }, engines)
-  const parts = [gateway, sip, rest]
+  const rest = await open({ ROLES: 'api,mcp', SIGNALING_URL: signalingUrl }, none)
+  const actors = await open({ ROLES: 'actors' }, engines)
+  const parts = [gateway, sip, rest, actors]
   await Promise.all(parts.map(isReady))
-  t.match((await ask(rest, '/ready')).body, { status: 'ready', roles: ['actors', 'api', 'mcp'] })
+  t.match((await ask(rest, '/ready')).body, { status: 'ready', roles: ['api', 'mcp'] })
 
-  t.equal((await opened.sql`select from nodes`).count, 3, 'each is known to live')
+  t.equal((await opened.sql`select from nodes`).count, 4, 'each is known to live')
   t.equal((await ask(gateway, '/v1/accounts/current')).status, 404, 'a gateway has no REST')
   t.equal((await ask(sip, '/')).status, 404, 'nor an edge of telephones a page')
   t.equal((await ask(rest, '/v1/accounts/current')).status, 401)
@@ -106,16 +107,16 @@ test('one service in three parts on one database and one bus', { timeout: 200_00
   })
   t.same(
     parts.map((part) => part.service.running()),
-    [0, 0, 0],
+    [0, 0, 0, 0],
   )
   const epochs = await opened.sql<{ epoch: number }[]>`select distinct epoch from calls`
   t.same([...epochs], [{ epoch: 2 }], 'each had one actor while it ran, and one for what follows')
 
-  const leaving = rest.service.close()
+  const leaving = actors.service.close()
   await until(async () => (await ask(gateway, '/ready')).status === 503)
   t.match((await ask(sip, '/ready')).body, { details: /sip: no_peer/ }, 'who runs calls is gone, and both edges tell')
   await leaving
-  await Promise.all([gateway.service.close(), sip.service.close()])
+  await Promise.all([gateway, sip, rest].map((part) => part.service.close()))
   const errors = parts.flatMap(({ log }) => log.lines.filter(({ level }) => level === 'error'))
   t.same(errors, [], 'none had anything to complain about')
 })

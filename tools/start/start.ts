@@ -48,7 +48,7 @@ async function run(config: Config, began: number): Promise<void> {
   const log = createLog(config.logLevel, config.logsPersonal)
   const stages = createStages({ clock: systemClock, began, print })
   const voices = new AsyncDisposableStack()
-  const voicing = usesEngines(config) ? openEngines(config, { log, clock: systemClock }, voices) : noVoices
+  const voicing = config.roles.has('actors') ? openEngines(config, { log, clock: systemClock }, voices) : noVoices
   let demo: GreetedDemo | null = null
   const token = randomBytes(16).toString('base64url')
   const isNew = config.databaseUrl === null && !(await hasCluster(config.dataDir))
@@ -103,9 +103,8 @@ function databaseLineOf(
   return isNew ? `is made in ${dataDir}` : `goes on in ${dataDir}: what was stored is there`
 }
 
-/** Whose process loads no voices: who carries sound for others neither hears nor speaks. */
+/** Of a process that runs no calls: it neither hears nor speaks. */
 const noVoices = Promise.resolve({ engines: new Map(), embedded: null })
-const usesEngines = ({ roles }: Config): boolean => (['actors', 'api', 'mcp'] as const).some((role) => roles.has(role))
 
 type GreetedDemo = SeededDemo & { readonly token: string }
 

@@ -10,6 +10,7 @@ import { msOf } from '../../../model/instant.ts'
 import { toPhoneCall, type CreatePhoneCall, type PhoneCall, type PhoneCallRequest } from '../../../model/phone-call.ts'
 import { Problem } from '../../../model/problem.ts'
 import { withoutNulls } from '../../../model/without-nulls.ts'
+import type { LlmProvider } from '../../../model/worker.ts'
 import type { OutboundCallScript } from '../../../model/worker-resource.ts'
 import { canonicalNumber } from '../../../net/read-number.ts'
 import { findCall } from '../../../store/calls.ts'
@@ -23,7 +24,7 @@ import { holdCustomers } from '../../../store/upsert-customer.ts'
 import { hasNumber, type Worker } from '../../../store/workers.ts'
 import { requireDestination } from '../../telephony/destination-policy.ts'
 import { findCallableWorker } from './callable-worker.ts'
-import { chooseEngine, type Engines } from '../engine-choice.ts'
+import { chooseEngine } from '../engine-choice.ts'
 import { allowsFallback } from '../fallback.ts'
 import { findKnownPerson, knownPersonOf, linkCustomer, readCustomerNumber, type KnownPerson } from './known-person.ts'
 import { writeBirth } from './write-birth.ts'
@@ -33,7 +34,8 @@ export type PhoneCallDeps = {
   readonly clock: Clock
   readonly newId: NewId
   readonly box: SecretBox
-  readonly engines: Engines
+  /** Those that whoever runs the call has, by their names. */
+  readonly engines: ReadonlyMap<LlmProvider, unknown>
   readonly wakeDeliveries: () => void
   /** A call waits for its turn. */
   readonly wakeDispatcher: () => void
@@ -95,7 +97,7 @@ export async function checkPhoneCall(
   await requireDestination(tx, accountId, { fromNumber, toNumber, path })
   await requireOwnNumber(tx, accountId, wish.from)
   const engine = chooseEngine(engines, { workerConfig: worker.config, request: {}, hookAnswer: {} })
-  if (!engine && !(await allowsFallback(tx, accountId)))
+  if (engine === null && !(await allowsFallback(tx, accountId)))
     throw new Problem('TELEPHONY_SERVICE_PROVIDER_UNAVAILABLE', 'the voice provider is not available now; retry later')
   return { wish, worker, scriptIds, fromNumber, toNumber, customerNumber }
 }
