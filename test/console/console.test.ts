@@ -68,7 +68,7 @@ test('in the console', { skip }, async (t) => {
     await page.getByRole('button', { name: 'Pause' }).waitFor()
     await page.locator('.turn.now').getByText('Thursday in the afternoon').waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
-    await page.getByRole('button', { name: 'Play' }).waitFor()
+    await page.getByRole('button', { name: 'Play', exact: true }).waitFor()
   })
 
   await t.test('its messages stand as a ladder, each whole where one opens it, and its log is replayed', async (t) => {
