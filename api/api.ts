@@ -6,6 +6,7 @@ import { invalidFields, Problem } from '../model/problem.ts'
 import { createAudit } from '../store/audit.ts'
 import { createAccessLog } from './access-log.ts'
 import { addAccountRoutes } from './account-routes.ts'
+import { addAccountLimitsRoutes } from './account-limits-routes.ts'
 import { addAuditRoutes } from './audit-routes.ts'
 import { createAllowedMethods } from './allowed-methods.ts'
 import { authenticate, notFound } from './authenticate.ts'
@@ -19,6 +20,7 @@ import { addDocsRoutes } from './docs-routes.ts'
 import { addDocumentRoutes } from './document-routes.ts'
 import { addDocumentVersionRoutes } from './document-version-routes.ts'
 import { addErasureRoutes } from './erasure-routes.ts'
+import { addGrantRoutes } from './grant-routes.ts'
 import { guardRoutes } from './guarded-routes.ts'
 import { addHealthRoute } from './health-route.ts'
 import { addKeyRoutes } from './key-routes.ts'
@@ -119,6 +121,8 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   addConsoleRoutes(app, deps, limit)
   addAccountRoutes(app, deps)
   addRetentionRoutes(app, deps)
+  addAccountLimitsRoutes(app, deps)
+  addGrantRoutes(app, deps)
   addKeyRoutes(app, deps)
   addUserRoutes(app, deps)
   addAuditRoutes(app, deps, audit)

@@ -308,18 +308,3 @@ export type Retention = {
   callDays?: number
   auditLogDays?: number
 }
-
-export type SimulationSummary = { id: string; ranAt: string; target: string; runCount: number; passedCount: number }
-
-export type Simulation = SimulationSummary & {
-  seeds: number[]
-  scenarios: { name: string; runs: number; passed: number; passAll: number[] }[]
-  measures: { name: string; value?: number; events: number; reason?: string }[]
-  runs: {
-    scenario: string
-    seed: number
-    passed: boolean
-    callId?: string
-    faults: { field: string; wanted: string; got: string; atMs?: number }[]
-  }[]
-}

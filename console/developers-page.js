@@ -1,7 +1,9 @@
-/** Owns what programs need: keys with what each may do, and what is kept how long. */
+/** Owns what programs need: keys with what each may do, applications, limits, and what is kept how long. */
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
+import { Limits } from './account-limits.js'
+import { Applications } from './applications.js'
 import { Confirm } from './confirm.js'
 import { longTimeOf, timeOf } from './format.js'
 import { Form } from './form.js'
@@ -19,19 +21,25 @@ const scopes = /** @type {const} */ ([
 
 export function DevelopersPage() {
   const { api, account, mayChange, isOwner } = useHere()
-  return h(PageFrame, { title: 'Developers', lead: 'Keys for programs, and how long things are kept.' }, [
-    h('section', { class: 'card', 'aria-labelledby': 'api' }, [
-      h('h2', { id: 'api' }, 'The API'),
-      h(Facts, { label: 'The API' }, [
-        h(Fact, { name: 'Address' }, h('code', null, `${location.origin}${api}`)),
-        h(Fact, { name: 'Account' }, h('code', null, account.id)),
-        h(Fact, { name: 'Reference' }, h('a', { href: '/docs' }, 'Every endpoint, with a try-out')),
-        h(Fact, { name: 'Applications' }, h('a', { href: '/grants' }, 'That may act for you (OAuth, MCP)')),
+  return h(
+    PageFrame,
+    { title: 'Developers', lead: 'Keys for programs, applications of users, limits, and how long things are kept.' },
+    [
+      h('section', { class: 'card', 'aria-labelledby': 'api' }, [
+        h('h2', { id: 'api' }, 'The API'),
+        h(Facts, { label: 'The API' }, [
+          h(Fact, { name: 'Address' }, h('code', null, `${location.origin}${api}`)),
+          h(Fact, { name: 'Account' }, h('code', null, account.id)),
+          h(Fact, { name: 'Reference' }, h('a', { href: '/docs' }, 'Every endpoint, with a try-out')),
+          h(Fact, { name: 'Applications' }, h('a', { href: '/grants' }, 'Those that may act for you')),
+        ]),
       ]),
-    ]),
-    mayChange ? h(Keys, { isOwner }) : h('p', { class: 'notice warn' }, 'Keys are for operators and owners to see.'),
-    h(Kept, null),
-  ])
+      mayChange ? h(Keys, { isOwner }) : h('p', { class: 'notice warn' }, 'Keys are for operators and owners to see.'),
+      mayChange && h(Applications, null),
+      h(Limits, null),
+      h(Kept, null),
+    ],
+  )
 }
 
 /** @param {{ isOwner: boolean }} props */

@@ -10,7 +10,7 @@ import { useHere } from './session.js'
 import { resultOf } from './simulations-page.js'
 import { useLoaded } from './use-loaded.js'
 
-/** @typedef {import('./answers').Simulation} Simulation */
+/** @typedef {import('./account-answers').Simulation} Simulation */
 /** @typedef {Simulation['runs'][number]} Run */
 
 /** @param {{ id: string }} props */

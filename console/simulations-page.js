@@ -7,7 +7,7 @@ import { home, Link, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
 
-/** @typedef {import('./answers').SimulationSummary} SimulationSummary */
+/** @typedef {import('./account-answers').SimulationSummary} SimulationSummary */
 
 export function SimulationsPage() {
   const { api } = useHere()

@@ -27,7 +27,7 @@ export function toAccount({ id, name, slug, createdAt, updatedAt }: AccountFacts
   return { id, name, slug, createdAt: toIso(createdAt), updatedAt: toIso(updatedAt) }
 }
 
-/** What an account may do. The operator of the deployment sets it, no key does. */
+/** What an account may do. The operator of the deployment sets it, no key does but what model/account-limits.ts lets owners change. */
 export const AccountConfig = z.strictObject({
   /** Calls that may run at once; absent: as many as the deployment gives everybody. */
   maxConcurrentCalls: z.number().int().min(0).max(100_000).optional(),

@@ -9,7 +9,7 @@ import type { Sql, Transaction } from './sql.ts'
 export const defaultLimit = 100
 
 /** As the index calls_running has it. */
-export const runs = (tx: Transaction) =>
+export const runs = (tx: Sql | Transaction) =>
   tx`calls.outcome is null
     and (calls.transport = 'webrtc' or calls.direction = 'inbound' or calls.slot_granted_at is not null)`
 
@@ -88,7 +88,7 @@ export async function lockPlaces(tx: Transaction, accountId: AccountId): Promise
   return { limit: account?.limit ?? defaultLimit, maxCallsPerSecond: account?.maxCallsPerSecond ?? null }
 }
 
-export async function countAllRunning(tx: Transaction, accountId: AccountId): Promise<number> {
+export async function countAllRunning(tx: Sql | Transaction, accountId: AccountId): Promise<number> {
   const [count] = await tx<{ running: number }[]>`
     select count(*)::int as running from calls where account_id = ${accountId} and ${runs(tx)}`
   return count?.running ?? 0

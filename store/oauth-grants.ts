@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto'
 import type { AccountId, UserId, WorkerId } from '../model/ids.ts'
 import { isForWorker, mcpScopesIn, type FindMcpAccess, type McpAccess, type McpScope } from '../model/mcp-access.ts'
+import type { OAuthGrantFacts } from '../model/oauth-grant.ts'
 import { createOneQuery } from './one-query.ts'
 import type { Payload } from './oauth-payloads.ts'
 import type { Sql } from './sql.ts'
@@ -65,6 +66,12 @@ export async function removeGrantOf(sql: Sql, userId: UserId, id: string): Promi
   return row ?? null
 }
 
+/** Of a user of the account. False: there is no such. */
+export async function removeGrantOfAccount(sql: Sql, accountId: AccountId, id: string): Promise<boolean> {
+  const { count } = await sql`delete from oauth_grants where id = ${id} and account_id = ${accountId}`
+  return count > 0
+}
+
 /** May its user still do what was granted? Asked whenever new tokens are issued. */
 export async function isGrantAlive(sql: Sql, id: string, userId: string, now: number): Promise<boolean> {
   const found = await sql`
@@ -94,6 +101,22 @@ export function listGrants(sql: Sql, userId: UserId, now: number, limit = 200): 
     from oauth_grants join accounts on accounts.id = oauth_grants.account_id
     left join workers on workers.id = worker_id and deleted_at is null
     where user_id = ${userId} and expires_at > ${now} and payload is not null
+    order by oauth_grants.created_at desc, oauth_grants.id desc limit ${limit}`
+}
+
+/** Those of all users of the account: the newest first, so many at most. */
+export function listGrantsOfAccount(
+  sql: Sql,
+  accountId: AccountId,
+  now: number,
+  limit = 200,
+): Promise<OAuthGrantFacts[]> {
+  return sql<OAuthGrantFacts[]>`
+    select oauth_grants.id, user_id, users.email as user_email, users.name as user_name, client_id, client_name, redirect_host,
+      scopes, workers.name as worker_name, oauth_grants.created_at, used_at
+    from oauth_grants join users on users.id = user_id
+    left join workers on workers.id = worker_id and deleted_at is null
+    where oauth_grants.account_id = ${accountId} and expires_at > ${now} and payload is not null
     order by oauth_grants.created_at desc, oauth_grants.id desc limit ${limit}`
 }
 

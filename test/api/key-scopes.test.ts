@@ -18,9 +18,10 @@ import { goodRequestOf, openWholeApi, pathOf } from '../scenes/whole-api.ts'
 const reading =
   'getCurrentAccount getRetention listWorkers getWorker getWorkerConfiguration listOutboundCallScripts listWorkerTools getPhoneCall getPhoneCallTranscript ' +
   'getPhoneCallAudioUrl getPhoneCallAudioPeaks getPhoneCallDiagnostics getPhoneCallCapture checkPhoneCallReplay listPhoneCalls listWebhookSubscriptions getWebhookSubscription listWebhookDeliveries ' +
-  'getWebhookDelivery listPersons getPerson listDocuments getDocument listDocumentVersions getDocumentVersion searchKnowledge listTrunks getTrunk getTrunkState listCallRefusals listUsers listInvitations'
+  'getWebhookDelivery listPersons getPerson listDocuments getDocument listDocumentVersions getDocumentVersion searchKnowledge listTrunks getTrunk getTrunkState listCallRefusals listUsers listInvitations ' +
+  'getAccountLimits listSimulations getSimulation'
 const calling =
-  'createPhoneCall createWebCall cancelPhoneCall hangUpPhoneCall processPhoneCall pausePhoneCallRecording resumePhoneCallRecording callWorkerTool'
+  'createPhoneCall createWebCall cancelPhoneCall hangUpPhoneCall processPhoneCall pausePhoneCallRecording resumePhoneCallRecording callWorkerTool keepSimulation'
 const scopeOf = (id: string): KeyScope => {
   if (reading.split(' ').includes(id)) return 'read'
   return calling.split(' ').includes(id) ? 'calls' : 'manage'

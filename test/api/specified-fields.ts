@@ -443,6 +443,10 @@ export const additiveEndpoints: readonly string[] = [
   `post ${account}/simulations`,
   `get ${account}/simulations/{simulationId}`,
   `delete ${account}/simulations/{simulationId}`,
+  `get ${account}/grants`,
+  `delete ${account}/grants/{grantId}`,
+  `get ${account}/limits`,
+  `patch ${account}/limits`,
   `get ${account}/retention`,
   `patch ${account}/retention`,
 ]

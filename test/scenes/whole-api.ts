@@ -11,6 +11,7 @@ import { recordingKeyIn } from '../../model/recording-store.ts'
 import type { Role } from '../../model/user.ts'
 import { writeLadders } from '../../store/call-messages.ts'
 import { addMember } from '../../store/memberships.ts'
+import { beginGrant, saveGrantPayload } from '../../store/oauth-grants.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createUser } from '../../store/users.ts'
 import { operationsOf, sampleOf, type Document, type Operation } from './api-operations.ts'
@@ -41,7 +42,8 @@ export async function openWholeApi(t: Test, changes: Partial<ApiDeps> = {}) {
     const ids = { ...given, ...(await seedCall(seeded, post, given)) }
     await seedTheRest(document, operations, post, ids)
     await insertVersion(sql, ids)
-    return { key, ids: { ...ids, deliveryId: await insertDelivery(sql, ids) } }
+    await insertGrant(sql, ids)
+    return { key, ids: { ...ids, grantId: `grant-${id}`, deliveryId: await insertDelivery(sql, ids) } }
   }
   const [own, other] = [await seed(seeded.own), await seed(seeded.other)]
   return { ...seeded, document, operations, own, other }
@@ -106,6 +108,18 @@ async function seedTheRest(document: Document, operations: Operation[], post: Po
 async function insertVersion(sql: Sql, { accountId, documentId, version }: Ids): Promise<void> {
   const row = { accountId, documentId, version: Number(version), content: 'say hello', savedAt: start }
   await sql`insert into document_versions ${sql(row as { accountId: string; documentId: string })}`
+}
+
+async function insertGrant(sql: Sql, { accountId, userId }: Ids): Promise<void> {
+  const grant = {
+    id: `grant-${accountId}`,
+    userId: userId as UserId,
+    accountId: accountId as AccountId,
+    workerId: null,
+  }
+  const client = { clientId: 'client', clientName: 'A client', redirectHost: 'client.example' }
+  await beginGrant(sql, { ...grant, ...client, scopes: ['account_admin'], now: start })
+  await saveGrantPayload(sql, grant.id, {})
 }
 
 async function insertDelivery(sql: Sql, { accountId, subscriptionId, phoneCallId }: Ids): Promise<string> {
