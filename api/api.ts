@@ -118,7 +118,7 @@ function createApp(deps: ApiDeps, limit: RequestLimit): Api {
   const requireGuards = guardRoutes(app, deps, audit)
   addDemoRoutes(app, deps)
   addDocsRoutes(app)
-  addConsoleRoutes(app, deps, limit)
+  addConsoleRoutes(app, deps, limit, audit)
   addAccountRoutes(app, deps)
   addRetentionRoutes(app, deps)
   addAccountLimitsRoutes(app, deps)

@@ -18,6 +18,7 @@ import type { CheckReplay } from '../model/replay-check.ts'
 import type { Problem } from '../model/problem.ts'
 import type { Readiness } from '../model/roles.ts'
 import type { ScriptCheck } from '../model/script-check.ts'
+import type { Supervise } from '../model/supervision.ts'
 import type { Toolbox } from '../model/tool.ts'
 import type { Trunks } from '../model/trunk.ts'
 import type { CreateWebCall, WebCallSession } from '../model/web-call.ts'
@@ -44,6 +45,8 @@ export type ApiDeps = {
   readonly checkReplay: CheckReplay
   readonly erasePerson: ErasePerson
   readonly tools: Toolbox
+  /** How people listen to calls and take them over. Absent: nobody can. */
+  readonly supervise?: Supervise
   /** Of people who are signed in. Absent: only keys are taken, and there is no console. */
   readonly sessions?: PageSessions
   readonly knowledge: Knowledge

@@ -16,6 +16,7 @@ import { createPostProcessing } from '../actors/after-call/post-processing.ts'
 import { createProcessAgain } from '../actors/after-call/process-again.ts'
 import { createDeleteCall } from '../actors/privacy/delete-call.ts'
 import { createErasures } from '../actors/privacy/erase-person.ts'
+import { createSupervise, type Supervising } from '../actors/supervision/supervise.ts'
 import { createScheduler } from '../actors/rounds/scheduler.ts'
 import { createDestinationPolicy, type DestinationPolicy } from '../actors/telephony/destination-policy.ts'
 import { createTelephony } from '../actors/telephony/telephony.ts'
@@ -26,6 +27,7 @@ import { listenForWork } from '../actors/node/wakes.ts'
 import { createSwitchboard, type Switchboard } from '../actors/node/switchboard.ts'
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { createAskWorkerRequest } from '../actors/webhooks/worker-request.ts'
+import type { OpenWebMedia } from '../media/plane/media-plane.ts'
 import { pause } from '../model/clock.ts'
 import { deadline, goOn } from '../model/deadline.ts'
 import type { ErasePerson } from '../model/erasure.ts'
@@ -72,6 +74,7 @@ export type CallSide = {
   readonly admission: Admission
   readonly telephony: Telephony
   readonly tools: Toolbox
+  openSupervision(openMedia: OpenWebMedia | null): Supervising
   readonly subscriptions: Subscriptions
   readonly knowledge: KnowledgeSide['knowledge']
   readonly newCalls: LoadGate['newCalls']
@@ -107,7 +110,6 @@ export function openCallSide(
   peers: NodePeers = noPeers,
 ): CallSide {
   const { roles } = config
-  const isFar = !roles.has('actors')
   const gate = jointGate(load.gate, { ...core, roles, peers })
   let ending = false
   const stopping = () => new Problem('SERVICE_UNAVAILABLE', 'The service is stopping; try again in a moment.')
@@ -117,12 +119,12 @@ export function openCallSide(
       if (ending) throw stopping()
       return act(...given)
     }
-  const outgoing = (isFar ? openFarOutgoing : openOutgoing)(core, config, closing)
+  const outgoing = (roles.has('actors') ? openOutgoing : openFarOutgoing)(core, config, closing)
   const refusalOf = createDestinationPolicy(core)
   const knowing = openKnowledgeSide(core, config, closing)
   const both = { ...knowing, load, outgoing, refusalOf, peers, room: () => phoneRoom(gate, roles, peers) }
   const acting = { ...both, engines, settings: config, unlessEnding, isEnding: () => ending }
-  const acted = isFar ? openFarActing(core, both, closing) : openActing(core, acting, closing)
+  const acted = roles.has('actors') ? openActing(core, acting, closing) : openFarActing(core, both, closing)
   const { switchboard, scheduler, processing, dispatcher, tools, extractors } = acted
   const { subscriptions, wakeDeliveries } = outgoing
   const creating = { ...core, engines: knownTo(config, engines), wakeDeliveries, wakeDispatcher: dispatcher.wake }
@@ -150,6 +152,7 @@ export function openCallSide(
     deleteCall: createDeleteCall(core),
     erasePerson: unlessEnding(erasures.erasePerson),
     tools,
+    openSupervision: (openMedia) => createSupervise({ ...core, engines, router: switchboard, openMedia }),
     subscriptions,
     knowledge: knowing.knowledge,
     telephony: {

@@ -127,7 +127,10 @@ async function openAnswers(deps: Parts, limit: RequestLimit, closing: AsyncDispo
   const people = config.roles.has('mcp') ? openMcpSide({ ...deps, limit, audit, checkScript }) : nobody
   closing.defer(() => people.close())
   const sessions = people.sessions ?? createPageSessions({ ...core, sql: core.requests, publicUrl: config.publicUrl })
-  return { people, ask: openFetch(deps, limit, { checkScript, beside: people.beside, audit, sessions }) }
+  const isForBrowsers = config.roles.has('gateway')
+  const supervise = deps.calls.openSupervision(isForBrowsers ? deps.media.openSupervisor : null)
+  closing.defer(() => supervise.close())
+  return { people, ask: openFetch(deps, limit, { checkScript, beside: people.beside, audit, sessions, supervise }) }
 }
 
 function limitsOf({ connections, maxBodyBytesInFlight, rateLimits }: Config, isProxy: (address: string) => boolean) {
@@ -147,7 +150,7 @@ async function listenAs(options: ListenOptions): Promise<Listener> {
   return told(`HOST, PORT: the service cannot listen on ${host}, port ${port}`, () => listen(options))
 }
 
-type Beyond = Pick<ApiDeps, 'checkScript' | 'beside' | 'audit' | 'sessions'>
+type Beyond = Pick<ApiDeps, 'checkScript' | 'beside' | 'audit' | 'sessions' | 'supervise'>
 
 function openFetch({ core, config, calls, demo, readiness }: Parts, limit: RequestLimit, beyond: Beyond): Fetch {
   const page = config.roles.has('gateway') ? createPage() : noPage

@@ -1,7 +1,7 @@
 /** Owns the media of this process, wherever it is carried: what the edges open lines on, and what is known of its load and its legs. */
 import { createLegSweep } from '../actors/rounds/leg-sweep.ts'
 import type { CallId } from '../model/ids.ts'
-import type { MediaPlane } from '../media/plane/media-plane.ts'
+import type { MediaPlane, OpenWebMedia } from '../media/plane/media-plane.ts'
 import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import { createTicker } from '../media/ticker/ticker.ts'
 import type { Config } from './config.ts'
@@ -11,6 +11,8 @@ import { openMediaThreads, type ThreadLoop } from './media-threads.ts'
 import { told } from './told-failure.ts'
 
 export type MediaSide = MediaPlane & {
+  /** A line of somebody who listens to a call, under an id of its own. Null: this process carries no sound of browsers. */
+  readonly openSupervisor: OpenWebMedia | null
   /** Of the beat; of several the sum, and of quantiles the worst. */
   lateness(): Lateness
   /** The same since the start. */
@@ -36,7 +38,12 @@ export async function openMediaSide(core: Core, config: Config, closing: AsyncDi
     const own = createOwnBeat(core, closing)
     const legBegan: LegBegan = (callId, close) => both(legs.began(callId, close), own.join())
     const threads = await told(sound, () => openMediaThreads({ core, config, legBegan }, closing))
-    return { ...threads, beats: () => [...threads.beats(), own.totals()], count: legs.count }
+    return {
+      ...threads,
+      openSupervisor: legs.ofNoCall(threads.openWeb),
+      beats: () => [...threads.beats(), own.totals()],
+      count: legs.count,
+    }
   }
   const media = openLocalMedia({ ...core, legBegan: legs.began }, mediaSettingsOf(config), closing)
   await told(sound, media.warmUp)
@@ -45,6 +52,7 @@ export async function openMediaSide(core: Core, config: Config, closing: AsyncDi
   return {
     openPhone,
     openWeb,
+    openSupervisor: legs.ofNoCall(openWeb),
     lateness,
     totals,
     beats: () => [totals()],
@@ -64,6 +72,7 @@ export function openNoMedia(core: Core, running: () => number, closing: AsyncDis
   }
   return {
     openWeb: leftToOthers,
+    openSupervisor: null,
     openPhone: async () => leftToOthers(),
     lateness,
     totals,
@@ -98,8 +107,10 @@ function createOwnBeat({ clock }: Core, closing: AsyncDisposableStack) {
 function openLegs(core: Core, closing: AsyncDisposableStack) {
   /** In the order in which they were made. */
   const legs = new Map<CallId, { readonly close: (reason: string) => Promise<void>; readonly since: number }>()
+  /** Of supervisors: whoever opened them closes them. */
+  const ofNoCall = new Set<CallId>()
   const legSweep = createLegSweep(core, {
-    all: () => [...legs.keys()],
+    all: () => [...legs.keys()].filter((id) => !ofNoCall.has(id)),
     close: (callId, reason) => void legs.get(callId)?.close(reason),
   })
   closing.defer(() => legSweep.close())
@@ -112,6 +123,16 @@ function openLegs(core: Core, closing: AsyncDisposableStack) {
   }
   return {
     began,
+    ofNoCall:
+      (openWeb: OpenWebMedia): OpenWebMedia =>
+      (id, events) => {
+        ofNoCall.add(id)
+        const gone = (): void => {
+          ofNoCall.delete(id)
+          events.gone()
+        }
+        return openWeb(id, { ...events, gone })
+      },
     count() {
       const freshSince = now() - freshFor
       let fresh = 0

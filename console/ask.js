@@ -27,6 +27,7 @@ export class Refusal extends Error {
  * @property {unknown} [json]
  * @property {FormData} [form]
  * @property {AbortSignal} [signal]
+ * @property {boolean} [isLast] the page may be gone before the answer
  */
 
 /**
@@ -36,7 +37,7 @@ export class Refusal extends Error {
  * @param {Wish} [wish]
  * @returns {Promise<Answer>}
  */
-export async function ask(path, { method = 'GET', json, form, signal } = {}) {
+export async function ask(path, { method = 'GET', json, form, signal, isLast = false } = {}) {
   const changes = method !== 'GET'
   const response = await fetch(path, {
     method,
@@ -47,6 +48,7 @@ export async function ask(path, { method = 'GET', json, form, signal } = {}) {
     ...(json !== undefined && { body: JSON.stringify(json) }),
     ...(form && { body: form }),
     ...(signal && { signal }),
+    ...(isLast && { keepalive: true }),
   }).catch((error) => {
     if (signal?.aborted) throw error
     throw new Refusal(0, { type: 'UNREACHABLE', message: 'The service cannot be reached. Is it running?' })

@@ -1,4 +1,4 @@
-/** Owns what can be done with a call: taken away as files, ended, read once more, deleted. A supervisor's listening and taking over will stand here. */
+/** Owns what can be done with a call: taken away as files, ended, read once more, deleted. How a supervisor listens and takes it over is supervisor-panel.js. */
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { ask } from './ask.js'

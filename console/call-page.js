@@ -13,6 +13,7 @@ import { Lanes } from './lanes.js'
 import { Badge, Failure, Loading, PageFrame, Text } from './parts.js'
 import { usePlayer } from './player.js'
 import { useHere } from './session.js'
+import { SupervisorPanel } from './supervisor-panel.js'
 import { TurnList } from './turn-list.js'
 import { useCall } from './use-call.js'
 import { Waveform } from './waveform.js'
@@ -30,6 +31,7 @@ export function CallPage({ id }) {
 /** @param {{ whole: import('./use-call.js').WholeCall, address: string, reload: () => void }} props */
 function CallView({ whole, address, reload }) {
   const { call, transcript, diagnostics, peaks } = whole
+  const { mayChange } = useHere()
   const player = usePlayer(address)
   const turns = useMemo(() => courseTurns(transcript, diagnostics), [transcript, diagnostics])
   const status = statusOf(call)
@@ -65,6 +67,10 @@ function CallView({ whole, address, reload }) {
               }),
         ]),
         h('div', { class: 'column' }, [
+          mayChange &&
+            call.status !== 'completed' &&
+            call.progress === 'in_progress' &&
+            h(SupervisorPanel, { callId: call.id }),
           h(Findings, { call, hear: hasSound ? hear : null }),
           h(CallFacts, { call, diagnostics }),
           h(Replay, { address }),

@@ -48,6 +48,8 @@ export const AccountConfig = z.strictObject({
   allowedTransferNumbers: z.array(PhoneNumber).max(1000).optional(),
   /** A call whose voice engine cannot be started gets the embedded one, rather than to fail. Absent: it fails. */
   embeddedFallback: z.boolean().optional(),
+  /** People of the account may listen to its running calls and take them over. Absent: nobody may. */
+  supervisionEnabled: z.boolean().optional(),
   /** Whether calls of workers that do not say so themselves are recorded. Absent: they are. */
   recordingEnabled: z.boolean().optional(),
   /** Whether an MCP client's calls wait for a user's confirmation. Absent: they do. The contract of MCP has the name so. */

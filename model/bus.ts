@@ -73,6 +73,12 @@ export const subjectsOf = (callId: CallId) => ({
   up: `call.${callId}.up`,
   /** Frames of the agent's voice, conversation → leg. */
   down: `call.${callId}.down`,
+  /** Frames of a supervisor's voice, which is heard in place of the agent's: who carries it → leg. */
+  voice: `call.${callId}.voice`,
+  /** Frames of both sides, in halves, leg → who carries supervisors' sound: in several processes, so that it is no `call.…`. */
+  heard: `heard.${callId}`,
+  /** Supervised, actor → the same. */
+  supervised: `supervised.${callId}`,
   /** LegCommand requests, actor → leg. */
   legCommand: `call.${callId}.leg.command`,
   /** LegEvent, leg → actor. */

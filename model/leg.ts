@@ -74,6 +74,8 @@ export const LegCommand = z.discriminatedUnion('type', [
   z.object({ type: z.literal('keep'), epoch: z.number().int() }),
   /** Asked again, it changes nothing; without a recording neither. */
   z.object({ type: z.literal('record'), epoch: z.number().int(), parts: RecordedParts }),
+  /** Both sides are told to who listens; `voice`: what comes of a supervisor is played in place of what the agent says. Told again, it changes nothing. */
+  z.object({ type: z.literal('supervise'), epoch: z.number().int(), listens: z.boolean(), voice: z.boolean() }),
   /** Forgets what was not played yet. */
   z.object({ type: z.literal('flush'), epoch: z.number().int() }),
   /** Closes the media end and completes the recording. `reason` is the terminal status the call has reached. */
@@ -191,6 +193,8 @@ export const LegEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('transfer_failed'), providerStatus: z.string() }),
   /** The first frame after a pause of the agent has been sent to the caller. */
   z.object({ type: z.literal('sounding'), seq: z.number().int() }),
+  /** Nothing comes of the supervisor who is to speak. */
+  z.object({ type: z.literal('voice_lost') }),
   /** All that was sent down has been played; `lastPlayedSeq` as in `flushed`. */
   z.object({ type: z.literal('drained'), lastPlayedSeq: z.number().int() }),
 ])

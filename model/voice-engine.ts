@@ -67,6 +67,8 @@ export type EngineConfig = {
    * `rest`: what it had still to say, as far as that is known. Absent: it was not.
    */
   readonly brokenOff?: { readonly rest: string }
+  /** What people of the account told the agent during the call, oldest first; the caller has not heard it. Absent: nothing. */
+  readonly whispers?: readonly string[]
   /** Ms of the agent's last words that are still to be played. Absent: none. */
   readonly unheardMs?: number
   /** What the same engine said last in `memory` on this call; null at the start. It saves what history does not tell. */
@@ -142,6 +144,8 @@ export type EngineSession = {
   toolResult(id: string, name: string, result: ToolResult): void
   /** Follows these instructions from its next turn on. */
   instruct(instructions: string): void
+  /** Somebody of the account tells it this, besides its instructions: it counts from its next turn on, and the caller hears nothing of it. */
+  whisper(text: string): void
   /**
    * The line is closed: what it brought is all, and the agent says nothing more. Resolves when the final text of what the caller was saying, and the
    * values that it established, have been told or will never be. Whoever waits bounds the wait. Idempotent; never rejects.
@@ -157,6 +161,8 @@ export type VoiceEngine = {
   /** What it takes and gives, the best first, at least one of each; a leg that has a later one at hand takes that, untouched. */
   readonly hears: readonly AudioFormat[]
   readonly speaks: readonly AudioFormat[]
+  /** It follows a script and nothing else. */
+  readonly ignoresWhispers?: true
   /** Opens a session; it speaks by itself as its configuration says. Throws when it cannot (outcome `voice_session_creation_failed`). */
   open(config: EngineConfig, emit: (event: EngineEvent) => void): Promise<EngineSession>
   /**

@@ -42,7 +42,7 @@ const others = listOf(`
   nationalPrefix nextActions notes number numberFormat numberPrefix numbers options outbound outboundPhoneNumber outboundProxy password
   persons personId personIds phone phoneCallId phoneNumber postalCode prefix properties publicName qualify query realm recording recordingEnabled
   register registrar requireConfirmationForOutboundCalls retentionDays scheduledAt secret serviceDownRedirectEnabled
-  serviceDownRedirectNumber signingSecret slug stateOrProvince streetAddress subscriptionId tag tags testModeEnabled text title tlsCertificate
+  serviceDownRedirectNumber signingSecret slug stateOrProvince streetAddress subscriptionId supervision supervisionEnabled tag tags testModeEnabled text title tlsCertificate
   tlsKey to toDate token toolName transferNumber trunkId trustsIdentity unverifiedCallerUpdatesEnabled url userId username
   ranAt target seeds scenarios runs passed passAll measures value events reason seed scenario faults field wanted got atMs simulationId
   version voiceId websiteUrl worker workerId workerIds`)

@@ -135,6 +135,17 @@ export type CallFact =
   | ({ readonly type: 'post_processed' } & TalkAnalysis)
   /** `analysis`: what could be had all the same; absent in logs of before it was. */
   | { readonly type: 'post_processing_failed'; readonly details: string; readonly analysis?: TalkAnalysis }
+  /** Somebody of the account listens to the call, under an id of this listening. */
+  | { readonly type: 'supervisor_joined'; readonly id: string; readonly userId: string }
+  /** `lost`: their browser is gone. */
+  | { readonly type: 'supervisor_left'; readonly id: string; readonly lost?: true }
+  /** The agent is told this, and the caller hears nothing of it. */
+  | { readonly type: 'whispered'; readonly userId: string; readonly text: string }
+  /** This supervisor speaks with the caller in the agent's place, and gives the call back to it. */
+  | { readonly type: 'voice_taken'; readonly id: string }
+  | { readonly type: 'voice_returned'; readonly id: string }
+  /** Nothing comes of the supervisor who speaks. */
+  | { readonly type: 'voice_lost' }
   /** Another actor took the call over: what was under way in this state is asked for again. */
   /** `hearsAgain`: the leg has kept what the caller was saying, and it is said anew what was understood of it. */
   /** `keepsTools`: those that were under way get a result under their ids, and are not run again; logs of before it forgot them. */
@@ -236,6 +247,8 @@ export type Effect =
       readonly recording?: RecordingState
       /** The caller has been told what is to be said first: so many turns. Absent: not yet. */
       readonly disclosedTurns?: number
+      /** What the agent is told besides, oldest first. Absent: nothing. */
+      readonly whispers?: readonly string[]
       /** Tools that a former actor had under way: nobody knows what became of them. Absent: none. */
       readonly lostTools?: readonly string[]
     }
@@ -249,6 +262,11 @@ export type Effect =
     }
   /** What of the call is recorded from here on. */
   | { readonly type: 'record'; readonly parts: RecordedParts }
+  /** Who hears the call, and which of them speaks in the agent's place; the newest counts. */
+  | { readonly type: 'supervise'; readonly supervisors: readonly string[]; readonly voice: string | null }
+  /** The agent falls silent and hears nothing any more, until a conversation is started. */
+  | { readonly type: 'step_aside' }
+  | { readonly type: 'whisper'; readonly text: string }
   /** What the script has for an answering machine, after its tone: ends in `agent_finished`. */
   | { readonly type: 'leave_message' }
   /** Once: an actor that takes the call over does not run it again. Comes back as `tool_answered`. */

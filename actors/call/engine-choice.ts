@@ -25,7 +25,7 @@ export function chooseEngine<Engine>(engines: ReadonlyMap<LlmProvider, Engine>, 
 }
 
 /** What a conversation begins with, or goes on from. */
-export type Beginning = Pick<EngineConfig, 'script' | 'tools' | 'history' | 'owesReply' | 'bridges'> & {
+export type Beginning = Pick<EngineConfig, 'script' | 'tools' | 'history' | 'owesReply' | 'bridges' | 'whispers'> & {
   readonly memory: Json
 }
 

@@ -113,6 +113,9 @@ function rowsOf(facts: StepFacts, effect: Effect, now: number): Added {
     case 'record':
     case 'disclose':
     case 'leave_message':
+    case 'supervise':
+    case 'step_aside':
+    case 'whisper':
     case 'wind_up':
       return {}
   }

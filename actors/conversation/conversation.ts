@@ -3,7 +3,7 @@
  * whom. It decides nothing about the call; what happens is posted to the call's actor as facts.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { Bus, Subscription } from '../../model/bus.ts'
+import type { Bus } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
 import type { Frame, LineFormats } from '../../model/frame.ts'
@@ -28,10 +28,11 @@ import { createSessionBacklog } from './session-backlog.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createSettledSpeech } from './settled-speech.ts'
 import { lineOf, listens, startTalk, type Kept, type Started, type StartWishes } from './start-leg.ts'
+import type { Talking } from './talking.ts'
 import { createToldWords } from './told-words.ts'
-import { createTurnLog, type TurnLog } from './turn-log.ts'
-import { createTurnTiming, type TurnTiming } from './turn-timing.ts'
-import { createUnbrokenLine, hearLine, type UnbrokenLine } from './unbroken-line.ts'
+import { createTurnLog } from './turn-log.ts'
+import { createTurnTiming } from './turn-timing.ts'
+import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
 import { createMessageLeaving } from './voicemail/message-leaving.ts'
 import { watchForVoicemail } from './voicemail/watch-for-voicemail.ts'
 
@@ -83,6 +84,8 @@ export type Conversation = {
   /** What the caller said up to this time, ms since the answer, is written down. */
   written(until: number): void
   recordingPaused(isPaused: boolean): void
+  /** The agent is told this, and the caller hears nothing of it. */
+  whisper(text: string): void
   /** Of a tool that the engine called. */
   toolResult(id: string, name: string, result: ToolResult): void
   /** An answering machine has taken the call: it is left the script's message. Ends in `agent_finished`. */
@@ -102,32 +105,13 @@ export const maxDetails = 300
 /** A caller who has hung up waits for nothing, the end of the call waits for the last words. */
 const hearOutWithin = 6_000
 
-/** What there is once the leg has said in which formats it speaks. */
-type Talking = {
-  readonly session: SessionKeeper
-  readonly turnLog: TurnLog
-  readonly timing: TurnTiming
-  readonly hearing: Subscription
-  readonly line: Pick<UnbrokenLine, 'press'>
-  written(until: number): void
-  /** Before the session is open. */
-  hearEarlier(frames: readonly Uint8Array[]): void
-  played(lastPlayedSeq: number): void
-  fallSilent(): Promise<void>
-  /** What the former leg has not played is heard by nobody any more. */
-  breakOff(): Promise<void>
-  readonly formats: LineFormats
-  isQuiet(): boolean
-  toolResult(id: string, name: string, result: ToolResult): void
-  leaveMessage(): Promise<void>
-  handOver: Earlier['take']
-}
-
 export function createConversation(deps: ConversationDeps, start: ConversationStart): Conversation {
   let talking: Talking | null = null
   const keys = start.earlier?.keys ?? createPrivateKeys(start.isPaused === true)
   /** Pressed and typed before the leg has started. */
   const early = createSessionBacklog()
+  /** The same. */
+  const whispers: string[] = []
   /** Told before anybody asked: of a former actor's words. */
   let drained = -1
   const playedTo = (lastPlayedSeq: number): void => {
@@ -171,6 +155,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     const waiting = early.leave()
     for (const digit of [...(earlier?.pressed ?? []), ...waiting.pressed]) talking.session.dtmf(digit)
     for (const text of [...(earlier?.typed ?? []), ...waiting.typed]) talking.session.typed(text)
+    for (const text of whispers.splice(0)) talking.session.whisper(text)
     return talking.session.open()
   }
   const started = (command: StartWishes) => startTalk(deps, command, () => silenced)
@@ -203,6 +188,11 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     isQuiet: () => !silenced && (talking?.isQuiet() ?? false),
     written: (until) => talking?.written(until),
     recordingPaused: keys.paused,
+    whisper(text) {
+      if (silenced) return
+      if (talking) talking.session.whisper(text)
+      else whispers.push(text)
+    },
     toolResult(id, name, result) {
       if (!silenced) talking?.toolResult(id, name, result)
     },

@@ -93,6 +93,8 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     isQuiet: () => false,
     written: nothing,
     recordingPaused: keys.paused,
+    // The talk behind it is told what was whispered.
+    whisper: () => undefined,
     toolResult: nothing,
     leaveMessage: () => Promise.resolve(),
     fallSilent,

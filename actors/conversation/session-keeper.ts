@@ -21,7 +21,10 @@ import { createSessionBacklog, type LeftBehind } from './session-backlog.ts'
 import { createSessionEvents, type SessionEvents } from './session-events.ts'
 import { createSessionExpiry } from './session-expiry.ts'
 
-export type SessionKeeper = Pick<EngineSession, 'hear' | 'interrupt' | 'played' | 'dtmf' | 'typed' | 'toolResult'> & {
+export type SessionKeeper = Pick<
+  EngineSession,
+  'hear' | 'interrupt' | 'played' | 'dtmf' | 'typed' | 'toolResult' | 'whisper'
+> & {
   /** What the caller said before there was a session. Asked for before `open`. */
   hearEarlier(frames: readonly Uint8Array[]): void
   /** So many frames come at once, of what was said before. Asked for before `open`. */
@@ -88,6 +91,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
   const began = clock.now()
   const backlog = createSessionBacklog()
   const closing = new AbortController()
+  const whispers = [...(deps.config.whispers ?? [])]
   let current: { readonly session: EngineSession; readonly events: SessionEvents } | null = null
   let everOpened = false
   /** The line is closed: no other session takes the place of this one. */
@@ -126,12 +130,15 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     const config = everOpened ? { ...goesOn, ...deps.known() } : deps.config
     // A result asks for a reply by itself.
     const due = backlog.hasResults() ? { owesReply: false } : {}
-    const opening = engine.open({ ...config, ...due }, events.emit)
+    const told = whispers.length
+    const whispered = told > 0 ? { whispers: [...whispers] } : {}
+    const opening = engine.open({ ...config, ...due, ...whispered }, events.emit)
     const within = isReplaceable ? replacedWithin : everOpened ? null : openWithin
     const session = await (within === null ? opening : inTime(clock, opening, within))
     if (closing.signal.aborted) return session.close()
     everOpened = true
     current = { session, events }
+    for (const text of whispers.slice(told)) session.whisper(text)
     heard = 0
     since = clock.now() - backlog.behind() - expected * frameMs
     deps.opened()
@@ -208,6 +215,10 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     toolResult(...result) {
       backlog.result(...result)
       current?.session.toolResult(...result)
+    },
+    whisper(text) {
+      whispers.push(text)
+      current?.session.whisper(text)
     },
     interrupt: (item) => current?.session.interrupt(item),
     played: (itemId) => current?.session.played(itemId),

@@ -5,6 +5,7 @@ import { issuesOf } from '../../model/issues.ts'
 import { invalidFields, Problem } from '../../model/problem.ts'
 import type { SignedIn } from '../../model/user.ts'
 import { publicUrlOf, signalingUrlOf } from '../../net/public-url.ts'
+import type { AuditLog } from '../../store/audit.ts'
 import { notFound } from '../authenticate.ts'
 import type { Api, ApiDeps, ApiEnv } from '../deps.ts'
 import type { RequestLimit } from '../rate-limit.ts'
@@ -13,9 +14,10 @@ import { readConsoleFiles } from './console-files.ts'
 import { createConsolePage } from './console-page.ts'
 import { createEventStreams } from './event-streams.ts'
 import { createLiveCalls } from './live-calls.ts'
+import { addSupervisionRoutes } from './supervision-routes.ts'
 
 /** Without sessions there is nobody who could use it. */
-export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit): void {
+export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, audit: AuditLog): void {
   const { sessions, publicUrl, signalingUrl } = deps
   if (!sessions) return
   const files = lazily(readConsoleFiles)
@@ -52,6 +54,7 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit): 
     const { text } = scriptOf(await c.req.json().catch(() => null))
     return c.json({ errors: deps.checkScript?.(text).slice(0, maxErrors) ?? [] }, 200)
   })
+  if (deps.supervise) addSupervisionRoutes(app, { supervise: deps.supervise, audit, whoAsks })
   app.get('/console/*', async (c) => {
     if (await who(c)) return page()(signalingUrl ?? signalingUrlOf(publicUrlOf(publicUrl, c.req.raw)))
     const { pathname, search } = new URL(c.req.url)

@@ -27,6 +27,7 @@ export type LegActions = {
   readonly rewind: () => { readonly played: number; readonly taken: number }
   /** Of what follows. */
   readonly record: (parts: RecordedParts) => void
+  readonly supervise: (wanted: { readonly listens: boolean; readonly voice: boolean }) => void
   readonly telephone: LegTelephone
   /** Something of the leg threw: it is over. */
   readonly failed: (error: unknown) => void
@@ -121,6 +122,9 @@ export function createLegCommands(actions: LegActions): LegCommands {
       case 'record':
         actions.kept.hides(command.parts === 'none')
         actions.record(command.parts)
+        return consent(null)
+      case 'supervise':
+        actions.supervise(command)
         return consent(null)
       case 'close':
         return { type: 'closed', ...(await actions.close(command.reason)) }

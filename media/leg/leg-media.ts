@@ -13,9 +13,11 @@ import { frameBytesOf } from '../codecs/frame-bytes.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
 import { createRecording, type Recording } from '../recording/recording.ts'
 import type { JitterBufferStats } from '../rtp/jitter-buffer.ts'
+import { createListening } from './listening.ts'
+import { createStandIn } from './stand-in.ts'
 import { createPacer, type AgentLine, type Pacer } from './pacer.ts'
 import { createReceiver, type Receiver } from './receiver.ts'
-import { downStages, upStages } from './stages.ts'
+import { downStages, isSupervised, upStages } from './stages.ts'
 
 export type StartCommand = Extract<LegCommand, { readonly type: 'start' }>
 
@@ -34,6 +36,10 @@ export type LegMedia = {
   readonly rewind: Pacer['rewind']
   /** What is recorded from here on, if anything is. */
   readonly record: (parts: RecordedParts) => void
+  /** Who listens, and whether one of them speaks in the agent's place. */
+  readonly supervise: (wanted: { readonly listens: boolean; readonly voice: boolean }) => void
+  /** Of a supervisor. */
+  readonly voice: (frame: Frame) => void
   /** Null: no telephone events were negotiated. False: too many keys wait already. */
   readonly press: (digits: string) => boolean | null
   readonly hold: (isHeld: boolean) => void
@@ -80,6 +86,10 @@ export type LegMediaDeps = {
   readonly keyHeard: ((digit: string) => void) | null
   readonly sounding: (seq: number) => void
   readonly drained: (lastPlayedSeq: number) => void
+  /** 20 ms of both sides, for supervisors. Given away. */
+  readonly overheard: (frame: Frame) => void
+  /** Nothing comes of the supervisor who is to speak. */
+  readonly voiceLost: () => void
   /** Of the process that an actor is in: nothing is heard of it any more. Absent: nobody knows. */
   readonly isSilent?: (node: string) => boolean
 }
@@ -89,6 +99,11 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
   const pacer = createPacer(deps)
   const { isWaiting } = pacer
   const receiver = createReceiver(deps)
+  const supervisors = {
+    listening: createListening(deps.overheard),
+    standIn: createStandIn(deps.now, deps.voiceLost),
+  }
+  const { listening, standIn } = supervisors
   let audio: NegotiatedAudio | null = null
   let session: (LineFormats & Omit<StartCommand, keyof LineFormats>) | null = null
   let recording: Recording | null = null
@@ -99,7 +114,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
   const isAlone = (): boolean => session?.node !== undefined && deps.isSilent?.(session.node) === true
   const agentLine = (negotiated: NegotiatedAudio, speaks: AudioFormat): AgentLine => ({
     audio: negotiated,
-    stages: downStages({ audio: negotiated, opus, recording, speaks, isWaiting, isAlone }),
+    stages: downStages({ audio: negotiated, opus, recording, speaks, isWaiting, isAlone, supervisors }),
   })
 
   const open = () => {
@@ -110,7 +125,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     recording?.record(recorded)
     // Keys that come as events have no sound, or one that is not to be told again.
     const keyHeard = isWithKeys(audio) ? null : deps.keyHeard
-    receiver.use(upStages({ audio, opus, recording, hears: session.hears, keyHeard }), session)
+    receiver.use(upStages({ audio, opus, recording, hears: session.hears, keyHeard, supervisors }), session)
     pacer.use(agentLine(audio, session.speaks))
   }
 
@@ -147,6 +162,14 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       recorded = parts
       recording?.record(parts)
     },
+    supervise({ listens, voice }) {
+      const was = isSupervised(supervisors)
+      listening.set(listens)
+      standIn.set(voice)
+      // What went through untouched has samples now; every other line has its stages already.
+      if (was !== isSupervised(supervisors) && (audio?.codec === 'pcmu' || audio?.codec === 'pcma')) open()
+    },
+    voice: standIn.push,
     press: (digits) => (isWithKeys(audio) ? pacer.press(digits) : null),
     hold(isHeld) {
       pacer.hold(isHeld)
@@ -157,6 +180,8 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     tick(at, lateMs) {
       receiver.tick()
       pacer.tick(at, lateMs)
+      listening.tick()
+      standIn.tick()
       recording?.tick(at)
     },
     halfway: pacer.halfway,

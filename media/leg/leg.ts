@@ -104,6 +104,8 @@ export function createLeg(deps: LegDeps): Leg {
     keyHeard: deps.inbandKeys && deps.signaling !== null ? presses.heard : null,
     sounding: (seq) => tell({ type: 'sounding', seq }),
     drained: (lastPlayedSeq) => tell({ type: 'drained', lastPlayedSeq }),
+    overheard: (frame) => bus.publish(subjects.heard, encodeFrame(frame), true),
+    voiceLost: () => tell({ type: 'voice_lost' }),
   })
   const connected = (providerStatus: string) => {
     tell({ type: 'connected', providerStatus })
@@ -210,6 +212,7 @@ function joined(deps: LegDeps, { media, kept, wire, ending, guarded, failed, rin
     flush: media.flush,
     rewind: media.rewind,
     record: media.record,
+    supervise: media.supervise,
     telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
     failed,
     close: ending.close,
@@ -217,6 +220,10 @@ function joined(deps: LegDeps, { media, kept, wire, ending, guarded, failed, rin
   const play = (bytes: Uint8Array) => {
     const frame = decodeFrame(bytes)
     if (frame !== null && commands.isCurrent(frame.epoch)) media.push(frame)
+  }
+  const standIn = (bytes: Uint8Array) => {
+    const frame = decodeFrame(bytes)
+    if (frame !== null) media.voice(frame)
   }
   const loss = createLossWatch()
   const tellStranger = createStrangerReport(deps)
@@ -239,6 +246,7 @@ function joined(deps: LegDeps, { media, kept, wire, ending, guarded, failed, rin
   const subscriptions = [
     bus.subscribe(subjects.legCommand, commands.answer),
     bus.subscribe(subjects.down, ({ payload }) => guarded(() => play(payload))),
+    bus.subscribe(subjects.voice, ({ payload }) => guarded(() => standIn(payload))),
   ]
   const beat = (at: number, lateMs: number) => {
     guarded(() => tick(at, lateMs))

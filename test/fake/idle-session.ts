@@ -14,6 +14,7 @@ export const idleSession: EngineSession = {
   sayLast: nothing,
   toolResult: nothing,
   instruct: nothing,
+  whisper: nothing,
   hearOut: () => Promise.resolve(),
   close: nothing,
 }

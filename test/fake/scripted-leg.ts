@@ -47,6 +47,7 @@ export function createScriptedLeg(bus: Bus, callId: CallId): ScriptedLeg {
       case 'says':
       case 'keep':
       case 'record':
+      case 'supervise':
       case 'send_dtmf':
       case 'transfer':
         return { type: 'accepted' }

@@ -125,6 +125,7 @@ export function createSimulatedEdge(deps: {
           if (!connected) clock.after(50, connect)
           return { type: 'accepted' }
         case 'record':
+        case 'supervise':
         case 'listens':
         case 'settled':
         case 'says':

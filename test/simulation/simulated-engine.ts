@@ -100,6 +100,7 @@ export function createSimulatedEngine(deps: {
           soon(() => say(answered))
         },
         instruct: () => undefined,
+        whisper: () => undefined,
         hearOut: () => Promise.resolve(),
         close: () => void (isClosed = true),
       }

@@ -51,7 +51,7 @@ export const accountCommands: Commands = {
       'account limits <accountId> [--prefix <beginning of numbers, like +49>]… [--calls-per-second <n>] [--daily-minutes <n>]\n' +
       '    [--home-only on|off] [--country <home country, like DE>]\n' +
       '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--recording on|off]\n' +
-      '    [--confirm-calls on|off] [--clear <name of a limit>]…',
+      '    [--supervision on|off] [--confirm-calls on|off] [--clear <name of a limit>]…',
     options: {
       prefix: several,
       'calls-per-second': { type: 'string' },
@@ -62,6 +62,7 @@ export const accountCommands: Commands = {
       'transfer-number': several,
       'embedded-fallback': { type: 'string' },
       recording: { type: 'string' },
+      supervision: { type: 'string' },
       'confirm-calls': { type: 'string' },
       clear: several,
     },
@@ -135,6 +136,7 @@ const limitsOf = (options: Options) =>
     allowedTransferNumbers: textsOf(options, 'transfer-number'),
     embeddedFallback: switchOf(options, 'embedded-fallback'),
     recordingEnabled: switchOf(options, 'recording'),
+    supervisionEnabled: switchOf(options, 'supervision'),
     require_confirmation_for_outbound_calls: switchOf(options, 'confirm-calls'),
   })
 
@@ -161,6 +163,7 @@ const limitNames = {
   'transfer-number': 'allowedTransferNumbers',
   'embedded-fallback': 'embeddedFallback',
   recording: 'recordingEnabled',
+  supervision: 'supervisionEnabled',
   'confirm-calls': 'require_confirmation_for_outbound_calls',
 } as const satisfies Record<string, keyof AccountConfig>
 

@@ -24,6 +24,7 @@ import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { readLostTools } from './read-call.ts'
 import { prepareConversation, prepareDisclosure } from './prepare-talk.ts'
 import { createRecordingOrders, type RecordingOrders } from './recording-orders.ts'
+import { createSupervisionOrders, type SupervisionOrders } from './supervision-orders.ts'
 import { createToolRuns, lostResult, type GiveResult, type ToolRuns } from './run-tool.ts'
 import { createToldInOrder } from './told-in-order.ts'
 import type { TriedSession } from './try-session.ts'
@@ -34,6 +35,7 @@ const closeTimeout = 10_000
 const keepTimeout = 200
 
 type StartConversation = Extract<Effect, { type: 'start_conversation' }>
+type Supervise = Extract<Effect, { type: 'supervise' }>
 type Disclose = Extract<Effect, { type: 'disclose' }>
 
 export type CallPerformer = {
@@ -67,6 +69,8 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   let tried: TriedSession | null = null
   const keep = (session: TriedSession): void => (abandoned ? session.close() : void (tried = session))
   let abandoned = false
+  /** The talk that is to give way to a supervisor, and what is begun after that. */
+  let [aside, talks] = [nothingToDo, 0]
 
   /** Pressed and typed while the first talk is prepared: a caller who knows the way does not wait for a voice. */
   const early: LegEvent[] = []
@@ -92,12 +96,14 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   }
   const told = createToldInOrder((message) => bus.publish(subjectsOf(end.callId).signal, toBytes(message)))
   const startConversation = async (effect: StartConversation): Promise<void> => {
+    const talk = ++talks
+    await aside
     recording.begin(effect.recording)
     former = conversation
     const earlier = former && { earlier: former.earlier }
-    const talk = { deps, end: talkEnd, run, signal: told.tell, recording, meter, tried, ...earlier }
-    const prepared = await prepareConversation(talk, effect)
-    if (!prepared || abandoned) return
+    const parts = { deps, end: talkEnd, run, signal: told.tell, recording, meter, tried, ...earlier }
+    const prepared = await prepareConversation(parts, effect)
+    if (!prepared || abandoned || talk !== talks) return
     conversation = prepared.conversation
     handOnKeys()
     tools.offer(prepared)
@@ -120,6 +126,15 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     handOnKeys()
     await prepared.open()
   }
+  const stepAside = (): Promise<void> => {
+    talks++
+    dropTried()
+    tried = null
+    const giving = conversation
+    aside = aside.then(() => giving?.fallSilent()).finally(() => giving?.abandon())
+    return aside
+  }
+  const supervise = (effect: Supervise): Promise<void> => supervision.set(effect, aside)
   const dropTried = (): void => tried?.close()
   const passOn = async (): Promise<void> => {
     await conversation?.stop()
@@ -133,8 +148,9 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     former?.abandon()
   }
   const recording = createRecordingOrders(deps, end)
+  const supervision = createSupervisionOrders(deps, end)
   const conversationOf = (): Conversation | null => conversation
-  const talking = { conversationOf, startConversation, disclose, passOn }
+  const talking = { conversationOf, startConversation, disclose, passOn, stepAside, supervise, supervision }
   const parts: Parts = { deps, end, run, tools, meter, recording, keep, dropTried, ...talking }
 
   return {
@@ -169,6 +185,9 @@ type Parts = {
   startConversation(effect: StartConversation): Promise<void>
   disclose(effect: Disclose): Promise<void>
   passOn(): Promise<void>
+  stepAside(): Promise<void>
+  supervise(effect: Supervise): Promise<void>
+  readonly supervision: Pick<SupervisionOrders, 'end'>
 }
 
 function performOne(parts: Parts, effect: Effect): void {
@@ -195,9 +214,16 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'leave_message':
       tools.cancelAll()
       return run(leaveMessage(end, conversationOf()), engineFailed)
+    case 'step_aside':
+      return run(parts.stepAside(), noFact)
+    case 'supervise':
+      return run(parts.supervise(effect), noFact)
+    case 'whisper':
+      return conversationOf()?.whisper(effect.text)
     case 'wind_up':
       tools.cancelAll()
       parts.dropTried()
+      parts.supervision.end()
       return run(windUp(parts, effect.reason), legGone)
     case 'record':
       conversationOf()?.recordingPaused(effect.parts === 'none')

@@ -23,6 +23,8 @@ export function factOf(event: LegEvent): CallFact | null {
       return { type: 'leg_connected', providerStatus: wordsOf(event.providerStatus) }
     case 'disconnected':
       return { type: 'leg_disconnected', cause: event.cause, details: wordsOf(event.details), ...endOf(event) }
+    case 'voice_lost':
+      return { type }
     case 'dtmf':
     case 'typed':
     case 'sounding':

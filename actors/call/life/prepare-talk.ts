@@ -38,7 +38,7 @@ export async function prepareConversation(
   effect: StartConversation,
 ): Promise<Prepared | null> {
   const { turns, answeredAt, memory, engine: named, bridges, recording: decided, disclosedTurns } = effect
-  const { lostTools = [] } = effect
+  const { lostTools = [], whispers } = effect
   const { deps, end, earlier } = parts
   // Of the first talk of a call that arrived, by the actor that answered it.
   const tried = turns === 0 && disclosedTurns === undefined ? parts.tried : null
@@ -57,7 +57,14 @@ export async function prepareConversation(
   const said = before.slice(disclosedTurns ?? 0)
   // Of a tool there is a result, which asks for a reply by itself.
   const owesReply = bridges === true || (said.at(-1)?.role === 'user' && lostTools.length === 0)
-  const beginning = { script, tools: offered.map(toEngineTool), history: said, owesReply, ...(bridges && { bridges }) }
+  const beginning = {
+    script,
+    tools: offered.map(toEngineTool),
+    history: said,
+    owesReply,
+    ...(bridges && { bridges }),
+    ...(whispers && { whispers }),
+  }
   const told = engineConfigOf(call, { ...beginning, memory })
   const config = disclosedTurns === undefined ? told : { ...told, worker: announced(told.worker) }
   const isPaused = parts.recording.isPaused()

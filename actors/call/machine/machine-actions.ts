@@ -7,6 +7,7 @@ import type { RecordingState } from '../../../model/call.ts'
 import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { Outcome } from '../../../model/outcome.ts'
+import type { Supervisor } from '../../../model/supervision.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
 import { addUsage, noUsage, type CallUsage } from '../../../model/usage.ts'
 import type { LlmProvider } from '../../../model/worker.ts'
@@ -49,6 +50,12 @@ export type CallContext = CallBirth & {
   readonly end?: CallEnd
   /** When the leg of a browser that may come back was there last; absent: it is there. */
   readonly legLeftAt?: number | undefined
+  /** Who listens. Absent: nobody ever did. */
+  readonly supervisors?: readonly Supervisor[]
+  /** Who of them speaks in the agent's place. */
+  readonly voice?: string | null
+  /** What the agent was told of them. Absent: nothing. */
+  readonly whispers?: readonly string[]
   /** The outcome has been stored. */
   readonly isStored?: true
   readonly deadlines: Readonly<Partial<Record<Deadline, number>>>
@@ -87,6 +94,9 @@ export const machineActions = setup({
     disclose: effect<'disclose'>(),
     store_disclosure: effect<'store_disclosure'>(),
     leave_message: () => {},
+    supervise: effect<'supervise'>(),
+    step_aside: () => {},
+    whisper: effect<'whisper'>(),
     wind_up: effect<'wind_up'>(),
     end: assign((_, outcome: Outcome) => ({ outcome })),
     wait: assign(({ context }, wait: { deadline: Deadline; ms: number }) => ({

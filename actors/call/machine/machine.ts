@@ -23,6 +23,7 @@ import {
 import { hookTimeout, phoneStates } from './phone-states.ts'
 import { notRecorded, recordingFacts } from './recording-actions.ts'
 import { goOnElsewhere, startConversation } from './start-conversation.ts'
+import { supervisionFacts } from './supervision.ts'
 import { disclosurePlayed, goesOn, goesOnWithoutWords, talkingStates } from './talking-states.ts'
 import { callerHeard, keepHeard, turnCommitted, turnShown, warned, warnedOfRecording } from './turn-actions.ts'
 import { workerRequestAnswers } from './worker-request.ts'
@@ -151,6 +152,7 @@ export const callMachine = machineActions.createMachine({
         noted: { actions: 'note' },
         ...toolFacts,
         ...recordingFacts,
+        ...supervisionFacts,
         not_recorded: notRecorded,
         agent_finished: {
           target: 'windingUp',

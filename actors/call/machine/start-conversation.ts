@@ -10,6 +10,7 @@ const conversationOf = (context: CallContext) => ({
   answeredAt: context.answeredAt ?? 0,
   ...(context.engine && { engine: context.engine }),
   ...(context.recording && { recording: context.recording }),
+  ...(context.whispers?.length && { whispers: context.whispers }),
   ...(context.disclosedTurns !== undefined && { disclosedTurns: context.disclosedTurns }),
 })
 

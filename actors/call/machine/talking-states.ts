@@ -7,7 +7,9 @@ import { and } from 'xstate'
 import type { CallFact } from '../call-event.ts'
 import { failed, machineActions, stopWaiting, wait, type CallContext } from './machine-actions.ts'
 import { resumed } from './recording-actions.ts'
+import { waitForReturn } from './wait-for-return.ts'
 import { startConversation } from './start-conversation.ts'
+import { openToSupervisors, supervisedStates, superviseAgain } from './supervision.ts'
 import { keepHeard } from './turn-actions.ts'
 
 /** 2,000 characters take about three minutes. */
@@ -23,24 +25,6 @@ const disclose = {
   }),
 } as const
 
-/** Ms that a call talks without a leg. A browser finds out at once, and tries again after 250, 500 and 1,000 ms. */
-const returnWithin = 5_000
-/** However late it was noticed. */
-const leastPatience = 1_000
-
-type Left = Extract<CallFact, { type: 'leg_disconnected' }>
-
-const waitForReturn = [
-  'noteLegLeft',
-  {
-    type: 'wait',
-    params: ({ event: { silentFor = 0 } }: { event: Left }) => ({
-      deadline: 'return' as const,
-      ms: Math.max(leastPatience, returnWithin - silentFor),
-    }),
-  },
-] as const
-
 type Played = Extract<CallFact, { type: 'disclosure_played' }>
 
 /** How much of it was heard is a fact of the call. */
@@ -53,7 +37,7 @@ export const disclosurePlayed = [
 ] as const
 
 /** Of an actor that took the call over. */
-export const goesOn = ['forgetTools', startConversation] as const
+export const goesOn = ['forgetTools', startConversation, superviseAgain] as const
 export const goesOnWithoutWords = [...keepHeard, ...goesOn] as const
 
 const { createStateConfig } = machineActions
@@ -67,13 +51,14 @@ export const talkingStates = {
         disclosure_due: { guard: 'undisclosed', target: 'disclosing', actions: 'noteDue' },
         leg_disconnected: { guard: 'mayReturn', target: 'legless', actions: waitForReturn },
         // Before anybody noticed that the former one was gone.
-        leg_returned: { actions: 'rejoin_leg' },
+        leg_returned: { actions: ['rejoin_leg', superviseAgain] },
+        ...openToSupervisors,
       },
     }),
     legless: createStateConfig({
       exit: stopWaiting('return'),
       on: {
-        leg_returned: { target: 'open', actions: ['noteLegBack', 'rejoin_leg'] },
+        leg_returned: { target: 'open', actions: ['noteLegBack', 'rejoin_leg', superviseAgain] },
         // Told again, by somebody else.
         leg_disconnected: { guard: 'mayReturn' },
         // The browser may be back, and have told only the actor that is no more: whoever starts the leg finds out.
@@ -107,9 +92,10 @@ export const talkingStates = {
           target: '#call.windingUp',
           actions: failed('internal_error'),
         },
-        taken_over: { actions: disclose },
-        leg_returned: { actions: disclose },
+        taken_over: { actions: [disclose, superviseAgain] },
+        leg_returned: { actions: [disclose, superviseAgain] },
       },
     }),
+    ...supervisedStates,
   },
 } as const

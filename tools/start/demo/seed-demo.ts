@@ -3,7 +3,7 @@
  * document, a person, a trunk for phones on this machine and a user; and the account in which the service calls itself by telephone.
  */
 import { readFile } from 'node:fs/promises'
-import { newAccountLimits } from '../../../model/account.ts'
+import { newAccountLimits, type AccountConfig } from '../../../model/account.ts'
 import type { AccountId, TrunkId, WorkerId } from '../../../model/ids.ts'
 import type { PersonRequest } from '../../../model/person.ts'
 import type { TrunkRequest } from '../../../model/trunk.ts'
@@ -78,7 +78,14 @@ const config: WorkerConfig = {
 
 /** Makes the demo once; two processes that start at once get the same one. */
 export async function seedDemo(deps: SeedDeps): Promise<SeededDemo> {
-  const wish = { slug: 'demo', name: 'Demo', worker: 'Parley demo', numbers: demoNumbers, config }
+  const wish = {
+    slug: 'demo',
+    name: 'Demo',
+    worker: 'Parley demo',
+    numbers: demoNumbers,
+    config,
+    account: { supervisionEnabled: true },
+  }
   const { accountId, workerId, apiKey } = await seedAccount(deps, wish)
   // Numbers for examples settle no home: the first one of its user does.
   if (apiKey !== null) {
@@ -124,6 +131,8 @@ export async function seedSelfTest(deps: SeedDeps): Promise<SeededAccount> {
 
 type Wish = {
   readonly slug: string
+  /** What it may besides what every new account may. */
+  readonly account?: AccountConfig
   readonly name: string
   readonly worker: string
   readonly numbers: { readonly inbound: string; readonly outbound: string }
@@ -152,7 +161,7 @@ async function findSeeded(tx: Transaction, slug: string): Promise<Seeded | null>
 
 async function createSeeded(tx: Transaction, wish: Wish, now: number): Promise<Seeded> {
   const { slug, name, worker, numbers, config } = wish
-  const { id } = await createAccount(tx, { name, slug, config: newAccountLimits, newId, now })
+  const { id } = await createAccount(tx, { name, slug, config: { ...newAccountLimits, ...wish.account }, newId, now })
   const accountId = id as AccountId
   const phone = { inboundPhoneNumber: numbers.inbound, outboundPhoneNumber: numbers.outbound }
   const created = await createWorker(tx, { accountId, name: worker, language: 'en', ...phone, config, newId, now })

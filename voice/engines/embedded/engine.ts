@@ -90,6 +90,7 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
     name: 'embedded',
     hears: [format],
     speaks: [format],
+    ...(!deps.followsInstructions && { ignoresWhispers: true as const }),
     async open(given, emit) {
       if (owned.disposed) throw new EngineRefusal('the embedded engine is closed', false)
       refuseLanguage(given.language)

@@ -269,6 +269,8 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions')
       if (deps.notFollowed) emit({ type: 'warned', warning: deps.notFollowed })
     },
+    // Who asks is refused before: docs/supervision.md.
+    whisper: () => undefined,
     voicemail: deps.voicemail,
     sayLast(text) {
       if (closed || isLeaving) return

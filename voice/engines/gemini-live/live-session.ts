@@ -158,9 +158,9 @@ export function createLiveSession(deps: Deps) {
       reply: (hint) => turns.ask(hint === null ? yourTurn : { kind: 'hinted reply', text: instruction(hint) }),
       say: (text) => turns.ask({ kind: 'words', text: `${sayExactly}\n${text}` }),
       tell: (text) => news.add({ text, wantsAnswer: true }),
-      instruct(instructions) {
+      instruct(instructions, added = instructions) {
         tellOnce('the provider cannot change the instructions of a session: changes are told to the model as a text')
-        const text = instruction(`from now on, follow these instructions as well: ${instructions}`)
+        const text = instruction(`from now on, follow these instructions as well: ${added}`)
         news.add({ text, wantsAnswer: false })
       },
       answerTool,

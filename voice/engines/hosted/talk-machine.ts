@@ -102,7 +102,7 @@ export function advance(setting: TalkSetting, state: TalkState, event: TalkEvent
     case 'tool_result':
       return answered(state, event)
     case 'instruct':
-      return step(state, {}, { type: 'instruct', instructions: event.instructions })
+      return step(state, {}, event)
     case 'wire':
       return wireSaid(setting, state, event.event)
   }

@@ -55,7 +55,7 @@ export type TalkEvent =
   | { readonly type: 'say'; readonly text: string }
   | { readonly type: 'say_last'; readonly text: string }
   | { readonly type: 'tool_result'; readonly id: string; readonly name: string; readonly result: ToolResult }
-  | { readonly type: 'instruct'; readonly instructions: string }
+  | Instruct
   /** The caller's line is closed; frames of silence follow. */
   | { readonly type: 'hung_up' }
   | { readonly type: 'closed' }
@@ -75,7 +75,7 @@ export type TalkAction =
       readonly wantsReply: boolean
     }
   | { readonly type: 'interrupt'; readonly heard: HeardPart }
-  | { readonly type: 'instruct'; readonly instructions: string }
+  | Instruct
   | { readonly type: 'warn'; readonly message: string }
   /** Nothing more is waited for. */
   | { readonly type: 'heard_out' }
@@ -120,3 +120,6 @@ export const emit = (event: EngineEvent): TalkAction => ({ type: 'emit', event }
 /** The model is asked to speak, and awaited. */
 export const asked = (state: TalkState, action: TalkAction): Advanced =>
   step(state, { turns: replyExpected(state.turns, state.now) }, action)
+
+/** `added`: what is new in them; absent: all of it. */
+type Instruct = { readonly type: 'instruct'; readonly instructions: string; readonly added?: string }

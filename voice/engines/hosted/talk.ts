@@ -14,6 +14,7 @@ import { silenceAtOnce } from './last-words.ts'
 import { openingSettingOf } from './opening.ts'
 import { ownToolsOf } from './own-tools.ts'
 import { promptOf } from './prompt.ts'
+import { whispered, withWhispers } from './whispers.ts'
 import { admittedBy, advance } from './talk-machine.ts'
 import { initialTalk, type TalkAction, type TalkEvent, type TalkSetting } from './talk-state.ts'
 import type { OpenWire, Wire, WireTold } from './wire.ts'
@@ -31,6 +32,9 @@ export type TalkDeps = {
 /** What the wire may say before the session is in the hands of who opened it. */
 const maxEarly = 1_000
 
+/** Of the newest. */
+const keptWhispers = 10
+
 /** Rejects with EngineRefusal. */
 export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   const { instructions: _, script: __, context: ___, customer: ____, ...line } = deps.config
@@ -39,11 +43,17 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   let take = (event: WireTold): void => {
     if (early.length < maxEarly) early.push(event)
   }
-  const wire = await deps.openWire(
-    { ...line, tools, instructions: promptOf(deps.config, todayOf(deps.clock.now(), deps.config)) },
-    (event) => take(event),
+  const prompt = promptOf(deps.config, todayOf(deps.clock.now(), deps.config))
+  const whispers = [...(deps.config.whispers ?? [])]
+  const wire = await deps.openWire({ ...line, tools, instructions: withWhispers(prompt, whispers) }, (event) =>
+    take(event),
   )
-  const talk = createTalk(deps, wire)
+  const whisper = (text: string): string => {
+    whispers.splice(0, Math.max(0, whispers.length + 1 - keptWhispers))
+    whispers.push(text)
+    return withWhispers(prompt, whispers)
+  }
+  const talk = createTalk(deps, wire, whisper)
   setImmediate(() => {
     take = talk.take
     early.splice(0).forEach(talk.take)
@@ -52,7 +62,12 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   return talk.session
 }
 
-function createTalk({ config, speaksWhileToolsRun, clock, log, emit }: TalkDeps, wire: Wire) {
+/** `instructionsWith`: the whole prompt with one more whisper. */
+function createTalk(
+  { config, speaksWhileToolsRun, clock, log, emit }: TalkDeps,
+  wire: Wire,
+  instructionsWith: (whisper: string) => string,
+) {
   const setting: TalkSetting = {
     worker: config.worker,
     opening: openingSettingOf(config),
@@ -81,7 +96,7 @@ function createTalk({ config, speaksWhileToolsRun, clock, log, emit }: TalkDeps,
       case 'interrupt':
         return wire.interrupt(action.heard)
       case 'instruct':
-        return wire.instruct(action.instructions)
+        return wire.instruct(action.instructions, action.added)
       case 'warn':
         return log.warn(action.message, { callId: config.callId })
       case 'heard_out':
@@ -131,6 +146,7 @@ function createTalk({ config, speaksWhileToolsRun, clock, log, emit }: TalkDeps,
     sayLast: (text) => dispatch({ type: 'say_last', text }),
     toolResult: (id, name, result) => dispatch({ type: 'tool_result', id, name, result }),
     instruct: (instructions) => dispatch({ type: 'instruct', instructions }),
+    whisper: (text) => dispatch({ type: 'instruct', instructions: instructionsWith(text), added: whispered(text) }),
     close: () => dispatch({ type: 'closed' }),
   }
   return {

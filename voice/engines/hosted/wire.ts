@@ -38,7 +38,9 @@ export type WireEvent =
   /** All of it has come: its items are done, its tools have been called. Cut off or failed ones end so too. */
   | { readonly type: 'reply_done' }
 
-export type Wire = Pick<EngineSession, 'hear' | 'interrupt' | 'instruct' | 'close'> & {
+export type Wire = Pick<EngineSession, 'hear' | 'interrupt' | 'close'> & {
+  /** The model follows these from its next turn on. `added`: what is new in them, for a provider that cannot change those of a session. */
+  instruct(instructions: string, added?: string): void
   /** The caller's line is closed: of what it brought the provider is to make what it can. Only silence is heard from here on. */
   lineClosed(): void
   /** The model speaks, after a reply that is under way. `hint` is for this reply only, and no words of the caller's. */

@@ -1,0 +1,108 @@
+/**
+ * Owns what the machine does about people who listen to a call, and the states in which one of them speaks in the agent's place: the agent neither hears nor
+ * speaks, and the call is theirs until they give it back, leave, or nothing comes of them. Pure. docs/supervision.md.
+ */
+import { maxSupervisors } from '../../../model/supervision.ts'
+import type { CallFact } from '../call-event.ts'
+import { failed, machineActions, stopWaiting, type CallContext } from './machine-actions.ts'
+import { startConversation } from './start-conversation.ts'
+import { waitForReturn } from './wait-for-return.ts'
+
+type Of<Type extends CallFact['type']> = Extract<CallFact, { type: Type }>
+type Args = { readonly context: CallContext; readonly event: CallFact }
+
+/** The newest are kept for a session that is opened later. */
+const keptWhispers = 10
+/** The agent goes on behind what it does not know. */
+const spokenFor =
+  'A person of your company has just spoken with the caller in your place. What they said is not in this conversation. Go on, and ask where you need to know it.'
+
+const { assign, createStateConfig, enqueueActions } = machineActions
+const listening = ({ context }: Args) => context.supervisors ?? []
+const isListening = (args: Args): boolean =>
+  listening(args).some(({ id }) => id === (args.event as Of<'voice_taken'>).id)
+const holds = ({ context, event }: Args): boolean => context.voice === (event as Of<'voice_returned'>).id
+const mayJoin = (args: Args): boolean => !isListening(args) && listening(args).length < maxSupervisors
+
+const supervise = {
+  type: 'supervise',
+  params: ({ context }: { context: CallContext }) => ({
+    supervisors: (context.supervisors ?? []).map(({ id }) => id),
+    voice: context.voice ?? null,
+  }),
+} as const
+
+/** Of another actor, or another leg: they know nothing of it. */
+export const superviseAgain = enqueueActions(({ context, enqueue }) => {
+  if (context.supervisors?.length) enqueue(supervise)
+})
+
+const kept = (context: CallContext, text: string) => ({
+  whispers: [...(context.whispers ?? []), text].slice(-keptWhispers),
+})
+const noteJoined = assign((args) => {
+  const { id, userId } = args.event as Of<'supervisor_joined'>
+  return { supervisors: [...listening(args), { id, userId }] }
+})
+const noteLeft = assign((args) => {
+  const { id: left } = args.event as Of<'supervisor_left'>
+  return { supervisors: listening(args).filter(({ id }) => id !== left) }
+})
+const noteTaken = assign(({ event }) => ({ voice: (event as Of<'voice_taken'>).id }))
+const noteReturned = assign(({ context }) => ({ voice: null, ...kept(context, spokenFor) }))
+const noteWhisper = assign(({ context, event }) => kept(context, (event as Of<'whispered'>).text))
+
+/** Of every talk. */
+export const supervisionFacts = {
+  supervisor_joined: { guard: mayJoin, actions: [noteJoined, supervise] },
+  supervisor_left: { guard: isListening, actions: [noteLeft, supervise] },
+} as const
+
+/** Of a talk that is open. */
+export const openToSupervisors = {
+  voice_taken: { guard: isListening, target: 'supervised', actions: [noteTaken, 'step_aside', supervise] },
+  whispered: {
+    actions: [
+      noteWhisper,
+      { type: 'whisper', params: ({ event }: { event: Of<'whispered'> }) => ({ text: event.text }) },
+    ],
+  },
+} as const
+
+const goesOn = [noteReturned, supervise, startConversation] as const
+/** The agent is not there to say or mean it. */
+const notMeant = {} as const
+
+export const supervisedStates = {
+  supervised: createStateConfig({
+    on: {
+      voice_returned: { guard: holds, target: 'open', actions: [...goesOn] },
+      voice_lost: { target: 'open', actions: [...goesOn] },
+      supervisor_left: [
+        { guard: holds, target: 'open', actions: [noteLeft, ...goesOn] },
+        { guard: isListening, actions: [noteLeft, supervise] },
+      ],
+      agent_finished: notMeant,
+      engine_failed: notMeant,
+      voicemail_detected: notMeant,
+      // The leg of a browser that may come back is gone: the agent takes it when it does.
+      leg_disconnected: { guard: 'mayReturn', target: 'supervisedLegless', actions: waitForReturn },
+      taken_over: { actions: ['forgetTools', supervise] },
+    },
+  }),
+  supervisedLegless: createStateConfig({
+    exit: stopWaiting('return'),
+    on: {
+      leg_returned: { target: 'open', actions: ['noteLegBack', ...goesOn] },
+      leg_disconnected: { guard: 'mayReturn' },
+      agent_finished: notMeant,
+      engine_failed: notMeant,
+      taken_over: { guard: 'seeksLeg', target: 'open', actions: ['noteLegBack', 'forgetTools', ...goesOn] },
+      deadline_passed: {
+        guard: { type: 'passed', params: 'return' },
+        target: '#call.windingUp',
+        actions: ['noteLeft', failed('internal_error')],
+      },
+    },
+  }),
+}

@@ -1,0 +1,191 @@
+/**
+ * docs/supervision.md on the whole service: a person in a browser watches a call, listens to both of its sides, takes it over and is heard by the caller,
+ * gives it back, whispers, and leaves without a word while the call is theirs.
+ */
+import { setInterval } from 'node:timers'
+import { test, type Test } from 'tap'
+import { replay, type LoggedFact } from '../../actors/call/machine/replay.ts'
+import { systemClock } from '../../app/clock.ts'
+import { readConfig } from '../../app/config.ts'
+import { newId, type Core } from '../../app/core.ts'
+import { startParley } from '../../app/parley.ts'
+import { createWeriftCaller } from '../../gateway/werift/caller.ts'
+import { lawOfEncoding } from '../../media/codecs/g711.ts'
+import { bytesOf } from '../../model/frame.ts'
+import { WebCallSession } from '../../model/web-call.ts'
+import { listCallEvents } from '../../store/call-steps.ts'
+import { addMember } from '../../store/memberships.ts'
+import { createPasswords } from '../../store/passwords.ts'
+import { createUser } from '../../store/users.ts'
+import { toId } from '../../model/ids.ts'
+import { placeWebCall } from '../../tools/callers/web-caller.ts'
+import { seedDemo, type SeededDemo } from '../../tools/start/demo/seed-demo.ts'
+import { createQuietLog } from '../fake/quiet-log.ts'
+import { createScriptedEngine, type ScriptedEngine } from '../fake/scripted-engine.ts'
+import { hasChromium, openChromium } from '../peers/chromium.ts'
+import { openTestDatabase } from '../scenes/database.ts'
+import { inTime, until } from '../scenes/in-time.ts'
+import { spy } from '../scenes/page-call.ts'
+import { cheap, password } from '../scenes/people.ts'
+import { soundThreads } from '../scenes/sound-threads.ts'
+
+const skip = hasChromium() ? false : 'no Chromium'
+const law = lawOfEncoding('pcmu')
+/** Hz. */
+const [callersTone, agentsTone] = [500, 1_200]
+
+const toneOf = (hz: number, rateHz: number, ms: number): Int16Array =>
+  Int16Array.from({ length: (rateHz * ms) / 1000 }, (_, at) => 8_000 * Math.sin((2 * Math.PI * hz * at) / rateHz))
+
+async function openService(t: Test, engine: ScriptedEngine) {
+  const database = await openTestDatabase(t)
+  const config = readConfig({
+    ...soundThreads(),
+    PORT: '0',
+    SIP: 'off',
+    DATA_DIR: database.dataDir,
+    SHUTDOWN_GRACE_SECONDS: '0',
+  })
+  const seeded = Promise.withResolvers<SeededDemo>()
+  const service = await startParley({
+    config: { ...config, databaseUrl: database.databaseUrl, demo: true },
+    log: createQuietLog(),
+    engines: new Map([['embedded', engine]]),
+    seed: async (core: Core) => {
+      seeded.resolve(await seedDemo(core))
+      return seeded.promise
+    },
+  })
+  t.teardown(() => service.close())
+  const { accountId } = await seeded.promise
+  const passwordHash = await createPasswords(cheap).hash(password)
+  const now = systemClock.now()
+  const userId = await createUser(service.sql, { email: 'olive@example.com', name: 'Olive', passwordHash, newId, now })
+  await addMember(service.sql, { accountId, userId, role: 'operator', now })
+  return { service, accountId, userId }
+}
+
+/** A caller whose tone never ends. What comes down is measured as it comes. */
+async function placeCall(t: Test, url: string) {
+  const answer = await fetch(`${url}/demo/session`, { method: 'POST', headers: { origin: url } })
+  const session = WebCallSession.parse(await answer.json())
+  const talking = Promise.withResolvers<void>()
+  const call = await placeWebCall({
+    signalingUrl: session.signalingUrl,
+    token: session.token,
+    origin: url,
+    createCaller: () => createWeriftCaller({ codecs: ['pcmu'] }),
+    onMessage: (message) => message.type === 'status' && message.status === 'in_progress' && talking.resolve(),
+  })
+  t.teardown(() => call.hangUp())
+  let loud = 0
+  const samples = new Int16Array(160)
+  call.caller.onPacket(({ payload }) => {
+    if (payload.length !== 160) return
+    law.decode(payload, samples)
+    if (samples.some((sample) => Math.abs(sample) > 2_000)) loud++
+  })
+  await inTime('the call', talking.promise)
+  const tone = new Uint8Array(160)
+  law.encode(toneOf(callersTone, 8_000, 20), tone)
+  let sequenceNumber = 0
+  const send = setInterval(() => {
+    sequenceNumber++
+    call.caller.send({ payloadType: 0, marker: false, sequenceNumber, timestamp: sequenceNumber * 160, payload: tone })
+  }, 20)
+  t.teardown(() => clearInterval(send))
+  return { call, callId: toId<'call'>(call.callId)!, loud: () => loud }
+}
+
+const speak = (engine: ScriptedEngine, itemId: string, ms: number): void => {
+  engine.emit({ type: 'agent_text', itemId, text: 'So it is. '.repeat(200) })
+  engine.emit({ type: 'audio', itemId, payload: bytesOf(toneOf(agentsTone, 16_000, ms)) })
+  engine.emit({ type: 'item_done', itemId })
+}
+
+/** How loud the tones are that the page hears; dB. */
+const heard = `(async () => {
+  const [{ track }] = peers.at(-1).getReceivers()
+  globalThis.ears ??= new AudioContext()
+  const analyser = ears.createAnalyser()
+  analyser.fftSize = 4096
+  ears.createMediaStreamSource(new MediaStream([track])).connect(analyser)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const found = new Float32Array(analyser.frequencyBinCount)
+  analyser.getFloatFrequencyData(found)
+  const around = (hz) => Math.max(...[-1, 0, 1].map((by) => found[Math.round((hz * 4096) / ears.sampleRate) + by]))
+  return { caller: around(${callersTone}), agent: around(${agentsTone}) }
+})()`
+type Heard = { readonly caller: number; readonly agent: number }
+const audible = -60
+
+test('a call is listened to, taken over, given back, whispered into and lost', { skip, timeout: 90_000 }, async (t) => {
+  const engine = createScriptedEngine()
+  const { service, accountId, userId } = await openService(t, engine)
+  const { url } = service
+  const { call, callId, loud } = await placeCall(t, url)
+  const { context, close } = await openChromium()
+  t.teardown(close)
+  await context.addInitScript(spy)
+  const page = await context.newPage()
+  await page.goto(`${url}/sign-in?returnTo=%2Fconsole%2Fcalls%2F${callId}`)
+  await page.getByLabel('E-mail address').fill('olive@example.com')
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).click()
+
+  await press('Listen')
+  await page.getByText('You hear both sides').waitFor()
+  speak(engine, 'first', 20_000)
+  const both = await until(async () => {
+    const now = (await page.evaluate(heard)) as Heard
+    return now.caller > audible && now.agent > audible && now
+  })
+  t.ok(both, JSON.stringify(both))
+  t.equal(engine.configs.length, 1, 'the agent notices nothing')
+
+  await press('Take over')
+  await page.getByText('You speak with the caller').waitFor()
+  await until(() => engine.told.includes('close'))
+  const [frames, before] = [engine.heardFrames(), loud()]
+  await until(() => loud() > before + 10, loud)
+  t.equal(engine.heardFrames(), frames, 'the agent hears nothing of it')
+  t.match(await page.evaluate(heard), { agent: Number }, 'and the supervisor hears the caller')
+  const alone = (await page.evaluate(heard)) as Heard
+  t.ok(alone.caller > audible && alone.agent < audible, JSON.stringify(alone))
+
+  await press('Give back')
+  await until(() => engine.configs.length === 2)
+  t.match(engine.configs[1], { whispers: [/spoken with the caller in your place/], history: [{ role: 'agent' }] })
+  await page.getByLabel('Whisper to the agent').fill('Offer ten percent off.')
+  await press('Whisper')
+  await page.getByText('The agent has been told.').waitFor()
+  await until(() => engine.told.includes('whisper:Offer ten percent off.'))
+
+  await press('Take over')
+  await page.getByText('You speak with the caller').waitFor()
+  await page.close()
+  await until(() => engine.configs.length === 3)
+  t.match(engine.configs[2], { whispers: [String, 'Offer ten percent off.', String] })
+
+  await call.hangUp()
+  await until(async () =>
+    (await listCallEvents(service.sql, callId)).some(({ event }) => typeOf(event) === 'leg_closed'),
+  )
+  const log = (await listCallEvents(service.sql, callId)) as readonly LoggedFact[]
+  t.same(replay(log).differences, [])
+  const steps = ['supervisor_joined', 'voice_taken', 'voice_returned', 'whispered', 'voice_taken', 'supervisor_left']
+  t.same(
+    log.flatMap(({ event, ignored }) => (ignored ? [] : [typeOf(event)])).filter((type) => steps.includes(type)),
+    steps,
+  )
+  const audited = await service.sql<{ action: string; userId: string }[]>`
+    select action, user_id from audit_entries where account_id = ${accountId} and action like 'supervision.%' order by id`
+  t.same(
+    audited.map(({ action }) => action).slice(0, 5),
+    ['listen', 'take_over', 'give_back', 'whisper', 'take_over'].map((step) => `supervision.${step}`),
+  )
+  t.ok(audited.every((entry) => entry.userId === userId))
+})
+
+const typeOf = (event: unknown): string => (event as { readonly type: string }).type
