@@ -100,7 +100,6 @@ export type Conversation = {
   readonly earlier: Earlier
 }
 
-/** Of what a provider says of itself. */
 export const maxDetails = 300
 /** A caller who has hung up waits for nothing, the end of the call waits for the last words. */
 const hearOutWithin = 6_000
@@ -241,6 +240,7 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     ...deps,
     ...start,
     take: (frame) => hear(frame),
+    leftOut: (frames) => session.missed(frames),
     takeKey(event) {
       start.takeKey(event)
       if (start.isKept && event.line) settled.pressed(event.line.seq)
@@ -318,7 +318,6 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
   const hearing = hearLine(deps, line)
   if (goingOn) voice.adopt(goingOn.adopted, firstSeq, clock.now())
   if (goingOn?.ends) reactions.engineEvent({ type: 'finished', ...goingOn.ends })
-  const { played, toolResult, breakOff } = reactions
   const fallSilent = async (): Promise<void> => {
     isSilenced = true
     hearing.close()
@@ -335,6 +334,6 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     return { ...left, frames: heard, nextSeq: voice.nextSeq() }
   }
   const written = (until: number): void => void (start.isKept && settled.written(answeredAt + until))
-  const ways = { isQuiet, written, played, fallSilent, breakOff, toolResult, leaveMessage: leaving.begin, handOver }
+  const ways = { ...reactions, isQuiet, written, fallSilent, leaveMessage: leaving.begin, handOver }
   return { session, formats, turnLog, timing, hearing, line, hearEarlier, ...ways }
 }

@@ -177,6 +177,7 @@ function beginSaying(deps: ConversationDeps, start: Begun, formats: LineFormats,
     ...deps,
     ...start,
     takeKey: start.press,
+    leftOut: nothing,
     take({ payload }) {
       kept.hear(payload)
       passages.at(-1)?.hear(silence)

@@ -29,6 +29,8 @@ export type SessionKeeper = Pick<
   hearEarlier(frames: readonly Uint8Array[]): void
   /** So many frames come at once, of what was said before. Asked for before `open`. */
   expect(frames: number): void
+  /** So many frames were said and are heard by nobody. */
+  missed(frames: number): void
   isThere(): boolean
   /** Of the session there is; null without one. */
   voicemail(): string | null
@@ -203,6 +205,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
       expected = frames
       backlog.expect(frames)
     },
+    missed: (frames) => void (since += frames * frameMs),
     isThere: () => current !== null,
     dtmf(digit) {
       if (current) current.session.dtmf(digit)

@@ -38,6 +38,8 @@ export type UnbrokenLineDeps = {
   readonly firstHeard: number | null
   take(frame: Frame): void
   takeKey(event: KeyEvent): void
+  /** So many frames of the caller the leg has not kept: pauses, as long as there were some. */
+  leftOut(frames: number): void
   /** A way was interrupted; `lastPlayedSeq` may have been told meanwhile. */
   caughtUp(lastPlayedSeq: number): void
 }
@@ -54,6 +56,7 @@ export function createUnbrokenLine({
   firstHeard,
   take,
   takeKey,
+  leftOut,
   caughtUp,
 }: UnbrokenLineDeps): UnbrokenLine {
   const { down } = subjectsOf(callId)
@@ -106,9 +109,16 @@ export function createUnbrokenLine({
     if (!isAsking) void catchUp()
     return false
   }
+  const skip = (seq: number): void => {
+    if (isClosed || next === null || seq < next) return
+    leftOut(seq + 1 - next)
+    next = seq + 1
+    if (early !== null && seq >= early) early = null
+  }
   return {
     hear(frame) {
-      if (admits(frame.seq)) take(frame)
+      if (frame.payload.length === 0) skip(frame.seq)
+      else if (admits(frame.seq)) take(frame)
     },
     press(event) {
       const { line } = event

@@ -5,6 +5,7 @@
  */
 import type { AudioFormat, Frame } from '../../model/frame.ts'
 import type { KeyEvent } from '../../model/leg.ts'
+import { bytesOf, bytesOfAll, isGap, isKey, partedWith, type Kept } from './speech-bound.ts'
 
 export type KeptFrames = {
   /**
@@ -39,17 +40,18 @@ export type Listening = {
 }
 
 type Ways = {
-  /** Its payload is valid during the call only. */
+  /** Its payload is valid during the call only. Without any: what was before it is not kept any more. */
   send(frame: Frame): void
   tell(event: KeyEvent): void
 }
 
-/** 30 s. */
-const maxKept = 1_500
+/** 131 s of G.711, 32 s of 16-bit sound at 16 kHz; pauses are left out before any of it goes. */
+const maxBytes = 1024 * 1024
+/** A part of that at least goes at a time: looking for pauses costs a few ms. */
+const keptBytes = (maxBytes * 7) / 8
 
-type Sound = { readonly seq: number; readonly timestamp: number; readonly payload: Uint8Array }
-type Key = { readonly seq: number; readonly event: KeyEvent; readonly isHidden: boolean }
-type Kept = Sound | Key
+/** Before anybody listens there are keys only. */
+const unheard: AudioFormat = { encoding: 'pcmu', rateHz: 8000 }
 
 export function createKeptFrames({ send, tell }: Ways): KeptFrames {
   /** In the order of their numbers, as the actor counts. */
@@ -61,26 +63,35 @@ export function createKeptFrames({ send, tell }: Ways): KeptFrames {
   let isLeft = false
   let isHidden = false
 
+  let bytes = 0
+
+  const hold = (entries: Kept[]): void => {
+    kept = entries
+    bytes = bytesOfAll(entries)
+  }
   const keep = (entry: Kept): void => {
     kept.push(entry)
-    if (kept.length > maxKept) kept.splice(0, kept.length - maxKept)
+    bytes += bytesOf(entry)
+    if (bytes > maxBytes) hold(partedWith(kept, actor?.hears ?? unheard, keptBytes))
   }
   const give = (entry: Kept, { epoch, numbersKeys }: Listening): void => {
-    if (!('event' in entry)) return send({ epoch, ...entry })
+    if (isGap(entry) && !numbersKeys) return
+    if (!isKey(entry)) return send({ epoch, ...entry })
     const line = { epoch, seq: entry.seq, ...(entry.isHidden && { hidden: true as const }) }
     tell(numbersKeys ? { ...entry.event, line } : entry.event)
   }
   const mayGive = (): boolean => !isWaiting && !isLeft
   /** Another one listens, who counts from 0. */
   const beginAnew = (next: Listening): void => {
-    const keys = next.numbersKeys ? [] : kept.filter((entry) => 'event' in entry)
+    const keys = next.numbersKeys ? [] : kept.filter(isKey)
     for (const key of keys) give(key, next)
-    kept = kept.filter((entry) => !('event' in entry) || next.numbersKeys).map((entry, seq) => ({ ...entry, seq }))
+    const stays = kept.filter((entry) => !isGap(entry) && (!isKey(entry) || next.numbersKeys))
+    hold(stays.map((entry, seq) => ({ ...entry, seq })))
     nextSeq = kept.length
     isWaiting = next.asks && (isKept || kept.length > 0)
     if (isWaiting) return
     for (const entry of kept) give(entry, next)
-    if (!isKept) kept = []
+    if (!isKept) hold([])
   }
   return {
     begin(next) {
@@ -90,9 +101,9 @@ export function createKeptFrames({ send, tell }: Ways): KeptFrames {
       actor = next
       isKept = next.isElsewhere
       isLeft = false
-      if (isUnlike || (!isSame && !next.asks)) kept = kept.filter((entry) => 'event' in entry)
+      if (isUnlike || (!isSame && !next.asks)) hold(kept.filter(isKey))
       if (!isSame || isUnlike) beginAnew(next)
-      const frames = isWaiting ? kept.filter((entry) => !('event' in entry)).length : 0
+      const frames = isWaiting ? kept.filter((entry) => !isKey(entry)).length : 0
       return { kept: frames, waits: isWaiting, keeps: isKept }
     },
     keep() {
@@ -115,7 +126,7 @@ export function createKeptFrames({ send, tell }: Ways): KeptFrames {
       if (!isWaiting || actor === null) return
       isWaiting = false
       for (const entry of kept) give(entry, actor)
-      if (!isKept) kept = []
+      if (!isKept) hold([])
     },
     again(from) {
       if (!mayGive() || actor === null) return
@@ -123,7 +134,7 @@ export function createKeptFrames({ send, tell }: Ways): KeptFrames {
     },
     settled(seq) {
       const first = kept.findIndex((entry) => entry.seq > seq)
-      kept.splice(0, first === -1 ? kept.length : first)
+      for (const entry of kept.splice(0, first === -1 ? kept.length : first)) bytes -= bytesOf(entry)
     },
     size: () => kept.length,
   }

@@ -17,8 +17,10 @@ function open(leg: (heard: number, up: (seqs: readonly number[]) => void) => Leg
   const bus = createLocalBus({ log: createQuietLog(), clock: createHandClock() })
   const deps = { bus, callId: newId<'call'>(), epoch: 1 }
   const subjects = subjectsOf(deps.callId)
-  const up = (seqs: readonly number[]): void =>
-    seqs.forEach((seq) => bus.publish(subjects.up, encodeFrame({ epoch: 1, seq, timestamp: seq * 20, payload })))
+  const send = (seq: number, payload: Uint8Array): void =>
+    bus.publish(subjects.up, encodeFrame({ epoch: 1, seq, timestamp: seq * 20, payload }))
+  const up = (seqs: readonly number[]): void => seqs.forEach((seq) => send(seq, payload))
+  const gap = (seq: number): void => send(seq, new Uint8Array(0))
   const tell = (event: KeyEvent): void => bus.publish(subjects.legEvent, toBytes(event))
   const key = (seq: number, epoch = 1): void => tell({ type: 'dtmf', digit: `#${seq}`, line: { epoch, seq } })
   bus.subscribe(subjects.legEvent, ({ payload: event }) => line.press(fromBytes(event) as KeyEvent))
@@ -38,6 +40,7 @@ function open(leg: (heard: number, up: (seqs: readonly number[]) => void) => Leg
     isKept: true,
     firstHeard: 0,
     take: ({ seq }) => void heard.push(seq),
+    leftOut: (frames) => void heard.push(`-${frames}`),
     takeKey: (event) => void heard.push(event.type === 'dtmf' ? event.digit : event.text),
     caughtUp: (seq) => void played.push(seq),
   })
@@ -46,7 +49,7 @@ function open(leg: (heard: number, up: (seqs: readonly number[]) => void) => Leg
   const settle = async (): Promise<void> => {
     for (let round = 0; round < 20; round++) await bus.flush()
   }
-  return { up, key, tell, asked, down, heard, played, line, hearing, say, settle }
+  return { up, gap, key, tell, asked, down, heard, played, line, hearing, say, settle }
 }
 
 const caughtUp = { type: 'caught_up', played: -1, taken: -1 } as const
@@ -98,6 +101,26 @@ test('the leg gets of the agent what it has not taken, in order, and what is sai
   line.up([9])
   await line.settle()
   t.same(line.down.slice(10), [], 'what was cut off is not sent again')
+})
+
+test('what the leg has left out is not waited for, however often it did; what is lost behind it is', async (t) => {
+  let times = 0
+  const stage = open((heard, up) => {
+    times++
+    if (heard === 0) {
+      stage.gap(3)
+      up([4])
+      stage.gap(6)
+    } else up([7, 8, 9, 10])
+    return caughtUp
+  })
+  stage.up([0, 9])
+  await stage.settle()
+  stage.up([10])
+  await stage.settle()
+  t.same(stage.heard, [0, '-3', 4, '-2', 7, 8, 9, 10])
+  t.same(stage.asked, [0, 6])
+  t.equal(times, 2)
 })
 
 test('a key has its place among the frames: lost with them it comes again with them, and one of another actor is none', async (t) => {

@@ -1,7 +1,7 @@
 /** What a leg keeps of its caller's voice for an actor that follows, and what it sends again to whom. */
 import { test } from 'tap'
 import { createKeptFrames, type Listening } from '../../media/leg/kept-frames.ts'
-import type { Frame } from '../../model/frame.ts'
+import { bytesOf, type Frame } from '../../model/frame.ts'
 import type { KeyEvent } from '../../model/leg.ts'
 
 const hears = { encoding: 'pcmu', rateHz: 8000 } as const
@@ -89,17 +89,59 @@ test('who leaves has the leg keep what is said from then on; who hears another f
   })
 })
 
-test('the same actor that begins anew has heard what is kept; 30 s are kept at most', async (t) => {
+test('the same actor that begins anew has heard what is kept', async (t) => {
   const { kept, hear, begin, news } = open()
   begin(elsewhere(1))
   kept.listens()
   hear(1, 2)
   t.same(begin(elsewhere(1)), { kept: 0, waits: false, keeps: true })
-  hear(1, 2_000)
-  t.equal(news().length, 2_002)
-  t.equal(kept.size(), 1_500)
-  kept.settled(5_000)
-  t.equal(kept.size(), 0)
+  hear(1, 2)
+  t.same(news(), ['1:0=0', '1:1=1', '1:2=2', '1:3=3'], 'and its count goes on')
+})
+
+test('a caller who speaks for minutes loses their pauses first, then their oldest words, and no key', async (t) => {
+  const sent: { seq: number; bytes: number }[] = []
+  const keys: number[] = []
+  const kept = createKeptFrames({
+    send: ({ seq, payload }) => void sent.push({ seq, bytes: payload.length }),
+    tell: ({ line }) => void keys.push(line!.seq),
+  })
+  const hears = { encoding: 'pcm16', rateHz: 16_000 } as const
+  let seq = 0
+  const hear = (ms: number, level: number): void => {
+    const samples = Int16Array.from({ length: 320 }, (_, at) => (at % 2 ? level : -level))
+    for (let passed = 0; passed < ms; passed += 20)
+      kept.heard({ epoch: 1, seq, timestamp: seq++ * 20, payload: bytesOf(samples) })
+  }
+  kept.begin({ ...elsewhere(1), hears })
+  kept.listens()
+  kept.pressed({ type: 'dtmf', digit: '1' })
+  for (let sentence = 0; sentence < 8; sentence++) {
+    hear(2_000, 5_000)
+    hear(8_000, 20)
+  }
+  t.ok(kept.size() <= 1638, '1 MiB of 640 bytes each')
+  sent.length = 0
+  kept.again(0)
+  const loud = sent.filter(({ seq, bytes }) => bytes > 0 && (seq - 1) % 500 < 100)
+  t.equal(loud.length, 800, 'eighty seconds on, not a word is lost')
+  const gaps = sent.filter(({ bytes }) => bytes === 0)
+  t.ok(gaps.length >= 6 && gaps.length <= 8, `${gaps.length}`)
+  for (const { seq } of gaps) t.ok((seq - 1) % 500 >= 130 && (seq - 1) % 500 <= 484, `a pause is left: ${seq}`)
+
+  hear(60_000, 5_000)
+  sent.length = 0
+  kept.again(0)
+  const [first, ...rest] = sent
+  t.match(first, { bytes: 0 }, 'what was before is gone')
+  t.ok(rest.length > 1_400 && rest.length <= 1_638)
+  t.same(
+    rest.map(({ seq }) => seq),
+    Array.from(rest, (_, at) => first!.seq + 1 + at),
+  )
+  t.equal(rest.at(-1)?.seq, (80_000 + 60_000) / 20)
+  t.same(keys.slice(1), [0, 0])
+  t.same(kept.begin({ ...elsewhere(2), hears }), { kept: rest.length, waits: true, keeps: true })
 })
 
 test('what is pressed has its place among what is said, waits for who listens, and is heard again with it', async (t) => {
