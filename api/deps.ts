@@ -4,6 +4,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import type { KeyScope } from '../model/api-key.ts'
 import type { Actor, Ending } from '../model/audit.ts'
+import type { Bus } from '../model/bus.ts'
 import type { Clock } from '../model/clock.ts'
 import type { ErasePerson } from '../model/erasure.ts'
 import type { AccountId, ApiKeyId, NewId, WorkerId } from '../model/ids.ts'
@@ -32,6 +33,8 @@ import type { RateLimits } from './rate-limit.ts'
 
 export type ApiDeps = {
   readonly sql: Sql
+  /** Of what runs. */
+  readonly bus: Bus
   /** The connections of calls, which /health asks by; absent: `sql`. Readers that hold all of theirs make the service slow for readers, not ill. */
   readonly callSql?: Sql
   /** Absent: the API makes one of its own. */

@@ -65,6 +65,7 @@ export type LiveCall = Call & {
   turns: number
   lastTurn: { speaker: 'user' | 'agent'; text: string; to: number } | null
   latency: Latency | null
+  sound: { mos: number | null; loss: number | null; jitterMs: number | null; lateFrames: number } | null
 }
 
 export type Worker = {

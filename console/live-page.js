@@ -1,8 +1,8 @@
 /** Owns the page of the calls that run now. */
 import { h } from 'preact'
-import { useState } from 'preact/hooks'
-import { durationOf, msOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
+import { durationOf, msOf, otherSideOf, qualityToneOf, statusOf, toneOf, wordsOf } from './format.js'
 import { useLiveCalls } from './live-calls.js'
+import { memo } from './memo.js'
 import { Badge, Empty, Loading, PageFrame, Table, Text } from './parts.js'
 import { home, Link } from './router.js'
 import { useHere } from './session.js'
@@ -13,8 +13,6 @@ export function LivePage() {
   const { account } = useHere()
   const { calls, isConnected } = useLiveCalls(account.id)
   const nameOf = useWorkerNames()
-  const [now, setNow] = useState(Date.now)
-  useEvery(1_000, () => setNow(Date.now()))
   const sorted = calls === null ? null : [...calls.values()].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
   const talking = sorted?.filter((call) => call.progress === 'in_progress').length ?? 0
   return h(
@@ -31,12 +29,15 @@ export function LivePage() {
         isConnected ? 'Live' : 'Connecting …',
       ),
     },
-    sorted === null ? h(Loading, null) : h(Running, { calls: sorted, now, nameOf }),
+    sorted === null ? h(Loading, null) : h(Running, { calls: sorted, nameOf }),
   )
 }
 
-/** @param {{ calls: import('./answers').LiveCall[], now: number, nameOf: (id: string) => string }} props */
-function Running({ calls, now, nameOf }) {
+/** @param {{ calls: import('./answers').LiveCall[], nameOf: (id: string) => string }} props */
+function Running({ calls, nameOf }) {
+  useEvery(1_000, () =>
+    document.querySelectorAll('[data-since]').forEach((one) => showTime(/** @type {HTMLElement} */ (one))),
+  )
   if (calls.length === 0)
     return h(
       Empty,
@@ -48,17 +49,23 @@ function Running({ calls, now, nameOf }) {
     )
   return h(
     Table,
-    { label: 'Calls now', class: 'rows', head: ['State', 'Who', 'Worker', 'Said last', 'Answer took', 'Time'] },
-    calls.map((call) => h(Row, { key: call.id, call, now, worker: nameOf(call.workerId) })),
+    {
+      label: 'Calls now',
+      class: 'rows live-calls',
+      head: ['State', 'Who', 'Worker', 'Said last', 'Answer took', 'Sound', 'Time'],
+    },
+    calls.map((call) => h(Row, { key: call.id, call, worker: nameOf(call.workerId) })),
   )
 }
 
-/** @param {{ call: import('./answers').LiveCall, now: number, worker: string }} props */
-function Row({ call, now, worker }) {
+/**
+ * Drawn again when its call has changed; its time goes on by itself.
+ * @param {{ call: import('./answers').LiveCall, worker: string }} props
+ */
+function RowOf({ call, worker }) {
   const status = statusOf(call)
   const { name, number } = otherSideOf(call)
   const { lastTurn } = call
-  const began = Date.parse(call.startedAt ?? call.createdAt)
   return h('tr', null, [
     h('td', { 'data-label': 'State' }, h(Badge, { tone: toneOf(status) }, wordsOf(status))),
     h('td', { 'data-label': 'Who' }, [
@@ -73,11 +80,11 @@ function Row({ call, now, worker }) {
       'td',
       { 'data-label': 'Said last', class: 'said' },
       lastTurn
-        ? [
+        ? h('div', { class: 'live-said', title: lastTurn.text }, [
             h('span', { class: `who ${lastTurn.speaker}` }, lastTurn.speaker === 'agent' ? 'Agent' : 'Caller'),
             ' ',
             h(Text, null, lastTurn.text),
-          ]
+          ])
         : h('span', { class: 'soft' }, 'Nothing yet'),
     ),
     h(
@@ -85,6 +92,33 @@ function Row({ call, now, worker }) {
       { 'data-label': 'Answer took', class: 'number' },
       msOf(call.latency?.firstPacket ?? call.latency?.firstAudio),
     ),
-    h('td', { 'data-label': 'Time', class: 'number' }, durationOf((now - began) / 1000)),
+    h('td', { 'data-label': 'Sound' }, h(Sound, { sound: call.sound })),
+    h('td', { 'data-label': 'Time', class: 'number' }, h(Time, { since: call.startedAt ?? call.createdAt })),
   ])
+}
+const Row = memo(RowOf)
+
+/** @param {{ sound: import('./answers').LiveCall['sound'] }} props */
+function Sound({ sound }) {
+  if (sound === null) return h('span', { class: 'soft', title: 'Told a few seconds after the answer' }, '–')
+  const { mos, loss, jitterMs, lateFrames } = sound
+  const facts = [
+    loss !== null && `${(loss * 100).toFixed(1)} % lost`,
+    jitterMs !== null && `${jitterMs} ms jitter`,
+    lateFrames > 0 && `${lateFrames} late`,
+  ].filter(Boolean)
+  return [
+    mos !== null && h(Badge, { tone: qualityToneOf(mos) }, mos.toFixed(1)),
+    h('span', { class: 'soft sound-facts' }, ` ${facts.join(', ')}`),
+  ]
+}
+
+/** @param {{ since: string }} props */
+const Time = ({ since }) => h('span', { class: 'live-time', 'data-since': Date.parse(since), ref: showTime })
+
+/** Text of an element that has no other: nothing is compared and drawn for a second that has passed. @param {HTMLElement | null} element */
+function showTime(element) {
+  if (!element) return
+  const text = durationOf((Date.now() - Number(element.dataset['since'])) / 1000)
+  if (element.textContent !== text) element.textContent = text
 }

@@ -2,13 +2,16 @@
  * Owns who watches the running calls of an account: one look a second for all of them together, as long as there is one, and each is told what
  * has changed since the look before.
  */
+import type { Bus } from '../../model/bus.ts'
 import type { Cancel, Clock } from '../../model/clock.ts'
 import { toIso } from '../../model/clock.ts'
 import type { AccountId, CallId } from '../../model/ids.ts'
+import type { LiveQuality } from '../../model/live-quality.ts'
 import type { Log } from '../../model/log.ts'
 import { toPhoneCall } from '../../model/phone-call.ts'
 import { listRunningCalls, type RunningCall } from '../../store/running-calls.ts'
 import type { Sql } from '../../store/sql.ts'
+import { createLiveQualities } from './live-qualities.ts'
 
 /** Ms. */
 const lookEvery = 1_000
@@ -27,17 +30,18 @@ export type LiveCalls = {
   watch(accountId: AccountId, watcher: Watcher): () => void
 }
 
-type Deps = { readonly sql: Sql; readonly clock: Clock; readonly log: Log }
-type Watch = { readonly watchers: Set<Watcher>; running: Running | null; cancel: Cancel }
+type Deps = { readonly sql: Sql; readonly bus: Bus; readonly clock: Clock; readonly log: Log }
+type Watch = { readonly watchers: Set<Watcher>; running: Running | null; cancel: Cancel; readonly deafen: () => void }
 
-export function createLiveCalls({ sql, clock, log }: Deps): LiveCalls {
+export function createLiveCalls({ sql, bus, clock, log }: Deps): LiveCalls {
+  const qualities = createLiveQualities({ bus, clock })
   const watches = new Map<AccountId, Watch>()
 
   async function look(accountId: AccountId, watch: Watch): Promise<void> {
     let pause = lookEvery
     try {
       const calls = await listRunningCalls(sql, accountId, mostRunning)
-      tell(watch, new Map(calls.map((call) => [call.id, JSON.stringify(liveCallOf(call))])))
+      tell(watch, new Map(calls.map((call) => [call.id, JSON.stringify(liveCallOf(call, qualities.of(call.id)))])))
     } catch (error) {
       log.warn('running calls could not be read for who watches them', { accountId, error })
       pause = afterFailure
@@ -49,7 +53,7 @@ export function createLiveCalls({ sql, clock, log }: Deps): LiveCalls {
     watch(accountId, watcher) {
       let watch = watches.get(accountId)
       if (!watch) {
-        watch = { watchers: new Set(), running: null, cancel: () => undefined }
+        watch = { watchers: new Set(), running: null, cancel: () => undefined, deafen: qualities.listen() }
         watches.set(accountId, watch)
         void look(accountId, watch)
       }
@@ -60,6 +64,7 @@ export function createLiveCalls({ sql, clock, log }: Deps): LiveCalls {
         joined.watchers.delete(watcher)
         if (joined.watchers.size > 0 || watches.get(accountId) !== joined) return
         joined.cancel()
+        joined.deafen()
         watches.delete(accountId)
       }
     },
@@ -80,10 +85,11 @@ function changeOf(before: Running, now: Running): Change {
   return { changed, gone: [...before.keys()].filter((id) => !now.has(id)) }
 }
 
-const liveCallOf = (call: RunningCall) => ({
+const liveCallOf = (call: RunningCall, sound: LiveQuality | null) => ({
   ...toPhoneCall(call),
   createdAt: toIso(call.createdAt),
   turns: call.turns,
   lastTurn: call.lastTurn,
   latency: call.latency,
+  sound,
 })

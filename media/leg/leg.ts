@@ -8,6 +8,7 @@ import { toCallQuality } from '../../model/call-quality.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import type { ClosedLeg, LegEvent } from '../../model/leg.ts'
+import { qualitySubjectOf, qualityToldEvery } from '../../model/live-quality.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type {
@@ -74,6 +75,7 @@ export type Leg = {
 const startWithin = 60_000
 /** Reports come every few seconds. */
 const ticksPerLook = 25
+const ticksPerTelling = qualityToldEvery / 20
 
 export function createLeg(deps: LegDeps): Leg {
   const { bus, log, now } = deps
@@ -149,7 +151,20 @@ export function createLeg(deps: LegDeps): Leg {
   }
   const ending = createLegEnding({ now, tell: tellEnd, finish, release })
   const telephone = telephoneEvents({ tell, wire, ending, guarded })
-  const leaving = joined(deps, { media, kept, wire, ending, guarded, failed, ringing: telephone.ringing })
+  const tellQualitySoFar = () => {
+    const quality = measured()
+    if (quality) bus.publish(qualitySubjectOf(deps.callId), toBytes(quality))
+  }
+  const leaving = joined(deps, {
+    media,
+    kept,
+    wire,
+    ending,
+    guarded,
+    failed,
+    ringing: telephone.ringing,
+    tellQualitySoFar,
+  })
 
   return {
     handlers: { ...wire.handlers, ...telephone.handlers },
@@ -170,6 +185,7 @@ type Parts = {
   readonly guarded: (action: () => void) => void
   readonly failed: (error: unknown) => void
   readonly ringing: () => string | null
+  readonly tellQualitySoFar: () => void
 }
 
 /** What a telephone line tells beyond its media. */
@@ -196,7 +212,10 @@ function telephoneEvents({
 }
 
 /** Puts the parts on the bus and on the beat; the results take them off. */
-function joined(deps: LegDeps, { media, kept, wire, ending, guarded, failed, ringing }: Parts): (() => void)[] {
+function joined(
+  deps: LegDeps,
+  { media, kept, wire, ending, guarded, failed, ringing, tellQualitySoFar }: Parts,
+): (() => void)[] {
   const { bus, ticker } = deps
   const subjects = subjectsOf(deps.callId)
   const { isConnected } = wire
@@ -235,9 +254,14 @@ function joined(deps: LegDeps, { media, kept, wire, ending, guarded, failed, rin
     if (percent !== null) media.expectLoss(percent)
     if (stats) tellStranger(stats)
   }
+  let untilTelling = ticksPerTelling
   const tick = (at: number, lateMs: number) => {
     media.tick(at, lateMs)
     if (--untilLook === 0) lookAtTheWire()
+    if (--untilTelling === 0) {
+      untilTelling = ticksPerTelling
+      tellQualitySoFar()
+    }
     const details = wire.lost()
     if (details !== null) void ending.end({ type: 'disconnected', details, ...wire.end() }, wire.heardAt())
     if (isLeftAlone()) void ending.end({ type: 'disconnected', cause: 'failed', details: 'no actor took the call' })

@@ -1,5 +1,7 @@
 /** The console in a real browser: who gets in, what the policy says to it, and that each page shows what the account has. docs/console.md. */
 import { test } from 'tap'
+import { toBytes } from '../../model/bus-json.ts'
+import { qualitySubjectOf } from '../../model/live-quality.ts'
 import { seriousFindings } from '../peers/axe.ts'
 import { hasChromium } from '../peers/chromium.ts'
 import { insertTalk, openBrowsers, openConsole } from '../scenes/console.ts'
@@ -39,6 +41,12 @@ test('in the console', { skip }, async (t) => {
       { role: 'user', text: 'Is anybody there?', from: 100, to: 900, confidence: null, source: null },
     ])
     await page.getByText('Is anybody there?').waitFor()
+    const heard = { codec: 'pcma', packetMs: 20, roundTripMs: 40, concealedMs: 0, lateFrames: 3 }
+    const ways = { received: { packets: 1_000, lost: 4, jitterMs: 2 }, sent: { packets: 900, lost: 0, jitterMs: 7.4 } }
+    scene.deps.bus.publish(qualitySubjectOf(callId), toBytes({ ...heard, ...ways }))
+    await page.getByText('0.4 % lost, 7 ms jitter, 3 late').waitFor()
+    scene.deps.bus.publish(qualitySubjectOf(callId), toBytes({ codec: 'of another version' }))
+    await page.getByText('0.4 % lost, 7 ms jitter, 3 late').waitFor({ state: 'detached' })
     t.match(await page.locator('main .lead').textContent(), '1 call now, 1 talking')
     await sql`update calls set progress = 'completed', outcome = 'completed', ended_at = ${clock.now()} where id = ${callId}`
     await page.getByRole('heading', { name: 'No call at this moment' }).waitFor()

@@ -3,13 +3,15 @@ import { test, type Test } from 'tap'
 import type { LegDeps } from '../../media/leg/leg.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { LegQuality, toCallQuality } from '../../model/call-quality.ts'
+import { fromBytes } from '../../model/bus-json.ts'
+import { allQualities, callOfQuality, toLiveQuality } from '../../model/live-quality.ts'
 import { LegReply } from '../../model/leg.ts'
 import { mosOf, opinionOf } from '../../model/mos.ts'
 import type { LegSignaling, NegotiatedAudio } from '../../model/rtp-transport.ts'
 import { createRandom } from '../fake/random.ts'
 import { createRecordedTelemetry } from '../fake/recorded-telemetry.ts'
 import { negotiatedOpus, negotiatedPhone } from '../fake/scripted-transport.ts'
-import { openLegScene } from '../scenes/leg-scene.ts'
+import { openLegScene, subjects } from '../scenes/leg-scene.ts'
 
 const near = (t: Test, value: number, wanted: number, name: string, most = 0.005) =>
   t.ok(Math.abs(value - wanted) <= most, `${name}: ${value.toFixed(3)}, wanted ${wanted}`)
@@ -117,6 +119,38 @@ function openScene(t: Test, audio: NegotiatedAudio, other: Partial<LegDeps> = {}
   const lines = () => scene.log.lines.filter(({ message }) => message === 'a leg ended')
   return { ...scene, telemetry, lines }
 }
+
+test('while a call runs its leg tells every five seconds how it sounds, to whoever listens, and not after its end', async (t) => {
+  const { wire, bus, command, run, leg } = openScene(t, negotiatedPhone, { signaling })
+  const heard: { readonly callId: string; readonly quality: LegQuality }[] = []
+  bus.subscribe(allQualities, ({ subject, payload }) => {
+    heard.push({ callId: callOfQuality(subject), quality: LegQuality.parse(fromBytes(payload)) })
+  })
+  await run(6_000)
+  t.same(heard, [], 'there is no sound yet')
+  wire.connect()
+  await command(start)
+  const said = () => wire.speak(new Uint8Array(160).fill(0xd5))
+  await run(4_980, said)
+  t.equal(heard.length, 1, 'on a beat of its own')
+  await run(10_000, said)
+  t.equal(heard.length, 3)
+  t.match(heard.at(-1), { callId: subjects.up.split('.')[1], quality: { codec: 'pcma', received: { lost: 0 } } })
+  t.match(toLiveQuality(heard.at(-1)!.quality), { mos: 4.4, loss: 0, jitterMs: null, lateFrames: 0 })
+  await leg.close()
+  await run(10_000)
+  t.equal(heard.length, 3)
+})
+
+test('what is looked at while a call runs is of the worse of both ways', async (t) => {
+  t.same(toLiveQuality(told), { mos: 3.9, loss: 0.05, jitterMs: 12, lateFrames: 0 })
+  t.same(toLiveQuality({ ...told, received: null, sent: null }), {
+    mos: null,
+    loss: null,
+    jitterMs: null,
+    lateFrames: 0,
+  })
+})
 
 test('a leg that is closed tells what got lost, what was guessed and how long a round trip takes: once', async (t) => {
   const { wire, command, run, lines, telemetry } = openScene(t, negotiatedPhone, { signaling })
