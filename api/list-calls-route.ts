@@ -15,7 +15,7 @@ const list = createRoute({
   ...needs('read'),
   summary: 'List calls, newest first',
   description:
-    'status takes the four statuses and the outcomes other than completed; from (inclusive) and to (exclusive) are times of the creation. The next page has the nextCursor of this one; null: there is none.',
+    'q is words of what was said in calls that are over: a call has all of them, whole. status takes the four statuses and the outcomes other than completed; from (inclusive) and to (exclusive) are times of the creation. The next page has the nextCursor of this one; null: there is none.',
   request: { params: z.object({ accountId: z.string() }), query: PhoneCallQuery },
   responses: answerOf(named('PhoneCallPage', PhoneCallPage), 'A page of calls.'),
 })

@@ -18,6 +18,7 @@ import { busyMeter, openLoad } from './load.ts'
 import { openMediaSide, openNoMedia, type MediaSide } from './media-side.ts'
 import { createReadiness } from './readiness.ts'
 import { openReadingOfNumbers } from './read-numbers.ts'
+import { openReadingOfWords } from './read-words.ts'
 import { openResealing } from './reseal.ts'
 import { openNodeBeats } from './node-beats.ts'
 import { openPhoneSide, type PhoneSide } from './phone-side.ts'
@@ -73,6 +74,7 @@ export async function startParley(
   // Work on all that is stored is for those that work by themselves.
   if (roles.has('actors')) openResealing(core, opening)
   if (roles.has('actors')) openReadingOfNumbers(core, opening)
+  if (roles.has('actors')) openReadingOfWords(core, opening)
   const demo = await deps.seed(core)
   const load = openLoad(core, config, opening)
   const beats = openNodeBeats(core, config, opening)

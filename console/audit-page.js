@@ -1,9 +1,10 @@
 /** Owns the audit log: who changed what, when, and what came of it. */
 import { h } from 'preact'
 import { Cursors, pageAddress } from './cursors.js'
+import { DayFilter, Filters, putIn, TextFilter } from './filters.js'
 import { longTimeOf, timeOf } from './format.js'
 import { Badge, Choice, Empty, Failure, Field, Loading, PageFrame, Table, Text } from './parts.js'
-import { go, home, Link, placeWith, usePlace } from './router.js'
+import { home, Link, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
 
@@ -35,7 +36,7 @@ export function AuditPage() {
       h(Empty, { title: 'Not for viewers' }, 'Operators and owners of the account see who changed what.'),
     )
   return h(PageFrame, { title: 'Audit', lead: 'Who changed what. Nobody can change or delete it here.' }, [
-    h(Filters, { query }),
+    h(AuditFilters, { query }),
     h(Failure, { error, retry: reload }),
     page === null
       ? !error && h(Loading, null)
@@ -61,44 +62,17 @@ export function AuditPage() {
 }
 
 /** @param {{ query: URLSearchParams }} props */
-function Filters({ query }) {
-  const put = (/** @type {string} */ name) => (/** @type {string} */ text) =>
-    go(placeWith(query, { [name]: text, cursor: null }))
-  const day = (/** @type {string} */ name) =>
-    h('input', {
-      type: 'date',
-      value: query.get(name) ?? '',
-      onChange: (/** @type {Event} */ event) => put(name)(/** @type {HTMLInputElement} */ (event.currentTarget).value),
-    })
-  return h(
-    'form',
-    {
-      class: 'filters',
-      role: 'search',
-      'aria-label': 'Filters',
-      onSubmit: (/** @type {Event} */ event) => event.preventDefault(),
-    },
-    [
-      h(
-        Field,
-        { label: 'Who' },
-        h(Choice, { value: query.get('actor') ?? '', options: actors, onChange: put('actor') }),
-      ),
-      h(
-        Field,
-        { label: 'What' },
-        h('input', {
-          value: query.get('action') ?? '',
-          placeholder: 'changeWorker',
-          onChange: (/** @type {Event} */ event) =>
-            put('action')(/** @type {HTMLInputElement} */ (event.currentTarget).value.trim()),
-        }),
-      ),
-      h(Field, { label: 'From' }, day('from')),
-      h(Field, { label: 'To' }, day('to')),
-    ],
-  )
-}
+const AuditFilters = ({ query }) =>
+  h(Filters, null, [
+    h(
+      Field,
+      { label: 'Who' },
+      h(Choice, { value: query.get('actor') ?? '', options: actors, onChange: putIn(query)('actor') }),
+    ),
+    h(TextFilter, { label: 'What', name: 'action', query, placeholder: 'changeWorker' }),
+    h(DayFilter, { label: 'From', name: 'from', query }),
+    h(DayFilter, { label: 'To', name: 'to', query }),
+  ])
 
 /** @param {{ entry: AuditEntry }} props */
 function Row({ entry: { at, actor, action, result, errorCode, arguments: given, callIds } }) {

@@ -1,9 +1,10 @@
 /** Owns the search of calls: filters that live in the address, a page at a time. */
 import { h } from 'preact'
 import { Cursors, pageAddress } from './cursors.js'
+import { DayFilter, Filters, putIn, TextFilter } from './filters.js'
 import { durationOf, longTimeOf, otherSideOf, qualityToneOf, statusOf, timeOf, toneOf, wordsOf } from './format.js'
 import { Badge, Choice, Empty, Failure, Field, Loading, PageFrame, Table, Text } from './parts.js'
-import { go, home, Link, placeWith, usePlace } from './router.js'
+import { home, Link, usePlace } from './router.js'
 import { useHere } from './session.js'
 import { useLoaded } from './use-loaded.js'
 import { useWorkers } from './worker-names.js'
@@ -25,7 +26,7 @@ const directions = /** @type {const} */ ([
   ['inbound', 'Inbound'],
   ['outbound', 'Outbound'],
 ])
-const filters = ['status', 'direction', 'workerId', 'from', 'to']
+const filters = ['q', 'status', 'direction', 'workerId', 'from', 'to']
 
 export function CallsPage() {
   const { api } = useHere()
@@ -38,7 +39,7 @@ export function CallsPage() {
     PageFrame,
     { title: 'Calls', lead: 'Newest first. The address of this page keeps the filters: share it, or go back to it.' },
     [
-      h(Filters, { query }),
+      h(CallFilters, { query }),
       h(Failure, { error, retry: reload }),
       page === null ? !error && h(Loading, null) : h(Found, { page, query, isLoading }),
     ],
@@ -46,51 +47,35 @@ export function CallsPage() {
 }
 
 /** @param {{ query: URLSearchParams }} props */
-function Filters({ query }) {
+function CallFilters({ query }) {
   const workers = useWorkers()
-  /** @param {string} name @returns {(value: string) => void} */
-  const put = (name) => (value) => go(placeWith(query, { [name]: value, cursor: null, before: null }))
-  /** @param {string} name */
-  const day = (name) =>
-    h('input', {
-      type: 'date',
-      value: query.get(name) ?? '',
-      onChange: (/** @type {Event} */ event) => put(name)(/** @type {HTMLInputElement} */ (event.currentTarget).value),
-    })
+  const put = putIn(query)
   const isFiltered = filters.some((name) => query.has(name))
-  return h(
-    'form',
-    {
-      class: 'filters',
-      role: 'search',
-      'aria-label': 'Filters',
-      onSubmit: (/** @type {Event} */ event) => event.preventDefault(),
-    },
-    [
-      h(
-        Field,
-        { label: 'State' },
-        h(Choice, { value: query.get('status') ?? '', options: statuses, onChange: put('status') }),
-      ),
-      h(
-        Field,
-        { label: 'Direction' },
-        h(Choice, { value: query.get('direction') ?? '', options: directions, onChange: put('direction') }),
-      ),
-      h(
-        Field,
-        { label: 'Worker' },
-        h(Choice, {
-          value: query.get('workerId') ?? '',
-          options: [['', 'Any worker'], ...workers.map(({ id, name }) => /** @type {const} */ ([id, name]))],
-          onChange: put('workerId'),
-        }),
-      ),
-      h(Field, { label: 'From' }, day('from')),
-      h(Field, { label: 'To' }, day('to')),
-      isFiltered && h(Link, { href: location.pathname, class: 'button quiet' }, 'Clear'),
-    ],
-  )
+  return h(Filters, null, [
+    h(TextFilter, { label: 'Said in it', name: 'q', query, placeholder: 'Words of the transcript', wide: true }),
+    h(
+      Field,
+      { label: 'State' },
+      h(Choice, { value: query.get('status') ?? '', options: statuses, onChange: put('status') }),
+    ),
+    h(
+      Field,
+      { label: 'Direction' },
+      h(Choice, { value: query.get('direction') ?? '', options: directions, onChange: put('direction') }),
+    ),
+    h(
+      Field,
+      { label: 'Worker' },
+      h(Choice, {
+        value: query.get('workerId') ?? '',
+        options: [['', 'Any worker'], ...workers.map(({ id, name }) => /** @type {const} */ ([id, name]))],
+        onChange: put('workerId'),
+      }),
+    ),
+    h(DayFilter, { label: 'From', name: 'from', query }),
+    h(DayFilter, { label: 'To', name: 'to', query }),
+    isFiltered && h(Link, { href: location.pathname, class: 'button quiet' }, 'Clear'),
+  ])
 }
 
 /** @param {{ page: import('./answers').Page<import('./answers').Call>, query: URLSearchParams, isLoading: boolean }} props */
@@ -101,7 +86,9 @@ function Found({ page, query, isLoading }) {
       ? h(
           Empty,
           { title: 'No call matches', action: h(Link, { href: location.pathname, class: 'button' }, 'Show all calls') },
-          'Take a filter away, or choose other days.',
+          query.has('q')
+            ? 'Calls that are over are found by whole words that were said, by all of them.'
+            : 'Take a filter away, or choose other days.',
         )
       : h(
           Empty,

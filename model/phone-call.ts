@@ -28,11 +28,12 @@ import type { AccountId, CallId, PersonId, TrunkId, WorkerId } from './ids.ts'
 import { Instant } from './instant.ts'
 import { JsonObject, Metadata } from './json.ts'
 import { EndedBy, FailedReason, TerminalStatus } from './outcome.ts'
-import { pageOf, Paging } from './paging.ts'
+import { FilterText, pageOf, Paging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { PricedUsage } from './price-table.ts'
 import { CallHeaders } from './sip-facts.ts'
 import { withoutNulls } from './without-nulls.ts'
+import { wordsIn } from './words.ts'
 
 /** POST phone-calls. A `scheduledAt` that is past means now; no script named means all of the worker's. */
 export const PhoneCallRequest = z.strictObject({
@@ -50,11 +51,12 @@ export const PhoneCallRequest = z.strictObject({
 })
 export type PhoneCallRequest = z.infer<typeof PhoneCallRequest>
 
-/** Additive. `status` takes the statuses of a call and its outcomes; times are of the creation, `from` inclusive, `to` exclusive. */
+/** Additive. `status` takes the statuses of a call and its outcomes; `q` is words of what was said; times are of the creation, `from` inclusive, `to` exclusive. */
 export const PhoneCallQuery = Paging.extend({
   status: z.enum([...CallStatus.options, ...TerminalStatus.exclude(['completed']).options]).optional(),
   direction: Direction.optional(),
   workerId: z.string().optional(),
+  q: FilterText.refine((text) => wordsIn(text).length > 0, 'must have a letter or a digit').optional(),
   from: Instant.optional(),
   to: Instant.optional(),
 })

@@ -1,10 +1,11 @@
 /** Owns how a call's row is read for answers. Who writes it is the call's actor: call-steps.ts, call-effects.ts. */
 import { callStatusOf, Direction, ProgressStatus } from '../model/call.ts'
-import { toId, type AccountId, type CallId } from '../model/ids.ts'
+import { toId, type AccountId, type CallId, type WorkerId } from '../model/ids.ts'
 import { msOf } from '../model/instant.ts'
 import { cursorOf } from '../model/paging.ts'
 import type { PhoneCallQuery } from '../model/phone-call.ts'
 import { answerColumns, type CallRow, type DatedCall } from './call-rows.ts'
+import { findCallsByWords } from './found-calls.ts'
 import type { Fragment, Sql, Transaction } from './sql.ts'
 
 export async function findCall(sql: Sql | Transaction, accountId: AccountId, callId: CallId): Promise<CallRow | null> {
@@ -18,19 +19,25 @@ export async function findCall(sql: Sql | Transaction, accountId: AccountId, cal
  * index. The cursor is a call of the account; any other one is followed by nothing.
  */
 export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCallQuery): Promise<DatedCall[]> {
-  const { status, direction, from, to, limit } = query
+  const { status, direction, q: text, from, to, limit } = query
   const workerId = query.workerId === undefined ? null : toId<'worker'>(query.workerId)
   if (query.workerId !== undefined && workerId === null) return []
   const cursor = cursorOf<'call'>(query)
   const none = sql``
-  const after =
+  const afterIn = (id: Fragment) =>
     cursor &&
-    sql`and (created_at, id) < ((select created_at from calls where account_id = ${accountId} and id = ${cursor}), ${cursor})`
-  const within = sql`
-    ${after ?? none}
+    sql`and (created_at, ${id}) < ((select created_at from calls where account_id = ${accountId} and id = ${cursor}), ${cursor})`
+  const inTime = sql`
     ${from === undefined ? none : sql`and created_at >= ${msOf(from)}`}
-    ${to === undefined ? none : sql`and created_at < ${msOf(to)}`}
+    ${to === undefined ? none : sql`and created_at < ${msOf(to)}`}`
+  const within = sql`
+    ${afterIn(sql`id`) ?? none} ${inTime}
     order by created_at desc, id desc limit ${limit + 1}`
+  if (text !== undefined) {
+    const others = otherFilters(sql, { ...query, workerId })
+    const byTime = (id: Fragment) => sql`${afterIn(id) ?? none} ${inTime}`
+    return findCallsByWords(sql, { accountId, text, within: byTime, others, limit })
+  }
   const ofWorker = workerId === null ? none : sql`and worker_id = ${workerId}`
   if (direction === undefined && status === undefined)
     return sql<DatedCall[]>`
@@ -56,6 +63,19 @@ export async function listCalls(sql: Sql, accountId: AccountId, query: PhoneCall
     select ${answerColumns(sql)}, created_at from calls
     where id = any(array(select id from (${pages}) pages order by created_at desc, id desc limit ${limit + 1}))
     order by created_at desc, id desc`
+}
+
+/** Of calls that are found by something else; null: there is none. */
+function otherFilters(
+  sql: Sql,
+  { status, direction, workerId }: Pick<PhoneCallQuery, 'status' | 'direction'> & { workerId: WorkerId | null },
+): Fragment | null {
+  if (status === undefined && direction === undefined && workerId === null) return null
+  const { progress, isOutcome } = endingOf(status)
+  return sql`and progress = any(${[...progress]}::text[])
+    ${isOutcome ? sql`and outcome is not null` : sql``}
+    ${direction === undefined ? sql`` : sql`and direction = ${direction}`}
+    ${workerId === null ? sql`` : sql`and worker_id = ${workerId}`}`
 }
 
 /** To the letter, as the indexes have it: 0037_lists.sql. */

@@ -4,6 +4,7 @@
  */
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { Json } from '../model/json.ts'
+import { renewCallWords } from './call-words.ts'
 import { isOver } from './delete-calls.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { textColumnsOf } from './text-columns.ts'
@@ -56,7 +57,9 @@ export async function redactMentions(
   for (const place of tablesOfCalls) {
     const texts = columns[place.table] ?? []
     const naming = await callsThatMayName(sql, place, callIds, { ...finder, texts })
-    if (naming.length > 0) rows += await redactIn(sql, place, naming, { ...finder, texts })
+    if (naming.length === 0) continue
+    rows += await redactIn(sql, place, naming, { ...finder, texts })
+    if (place.table === 'transcript_turns') await renewCallWords(sql, naming)
   }
   const { count } = await sql`
     update delivery_attempts set response_excerpt = null where response_excerpt ~* ${finder.coarse}
@@ -133,6 +136,8 @@ const passedOver = [
   'api_keys',
   'erasures',
   'call_refusals',
+  // Of what was said, and written anew with it.
+  'call_words',
 ]
 /** Rows that are looked through in one statement. */
 const pageRows = 1_000

@@ -6,6 +6,7 @@ import { ExtractionError } from '../../model/extraction.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { findCallFacts, findCallsOver } from '../../store/call-steps.ts'
+import { renewCallWords } from '../../store/call-words.ts'
 import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { Job } from '../../store/jobs.ts'
 import { placeNotes } from '../../store/noted-values.ts'
@@ -51,6 +52,7 @@ export function createPostProcessing(deps: Deps): Work {
     const over = await reads.over(job.callId)
     if (over === null || isDone(over)) return
     const processed = await attempt(deps, reads, job, over)
+    await keepWords(sql, job)
     if (over.state.finished) return replace(sql, job, processed)
     const taken = await router.route(job.callId, factOf(processed))
     // Taken may mean kept on the disk of a node: another one that takes the call before it is written knows nothing of it.
@@ -58,6 +60,13 @@ export function createPostProcessing(deps: Deps): Work {
     const why = taken ? 'the database does not know yet that the call has the fact' : 'nobody answers for the call'
     if (now !== null && !now.state.finished) throw new Error(why)
   }
+}
+
+/** The call is over all the same where they cannot be kept. */
+async function keepWords(sql: Sql, { callId, attempts }: Job): Promise<void> {
+  await renewCallWords(sql, [callId]).catch((error: unknown) => {
+    if (attempts < maxAttempts) throw error
+  })
 }
 
 function createReads(sql: Sql): Reads {

@@ -181,6 +181,8 @@ export const parameterWords: Readonly<Record<string, string>> = {
   'listPhoneCalls.status': 'Only calls with this status, or with this outcome. Absent: all.',
   'listPhoneCalls.direction': 'Only calls of this direction. Absent: both.',
   'listPhoneCalls.workerId': 'Only calls of this worker. Absent: of all.',
+  'listPhoneCalls.q':
+    'Only calls that are over and in which all of these words were said, 500 characters at most. Absent: all.',
   'listPhoneCalls.from': 'Only calls created then or later. ISO 8601 with a time zone.',
   'listPhoneCalls.to': 'Only calls created before then. ISO 8601 with a time zone.',
   'listCallRefusals.direction': 'Only refusals of this direction. Absent: both.',

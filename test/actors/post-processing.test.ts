@@ -133,6 +133,8 @@ test('an extractor that is down for a moment is asked again, and call.ended wait
   })
   t.equal(asked.length, 2)
   t.match(asked[0], { turns: [{ turn: 0, role: 'user', text: 'I would sit out there.' }], dimensions: [seating] })
+  const [found] = await stage.sql<{ words: string[] }[]>`select words from call_words where call_id = ${stage.callId}`
+  t.same(found?.words, ['i', 'would', 'sit', 'out', 'there'], 'it is found by what was said')
   t.equal((await stage.ended()).length, 1)
   const used = async () => {
     const row = await findUsedCall(stage.sql, stage.accountId, stage.callId)

@@ -14,6 +14,7 @@ import { createAudit } from '../../store/audit.ts'
 import type { LadderEntry } from '../../model/message-ladder.ts'
 import { writeLadders } from '../../store/call-messages.ts'
 import { addMember } from '../../store/memberships.ts'
+import { renewCallWords } from '../../store/call-words.ts'
 import { createPasswords } from '../../store/passwords.ts'
 import { createUser } from '../../store/users.ts'
 import { openChromium } from '../peers/chromium.ts'
@@ -160,6 +161,7 @@ export async function insertTalk(
       source: 'embedded',
     })),
   )
+  await renewCallWords(sql, [callId])
   for (const [turnIndex, latency] of [
     [2, 0],
     [4, 120],

@@ -4,6 +4,7 @@ import type { CallBirth, CallFact } from '../../actors/call/call-event.ts'
 import type { AccountId, CallId, PersonId } from '../../model/ids.ts'
 import type { Json } from '../../model/json.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
+import { renewCallWords } from '../../store/call-words.ts'
 import type { Sql } from '../../store/sql.ts'
 import { insertCall, newId, start } from './seeded-api.ts'
 
@@ -135,6 +136,7 @@ export async function insertPersonalCall(of: Of, over: Over = {}): Promise<CallI
   ].entries())
     await sql`
       insert into transcript_turns ${sql({ callId, accountId: account.id, turnIndex, role: 'user', text, fromMs: 0, toMs: 9 })}`
+  await renewCallWords(sql, [callId])
   if (recordings) await record({ sql, recordings }, account.id, callId)
   if (subscriptionId !== undefined) await insertDeliveries(of, callId, subscriptionId)
   return callId

@@ -41,6 +41,7 @@ const written = [
   'jobs',
   'call_events',
   'transcript_turns',
+  'call_words',
   'web_sessions',
   'idempotency_keys',
   'call_refusals',

@@ -82,6 +82,7 @@ const history: readonly string[] = [
   'audit_entries',
   'call_events',
   'call_messages',
+  'call_words',
   'calls',
   'deliveries',
   'delivery_attempts',
