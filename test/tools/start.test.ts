@@ -114,14 +114,17 @@ test(
       ['HOST', { HOST: '192.0.2.1', MEDIA_ADDRESS: '127.0.0.1' }],
       ['MEDIA_ADDRESS', { MEDIA_ADDRESS: '192.0.2.1' }],
       ['SIP_ADDRESS', { SIP: 'on', SIP_ADDRESS: '192.0.2.1' }],
-      ['DATABASE_URL', { DATABASE_URL: 'postgres://user:secret@no-such-host.invalid/parley' }],
     ]
-    for (const [name, settings] of wrong) {
+    const refused = async ([name, settings]: (typeof wrong)[number]): Promise<void> => {
       const { code, err } = await refusalOf(t, settings)
       t.equal(code, 1, name)
       t.match(err, new RegExp(`^(?:The setting )?[\\w, ]*\\b${name}\\b`), err)
       t.notMatch(err, /\n|    at |secret/, `${name}: one line, no stack, no password`)
     }
+    // It looks for a while, and for no database of the folder.
+    const elsewhere = refused(['DATABASE_URL', { DATABASE_URL: 'postgres://user:secret@no-such-host.invalid/parley' }])
+    for (const one of wrong) await refused(one)
+    await elsewhere
     t.same(postgresProcesses(dataDir), [], 'and no database is left')
   },
 )
