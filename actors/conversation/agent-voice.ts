@@ -42,8 +42,7 @@ type Deps = {
   readonly answeredAt: number
   readonly turnLog: TurnLog
   readonly timing: Pick<TurnTiming, 'take' | 'forget'>
-  /** Null: the leg is in this process. */
-  readonly words: ToldWords | null
+  readonly words: ToldWords
   readonly line: Pick<UnbrokenLine, 'send' | 'played' | 'cut'>
 }
 
@@ -63,18 +62,18 @@ export function createAgentVoice(deps: Deps): AgentVoice {
     audio(itemId, payload, now) {
       turnLog.agentBegins(itemId)
       send(utterances.audio(itemId, payload, now))
-      words?.item(utterances.newest(), now)
+      words.item(utterances.newest(), now)
     },
     text(itemId, text, now) {
       utterances.text(itemId, text)
       turnLog.showAgent(itemId, text, now)
-      words?.item(utterances.newest(), now)
+      words.item(utterances.newest(), now)
     },
     finish(itemId, now) {
       const rest = utterances.finish(itemId, now)
       if (rest) send(rest)
       else turnLog.forget(itemId)
-      words?.item(utterances.newest(), now)
+      words.item(utterances.newest(), now)
     },
     playedUpTo(lastPlayedSeq) {
       played = Math.max(played, lastPlayedSeq)
@@ -101,7 +100,7 @@ export function createAgentVoice(deps: Deps): AgentVoice {
       hasSpoken = true
       for (const word of spoken) {
         turnLog.agentBegins(utterances.adopt(word, nextSeq, now))
-        words?.item(utterances.newest(), now)
+        words.item(utterances.newest(), now)
       }
     },
     onItsWay: () => utterances.texts(),

@@ -8,7 +8,6 @@ import type { Clock } from '../../model/clock.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
 import type { Frame, LineFormats } from '../../model/frame.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
-import { storableText } from '../../model/json.ts'
 import { isKeyEvent, type KeyEvent, type LegEvent, type StartedRecording } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
 import type { ServerMessage } from '../../model/signaling.ts'
@@ -21,6 +20,7 @@ import { createAgentVoice } from './agent-voice.ts'
 import type { Earlier } from './earlier.ts'
 import { knownOf } from './known-of.ts'
 import { goOnFrom, type GoingOn } from './left-words.ts'
+import { tellLost } from './lost-engine.ts'
 import { createMemoryBound } from './memory-bound.ts'
 import { createPrivateKeys, type PrivateKeys } from './private-keys.ts'
 import { createReactions } from './reactions.ts'
@@ -92,6 +92,8 @@ export type Conversation = {
   leaveMessage(): Promise<void>
   /** The line is closed, or about to be: the agent says nothing more, what was heard of it is a turn. Idempotent. */
   fallSilent(): Promise<void>
+  /** Another actor goes on: what the agent is saying is said on, and nothing more is told of it here. Idempotent. */
+  leave(): void
   /** Falls silent, hears out what the caller was saying, posts what was said up to here, closes the engine's session. Bounded. Idempotent. */
   stop(): Promise<void>
   /** Closes the engine's session and no more: the call goes on with another actor, or another engine. Idempotent. */
@@ -100,7 +102,6 @@ export type Conversation = {
   readonly earlier: Earlier
 }
 
-export const maxDetails = 300
 /** A caller who has hung up waits for nothing, the end of the call waits for the last words. */
 const hearOutWithin = 6_000
 
@@ -199,6 +200,10 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (!silenced) await talking?.leaveMessage()
     },
     fallSilent,
+    leave() {
+      if (!silenced) talking?.leave()
+      silenced = true
+    },
     async stop() {
       await fallSilent()
       if (stopped) return
@@ -246,11 +251,11 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
       if (start.isKept && event.line) settled.pressed(event.line.seq)
     },
     caughtUp(lastPlayedSeq) {
-      words?.again()
+      words.again()
       reactions.played(lastPlayedSeq)
     },
   })
-  const words = start.isKept ? createToldWords({ ...deps, answeredAt, memory: turnLog.memory }) : null
+  const words = createToldWords({ ...deps, answeredAt, memory: turnLog.memory })
   const said = { answeredAt, turnLog, timing, line, words }
   const voice = createAgentVoice({ ...deps, ...said, speaks: formats.speaks, firstSeq })
   const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
@@ -270,7 +275,7 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
       if (isSilenced) return reactions.lastWords(event)
       if (!leaving.admits(event)) return
       voicemailWatch?.engineEvent(event)
-      if (event.type === 'finished') words?.ends(event.nextAction)
+      if (event.type === 'finished') words.ends(event.nextAction)
       reactions.engineEvent(event)
       session.quiet()
     },
@@ -279,21 +284,8 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
       // Another session knows nothing of the answering machine.
       if (leaving.isUnderWay()) reactions.engineEvent({ type: 'finished', nextAction: null })
     },
-    lost: (details) => void lose(details),
+    lost: (details) => void tellLost({ ...deps, voice, turnLog, hasSpoken: hasSpoken() }, details),
   })
-  const lose = async (details: string): Promise<void> => {
-    const failure = {
-      type: 'engine_failed',
-      details: storableText(details, maxDetails),
-      hasSpoken: hasSpoken(),
-    } as const
-    if (deps.isReplaceable) {
-      // What was said is known before somebody else goes on from it.
-      if (voice.speaking()) await voice.cut()
-      turnLog.flush()
-    }
-    post(failure)
-  }
   const leaving = createMessageLeaving({
     hears: formats.hears,
     voice,
@@ -318,10 +310,17 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
   const hearing = hearLine(deps, line)
   if (goingOn) voice.adopt(goingOn.adopted, firstSeq, clock.now())
   if (goingOn?.ends) reactions.engineEvent({ type: 'finished', ...goingOn.ends })
-  const fallSilent = async (): Promise<void> => {
+  const fallDeaf = (): void => {
     isSilenced = true
     hearing.close()
+  }
+  const fallSilent = async (): Promise<void> => {
+    fallDeaf()
     if (voice.speaking()) await voice.cut()
+  }
+  const leave = (): void => {
+    fallDeaf()
+    words.again()
   }
   const hearEarlier = (frames: readonly Uint8Array[]): void => {
     session.hearEarlier(frames)
@@ -334,6 +333,6 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     return { ...left, frames: heard, nextSeq: voice.nextSeq() }
   }
   const written = (until: number): void => void (start.isKept && settled.written(answeredAt + until))
-  const ways = { ...reactions, isQuiet, written, fallSilent, leaveMessage: leaving.begin, handOver }
+  const ways = { ...reactions, isQuiet, written, fallSilent, leave, leaveMessage: leaving.begin, handOver }
   return { session, formats, turnLog, timing, hearing, line, hearEarlier, ...ways }
 }

@@ -10,9 +10,9 @@ import { isKeyEvent, type KeyEvent } from '../../model/leg.ts'
 import type { EngineEvent } from '../../model/voice-engine.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 import { commandLeg } from '../node/leg-link.ts'
-import { maxDetails, type Conversation, type ConversationDeps } from './conversation.ts'
-import type { ConversationStart } from './conversation.ts'
+import type { Conversation, ConversationDeps, ConversationStart } from './conversation.ts'
 import { createKeptSpeech } from './kept-speech.ts'
+import { maxDetails } from './lost-engine.ts'
 import { createPassage, type Passage } from './passage.ts'
 import { createPrivateKeys } from './private-keys.ts'
 import { lineOf, listenerOf, listens, startLeg, type Kept } from './start-leg.ts'
@@ -98,6 +98,8 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     toolResult: nothing,
     leaveMessage: () => Promise.resolve(),
     fallSilent,
+    // It is said anew.
+    leave: abandon,
     async stop() {
       await fallSilent()
       abandon()

@@ -20,6 +20,7 @@ export type Talking = {
   hearEarlier(frames: readonly Uint8Array[]): void
   played(lastPlayedSeq: number): void
   fallSilent(): Promise<void>
+  leave(): void
   /** What the former leg has not played is heard by nobody any more. */
   breakOff(): Promise<void>
   readonly formats: LineFormats

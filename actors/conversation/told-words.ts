@@ -1,5 +1,5 @@
 /**
- * Owns what a leg in another process is told of the words that the agent is saying, so that whoever takes the call over knows what the caller has heard,
+ * Owns what a leg is told of the words that the agent is saying, so that whoever takes the call over knows what the caller has heard,
  * and can go on from there (media/leg/agent-words.ts). What is not told yet when this actor dies is said once more.
  */
 import { subjectsOf, type Bus } from '../../model/bus.ts'

@@ -35,19 +35,42 @@ test('a call is handed over when its talk pauses, with all that was said, and go
   t.same(replay(await listCallEvents(shared.sql, call.callId)).differences, [])
 })
 
-test('a talk that does not pause is handed over in the middle of it, and what the caller heard of the agent is a turn', async (t) => {
+test('a talk that does not pause is handed over in the middle of a sentence, which is played to its end and is one turn', async (t) => {
   const shared = await openShared(t)
   const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
   const call = await talk(shared, first.node)
   await pass(shared, 200)
+  first.node.engine.emit({ type: 'memory', memory: { at: 'the greeting' } })
   first.node.engine.say('a', 'Hello there', 10)
   await shared.bus.flush()
-  call.leg.answer('flush', { type: 'flushed', lastPlayedSeq: 4 })
+  call.leg.play(4)
+  const said = () => call.leg.commands.flatMap((command) => (command.type === 'says' ? [command.words] : []))
+  const format = { encoding: 'pcm16', rateHz: 16000 } as const
+  const left = () => ({
+    words: [{ ...said()[0], ...said().at(-1)!, sent: 10, isCut: false }],
+    nextSeq: 10,
+    lastPlayedSeq: 3,
+  })
+  await until(() => said().at(-1)?.frames === 10)
+  call.leg.answer('start', { type: 'started', hears: format, speaks: format, left: left() })
   const given = first.node.switchboard.handOver(never)
   while (first.node.switchboard.running() > 0) await pass(shared, 500)
   t.equal(await given, 1)
   await until(() => second.node.engine.configs.length === 1)
-  t.match(second.node.engine.configs[0]?.history, [{ role: 'agent', text: 'Hello' }])
+  t.match(second.node.engine.configs[0], {
+    history: [{ role: 'agent', text: 'Hello there' }],
+    memory: { at: 'the greeting' },
+    owesReply: false,
+    unheardMs: 120,
+  })
+  t.notOk(
+    call.leg.commands.some(({ type }) => type === 'flush'),
+    'nothing is cut',
+  )
+  call.leg.play(6)
+  const turns = async () => (await listTurns(shared.sql, call.accountId, call.callId)).map(({ text }) => text)
+  await until(async () => (await turns()).length === 1)
+  t.same(await turns(), ['Hello there'])
 })
 
 test('without another node that takes calls they stay, and one that nobody takes after all is taken back', async (t) => {

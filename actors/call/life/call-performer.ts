@@ -46,7 +46,7 @@ export type CallPerformer = {
   isQuiet(): boolean
   /** Leaves the conversation without a word: the call goes on elsewhere. */
   abandon(): void
-  /** The same, and what the caller has heard of the agent is told first. */
+  /** The same, and another actor is about to take the call: what the caller says is kept, what the agent says is said on. */
   leave(): Promise<void>
   /** Resolves when everything that was started has come to its end. */
   settled(): Promise<void>
@@ -59,9 +59,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const { bus, clock } = deps
   const { run, isIdle, settled } = createRuns(deps.log, end)
   let conversation: Conversation | null = null
-  /** What is said before the talk. */
-  let disclosure: Conversation | null = null
-  /** That, or the talk whose engine was lost, until its place is taken. */
+  /** What is said before the talk, or the talk whose engine was lost, until its place is taken. */
   let former: Conversation | null = null
   const tools = createToolRuns(deps, end)
   const meter = createUsageMeter()
@@ -121,7 +119,6 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     const prepared = await prepareDisclosure({ deps, end: talkEnd, run, signal: told.tell, recording, meter }, effect)
     if (!prepared || abandoned) return
     conversation?.abandon()
-    disclosure = prepared
     conversation = prepared
     handOnKeys()
     await prepared.open()
@@ -165,7 +162,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     abandon,
     async leave() {
       await commandLeg(bus, end.callId, { type: 'keep', epoch: end.epoch }, keepTimeout)
-      if (conversation !== disclosure) await conversation?.fallSilent()
+      conversation?.leave()
       abandon()
     },
     settled,
