@@ -14,6 +14,7 @@ const words = {
   reconnecting: 'Reconnecting…',
   ended: 'Call ended',
   failed: 'Call failed',
+  expired: 'Expired',
 }
 const doings = { listening: 'Listening to you', thinking: 'Thinking …', speaking: 'Speaking' }
 /** What the script of the demo worker understands: tools/start/demo/inbound-call-script.txt. */
@@ -27,6 +28,8 @@ const keypad = element('keypad')
 let call = null
 /** @type {number | undefined} */
 let ticking
+/** The service has another token by now than the address of this page. */
+let isOldPage = false
 
 /** @param {string | null} text */
 function showProblem(text) {
@@ -41,7 +44,7 @@ function showState(state) {
   document.body.dataset.state = state
   status.dataset.state = state
   status.textContent = words[state]
-  const isOn = state !== 'idle' && state !== 'ended' && state !== 'failed'
+  const isOn = !['idle', 'ended', 'failed', 'expired'].includes(state)
   callButton.textContent = isOn ? 'Hang up' : 'Call'
   callButton.classList.toggle('danger', isOn)
   for (const control of [muteButton, keypadButton]) control.disabled = !isOn
@@ -55,7 +58,8 @@ function showState(state) {
 /** @param {CallState} state */
 function stateNameOf({ status, microphone, error }) {
   if (status === 'connecting' && microphone === 'asking') return 'asking'
-  return status === 'ended' && error?.isFatal ? 'failed' : status
+  if (status !== 'ended' || !error?.isFatal) return status
+  return isOldPage || error.code === 'token_expired' ? 'expired' : 'failed'
 }
 
 /** @param {AgentState} state */
@@ -112,11 +116,13 @@ async function askForSession() {
   const answer = await fetch(`/demo/session${location.search}`, { method: 'POST' }).catch(() => null)
   if (!answer) throw new Error('The service cannot be reached.')
   const body = await answer.json().catch(() => null)
+  isOldPage = answer.status === 401
   if (answer.ok && body) return body
   throw new Error(body?.details ?? `The service refused the call (${answer.status}).`)
 }
 
 function start() {
+  isOldPage = false
   showProblem(null)
   showTimings({})
   showMuted(false)

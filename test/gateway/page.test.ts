@@ -10,6 +10,7 @@ import { networksOf } from '../../net/networks.ts'
 import { createClientAddress } from '../../gateway/listener/client-address.ts'
 import { createPage } from '../../gateway/page.ts'
 import { errorBodyOf, Problem } from '../../model/problem.ts'
+import { seriousFindings } from '../peers/axe.ts'
 import { hasChromium, openChromium } from '../peers/chromium.ts'
 import { callId, setUpStage } from '../scenes/front-door.ts'
 
@@ -137,7 +138,8 @@ async function openPage(t: Test) {
       const url = new URL(request.url)
       if (url.pathname === `/demo/calls/${callId}`) return Response.json(came)
       if (url.pathname !== '/demo/session') return serve(request) ?? new Response(null, { status: 404 })
-      if (refusal.problem) return Response.json(errorBodyOf(refusal.problem, 'request-1'), { status: 400 })
+      if (refusal.problem)
+        return Response.json(errorBodyOf(refusal.problem, 'request-1'), { status: refusal.problem.status })
       return Response.json({
         callId,
         sessionId: 'session-1',
@@ -166,6 +168,7 @@ test(
   async (t) => {
     const { stage, page, complaints } = await openPage(t)
     await photograph(page, 'page-idle')
+    t.same(await seriousFindings(page), [])
     await page.getByRole('button', { name: 'Call' }).click()
     await statusIs(page, 'In call')
     const line = { type: 'transcript', role: 'agent', isFinal: false, turnIndex: 0, ts: '2026-01-01T00:00:00.000Z' }
@@ -187,6 +190,7 @@ test(
     await page.getByLabel('Type to the agent').fill('A table for <b>two</b>')
     await page.keyboard.press('Enter')
     await photograph(page, 'page-in-call')
+    t.same(await seriousFindings(page), [])
     const [first] = stage.connections
     first?.close(1012, 'lost')
     await statusIs(page, 'Reconnecting')
@@ -204,6 +208,7 @@ test(
     )
     t.equal(await page.getByLabel('Recording').getAttribute('src'), came.recordingUrl)
     await photograph(page, 'page-ended')
+    t.same(await seriousFindings(page), [])
     t.same(
       stage.legs[0]?.heard.filter((heard) => heard.startsWith('typed')),
       ['typed Outside', 'typed A table for <b>two</b>'],
@@ -237,6 +242,20 @@ test('what goes wrong is said in words', { skip, timeout: 90_000 }, async (t) =>
   await page.getByRole('button', { name: 'Call' }).click()
   await page.getByRole('alert').getByText('All lines are taken.').waitFor()
   t.equal(await page.getByRole('button', { name: 'Call' }).isEnabled(), true)
+  refusal.problem = new Problem('UNAUTHORIZED', 'The demo needs the token of the address that npm start printed.')
+  await page.getByRole('button', { name: 'Call' }).click()
+  await statusIs(page, 'Expired')
+  await page.getByRole('alert').getByText('token of the address').waitFor()
+  await photograph(page, 'page-expired')
+  t.same(await seriousFindings(page, 'colours'), [])
+  await page.evaluate('window.fetch = () => new Promise(() => undefined)')
+  await page.getByRole('button', { name: 'Call' }).click()
+  await statusIs(page, 'Connecting')
+  t.equal(await page.locator('#doing').textContent(), 'Connecting…')
+  await photograph(page, 'page-connecting')
+  t.same(await seriousFindings(page, 'colours'), [])
+  await page.getByRole('button', { name: 'Hang up' }).click()
+  await statusIs(page, 'Call ended')
   for (const [name, text] of [
     ['NotAllowedError', 'may not use the microphone'],
     ['NotFoundError', 'No microphone was found'],
