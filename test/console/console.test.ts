@@ -3,8 +3,11 @@ import { test } from 'tap'
 import { toBytes } from '../../model/bus-json.ts'
 import { qualitySubjectOf } from '../../model/live-quality.ts'
 import { seriousFindings } from '../peers/axe.ts'
+import { arrives, sees, tellPolicy } from '../peers/browser-page.ts'
+import { browsers } from '../peers/browsers.ts'
 import { hasChromium } from '../peers/chromium.ts'
 import { insertTalk, openBrowsers, openConsole } from '../scenes/console.ts'
+import { password } from '../scenes/people.ts'
 import { insertCall, insertTurns } from '../scenes/seeded-api.ts'
 
 const skip = hasChromium() ? false : 'no Chromium'
@@ -152,6 +155,40 @@ test('in the console', { skip }, async (t) => {
     t.ok(sizes.length > 5 && bytes > 5_000 && bytes <= 150_000, `${bytes} bytes in ${sizes.length} files`)
     await fresh.page.context().close()
   })
+
+  const [, firefox] = browsers()
+  await t.test(
+    'in Firefox, too: signing in, the calls of this moment, and a call',
+    { skip: firefox.skip },
+    async (t) => {
+      const running = {
+        progress: 'in_progress',
+        transport: 'sip_trunk',
+        fromNumber: '+4940987654',
+        startedAt: clock.now(),
+      }
+      const runningId = await insertCall(sql, own.id, own.worker.id, running)
+      const callId = await insertTalk(scene, clock.now() - 7_200_000)
+      const other = await firefox.open()
+      t.teardown(() => other.close())
+      await other.preload(tellPolicy)
+      await other.goto(`${url}/sign-in?returnTo=%2Fconsole`)
+      await other.evaluate(`(() => {
+      document.querySelector('input[type=email]').value = 'olive@example.com'
+      document.querySelector('input[type=password]').value = ${JSON.stringify(password)}
+      document.querySelector('input[type=password]').form.requestSubmit()
+    })()`)
+      await arrives(other, '/console')
+      await sees(other, "document.querySelector('main')?.textContent.includes('+4940987654')")
+      await sql`update calls set progress = 'completed', outcome = 'completed', ended_at = ${clock.now()} where id = ${runningId}`
+      await sees(other, "document.querySelector('main').textContent.includes('No call at this moment')")
+      await other.goto(`${url}/console/calls/${callId}`)
+      await sees(other, "document.querySelector('.turns')?.textContent.includes('Half past two is perfect.')")
+      await sees(other, "document.querySelector('main canvas, main svg') !== null")
+      const complaints = other.complaints().filter((complaint) => !/404|diagnostics|audio/.test(complaint))
+      t.same(complaints, [], 'the policy kept nothing away')
+    },
+  )
 
   await t.test('a viewer looks, and is offered nothing that is not theirs', async (t) => {
     await addUser('vera@example.com', 'viewer')

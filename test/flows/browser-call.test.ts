@@ -16,7 +16,7 @@ import { listCallEvents } from '../../store/call-steps.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { wavHeaderOf } from '../../media/recording/wav.ts'
 import { createEmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
-import type { BrowserPage } from '../peers/browser-page.ts'
+import { sees, tellPolicy, type BrowserPage } from '../peers/browser-page.ts'
 import { browsers } from '../peers/browsers.ts'
 import { openTestDatabase, type TestDatabase } from '../scenes/database.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
@@ -71,16 +71,6 @@ type Packets = { readonly received: number; readonly energy: number; readonly se
 
 const packetsOf = (page: BrowserPage): Promise<Packets> => page.evaluate(packets)
 
-/** Looks until the expression is true in the page. Rejects after a minute, with what the page shows. */
-const sees = (page: BrowserPage, what: string): Promise<void> =>
-  page.evaluate(`(async () => {
-    for (let tries = 0; tries < 600; tries += 1) {
-      if (${what}) return
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-    throw new Error('waited in vain for ' + ${JSON.stringify(what)} + ': ' + document.body.innerText)
-  })()`)
-
 /** A final line of the transcript that fits. */
 const line = (page: BrowserPage, role: 'user' | 'agent', words: string): Promise<void> =>
   sees(
@@ -114,6 +104,7 @@ for (const browser of browsers())
       const page = await browser.open({ speech: wav })
       t.teardown(() => page.close())
       await page.preload(spy)
+      await page.preload(tellPolicy)
       await page.goto(service.url)
 
       await press(page)
@@ -175,9 +166,6 @@ for (const browser of browsers())
 /** docs/console.md: a worker is called from its page. */
 async function testCall(t: Test, page: BrowserPage, { service, demo }: Pick<Running, 'service' | 'demo'>) {
   const link = await consoleLinkOf(service)
-  await page.preload(
-    "document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.effectiveDirective} ${event.blockedURI}`))",
-  )
   await page.goto(String(link))
   const worker = `${service.url}/console/workers/${demo.workerId}`
   const click = (name: string) =>

@@ -17,6 +17,7 @@ import { addMember } from '../../store/memberships.ts'
 import { renewCallWords } from '../../store/call-words.ts'
 import { createPasswords } from '../../store/passwords.ts'
 import { createUser } from '../../store/users.ts'
+import { tellPolicy } from '../peers/browser-page.ts'
 import { openChromium } from '../peers/chromium.ts'
 import { serve } from './listener.ts'
 import { cheap, password } from './people.ts'
@@ -76,9 +77,7 @@ export async function openBrowsers(t: Test, { url }: { readonly url: string }) {
         complaints.push(`${message.text()} ${message.location().url}`),
     )
     page.on('pageerror', (error) => complaints.push(error.message))
-    await page.addInitScript(
-      "document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.effectiveDirective} ${event.blockedURI}`))",
-    )
+    await page.addInitScript(tellPolicy)
     if (email !== null) {
       await page.goto(`${url}/sign-in?returnTo=%2Fconsole`)
       await page.getByLabel('E-mail address').fill(email)
