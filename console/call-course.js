@@ -55,8 +55,16 @@ export function courseTurns(transcript, diagnostics) {
   })
 }
 
-/** Where a call is whole. @param {readonly CourseTurn[]} turns @param {number | null} recorded seconds @param {number | undefined} duration */
-export const lengthOf = (turns, recorded, duration) => Math.max(1, recorded ?? 0, duration ?? 0, turns.at(-1)?.to ?? 0)
+/**
+ * Where a call is whole; one that runs is as far as its last step.
+ * @param {readonly CourseTurn[]} turns
+ * @param {{ recorded: number | null, duration: number | undefined, diagnostics: Diagnostics | null }} told seconds
+ */
+export function lengthOf(turns, { recorded, duration, diagnostics }) {
+  const step = diagnostics?.startedAt && !diagnostics.endedAt ? diagnostics.steps.data.at(-1) : undefined
+  const reached = step ? (Date.parse(step.at) - Date.parse(diagnostics?.startedAt ?? '')) / 1000 : 0
+  return Math.max(1, recorded ?? 0, duration ?? 0, turns.at(-1)?.to ?? 0, reached)
+}
 
 /**
  * What stands below the waveforms, each with its own kind of thing. Those without any are left out.
@@ -112,7 +120,7 @@ function answerOf({ latency, from }) {
  * @param {(time: string) => number} at
  * @returns {Lane[]}
  */
-function toldLanes({ hooks, deliveries, engines, tenures }, at) {
+function toldLanes({ hooks, deliveries, engines, tenures, steps }, at) {
   const words = (/** @type {(string | null | undefined)[]} */ ...parts) => parts.filter(Boolean).join(' · ')
   return [
     {
@@ -150,6 +158,7 @@ function toldLanes({ hooks, deliveries, engines, tenures }, at) {
         tone: 'plain',
       })),
     },
+    ...supervisedLanes(steps.data, at),
     {
       name: 'Run by',
       marks: tenures.map((tenure) => ({
@@ -163,6 +172,61 @@ function toldLanes({ hooks, deliveries, engines, tenures }, at) {
         ),
         tone: tenure.takenOver ? 'warn' : 'plain',
       })),
+    },
+  ]
+}
+
+/** @typedef {Diagnostics['steps']['data'][number]} Step */
+
+const [joins, leaves, takes, returns] = ['supervisor_joined', 'supervisor_left', 'voice_taken', 'voice_returned']
+
+/**
+ * Who listened and spoke in the agent's place, and until when; what was whispered is the agent's and theirs alone.
+ * @param {readonly Step[]} steps
+ * @param {(time: string) => number} at
+ * @returns {Lane[]}
+ */
+function supervisedLanes(steps, at) {
+  const taken = steps.filter(({ ignored }) => !ignored)
+  const endOf = (/** @type {number} */ from, /** @type {(step: Step) => boolean} */ isEnd) => {
+    const end = taken.slice(from + 1).find(isEnd)
+    return end ? at(end.at) : Infinity
+  }
+  const spans = (
+    /** @type {string} */ fact,
+    /** @type {string[]} */ ends,
+    /** @type {Omit<Mark, 'from' | 'to'>} */ mark,
+  ) =>
+    taken.flatMap((step, index) => {
+      if (step.fact !== fact) return []
+      const isEnd = (/** @type {Step} */ { fact: next, details }) =>
+        next === 'voice_lost'
+          ? fact === takes
+          : ends.includes(next) && details['supervisor'] === step.details['supervisor']
+      return [{ ...mark, from: at(step.at), to: endOf(index, isEnd) }]
+    })
+  const whispers = taken
+    .filter(({ fact }) => fact === 'whispered')
+    .map(({ at: when }) => ({
+      from: at(when),
+      to: at(when) + instant,
+      text: '',
+      title: 'Whispered to the agent',
+      tone: 'plain',
+    }))
+  return [
+    {
+      name: 'Listens',
+      marks: spans(joins, [leaves], { text: 'supervisor', title: 'A supervisor listens', tone: 'plain' }),
+    },
+    { name: 'Whispers', marks: whispers },
+    {
+      name: 'Taken over',
+      marks: spans(takes, [leaves, returns], {
+        text: 'supervisor',
+        title: 'A supervisor speaks in the agent’s place',
+        tone: 'warn',
+      }),
     },
   ]
 }

@@ -85,7 +85,7 @@ function CallView({ whole, address, reload }) {
  * @param {{ whole: import('./use-call.js').WholeCall, turns: readonly import('./call-course.js').CourseTurn[], player: import('./player.js').Player }} props
  */
 function TimeAxis({ whole: { call, diagnostics, peaks }, turns, player }) {
-  const length = lengthOf(turns, peaks && peaks.durationMs / 1000, call.duration)
+  const length = lengthOf(turns, { recorded: peaks && peaks.durationMs / 1000, duration: call.duration, diagnostics })
   const [range, setRange] = useState({ from: 0, to: length })
   useEffect(() => setRange({ from: 0, to: length }), [length])
   const lanes = useMemo(() => lanesOf(turns, diagnostics), [turns, diagnostics])

@@ -90,7 +90,9 @@ const saidFacts = ['turn_committed', 'turn_shown', 'caller_heard', 'noted']
 /** Of a fact, where it has them: numbers and words of ours, and what was wrong. */
 const toldFields =
   'cause deadline endCause endedBy fallsBackTo name providerStatus required status silentFor tookMs recordedMs ' +
-  'direction transport completed playedMs nextAction gone'
+  'direction transport completed playedMs nextAction gone lost'
+/** Of which it is told whose listening they are about. */
+const supervisedFacts = ['supervisor_joined', 'supervisor_left', 'voice_taken', 'voice_returned']
 const longestDetails = 500
 
 async function listSteps(sql: Sql, { accountId, callId }: Place, from: number): Promise<DiagnosedStep[]> {
@@ -99,7 +101,9 @@ async function listSteps(sql: Sql, { accountId, callId }: Place, from: number): 
       (select jsonb_object_agg(key, value) from jsonb_each(event)
         where key = any(${toldFields.split(' ')}::text[]) and jsonb_typeof(value) in ('string', 'number', 'boolean')), '{}')
       || case when jsonb_typeof(event -> 'details') = 'string'
-        then jsonb_build_object('details', left(event ->> 'details', ${longestDetails}::integer)) else '{}' end as details
+        then jsonb_build_object('details', left(event ->> 'details', ${longestDetails}::integer)) else '{}' end
+      || case when event ->> 'type' = any(${supervisedFacts}::text[])
+        then jsonb_build_object('supervisor', event ->> 'id') else '{}' end as details
     from call_events
     where account_id = ${accountId} and call_id = ${callId} and seq >= ${from} and event ->> 'type' <> all(${saidFacts}::text[])
     order by seq limit ${beyond}`
@@ -118,7 +122,7 @@ async function listEngines(sql: Sql, { accountId, callId }: Place): Promise<Diag
       select seq, at, event ->> 'type' as fact, event ->> 'details' as details, effect.value as effect
       from call_events cross join lateral jsonb_array_elements(effects) as effect
       where account_id = ${accountId} and call_id = ${callId}
-        and effect.value ->> 'type' in ('start_conversation', 'disclose', 'wind_up', 'redirect')
+        and effect.value ->> 'type' in ('start_conversation', 'disclose', 'step_aside', 'wind_up', 'redirect')
       order by seq limit ${beyond}
     ), sessions as (
       select *, lead(at) over (order by seq) as ended_at, lead(fact) over (order by seq) as ending,

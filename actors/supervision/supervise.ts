@@ -133,7 +133,10 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
     },
     listen,
     async leave(asked) {
-      await requireOwn(asked)
+      const row = await findSupervised(sql, asked)
+      if (!row) throw notFound()
+      // The browser may have gone faster than its word.
+      if (!isOwn(row, asked)) return
       const closing = lines.get(asked.id)?.close()
       await left(asked.callId, asked.id, false)
       await closing

@@ -47,6 +47,8 @@ export function createLegCommands(actions: LegActions): LegCommands {
   /** The newest epoch that was seen: the fence. */
   let fence = -1
   let started: Started | null = null
+  /** A supervisor speaks in the agent's place. */
+  let isLed = false
   const said = createSaidWords()
 
   const begin = (command: StartCommand): Omit<Started, 'command'> => {
@@ -124,6 +126,9 @@ export function createLegCommands(actions: LegActions): LegCommands {
         actions.record(command.parts)
         return consent(null)
       case 'supervise':
+        // What was said to a supervisor is for no agent.
+        if (isLed && !command.voice) actions.kept.settled(Infinity)
+        isLed = command.voice
         actions.supervise(command)
         return consent(null)
       case 'close':

@@ -22,6 +22,7 @@ import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { seedDemo, type SeededDemo } from '../../tools/start/demo/seed-demo.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createScriptedEngine, type ScriptedEngine } from '../fake/scripted-engine.ts'
+import { seriousFindings } from '../peers/axe.ts'
 import { hasChromium, openChromium } from '../peers/chromium.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { inTime, until } from '../scenes/in-time.ts'
@@ -150,9 +151,39 @@ test('a call is listened to, taken over, given back, whispered into and lost', {
   const [frames, before] = [engine.heardFrames(), loud()]
   await until(() => loud() > before + 10, loud)
   t.equal(engine.heardFrames(), frames, 'the agent hears nothing of it')
-  t.match(await page.evaluate(heard), { agent: Number }, 'and the supervisor hears the caller')
-  const alone = (await page.evaluate(heard)) as Heard
-  t.ok(alone.caller > audible && alone.agent < audible, JSON.stringify(alone))
+  const alone = await until(async () => {
+    const now = (await page.evaluate(heard)) as Heard
+    return now.caller > audible && now
+  })
+  t.ok(alone.agent < audible, `the supervisor hears the caller: ${JSON.stringify(alone)}`)
+
+  const other = await context.newPage()
+  await other.goto(page.url())
+  await other.getByRole('button', { name: 'Listen', exact: true }).click()
+  await other.getByText('speaks with the caller').waitFor()
+  t.same(await seriousFindings(other), [], 'everybody can use it')
+  t.ok(await other.getByRole('button', { name: 'Take over', exact: true }).isDisabled())
+  const ask = (method: string, path: string, body?: object) => other.evaluate<string>(asking(method, path, body))
+  const address = `/console/accounts/${accountId}/phone-calls/${callId}/supervision`
+  const [first, second] = (JSON.parse(await ask('GET', address)) as Answered).body.supervisors ?? []
+  t.match([first, second], [{ name: 'Olive', speaks: true }, { speaks: false }])
+  t.match(await ask('POST', `${address}/${second?.id}/take-over`), /"status":409.*Somebody else speaks/)
+  t.match(await ask('POST', `${address}/${second?.id}/give-back`), /"status":409.*not yours/)
+  t.match(await ask('POST', address, { sdp: '' }), /"status":400.*"path":"sdp"/)
+  t.match(await ask('POST', `/console/accounts/${newId()}/phone-calls/${callId}/supervision`), /"status":404/)
+  t.match(await ask('POST', `${address.replace(callId, newId())}`, { sdp: 'v=0' }), /"status":404/)
+  await service.sql`update memberships set role = 'viewer'`
+  t.match(await ask('POST', `${address}/whisper`, { text: 'No.' }), /"status":403.*yours in this account is viewer/)
+  await service.sql`update memberships set role = 'operator'`
+  await service.sql`update accounts set config = config - 'supervisionEnabled'`
+  t.match(await ask('POST', `${address}/whisper`, { text: 'No.' }), /"status":403.*does not allow/)
+  await service.sql`update accounts set config = config || '{"supervisionEnabled": true}'`
+  const lane = other.getByRole('group', { name: 'Taken over' })
+  await lane.getByRole('button', { name: /speaks in the agent/ }).waitFor()
+  await other.close()
+  const hasHappened = async (type: string): Promise<boolean> =>
+    (await listCallEvents(service.sql, callId)).some(({ event }) => typeOf(event) === type)
+  await until(() => hasHappened('supervisor_left'))
 
   await press('Give back')
   await until(() => engine.configs.length === 2)
@@ -169,23 +200,46 @@ test('a call is listened to, taken over, given back, whispered into and lost', {
   t.match(engine.configs[2], { whispers: [String, 'Offer ten percent off.', String] })
 
   await call.hangUp()
-  await until(async () =>
-    (await listCallEvents(service.sql, callId)).some(({ event }) => typeOf(event) === 'leg_closed'),
-  )
+  await until(() => hasHappened('leg_closed'))
   const log = (await listCallEvents(service.sql, callId)) as readonly LoggedFact[]
   t.same(replay(log).differences, [])
-  const steps = ['supervisor_joined', 'voice_taken', 'voice_returned', 'whispered', 'voice_taken', 'supervisor_left']
+  const steps = [
+    'supervisor_joined',
+    'voice_taken',
+    'supervisor_joined',
+    'supervisor_left',
+    'voice_returned',
+    'whispered',
+    'voice_taken',
+    'supervisor_left',
+  ]
   t.same(
     log.flatMap(({ event, ignored }) => (ignored ? [] : [typeOf(event)])).filter((type) => steps.includes(type)),
     steps,
   )
   const audited = await service.sql<{ action: string; userId: string }[]>`
-    select action, user_id from audit_entries where account_id = ${accountId} and action like 'supervision.%' order by id`
+    select action, user_id from audit_entries
+    where account_id = ${accountId} and action like 'supervision.%' and action <> 'supervision.leave' and result = 'success'
+    order by id`
+  const noted = ['listen', 'take_over', 'listen', 'give_back', 'whisper', 'take_over']
   t.same(
-    audited.map(({ action }) => action).slice(0, 5),
-    ['listen', 'take_over', 'give_back', 'whisper', 'take_over'].map((step) => `supervision.${step}`),
+    audited.map(({ action }) => action),
+    noted.map((step) => `supervision.${step}`),
   )
   t.ok(audited.every((entry) => entry.userId === userId))
 })
+
+type Answered = { readonly body: { readonly supervisors?: readonly { id: string; name: string; speaks: boolean }[] } }
+
+/** What the page asks of its service, and the answer as JSON. */
+const asking = (method: string, path: string, body?: object): string => `(async () => {
+  const { csrf } = await (await fetch('/console/session')).json()
+  const answer = await fetch(${JSON.stringify(path)}, {
+    method: ${JSON.stringify(method)},
+    headers: { 'x-csrf-token': csrf, 'content-type': 'application/json' },
+    ...(${body !== undefined} && { body: ${JSON.stringify(JSON.stringify(body ?? null))} }),
+  })
+  return JSON.stringify({ status: answer.status, body: await answer.json().catch(() => null) })
+})()`
 
 const typeOf = (event: unknown): string => (event as { readonly type: string }).type
