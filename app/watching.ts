@@ -7,6 +7,7 @@ import type { Fetch } from '../model/listener.ts'
 import type { Log } from '../model/log.ts'
 import { gauges as gaugeInstruments, noGauges, noTelemetry, type Gauges, type Telemetry } from '../model/telemetry.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
+import { createDatabaseAnswers } from '../store/database-answers.ts'
 import { countDueJobs, countWaitingDeliveries } from '../store/queue-depths.ts'
 import { joinTelemetry } from '../telemetry/join-telemetry.ts'
 import { createMetricsAnswer, metricsPath, refusalOf } from '../telemetry/metrics/metrics-answer.ts'
@@ -99,6 +100,8 @@ const pathOf = ({ url }: Request): string => new URL(url).pathname
 
 function watchParts({ gauges, watchLoops }: Metrics, { core, calls, media }: Watched): void {
   const { queries, telling = toldNobody } = core
+  const answers = createDatabaseAnswers(core.sql, core.clock)
+  gauges.watch('db.up', async () => [{ labels: {}, value: (await answers()) ? 1 : 0 }])
   gauges.watch('calls.running', telling.running)
   gauges.watch('calls.legs', () => {
     const { calls: old, fresh } = media.count()

@@ -242,6 +242,11 @@ export const gauges = {
     unit: 'one',
     labels: {},
   },
+  'db.up': {
+    description: 'Whether the database answered this scrape in half a second: 1, else 0',
+    unit: 'one',
+    labels: {},
+  },
   'db.queries': {
     description: 'Queries under way or waiting for a connection, of calls (10 connections) and of REST (6)',
     unit: 'one',

@@ -9,6 +9,7 @@ import { sdp } from '../fake/sip-wire.ts'
 import { freezePostgres, killPostgres } from '../scenes/frozen-postgres.ts'
 import { until } from '../scenes/in-time.ts'
 import { openPhoneStage } from '../scenes/phone-stage.ts'
+import { parsePrometheus, totalOf } from '../scenes/prometheus-text.ts'
 
 /** Ms. Each second the caller says something, and the agent answers for so long. */
 const [exchange, answer] = [1_000, 800]
@@ -57,7 +58,9 @@ for (const how of ['stands still for twelve seconds', 'is killed'] as const)
     { timeout: 120_000 },
     async (t) => {
       const engine = createHearingEngine({ tone: null })
-      const stage = await openPhoneStage(t, engine)
+      const stage = await openPhoneStage(t, engine, { settings: { METRICS_PORT: '0' } })
+      const scrape = async () =>
+        parsePrometheus(await (await fetch(`http://127.0.0.1:${stage.service.metricsPort}/metrics`)).text())
       const [staying, leaving] = [await stage.addLine(), await stage.addLine()]
       const peer = await openSipPeer(stage.port)
       t.teardown(() => peer.close())
@@ -73,9 +76,20 @@ for (const how of ['stands still for twelve seconds', 'is killed'] as const)
       const texts = Array.from({ length: 16 }, (_, index) => `number ${index}`)
       const talking = [converse(one.session, texts), converse(two.session, texts.slice(0, 8))]
       await pause(2_500)
+      t.equal(totalOf(await scrape(), 'parley_db_up'), 1)
       const goOn = how === 'is killed' ? (killPostgres(stage.dataDir), () => {}) : freezePostgres(stage.dataDir)
       t.teardown(goOn)
       const mending = pause(12_000).then(goOn)
+      const away = await scrape()
+      t.equal(
+        totalOf(away, 'parley_calls_running', { state: 'in_progress' }),
+        2,
+        'a scrape tells what it knows meanwhile',
+      )
+      if (how !== 'is killed') {
+        t.equal(totalOf(away, 'parley_db_up'), 0)
+        t.same(away.get('parley_deliveries_waiting')?.samples, [], 'nobody knows how many there are')
+      }
       await talking[1]
       t.equal((await two.dialog.request('BYE')).status, 200)
       await mending
@@ -99,6 +113,9 @@ for (const how of ['stands still for twelve seconds', 'is killed'] as const)
           )
       }
       await until(() => stage.service.running() === 0)
+      const after = await scrape()
+      t.equal(totalOf(after, 'parley_db_up'), 1)
+      t.equal(after.get('parley_deliveries_waiting')?.samples.length, 1)
       t.same(
         stage.log.lines.filter(({ message }) => message.includes('put aside')),
         [],
