@@ -5,6 +5,7 @@ import type { MiddlewareHandler } from 'hono'
 import type { KeyScope } from '../model/api-key.ts'
 import type { Actor, Ending } from '../model/audit.ts'
 import type { Bus } from '../model/bus.ts'
+import type { CaptureCall } from '../model/call-capture.ts'
 import type { Clock } from '../model/clock.ts'
 import type { ErasePerson } from '../model/erasure.ts'
 import type { AccountId, ApiKeyId, NewId, WorkerId } from '../model/ids.ts'
@@ -44,6 +45,7 @@ export type ApiDeps = {
   readonly endCall: EndCall
   readonly processAgain: ProcessAgain
   readonly pauseRecording: PauseRecording
+  readonly captureCall: CaptureCall
   readonly deleteCall: DeleteCall
   readonly checkReplay: CheckReplay
   readonly erasePerson: ErasePerson

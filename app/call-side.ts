@@ -7,8 +7,6 @@ import { createPhoneCallCreator } from '../actors/call/birth/create-phone-call.t
 import { createOutboundCalls } from '../actors/call/birth/outbound-calls.ts'
 import { createWebCallCreator } from '../actors/call/birth/create-web-call.ts'
 import { dialTimeWork, dialWork } from '../actors/call/birth/dial-jobs.ts'
-import { createEndCall } from '../actors/call/life/end-call.ts'
-import { createPauseRecording } from '../actors/call/life/pause-recording.ts'
 import type { Engines } from '../actors/call/engine-choice.ts'
 import { expireTokenWork } from '../actors/call/birth/expire-token.ts'
 import { createDispatcher } from '../actors/rounds/dispatcher.ts'
@@ -28,6 +26,7 @@ import { createSwitchboard, type Switchboard } from '../actors/node/switchboard.
 import { createToolbox } from '../actors/tools/toolbox.ts'
 import { createAskWorkerRequest } from '../actors/webhooks/worker-request.ts'
 import type { OpenWebMedia } from '../media/plane/media-plane.ts'
+import type { CaptureCall } from '../model/call-capture.ts'
 import { pause } from '../model/clock.ts'
 import { deadline, goOn } from '../model/deadline.ts'
 import type { ErasePerson } from '../model/erasure.ts'
@@ -59,6 +58,7 @@ import { unwatchedLoad, type Load } from './load.ts'
 import { openFarActing, openFarOutgoing } from './far-side.ts'
 import { openKnowledgeSide, type KnowledgeSide } from './knowledge-side.ts'
 import { jointGate, phoneRoom } from './joint-gate.ts'
+import { onRunningCalls } from './on-running-calls.ts'
 import { openOutgoing, type Outgoing } from './outgoing.ts'
 import { knownTo } from './voice-side.ts'
 
@@ -69,6 +69,7 @@ export type CallSide = {
   readonly endCall: EndCall
   readonly processAgain: ProcessAgain
   readonly pauseRecording: PauseRecording
+  readonly captureCall: CaptureCall
   readonly deleteCall: DeleteCall
   readonly erasePerson: ErasePerson
   readonly admission: Admission
@@ -146,9 +147,8 @@ export function openCallSide(
       place: unlessEnding(outboundCalls.place),
       confirm: unlessEnding(outboundCalls.confirm),
     },
-    endCall: createEndCall({ ...core, router: switchboard }),
+    ...onRunningCalls({ ...core, router: switchboard }),
     processAgain: createProcessAgain({ ...core, wakeJobs: () => processing.wake() }),
-    pauseRecording: createPauseRecording({ ...core, router: switchboard }),
     deleteCall: createDeleteCall(core),
     erasePerson: unlessEnding(erasures.erasePerson),
     tools,

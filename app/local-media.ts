@@ -78,9 +78,10 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
   })
   closing.defer(() => ticker.close())
   const inbandKeys = phone?.inbandKeys ?? false
+  const { timeOrigin } = performance
   const { isSilent, close } = createActorBeats({ bus, now })
   closing.defer(close)
-  const shared = { nodeId, bus, ticker, opus, recordings, log, telemetry, now, inbandKeys, isSilent }
+  const shared = { nodeId, bus, ticker, opus, recordings, log, telemetry, now, inbandKeys, isSilent, timeOrigin }
   const createCountedLeg: CreateLeg = (line) => {
     const onClosed = (): void => {
       ended()

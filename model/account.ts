@@ -52,6 +52,8 @@ export const AccountConfig = z.strictObject({
   supervisionEnabled: z.boolean().optional(),
   /** Whether calls of workers that do not say so themselves are recorded. Absent: they are. */
   recordingEnabled: z.boolean().optional(),
+  /** Sound of its calls may be captured, with their packets. Absent: it may not. */
+  captureSound: z.boolean().optional(),
   /** Whether an MCP client's calls wait for a user's confirmation. Absent: they do. The contract of MCP has the name so. */
   require_confirmation_for_outbound_calls: z.boolean().optional(),
   /** Days after the end of a call; absent: kept. Its keys set these as well: model/retention.ts. */

@@ -83,6 +83,8 @@ export const subjectsOf = (callId: CallId) => ({
   legCommand: `call.${callId}.leg.command`,
   /** LegEvent, leg → actor. */
   legEvent: `call.${callId}.leg.event`,
+  /** CaptureOrder requests, to the leg. */
+  legCapture: `call.${callId}.leg.capture`,
   /** ServerMessage of the signaling socket, actor → gateway. */
   signal: `call.${callId}.signal`,
   /** SessionMoved, gateway → the one that had the browser before. Both listen, so that it is no `call.…`: it would not leave the process. */

@@ -3,13 +3,19 @@
  * same key with another ending.
  */
 
-/** The sound itself, its compressed copy (Ogg Opus), and the outline of its waveform (recording-peaks.ts). */
-export const recordingForms = ['wav', 'opus', 'peaks'] as const
+/**
+ * The sound itself, its compressed copy (Ogg Opus), the outline of its waveform (recording-peaks.ts), and what was captured of its packets, of which
+ * there may be one without a recording.
+ */
+export const recordingForms = ['wav', 'opus', 'peaks', 'pcap'] as const
 export type RecordingForm = (typeof recordingForms)[number]
 
 /** What can be listened to, by its media type. */
 export const soundTypes = { wav: 'audio/wav', opus: 'audio/ogg' } as const
 export type SoundForm = keyof typeof soundTypes
+
+/** What is written while a call runs; all else is made of it. */
+export const isWritten = (form: RecordingForm): boolean => form === 'wav' || form === 'pcap'
 
 /** Keys come from the database; one that leads elsewhere is a bug. */
 const keyForm = new RegExp(`^([\\w-]{1,64})/([\\w-]{1,64})\\.(${recordingForms.join('|')})$`)
@@ -56,7 +62,7 @@ export type RecordingReader = {
 export type Removal = 'removed' | 'ordered' | 'absent'
 
 export type RecordingStore = {
-  /** Opens synchronously, so that the audio path never waits; the file is made in the background. Of the sound only. */
+  /** Opens synchronously, so that the audio path never waits; the file is made in the background. Of what is written only. */
   create(key: string): RecordingWriter
   /** In the form that the key names. Null when there is none. Throws Problem SERVICE_UNAVAILABLE while the storage that has it is away. */
   read(key: string): Promise<RecordingReader | null>

@@ -67,10 +67,24 @@ export type TransportQuality = {
   } | null
 }
 
+type WirePlace = { readonly address: string; readonly port: number }
+
+/**
+ * Told of every packet that was sent, and of every one that came and was the peer's: RTP without SRTP, header and payload, valid during the call only.
+ * `remote` is null where only the other direction knows it.
+ */
+export type RtpTap = (
+  direction: 'in' | 'out',
+  packet: Uint8Array,
+  wire: { readonly local: WirePlace; readonly remote: WirePlace | null },
+) => void
+
 export type RtpTransport = {
   /** Never waits and never throws: before the wire is up, or after close, the packet is dropped. */
   send(packet: RtpPacket): void
   stats(): TransportStats
+  /** One at a time; null takes it off. Absent: it cannot be tapped. */
+  tap?(tap: RtpTap | null): void
   /** `reason`: the terminal status of the call, or why the media ended. Idempotent; every socket and timer is gone when it resolves. */
   close(reason?: string): Promise<void>
 }

@@ -11,7 +11,7 @@ export type Datagram = {
   readonly to: Place
   readonly payload: Uint8Array
 }
-type Place = { readonly address: string; readonly port: number }
+export type Place = { readonly address: string; readonly port: number }
 
 const magic = 0xa1b2c3d4
 /** LINKTYPE_RAW: IPv4 or IPv6, as the first four bits say. */
@@ -23,14 +23,12 @@ const hopLimit = 64
 
 /** A datagram whose addresses cannot be read, or that no packet can hold, is left out. */
 export function pcapOf(datagrams: readonly Datagram[]): Uint8Array {
-  const records = datagrams.flatMap((datagram) => {
-    const packet = packetOf(datagram)
-    return packet === null ? [] : [recordOf(datagram.at, packet)]
-  })
-  return new Uint8Array(Buffer.concat([headOf(), ...records]))
+  const records = datagrams.flatMap((datagram) => pcapRecordOf(datagram) ?? [])
+  return new Uint8Array(Buffer.concat([pcapHead(), ...records]))
 }
 
-function headOf(): Buffer {
+/** How a file begins; records follow. */
+export function pcapHead(): Buffer {
   const head = Buffer.alloc(fileHeader)
   head.writeUInt32LE(magic, 0)
   head.writeUInt16LE(2, 4)
@@ -40,16 +38,21 @@ function headOf(): Buffer {
   return head
 }
 
-function recordOf(at: number, packet: Buffer): Buffer {
+/** Null as above. `kept`: so many bytes of the payload are written, and none of its checksum, which would tell of the rest. */
+export function pcapRecordOf(datagram: Datagram, kept = datagram.payload.length): Buffer | null {
+  const whole = packetOf(datagram, kept === datagram.payload.length)
+  if (whole === null) return null
+  const { at, payload } = datagram
+  const packet = whole.subarray(0, whole.length - payload.length + kept)
   const head = Buffer.alloc(recordHeader)
   head.writeUInt32LE(Math.floor(at / 1000), 0)
-  head.writeUInt32LE(Math.round((at % 1000) * 1000), 4)
+  head.writeUInt32LE(Math.floor((at % 1000) * 1000), 4)
   head.writeUInt32LE(packet.length, 8)
-  head.writeUInt32LE(packet.length, 12)
+  head.writeUInt32LE(whole.length, 12)
   return Buffer.concat([head, packet])
 }
 
-function packetOf({ from, to, payload }: Datagram): Buffer | null {
+function packetOf({ from, to, payload }: Datagram, isSummed: boolean): Buffer | null {
   const [source, target] = [wordsOf(from.address), wordsOf(to.address)]
   if (!source || !target) return null
   const isSix = source.length === 8 || target.length === 8
@@ -67,7 +70,7 @@ function packetOf({ from, to, payload }: Datagram): Buffer | null {
   pseudo.writeUInt16BE(length, pseudo.length - (isSix ? 6 : 2))
   pseudo.writeUInt8(udpProtocol, isSix ? 7 : 1)
   // A sum of zero would say that there is none.
-  udp.writeUInt16BE(checksumOf(Buffer.concat([addresses, pseudo, udp])) || 0xffff, 6)
+  if (isSummed) udp.writeUInt16BE(checksumOf(Buffer.concat([addresses, pseudo, udp])) || 0xffff, 6)
   return Buffer.concat([isSix ? headOfSix(addresses, length) : headOfFour(addresses, length), udp])
 }
 

@@ -4,6 +4,7 @@ import path from 'node:path'
 import type { Clock } from '../model/clock.ts'
 import type { Log } from '../model/log.ts'
 import {
+  isWritten,
   recordingForms,
   recordingKeyIn,
   recordingOfKey,
@@ -30,7 +31,7 @@ export type RecordingFolder = RecordingStore & {
   pathOf(key: string): string
   /** Bytes; null when there is none. */
   sizeOf(key: string): Promise<number | null>
-  /** Of every sound in it, with the time of its last change, a few hundred at once. */
+  /** Of every sound in it, and of what was captured without one, with the time of its last change, a few hundred at once. */
   list(): AsyncIterable<readonly { readonly key: string; readonly at: number }[]>
 }
 
@@ -44,7 +45,7 @@ export function createRecordingFolder({ folder, reserve = 0, clock, log }: Recor
     sizeOf: async (key) => (await stat(pathOf(folder, key)).catch(absent))?.size ?? null,
     list: () => listSounds(folder),
     create(key) {
-      if (recordingOfKey(key).form !== 'wav') throw new Error('only the sound of a recording is written while it runs')
+      if (!isWritten(recordingOfKey(key).form)) throw new Error('that form of a recording is made of another one')
       const file = pathOf(folder, key)
       const reopen = () => createFile(file)
       return createRecordingWriter({
@@ -82,9 +83,9 @@ async function* listSounds(folder: string): AsyncIterable<readonly { readonly ke
   let found: { key: string; at: number }[] = []
   for (const account of await readdir(folder)) {
     for (const name of account.startsWith('.') ? [] : await readdir(path.join(folder, account)).catch(noFolder)) {
-      const key = `${account}/${name}`
-      if (!isSound(key)) continue
-      const stats = await stat(pathOf(folder, key)).catch(absent)
+      const key = soundOf(`${account}/${name}`)
+      if (key === null) continue
+      const stats = await stat(path.join(folder, account, name)).catch(absent)
       if (stats !== null) found.push({ key, at: stats.mtimeMs })
       if (found.length < listedAtOnce) continue
       yield found
@@ -94,12 +95,12 @@ async function* listSounds(folder: string): AsyncIterable<readonly { readonly ke
   yield found
 }
 
-function isSound(key: string): boolean {
+/** Null: made of another file, or whatever an operator has put there. */
+function soundOf(key: string): string | null {
   try {
-    return recordingOfKey(key).form === 'wav'
+    return isWritten(recordingOfKey(key).form) ? recordingKeyIn('wav', key) : null
   } catch {
-    // Whatever an operator has put there.
-    return false
+    return null
   }
 }
 

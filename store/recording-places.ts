@@ -60,7 +60,8 @@ const mostTogether = 100
 
 export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlaces {
   const { sql, folder, folderId, bucket, clock, log } = deps
-  const writing = new Set<string>()
+  /** By the key of the sound: the files of it that are written. */
+  const writing = new Map<string, number>()
   const noting = new Set<Promise<void>>()
   const working = createWorkings()
 
@@ -83,9 +84,12 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
       .finally(() => noting.delete(noted))
     noting.add(noted)
   }
-  const beginWriting = (key: string) => {
-    writing.add(key)
+  const beginWriting = (written: string) => {
+    const key = recordingKeyIn('wav', written)
+    writing.set(key, (writing.get(key) ?? 0) + 1)
     return () => {
+      const left = (writing.get(key) ?? 1) - 1
+      if (left > 0) return void writing.set(key, left)
       writing.delete(key)
       note(key)
     }

@@ -59,7 +59,11 @@ export const mostAttempts = 700
 /** Copies are tried this often; a recording without them is a recording. */
 const mostTriesOfCopies = 3
 
-const contentTypes: Readonly<Record<RecordingForm, string>> = { ...soundTypes, peaks: 'application/octet-stream' }
+const contentTypes: Readonly<Record<RecordingForm, string>> = {
+  ...soundTypes,
+  peaks: 'application/octet-stream',
+  pcap: 'application/vnd.tcpdump.pcap',
+}
 
 export type RecordingKeepingDeps = {
   readonly sql: Sql
@@ -171,8 +175,10 @@ async function keepOne(deps: KeepingDeps, row: ClaimedRecording, signal: AbortSi
   if (row.state === 'removing') return removeOne(deps, row)
   let { hasCopies } = row
   try {
-    if ((await places.folder.sizeOf(key)) === null) return await keepWithoutFile(deps, row)
-    if (!hasCopies) await makeCopies(deps, row, signal)
+    const hasSound = (await places.folder.sizeOf(key)) !== null
+    const hasCapture = (await places.folder.sizeOf(recordingKeyIn('pcap', key))) !== null
+    if (!hasSound && !hasCapture) return await keepWithoutFile(deps, row)
+    if (!hasCopies && hasSound) await makeCopies(deps, row, signal)
     hasCopies = true
     if (row.lacksLink) await tellCall(deps, key)
     if (places.bucket === null) {
@@ -208,8 +214,9 @@ async function keepWithoutFile(deps: KeepingDeps, row: RecordingRow): Promise<vo
   if (inStorage && places.bucket === null)
     throw new Error('its file is gone, and the storage that may have it is not set up')
   const stored = inStorage ? await places.bucket?.read(key) : null
-  if (stored) {
-    const recordedMs = await playableMsOf(stored)
+  const captured = stored ?? (inStorage ? await places.bucket?.read(recordingKeyIn('pcap', key)) : null)
+  if (captured) {
+    const recordedMs = stored ? await playableMsOf(stored) : null
     if (recordedMs !== null) await tellCallOfRecording(sql, key, recordedMs)
     const isKept = await change({ key, state: 'shipped', attempts: 0, problem: null, isOver: true })
     return isKept ? undefined : clean(deps, row)

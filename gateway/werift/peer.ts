@@ -7,8 +7,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Ticker } from '../../media/ticker/ticker.ts'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import type { CreateWebPeer, IceCandidate, RtpTransportHandlers, WebPeer } from '../../model/rtp-transport.ts'
-import { isCandidate, readSdp, type RemoteDescription } from '../read-sdp.ts'
+import type { CreateWebPeer, IceCandidate, RtpTap, RtpTransportHandlers, WebPeer } from '../../model/rtp-transport.ts'
+import { isCandidate, readSdp, type CandidateAddress, type RemoteDescription } from '../read-sdp.ts'
 import { writeAnswer } from '../write-sdp.ts'
 import { callYourself } from './caller.ts'
 import { loadIdentity, newCredentials, type Identity } from './identity.ts'
@@ -180,7 +180,16 @@ function createWeriftPeer({ handlers, ticker, now, log, ...options }: PeerOption
 
   const close = async (): Promise<void> => void (isOver || release())
   const wasReached = (): boolean => path?.isReached() ?? false
-  return { accept, addCandidate, wasReached, send: stream.send, stats: stream.stats, close }
+  const tap = (told: RtpTap | null): void =>
+    stream.tap(told && ((direction, packet, peer) => told(direction, packet, wireOf(peer))))
+  /** The socket is that of all addresses of this machine: the one that is offered first stands for it. */
+  function wireOf(peer: CandidateAddress): Parameters<RtpTap>[2] {
+    const remote = peer.address === '' ? null : peer
+    const host = options.hosts().find((address) => !remote || familyOf(address) === familyOf(remote.address))
+    const port = host === undefined ? null : agreement?.ground.socket.portOf(familyOf(host))
+    return { local: { address: host ?? '0.0.0.0', port: port ?? 0 }, remote }
+  }
+  return { accept, addCandidate, wasReached, send: stream.send, stats: stream.stats, tap, close }
 }
 
 const over = (): Problem => new Problem('CONFLICT', 'The call is over.')

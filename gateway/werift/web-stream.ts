@@ -5,7 +5,7 @@
 import type { NegotiatedAudio, RtpPacket, TransportStats } from '../../model/rtp-transport.ts'
 import { createPathSource, pathEnd, type PathSourceDeps } from '../../media/rtp/path-source.ts'
 import type { Address } from '../../media/rtp/peer-source.ts'
-import { createRtpStream } from '../../media/rtp/rtp-stream.ts'
+import { createRtpStream, type StreamTap } from '../../media/rtp/rtp-stream.ts'
 import type { SrtpKeys } from './dtls-keys.ts'
 import { createHandshakes, type Handshakes, type HandshakesOptions } from './handshakes.ts'
 
@@ -46,6 +46,8 @@ export type WebStream = {
   receive(datagram: Buffer, from?: Address): void
   /** Dropped before the association is there and after it ended. */
   send(packet: RtpPacket): void
+  /** Null takes it off; an outgoing packet goes to `pathEnd`. */
+  tap(tap: StreamTap | null): void
   stats(): Required<TransportStats>
   /** Tells the peer. Idempotent. */
   close(): void
@@ -124,6 +126,7 @@ export function createWebStream({ beat, now, ...deps }: WebStreamDeps): WebStrea
       if (leave !== null) stream.send(packet)
     },
     stats: stream.stats,
+    tap: stream.tap,
     close() {
       if (fallSilent()) stream.goodbye()
       handshakes?.close()

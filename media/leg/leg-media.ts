@@ -149,7 +149,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       const formats = formatsOf(command, audio)
       const isBehind = goesOn && isDeepStrictEqual(session?.speaks, formats.speaks)
       session = { ...command, ...formats }
-      recorded = command.recording === null ? 'none' : (command.recording.parts ?? 'both')
+      recorded = partsOf(command)
       if (!isBehind) pacer.restart(frameBytesOf(formats.speaks))
       open()
       return { ...formats, isBehind }
@@ -200,6 +200,9 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     isRecordingWhole: () => recording?.isWhole() ?? true,
   }
 }
+
+export const partsOf = ({ recording }: Pick<StartCommand, 'recording'>): RecordedParts =>
+  recording === null ? 'none' : (recording.parts ?? 'both')
 
 function pushed(pacer: Pacer, frame: Frame, log: Log): void {
   if (!pacer.push(frame) && pacer.dropped() === 1) log.warn('frames of the agent are dropped', { seq: frame.seq })

@@ -23,7 +23,8 @@ import { createKeyPresses } from './key-presses.ts'
 import { createKeptFrames, type KeptFrames } from './kept-frames.ts'
 import { createLegCommands } from './leg-commands.ts'
 import { createLegEnding, type LegEnding } from './leg-ending.ts'
-import { createLegMedia, type LegMedia } from './leg-media.ts'
+import { createLegCapture, type LegCapture } from './leg-capture.ts'
+import { createLegMedia, partsOf, type LegMedia } from './leg-media.ts'
 import { qualityOf, tellQuality, type LegStats } from './leg-quality.ts'
 import { createLegTelephone } from './leg-telephone.ts'
 import { createLossWatch } from './loss-watch.ts'
@@ -43,6 +44,8 @@ export type LegDeps = {
   readonly telemetry?: Telemetry
   /** The ticker's own time: milliseconds that never jump. */
   readonly now: () => number
+  /** Ms since the epoch when `now` was 0: captures tell times by it. */
+  readonly timeOrigin?: number
   /** As in leg-media.ts. */
   readonly isSilent?: (node: string) => boolean
   /** Null where there is none: a browser. */
@@ -122,6 +125,7 @@ export function createLeg(deps: LegDeps): Leg {
     held: (isHeld) => guarded(() => media.hold(isHeld)),
     disconnected: (cause, details, end) => void ending.end({ type: 'disconnected', cause, details, ...end }),
   })
+  const capture = createLegCapture({ timeOrigin: 0, ...deps, transport: wire.transport })
   const release = () => {
     for (const leave of leaving) leave()
     deps.onClosed()
@@ -138,6 +142,7 @@ export function createLeg(deps: LegDeps): Leg {
   const finish = async (reason: string, at: number): Promise<ClosedLeg> => {
     const quality = measured()
     const recordedMs = await finished(media, wire, { reason, at, log })
+    await capture.finish()
     const gaps = media.isRecordingWhole() ? {} : ({ recordingIncomplete: true } as const)
     return told(deps, reason, { recordedMs, ...(quality && { quality }), ...gaps })
   }
@@ -159,6 +164,7 @@ export function createLeg(deps: LegDeps): Leg {
     media,
     kept,
     wire,
+    capture,
     ending,
     guarded,
     failed,
@@ -181,6 +187,7 @@ type Parts = {
   readonly media: LegMedia
   readonly kept: KeptFrames
   readonly wire: LegWire
+  readonly capture: LegCapture
   readonly ending: LegEnding
   readonly guarded: (action: () => void) => void
   readonly failed: (error: unknown) => void
@@ -212,10 +219,8 @@ function telephoneEvents({
 }
 
 /** Puts the parts on the bus and on the beat; the results take them off. */
-function joined(
-  deps: LegDeps,
-  { media, kept, wire, ending, guarded, failed, ringing, tellQualitySoFar }: Parts,
-): (() => void)[] {
+function joined(deps: LegDeps, parts: Parts): (() => void)[] {
+  const { media, kept, wire, capture, ending, guarded, failed, ringing, tellQualitySoFar } = parts
   const { bus, ticker } = deps
   const subjects = subjectsOf(deps.callId)
   const { isConnected } = wire
@@ -225,12 +230,18 @@ function joined(
     isOver,
     ringing,
     ended: ending.told,
-    start: media.start,
+    start(command, goesOn) {
+      capture.record(partsOf(command))
+      return media.start(command, goesOn)
+    },
     kept,
     node: deps.nodeId ?? null,
     flush: media.flush,
     rewind: media.rewind,
-    record: media.record,
+    record(parts) {
+      media.record(parts)
+      capture.record(parts)
+    },
     supervise: media.supervise,
     telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
     failed,
@@ -269,6 +280,7 @@ function joined(
   const isLeftAlone = () => !commands.isStarted() && deps.now() - (wire.connectedAt() ?? deps.now()) > startWithin
   const subscriptions = [
     bus.subscribe(subjects.legCommand, commands.answer),
+    bus.subscribe(subjects.legCapture, (message) => guarded(() => capture.answer(message))),
     bus.subscribe(subjects.down, ({ payload }) => guarded(() => play(payload))),
     bus.subscribe(subjects.voice, ({ payload }) => guarded(() => standIn(payload))),
   ]

@@ -19,6 +19,7 @@ function beginLeg(line: OpenPhoneLine, wanted: PhoneLegWanted, createLeg: Create
   leg.attach({
     send: line.transport.send,
     stats: line.transport.stats,
+    tap: (told) => line.transport.tap?.(told),
     close(reason) {
       wanted.hangUp(reason)
       return line.close(reason)

@@ -29,6 +29,8 @@ export type IncomingRtpDeps = {
   packet(packet: RtpPacket): void
   /** The peer's address was learned. */
   learned(): void
+  /** A packet of the peer's, as it was without SRTP. */
+  tapped(direction: 'in', packet: Buffer, from: Address): void
 }
 
 /** Packets of 10 ms are 100 a second; key presses come on top. */
@@ -47,6 +49,8 @@ export function createIncomingRtp({ source, security, rtcp, now, ...tell }: Inco
   const others = createOtherTypes()
   let session: MediaSession | null = null
   let lastStranger: string | null = null
+  /** The packet that was read last. */
+  let opened: Buffer | null = null
 
   function refuse(as: 'flood' | 'unusable'): null {
     counts[as] += 1
@@ -66,6 +70,7 @@ export function createIncomingRtp({ source, security, rtcp, now, ...tell }: Inco
     if (judgement === 'former') return refuse('unusable')
     if (!budgets[judgement](at)) return refuse('flood')
     const plain = security.unprotect(datagram)
+    opened = plain
     // Where SRTP tells who is the peer, it tells who is not.
     if (plain === null && judgement !== 'peer') refuseStranger(from)
     const read = plain && readRtp(plain)
@@ -122,7 +127,9 @@ export function createIncomingRtp({ source, security, rtcp, now, ...tell }: Inco
       const packet = read(datagram, from, at)
       if (packet === null) return
       const ssrc = datagram.readUInt32BE(8)
-      if (isOfPeer(ssrc, packet, from, at)) accept(ssrc, packet, session, at)
+      if (!isOfPeer(ssrc, packet, from, at)) return
+      if (opened) tell.tapped('in', opened, from)
+      accept(ssrc, packet, session, at)
     },
   }
 }

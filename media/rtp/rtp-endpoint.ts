@@ -81,6 +81,10 @@ export function createRtpEndpoint(deps: RtpEndpointDeps): RtpEndpoint {
     tick(at) {
       if (!closing) stream.tick(at)
     },
+    tap(tap) {
+      const local = { address: deps.address, port: pair.port }
+      stream.tap(tap && ((direction, packet, remote) => tap(direction, packet, { local, remote })))
+    },
     stats: stream.stats,
     async close() {
       closing ??= close()

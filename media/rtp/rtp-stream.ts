@@ -29,8 +29,13 @@ export type RtpStream = {
   /** RTCP is sent when it is due. */
   tick(at: number): void
   goodbye(): void
+  /** Null takes it off. */
+  tap(tap: StreamTap | null): void
   stats(): Required<TransportStats>
 }
+
+/** Without SRTP; `peer` is where it came from, or goes to. */
+export type StreamTap = (direction: 'in' | 'out', packet: Buffer, peer: Address) => void
 
 export type RtpStreamDeps = {
   readonly source: PeerSource
@@ -52,8 +57,10 @@ export function createRtpStream({ source, now, ...deps }: RtpStreamDeps): RtpStr
   const security = createSecurity()
   const rtcp = createRtcpSession({ ssrc, cname, random: Math.random })
   const shared = { source, security, rtcp, now }
-  const incoming = createIncomingRtp({ ...shared, packet: deps.packet, learned: deps.learned })
-  const outgoing = createOutgoingRtp({ ...shared, ssrc, send: deps.sendRtp })
+  let tap: StreamTap | null = null
+  const tapped: StreamTap = (direction, packet, peer) => tap?.(direction, packet, peer)
+  const incoming = createIncomingRtp({ ...shared, packet: deps.packet, learned: deps.learned, tapped })
+  const outgoing = createOutgoingRtp({ ...shared, ssrc, send: deps.sendRtp, tapped })
   const link = createRtcpLink({ ...shared, send: deps.sendRtcp, alive: deps.alive })
 
   return {
@@ -75,6 +82,7 @@ export function createRtpStream({ source, now, ...deps }: RtpStreamDeps): RtpStr
     receiveRtcp: (datagram, from) => link.receive(datagram, from, false),
     tick: link.tick,
     goodbye: link.goodbye,
+    tap: (next) => void (tap = next),
     stats() {
       const { packets, bytes, strangers, flood, unusable } = incoming.counts
       return {

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { test } from 'tap'
 import { createApi } from '../../api/api.ts'
 import { mostAttempts, pauseAfter } from '../../actors/after-call/recording-keeping.ts'
+import { recordingKeyIn } from '../../model/recording-store.ts'
 import { openMoodyStorage, openS3rver, type Manner } from '../fake/s3-storage.ts'
 import { bytesIn, openKeeper, recordCall, soundOf, statesOf } from '../scenes/kept-recordings.ts'
 import { createFolder } from '../scenes/folder.ts'
@@ -41,6 +42,34 @@ test('a recording is shipped after its call, byte for byte, and only then leaves
     [],
     'the second signer found no flaw',
   )
+})
+
+test('a capture is kept and shipped with the recording of its call, and without one, and goes with it', async (t) => {
+  const seeded = await openSeededApi(t)
+  const storage = await openS3rver(t)
+  const keeper = await openKeeper(t, seeded, storage.settings)
+  const capture = async (key: string) => {
+    const writer = keeper.places.create(recordingKeyIn('pcap', key))
+    writer.append(Buffer.from('packets'))
+    await writer.close()
+  }
+  const both = await recordCall(seeded, keeper, soundOf(1), { postProcessingStatus: 'in_progress' })
+  await capture(both.key)
+  await seeded.sql`update calls set post_processing_status = 'completed' where id = ${both.callId}`
+  const alone = await insertCall(seeded.sql, seeded.own.id, seeded.own.worker.id, { postProcessingStatus: 'completed' })
+  const key = `${seeded.own.id}/${alone}.wav`
+  await capture(key)
+  await keeper.places.noted()
+  await keeper.passes(4_000, 1_000)
+  t.same(await keeper.files(), [], 'shipped')
+  t.same(await statesOf(seeded.sql), { shipped: 2 })
+  for (const one of [both.key, key]) t.equal(String(await bytesIn(keeper.places, one, 'pcap')), 'packets')
+  t.equal(await bytesIn(keeper.places, key), null, 'no sound')
+  for (const one of [both.key, key]) {
+    t.equal(await keeper.places.remove(one), 'removed')
+    t.equal(await bytesIn(keeper.places, one, 'pcap'), null)
+  }
+  t.same(await statesOf(seeded.sql), {})
 })
 
 for (const manner of ['away', 'full', 'busy', 'refusing', 'hangs', 'truncates', 'garbles'] as const satisfies Manner[])

@@ -267,9 +267,9 @@ test('what is kept of a long call comes in parts, none of it twice and none left
 /** By REST, and what the audit log says of it. */
 async function takeCapture(t: Test, { ask, own, other }: Api, callId: CallId): Promise<Buffer> {
   const answer = await ask(`/v1/accounts/${own.id}/phone-calls/${callId}/capture`)
-  const headers = ['content-type', 'content-disposition', 'content-length'].map((name) => answer.headers.get(name))
+  const headers = ['content-type', 'content-disposition'].map((name) => answer.headers.get(name))
   const { bytes } = answer
-  t.same(headers, ['application/vnd.tcpdump.pcap', `attachment; filename="${callId}.pcap"`, String(bytes.length)])
+  t.same(headers, ['application/vnd.tcpdump.pcap', `attachment; filename="${callId}.pcap"`])
   const nothing = await ask(`/v1/accounts/${own.id}/phone-calls/${own.callId}/capture`)
   t.match(nothing, { status: 404, text: /Nothing of this call was captured/ })
   t.equal((await ask(`/v1/accounts/${other.id}/phone-calls/${callId}/capture`, { key: other.key })).status, 404)

@@ -21,7 +21,7 @@ const reading =
   'getWebhookDelivery listPersons getPerson listDocuments getDocument listDocumentVersions getDocumentVersion searchKnowledge listTrunks getTrunk getTrunkState listCallRefusals listUsers listInvitations ' +
   'getAccountLimits listSimulations getSimulation'
 const calling =
-  'createPhoneCall createWebCall cancelPhoneCall hangUpPhoneCall processPhoneCall pausePhoneCallRecording resumePhoneCallRecording callWorkerTool keepSimulation'
+  'createPhoneCall createWebCall cancelPhoneCall hangUpPhoneCall processPhoneCall pausePhoneCallRecording resumePhoneCallRecording capturePhoneCall callWorkerTool keepSimulation'
 const scopeOf = (id: string): KeyScope => {
   if (reading.split(' ').includes(id)) return 'read'
   return calling.split(' ').includes(id) ? 'calls' : 'manage'

@@ -123,6 +123,7 @@ test('every operation of the document answers as the document says, and no log l
       endCall: { ...deps.endCall, hangUp },
       processAgain: hangUp,
       pauseRecording: { pause: hangUp, resume: hangUp },
+      captureCall: async (_accountId, callId, { rtp }) => ({ callId, rtp, until: new Date(0).toISOString() }),
     },
     own.key,
   )

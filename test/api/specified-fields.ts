@@ -406,6 +406,7 @@ export const additiveEndpoints: readonly string[] = [
   `get ${phoneCall}/diagnostics`,
   `get ${phoneCall}/replay`,
   `get ${phoneCall}/capture`,
+  `post ${phoneCall}/capture`,
   `post ${phoneCall}/recording/pause`,
   `post ${phoneCall}/recording/resume`,
   `delete ${phoneCall}`,

@@ -1,11 +1,17 @@
 /** Owns a recording store in memory: what was written is there at every moment, and a test may look at it. */
-import { recordingForms, recordingKeyIn, recordingOfKey, type RecordingStore } from '../../model/recording-store.ts'
+import {
+  isWritten,
+  recordingForms,
+  recordingKeyIn,
+  recordingOfKey,
+  type RecordingStore,
+} from '../../model/recording-store.ts'
 
 export function createMemoryRecordings(files = new Map<string, Buffer>()): RecordingStore {
   const checked = (key: string): string => recordingKeyIn(recordingOfKey(key).form, key)
   return {
     create(key) {
-      if (recordingOfKey(key).form !== 'wav') throw new Error('only the sound of a recording is written while it runs')
+      if (!isWritten(recordingOfKey(key).form)) throw new Error('that form of a recording is made of another one')
       let isOpen = !files.has(key)
       if (isOpen) files.set(key, Buffer.alloc(0))
       const write = (next: (before: Buffer) => Buffer): void => {

@@ -528,6 +528,7 @@ test('a flood costs bounded work, and none of the peer’s budget when it comes 
     now: () => at,
     packet: () => void (heard += 1),
     learned: () => undefined,
+    tapped: () => undefined,
   })
   const [peer, stranger] = [
     { address: '192.0.2.1', port: 4000 },
@@ -989,7 +990,12 @@ function fuzz(t: Test, suite: CryptoSuite | null): void {
   const security = createSecurity()
   const rtcp = createRtcpSession({ ssrc: 1, cname: 'x', random: random.next })
   const shared = { source, security, rtcp, now: () => at }
-  const incoming = createIncomingRtp({ ...shared, packet: () => void (heard += 1), learned: () => undefined })
+  const incoming = createIncomingRtp({
+    ...shared,
+    packet: () => void (heard += 1),
+    learned: () => undefined,
+    tapped: () => undefined,
+  })
   const link = createRtcpLink({ ...shared, send: () => undefined, alive: () => undefined })
   const remote = { address: '192.0.2.1', port: 4000, rtcpPort: 4001 }
   const session = sessionWith(remote, { srtp: suite && { ours: createSrtpKey(suite), theirs: createSrtpKey(suite) } })

@@ -1,6 +1,7 @@
 /** A pcap file as an analyser reads it: by a reader of its own, which believes no length and no checksum. */
 import { test } from 'tap'
-import { pcapOf, type Datagram } from '../../net/pcap.ts'
+import { pcapHead, pcapOf, pcapRecordOf, type Datagram } from '../../net/pcap.ts'
+import { readPcapRecords } from '../../net/read-pcap-records.ts'
 
 /** RFC 1071: with its checksum in it, what is right adds up to all ones. */
 function sumOf(bytes: Buffer): number {
@@ -71,4 +72,39 @@ test('packets of IPv4 and IPv6 have right lengths, checksums, addresses and time
   ])
   t.equal(packets.length, 3)
   t.end()
+})
+
+async function* inPieces(file: Buffer, length: number) {
+  for (let at = 0; at < file.length; at += length) yield file.subarray(at, at + length)
+}
+
+test('of a packet that is cut its whole length is told, and no sum of what is not there', (t) => {
+  for (const address of ['192.0.2.1', '2001:db8::1']) {
+    const given = datagram(address, address, 'header, and what nobody may know')
+    const [whole, cut] = [pcapRecordOf(given), pcapRecordOf(given, 6)]
+    t.equal(cut?.readUInt32LE(12), whole?.readUInt32LE(12), 'as long as it was')
+    t.equal(cut?.readUInt32LE(8), (whole?.readUInt32LE(8) ?? 0) - given.payload.length + 6)
+    const ip = address.includes(':') ? 40 : 20
+    t.equal(cut?.readUInt16BE(16 + ip + 4), 8 + given.payload.length, 'by UDP too')
+    t.equal(cut?.readUInt16BE(16 + ip + 6), 0)
+    t.ok(cut?.toString().endsWith('header'))
+  }
+  t.end()
+})
+
+test('a capture is read as it comes, up to where it was cut off or has a gap', async (t) => {
+  const records = ['first', 'second', 'third'].map((text) => pcapRecordOf(datagram('192.0.2.1', '192.0.2.2', text))!)
+  const file = Buffer.concat([pcapHead(), ...records])
+  const read = async (bytes: Buffer, piece = 7) => {
+    const found = []
+    for await (const record of readPcapRecords(inPieces(bytes, piece))) found.push(Buffer.from(record.bytes))
+    return found
+  }
+  t.same(await read(file), records)
+  t.same(await read(file, 10_000), records)
+  for (const lost of [1, 30, 45]) t.same(await read(file.subarray(0, -lost)), records.slice(0, 2))
+  const gap = Buffer.concat([pcapHead(), records[0]!, Buffer.alloc(200), records[1]!])
+  t.same(await read(gap), records.slice(0, 1), 'a disk was full')
+  t.same(await read(Buffer.concat([file.subarray(0, 24), Buffer.alloc(40, 0xff)])), [], 'no pcap')
+  t.same(await read(Buffer.alloc(0)), [])
 })

@@ -6,7 +6,7 @@ import { createRecordingCopies } from '../../media/recording/recording-copies.ts
 import { wavHeaderOf } from '../../media/recording/wav.ts'
 import { bytesOf } from '../../model/frame.ts'
 import type { AccountId, CallId, WorkerId } from '../../model/ids.ts'
-import { recordingKeyIn } from '../../model/recording-store.ts'
+import { recordingKeyIn, type RecordingForm } from '../../model/recording-store.ts'
 import { createRecordingBucket, type BucketSettings } from '../../store/recording-bucket.ts'
 import { createRecordingFolder } from '../../store/recording-folder.ts'
 import { createRecordingPlaces, readFolderId } from '../../store/recording-places.ts'
@@ -90,7 +90,7 @@ export async function recordCall(
 export async function bytesIn(
   places: Awaited<ReturnType<typeof openKeeper>>['places'],
   key: string,
-  form: 'wav' | 'opus' | 'peaks' = 'wav',
+  form: RecordingForm = 'wav',
 ): Promise<Buffer | null> {
   const reader = await places.read(recordingKeyIn(form, key))
   return reader && Buffer.from(await new Response(reader.stream(0, reader.size - 1)).arrayBuffer())

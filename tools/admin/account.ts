@@ -51,7 +51,7 @@ export const accountCommands: Commands = {
       'account limits <accountId> [--prefix <beginning of numbers, like +49>]… [--calls-per-second <n>] [--daily-minutes <n>]\n' +
       '    [--home-only on|off] [--country <home country, like DE>]\n' +
       '    [--max-calls <n>] [--transfer-number <number>]… [--embedded-fallback on|off] [--recording on|off]\n' +
-      '    [--supervision on|off] [--confirm-calls on|off] [--clear <name of a limit>]…',
+      '    [--supervision on|off] [--capture-sound on|off] [--confirm-calls on|off] [--clear <name of a limit>]…',
     options: {
       prefix: several,
       'calls-per-second': { type: 'string' },
@@ -64,6 +64,7 @@ export const accountCommands: Commands = {
       recording: { type: 'string' },
       supervision: { type: 'string' },
       'confirm-calls': { type: 'string' },
+      'capture-sound': { type: 'string' },
       clear: several,
     },
     async runOn({ sql, print }, [account], options) {
@@ -137,6 +138,7 @@ const limitsOf = (options: Options) =>
     embeddedFallback: switchOf(options, 'embedded-fallback'),
     recordingEnabled: switchOf(options, 'recording'),
     supervisionEnabled: switchOf(options, 'supervision'),
+    captureSound: switchOf(options, 'capture-sound'),
     require_confirmation_for_outbound_calls: switchOf(options, 'confirm-calls'),
   })
 
@@ -164,6 +166,7 @@ const limitNames = {
   'embedded-fallback': 'embeddedFallback',
   recording: 'recordingEnabled',
   supervision: 'supervisionEnabled',
+  'capture-sound': 'captureSound',
   'confirm-calls': 'require_confirmation_for_outbound_calls',
 } as const satisfies Record<string, keyof AccountConfig>
 
