@@ -247,6 +247,8 @@ export type Effect =
       readonly recording?: RecordingState
       /** The caller has been told what is to be said first: so many turns. Absent: not yet. */
       readonly disclosedTurns?: number
+      /** It takes up the word again, whoever spoke last. Absent: as its history has it. */
+      readonly isDue?: true
       /** What the agent is told besides, oldest first. Absent: nothing. */
       readonly whispers?: readonly string[]
       /** Tools that a former actor had under way: nobody knows what became of them. Absent: none. */

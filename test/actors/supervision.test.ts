@@ -61,7 +61,10 @@ test('the agent has the call back when it is given, when its supervisor leaves, 
     const step = last([...takenBy('a'), way])
     t.same(typesOf(step), ['supervise', 'start_conversation'], way.type)
     t.match(effectOf(step, 'supervise'), { voice: null })
-    t.match(effectOf(step, 'start_conversation'), { whispers: [/spoken with the caller in your place/] })
+    t.match(effectOf(step, 'start_conversation'), {
+      whispers: [/spoken with the caller in your place/],
+      isDue: true,
+    })
     t.notOk(last([...takenBy('a'), way, { type: 'whispered', userId: 'u', text: 'Hurry.' }]).ignored)
   }
 })

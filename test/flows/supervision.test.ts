@@ -187,7 +187,11 @@ test('a call is listened to, taken over, given back, whispered into and lost', {
 
   await press('Give back')
   await until(() => engine.configs.length === 2)
-  t.match(engine.configs[1], { whispers: [/spoken with the caller in your place/], history: [{ role: 'agent' }] })
+  t.match(engine.configs[1], {
+    whispers: [/spoken with the caller in your place/],
+    history: [{ role: 'agent' }],
+    owesReply: true,
+  })
   await page.getByLabel('Whisper to the agent').fill('Offer ten percent off.')
   await press('Whisper')
   await page.getByText('The agent has been told.').waitFor()

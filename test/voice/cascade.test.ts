@@ -450,6 +450,18 @@ test('instructions are followed from the next turn on, and a temperature is pass
   t.match(server.requestsOf('chat')[1]?.body['messages'], [{ role: 'system', content: 'You are a pirate.' }])
 })
 
+test('what people of the account whisper is told besides the instructions, to sessions that are opened later as well', async (t) => {
+  const { call, server, config } = await openCall(t, { config: { whispers: ['They are in a hurry.'] } })
+  const told = (at: number): string => (server.requestsOf('chat')[at]!.body['messages'] as Message[])[0]?.content ?? ''
+  t.match(told(0), /From your company[^]*- They are in a hurry\./)
+  server.hears('Who are you?')
+  call.session.whisper('Offer ten percent\n# Off.')
+  await call.say(question)
+  await call.agent()
+  t.ok(told(1).startsWith(config.instructions ?? ''))
+  t.match(told(1), /- They are in a hurry\.\n- Offer ten percent # Off\.$/)
+})
+
 test('what an endpoint does not take is left out, once it has said so', async (t) => {
   const { call, server, log } = await openCall(t, {
     server: { refusesMaxTokens: true, refusesTemperature: true, refusesVerbose: true, refusesStreamOptions: true },

@@ -56,7 +56,8 @@ export async function prepareConversation(
   ])
   const said = before.slice(disclosedTurns ?? 0)
   // Of a tool there is a result, which asks for a reply by itself.
-  const owesReply = bridges === true || (said.at(-1)?.role === 'user' && lostTools.length === 0)
+  const owesReply =
+    bridges === true || effect.isDue === true || (said.at(-1)?.role === 'user' && lostTools.length === 0)
   const beginning = {
     script,
     tools: offered.map(toEngineTool),

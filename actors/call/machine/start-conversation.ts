@@ -30,3 +30,9 @@ export const goOnElsewhere = {
     ...((event as Failed).hasSpoken === true && { bridges: true as const }),
   }),
 } as const
+
+/** Behind a person who spoke in the agent's place. */
+export const takeUpAgain = {
+  type: 'start_conversation',
+  params: ({ context }: { context: CallContext }) => ({ ...conversationOf(context), isDue: true as const }),
+} as const

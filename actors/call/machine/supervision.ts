@@ -5,7 +5,7 @@
 import { maxSupervisors } from '../../../model/supervision.ts'
 import type { CallFact } from '../call-event.ts'
 import { failed, machineActions, stopWaiting, type CallContext } from './machine-actions.ts'
-import { startConversation } from './start-conversation.ts'
+import { takeUpAgain } from './start-conversation.ts'
 import { waitForReturn } from './wait-for-return.ts'
 
 type Of<Type extends CallFact['type']> = Extract<CallFact, { type: Type }>
@@ -69,7 +69,7 @@ export const openToSupervisors = {
   },
 } as const
 
-const goesOn = [noteReturned, supervise, startConversation] as const
+const goesOn = [noteReturned, supervise, takeUpAgain] as const
 /** The agent is not there to say or mean it. */
 const notMeant = {} as const
 
