@@ -32,7 +32,12 @@ const entries: readonly Entry[] = [
   },
   { name: 'setup', beside: 'an empty beat', words: ['seconds=5', '50'], tiny: ['seconds=1', 'beside=2', '5'] },
   { name: 'api', beside: 'bare fastify', words: ['1'], tiny: ['0.05'] },
-  { name: 'mcp', beside: 'the same query over REST', words: ['1'], tiny: ['0.05'] },
+  {
+    name: 'mcp',
+    beside: 'the same query over REST, and an example server of the official SDK',
+    words: ['1'],
+    tiny: ['0.05'],
+  },
 ]
 
 export type Median = {

@@ -1,6 +1,6 @@
 /**
  * Owns `npm run bench mcp [seconds]`: tools/call of a tool of one query against the same query over REST, on the same service in the same run.
- * Short rounds take turns, so that whatever else the machine does meets both alike; what counts is the ratio of neighbouring rounds. Then a
+ * Beside it stands an example server of the official SDK, which looks at no key and asks no database. Short rounds take turns, so that whatever else the machine does meets both alike; what counts is the ratio of neighbouring rounds. Then a
  * thousand sessions are opened, and what each costs in memory is read.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -11,8 +11,9 @@ import { createLog } from '../../app/log.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import { openApiServer, type ApiServer, type ApiServerName } from './api-server.ts'
 import { loadFor, type Load, type Target } from './http-load.ts'
+import { forkProcess } from './forked-process.ts'
 import { openSessions } from './mcp-sessions.ts'
-import { seedMcp, type McpTargets } from './seed-mcp.ts'
+import { exampleTargets, seedMcp, type McpTargets } from './seed-mcp.ts'
 import { printTable, quantile } from './table.ts'
 
 const connections = 32
@@ -24,16 +25,17 @@ const sessions = 1_000
 const goneWithin = 2_000
 const drivers: readonly ApiServerName[] = ['node', 'uws']
 
-const ways = ['rest', 'current', 'legacy'] as const
+const ways = ['rest', 'current', 'legacy', 'list'] as const
 type Way = (typeof ways)[number]
 type Round = Load & { readonly cpuMicroseconds: number }
-type Measured = Readonly<Record<Way, Round[]>>
+type Measured = Readonly<Partial<Record<Way, Round[]>>>
 type Row = Record<string, string>
 
 const nameOf: Readonly<Record<Way, string>> = {
   rest: 'REST, GET …/workers',
   current: 'MCP 2026-07-28, tools/call',
   legacy: 'MCP 2025-11-25, tools/call',
+  list: 'MCP 2025-11-25, tools/list',
 }
 
 export async function benchMcp([seconds]: readonly string[]): Promise<void> {
@@ -54,33 +56,54 @@ export async function benchMcp([seconds]: readonly string[]): Promise<void> {
     rows.push(...rowsOf(driver, await measure(server, targets, roundMs)))
     memory.push(await measureSessions(server, targets))
   }
+  rows.push(...(await measureExample(roundMs)))
   printTable(rows)
   printTable(memory)
 }
 
-async function measure({ url, readCpu }: ApiServer, targets: McpTargets, ms: number): Promise<Measured> {
-  const measured: Measured = { rest: [], current: [], legacy: [] }
-  for (const way of ways) await loadFor(warmUpMs, { url, targets: targets[way], connections })
+type Measurable = Pick<ApiServer, 'url' | 'readCpu'>
+
+async function measure(
+  { url, readCpu }: Measurable,
+  targets: Partial<Record<Way, readonly Target[]>>,
+  ms: number,
+): Promise<Measured> {
+  const asked = ways.flatMap((way) => (targets[way] ? [{ targets: targets[way], own: [] as Round[], way }] : []))
+  for (const { targets } of asked) await loadFor(warmUpMs, { url, targets, connections })
   for (let round = 0; round < rounds; round++)
-    for (const way of ways) {
+    for (const { targets, own } of asked) {
       const before = await readCpu()
-      const load = await loadFor(ms, { url, targets: targets[way], connections })
-      measured[way].push({ ...load, cpuMicroseconds: (await readCpu()) - before })
+      const load = await loadFor(ms, { url, targets, connections })
+      own.push({ ...load, cpuMicroseconds: (await readCpu()) - before })
     }
-  return measured
+  return Object.fromEntries(asked.map(({ way, own }) => [way, own]))
+}
+
+async function measureExample(ms: number): Promise<Row[]> {
+  const child = await forkProcess<{ url: string }>('process-serving-mcp-example.ts', [])
+  try {
+    const readCpu = async () => (await child.ask<{ cpuMicroseconds: number }>('read')).cpuMicroseconds
+    return rowsOf('example of the SDK', await measure({ url: child.ready.url, readCpu }, exampleTargets, ms))
+  } finally {
+    await child.close()
+  }
 }
 
 const rowsOf = (driver: string, measured: Measured): Row[] =>
-  ways.map((way) => {
-    const own = measured[way]
-    const ratios = own.map((round, index) => rateOf(round) / rateOf(measured.rest[index] ?? round))
+  ways.flatMap((way) => {
+    const { [way]: own, rest = [] } = measured
+    if (!own) return []
+    const ratios = own.map((round, index) => rateOf(round) / rateOf(rest[index] ?? round))
     const latencies = own.flatMap((round) => round.latencies)
     const cpus = own.map((round) => round.cpuMicroseconds / round.requests)
     return {
       driver,
       [`${connections} connections`]: nameOf[way],
       'requests/s': quantile(own.map(rateOf), 0.5).toFixed(0),
-      'ratio (of rounds)': `${quantile(ratios, 0.5).toFixed(2)} (${quantile(ratios, 0).toFixed(2)}–${quantile(ratios, 1).toFixed(2)})`,
+      'ratio (of rounds)':
+        rest.length === 0
+          ? '–'
+          : `${quantile(ratios, 0.5).toFixed(2)} (${quantile(ratios, 0).toFixed(2)}–${quantile(ratios, 1).toFixed(2)})`,
       'p50/p95 ms': `${quantile(latencies, 0.5).toFixed(1)} / ${quantile(latencies, 0.95).toFixed(1)}`,
       'CPU µs per request': quantile(cpus, 0.5).toFixed(0),
     }
@@ -113,7 +136,7 @@ async function measureSessions(server: ApiServer, { listening }: McpTargets): Pr
 
 /** What is compared tells the same worker. */
 async function requireSameAnswers({ url }: ApiServer, targets: McpTargets): Promise<void> {
-  for (const way of ways) {
+  for (const way of ['rest', 'current', 'legacy'] as const) {
     const target = targets[way][0] as Target
     const { path: asked, key, post } = target
     const headers = post ? { authorization: `Bearer ${key}`, ...post.headers } : { 'x-api-key': key }

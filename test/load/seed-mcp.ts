@@ -25,6 +25,7 @@ export type McpTargets = {
   readonly rest: readonly Target[]
   readonly current: readonly Target[]
   readonly legacy: readonly Target[]
+  readonly list: readonly Target[]
   /** Opens a session. */
   readonly listening: Target
   /** Every answer of the first target tells of it. */
@@ -44,6 +45,7 @@ export async function seedMcp(sql: Sql, url: string): Promise<McpTargets> {
     rest: seeded.map(({ accountId, key }) => ({ path: `/v1/accounts/${accountId}/workers`, key })),
     current: seeded.map(({ token }) => ({ path: '/mcp', key: token, post: currentCall })),
     legacy: seeded.map(({ token }) => ({ path: '/mcp', key: token, post: legacyCall })),
+    list: seeded.map(({ token }) => ({ path: '/mcp', key: token, post: legacyList })),
     listening: { path: '/mcp', key: first.token, post: listen },
     workerId: first.workerId,
   }
@@ -91,6 +93,23 @@ const currentCall = {
   body: bodyOf('tools/call', { ...tool, _meta: meta }),
 }
 const legacyCall = { headers: { ...common, 'mcp-protocol-version': '2025-11-25' }, body: bodyOf('tools/call', tool) }
+const legacyList = { headers: legacyCall.headers, body: bodyOf('tools/list', {}) }
+
+/** Of the official SDK's stateless example, which looks at no key. */
+export const exampleTargets = {
+  list: [{ path: '/mcp', key: 'none', post: legacyList }],
+  legacy: [
+    {
+      path: '/mcp',
+      key: 'none',
+      post: {
+        headers: legacyCall.headers,
+        body: bodyOf('tools/call', { name: 'start-notification-stream', arguments: { interval: 1, count: 1 } }),
+      },
+    },
+  ],
+} satisfies Pick<McpTargets, 'list' | 'legacy'>
+
 const listen = {
   headers: { ...common, 'mcp-protocol-version': revision, 'mcp-method': 'subscriptions/listen' },
   body: bodyOf('subscriptions/listen', { notifications: { toolsListChanged: true }, _meta: meta }),
