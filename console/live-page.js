@@ -80,11 +80,11 @@ function RowOf({ call, worker }) {
       'td',
       { 'data-label': 'Said last', class: 'said' },
       lastTurn
-        ? h('div', { class: 'live-said', title: lastTurn.text }, [
+        ? [
             h('span', { class: `who ${lastTurn.speaker}` }, lastTurn.speaker === 'agent' ? 'Agent' : 'Caller'),
             ' ',
             h(Text, null, lastTurn.text),
-          ])
+          ]
         : h('span', { class: 'soft' }, 'Nothing yet'),
     ),
     h(
@@ -114,7 +114,7 @@ function Sound({ sound }) {
 }
 
 /** @param {{ since: string }} props */
-const Time = ({ since }) => h('span', { class: 'live-time', 'data-since': Date.parse(since), ref: showTime })
+const Time = ({ since }) => h('span', { 'data-since': Date.parse(since), ref: showTime })
 
 /** Text of an element that has no other: nothing is compared and drawn for a second that has passed. @param {HTMLElement | null} element */
 function showTime(element) {

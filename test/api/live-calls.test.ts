@@ -1,0 +1,88 @@
+/** docs/console.md "How it is served": what it costs to watch the calls that run, counted. */
+import { test } from 'tap'
+import { createLiveCalls, type Change } from '../../api/console/live-calls.ts'
+import type { Bus } from '../../model/bus.ts'
+import { toBytes } from '../../model/bus-json.ts'
+import type { CallId } from '../../model/ids.ts'
+import { qualitySubjectOf } from '../../model/live-quality.ts'
+import type { Sql } from '../../store/sql.ts'
+import { until } from '../scenes/in-time.ts'
+import { createHands, insertCall, insertTurns, openSeededApi, start } from '../scenes/seeded-api.ts'
+
+const calls = 200
+
+/** Statements, and not the fragments that they are made of. */
+function countStatements(sql: Sql) {
+  let count = 0
+  const counted = new Proxy(sql, {
+    apply(target, self, given: readonly unknown[]) {
+      const [words] = given
+      if (Array.isArray(words) && String(words[0]).trimStart().startsWith('select')) count++
+      return Reflect.apply(target as never, self, given as never) as unknown
+    },
+  })
+  return { counted, count: () => count }
+}
+
+test('two hundred running calls are one statement a second, whoever watches, and only what changed is told', async (t) => {
+  const { sql, own, deps } = await openSeededApi(t)
+  const { bus } = deps as unknown as { readonly bus: Bus }
+  const ids: CallId[] = []
+  for (let made = 0; made < calls; made++) {
+    const running = { transport: 'sip_trunk', progress: 'in_progress', fromNumber: '+4930123456', startedAt: start }
+    const id = await insertCall(sql, own.id, own.worker.id, running)
+    ids.push(id)
+    await insertTurns(sql, own.id, id, [
+      { role: 'user', text: 'Is anybody there?', from: 0, to: 900, confidence: null, source: null },
+    ])
+  }
+  /** Of nothing else. */
+  const hands = createHands()
+  const { counted, count } = countStatements(sql)
+  const live = createLiveCalls({ ...deps, sql: counted, clock: hands.clock })
+  const told: Change[][] = [[], []]
+  const stop = told.map((changes) => live.watch(own.id, (_, change) => void changes.push(change)))
+  const looked = () => until(() => hands.waiting() === 1)
+  const news = async (): Promise<Change[][]> => {
+    for (const changes of told) changes.length = 0
+    hands.turn(1_000)
+    await looked()
+    return told
+  }
+  await looked()
+  t.same(
+    told.map((changes) => changes.map(({ changed }) => changed.length)),
+    [[calls], [calls]],
+    'the whole at the beginning',
+  )
+  t.equal(count(), 1)
+  t.same(await news(), [[], []], 'nothing, when nothing has changed')
+
+  await sql`update transcript_turns set text = 'It is me.' where call_id = any(${ids.slice(0, 3)}::text[])`
+  for (const changes of await news()) t.same(changes[0]?.changed.length, 3)
+  const bytes = told[0]?.[0]?.changed.reduce((sum, row) => sum + row.length, 0) ?? 0
+  t.ok(bytes < 3 * 700, `${bytes} bytes of three calls`)
+
+  const heard = { codec: 'pcma', packetMs: 20, roundTripMs: null, concealedMs: 0, lateFrames: 0, received: null }
+  bus.publish(qualitySubjectOf(ids[7]!), toBytes({ ...heard, sent: { packets: 100, lost: 2, jitterMs: 3 } }))
+  await bus.flush()
+  const [sound] = await news()
+  t.equal(sound?.[0]?.changed.length, 1)
+  t.match(JSON.parse(sound?.[0]?.changed[0] ?? ''), { id: ids[7], sound: { loss: 0.02, jitterMs: 3 } })
+
+  await sql`update calls set progress = 'completed' where id = ${ids[9]!}`
+  for (const changes of await news()) t.same(changes, [{ changed: [], gone: [ids[9]] }])
+  t.equal(count(), 5, 'one statement a look')
+  hands.turn(15_000)
+  await looked()
+  hands.turn(1_000)
+  await looked()
+  t.match(
+    JSON.parse(told[0]?.at(-1)?.changed[0] ?? ''),
+    { id: ids[7], sound: null },
+    'a leg that tells no more is forgotten',
+  )
+
+  for (const end of stop) end()
+  t.equal(hands.waiting(), 0, 'nobody watches: nothing waits')
+})
