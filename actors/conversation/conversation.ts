@@ -82,7 +82,7 @@ export type Conversation = {
   /** Nobody speaks, and nothing is owed to anybody. */
   isQuiet(): boolean
   /** What the caller said up to this time, ms since the answer, is written down. */
-  written(until: number): void
+  written(until: number, text: string): void
   recordingPaused(isPaused: boolean): void
   /** The agent is told this, and the caller hears nothing of it. */
   whisper(text: string): void
@@ -186,7 +186,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (event.type === 'drained') playedTo(event.lastPlayedSeq)
     },
     isQuiet: () => !silenced && (talking?.isQuiet() ?? false),
-    written: (until) => talking?.written(until),
+    written: (until, text) => talking?.written(until, text),
     recordingPaused: keys.paused,
     whisper(text) {
       if (silenced) return
@@ -248,7 +248,7 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     leftOut: (frames) => session.missed(frames),
     takeKey(event) {
       start.takeKey(event)
-      if (start.isKept && event.line) settled.pressed(event.line.seq)
+      if (start.isKept && event.line) settled.pressed(event.line.seq, event.type === 'typed' ? event.text : null)
     },
     caughtUp(lastPlayedSeq) {
       words.again()
@@ -332,7 +332,8 @@ function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats
     const heard = isDeepStrictEqual(wanted.hears, formats.hears) ? frames : []
     return { ...left, frames: heard, nextSeq: voice.nextSeq() }
   }
-  const written = (until: number): void => void (start.isKept && settled.written(answeredAt + until))
+  const written = (until: number, text: string): void =>
+    void (start.isKept && settled.written(answeredAt + until, text))
   const ways = { ...reactions, isQuiet, written, fallSilent, leave, leaveMessage: leaving.begin, handOver }
   return { session, formats, turnLog, timing, hearing, line, hearEarlier, ...ways }
 }

@@ -13,9 +13,9 @@ export type SettledSpeech = {
   /** A frame of the caller has come. */
   heard(seq: number): void
   /** A key has come, or what was typed. */
-  pressed(seq: number): void
-  /** What the caller said up to this time, ms since the epoch, is written down. */
-  written(until: number): void
+  pressed(seq: number, typed: string | null): void
+  /** What the caller said up to this time, ms since the epoch, is written down as this text. */
+  written(until: number, text: string): void
 }
 
 type Deps = {
@@ -42,7 +42,12 @@ export function createSettledSpeech({ bus, callId, epoch, heardUntil, isOpen }: 
   let told = -1
   /** Not settled, oldest first. */
   let keys: number[] = []
+  /** What was typed, as of late. */
+  let texts: string[] = []
 
+  /** Keys are told as all engines tell them, what was typed word for word, perhaps several at once. */
+  const isOfKeys = (text: string): boolean =>
+    text.startsWith('[pressed ') || texts.some((typed) => text.includes(typed))
   /** So many frames before the last: keys have numbers too. */
   const framesBack = (frames: number): number =>
     keys.toReversed().reduce((seq, key) => (key > seq ? seq - 1 : seq), last - frames)
@@ -60,10 +65,16 @@ export function createSettledSpeech({ bus, callId, epoch, heardUntil, isOpen }: 
       const untold = keys.find((key) => key > seq - keyTold) ?? Infinity
       settle(Math.min(framesBack(lookBack), untold - 1))
     },
-    pressed(seq) {
+    pressed(seq, typed) {
       last = seq
+      if (typed !== null) texts = [...texts, typed].slice(-maxKeys)
       keys = [...keys, seq].slice(-maxKeys)
     },
-    written: (until) => settle(framesBack(Math.max(0, Math.floor((heardUntil() - until) / frameMs)))),
+    written(until, text) {
+      let seq = framesBack(Math.max(0, Math.floor((heardUntil() - until) / frameMs)))
+      // Keys at that moment have turns of their own.
+      if (!isOfKeys(text)) while (keys.includes(seq)) seq--
+      settle(seq)
+    },
   }
 }

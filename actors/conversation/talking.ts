@@ -15,7 +15,7 @@ export type Talking = {
   readonly timing: TurnTiming
   readonly hearing: Subscription
   readonly line: Pick<UnbrokenLine, 'press'>
-  written(until: number): void
+  written(until: number, text: string): void
   /** Before the session is open. */
   hearEarlier(frames: readonly Uint8Array[]): void
   played(lastPlayedSeq: number): void

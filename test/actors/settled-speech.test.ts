@@ -26,14 +26,14 @@ function open() {
     await bus.flush()
     return told.splice(0)
   }
-  return { hear, press: () => settled.pressed(seq++), written: settled.written, news }
+  return { hear, press: () => settled.pressed(seq++, null), written: settled.written, news }
 }
 
 test('silence is settled a second and a half behind, words with their turn', async (t) => {
   const { hear, written, news } = open()
   hear(200)
   t.same(await news(), [24, 74, 124])
-  written(3_600)
+  written(3_600, 'Hello')
   t.same(await news(), [179])
 })
 
@@ -46,7 +46,9 @@ test('a key is settled with the turn that it became, with what was said up to it
   press()
   hear(50)
   // Of the first key: it was pressed after 2 s.
-  written(2_000)
+  written(2_000, 'Hello')
+  t.same(await news(), [], 'words that were said right before it are no reason')
+  written(2_000, '[pressed 1]')
   t.same(await news(), [100])
   hear(500)
   const rest = await news()

@@ -89,7 +89,8 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
       const writing = end.deliver(fact)
       told.turnIsWritten(writing)
       // Who follows need not hear it again.
-      if (fact.turn.role === 'user') void writing.then((taken) => taken && conversation?.written(fact.turn.to), nobody)
+      if (fact.turn.role === 'user')
+        void writing.then((taken) => taken && conversation?.written(fact.turn.to, fact.turn.text), nobody)
     },
   }
   const told = createToldInOrder((message) => bus.publish(subjectsOf(end.callId).signal, toBytes(message)))
