@@ -215,6 +215,10 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
   })
   const keypad = createKeypad({ emit, caller, speech, run })
 
+  const notFollowing = (): void => {
+    deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions')
+    if (deps.notFollowed) emit({ type: 'warned', warning: deps.notFollowed })
+  }
   return {
     begin() {
       if (closed || isLeaving) return
@@ -265,12 +269,9 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
       if (!caller.busy() && isOpened) return run.dispatch({ type: 'tool_result', id: call, result })
       if (held.length < maxHeld) held.push({ id: call, result })
     },
-    instruct() {
-      deps.tellOnce?.('the embedded engine follows scripts and cannot follow instructions')
-      if (deps.notFollowed) emit({ type: 'warned', warning: deps.notFollowed })
-    },
-    // Who asks is refused before: docs/supervision.md.
-    whisper: () => undefined,
+    instruct: notFollowing,
+    // Who whispers is refused before, where the process that is asked knows the engine: docs/supervision.md.
+    whisper: notFollowing,
     voicemail: deps.voicemail,
     sayLast(text) {
       if (closed || isLeaving) return
