@@ -23,7 +23,12 @@ type Entry = {
 
 const entries: readonly Entry[] = [
   { name: 'echo', beside: 'the floor itself: a bare UDP socket', words: ['seconds=5', '50'], tiny: ['seconds=1', '2'] },
-  { name: 'sip', beside: 'bare UDP echo', words: ['talk', 'seconds=10', '50'], tiny: ['talk', 'seconds=1', '2'] },
+  {
+    name: 'sip',
+    beside: 'bare UDP echo, rtpengine',
+    words: ['talk', 'seconds=10', '50'],
+    tiny: ['talk', 'seconds=1', '2'],
+  },
   {
     name: 'web',
     beside: 'bare UDP echo, bare werift, @roamhq/wrtc',

@@ -12,6 +12,7 @@ import { openMachineBeat } from './machine-beat.ts'
 import type { PhoneMode } from './phone-engine.ts'
 import { preparePhoneSound } from './phone-load.ts'
 import { openBareEcho } from './bare-echo.ts'
+import { hasRtpengine, openRtpengine } from './rtpengine.ts'
 import { cellsOf, measureRow, spentCellsOf, talkMsOf, type OtherEnd, type PhoneRow, type RowDeps } from './phone-row.ts'
 import type { Reading } from './process-under-load.ts'
 import { openRawSipCaller, type RawSipCaller } from '../../tools/callers/raw-sip-caller.ts'
@@ -49,7 +50,8 @@ export async function benchSip(given: readonly string[]): Promise<void> {
   await churn(caller, warmUpCalls)
   const deps = { ticker, sound: preparePhoneSound(), machine }
   const echo = await openBareEcho(closing)
-  await reportTalks(wish, { deps, echo, serviceAs: (mode) => phonesTo(service, caller, mode) })
+  const relay = wish.has('talk') && hasRtpengine() ? await openRtpengine(closing) : null
+  await reportTalks(wish, { deps, echo, relay, serviceAs: (mode) => phonesTo(service, caller, mode) })
 }
 
 /** While the SIP edge alone is measured, the service has nothing to do but to forget. */
@@ -140,11 +142,13 @@ async function callAndHangUp(caller: RawSipCaller): Promise<void> {
 type Talks = {
   readonly deps: RowDeps
   readonly echo: OtherEnd
+  /** Null: it is not installed. */
+  readonly relay: OtherEnd | null
   readonly serviceAs: (mode: PhoneMode) => OtherEnd
 }
 
 /** Service and floor take turns, so that whatever else the machine does meets both. */
-async function reportTalks(wish: TalkWish, { deps, echo, serviceAs }: Talks): Promise<void> {
+async function reportTalks(wish: TalkWish, { deps, echo, relay, serviceAs }: Talks): Promise<void> {
   const { counts, talkMs = talkMsOf.service } = wish
   const measureAt = (count: number, mode: PhoneMode = 'pcmu'): Promise<PhoneRow> =>
     measureRow(serviceAs(mode), deps, { count, talkMs })
@@ -161,15 +165,19 @@ async function reportTalks(wish: TalkWish, { deps, echo, serviceAs }: Talks): Pr
     rows.push(row)
     add('service, engine PCMU', row, floor)
     add('bare echo', floor, null)
+    if (relay)
+      add(
+        'rtpengine, between two',
+        await measureRow(relay, deps, { count, talkMs: Math.min(talkMs, talkMsOf.echo) }),
+        floor,
+      )
     if (wish.isWhole && count === middleOf(counts))
       add('service, engine 16 kHz', await measureAt(count, 'pcm16'), floor)
   }
   printTable(cells)
   console.log('')
   printTable(spent)
-  console.log(
-    'rtpengine, the usual floor for RTP, is not available here: the floor is a bare socket of node that echoes.',
-  )
+  if (wish.has('talk') && !relay) console.log('No row of rtpengine: it is not installed.')
   if (wish.has('limit')) await reportLimit(rows, measureAt)
 }
 
