@@ -4,7 +4,8 @@ import type { LoadResult, Window } from './load-figures.ts'
 import { failedPercent } from './expectations.ts'
 import { machineOf, measureNames, ownWarning } from './load-summary.ts'
 import type { Performed } from './perform-load.ts'
-import { escaped, plotOf, type PlotLine } from './svg-plot.ts'
+import { escaped } from '../escaped.ts'
+import { plotOf, type PlotLine } from './svg-plot.ts'
 
 export function reportOf(performed: Performed): string {
   const { target, startedAt, ms, wasStopped } = performed

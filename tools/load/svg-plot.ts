@@ -1,4 +1,5 @@
 /** Owns one plot as inline SVG: lines over time, with a scale and a legend; colours come from the page's own style. */
+import { escaped } from '../escaped.ts'
 
 export type PlotLine = {
   readonly name: string
@@ -73,6 +74,3 @@ export function niceAbove(value: number): number {
   const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power >= value) ?? 10
   return step * power
 }
-
-export const escaped = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

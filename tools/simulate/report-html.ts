@@ -1,5 +1,6 @@
 /** Owns the report of a suite: one file that needs nothing else, with the waveform of both sides for each run that failed. What was said is shown as text, whatever it is. Pure. */
 import { frameMs } from '../../model/frame.ts'
+import { escaped } from '../escaped.ts'
 import type { Track } from './caller-leg.ts'
 import { measureNames } from './scenario.ts'
 import { measureText, type Difference, type Results } from './results.ts'
@@ -25,8 +26,6 @@ ${scenarioTable(results)}
 </body></html>
 `
 }
-
-export const escaped = (text: string): string => text.replaceAll(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`)
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   `<table><tr>${head.map((cell) => `<th>${escaped(cell)}</th>`).join('')}</tr>${rows
