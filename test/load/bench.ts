@@ -9,6 +9,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   after: async () => (await import('./after-bench.ts')).benchAfter,
   all: async () => (await import('./all-bench.ts')).benchAll,
   api: async () => (await import('./api-bench.ts')).benchApi,
+  console: async () => (await import('./console-bench.ts')).benchConsole,
   echo: async () => (await import('./echo-bench.ts')).benchEcho,
   growth: async () => (await import('./growth-bench.ts')).benchGrowth,
   burst: async () => (await import('./burst-bench.ts')).benchBurst,

@@ -29,12 +29,26 @@ const callIdOf = (number: string): string => `lpad(to_hex(${number}), 8, '0') ||
 export const waitingPerLane = 5
 export const callsOfPerson = 5_000
 
-export async function fillGrown(sql: Sql, box: SecretBox, calls: number, newId: NewId): Promise<Grown> {
+/** The account with its calls alone. */
+export async function fillCallsOf(sql: Sql, calls: number, newId: NewId): Promise<AccountId> {
+  const { accountId, workerId } = await createGrown(sql, newId)
+  await fillCalls(sql, { accountId, workerId, calls })
+  await fillWords(sql, accountId)
+  await fillRunning(sql, { accountId, workerId, newId })
+  await sql.unsafe('vacuum analyze')
+  return accountId
+}
+
+async function createGrown(sql: Sql, newId: NewId) {
   const now = Date.now()
   const account = await createAccount(sql, { name: 'grown', slug: 'grown', config: {}, newId, now })
   const accountId = account.id
   const worker = await createWorker(sql, { accountId, name: 'Ada', language: 'en', isActive: true, newId, now })
-  const workerId = worker.id as WorkerId
+  return { accountId, workerId: worker.id as WorkerId, now }
+}
+
+export async function fillGrown(sql: Sql, box: SecretBox, calls: number, newId: NewId): Promise<Grown> {
+  const { accountId, workerId, now } = await createGrown(sql, newId)
   const subscribe = async (path: string): Promise<SubscriptionId> => {
     const request = { eventType: 'call.ended', url: `https://example.com/${path}` } as const
     return (await createSubscription(sql, box, { accountId, request, newId, now })).id as SubscriptionId
@@ -43,6 +57,7 @@ export async function fillGrown(sql: Sql, box: SecretBox, calls: number, newId: 
   await fillCalls(sql, { accountId, workerId, calls })
   await fillDeliveries(sql, { accountId, waiting, finished, calls })
   await fillPersons(sql, accountId, Math.floor(calls / 5))
+  await fillWords(sql, accountId)
   const running = await fillRunning(sql, { accountId, workerId, newId })
   await sql.unsafe('vacuum analyze')
   return { accountId, workerId, waiting, finished, quiet, running, calls }
@@ -70,6 +85,15 @@ async function fillCalls(sql: Sql, { accountId, workerId, calls }: Places): Prom
     from generate_series(1, $2::int) n, generate_series(1, 4) s`,
     [accountId, calls],
   )
+}
+
+/** Every call has one word, and each a hundredth, a thousandth and its own; twenty words in all. */
+async function fillWords(sql: Sql, accountId: AccountId): Promise<void> {
+  await sql`
+    insert into call_words (call_id, account_id, created_at, words)
+    select id, account_id, created_at, array['common', 'hundredth' || n % 100, 'thousandth' || n % 1000, 'own' || n]
+      || array(select 'filler' || (n * 31 + word * 7) % 5000 from generate_series(1, 16) word)
+    from (select id, account_id, created_at, row_number() over (order by id) as n from calls where account_id = ${accountId}) numbered`
 }
 
 /** The oldest calls have what is done, the newest what waits: in each lane a head and what stands behind it, all due. */

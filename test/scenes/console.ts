@@ -2,9 +2,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Page } from 'playwright-core'
-import type { Test } from 'tap'
+import type { Teardown } from './database.ts'
 import { createApi } from '../../api/api.ts'
 import { systemClock } from '../../app/clock.ts'
+import { presetVariable } from '../../app/config.ts'
+import { listen } from '../../gateway/listener/listen.ts'
 import { createPeople } from '../../mcp/people/people.ts'
 import { wavHeaderOf } from '../../media/recording/wav.ts'
 import type { AccountId, CallId } from '../../model/ids.ts'
@@ -19,14 +21,13 @@ import { createPasswords } from '../../store/passwords.ts'
 import { createUser } from '../../store/users.ts'
 import { tellPolicy } from '../peers/browser-page.ts'
 import { openChromium } from '../peers/chromium.ts'
-import { serve } from './listener.ts'
 import { cheap, password } from './people.ts'
 import { insertCall, insertTurns, newId, openSeededApi } from './seeded-api.ts'
 
 export type ConsoleScene = Awaited<ReturnType<typeof openConsole>>
 
 /** Everything by the clock of this machine. */
-export async function openConsole(t: Test) {
+export async function openConsole(t: Teardown) {
   const seeded = await openSeededApi(t)
   const { sql, log } = { sql: seeded.sql, log: seeded.deps.log }
   const clock = systemClock
@@ -35,7 +36,21 @@ export async function openConsole(t: Test) {
   const passwords = createPasswords(cheap)
   const people = createPeople({ sql, clock, newId, log, audit, passwords, publicUrl: null })
   const api = createApi({ ...seeded.deps, clock, audit, sessions: people, beside: people.pages })
-  const { url } = await serve(t, 'node', { fetch: api, maxBodyBytes: 1_048_576 })
+  const listener = await listen({
+    host: '127.0.0.1',
+    port: 0,
+    tls: null,
+    maxBodyBytes: 1_048_576,
+    requestTimeout: 20_000,
+    clock,
+    fetch: api,
+    tooLarge: () => new Response(null, { status: 413 }),
+    sockets: {},
+    driver: 'node',
+    presetVariable,
+  })
+  t.teardown(() => listener.close(0))
+  const url = `http://127.0.0.1:${listener.port}`
   const addUser = async (email: string, role: Role, accountId: AccountId = seeded.own.id) => {
     const passwordHash = await passwords.hash(password)
     const userId = await createUser(sql, { email, name: null, passwordHash, newId, now: clock.now() })
@@ -52,7 +67,7 @@ export type Signed = { readonly page: Page; readonly complaints: string[] }
 const mayBeMissing = (url: string): boolean => /\/(?:diagnostics|audio\/peaks|audio\/url)(?:\?|$)/.test(url)
 
 /** One browser; each call signs somebody in, in a context of their own. */
-export async function openBrowsers(t: Test, { url }: { readonly url: string }) {
+export async function openBrowsers(t: Teardown, { url }: { readonly url: string }) {
   const { context, close } = await openChromium()
   t.teardown(close)
   const browser = context.browser()

@@ -20,7 +20,7 @@ const folder = path.join(import.meta.dirname, '../../.data/test-postgres')
 const unusedTemplateLifetime = 3_600_000
 
 /** The one method of a tap test that is needed here. */
-type Teardown = { teardown(close: () => Promise<void>): unknown }
+export type Teardown = { teardown(close: () => Promise<void>): unknown }
 
 export type TestDatabase = {
   readonly sql: Sql

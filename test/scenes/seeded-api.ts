@@ -1,7 +1,6 @@
 /** Owns the API of the tests: the real application on a real database with two accounts, asked without a socket. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import path from 'node:path'
-import type { Test } from 'tap'
 import { v7 } from 'uuid'
 import { createReplayCheck } from '../../actors/call/check-replay.ts'
 import { createDueWatch } from '../../actors/rounds/due-watch.ts'
@@ -24,7 +23,7 @@ import { createSecretBox } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
-import { openTestDatabase, type TestDatabase } from './database.ts'
+import { openTestDatabase, type Teardown, type TestDatabase } from './database.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
 
 export const newId: NewId = <Kind extends string>() => v7() as Id<Kind>
@@ -72,7 +71,7 @@ export type Asked = { accountId: AccountId; request: WebCallRequest }
 
 /** The call side is the real one; its loops stand still, so that nothing is sent or dialed behind a test's back. */
 export async function openSeededApi(
-  t: Test,
+  t: Teardown,
   changes: Partial<ApiDeps> = {},
   connectTo: (database: TestDatabase) => Sql = ({ sql }) => sql,
 ) {
