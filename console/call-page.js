@@ -155,6 +155,7 @@ function usePlayerKeys(player) {
         event.ctrlKey ||
         event.metaKey ||
         event.altKey ||
+        target.closest('.ladder') !== null ||
         /^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(target.tagName)
       )
         return

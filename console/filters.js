@@ -1,5 +1,6 @@
 /** Owns the filters above a list: they stand in the address, and a change of one begins at the first page. */
 import { h } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import { Field } from './parts.js'
 import { go, placeWith } from './router.js'
 
@@ -41,15 +42,21 @@ export const DayFilter = ({ label, name, query }) =>
  * Taken over when one leaves it or presses Enter.
  * @param {{ label: string, name: string, query: URLSearchParams, placeholder?: string, wide?: boolean }} props
  */
-export const TextFilter = ({ label, name, query, placeholder, wide = false }) =>
-  h(
+export function TextFilter({ label, name, query, placeholder, wide = false }) {
+  const asked = query.get(name) ?? ''
+  // What is being typed stays, whatever is drawn meanwhile.
+  const [text, setText] = useState(asked)
+  useEffect(() => setText(asked), [asked])
+  return h(
     Field,
     { label, class: wide ? 'wide' : '' },
     h('input', {
       type: wide ? 'search' : 'text',
       maxLength: 500,
-      value: query.get(name) ?? '',
+      value: text,
       placeholder,
+      onInput: (/** @type {Event} */ event) => setText(textOf(event)),
       onChange: (/** @type {Event} */ event) => putIn(query)(name)(textOf(event).trim()),
     }),
   )
+}

@@ -24,7 +24,11 @@ export async function openLine(address, lost) {
   const { sender } = peer.addTransceiver('audio', { direction: 'sendrecv' })
   peer.addEventListener('track', ({ track }) => {
     player.srcObject = new MediaStream([track])
-    player.play().catch(() => lost('The browser does not play the sound.'))
+    player.play().catch(() => {
+      if (!isOpen) return
+      close(true)
+      lost('The browser does not play the sound.')
+    })
   })
   let isOpen = true
   let id = ''
@@ -58,6 +62,10 @@ export async function openLine(address, lost) {
       await ask(address, { method: 'POST', json: { sdp: peer.localDescription?.sdp ?? '' } })
     )
     id = answer.id
+    if (!isOpen) {
+      ask(`${address}/${id}`, { method: 'DELETE', isLast: true }).catch(() => undefined)
+      throw new Error('The sound was lost. Listen again.')
+    }
     await peer.setRemoteDescription({ type: 'answer', sdp: answer.sdp })
   } catch (error) {
     close(true)

@@ -81,7 +81,14 @@ function useLine(address, supervisors, reload) {
   const action = useAction()
   const current = useRef(line)
   current.current = line
-  useEffect(() => () => current.current?.close(true), [address])
+  const shown = useRef(address)
+  useEffect(() => {
+    shown.current = address
+    return () => {
+      shown.current = ''
+      current.current?.close(true)
+    }
+  }, [address])
   const own = supervisors.find(({ id }) => id === line?.id)
   const wasSeen = useRef(false)
   useEffect(() => {
@@ -105,13 +112,14 @@ function useLine(address, supervisors, reload) {
     action,
     listen: act(async () => {
       setLost(null)
-      setLine(
-        await openLine(address, (reason) => {
-          setLine(null)
-          setTaken(false)
-          setLost(reason)
-        }),
-      )
+      const opened = await openLine(address, (reason) => {
+        setLine(null)
+        setTaken(false)
+        setLost(reason)
+      })
+      // The page is another one by now.
+      if (shown.current !== address) return opened.close(true)
+      setLine(opened)
     }),
     leave: act(async () => {
       const left = line

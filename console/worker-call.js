@@ -58,7 +58,16 @@ function useTalk({ workerId }) {
     begun.on('change', (next) => isHere.current && setState(next))
     setState(begun.state())
   }
-  return { talk, state, error, start: () => void begin().catch(setError) }
+  const isStarting = useRef(false)
+  /** Once, however often the button is pressed while its modules load. */
+  const start = () => {
+    if (isStarting.current) return
+    isStarting.current = true
+    void begin()
+      .catch(setError)
+      .finally(() => (isStarting.current = false))
+  }
+  return { talk, state, error, start }
 }
 
 /** @param {{ workerId: string }} props */

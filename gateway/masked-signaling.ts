@@ -13,7 +13,7 @@ const masked = '[masked]'
 /** Null: it tells nothing of how the call was set up, or is the talk itself. */
 export function maskedSignaling(message: Message): string | null {
   const told = toldOf(message)
-  return told && JSON.stringify(told).toWellFormed().slice(0, longest)
+  return told && JSON.stringify(told).slice(0, longest).toWellFormed()
 }
 
 function toldOf(message: Message): object | null {

@@ -7,7 +7,7 @@ export type CapturedRtp = z.infer<typeof CapturedRtp>
 
 export const CaptureRequest = z.strictObject({
   rtp: CapturedRtp.describe('headers: of each packet all but what it carries. sound: all of it.'),
-  minutes: z.number().int().min(1).max(60).default(10).describe('So long at most.'),
+  minutes: z.number().int().min(1).max(60).default(10).describe('So long at most. Default: 10.'),
 })
 export type CaptureRequest = z.infer<typeof CaptureRequest>
 

@@ -31,9 +31,9 @@ import { EndedBy, FailedReason, TerminalStatus } from './outcome.ts'
 import { FilterText, pageOf, Paging } from './paging.ts'
 import { PhoneNumber } from './phone-number.ts'
 import { PricedUsage } from './price-table.ts'
+import { searchWordsOf } from './search-words.ts'
 import { CallHeaders } from './sip-facts.ts'
 import { withoutNulls } from './without-nulls.ts'
-import { wordsIn } from './words.ts'
 
 /** POST phone-calls. A `scheduledAt` that is past means now; no script named means all of the worker's. */
 export const PhoneCallRequest = z.strictObject({
@@ -56,7 +56,7 @@ export const PhoneCallQuery = Paging.extend({
   status: z.enum([...CallStatus.options, ...TerminalStatus.exclude(['completed']).options]).optional(),
   direction: Direction.optional(),
   workerId: z.string().optional(),
-  q: FilterText.refine((text) => wordsIn(text).length > 0, 'must have a letter or a digit').optional(),
+  q: FilterText.refine((text) => searchWordsOf([text]).length > 0, 'must have a letter or a digit').optional(),
   from: Instant.optional(),
   to: Instant.optional(),
 })

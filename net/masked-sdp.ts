@@ -4,9 +4,10 @@ const masked = '[masked]'
 
 /** RFC 4568 keys, RFC 8839 passwords (candidates name the fragment too), RFC 8122 fingerprints. */
 const secrets: readonly (readonly [RegExp, string])[] = [
-  [/^(a=crypto:\d+ \S+ inline:).*$/gim, `$1${masked}`],
+  // As loosely as keys are read: sip/sdp/crypto-lines.ts.
+  [/^(a=crypto:.*?inline:).*$/gim, `$1${masked}`],
   [/^(a=(?:ice-pwd|ice-ufrag|key-mgmt|tls-id):).*$/gim, `$1${masked}`],
-  [/^(a=fingerprint:\S+ ).*$/gim, `$1${masked}`],
+  [/^(a=fingerprint:\s*\S+\s+).*$/gim, `$1${masked}`],
   [/^(k=).*$/gim, `$1${masked}`],
 ]
 const fragment = /\b(ufrag )\S+/g

@@ -27,7 +27,7 @@ export function maskedMessage(message: SipMessage): string {
     (!/^none$/i.test(privacy) && identityHeaders.test(name))
   const headers = message.headers.map(({ name, value }) => ({ name, value: isHidden(name) ? masked : value }))
   const text = writeMessage({ ...message, headers, body: Buffer.from(bodyOf(message)) }).toString()
-  return text.replaceAll('\0', '·').replace(uriPassword, `$1:${masked}@`).toWellFormed().slice(0, longest)
+  return text.replaceAll('\0', '·').replace(uriPassword, `$1:${masked}@`).slice(0, longest).toWellFormed()
 }
 
 function bodyOf(message: SipMessage): string {

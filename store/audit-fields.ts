@@ -6,7 +6,7 @@ const listOf = (names: string): readonly string[] => names.trim().split(/\s+/)
 export const wordFields: ReadonlySet<string> = new Set(
   listOf(`
   callerId calling called codecs digestQop direction encryption eventType fallbackProviders format identityHeader llmProvider provider recordingChannelMode
-  registerWith role scope scopes status tagKey tagKeys transcriptEvents transferTo transport type`),
+  registerWith role rtp scope scopes status tagKey tagKeys transcriptEvents transferTo transport type`),
 )
 
 /** Everything the service itself has a word for; an account's own words are none. */
@@ -17,13 +17,13 @@ export const toldWords: ReadonlySet<string> = new Set(
   udp tcp tls PCMU PCMA G722 voice_provider_a voice_provider_b cascade embedded mixed split final interim sip tel webrtc sip_trunk
   call.worker_request call.tool_call call.transcript call.status_update call.ended *
   scheduled queued ringing in_progress completed voicemail no_answer busy canceled failed pending delivered exhausted
-  inbound_call_script outbound_call_script knowledge_base email call person external on off`),
+  inbound_call_script outbound_call_script knowledge_base email call person external on off headers sound`),
 )
 
 /** Of settings: how many, how long, how large. */
 export const numberFields: ReadonlySet<string> = new Set(
   listOf(`
-  auditLog auditLogDays calls callDays callsPerSecond dailyMinutes firstSpeechTimeout limit llmTemperature maxCalls maxCallsPerSecond maxConcurrentCalls offset
+  auditLog auditLogDays calls callDays callsPerSecond dailyMinutes firstSpeechTimeout limit llmTemperature maxCalls maxCallsPerSecond maxConcurrentCalls minutes offset
   port recordingDays recordings registerExpires ringTimeout temperature timeoutMs transcriptDays transcripts`),
 )
 
@@ -34,7 +34,7 @@ export const openFields: ReadonlySet<string> = new Set(
 
 const others = listOf(`
   required user acceptRealm account address call calledForm callingForm codec extension gateway header noQualify settings trustIdentity lastOwner passwordFile tlsCertificateFile tlsKeyFile   accountId allowedAddresses allowedOrigins allow authUsername authenticateInbound batchConfirmationToken body callId callIds callScriptDocumentIds
-  callScriptFileNames city clear clientId clientName companyName config confirmationToken content country countryCode created customInstructions
+  callScriptFileNames captureSound city clear clientId clientName companyName config confirmationToken content country countryCode created customInstructions
   customerPhone deliveryId deliveryUrl description dimensions displayName documentId domain email emailEnabled embeddedFallback enabled
   expires expiresAt extensions externalCallId externalId externalTools facebookUrl file fileName firstName force from fromDate fromDomain
   fullName gateways grantId host homeCountry homeOnly id inbound inboundPhoneNumber inboundStaticMessageEnabled inboundStaticMessageText

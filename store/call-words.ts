@@ -7,7 +7,8 @@ import { searchWordsOf } from '../model/search-words.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { listTurnsOf } from './transcripts.ts'
 
-const callsAtOnce = 100
+/** Of one transaction, which has a deadline. */
+const callsAtOnce = 20
 
 /** Of calls that are over or being processed, by what is stored of them now. Who takes words away holds the call: it waits, or finds none. */
 export function renewCallWords(sql: Sql, callIds: readonly CallId[]): Promise<void> {
@@ -40,7 +41,7 @@ async function renewWithin(tx: Transaction, callIds: readonly CallId[]): Promise
     on conflict (call_id) do update set words = excluded.words`
 }
 
-export async function removeCallWords(tx: Transaction, callIds: readonly CallId[]): Promise<void> {
+export async function removeCallWords(tx: Sql | Transaction, callIds: readonly CallId[]): Promise<void> {
   if (callIds.length > 0) await tx`delete from call_words where call_id = any(${[...callIds]}::text[])`
 }
 

@@ -4,7 +4,7 @@
  */
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { Json } from '../model/json.ts'
-import { renewCallWords } from './call-words.ts'
+import { removeCallWords, renewCallWords } from './call-words.ts'
 import { isOver } from './delete-calls.ts'
 import type { Sql, Transaction } from './sql.ts'
 import { textColumnsOf } from './text-columns.ts'
@@ -58,8 +58,11 @@ export async function redactMentions(
     const texts = columns[place.table] ?? []
     const naming = await callsThatMayName(sql, place, callIds, { ...finder, texts })
     if (naming.length === 0) continue
+    const isTalk = place.table === 'transcript_turns'
+    // Before: whoever goes on behind a break finds no turn any more that names the person, and would not come back to the words.
+    if (isTalk) await removeCallWords(sql, naming)
     rows += await redactIn(sql, place, naming, { ...finder, texts })
-    if (place.table === 'transcript_turns') await renewCallWords(sql, naming)
+    if (isTalk) await renewCallWords(sql, naming)
   }
   const { count } = await sql`
     update delivery_attempts set response_excerpt = null where response_excerpt ~* ${finder.coarse}

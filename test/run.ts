@@ -30,6 +30,8 @@ type Outcome = {
   /** Ms by file. */
   readonly took: ReadonlyMap<string, number>
   readonly code: number
+  /** tap came to its end: what it did not run is in no count. */
+  readonly isWhole: boolean
 }
 
 type Tell = (line: string) => void
@@ -45,6 +47,7 @@ async function runTap(words: readonly string[], tell: Tell = console.log): Promi
   const failed: string[] = []
   const failedFiles: string[] = []
   const took = new Map<string, number>()
+  let isWhole = false
   /** Indentation of the diagnosis that follows a failure, while it lasts. */
   let diagnosis: number | null = null
   for await (const line of createInterface({ input: child.stdout })) {
@@ -57,10 +60,11 @@ async function runTap(words: readonly string[], tell: Tell = console.log): Promi
     if (file && ms) took.set(file, Number(ms))
     if (file && not) failedFiles.push(file)
     const summary = /^# \{(.*)\}$/.exec(line)?.[1]
+    isWhole ||= summary !== undefined
     for (const [, name, number] of summary?.matchAll(/(pass|fail|skip): (\d+)/g) ?? [])
       count[name as keyof typeof count] = Number(number)
   }
-  return { count, failed, failedFiles, took, code: await exited }
+  return { count, failed, failedFiles, took, isWhole, code: await exited }
 }
 
 const tellFailed = (failed: readonly string[]): void => {
@@ -102,6 +106,7 @@ async function runAll(): Promise<Outcome> {
     failedFiles: [...one.failedFiles, ...other.failedFiles],
     took: new Map([...one.took, ...other.took]),
     code: one.code || other.code,
+    isWhole: one.isWhole && other.isWhole,
   }
 }
 
@@ -118,5 +123,7 @@ if (alone) {
   for (const file of passed) console.log(`Failed beside others and passed alone: ${file}`)
 }
 const { code, count } = alone ?? first
-console.log(`${first.count.pass} passed, ${count.fail} failed, ${first.count.skip} skipped`)
-process.exitCode = code
+const broken = first.isWhole && (alone?.isWhole ?? true) ? 0 : 1
+if (broken) console.log('tap ended before its tests did: what it had not run counts as one failure')
+console.log(`${first.count.pass} passed, ${count.fail + broken} failed, ${first.count.skip} skipped`)
+process.exitCode = code || broken

@@ -3,6 +3,7 @@
  * is a fact of the call, whose end is announced after it; asked for again (process-again.ts), its results are replaced and nothing is announced.
  */
 import { ExtractionError } from '../../model/extraction.ts'
+import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { findCallFacts, findCallsOver } from '../../store/call-steps.ts'
@@ -34,6 +35,7 @@ type Deps = {
   readonly router: CallRouter
   readonly recordings: RecordingStore
   readonly extractors: Extractors
+  readonly log: Log
 }
 
 type CallOver = { readonly call: CallFactsRow; readonly state: CallState }
@@ -117,14 +119,17 @@ async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Prom
 }
 
 /** What the model counted belongs to the call whatever becomes of its answer: a run that is tried again has been paid for as well. */
-async function analyseCounted({ sql, extractors }: Deps, talk: TalkOver): Promise<Analysis> {
+async function analyseCounted({ sql, extractors, log }: Deps, talk: TalkOver): Promise<Analysis> {
   const used: EngineUsage[] = []
   const counted = (model: string, units: EngineUsage['units']): void =>
     void used.push({ engine: extractionEngine, model, units })
   try {
     return await analyse(talk, extractors, counted)
   } finally {
-    await addExtractionUsage(sql, talk.callId, used)
+    // What was found is worth more than what it cost.
+    await addExtractionUsage(sql, talk.callId, used).catch((error: unknown) =>
+      log.warn('what an extraction used could not be counted', { callId: talk.callId, error }),
+    )
   }
 }
 

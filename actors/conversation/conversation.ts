@@ -24,7 +24,7 @@ import { tellLost } from './lost-engine.ts'
 import { createMemoryBound } from './memory-bound.ts'
 import { createPrivateKeys, type PrivateKeys } from './private-keys.ts'
 import { createReactions } from './reactions.ts'
-import { createSessionBacklog } from './session-backlog.ts'
+import { createSessionBacklog, leftTogether } from './session-backlog.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createSettledSpeech } from './settled-speech.ts'
 import { lineOf, listens, startTalk, type Kept, type Started, type StartWishes } from './start-leg.ts'
@@ -194,7 +194,9 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       else whispers.push(text)
     },
     toolResult(id, name, result) {
-      if (!silenced) talking?.toolResult(id, name, result)
+      // One that is silenced keeps it for the talk that takes its place.
+      if (silenced) talking?.session.toolResult(id, name, result)
+      else talking?.toolResult(id, name, result)
     },
     async leaveMessage() {
       if (!silenced) await talking?.leaveMessage()
@@ -214,7 +216,12 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     earlier: {
       keys,
       press,
-      take: (formats) => talking?.handOver(formats) ?? { ...early.leave(), nextSeq: 0 },
+      take(formats) {
+        if (talking) return talking.handOver(formats)
+        // It never began: what it was to take over goes on to the next one.
+        const before = start.earlier?.take(formats)
+        return { ...leftTogether(before, early.leave()), nextSeq: before?.nextSeq ?? 0 }
+      },
     },
   }
 }

@@ -93,7 +93,7 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     isQuiet: () => false,
     written: nothing,
     recordingPaused: keys.paused,
-    // The talk behind it is told what was whispered.
+    // The call keeps it for the talk behind.
     whisper: () => undefined,
     toolResult: nothing,
     leaveMessage: () => Promise.resolve(),

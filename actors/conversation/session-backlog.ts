@@ -33,6 +33,17 @@ export type SessionBacklog = {
   leave(): LeftBehind
 }
 
+/** One after the other. */
+export const leftTogether = (before: LeftBehind | undefined, after: LeftBehind): LeftBehind =>
+  before
+    ? {
+        frames: [...before.frames, ...after.frames],
+        pressed: [...before.pressed, ...after.pressed],
+        typed: [...before.typed, ...after.typed],
+        results: [...before.results, ...after.results],
+      }
+    : after
+
 /** 5 s of the caller's voice. */
 const maxFrames = 5_000 / frameMs
 const maxResults = 16

@@ -3,6 +3,7 @@
  * Every other text is emptied, also one of a field that nobody here knows. The same text is emptied in a fact and in the effect that it had, so
  * that the log of an erased call replays alike. Pure. docs/security.md
  */
+import { spokenFor } from '../call/machine/supervision.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 
 /** Fields with words of ours: states, kinds, who, times, ids; `key` is of a dimension or a next action, which are configured. */
@@ -33,6 +34,9 @@ const keptFields = new Set([
   'recording',
   'parts',
   'id',
+  // Of a listening, and of nobody: who it is is `userId`.
+  'supervisors',
+  'voice',
   'callId',
   'accountId',
   'workerId',
@@ -118,6 +122,8 @@ function blanked(json: Json, field: string): Json {
 }
 
 function blankedText(text: string, field: string): string {
+  // Words of ours, which the machine says again.
+  if (field === 'whispers' && text === spokenFor) return text
   if (keptFields.has(field)) return text
   return wordsOf[field]?.exec(text)?.[0] ?? ''
 }

@@ -88,7 +88,9 @@ export function createRetention(deps: {
           : forgetAll((limit) => forget({ accountId, before: now - days * day, now, limit }), callsAtOnce)
       const calls = await after(callDays, (forgetting) => forgetCalls(sql, forgetting))
       const transcripts = await after(transcriptDays, (of) => forgetTranscripts(sql, of, blankedSnapshot))
-      if (transcriptDays !== null) await forgetSimulations(sql, { accountId, before: now - transcriptDays * day })
+      // Their faults quote what was said: gone with whichever goes first, transcripts or whole calls.
+      const quoted = [transcriptDays, callDays].filter((days) => days !== null)
+      if (quoted.length > 0) await forgetSimulations(sql, { accountId, before: now - Math.min(...quoted) * day })
       const recorded = await after(recordingDays, (forgetting) => forgetRecordings(sql, forgetting))
       if (auditLogDays !== null)
         await forgetAll((limit) => forgetAuditRows(sql, { accountId, before: now - auditLogDays * day, limit }))

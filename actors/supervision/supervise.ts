@@ -3,7 +3,7 @@
  * call itself decides when the fact reaches it; its snapshot tells the answer. docs/supervision.md.
  */
 import type { Bus } from '../../model/bus.ts'
-import type { Clock } from '../../model/clock.ts'
+import { pause, type Clock } from '../../model/clock.ts'
 import type { CallId, NewId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
@@ -36,6 +36,8 @@ type OfListening = Parameters<Supervise['takeOver']>[0]
 
 /** In all of the process. */
 const maxLines = 100
+/** A call is told for two minutes; ms. */
+const [tellAttempts, tellEvery] = [24, 5_000]
 
 const notFound = () => new Problem('NOT_FOUND', 'No such resource.')
 const notAllowed = () =>
@@ -52,6 +54,7 @@ export type Supervising = Supervise & { close(): Promise<void> }
 export function createSupervise(deps: SuperviseDeps): Supervising {
   const { sql, router, log } = deps
   const lines = new Map<string, SupervisorLine>()
+  const closing = new AbortController()
 
   async function requireAllowed(call: SupervisedCall): Promise<SupervisedRow> {
     const row = await findSupervised(sql, call)
@@ -77,11 +80,20 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
   const left = (callId: CallId, id: string, lost: boolean): Promise<boolean> =>
     router.route(callId, { type: 'supervisor_left', id, ...(lost && { lost: true as const }) })
 
+  /** Until the call has heard it: a caller may be waiting for a voice that does not come any more. */
+  async function tellLeft(callId: CallId, id: string): Promise<void> {
+    for (let attempt = 0; attempt < tellAttempts; attempt++) {
+      if (await left(callId, id, true).catch(() => false)) return
+      if (!(await pause(deps.clock, tellEvery, closing.signal))) return
+    }
+    log.error('a call was not told that its supervisor is gone', { callId })
+  }
+
   function openLine(openMedia: OpenWebMedia, { callId, accountId, userId }: Asked) {
     const id = deps.newId<'call'>()
     const failed = (error: unknown): void => log.error('the leg of a supervisor failed', { callId, error })
     const media = openMedia(id, {
-      legClosed: () => void line.close().catch(failed),
+      legClosed: () => line.end(),
       failed,
       gone: () => lines.delete(id),
     })
@@ -89,7 +101,7 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
     media.presence('left')
     const ended = (): void => {
       lines.delete(id)
-      left(callId, id, true).catch(failed)
+      void tellLeft(callId, id)
     }
     const mayStill = () => maySupervise(sql, { accountId, userId })
     const line = createSupervisorLine({ ...deps, media, callId, id, mayStill, ended })
@@ -115,6 +127,8 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
     } catch (error) {
       lines.delete(id)
       await line.close()
+      // The call may have noted it all the same.
+      void tellLeft(asked.callId, id)
       throw error
     }
   }
@@ -164,7 +178,10 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
       await tell(asked, { type: 'voice_returned', id: asked.id })
     },
     async close() {
-      await Promise.all([...lines.values()].map((line) => line.close()))
+      const open = [...lines.values()]
+      for (const line of open) line.end()
+      await Promise.all(open.map((line) => line.close()))
+      closing.abort()
     },
   }
 }

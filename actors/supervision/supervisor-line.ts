@@ -31,6 +31,8 @@ type Deps = {
 export type SupervisorLine = {
   /** False: the leg cannot begin. */
   start(): Promise<boolean>
+  /** It is gone, which the call is told. Idempotent. */
+  end(): void
   /** Idempotent. */
   close(): Promise<void>
 }
@@ -49,6 +51,7 @@ export function createSupervisorLine({ bus, clock, log, media, callId, id, ...de
   let isConnected = false
   let isVoice = false
   let isOver = false
+  let closing: Promise<void> | null = null
   let seq = 0
   let voiceSeq = 0
   let heardAt = clock.now()
@@ -106,8 +109,8 @@ export function createSupervisorLine({ bus, clock, log, media, callId, id, ...de
     closeSoon()
     deps.ended()
   }
-  async function close(): Promise<void> {
-    if (isOver) return
+  const close = (): Promise<void> => (closing ??= closeOnce())
+  async function closeOnce(): Promise<void> {
     isOver = true
     cancel()
     for (const subscription of subscriptions) subscription.close()
@@ -124,6 +127,7 @@ export function createSupervisorLine({ bus, clock, log, media, callId, id, ...de
       }
       return false
     },
+    end,
     close,
   }
 }

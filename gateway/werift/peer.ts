@@ -180,12 +180,15 @@ function createWeriftPeer({ handlers, ticker, now, log, ...options }: PeerOption
 
   const close = async (): Promise<void> => void (isOver || release())
   const wasReached = (): boolean => path?.isReached() ?? false
-  const tap = (told: RtpTap | null): void =>
-    stream.tap(told && ((direction, packet, peer) => told(direction, packet, wireOf(peer))))
+  const tap = (told: RtpTap | null): void => {
+    // Once: to list the interfaces of a machine takes too long for each packet.
+    const hosts = told ? options.hosts() : []
+    stream.tap(told && ((direction, packet, peer) => told(direction, packet, wireOf(peer, hosts))))
+  }
   /** The socket is that of all addresses of this machine: the one that is offered first stands for it. */
-  function wireOf(peer: CandidateAddress): Parameters<RtpTap>[2] {
+  function wireOf(peer: CandidateAddress, hosts: readonly string[]): Parameters<RtpTap>[2] {
     const remote = peer.address === '' ? null : peer
-    const host = options.hosts().find((address) => !remote || familyOf(address) === familyOf(remote.address))
+    const host = hosts.find((address) => !remote || familyOf(address) === familyOf(remote.address))
     const port = host === undefined ? null : agreement?.ground.socket.portOf(familyOf(host))
     return { local: { address: host ?? '0.0.0.0', port: port ?? 0 }, remote }
   }

@@ -17,6 +17,8 @@ export type LegCapture = {
   readonly answer: (message: BusMessage) => void
   /** What of the sound may be kept from here on; nothing unless told. */
   readonly record: (parts: RecordedParts) => void
+  /** On hold nothing that comes is recorded. */
+  readonly hold: (isHeld: boolean) => void
   /** Resolves when all is on disk. Idempotent. */
   readonly finish: () => Promise<void>
 }
@@ -38,6 +40,7 @@ type Running = { readonly writer: RecordingWriter; rtp: CapturedRtp; until: numb
 
 export function createLegCapture({ recordings, now, timeOrigin, log, transport }: Deps): LegCapture {
   let parts: RecordedParts = 'none'
+  let isOnHold = false
   let running: Running | null = null
   let finished: Promise<void> | null = null
   /** The one that was heard last: where a browser is, nobody else tells. */
@@ -58,7 +61,7 @@ export function createLegCapture({ recordings, now, timeOrigin, log, transport }
     remote = wire.remote ?? remote
     const theirs = remote ?? nowhere
     const [from, to] = direction === 'in' ? [theirs, wire.local] : [wire.local, theirs]
-    const mayKeep = parts === 'both' || (parts === 'agent' && direction === 'out')
+    const mayKeep = direction === 'out' ? parts !== 'none' : parts === 'both' && !isOnHold
     const isWhole = running.rtp === 'sound' && mayKeep
     const kept = isWhole
       ? packet.length
@@ -88,6 +91,7 @@ export function createLegCapture({ recordings, now, timeOrigin, log, transport }
       message.respond(toBytes(order ? begin(order) : { type: 'refused', details: 'not an order' }))
     },
     record: (next) => void (parts = next),
+    hold: (isHeld) => void (isOnHold = isHeld),
     finish: () => stop().catch(lost),
   }
 }

@@ -126,6 +126,8 @@ export function createLegCommands(actions: LegActions): LegCommands {
         actions.record(command.parts)
         return consent(null)
       case 'supervise':
+        // Nothing was said first yet, and nothing is heard or recorded.
+        if (command.voice && started === null) return refusal('the leg has not been started')
         // What was said to a supervisor is for no agent.
         if (isLed && !command.voice) actions.kept.settled(Infinity)
         isLed = command.voice

@@ -122,7 +122,11 @@ export function createLeg(deps: LegDeps): Leg {
     negotiated: (agreed) => guarded(() => media.negotiated((audio = agreed))),
     connected: (providerStatus) => guarded(() => connected(providerStatus)),
     packet: (packet) => guarded(() => media.packet(packet)),
-    held: (isHeld) => guarded(() => media.hold(isHeld)),
+    held: (isHeld) =>
+      guarded(() => {
+        media.hold(isHeld)
+        capture.hold(isHeld)
+      }),
     disconnected: (cause, details, end) => void ending.end({ type: 'disconnected', cause, details, ...end }),
   })
   const capture = createLegCapture({ timeOrigin: 0, ...deps, transport: wire.transport })

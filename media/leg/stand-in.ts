@@ -20,7 +20,7 @@ const [cushion, mostWaiting] = [3, 12]
 /** Ms without a frame. */
 export const lostAfter = 5_000
 
-/** `lost` is told once, until it is set anew. */
+/** `lost` is told again every few seconds: what a leg tells comes once at most. */
 export function createStandIn(now: () => number, lost: () => void): StandIn {
   const waiting: Int16Array[] = []
   let isOn = false
@@ -48,7 +48,7 @@ export function createStandIn(now: () => number, lost: () => void): StandIn {
     },
     tick() {
       if (!isOn || now() - cameAt < lostAfter) return
-      cameAt = Infinity
+      cameAt = now()
       lost()
     },
   }

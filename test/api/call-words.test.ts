@@ -62,7 +62,8 @@ test('calls by words of what was said', async (t) => {
     t.equal(data[0].id, kettle)
     t.same(await found('kettle', `&cursor=${nextCursor}`), [both])
     t.notOk((await found('theirs')).includes(theirs))
-    t.match(await ask(`${path}?q=%22!%22`), { status: 400, json: { issues: [{ path: 'q' }] } })
+    for (const nothing of ['"!"', '\u037a', '\ufe70'])
+      t.match(await ask(`${path}?q=${encodeURIComponent(nothing)}`), { status: 400, json: { issues: [{ path: 'q' }] } })
   })
 
   await t.test('by its index, however many calls there are', async (t) => {
@@ -81,6 +82,9 @@ test('calls by words of what was said', async (t) => {
     )
     t.match(JSON.stringify(plan), /call_words_found/)
     t.equal((await found('common', '&limit=100')).length, 100)
+    t.same(await found('common', '&status=busy'), [])
+    t.same(await found('ns4321'), ['many4321'], 'behind those that are looked through first')
+    t.same(await found('common ns4321', '&direction=inbound'), ['many4321'])
   })
 
   await t.test('until what was said is removed', async (t) => {

@@ -101,7 +101,7 @@ const shapedErrors = ({ open, body, path, parameters }: Operation): string[] => 
 
 /** Where the state of something, or something else, may be in the way. */
 const conflicting =
-  'cancelPhoneCall hangUpPhoneCall deletePhoneCall processPhoneCall pausePhoneCallRecording resumePhoneCallRecording resendWebhookDelivery createPerson createPersons changePerson erasePerson createWorker changeWorker ' +
+  'cancelPhoneCall hangUpPhoneCall deletePhoneCall processPhoneCall pausePhoneCallRecording resumePhoneCallRecording capturePhoneCall resendWebhookDelivery createPerson createPersons changePerson erasePerson createWorker changeWorker ' +
   'changeUser removeUser createInvitation deleteWorker createDocument createTrunk createApiKey createWebhookSubscription'
 
 /** What no shape tells. */

@@ -1,4 +1,5 @@
 /** Owns `npm run bench after processing`: how long post-processing of a talk of 30 minutes takes without a model, from its log to its results. */
+import { createLog } from '../../app/log.ts'
 import { createPostProcessing } from '../../actors/after-call/post-processing.ts'
 import { beginCall, step } from '../../actors/call/machine/step.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
@@ -85,7 +86,7 @@ async function processCall(sql: Sql, { accountId }: Tenant, callId: CallId): Pro
   await sql`update calls set post_processing_status = 'in_progress' where id = ${callId}`
   const extractors = { embedded: createEmbeddedExtractor(), model: null }
   const router = { route: () => Promise.resolve(false) }
-  const work = createPostProcessing({ sql, router, recordings, extractors })
+  const work = createPostProcessing({ sql, router, recordings, extractors, log: createLog('error') })
   await work({ id: newId(), accountId, callId, kind: 'post_process', attempts: 1, runAt: 0 })
 }
 

@@ -135,6 +135,7 @@ export async function openCallNode(
         router: switchboard,
         recordings: over.recordings ?? recordings,
         extractors,
+        log,
       }),
       dial_time: dialTimeWork({ ...deps, router: switchboard }),
       dial: dialWork({ sql, router: switchboard }),

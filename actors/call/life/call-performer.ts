@@ -5,20 +5,17 @@
 import { subjectsOf, type Bus } from '../../../model/bus.ts'
 import { toBytes } from '../../../model/bus-json.ts'
 import type { CallWarning } from '../../../model/call.ts'
-import { toIso } from '../../../model/clock.ts'
 import { storableText } from '../../../model/json.ts'
 import { isKeyEvent, type ClosedLeg, type LegEvent } from '../../../model/leg.ts'
-import type { CallId } from '../../../model/ids.ts'
 import type { Log } from '../../../model/log.ts'
-import { failedReasonOf, type Outcome } from '../../../model/outcome.ts'
-import { errorBodyOf, Problem } from '../../../model/problem.ts'
-import type { ServerMessage } from '../../../model/signaling.ts'
 import type { Conversation } from '../../conversation/conversation.ts'
 import { createUsageMeter, type UsageMeter } from '../../conversation/usage-meter.ts'
 import { commandLeg } from '../../node/leg-link.ts'
 import { answer, redirect } from './answer.ts'
 import { askWorkerRequest } from './ask-worker-request.ts'
 import type { CallFact, Effect } from '../call-event.ts'
+import { messagesOf } from './browser-messages.ts'
+import { createEarlyWords } from './early-words.ts'
 import { dial, legFactOf, sipCallFailed } from './dial.ts'
 import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { readLostTools } from './read-call.ts'
@@ -52,7 +49,6 @@ export type CallPerformer = {
   settled(): Promise<void>
 }
 
-const maxEarlyKeys = 32
 const nobody = (): void => undefined
 
 export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerformer {
@@ -70,14 +66,12 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   /** The talk that is to give way to a supervisor, and what is begun after that. */
   let [aside, talks] = [nothingToDo, 0]
 
-  /** Pressed and typed while the first talk is prepared: a caller who knows the way does not wait for a voice. */
-  const early: LegEvent[] = []
-  const handOnKeys = (): void => early.splice(0).forEach((event) => conversation?.legEvent(event))
+  const early = createEarlyWords()
   const legEvent = (event: LegEvent): void => {
     // Of another actor; what it has not heard comes again.
     if (isKeyEvent(event) && event.line && event.line.epoch !== end.epoch) return
     if (conversation) return conversation.legEvent(event)
-    if (isKeyEvent(event) && early.length < maxEarlyKeys) early.push(event)
+    if (isKeyEvent(event)) early.key(event)
   }
 
   const talkEnd: CallEnd = {
@@ -98,13 +92,14 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     const talk = ++talks
     await aside
     recording.begin(effect.recording)
+    early.prepare()
     former = conversation
     const earlier = former && { earlier: former.earlier }
     const parts = { deps, end: talkEnd, run, signal: told.tell, recording, meter, tried, ...earlier }
     const prepared = await prepareConversation(parts, effect)
     if (!prepared || abandoned || talk !== talks) return
     conversation = prepared.conversation
-    handOnKeys()
+    early.handOn(conversation)
     tools.offer(prepared)
     const lost = effect.lostTools ? await readLostTools(deps, end.callId, effect.lostTools) : []
     // What the caller says is kept by the former one until somebody listens.
@@ -121,7 +116,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     if (!prepared || abandoned) return
     conversation?.abandon()
     conversation = prepared
-    handOnKeys()
+    early.handOn(conversation)
     await prepared.open()
   }
   const stepAside = (): Promise<void> => {
@@ -129,9 +124,13 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     dropTried()
     tried = null
     const giving = conversation
-    aside = aside.then(() => giving?.fallSilent()).finally(() => giving?.abandon())
+    aside = aside
+      .then(() => giving?.fallSilent())
+      .catch((error: unknown) => deps.log.error('an agent that steps aside was not silenced', { error }))
+      .finally(() => giving?.abandon())
     return aside
   }
+  const whisper = (text: string): void => void (early.whisper(text) || conversation?.whisper(text))
   const supervise = (effect: Supervise): Promise<void> => supervision.set(effect, aside)
   const dropTried = (): void => tried?.close()
   const passOn = async (): Promise<void> => {
@@ -148,7 +147,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const recording = createRecordingOrders(deps, end)
   const supervision = createSupervisionOrders(deps, end)
   const conversationOf = (): Conversation | null => conversation
-  const talking = { conversationOf, startConversation, disclose, passOn, stepAside, supervise, supervision }
+  const talking = { conversationOf, startConversation, disclose, passOn, stepAside, whisper, supervise, supervision }
   const parts: Parts = { deps, end, run, tools, meter, recording, keep, dropTried, ...talking }
 
   return {
@@ -184,6 +183,7 @@ type Parts = {
   disclose(effect: Disclose): Promise<void>
   passOn(): Promise<void>
   stepAside(): Promise<void>
+  whisper(text: string): void
   supervise(effect: Supervise): Promise<void>
   readonly supervision: Pick<SupervisionOrders, 'end'>
 }
@@ -217,7 +217,7 @@ function performOne(parts: Parts, effect: Effect): void {
     case 'supervise':
       return run(parts.supervise(effect), noFact)
     case 'whisper':
-      return conversationOf()?.whisper(effect.text)
+      return parts.whisper(effect.text)
     case 'wind_up':
       tools.cancelAll()
       parts.dropTried()
@@ -318,30 +318,3 @@ const legClosed = ({ recordedMs, quality, silentFor = 0 }: ClosedLeg): LegClosed
   silentFor,
   ...(quality && { quality }),
 })
-
-/** The page of the caller has no use for what the disk or a provider did to the operator. */
-const forOperators: readonly CallWarning['type'][] = [
-  'RECORDING_INCOMPLETE',
-  'DISCLOSURE_MISSING',
-  'DISCLOSURE_REWORDED',
-]
-
-/** What the browser of a web call is told of an effect. */
-function messagesOf(effect: Effect, callId: CallId, now: number): ServerMessage[] {
-  const ts = toIso(now)
-  if (effect.type === 'announce_status') return [{ type: 'status', status: effect.status, ts }]
-  if (effect.type === 'store_outcome')
-    return [...errorsOf(effect.outcome, callId), { type: 'bye', reason: effect.outcome.status }]
-  if (effect.type === 'store_warning' && forOperators.includes(effect.warning.type)) return []
-  if (effect.type === 'store_warning') return [{ type: 'warning', warning: effect.warning, ts }]
-  if (effect.type !== 'store_turn') return []
-  const { role, text } = effect.turn
-  return [{ type: 'transcript', role, text, isFinal: true, turnIndex: effect.index, ts }]
-}
-
-/** A page can say to its visitor that it was not their microphone. */
-function errorsOf(outcome: Outcome, callId: CallId): ServerMessage[] {
-  if (failedReasonOf(outcome) !== 'voice_session_creation_failed') return []
-  const problem = new Problem('SERVICE_UNAVAILABLE', 'No voice session could be created for the call; try again later.')
-  return [{ type: 'error', error: errorBodyOf(problem, callId) }]
-}

@@ -14,7 +14,7 @@ type Args = { readonly context: CallContext; readonly event: CallFact }
 /** The newest are kept for a session that is opened later. */
 const keptWhispers = 10
 /** The agent goes on behind what it does not know. */
-const spokenFor =
+export const spokenFor =
   'A person of your company has just spoken with the caller in your place. What they said is not in this conversation. Go on, and ask where you need to know it.'
 
 const { assign, createStateConfig, enqueueActions } = machineActions
@@ -32,9 +32,15 @@ const supervise = {
   }),
 } as const
 
+const whisper = {
+  type: 'whisper',
+  params: ({ event }: Args) => ({ text: (event as Of<'whispered'>).text }),
+} as const
+
 /** Of another actor, or another leg: they know nothing of it. */
 export const superviseAgain = enqueueActions(({ context, enqueue }) => {
-  if (context.supervisors?.length) enqueue(supervise)
+  // Also when nobody is left: the leg may still wait for the one who spoke.
+  if (context.supervisors !== undefined) enqueue(supervise)
 })
 
 const kept = (context: CallContext, text: string) => ({
@@ -56,17 +62,17 @@ const noteWhisper = assign(({ context, event }) => kept(context, (event as Of<'w
 export const supervisionFacts = {
   supervisor_joined: { guard: mayJoin, actions: [noteJoined, supervise] },
   supervisor_left: { guard: isListening, actions: [noteLeft, supervise] },
+  // Kept for the agent that is not there now.
+  whispered: {
+    actions: [noteWhisper, whisper],
+  },
 } as const
 
 /** Of a talk that is open. */
 export const openToSupervisors = {
   voice_taken: { guard: isListening, target: 'supervised', actions: [noteTaken, 'step_aside', supervise] },
-  whispered: {
-    actions: [
-      noteWhisper,
-      { type: 'whisper', params: ({ event }: { event: Of<'whispered'> }) => ({ text: event.text }) },
-    ],
-  },
+  // The leg did not hear that the agent speaks again.
+  voice_lost: { actions: [supervise] },
 } as const
 
 const goesOn = [noteReturned, supervise, takeUpAgain] as const

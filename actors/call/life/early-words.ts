@@ -1,0 +1,39 @@
+/** Owns what reaches a call while its talk is prepared: what a caller who knows the way presses and types, and what the agent is told by people of the account. */
+import type { KeyEvent } from '../../../model/leg.ts'
+import type { Conversation } from '../../conversation/conversation.ts'
+
+export type EarlyWords = {
+  /** A talk is prepared, which knows what was whispered until now. */
+  prepare(): void
+  key(event: KeyEvent): void
+  /** False: no talk is prepared. */
+  whisper(text: string): boolean
+  handOn(conversation: Conversation): void
+}
+
+const maxKeys = 32
+const maxWhispers = 10
+
+export function createEarlyWords(): EarlyWords {
+  let keys: KeyEvent[] = []
+  let whispers: string[] = []
+  let isPreparing = false
+  return {
+    prepare() {
+      isPreparing = true
+      whispers = []
+    },
+    key: (event) => void (keys.length < maxKeys && keys.push(event)),
+    whisper(text) {
+      if (isPreparing && whispers.length < maxWhispers) whispers.push(text)
+      return isPreparing
+    },
+    handOn(conversation) {
+      isPreparing = false
+      const [pressed, told] = [keys, whispers]
+      ;[keys, whispers] = [[], []]
+      for (const event of pressed) conversation.legEvent(event)
+      for (const text of told) conversation.whisper(text)
+    },
+  }
+}
