@@ -1,6 +1,6 @@
 /**
- * Owns the test run: starts tap (with the files named on the command line, those of the fast tier for `--fast`, or all: those that mostly compute, one
- * after the other, beside those that mostly wait), copies its report to the terminal, repeats what failed at its end, where it is found, names the files that took longest, and closes with
+ * Owns the test run: starts tap (with the files named on the command line, those of the fast tier for `--fast`, or all), copies its report to
+ * the terminal, repeats what failed at its end, where it is found, names the files that took longest, and closes with
  * `N passed, N failed, N skipped` alone on a line. Of the whole suite the few files that failed beside others run once more, alone: calls are
  * real time, and files that share two cores may be late by no fault of theirs. What passes alone is told by name and not counted as failed.
  */
@@ -9,7 +9,7 @@ import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { allTests, computes, fastTests } from './tiers.ts'
+import { fastTests } from './tiers.ts'
 
 /** So many lines of what failed are repeated: one broken import fails everything. */
 const repeatedLines = 400
@@ -34,9 +34,7 @@ type Outcome = {
   readonly isWhole: boolean
 }
 
-type Tell = (line: string) => void
-
-async function runTap(words: readonly string[], tell: Tell = console.log): Promise<Outcome> {
+async function runTap(words: readonly string[]): Promise<Outcome> {
   const child = spawn(process.execPath, [tap, '--reporter=tap', ...words], {
     stdio: ['ignore', 'pipe', 'inherit'],
     // Every file is a process that compiles mostly the same modules.
@@ -51,7 +49,7 @@ async function runTap(words: readonly string[], tell: Tell = console.log): Promi
   /** Indentation of the diagnosis that follows a failure, while it lasts. */
   let diagnosis: number | null = null
   for await (const line of createInterface({ input: child.stdout })) {
-    tell(line)
+    console.log(line)
     const indent = line.search(/\S/)
     if (diagnosis !== null && indent >= 0 && indent <= diagnosis) diagnosis = null
     if (/^\s*not ok (?!.*# (?:TODO|SKIP))/.test(line)) diagnosis = indent
@@ -71,46 +69,7 @@ const tellFailed = (failed: readonly string[]): void => {
   if (failed.length > 0) console.log(`\nWhat failed, each followed by what holds it:\n${failed.join('\n')}\n`)
 }
 
-/** What a file says stays together, however many runs there are: it is told when the file is over. */
-async function runTold(words: readonly string[], begun: () => void = () => undefined): Promise<Outcome> {
-  let block: string[] = []
-  const flush = (): void => {
-    if (block.length > 0) console.log(block.join('\n'))
-    block = []
-  }
-  const outcome = await runTap(words, (line) => {
-    begun()
-    block.push(line)
-    if (/^(?:not )?ok /.test(line)) flush()
-  })
-  flush()
-  return outcome
-}
-
-/** Flows wait for speech in real time and leave most of the processors: what computes takes one of them meanwhile, and never two. */
-async function runAll(): Promise<Outcome> {
-  const files = allTests()
-  const begun = Promise.withResolvers<void>()
-  const computing = runTold(['--jobs=1', ...files.filter(computes)], () => begun.resolve())
-  // tap empties a folder of its own when it begins, so not at once.
-  await Promise.race([begun.promise, computing])
-  const waiting = runTold(files.filter((file) => !computes(file)))
-  const [one, other] = await Promise.all([computing, waiting])
-  return {
-    count: {
-      pass: one.count.pass + other.count.pass,
-      fail: one.count.fail + other.count.fail,
-      skip: one.count.skip + other.count.skip,
-    },
-    failed: [...one.failed, ...other.failed].slice(0, repeatedLines),
-    failedFiles: [...one.failedFiles, ...other.failedFiles],
-    took: new Map([...one.took, ...other.took]),
-    code: one.code || other.code,
-    isWhole: one.isWhole && other.isWhole,
-  }
-}
-
-const first = given.length === 0 ? await runAll() : await runTap(given)
+const first = await runTap(given)
 tellFailed(first.failed)
 const slowest = [...first.took].toSorted(([, one], [, other]) => other - one).slice(0, slowestFiles)
 const lines = slowest.map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)

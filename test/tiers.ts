@@ -41,9 +41,3 @@ function isFast(file: string, seen: Set<string> = new Set()): boolean {
 export const allTests = (): string[] => globSync('test/**/*.test.ts', { cwd: root }).toSorted()
 
 export const fastTests = (): string[] => allTests().filter((file) => isFast(file))
-
-/** Recognition, SQL and thousands of requests: a core is busy all the while. */
-const computing = ['test/api/', 'test/simulation/', 'test/store/', 'test/voice/']
-
-/** A test that mostly computes; the others mostly wait. */
-export const computes = (file: string): boolean => computing.some((folder) => file.startsWith(folder))
