@@ -15,6 +15,19 @@ export function renewCallWords(sql: Sql, callIds: readonly CallId[]): Promise<vo
   return sql.begin((tx) => renewWithin(tx, callIds))
 }
 
+/** Of a call that is over, by all that was said in it; unless that has been changed or removed since it was read, when who did so has seen to its words. */
+export async function keepCallWords(sql: Sql, callId: CallId, texts: readonly string[]): Promise<void> {
+  const words = searchWordsOf(texts)
+  if (words.length === 0) return
+  await sql`
+    insert into call_words (call_id, account_id, created_at, words)
+    select id, account_id, created_at, ${words}::text[]
+    from (select id, account_id, created_at from calls
+      where id = ${callId} and outcome is not null and erased_at is null and log_removed_at is null for share) as call
+    where not exists (select from transcript_turns where call_id = call.id and text <> all(${[...texts]}::text[]))
+    on conflict (call_id) do update set words = excluded.words`
+}
+
 async function renewWithin(tx: Transaction, callIds: readonly CallId[]): Promise<void> {
   const calls = await tx<{ id: CallId }[]>`
     select id from calls where id = any(${[...callIds]}::text[]) and outcome is not null order by id for share`

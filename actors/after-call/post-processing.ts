@@ -7,7 +7,7 @@ import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { findCallFacts, findCallsOver } from '../../store/call-steps.ts'
-import { renewCallWords } from '../../store/call-words.ts'
+import { keepCallWords } from '../../store/call-words.ts'
 import { findCallScript, findPinnedScript } from '../../store/documents.ts'
 import type { Job } from '../../store/jobs.ts'
 import { placeNotes } from '../../store/noted-values.ts'
@@ -54,7 +54,6 @@ export function createPostProcessing(deps: Deps): Work {
     const over = await reads.over(job.callId)
     if (over === null || isDone(over)) return
     const processed = await attempt(deps, reads, job, over)
-    await keepWords(sql, job)
     if (over.state.finished) return replace(sql, job, processed)
     const taken = await router.route(job.callId, factOf(processed))
     // Taken may mean kept on the disk of a node: another one that takes the call before it is written knows nothing of it.
@@ -62,13 +61,6 @@ export function createPostProcessing(deps: Deps): Work {
     const why = taken ? 'the database does not know yet that the call has the fact' : 'nobody answers for the call'
     if (now !== null && !now.state.finished) throw new Error(why)
   }
-}
-
-/** The call is over all the same where they cannot be kept. */
-async function keepWords(sql: Sql, { callId, attempts }: Job): Promise<void> {
-  await renewCallWords(sql, [callId]).catch((error: unknown) => {
-    if (attempts < maxAttempts) throw error
-  })
 }
 
 function createReads(sql: Sql): Reads {
@@ -106,6 +98,7 @@ async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Prom
       return over.state.context.recordedMs
     })
     const talk = await readTalk(deps.sql, reads, over)
+    await keepWords(deps, talk)
     const analysis = await analyseCounted(deps, talk).catch((error: unknown) => {
       if (!isLast || !(error instanceof ExtractionError)) throw error
       return analyseWithout(talk, deps.extractors, error.message)
@@ -116,6 +109,14 @@ async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Prom
     if (!isLast) throw error
     return { failure: error instanceof Error ? error.message : String(error), recordedMs: null, analysis: null }
   }
+}
+
+/** The call is over all the same where they cannot be kept. */
+async function keepWords({ sql, log }: Deps, { callId, turns }: TalkOver): Promise<void> {
+  const texts = turns.map(({ text }) => text)
+  await keepCallWords(sql, callId, texts).catch((error: unknown) =>
+    log.warn('a call will not be found by its words', { callId, error }),
+  )
 }
 
 /** What the model counted belongs to the call whatever becomes of its answer: a run that is tried again has been paid for as well. */

@@ -325,7 +325,10 @@ test('a re-INVITE without an offer gets ours, and its ACK changes the session', 
 })
 
 test('keys come by INFO in both spellings, and every INFO is answered', async (t) => {
-  const { call, callId, event } = await openTalk(t)
+  const { call, callId, event, command } = await openTalk(t)
+  // Before it they are kept for whoever starts the leg.
+  const format = { encoding: 'pcmu', rateHz: 8000 } as const
+  await command(callId, { type: 'start', hears: [format], speaks: [format], recording: null })
   const info = (type: string, body: string) => call.request('INFO', { headers: [`Content-Type: ${type}`], body })
   t.equal(await statusOf(info('application/dtmf-relay', 'Signal=5\r\nDuration=160\r\n')), 200)
   t.equal(await statusOf(info('application/dtmf', '11')), 200)
