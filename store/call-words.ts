@@ -1,6 +1,6 @@
 /**
- * Owns the words by which calls are found that are over: written behind the end of a call, anew when what was said is changed, gone with it; and those of
- * calls of before, read part by part.
+ * Owns the words by which calls are found that are over: written behind the end of a call, and anew when what was said is changed; and those of
+ * calls of before, read part by part. With what was said they are taken away by a trigger: 0048_call_words.sql.
  */
 import type { CallId } from '../model/ids.ts'
 import { searchWordsOf } from '../model/search-words.ts'

@@ -7,7 +7,6 @@ import type { ErasedCounts } from '../model/erasure.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { Json } from '../model/json.ts'
 import { removeMessages } from './call-messages.ts'
-import { removeCallWords } from './call-words.ts'
 import { isOver } from './delete-calls.ts'
 import { rewriteAnswers, type RewriteAnswers } from './idempotency.ts'
 import { orderRecordingRemovals } from './recording-removals.ts'
@@ -124,7 +123,6 @@ async function eraseRows(tx: Transaction, erasing: Erasing): Promise<Partial<Era
     select count(*)::int as count from call_events where call_id = any(${ids}::text[])`
   const turns = await tx`delete from transcript_turns where call_id = any(${ids}::text[])`
   await removeMessages(tx, callIds)
-  await removeCallWords(tx, callIds)
   const refusals = await tx`
     delete from call_refusals where account_id = ${accountId} and call_id = any(${ids}::text[])`
   const deliveries = await blankDeliveries(tx, erasing)

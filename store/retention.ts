@@ -8,7 +8,6 @@ import type { Json } from '../model/json.ts'
 import type { Retention, RetentionChange, RetentionPolicy, RetentionReport } from '../model/retention.ts'
 import { changeAccountConfig, findAccount, type AccountRow } from './accounts.ts'
 import { removeMessages } from './call-messages.ts'
-import { removeCallWords } from './call-words.ts'
 import { deleteRows, isOver } from './delete-calls.ts'
 import { orderRecordingRemovals } from './recording-removals.ts'
 import type { Sql, Transaction } from './sql.ts'
@@ -100,7 +99,6 @@ export function forgetTranscripts(
       await tx`delete from call_events where call_id = any(${callIds}::text[])`
       await tx`delete from transcript_turns where call_id = any(${callIds}::text[])`
       await removeMessages(tx, callIds)
-      await removeCallWords(tx, callIds)
       await tx`select from deliveries where call_id = any(${callIds}::text[]) order by id for update`
       await tx`delete from deliveries where call_id = any(${callIds}::text[])`
       const rows = await tx<{ id: CallId; snapshot: Json }[]>`
