@@ -4,22 +4,17 @@
  */
 import { resealSecrets } from '../store/reseal-secrets.ts'
 import type { Core } from './core.ts'
+import { openWorkAtStart } from './work-at-start.ts'
 
 export function openResealing({ sql, box, log }: Core, closing: AsyncDisposableStack): void {
-  const abort = new AbortController()
-  const work = async (): Promise<void> => {
+  openWorkAtStart(closing, async (signal) => {
     try {
-      const { resealed, unopened } = await resealSecrets({ sql, box, signal: abort.signal })
+      const { resealed, unopened } = await resealSecrets({ sql, box, signal })
       if (resealed > 0) log.info('stored secrets were sealed anew', { resealed })
       if (unopened > 0)
         log.error('stored secrets do not open: the key they were sealed with is missing in APP_SECRET', { unopened })
     } catch (error) {
-      if (!abort.signal.aborted) log.error('stored secrets could not be sealed anew', { error })
+      if (!signal.aborted) log.error('stored secrets could not be sealed anew', { error })
     }
-  }
-  const working = work()
-  closing.defer(async () => {
-    abort.abort()
-    await working
   })
 }
