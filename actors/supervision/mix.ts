@@ -1,7 +1,6 @@
 /** Owns what a supervisor hears of the two halves of a frame: both sides, or the caller alone while the agent's half is their own voice. */
+import { saturated } from '../../media/pcm/saturated.ts'
 import { samplesOf } from '../../model/frame.ts'
-
-const loudest = 32_767
 
 /** Valid until the next call. */
 export function createMix(samplesPerSide: number): (halves: Uint8Array, isOwnVoice: boolean) => Int16Array | null {
@@ -11,7 +10,7 @@ export function createMix(samplesPerSide: number): (halves: Uint8Array, isOwnVoi
     if (both.length !== 2 * samplesPerSide) return null
     for (let at = 0; at < samplesPerSide; at++) {
       const sum = both[at]! + (isOwnVoice ? 0 : both[samplesPerSide + at]!)
-      mixed[at] = Math.max(-loudest - 1, Math.min(loudest, sum))
+      mixed[at] = saturated(sum)
     }
     return mixed
   }

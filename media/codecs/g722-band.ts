@@ -1,4 +1,5 @@
 /** Owns one band of G.722: its step size and its predictor (two poles, six zeros), which adapt alike in encoder and decoder. ITU-T G.722 §3.5, §3.6. */
+import { saturated } from '../pcm/saturated.ts'
 import { stepMantissas } from './g722-tables.ts'
 
 export type G722Band = {
@@ -9,8 +10,6 @@ export type G722Band = {
   /** Takes in the quantized difference and what it adds to the logarithm of the step. */
   readonly adapt: (difference: number, logGrowth: number) => void
 }
-
-export const saturated = (value: number): number => Math.max(-32_768, Math.min(32_767, value))
 
 const zeros = 6
 

@@ -2,7 +2,8 @@
  * Owns G.722 at 64 kbit/s: 16 kHz sound in two bands, each coded as adaptive differences, one byte per two samples. In RTP its clock counts
  * 8000 although it samples at 16 kHz (RFC 3551 §4.5.2). Names in capitals are the blocks of ITU-T G.722; tables are in g722-tables.ts.
  */
-import { createG722Band, saturated, type G722Band } from './g722-band.ts'
+import { saturated } from '../pcm/saturated.ts'
+import { createG722Band, type G722Band } from './g722-band.ts'
 import {
   decoded6,
   filterTaps,

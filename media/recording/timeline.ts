@@ -3,6 +3,7 @@
  * can still be placed. What nobody filled is silence. 16 kHz come out: sound of 8 kHz is doubled as it is taken, the sum of both sides once where
  * they are mixed, out of what lies before and behind it, so that it is not delayed. Pure.
  */
+import { saturated } from '../pcm/saturated.ts'
 import type { RecordingMode } from '../../model/leg.ts'
 import { createDoubling, createTrack, pieceLength, recordingRateHz, type Track } from './track.ts'
 
@@ -34,13 +35,13 @@ export function createTimeline(mode: RecordingMode, taken: (samples: Int16Array)
   const addBoth = (line: Float64Array, at: number): void => {
     tracks.agent.addTo(line, at)
     tracks.caller.addTo(line, at)
-    for (let i = 0; i < line.length; i++) line[i] = clipped(line[i]!)
+    for (let i = 0; i < line.length; i++) line[i] = saturated(line[i]!)
   }
   const mix = (): void => {
     if (!tracks.agent.isWide() && !tracks.caller.isWide()) return doubling.make(out, edge, addBoth)
     widened(tracks.agent, agent)
     widened(tracks.caller, caller)
-    for (let i = 0; i < out.length; i++) out[i] = clipped(agent[i]! + caller[i]!)
+    for (let i = 0; i < out.length; i++) out[i] = saturated(agent[i]! + caller[i]!)
   }
   const split = (): void => {
     widened(tracks.agent, agent)
@@ -67,5 +68,3 @@ export function createTimeline(mode: RecordingMode, taken: (samples: Int16Array)
     },
   }
 }
-
-const clipped = (sample: number): number => Math.max(-32768, Math.min(32767, sample))
