@@ -10,18 +10,15 @@ export const putIn = (query) => (name) => (value) => go(placeWith(query, { [name
 /** @param {Event} event */
 const textOf = (event) => /** @type {HTMLInputElement} */ (event.currentTarget).value
 
-/** @param {{ children?: import('preact').ComponentChildren, onSubmit?: () => void }} props */
-export const Filters = ({ children, onSubmit }) =>
+/** @param {{ children?: import('preact').ComponentChildren }} props */
+export const Filters = ({ children }) =>
   h(
     'form',
     {
       class: 'filters',
       role: 'search',
       'aria-label': 'Filters',
-      onSubmit: (/** @type {Event} */ event) => {
-        event.preventDefault()
-        onSubmit?.()
-      },
+      onSubmit: (/** @type {Event} */ event) => event.preventDefault(),
     },
     children,
   )
