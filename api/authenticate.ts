@@ -3,7 +3,7 @@
  * exactly like what does not exist. docs/contract/rest.md "Keys and accounts".
  */
 import { toId, type CallId, type Id } from '../model/ids.ts'
-import { Problem } from '../model/problem.ts'
+import { notFound, Problem } from '../model/problem.ts'
 import { createKeyLookup, type KeyOwner } from '../store/api-keys.ts'
 import type { UsedCall } from '../store/call-usage.ts'
 import { createKeyAndCallLookup } from '../store/key-and-call.ts'
@@ -11,8 +11,6 @@ import type { ApiDeps, Middleware } from './deps.ts'
 import type { RequestLimit } from './rate-limit.ts'
 import { recordingsPath } from './recording-link.ts'
 import { createSessionAuthentication } from './session-authentication.ts'
-
-export const notFound = (): Problem => new Problem('NOT_FOUND', 'No such resource.')
 
 /** A path segment that is no id names nothing. */
 export function idOf<Kind extends string>(segment: string): Id<Kind> {

@@ -1,20 +1,18 @@
 /** Owns the routes that capture a call, and give the capture away as a file for analysers. docs/contract/rest.md "Captures". */
 import { createRoute, z } from '@hono/zod-openapi'
-import { CallCapture, CaptureRequest } from '../model/call-capture.ts'
+import { CallCapture, captureKeyOf, CaptureRequest, captureType } from '../model/call-capture.ts'
 import { toIso } from '../model/clock.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
-import { Problem } from '../model/problem.ts'
+import { notFound, Problem } from '../model/problem.ts'
 import type { RecordingReader } from '../model/recording-store.ts'
 import { pcapHead, pcapRecordOf } from '../net/pcap.ts'
 import { readPcapRecords, type PcapRecord } from '../net/read-pcap-records.ts'
 import { signalingDatagramOf } from '../net/signaling-datagrams.ts'
 import { listMessages } from '../store/call-messages.ts'
 import { findCall } from '../store/calls.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, audited, bodyOf, named, needs, refusing, security } from './openapi.ts'
-
-const captureType = 'application/vnd.tcpdump.pcap'
 
 const shared = {
   path: '/v1/accounts/{accountId}/phone-calls/{phoneCallId}/capture',
@@ -78,7 +76,7 @@ async function captureOf(
 ): Promise<AsyncIterable<Uint8Array>> {
   if (!(await findCall(sql, accountId, callId))) throw notFound()
   const messages = await listMessages(sql, accountId, callId)
-  const rtp = await recordings.read(`${accountId}/${callId}.pcap`)
+  const rtp = await recordings.read(captureKeyOf(accountId, callId))
   if (messages.length === 0 && rtp === null)
     throw new Problem(
       'NOT_FOUND',

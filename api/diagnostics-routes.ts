@@ -1,8 +1,9 @@
 /** Owns the route that diagnoses one call. docs/contract/rest.md "Diagnostics". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { CallDiagnostics, DiagnosticsQuery } from '../model/call-diagnostics.ts'
 import { findCallDiagnostics } from '../store/call-diagnostics.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named, needs, security } from './openapi.ts'
 

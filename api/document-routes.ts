@@ -2,7 +2,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { Document, DocumentChange, DocumentQuery, DocumentRequest, toDocument } from '../model/document.ts'
 import { toPage } from '../model/paging.ts'
-import { Problem } from '../model/problem.ts'
+import { notFound, Problem } from '../model/problem.ts'
 import {
   changeDocument,
   deleteDocument,
@@ -14,7 +14,7 @@ import {
   writeDocument,
   type DocumentWithText,
 } from '../store/documents.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps, Middleware } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'

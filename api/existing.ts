@@ -1,5 +1,5 @@
 /** Owns the step from "there is none" to its answer. */
-import { notFound } from './authenticate.ts'
+import { notFound } from '../model/problem.ts'
 
 export function existing<Resource>(found: Resource | null): Resource {
   if (found === null) throw notFound()

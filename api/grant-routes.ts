@@ -1,9 +1,9 @@
 /** Owns the routes of what users of the account have allowed applications. docs/contract/rest.md "Grants". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { flawOf } from '../model/json.ts'
 import { OAuthGrant, toOAuthGrant } from '../model/oauth-grant.ts'
 import { listGrantsOfAccount, removeGrantOfAccount } from '../store/oauth-grants.ts'
-import { notFound } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named, needs, noContentOf, ownersOnly, security } from './openapi.ts'
 

@@ -1,8 +1,9 @@
 /** Owns the routes of API keys. docs/contract/rest.md "Keys and accounts". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { ApiKey, ApiKeyRequest, expiryOf, missingScopes, toApiKey, type ApiKeyFacts } from '../model/api-key.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../store/api-keys.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { requireWithin } from './guarded-routes.ts'

@@ -1,10 +1,11 @@
 /** Owns the routes of persons. docs/contract/rest.md "Persons". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { toPage } from '../model/paging.ts'
 import { Person, PersonBatch, PersonChange, PersonPage, PersonQuery, PersonRequest, toPerson } from '../model/person.ts'
 import { changePerson, createPerson, createPersons, deletePerson, findPerson, listPersons } from '../store/persons.ts'
 import { removalWithin } from '../store/removals.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'

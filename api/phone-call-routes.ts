@@ -1,4 +1,5 @@
 /** Owns the routes that read calls. docs/contract/rest.md "Phone calls". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import type { AccountId } from '../model/ids.ts'
 import {
@@ -16,7 +17,7 @@ import type { CallRow } from '../store/call-rows.ts'
 import { findUsedCall, pricedUseOf } from '../store/call-usage.ts'
 import { findCall } from '../store/calls.ts'
 import { listTurns } from '../store/transcripts.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named, needs, security } from './openapi.ts'
 import { publicUrlOf } from '../net/public-url.ts'

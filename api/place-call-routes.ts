@@ -1,7 +1,8 @@
 /** Owns the routes that place calls, end them, delete them and have them processed again. docs/contract/rest.md "Phone calls", "Cancel and hang up", "Deletion" and "Process again". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { PhoneCall, PhoneCallRequest } from '../model/phone-call.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { OnceHeaders, onceOf } from './once.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'

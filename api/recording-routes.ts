@@ -1,9 +1,8 @@
 /** Owns the download of recordings: signed links, ranges, HEAD. RFC 9110 sections 13.1.5 and 14. */
 import { z } from '@hono/zod-openapi'
 import { toId } from '../model/ids.ts'
-import { Problem } from '../model/problem.ts'
+import { notFound, Problem } from '../model/problem.ts'
 import { soundTypes, type RecordingReader, type SoundForm } from '../model/recording-store.ts'
-import { notFound } from './authenticate.ts'
 import { byteRangeOf } from './byte-range.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { refusing } from './openapi.ts'

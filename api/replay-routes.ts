@@ -1,7 +1,8 @@
 /** Owns the route that replays the log of one call. docs/contract/rest.md "Replay". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { ReplayCheck } from '../model/replay-check.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named, needs, security } from './openapi.ts'
 

@@ -1,4 +1,5 @@
 /** Owns the routes of what came of simulated callers. docs/contract/rest.md "Simulations". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import {
   Simulation,
@@ -8,7 +9,7 @@ import {
   SimulationSummary,
 } from '../model/simulation.ts'
 import { deleteSimulation, findSimulation, keepSimulation, listSimulations } from '../store/simulations.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, security } from './openapi.ts'

@@ -1,8 +1,9 @@
 /** Owns the routes of webhook subscriptions. docs/contract/webhooks.md "Subscriptions". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { toId } from '../model/ids.ts'
 import { SubscriptionChange, SubscriptionRequest, SubscriptionTest, WebhookSubscription } from '../model/webhook.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'

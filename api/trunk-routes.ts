@@ -1,7 +1,8 @@
 /** Owns the routes of SIP trunks. docs/contract/rest.md "Trunks". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { Trunk, TrunkChange, TrunkRequest, TrunkState } from '../model/trunk.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'

@@ -1,4 +1,5 @@
 /** Owns the routes of users, the people who sign in, and of invitations. docs/contract/rest.md "Users". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import {
   Invitation,
@@ -13,7 +14,7 @@ import {
 import { publicUrlOf } from '../net/public-url.ts'
 import { invite, listInvitations, withdrawInvitation } from '../store/invitations.ts'
 import { changeRole, findMember, listMembers, removeMember } from '../store/memberships.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { requireWithin } from './guarded-routes.ts'

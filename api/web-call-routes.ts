@@ -4,7 +4,7 @@ import { WebCallRequest, WebCallSession, type CreatedWebCall } from '../model/we
 import type { Api, ApiDeps } from './deps.ts'
 import { OnceHeaders, onceOf } from './once.ts'
 import { answerOf, bodyOf, named, needs, refusing, security } from './openapi.ts'
-import { publicUrlOf, signalingUrlOf } from '../net/public-url.ts'
+import { signalingUrlFor } from '../net/public-url.ts'
 import { readJson } from './read-json.ts'
 import { askedBy } from './standard-headers.ts'
 
@@ -46,10 +46,7 @@ export function addWebCallRoutes(app: Api, { createWebCall, iceServers, publicUr
   app.openapi(create, async (c) => {
     const once = await onceOf(c, create.operationId, c.req.valid('header')['Idempotency-Key'])
     const created = await createWebCall(c.get('accountId'), c.req.valid('json'), once, askedBy(c.req.raw, c.env))
-    return c.json(
-      sessionOf(created, signalingUrl ?? signalingUrlOf(publicUrlOf(publicUrl, c.req.raw)), iceServers()),
-      200,
-    )
+    return c.json(sessionOf(created, signalingUrlFor({ signalingUrl, publicUrl }, c.req.raw), iceServers()), 200)
   })
 }
 

@@ -1,9 +1,10 @@
 /** Owns the routes that make and change workers; those that read them are in worker-routes.ts. docs/contract/rest.md "Workers". */
+import { notFound } from '../model/problem.ts'
 import { createRoute, z } from '@hono/zod-openapi'
 import { toWorker, WorkerChange, WorkerRequest, WorkerResource } from '../model/worker-resource.ts'
 import { deleteWorker } from '../store/delete-worker.ts'
 import { changeWorker, createWorker } from '../store/workers.ts'
-import { idOf, notFound } from './authenticate.ts'
+import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'

@@ -2,18 +2,16 @@
  * Owns what of a message of the signaling socket may be written down: all but what lets somebody in or proves who they are, and but words of the talk and
  * keys, which are told by how many they are. Pure.
  */
+import { ladderTextOf } from '../model/message-ladder.ts'
 import type { ClientMessage, ServerMessage } from '../model/signaling.ts'
-import { maskedCandidate, maskedSdp } from '../net/masked-sdp.ts'
+import { masked, maskedCandidate, maskedSdp } from '../net/masked-sdp.ts'
 
 type Message = ClientMessage | ServerMessage
-
-const longest = 4_096
-const masked = '[masked]'
 
 /** Null: it tells nothing of how the call was set up, or is the talk itself. */
 export function maskedSignaling(message: Message): string | null {
   const told = toldOf(message)
-  return told && JSON.stringify(told).slice(0, longest).toWellFormed()
+  return told && ladderTextOf(JSON.stringify(told))
 }
 
 function toldOf(message: Message): object | null {

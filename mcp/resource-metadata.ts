@@ -1,6 +1,6 @@
 /** Owns the document by which a client finds out who gives tokens for the endpoint. RFC 9728. */
 import { mcpScopes } from '../model/mcp-access.ts'
-import { Problem } from '../model/problem.ts'
+import { notFound, Problem } from '../model/problem.ts'
 
 export const mcpPath = '/mcp'
 export const wellKnownPath = '/.well-known/oauth-protected-resource'
@@ -18,7 +18,7 @@ export function metadataUrlOf(publicUrl: string): string {
 export function resourceMetadata(request: Request, publicUrl: string): Response {
   const { pathname } = new URL(request.url)
   const known = [wellKnownPath, wellKnownPath + mcpPath, new URL(metadataUrlOf(publicUrl)).pathname]
-  if (!known.includes(pathname)) throw new Problem('NOT_FOUND', 'No such resource.')
+  if (!known.includes(pathname)) throw notFound()
   const forPages = { 'access-control-allow-origin': '*', 'access-control-allow-methods': 'GET, HEAD, OPTIONS' }
   if (request.method === 'OPTIONS')
     return new Response(null, { status: 204, headers: { ...forPages, 'access-control-allow-headers': '*' } })

@@ -2,6 +2,12 @@
 import { z } from 'zod'
 import type { AccountId, CallId } from './ids.ts'
 
+/** The media type of a capture. */
+export const captureType = 'application/vnd.tcpdump.pcap'
+
+/** Of its file, beside the recording of the call. */
+export const captureKeyOf = (accountId: AccountId, callId: CallId): string => `${accountId}/${callId}.pcap`
+
 export const CapturedRtp = z.enum(['headers', 'sound'])
 export type CapturedRtp = z.infer<typeof CapturedRtp>
 

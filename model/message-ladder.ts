@@ -18,5 +18,10 @@ export type LadderEntry = {
   readonly text: string
 }
 
+const longest = 4_096
+
+/** Of a message: what of it is kept as `text`. */
+export const ladderTextOf = (text: string): string => text.slice(0, longest).toWellFormed()
+
 /** `leftOut`: messages beyond what is kept of one call. */
 export type MessageLadder = { readonly entries: readonly LadderEntry[]; readonly leftOut: number }

@@ -53,6 +53,8 @@ export class Problem extends Error {
   }
 }
 
+export const notFound = (): Problem => new Problem('NOT_FOUND', 'No such resource.')
+
 /** What a request holds is not valid: each fault by the path of its field. */
 export const invalidFields = (issues: readonly Issue[]): Problem =>
   new Problem('VALIDATION_FAILED', 'Some fields are not valid; see issues.', issues)

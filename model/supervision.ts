@@ -12,6 +12,8 @@ export type Supervisor = { readonly id: string; readonly userId: string }
 export const maxSupervisors = 4
 /** Characters. */
 export const maxWhisper = 1_000
+/** Of a call: the newest are what its agent is told. */
+export const maxWhispers = 10
 /** What supervisors hear and say, on the bus. */
 export const supervisorSound = { encoding: 'pcm16', rateHz: 16_000 } as const satisfies AudioFormat
 

@@ -1,6 +1,7 @@
 /** Owns what of an SDP is a secret, or proves who somebody is, and must not be written down: keys, passwords of ICE, fingerprints. Pure. */
 
-const masked = '[masked]'
+/** Stands in the place of what is left out. */
+export const masked = '[masked]'
 
 /** RFC 4568 keys, RFC 8839 passwords (candidates name the fragment too), RFC 8122 fingerprints. */
 const secrets: readonly (readonly [RegExp, string])[] = [

@@ -2,13 +2,11 @@
  * Owns what of a SIP message may be written down: its start line, its headers and its SDP, without passwords and keys. Other bodies may hold keys that
  * a caller pressed, and are told by their size. Pure.
  */
-import { maskedSdp } from '../net/masked-sdp.ts'
+import { ladderTextOf } from '../model/message-ladder.ts'
+import { masked, maskedSdp } from '../net/masked-sdp.ts'
 import { writeMessage } from './server/message/write-message.ts'
 import { headerOf } from './server/message/header-fields.ts'
 import type { SipMessage } from './server/message/message.ts'
-
-const longest = 4_096
-const masked = '[masked]'
 
 /** Whole values: credentials, and what proves something to somebody. */
 const secretHeaders = /^(?:(?:proxy-)?authorization|(?:proxy-)?authentication-info)$/i
@@ -27,7 +25,7 @@ export function maskedMessage(message: SipMessage): string {
     (!/^none$/i.test(privacy) && identityHeaders.test(name))
   const headers = message.headers.map(({ name, value }) => ({ name, value: isHidden(name) ? masked : value }))
   const text = writeMessage({ ...message, headers, body: Buffer.from(bodyOf(message)) }).toString()
-  return text.replaceAll('\0', '·').replace(uriPassword, `$1:${masked}@`).slice(0, longest).toWellFormed()
+  return ladderTextOf(text.replaceAll('\0', '·').replace(uriPassword, `$1:${masked}@`))
 }
 
 function bodyOf(message: SipMessage): string {

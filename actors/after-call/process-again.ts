@@ -6,7 +6,7 @@ import type { Clock } from '../../model/clock.ts'
 import type { AccountId, CallId, NewId } from '../../model/ids.ts'
 import { callStatusOf } from '../../model/call.ts'
 import { toPhoneCall, type ProcessAgain } from '../../model/phone-call.ts'
-import { Problem } from '../../model/problem.ts'
+import { notFound, Problem } from '../../model/problem.ts'
 import type { CallRow } from '../../store/call-rows.ts'
 import { findCall } from '../../store/calls.ts'
 import { askAgain } from '../../store/process-again.ts'
@@ -23,7 +23,7 @@ type Deps = {
 export function createProcessAgain({ sql, clock, newId, wakeJobs }: Deps): ProcessAgain {
   const read = async (accountId: AccountId, callId: CallId): Promise<CallRow> => {
     const call = await findCall(sql, accountId, callId)
-    if (!call) throw new Problem('NOT_FOUND', 'No such resource.')
+    if (!call) throw notFound()
     return call
   }
   return async (accountId, callId) => {

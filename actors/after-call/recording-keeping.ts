@@ -5,6 +5,7 @@
  *
  * While the storage fails, one recording at a time is tried, with growing pauses; the others wait, and are not counted as tried. Copies are made meanwhile.
  */
+import { captureType } from '../../model/call-capture.ts'
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
@@ -62,7 +63,7 @@ const mostTriesOfCopies = 3
 const contentTypes: Readonly<Record<RecordingForm, string>> = {
   ...soundTypes,
   peaks: 'application/octet-stream',
-  pcap: 'application/vnd.tcpdump.pcap',
+  pcap: captureType,
 }
 
 export type RecordingKeepingDeps = {

@@ -2,6 +2,7 @@
  * Owns the engine's session of a call: opens it, and opens another one when it dies or is about to end, so that the call goes on. What the caller
  * says meanwhile is kept for the new one, up to a bound; what was said before is its history.
  */
+import { maxWhispers } from '../../model/supervision.ts'
 import type { Clock } from '../../model/clock.ts'
 import { deadline } from '../../model/deadline.ts'
 import { frameMs } from '../../model/frame.ts'
@@ -133,7 +134,7 @@ export function createSessionKeeper(deps: Deps): SessionKeeper {
     // A result asks for a reply by itself.
     const due = backlog.hasResults() ? { owesReply: false } : {}
     const told = whispers.length
-    const whispered = told > 0 ? { whispers: [...whispers] } : {}
+    const whispered = told > 0 ? { whispers: whispers.slice(-maxWhispers) } : {}
     const opening = engine.open({ ...config, ...due, ...whispered }, events.emit)
     const within = isReplaceable ? replacedWithin : everOpened ? null : openWithin
     const session = await (within === null ? opening : inTime(clock, opening, within))

@@ -6,7 +6,7 @@ import type { Bus } from '../../model/bus.ts'
 import { pause, type Clock } from '../../model/clock.ts'
 import type { CallId, NewId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
-import { Problem } from '../../model/problem.ts'
+import { notFound, Problem } from '../../model/problem.ts'
 import { maxSupervisors, type Supervise, type SupervisedCall, type Supervision } from '../../model/supervision.ts'
 import type { OpenWebMedia } from '../../media/plane/media-plane.ts'
 import { findCallFacts } from '../../store/call-steps.ts'
@@ -39,7 +39,6 @@ const maxLines = 100
 /** A call is told for two minutes; ms. */
 const [tellAttempts, tellEvery] = [24, 5_000]
 
-const notFound = () => new Problem('NOT_FOUND', 'No such resource.')
 const notAllowed = () =>
   new Problem(
     'INSUFFICIENT_SCOPE',

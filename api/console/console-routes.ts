@@ -1,15 +1,14 @@
 /** Owns what answers below `/console`: the page for who is signed in, its files, whose session it is, and the stream of running calls. docs/console.md. */
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { issuesOf } from '../../model/issues.ts'
-import { invalidFields, Problem } from '../../model/problem.ts'
+import { notFound, Problem } from '../../model/problem.ts'
 import type { SignedIn } from '../../model/user.ts'
-import { publicUrlOf, signalingUrlOf } from '../../net/public-url.ts'
+import { signalingUrlFor } from '../../net/public-url.ts'
 import type { AuditLog } from '../../store/audit.ts'
-import { notFound } from '../authenticate.ts'
 import type { Api, ApiDeps, ApiEnv } from '../deps.ts'
 import type { RequestLimit } from '../rate-limit.ts'
 import { budgetOf, requireToken, signedInBy } from '../session-authentication.ts'
+import { bodyOf } from './console-body.ts'
 import { readConsoleFiles } from './console-files.ts'
 import { createConsolePage } from './console-page.ts'
 import { createEventStreams } from './event-streams.ts'
@@ -51,12 +50,12 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, a
   })
   app.post('/console/script-check', async (c) => {
     requireToken(c.req.raw, await whoAsks(c))
-    const { text } = scriptOf(await c.req.json().catch(() => null))
+    const { text } = await bodyOf(c, Script)
     return c.json({ errors: deps.checkScript?.(text).slice(0, maxErrors) ?? [] }, 200)
   })
   if (deps.supervise) addSupervisionRoutes(app, { supervise: deps.supervise, audit, whoAsks })
   app.get('/console/*', async (c) => {
-    if (await who(c)) return page()(signalingUrl ?? signalingUrlOf(publicUrlOf(publicUrl, c.req.raw)))
+    if (await who(c)) return page()(signalingUrlFor({ signalingUrl, publicUrl }, c.req.raw))
     const { pathname, search } = new URL(c.req.url)
     return c.redirect(`/sign-in?returnTo=${encodeURIComponent(pathname + search)}`, 303)
   })
@@ -64,13 +63,6 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, a
 
 const maxErrors = 100
 const Script = z.strictObject({ text: z.string().max(500_000) })
-
-/** Throws Problem VALIDATION_FAILED. */
-function scriptOf(body: unknown): z.infer<typeof Script> {
-  const read = Script.safeParse(body)
-  if (!read.success) throw invalidFields(issuesOf(read.error, body))
-  return read.data
-}
 
 /** Most processes are never asked. */
 function lazily<Value>(make: () => Value): () => Value {

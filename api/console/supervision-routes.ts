@@ -3,16 +3,15 @@
  * names them. Each step is in the audit log, whatever came of it. docs/supervision.md.
  */
 import type { Context } from 'hono'
-import type { z } from 'zod'
-import { issuesOf } from '../../model/issues.ts'
 import type { Json } from '../../model/json.ts'
-import { invalidFields, Problem } from '../../model/problem.ts'
+import { notFound, Problem } from '../../model/problem.ts'
 import { Listen, Whisper, type Supervise } from '../../model/supervision.ts'
 import { scopesOfRole, type SignedIn } from '../../model/user.ts'
 import type { AuditLog } from '../../store/audit.ts'
-import { idOf, notFound } from '../authenticate.ts'
+import { idOf } from '../authenticate.ts'
 import type { Api, ApiEnv } from '../deps.ts'
 import { requireToken } from '../session-authentication.ts'
+import { bodyOf } from './console-body.ts'
 
 type Deps = {
   readonly supervise: Supervise
@@ -88,12 +87,4 @@ export function addSupervisionRoutes(app: Api, { supervise, audit, whoAsks }: De
   app.post(`${oneOf}/take-over`, acting('supervision.take_over', done(supervise.takeOver)))
   app.post(`${oneOf}/give-back`, acting('supervision.give_back', done(supervise.giveBack)))
   app.delete(oneOf, acting('supervision.leave', done(supervise.leave)))
-}
-
-/** Throws Problem VALIDATION_FAILED. */
-async function bodyOf<Schema extends z.ZodType>(c: Context<ApiEnv>, schema: Schema): Promise<z.infer<Schema>> {
-  const body: unknown = await c.req.json().catch(() => null)
-  const read = schema.safeParse(body)
-  if (!read.success) throw invalidFields(issuesOf(read.error, body))
-  return read.data
 }

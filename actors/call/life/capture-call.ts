@@ -6,10 +6,10 @@ import type { Bus } from '../../../model/bus.ts'
 import { BusNoResponders, BusTimeout, subjectsOf } from '../../../model/bus.ts'
 import { fromBytes, toBytes } from '../../../model/bus-json.ts'
 import { callStatusOf } from '../../../model/call.ts'
-import { CaptureReply, type CaptureCall, type CaptureOrder } from '../../../model/call-capture.ts'
+import { captureKeyOf, CaptureReply, type CaptureCall, type CaptureOrder } from '../../../model/call-capture.ts'
 import { toIso, type Clock } from '../../../model/clock.ts'
 import type { CallId } from '../../../model/ids.ts'
-import { Problem } from '../../../model/problem.ts'
+import { notFound, Problem } from '../../../model/problem.ts'
 import { findAccount } from '../../../store/accounts.ts'
 import { findCallFacts } from '../../../store/call-steps.ts'
 import type { Sql } from '../../../store/sql.ts'
@@ -22,12 +22,12 @@ const patience = 5_000
 export function createCaptureCall({ sql, bus, clock }: Deps): CaptureCall {
   return async (accountId, callId, { rtp, minutes }) => {
     const call = await findCallFacts(sql, callId)
-    if (call?.accountId !== accountId) throw new Problem('NOT_FOUND', 'No such resource.')
+    if (call?.accountId !== accountId) throw notFound()
     const { outcome, progress, startedAt } = call
     if (outcome !== null || callStatusOf(progress) === 'completed') throw new Problem('CONFLICT', 'The call is over.')
     if (startedAt === null) throw new Problem('CONFLICT', 'The call is not answered yet: it has no sound.')
     if (rtp === 'sound' && (await findAccount(sql, accountId))?.config.captureSound !== true) throw notPermitted()
-    const reply = await ask(bus, callId, { key: `${accountId}/${callId}.pcap`, rtp, ms: minutes * 60_000 })
+    const reply = await ask(bus, callId, { key: captureKeyOf(accountId, callId), rtp, ms: minutes * 60_000 })
     if (reply.type === 'refused') throw new Problem('CONFLICT', reply.details)
     return { callId, rtp: reply.rtp, until: toIso(Math.round(clock.now() + reply.leftMs)) }
   }

@@ -1,5 +1,6 @@
 /** Owns what reaches a call while its talk is prepared: what a caller who knows the way presses and types, and what the agent is told by people of the account. */
 import type { KeyEvent } from '../../../model/leg.ts'
+import { maxWhispers } from '../../../model/supervision.ts'
 import type { Conversation } from '../../conversation/conversation.ts'
 
 export type EarlyWords = {
@@ -12,7 +13,6 @@ export type EarlyWords = {
 }
 
 const maxKeys = 32
-const maxWhispers = 10
 
 export function createEarlyWords(): EarlyWords {
   let keys: KeyEvent[] = []

@@ -5,7 +5,7 @@
 import { callStatusOf } from '../../../model/call.ts'
 import type { AccountId, CallId } from '../../../model/ids.ts'
 import { toPhoneCall, type EndCall } from '../../../model/phone-call.ts'
-import { Problem } from '../../../model/problem.ts'
+import { notFound, Problem } from '../../../model/problem.ts'
 import { findSnapshot } from '../../../store/call-steps.ts'
 import type { CallRow } from '../../../store/call-rows.ts'
 import { findCall } from '../../../store/calls.ts'
@@ -50,7 +50,7 @@ async function isStillWaiting({ sql }: Deps, accountId: AccountId, callId: CallI
 
 async function readCall(sql: Sql, accountId: AccountId, callId: CallId): Promise<CallRow> {
   const call = await findCall(sql, accountId, callId)
-  if (!call) throw new Problem('NOT_FOUND', 'No such resource.')
+  if (!call) throw notFound()
   return call
 }
 

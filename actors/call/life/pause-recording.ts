@@ -5,7 +5,7 @@
 import { callStatusOf } from '../../../model/call.ts'
 import type { AccountId, CallId } from '../../../model/ids.ts'
 import { toPhoneCall, type PauseRecording, type PhoneCall } from '../../../model/phone-call.ts'
-import { Problem } from '../../../model/problem.ts'
+import { notFound, Problem } from '../../../model/problem.ts'
 import { findCallFacts } from '../../../store/call-steps.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import type { Sql } from '../../../store/sql.ts'
@@ -51,6 +51,6 @@ function requireRecorded(call: CallFactsRow): void {
 
 async function readCall(sql: Sql, { accountId, callId }: Asked): Promise<CallFactsRow> {
   const call = await findCallFacts(sql, callId)
-  if (call?.accountId !== accountId) throw new Problem('NOT_FOUND', 'No such resource.')
+  if (call?.accountId !== accountId) throw notFound()
   return call
 }

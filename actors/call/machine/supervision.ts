@@ -2,7 +2,7 @@
  * Owns what the machine does about people who listen to a call, and the states in which one of them speaks in the agent's place: the agent neither hears nor
  * speaks, and the call is theirs until they give it back, leave, or nothing comes of them. Pure. docs/supervision.md.
  */
-import { maxSupervisors } from '../../../model/supervision.ts'
+import { maxSupervisors, maxWhispers } from '../../../model/supervision.ts'
 import type { CallFact } from '../call-event.ts'
 import { failed, machineActions, stopWaiting, type CallContext } from './machine-actions.ts'
 import { takeUpAgain } from './start-conversation.ts'
@@ -11,8 +11,6 @@ import { waitForReturn } from './wait-for-return.ts'
 type Of<Type extends CallFact['type']> = Extract<CallFact, { type: Type }>
 type Args = { readonly context: CallContext; readonly event: CallFact }
 
-/** The newest are kept for a session that is opened later. */
-const keptWhispers = 10
 /** The agent goes on behind what it does not know. */
 export const spokenFor =
   'A person of your company has just spoken with the caller in your place. What they said is not in this conversation. Go on, and ask where you need to know it.'
@@ -44,7 +42,7 @@ export const superviseAgain = enqueueActions(({ context, enqueue }) => {
 })
 
 const kept = (context: CallContext, text: string) => ({
-  whispers: [...(context.whispers ?? []), text].slice(-keptWhispers),
+  whispers: [...(context.whispers ?? []), text].slice(-maxWhispers),
 })
 const noteJoined = assign((args) => {
   const { id, userId } = args.event as Of<'supervisor_joined'>
@@ -63,9 +61,7 @@ export const supervisionFacts = {
   supervisor_joined: { guard: mayJoin, actions: [noteJoined, supervise] },
   supervisor_left: { guard: isListening, actions: [noteLeft, supervise] },
   // Kept for the agent that is not there now.
-  whispered: {
-    actions: [noteWhisper, whisper],
-  },
+  whispered: { actions: [noteWhisper, whisper] },
 } as const
 
 /** Of a talk that is open. */

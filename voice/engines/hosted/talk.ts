@@ -2,6 +2,7 @@
  * Owns one call of a hosted engine, whoever the provider is: what comes from the session and from the wire goes into the talk's machine
  * (talk-machine.ts), and what that wants is asked of the wire and told. The words are the model's.
  */
+import { maxWhispers } from '../../../model/supervision.ts'
 import type { Cancel, Clock } from '../../../model/clock.ts'
 import { frameMs } from '../../../model/frame.ts'
 import type { Log } from '../../../model/log.ts'
@@ -32,9 +33,6 @@ export type TalkDeps = {
 /** What the wire may say before the session is in the hands of who opened it. */
 const maxEarly = 1_000
 
-/** Of the newest. */
-const keptWhispers = 10
-
 /** Rejects with EngineRefusal. */
 export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
   const { instructions: _, script: __, context: ___, customer: ____, ...line } = deps.config
@@ -49,7 +47,7 @@ export async function openTalk(deps: TalkDeps): Promise<EngineSession> {
     take(event),
   )
   const whisper = (text: string): string => {
-    whispers.splice(0, Math.max(0, whispers.length + 1 - keptWhispers))
+    whispers.splice(0, Math.max(0, whispers.length + 1 - maxWhispers))
     whispers.push(text)
     return withWhispers(prompt, whispers)
   }
