@@ -79,13 +79,17 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
   const left = (callId: CallId, id: string, lost: boolean): Promise<boolean> =>
     router.route(callId, { type: 'supervisor_left', id, ...(lost && { lost: true as const }) })
 
-  /** Until the call has heard it: a caller may be waiting for a voice that does not come any more. */
-  async function tellLeft(callId: CallId, id: string): Promise<void> {
+  /** Until the call has heard it, or is over: a caller may be waiting for a voice that does not come any more. */
+  async function tellLeft(call: SupervisedCall, id: string): Promise<void> {
     for (let attempt = 0; attempt < tellAttempts; attempt++) {
-      if (await left(callId, id, true).catch(() => false)) return
-      if (!(await pause(deps.clock, tellEvery, closing.signal))) return
+      if (await left(call.callId, id, true).catch(() => false)) return
+      const isOver = await findSupervised(sql, call).then(
+        (row) => row?.isTalking !== true,
+        () => false,
+      )
+      if (isOver || !(await pause(deps.clock, tellEvery, closing.signal))) return
     }
-    log.error('a call was not told that its supervisor is gone', { callId })
+    log.error('a call was not told that its supervisor is gone', { callId: call.callId })
   }
 
   function openLine(openMedia: OpenWebMedia, { callId, accountId, userId }: Asked) {
@@ -100,7 +104,7 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
     media.presence('left')
     const ended = (): void => {
       lines.delete(id)
-      void tellLeft(callId, id)
+      void tellLeft({ accountId, callId }, id)
     }
     const mayStill = () => maySupervise(sql, { accountId, userId })
     const line = createSupervisorLine({ ...deps, media, callId, id, mayStill, ended })
@@ -127,7 +131,7 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
       lines.delete(id)
       await line.close()
       // The call may have noted it all the same.
-      void tellLeft(asked.callId, id)
+      void tellLeft(asked, id)
       throw error
     }
   }
