@@ -89,6 +89,23 @@ test('a call of the self-test is good with a transcript, three values with their
   t.end()
 })
 
+/** What the printed link shows: the accounts of whom it signs in, and how many calls the second one has. */
+async function callsInTheConsole(printed: string) {
+  const link = /http:\S+\/enter\/\S+/.exec(printed)?.[0] ?? ''
+  const entered = await fetch(link, { redirect: 'manual' })
+  const cookie = entered.headers
+    .getSetCookie()
+    .map((one) => one.split(';')[0])
+    .join('; ')
+  const read = async (place: string) => {
+    const answer = await fetch(new URL(place, link), { headers: { cookie, 'sec-fetch-site': 'same-origin' } })
+    return (await answer.json()) as { accounts: { id: string; name: string }[]; data: unknown[] }
+  }
+  const { accounts } = await read('/console/session')
+  const { data } = await read(`/v1/accounts/${accounts[1]?.id}/phone-calls`)
+  return { accounts: accounts.map(({ name }) => name), calls: data.length }
+}
+
 test(
   'npm start can be called before its self-test is over, whose table shows what was extracted of each of its calls',
   { timeout: 300_000 },
@@ -112,9 +129,11 @@ test(
         if (/│ self-test +│/.test(out)) told.resolve()
       })
     await told.promise
+    const shown = await callsInTheConsole(out)
     child.kill('SIGINT')
     await exited
     t.match(out, /│ self-test +│ passed/, out)
+    t.same(shown, { accounts: ['Demo', 'Self-test'], calls: 3 }, 'the link leads to where its calls are shown')
     t.match(out, /Call it from a browser[^]*It can be called now[^]*│ web call/)
     const [, web = '', inbound = '', outbound = ''] = out.split(/│ (?:web call|call by SIP|call back by SIP) /)
     for (const [name, part] of Object.entries({ web, inbound })) {

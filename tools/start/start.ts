@@ -124,6 +124,7 @@ async function greet(service: Parley, greeting: Greeting): Promise<void> {
   const link = await consoleLinkOf(service)
   if (link !== null) print(`\nThe console, where this link signs you in, once and within 15 minutes:\n  ${link}`)
   if (!config.selfTest) return print('')
+  if (link !== null) print('  Its account Self-test has the calls of the self-test.')
   print('\nIt can be called now. Self-test beside it: calls by browser and by telephone, with a synthetic caller …')
   const report = await proof(service, greeting)
   if (!signal.aborted) print(`${report}\n`)

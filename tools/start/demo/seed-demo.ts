@@ -124,9 +124,16 @@ export async function seedSelfTest(deps: SeedDeps): Promise<SeededAccount> {
   } as const
   const { accountId, workerId } = await seedAccount(deps, wish)
   await renewSeeded(deps, { accountId, workerId }, wish.config)
+  await letDemoUserIn(deps, accountId)
   const [trunk] = await createTrunks({ ...deps, newId }).list(accountId)
   const trunkId = trunk?.id ?? (await addTrunk(deps, { accountId, workerId, name: 'Self-test', gateways: [] }))
   return { accountId, workerId, trunkId: trunkId as TrunkId }
+}
+
+/** Whom the link of the start signs in: the console shows them what the self-test did. */
+async function letDemoUserIn({ sql, clock }: SeedDeps, accountId: AccountId): Promise<void> {
+  const user = await findUserByEmail(sql, demoEmail)
+  if (user) await addMember(sql, { accountId, userId: user.userId, role: 'operator', now: clock.now() })
 }
 
 type Wish = {
