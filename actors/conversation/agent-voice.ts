@@ -17,6 +17,8 @@ export type AgentVoice = {
   finish(itemId: string, now: number): void
   /** Commits what has been heard completely by now and returns its items. */
   playedUpTo(lastPlayedSeq: number): string[]
+  /** The engine remembers something else from here on. */
+  remembers(): void
   /** Silences the leg and commits what was heard; the last utterance of it, or null when nothing was. */
   cut(): Promise<{ readonly itemId: string; readonly playedMs: number } | null>
   speaking(): boolean
@@ -81,6 +83,9 @@ export function createAgentVoice(deps: Deps): AgentVoice {
       const heard = utterances.playedUpTo(played)
       heard.forEach(commit)
       return heard.map((item) => item.itemId)
+    },
+    remembers() {
+      if (utterances.busy()) words.remembers()
     },
     async cut() {
       const reply = await commandLeg(bus, callId, { type: 'flush', epoch })

@@ -125,7 +125,9 @@ export function createReactions(deps: ReactionDeps) {
       case 'warned':
         return post(event)
       case 'memory':
-        return turnLog.remember(event.memory)
+        turnLog.remember(event.memory)
+        // What follows from what the caller says instead is not theirs.
+        return cutting ? undefined : voice.remembers()
       case 'tool_call':
         timing.decided()
         return callTool(event)

@@ -11,6 +11,8 @@ import type { AgentWords, LegCommand } from '../../model/leg.ts'
 export type ToldWords = {
   /** The newest words; null: there are none. Told when they begin and are whole, and sometimes in between. */
   item(spoken: Spoken | null, now: number): void
+  /** What the engine remembers has changed while the newest words are played, of which all sound is there: it counts behind them. */
+  remembers(): void
   /** These are the last words of the call. */
   ends(nextAction: string | null): void
   /** What was told may not have arrived. */
@@ -42,7 +44,7 @@ export function createToldWords({ bus, callId, epoch, answeredAt, memory }: Deps
   let newest: Spoken | null = null
   let ending: AgentWords['ends']
   let told: Spoken | null = null
-  /** As it was when the words began: what comes later is of words to come. */
+  /** As it was when the words began, or when it came behind them: what comes while their sound still does is of words to come. */
   let remembered: Json = null
   let toldMemory: Json | undefined
   let toldAt = -Infinity
@@ -73,6 +75,11 @@ export function createToldWords({ bus, callId, epoch, answeredAt, memory }: Deps
       newest = spoken
       if (spoken === null || !isDue(spoken, now)) return
       toldAt = now
+      tell()
+    },
+    remembers() {
+      if (newest === null || newest.frames === null) return
+      remembered = memory()
       tell()
     },
     ends(nextAction) {
