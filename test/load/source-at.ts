@@ -12,7 +12,7 @@ import process from 'node:process'
 const prefix = 'parley-pair-'
 const benches = 'test/load'
 /** What benches stand on; of an older state that lacks one of these files it is added, and none is replaced. */
-const supports = ['test/fake', 'test/peers', 'test/scenes']
+const supports = ['test/fake', 'test/peers', 'test/scenes', 'tools/callers']
 export const root = path.resolve(import.meta.dirname, '../..')
 
 export type SourceAt = {
