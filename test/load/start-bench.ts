@@ -1,10 +1,11 @@
 /**
  * Owns `npm run bench start [rest=60] [rounds=1]`: the service as `npm start` starts it, on a new folder and again on the same. Prints when the first
- * request is answered, what the start costs, when the self-test is over, and what the process takes and holds at rest.
+ * request is answered, what the start costs, when the self-test is over, and what the process takes and holds at rest. How dear a wake-up is depends on
+ * the machine, on an idle one above all: beside the process at rest stands a bare one that wakes as often and does nothing.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -38,7 +39,7 @@ export async function benchStart(given: readonly string[]): Promise<void> {
   }
   printTable(rows)
   console.log(
-    'CPU to ready: of all threads of the process, without Postgres. At rest: the same, and the RSS, which holds about 60 MB of the program of Node itself.',
+    'CPU to ready: of all threads of the process, without Postgres. At rest: the same, and the RSS, which holds about 60 MB of the program of Node itself; a bare process that wakes as often was read right after it.',
   )
 }
 
@@ -72,20 +73,44 @@ async function measure(name: string, dataDir: string, restMs: number): Promise<R
     const testedMs = await printed
     const testedCpu = cpuMsOf(pid)
     await pause(restMs)
-    const before = cpuMsOf(pid)
-    if (restMs > 0) await pause(restReadMs)
-    const restCpu = ((cpuMsOf(pid) - before) * 1_000) / restReadMs
+    const rest = restMs > 0 ? await restOf(pid) : null
+    const floor = rest && (await floorOf(rest.wakeUps))
     return {
       start: name,
       'first answer s': (readyMs / 1_000).toFixed(2),
       'CPU to ready ms': readyCpu.toFixed(0),
       'self-test over s': (testedMs / 1_000).toFixed(1),
       'CPU of the self-test ms': (testedCpu - readyCpu).toFixed(0),
-      'at rest: CPU ms a second': restMs > 0 ? restCpu.toFixed(1) : '-',
-      'at rest: RSS MB': restMs > 0 ? (rssBytesOf(pid) / 1e6).toFixed(0) : '-',
+      'at rest: CPU ms a second': rest ? rest.cpuMs.toFixed(1) : '-',
+      'wake-ups a second': rest ? rest.wakeUps.toFixed(0) : '-',
+      'bare process, as often: CPU ms a second': floor ? floor.cpuMs.toFixed(1) : '-',
+      'at rest: RSS MB': rest ? (rssBytesOf(pid) / 1e6).toFixed(0) : '-',
     }
   } finally {
     child.kill('SIGTERM')
+    await exited
+  }
+}
+
+type Rest = { readonly cpuMs: number; readonly wakeUps: number }
+
+/** A second, of all its threads. */
+async function restOf(pid: number): Promise<Rest> {
+  const before = { cpuMs: cpuMsOf(pid), wakeUps: wakeUpsOf(pid) }
+  await pause(restReadMs)
+  const aSecond = (more: number): number => (more * 1_000) / restReadMs
+  return { cpuMs: aSecond(cpuMsOf(pid) - before.cpuMs), wakeUps: aSecond(wakeUpsOf(pid) - before.wakeUps) }
+}
+
+/** Node with a timer and nothing else. */
+async function floorOf(wakeUps: number): Promise<Rest> {
+  const bare = spawn(process.execPath, ['-e', `setInterval(() => {}, ${1_000 / wakeUps})`], { stdio: 'ignore' })
+  const exited = once(bare, 'exit')
+  try {
+    await pause(1_000)
+    return await restOf(bare.pid ?? 0)
+  } finally {
+    bare.kill('SIGTERM')
     await exited
   }
 }
@@ -115,6 +140,18 @@ function cpuMsOf(pid: number): number {
     // proc(5): user and system time are the 14th and 15th field; the 2nd, in parentheses, may hold spaces.
     const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
     return (Number(fields[11]) + Number(fields[12])) * msPerTick
+  } catch {
+    return Number.NaN // No /proc here.
+  }
+}
+
+/** Of all its threads: how often they waited. NaN where the system does not tell. */
+function wakeUpsOf(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
+      const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'latin1')
+      return sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1])
+    }, 0)
   } catch {
     return Number.NaN // No /proc here.
   }
