@@ -68,7 +68,7 @@ const change = createRoute({
   operationId: 'changeWebhookSubscription',
   ...needs('manage'),
   summary: 'Change a subscription',
-  description: 'What is not named stays. signingSecret sets another secret (16 characters or more), good from now on.',
+  description: 'What is not named stays. signingSecret sets another secret, good from now on.',
   request: {
     params,
     body: bodyOf(named('WebhookSubscriptionChange', SubscriptionChange), { enabled: false, timeoutMs: 2000 }),

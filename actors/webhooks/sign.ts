@@ -79,10 +79,18 @@ export function standardSignatureOf(key: KeyObject, id: string, timestamp: numbe
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
 }
 
-/** Every header of a delivery but Content-Length and Host, which belong to the connection. Custom headers never replace the service's own. */
+/**
+ * Every header of a delivery but Content-Length and Host, which belong to the connection. Custom headers never replace those that the service signs
+ * and receivers rely on; what it adds for their convenience they do.
+ */
 export function headersOf(event: OutgoingEvent, ...[key, former]: SigningKeys): Record<string, string> {
   const seconds = Math.floor(event.sentAt / 1000)
   const standard = (one: KeyObject) => standardSignatureOf(one, event.eventId, seconds, event.body)
+  const usual: Record<string, string> = {
+    'User-Agent': 'Parley-Webhooks',
+    'X-Request-Id': event.requestId ?? event.eventId,
+    ...(event.traceparent && { traceparent: event.traceparent }),
+  }
   const own: Record<string, string> = {
     'Content-Type': 'application/json',
     'X-Service-Event': event.type,
@@ -92,16 +100,18 @@ export function headersOf(event: OutgoingEvent, ...[key, former]: SigningKeys): 
     'X-Service-Account-Id': event.accountId,
     'X-Service-Signature': signatureOf(key, event.body),
     'X-Service-Attempt': String(event.attempt),
-    'X-Request-Id': event.requestId ?? event.eventId,
-    ...(event.traceparent && { traceparent: event.traceparent }),
     'webhook-id': event.eventId,
     'webhook-timestamp': String(seconds),
     'webhook-signature': former ? `${standard(key)} ${standard(former)}` : standard(key),
   }
-  const taken = new Set(Object.keys(own).map((name) => name.toLowerCase()))
-  const custom = Object.entries(event.customHeaders).filter(([name]) => !taken.has(name.toLowerCase()))
-  const named = custom.some(([name]) => name.toLowerCase() === 'user-agent')
-  return { ...(named ? {} : { 'User-Agent': 'Parley-Webhooks' }), ...Object.fromEntries(custom), ...own }
+  const custom = without(event.customHeaders, own)
+  return { ...without(usual, custom), ...custom, ...own }
+}
+
+/** Names of headers mean the same in any case. */
+function without(headers: Readonly<Record<string, string>>, named: Readonly<Record<string, string>>) {
+  const names = new Set(Object.keys(named).map((name) => name.toLowerCase()))
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.has(name.toLowerCase())))
 }
 
 /** For receivers, before the body is parsed. Takes the same time whatever is wrong with the signature. */

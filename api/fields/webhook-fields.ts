@@ -32,7 +32,7 @@ export const webhookFields: FieldTable = {
   'WebhookSubscriptionChange.url':
     'Where events are sent: http or https, 2,000 characters at most. Absent or null: stays.',
   'WebhookSubscriptionChange.signingSecret':
-    'Another secret, 16 to 500 characters on one line. Absent or null: the old one stays.',
+    'Another secret, 1 to 500 characters on one line; 32 random ones cannot be guessed. Absent or null: the old one stays.',
   'WebhookSubscriptionChange.headers': 'Replaces all of them, 32 at most. Absent or null: they stay.',
   'WebhookSubscriptionChange.timeoutMs':
     'Milliseconds that a sync event waits for the answer, 1 to 10000. Absent or null: stays.',

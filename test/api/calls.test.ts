@@ -235,11 +235,11 @@ test('subscriptions and their deliveries', async (t) => {
     t.same((await ask(path, { method: 'PATCH', json: {} })).json.timeoutMs, 700, 'what is not named stays')
   })
 
-  await t.test('a secret that could be guessed, or is no line of text, is refused and the old one stays', async (t) => {
+  await t.test('a secret is any line of text; what is none is refused and the old one stays', async (t) => {
     const stored = async () =>
       (await sql`select signing_secret from webhook_subscriptions where id = ${id('subscriptionId', own.ids)}`)[0]
     const before = await stored()
-    for (const signingSecret of ['', 'short', 'x'.repeat(15), 'x'.repeat(501), 'a secret\nof two lines', 7]) {
+    for (const signingSecret of ['', 'x'.repeat(501), 'a secret\nof two lines', 7]) {
       const answer = await ask(path, { method: 'PATCH', json: { signingSecret } })
       t.match(
         [answer.status, answer.json.issues],
@@ -248,7 +248,7 @@ test('subscriptions and their deliveries', async (t) => {
       )
     }
     t.same(await stored(), before)
-    t.equal((await ask(path, { method: 'PATCH', json: { signingSecret: 'x'.repeat(16) } })).status, 200)
+    t.equal((await ask(path, { method: 'PATCH', json: { signingSecret: 'rotated' } })).status, 200)
     t.notSame(await stored(), before)
   })
 

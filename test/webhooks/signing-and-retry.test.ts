@@ -83,6 +83,10 @@ test('a delivery has exactly the documented headers, the additive ones and those
   t.equal(names.length, new Set(names).size, 'no name twice')
   t.notOk(Object.values(headersOf({ ...event, customHeaders }, key)).includes('forged'))
   t.equal(headersOf({ ...event, customHeaders }, key)['user-agent'], 'mine')
+  const theirs = { 'x-request-id': 'theirs', Traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+  const sent = headersOf({ ...event, requestId: 'checkout-17', traceparent: 'ours', customHeaders: theirs }, key)
+  t.match(sent, theirs, 'what the account has sent along goes as it is')
+  t.notOk('X-Request-Id' in sent || 'traceparent' in sent, 'and once')
 })
 
 test('the cache of signing keys keeps a bounded number of them', async (t) => {
