@@ -255,5 +255,6 @@ function receivedOf(url: URL): number | null {
 
 function refusalOf(body: ErrorBody): Response {
   const retry = body.statusCode === 503 || body.statusCode === 429 ? { 'retry-after': '5' } : {}
-  return Response.json(body, { status: body.statusCode, headers: { 'cache-control': 'no-store', ...retry } })
+  const headers = { 'cache-control': 'no-store', 'x-request-id': body.requestId, ...retry }
+  return Response.json(body, { status: body.statusCode, headers })
 }

@@ -4,7 +4,7 @@ import type { AccountId, CallId, WorkerId } from '../model/ids.ts'
 import { invalidFields } from '../model/problem.ts'
 import { numberFaultOf, readNumber } from '../net/read-number.ts'
 import { countryToRead } from './accounts.ts'
-import { callColumns, type DatedCall } from './call-rows.ts'
+import { answerColumns, type DatedCall } from './call-rows.ts'
 import { spellingsOf } from './person-numbers.ts'
 import type { Sql } from './sql.ts'
 
@@ -41,7 +41,7 @@ export async function searchCalls(sql: Sql, accountId: AccountId, search: CallSe
   )
   const found = pages.reduce((all, page) => sql`${all} union ${page}`)
   return sql<DatedCall[]>`
-    select ${callColumns(sql)}, created_at from calls
+    select ${answerColumns(sql)}, created_at from calls
     where account_id = ${accountId} and id = any(array(
       select id from (${found}) found order by created_at desc, id desc limit ${limit + 1}))
     order by created_at desc, id desc`
@@ -57,7 +57,7 @@ async function readGiven(sql: Sql, accountId: AccountId, text: string): Promise<
 /** Null: the account has no such call. */
 export async function findDatedCall(sql: Sql, accountId: AccountId, callId: CallId): Promise<DatedCall | null> {
   const [row] = await sql<DatedCall[]>`
-    select ${callColumns(sql)}, created_at from calls where account_id = ${accountId} and id = ${callId}`
+    select ${answerColumns(sql)}, created_at from calls where account_id = ${accountId} and id = ${callId}`
   return row ?? null
 }
 

@@ -6,6 +6,7 @@ import { cursorOf, toPage, type Page } from '../model/paging.ts'
 import type { Delivery, DeliveryQuery, DeliveryStatus } from '../model/webhook.ts'
 import type { AttemptFacts } from './delivery-verdicts.ts'
 import type { Sql } from './sql.ts'
+import { isSeen } from './subscriptions.ts'
 
 type Row = {
   readonly id: DeliveryId
@@ -98,9 +99,9 @@ export async function resendDelivery(
   return count === 1
 }
 
-/** Those of a deleted one go by and by, unseen. */
+/** Those of one that nobody sees any more are sent, or go, unseen. */
 const hasItsSubscription = (sql: Sql) =>
-  sql`not exists (select from webhook_subscriptions where id = subscription_id and deleted_at is not null)`
+  sql`exists (select from webhook_subscriptions where webhook_subscriptions.id = subscription_id and ${isSeen(sql)})`
 
 /** Deletes up to `limit` that are no longer pending and were written before `before`, with their attempts. Several may do this at once. */
 export async function forgetDeliveries(sql: Sql, before: number, limit: number): Promise<number> {

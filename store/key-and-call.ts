@@ -1,7 +1,7 @@
 /** Owns the lookup of the most frequent request of all: whose key it is, and one call of that account, in one query. */
 import type { CallId } from '../model/ids.ts'
 import { hashOfKey, noteUse, type KeyOwner, type UsedKey } from './api-keys.ts'
-import { callColumns } from './call-rows.ts'
+import { answerColumns } from './call-rows.ts'
 import { usedColumns, type UsedCall } from './call-usage.ts'
 import { createOneQuery } from './one-query.ts'
 import type { Sql } from './sql.ts'
@@ -32,7 +32,7 @@ async function findAll(
   const callIds = questions.map(({ callId }) => callId)
   // The inner selects hide how long the lists are, so that the plan is made once and not again for every length.
   const rows = await sql<Row[]>`
-    select asked.hash, asked.call_id as asked_id, ${callColumns(sql)}, ${usedColumns(sql)},
+    select asked.hash, asked.call_id as asked_id, ${answerColumns(sql)}, ${usedColumns(sql)},
       -- After the account of the call, which is null without one.
       api_keys.account_id, api_keys.id as key_id, scopes, last_used_at
     from unnest((select ${hashes}::text[]), (select ${callIds}::text[])) as asked (hash, call_id)

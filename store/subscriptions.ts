@@ -117,7 +117,7 @@ export async function findSubscription(
 }
 
 /** One of a deleted worker is told what is still due to it, and is nobody's otherwise. */
-const isSeen = (sql: Sql) => sql`webhook_subscriptions.deleted_at is null and not exists (
+export const isSeen = (sql: Sql) => sql`webhook_subscriptions.deleted_at is null and not exists (
   select from workers where workers.id = webhook_subscriptions.worker_id and workers.deleted_at is not null)`
 
 /** What sending to it needs, enabled or not. */
@@ -128,7 +128,7 @@ export async function findTarget(
 ): Promise<MatchingSubscription | null> {
   const [row] = await sql<MatchingSubscription[]>`
     select id, account_id, worker_id, event_type, url, ${sealedColumns(sql)}, timeout_ms, required
-    from webhook_subscriptions where account_id = ${accountId} and id = ${id} and deleted_at is null`
+    from webhook_subscriptions where account_id = ${accountId} and id = ${id} and ${isSeen(sql)}`
   return row ?? null
 }
 

@@ -20,11 +20,15 @@ export async function insertWebSession(
       ${session.allowedOrigins})`
 }
 
-/** The session of an unused, unexpired token. Looking does not take it: a wrong origin must not burn somebody else's token. */
+/**
+ * The session of an unused, unexpired token whose call is not over: one that was canceled has no client any more. Looking does not take it: a wrong
+ * origin must not burn somebody else's token.
+ */
 export async function findByToken(sql: Sql, tokenHash: Buffer, now: number): Promise<WebSession | null> {
   const [session] = await sql<WebSession[]>`
-    select id, account_id, call_id, allowed_origins from web_sessions
-    where token_hash = ${tokenHash} and token_used_at is null and token_expires_at > ${now}`
+    select web_sessions.id, web_sessions.account_id, call_id, allowed_origins
+    from web_sessions join calls on calls.id = call_id
+    where token_hash = ${tokenHash} and token_used_at is null and token_expires_at > ${now} and calls.outcome is null`
   return session ?? null
 }
 

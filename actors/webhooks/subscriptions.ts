@@ -51,7 +51,8 @@ export function createSubscriptions(deps: Deps): Subscriptions {
       requireChangeable(subscription, change)
       return changeSubscription(sql, box, { accountId, id, change, now: clock.now() })
     },
-    remove: (accountId, id) => deleteSubscription(sql, accountId, id, removalWithin),
+    remove: async (accountId, id) =>
+      (await findTarget(sql, accountId, id)) !== null && deleteSubscription(sql, accountId, id, removalWithin),
     async test(accountId, id) {
       const target = await findTarget(sql, accountId, id)
       return target && sendTestEvent({ box, sender, now: clock.now, newId, log }, accountId, target)

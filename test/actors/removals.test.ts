@@ -4,10 +4,13 @@ import { createRemovals, removalsEvery } from '../../actors/rounds/removals.ts'
 import type { PersonId, SubscriptionId, TrunkId } from '../../model/ids.ts'
 import { PhoneCallQuery } from '../../model/phone-call.ts'
 import { listAccounts } from '../../store/accounts.ts'
+import { createApiKey } from '../../store/api-keys.ts'
+import { findDatedCall } from '../../store/call-reports.ts'
 import { findCall, listCalls } from '../../store/calls.ts'
 import { claimDue } from '../../store/deliveries.ts'
 import { closeAccount } from '../../store/delete-account.ts'
 import { findDelivery, resendDelivery } from '../../store/delivery-log.ts'
+import { createKeyAndCallLookup } from '../../store/key-and-call.ts'
 import { deletePerson, findPerson } from '../../store/persons.ts'
 import { claimRemoval, walkRemoval } from '../../store/removals.ts'
 import type { Fragment, Sql } from '../../store/sql.ts'
@@ -104,6 +107,11 @@ test('calls of a person and of a trunk that are deleted tell of neither at once,
   const [some] = await sql<{ id: never }[]>`select id ${linked} limit 1`
   const call = await findCall(sql, accountId, some?.id as never)
   t.ok(call?.personId !== 'eva' && call?.trunkId !== 'trunk')
+  const { key } = await createApiKey(sql, { accountId, name: 'reads', newId, now: clock.now() })
+  const asked = await createKeyAndCallLookup(sql, clock.now)(key, some?.id as never)
+  const told = await findDatedCall(sql, accountId, some?.id as never)
+  for (const also of [asked?.call, told])
+    t.match(also, { id: some?.id, personId: call?.personId, trunkId: call?.trunkId }, 'however it is read')
   await open(t).idle()
   t.equal(await count(sql, linked), 0)
   t.equal(await count(sql, sql`from calls where person_id = 'kim'`), calls / 2)

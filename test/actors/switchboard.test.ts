@@ -153,6 +153,10 @@ test('a token works once, for the allowed origin, and until it expires', async (
     t.equal(await problemOf(tenants.token, origin), 'ORIGIN_NOT_ALLOWED', origin)
   t.equal(await problemOf(tenants.token, 'https://shop.example.com'), null, 'one label more')
 
+  const canceled = await beginCall(shared, node)
+  t.ok(await node.switchboard.route(canceled.callId, { type: 'cancel_requested' }))
+  t.equal(await problemOf(canceled.token, null), 'UNAUTHORIZED', 'its call is over')
+
   const late = await beginCall(shared, node)
   shared.clock.advance(125_001)
   t.equal(await problemOf(late.token, null), 'UNAUTHORIZED')

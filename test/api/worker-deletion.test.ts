@@ -112,16 +112,18 @@ test('what is still due to a subscription of the worker is told, and then the su
   t.equal((await remove(id)).status, 204)
   t.same((await get('webhook-subscriptions')).json, [])
   t.same((await get(`webhook-subscriptions?workerId=${id}`)).json, [])
-  for (const method of ['GET', 'PATCH'])
-    t.equal(
-      (
-        await ask(`${account}/webhook-subscriptions/${subscriptionId}`, {
-          method,
-          ...(method === 'PATCH' && { json: {} }),
-        })
-      ).status,
-      404,
-    )
+  const unseen = [
+    ['GET', ''],
+    ['PATCH', ''],
+    ['DELETE', ''],
+    ['POST', '/test'],
+    ['GET', '/deliveries'],
+  ] as const
+  for (const [method, part] of unseen) {
+    const options = { method, ...(method === 'PATCH' && { json: {} }) }
+    const answer = await ask(`${account}/webhook-subscriptions/${subscriptionId}${part}`, options)
+    t.equal(answer.status, 404, `${method} ${part}`)
+  }
   const matching = () =>
     sql.begin((tx) => holdMatching(tx, { accountId: own.id, workerId: id, eventTypes: ['call.ended'] }))
   t.match(await matching(), [{ id: subscriptionId }], 'a call that was over when it was deleted is still told of')

@@ -60,14 +60,17 @@ async function until(claim: () => boolean): Promise<void> {
   while (!claim()) await new Promise((resolve) => setImmediate(resolve))
 }
 
-async function refusal(url: string, query: string, origin?: string): Promise<{ status: number; body: ErrorBody }> {
+type Refusal = { status: number; headers: IncomingMessage['headers']; body: ErrorBody }
+
+async function refusal(url: string, query: string, origin?: string): Promise<Refusal> {
   const socket = new WebSocket(`${url}?${query}`, origin === undefined ? {} : { origin })
   socket.on('error', () => undefined)
   const [, response] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage]
   const chunks: Buffer[] = []
   for await (const chunk of response) chunks.push(chunk as Buffer)
   socket.terminate()
-  return { status: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) as ErrorBody }
+  const { statusCode: status = 0, headers } = response
+  return { status, headers, body: JSON.parse(Buffer.concat(chunks).toString()) as ErrorBody }
 }
 
 test('the first message is ready, with call, session and a resume token', async (t) => {
@@ -126,6 +129,7 @@ test('a refused upgrade is answered with 401 or 403 and the error body, before a
     localizedKey: 'errors.unauthorized',
     requestId: /request-/,
   })
+  t.equal(unknown.headers['x-request-id'], unknown.body.requestId)
   t.equal((await refusal(url, 'x=1')).status, 401, 'without a token')
   t.equal((await refusal(url, `token=${'x'.repeat(300)}`)).status, 401, 'with an endless token')
   const foreign = await refusal(url, 'token=good', 'https://evil.example')

@@ -42,6 +42,11 @@ export function createAdmission(deps: {
     if (await takeToken(sql, hashOfToken(token), next, clock.now())) return true
     return halfway.get(token) !== undefined && (await findByResumeToken(sql, next)) !== null
   }
+  /** The call ended in the same moment, or nobody answers for it. */
+  const whyNot = async ({ resumeToken }: Joining): Promise<Problem> =>
+    (await findByResumeToken(sql, hashOfToken(resumeToken)))
+      ? new Problem('SERVICE_UNAVAILABLE', 'the call cannot be joined now')
+      : refused()
   return {
     async admit(token, origin) {
       if (!isToken(token)) return refused()
@@ -54,7 +59,7 @@ export function createAdmission(deps: {
         if (!(await take(token, joining))) return refused()
         const taken = await router.route(session.callId, { type: 'client_connected' })
         halfway.delete(token)
-        if (!taken) return new Problem('SERVICE_UNAVAILABLE', 'the call cannot be joined now')
+        if (!taken) return await whyNot(joining)
         return admitted(session, joining.resumeToken)
       } catch (error) {
         if (databaseUnreachable(error)) halfway.set(token, joining)
