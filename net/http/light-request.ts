@@ -29,8 +29,11 @@ export type LightHead = Pick<State, 'method' | 'url' | 'signal'> & {
   readonly headers: Iterable<readonly [name: string, value: string]>
 }
 
-/** Those that a `Request` takes as they are written, and that need no look at its rules. */
-const plainMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+/**
+ * Those that a `Request` takes as they are written, and that need no look at its rules; and TRACE, which none can be made of, so that whoever is asked by it
+ * can say that it is not allowed (RFC 9110 section 15.5.6).
+ */
+const plainMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
 
 /**
  * Throws TypeError where `new Request` would: a URL that is none or holds credentials, a header or a method that none can be, a body of GET

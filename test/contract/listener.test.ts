@@ -149,6 +149,15 @@ const requests: Readonly<Record<string, (t: Test, driver: Driver) => Promise<voi
     t.match(await raw(port, head('/', 'me@elsewhere/path')), /^HTTP\/1.1 400 /)
   },
 
+  'whatever the method is, the application is asked: it knows which are allowed': async (t, driver) => {
+    const { port } = await serve(t, driver, { fetch: async ({ method }) => new Response(method, { status: 405 }) })
+    for (const method of ['TRACE', 'PROPFIND', 'OPTIONS'])
+      t.match(
+        await raw(port, `${method} / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n`),
+        new RegExp(`^HTTP/1.1 405 [^]*${method}$`),
+      )
+  },
+
   'a body arrives whole, up to the limit': async (t, driver) => {
     const { url } = await serve(t, driver, {
       fetch: async (request) => new Response(await request.bytes(), { headers: { 'content-type': 'x/y' } }),
