@@ -68,13 +68,12 @@ function withSound(packets: readonly Captured[]): Captured[] {
 
 const perform = async (word: string, words: readonly string[]): Promise<Performed> => {
   const options = readLoadOptions(word, words)
-  if (options === null) throw new Error('these options are good')
   return performLoad({ options, stopping: new AbortController().signal, progress: () => undefined })
 }
 
 test(
   'a call of sipp is made again from its capture, anonymised, and is what its file expects',
-  { skip: withoutSipp() },
+  { skip: withoutSipp(), timeout: 180_000 },
   async (t) => {
     const folder = await createFolder(t)
     const sipPort = await freePorts(3)
@@ -83,6 +82,8 @@ test(
     await Promise.all([writeFile(cert, fakeTls.cert), writeFile(key, fakeTls.key)])
     const service = await openOwnService({
       SIP_PORT: String(sipPort),
+      // On a machine that has other work as well each of its calls is to be had.
+      LOAD_GATE: 'off',
       METRICS_PORT: String(metricsPort),
       SIP_TLS_PORT: String(tlsPort),
       SIP_TLS_CERT: cert,

@@ -146,8 +146,8 @@ test('what cannot be done is refused by the name of its option, and no other mac
     'web',
     '--url https://calls.example.com --key k --i-may-load calls.example.com'.split(' '),
   )
-  t.equal(allowed?.web?.url, 'https://calls.example.com')
-  t.same(readLoadOptions('sip', ['--sip', 'sips:+1@127.0.0.1'])?.sip, {
+  t.equal(allowed.web?.url, 'https://calls.example.com')
+  t.same(readLoadOptions('sip', ['--sip', 'sips:+1@127.0.0.1']).sip, {
     protocol: 'tls',
     host: '127.0.0.1',
     port: 5061,

@@ -73,7 +73,7 @@ export async function openSipExchange(target: SipTarget): Promise<SipExchange> {
         }
         const late = setTimeout(() => {
           settle()
-          reject(new Error('no answer in time'))
+          reject(new Error(`no answer of ${target.host}:${target.port} within ${giveUpAfter / 1000} s`))
         }, giveUpAfter)
         waiting.set(key, (response) => {
           settle()

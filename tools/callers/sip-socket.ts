@@ -104,11 +104,12 @@ async function connect(
       ? connectTls({ host: address, port, ...name, ...trusted, rejectUnauthorized: trust !== 'any' })
       : connectTcp({ host: address, port })
   socket.setNoDelay(true)
+  const signal = AbortSignal.timeout(connectWithin)
   try {
-    await once(socket, protocol === 'tls' ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(connectWithin) })
+    await once(socket, protocol === 'tls' ? 'secureConnect' : 'connect', { signal })
   } catch (error) {
     socket.destroy()
-    throw error
+    throw signal.aborted ? new Error(`nobody answers within ${connectWithin / 1000} s`, { cause: error }) : error
   }
   const framer = createStreamFramer(maxMessageBytes)
   socket.on('error', () => undefined)

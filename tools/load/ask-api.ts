@@ -9,14 +9,6 @@ const answeredWithin = 20_000
 export const askService = ({ url, key, accountId }: Access, question: Question): Promise<unknown> =>
   ask(new URL(`/v1/accounts/${accountId}/${question.path}`, url), key, question)
 
-/** Whose key it is. */
-export async function accountOfKey(url: string, key: string): Promise<string> {
-  const path = 'v1/accounts/current'
-  const { id } = (await ask(new URL(path, url), key, { method: 'GET', path })) as { readonly id?: unknown }
-  if (typeof id !== 'string') throw new Error(`${url} does not say whose key --key is`)
-  return id
-}
-
 async function ask(url: URL, key: string, { method, body }: Question): Promise<unknown> {
   const answer = await fetch(url, {
     method,
@@ -39,6 +31,6 @@ const causeOf = (error: unknown): string => {
 }
 
 const codeIn = (text: string): string => {
-  const [, code] = /"code"\s*:\s*"(\w{1,60})"/.exec(text) ?? []
+  const [, code] = /"type"\s*:\s*"(\w{1,60})"/.exec(text) ?? []
   return code === undefined ? '' : ` ${code}`
 }

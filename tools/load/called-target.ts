@@ -3,10 +3,12 @@ import { readFile } from 'node:fs/promises'
 import { systemClock } from '../../app/clock.ts'
 import { silentLog } from '../../model/log.ts'
 import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
-import { accountOfKey, askService } from './ask-api.ts'
+import { accountOfKey } from '../account-of-key.ts'
+import { Cannot, orCannot } from '../cannot.ts'
+import { askService } from './ask-api.ts'
 import type { SipSide, WebTarget } from './load-job.ts'
 import type { LoadOptions } from './load-options.ts'
-import { costOfMetrics, costOfProcess, type CostReader } from './loaded-cost.ts'
+import { costOfMetrics, costOfProcess, scrape, type CostReader } from './loaded-cost.ts'
 import { openOwnService } from './own-parley.ts'
 
 export type Called = {
@@ -17,7 +19,6 @@ export type Called = {
 
 export async function calledOf(options: LoadOptions, closing: AsyncDisposableStack): Promise<Called> {
   if (options.isSelf) {
-    if (options.transport === 'tls') throw new Error('--self has no certificate: use --transport udp or tcp')
     const own = await openOwnService()
     closing.defer(() => own.close())
     const { called, pid, sipPort, url, key, accountId, workerId } = own
@@ -28,29 +29,44 @@ export async function calledOf(options: LoadOptions, closing: AsyncDisposableSta
       readCost: costOfProcess(pid),
     }
   }
-  return { web: await webOf(options.web), sip: await sipOf(options), readCost: readerOf(options) }
+  return { web: await webOf(options.web), sip: await sipOf(options), readCost: await readerOf(options) }
 }
 
-function readerOf({ pid, metrics }: LoadOptions): CostReader | null {
-  if (metrics !== null) return costOfMetrics(metrics)
-  return pid === null ? null : costOfProcess(pid)
+/** Who tells nothing now is told of now, and not by a gap in the report. */
+async function readerOf({ pid, metrics }: LoadOptions): Promise<CostReader | null> {
+  if (metrics !== null) {
+    const samples = await orCannot(`--metrics ${metrics}`, () => scrape(metrics))
+    if (!samples.has('process_cpu_seconds_total'))
+      throw new Cannot(`--metrics ${metrics} tells no process_cpu_seconds_total`)
+    return costOfMetrics(metrics)
+  }
+  if (pid === null) return null
+  const read = costOfProcess(pid)
+  if ((await read()) === null)
+    throw new Cannot(`--pid ${pid}: there is no such process here, or no /proc to look at it`)
+  return read
 }
 
 async function webOf(web: LoadOptions['web']): Promise<WebTarget | null> {
   if (!web) return null
   const { url, key } = web
-  const accountId = await accountOfKey(url, key)
-  if (web.workerId !== null) return { url, key, accountId, workerId: web.workerId }
-  const workers = (await askService({ url, key, accountId }, { method: 'GET', path: 'workers' })) as unknown
+  const accountId = await accountOfKey({ url, key })
+  const ask = (what: string, path: string): Promise<unknown> =>
+    orCannot(what, () => askService({ url, key, accountId }, { method: 'GET', path }))
+  if (web.workerId !== null) {
+    await ask(`--worker ${web.workerId}`, `workers/${encodeURIComponent(web.workerId)}`)
+    return { url, key, accountId, workerId: web.workerId }
+  }
+  const workers = await ask(`the workers of ${url}`, 'workers')
   const first = Array.isArray(workers) ? (workers[0] as { readonly id?: unknown } | undefined) : undefined
-  if (typeof first?.id !== 'string') throw new Error('the account has no worker: create one, or name it with --worker')
+  if (typeof first?.id !== 'string') throw new Cannot('the account has no worker: create one, or name it with --worker')
   return { url, key, accountId, workerId: first.id }
 }
 
 async function sipOf({ sip, from, tlsCaFile, trustsAny }: LoadOptions): Promise<SipSide | null> {
   if (!sip) return null
   const { protocol, host, port, called } = sip
-  const trust = tlsCaFile === null ? null : await readFile(tlsCaFile, 'utf8')
+  const trust = tlsCaFile === null ? null : await orCannot(`--tls-ca ${tlsCaFile}`, () => readFile(tlsCaFile, 'utf8'))
   const trusted = trustsAny ? ({ trust: 'any' } as const) : { ...(trust !== null && { trust: { ca: trust } }) }
   return { target: { protocol, host, port, ...trusted }, called, calling: from }
 }

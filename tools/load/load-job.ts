@@ -93,6 +93,7 @@ export type FromProcess =
   | { readonly kind: 'ready' }
   | { readonly kind: 'batch'; readonly batch: Batch }
   | { readonly kind: 'done'; readonly batch: Batch }
-  | { readonly kind: 'broken'; readonly message: string }
+  /** Expected: as tools/cannot.ts means it. */
+  | { readonly kind: 'broken'; readonly message: string; readonly isExpected: boolean }
 
 export type ToProcess = { readonly kind: 'job'; readonly job: LoadJob } | { readonly kind: 'stop' }

@@ -4,10 +4,11 @@ import { isLoopbackHost } from '../../net/loopback-host.ts'
 import { hostText } from '../../sip/server/message/header-text.ts'
 import { readSipUri } from '../../sip/server/message/uri.ts'
 import type { Protocol } from '../../sip/server/transport/transport.ts'
+import { Cannot } from '../cannot.ts'
 import { readExpectation, type Expectation } from './expectations.ts'
 import type { Arrivals, Way, Weather } from './load-job.ts'
 
-export class WrongOptions extends Error {
+export class WrongOptions extends Cannot {
   override readonly name = 'WrongOptions'
 }
 
@@ -38,7 +39,6 @@ const options = {
   pid: { type: 'string' },
   metrics: { type: 'string' },
   'i-may-load': { type: 'string', multiple: true },
-  help: { type: 'boolean', default: false },
 } as const
 
 /** What fits the script of the demo. */
@@ -81,10 +81,9 @@ export type LoadOptions = {
 const wayNames: Readonly<Record<string, readonly Way[]>> = { web: ['web'], sip: ['sip'], mixed: ['web', 'sip'] }
 export const loadWords = [...Object.keys(wayNames), 'replay']
 
-/** Null: help is wanted. Throws WrongOptions. */
-export function readLoadOptions(word: string, given: readonly string[]): LoadOptions | null {
+/** Throws WrongOptions. */
+export function readLoadOptions(word: string, given: readonly string[]): LoadOptions {
   const { values, positionals } = parsed(given)
-  if (values.help) return null
   const ways = wayNames[word] ?? []
   const isReplay = word === 'replay'
   if (isReplay && positionals.length === 0) throw new WrongOptions('replay: name at least one session file')
@@ -197,8 +196,10 @@ function sipOf(text: string, transport: string | undefined): SipWish {
 }
 
 /** Nothing is sent where nobody said it may be. */
-function refuseTarget({ isSelf, web, sip, ways, allowedHosts, metrics }: LoadOptions, word: string): void {
+function refuseTarget(read: LoadOptions, word: string): void {
+  const { isSelf, web, sip, ways, allowedHosts, metrics, transport } = read
   if (isSelf && (web || sip)) throw new WrongOptions('--self starts a service of its own: leave --url and --sip away')
+  if (isSelf && transport === 'tls') throw new WrongOptions('--transport tls: --self has no certificate')
   if (!isSelf && !web && !sip)
     throw new WrongOptions(`${word}: say what is to be called: --self, or --url with --key, or --sip`)
   if (!isSelf && ways.includes('web') && !web) throw new WrongOptions(`${word}: calls by web need --url and --key`)

@@ -1,5 +1,6 @@
 /** Owns a process of the load: it is given its part, tells twice a second what it saw, and ends with its last call or when its parent goes. */
 import process from 'node:process'
+import { failureText, isExpected } from '../cannot.ts'
 import type { FromProcess, ToProcess } from './load-job.ts'
 import { createLoadTally } from './load-tally.ts'
 import { watchOwnLateness } from './own-lateness.ts'
@@ -29,7 +30,7 @@ async function work({ job }: Extract<ToProcess, { kind: 'job' }>): Promise<void>
 process.on('message', (message: ToProcess) => {
   if (message.kind === 'stop') return stopping.abort()
   work(message).catch((error: unknown) =>
-    tell({ kind: 'broken', message: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+    tell({ kind: 'broken', message: failureText(error), isExpected: isExpected(error) }),
   )
 })
 // Who sent the signal sends it to the parent as well, which says in which order calls end.

@@ -2,6 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
+import { Cannot } from '../cannot.ts'
 import type { Batch, FromProcess, LoadJob, ToProcess } from './load-job.ts'
 
 export type LoadProcesses = {
@@ -47,7 +48,12 @@ function outcomeOf(child: ChildProcess, told: (batch: Batch) => void): Promise<v
   child.on('message', (message: FromProcess) => {
     if (message.kind === 'batch' || message.kind === 'done') told(message.batch)
     if (message.kind === 'done') resolve()
-    if (message.kind === 'broken') reject(new Error(`a process of the load broke down: ${message.message}`))
+    if (message.kind === 'broken')
+      reject(
+        message.isExpected
+          ? new Cannot(message.message)
+          : new Error(`a process of the load broke down: ${message.message}`),
+      )
   })
   child.once('exit', (code) => reject(new Error(`a process of the load ended with ${code}`)))
   return promise

@@ -2,11 +2,11 @@
 import { writeFile } from 'node:fs/promises'
 import process from 'node:process'
 import { printInAnyCase } from '../start/end-of-process.ts'
-import { loadWords, readLoadOptions, WrongOptions } from './load-options.ts'
+import { failureText, isExpected, orCannot, requireWritable } from '../cannot.ts'
+import { loadWords, readLoadOptions } from './load-options.ts'
 import { reportOf } from './load-report.ts'
 import { isGood, jsonOf, summaryOf } from './load-summary.ts'
 import { performLoad } from './perform-load.ts'
-import { WrongSession } from './session/read-session.ts'
 import { anonymiseFile, record } from './session/session-commands.ts'
 
 const usage = `npm run load -- web|sip|mixed --self [options]                       a service is started for it
@@ -35,21 +35,29 @@ async function main(): Promise<number> {
   const stopping = new AbortController()
   endOnSignals(stopping)
   const deps = { print, stopping: stopping.signal }
-  if (word === 'record') return record(given, deps).then(() => 0)
-  if (word === 'anonymise') return anonymiseFile(given, deps).then(() => 0)
-  if (!loadWords.includes(word)) {
-    print(usage)
-    return word === '' || word === '--help' ? 0 : 2
-  }
-  const options = readLoadOptions(word, given)
-  if (options === null) {
+  if (word === '' || [word, ...given].includes('--help')) {
     print(usage)
     return 0
   }
+  if (word === 'record') return record(given, deps).then(() => 0)
+  if (word === 'anonymise') return anonymiseFile(given, deps).then(() => 0)
+  if (!loadWords.includes(word)) {
+    print(
+      `${JSON.stringify(word)} is none of ${[...loadWords, 'record', 'anonymise'].join(', ')}, of which one comes first\n\n${usage}`,
+    )
+    return 2
+  }
+  const options = readLoadOptions(word, given)
+  for (const name of ['json', 'report'] as const) {
+    const file = options[name]
+    if (file !== null) await requireWritable(`--${name} ${file}`, file)
+  }
   const performed = await performLoad({ options, stopping: stopping.signal, progress: createProgress() })
   print(summaryOf(performed))
-  if (options.json !== null) await writeFile(options.json, `${JSON.stringify(jsonOf(performed), null, 2)}\n`)
-  if (options.report !== null) await writeFile(options.report, reportOf(performed))
+  const { json, report } = options
+  if (json !== null)
+    await orCannot(`--json ${json}`, () => writeFile(json, `${JSON.stringify(jsonOf(performed), null, 2)}\n`))
+  if (report !== null) await orCannot(`--report ${report}`, () => writeFile(report, reportOf(performed)))
   return isGood(performed) ? 0 : 1
 }
 
@@ -78,10 +86,8 @@ function createProgress(): (line: string) => void {
 main().then(
   (code) => process.exit(code),
   (error: unknown) => {
-    const isTold = error instanceof WrongOptions || error instanceof WrongSession
-    process.stderr.write(
-      `${isTold || !(error instanceof Error) ? String((error as Error).message) : (error.stack ?? error.message)}\n`,
-    )
-    process.exit(isTold ? 2 : 1)
+    // In place of the line that was written anew.
+    process.stderr.write(`${process.stdout.isTTY ? '\r\x1b[K' : ''}${failureText(error)}\n`)
+    process.exit(isExpected(error) ? 2 : 1)
   },
 )

@@ -42,9 +42,12 @@ export function costOfMetrics(url: string): CostReader {
 /** Samples by name with their labels as they stand. Throws when nobody answers, or more than is believed. */
 export async function scrape(url: string): Promise<Map<string, number>> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(answeredWithin), redirect: 'error' })
-  if (!answer.ok) throw new Error(`${url} answers ${answer.status}`)
+  if (!answer.ok)
+    throw new Error(
+      `it answers ${answer.status}${answer.status === 401 ? ', and no token is sent: --pid asks nobody' : ''}`,
+    )
   const text = await answer.text()
-  if (text.length > maxText) throw new Error(`${url} tells more than ${maxText} bytes`)
+  if (text.length > maxText) throw new Error(`it tells more than ${maxText} bytes`)
   const samples = new Map<string, number>()
   for (const line of text.split('\n')) {
     const [, name, value] = /^([A-Za-z_:][\w:]*(?:\{[^\n]*\})?) ([-+\w.]+)(?: \d+)?$/.exec(line.trim()) ?? []

@@ -6,6 +6,8 @@ import { isRtcp, readRtp } from '../../media/rtp/rtp-wire.ts'
 import { bindUdp, closeUdp, sendUdp } from '../../media/rtp/udp-socket.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import { openRawSipCaller, type Told } from '../callers/raw-sip-caller.ts'
+import type { SipTarget } from '../callers/sip-socket.ts'
+import { orCannot } from '../cannot.ts'
 import type { AllowedHosts } from './allowed-hosts.ts'
 import type { LoadLine } from './load-line.ts'
 import type { SipSide } from './load-job.ts'
@@ -17,8 +19,12 @@ export type SipLines = {
   close(): Promise<void>
 }
 
+/** Rejects with Cannot where the host takes no connection. */
+export const reached = <Way>({ protocol, host, port }: SipTarget, open: () => Promise<Way>): Promise<Way> =>
+  orCannot(`sip:${host}:${port} cannot be reached by ${protocol}`, open)
+
 export async function openSipLines(side: SipSide, allowed: AllowedHosts): Promise<SipLines> {
-  const caller = await openRawSipCaller({ port: side.target.port, ...side })
+  const caller = await reached(side.target, () => openRawSipCaller({ port: side.target.port, ...side }))
   return {
     close: caller.close,
     async open(told) {

@@ -1,6 +1,8 @@
 /** Owns how a deployment is asked: by its REST API, with a key of the account whose worker is called, as any integrator does. */
 import { z } from 'zod'
 import { PhoneCall, PhoneCallPage, TranscriptSegment } from '../../model/phone-call.ts'
+import { accountOfKey } from '../account-of-key.ts'
+import { Cannot } from '../cannot.ts'
 
 export type Deployment = {
   readonly url: string
@@ -25,6 +27,7 @@ export type CalledWorker = z.infer<typeof Worker>
 
 const answeredWithin = 30_000
 
+/** Rejects with Cannot where address or key are not good. */
 export async function openDeployment({
   url,
   key,
@@ -32,7 +35,7 @@ export async function openDeployment({
   readonly url: string
   readonly key: string
 }): Promise<Deployment> {
-  const { id: accountId } = z.object({ id: z.string() }).parse(await asked({ url, key }, 'GET', '/v1/accounts/current'))
+  const accountId = await accountOfKey({ url, key })
   const ask: Deployment['ask'] = (method, path, body) =>
     asked({ url, key }, method, `/v1/accounts/${accountId}${path}`, body)
   return {
@@ -45,7 +48,7 @@ export async function openDeployment({
       const found = wanted === undefined ? workers[0] : workers.find(({ id, name }) => id === wanted || name === wanted)
       if (found) return found
       const names = workers.map(({ name }) => name).join(', ')
-      throw new Error(`there is no worker ${wanted ?? ''}; the account has: ${names || 'none'}`)
+      throw new Cannot(`there is no worker ${wanted ?? ''}; the account has: ${names || 'none'}`)
     },
     call: async (callId) => PhoneCall.parse(await ask('GET', `/phone-calls/${callId}`)),
     transcript: async (callId) =>
@@ -70,6 +73,6 @@ async function asked(
     signal: AbortSignal.timeout(answeredWithin),
   })
   const text = await answer.text()
-  if (!answer.ok) throw new Error(`${method} ${path} was refused with ${answer.status}: ${text.slice(0, 500)}`)
+  if (!answer.ok) throw new Cannot(`${method} ${path} was refused with ${answer.status}: ${text.slice(0, 500)}`)
   return text === '' ? null : (JSON.parse(text) as unknown)
 }

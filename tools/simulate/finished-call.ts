@@ -3,7 +3,9 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
 import { readConfig, readEnvironment } from '../../app/config.ts'
+import { databaseNameOf } from '../../app/core.ts'
 import { createLog } from '../../app/log.ts'
+import { told } from '../../app/told-failure.ts'
 import { toId } from '../../model/ids.ts'
 import { AudioDownload, toPhoneCall, type PhoneCall } from '../../model/phone-call.ts'
 import type { Json } from '../../model/json.ts'
@@ -11,6 +13,7 @@ import { findCallFacts, listCallEvents } from '../../store/call-steps.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import { findWorker } from '../../store/workers.ts'
 import { listTurns } from '../../store/transcripts.ts'
+import { Cannot } from '../cannot.ts'
 import type { Deployment } from './deployment.ts'
 
 export type SaidTurn = {
@@ -72,13 +75,15 @@ const Logged = z.object({ type: z.literal('tool_called'), name: z.string(), argu
 /** Of the database that the settings of this machine name. Throws when there is no such call. */
 export async function callInLog(text: string): Promise<FinishedCall> {
   const callId = toId<'call'>(text)
-  if (!callId) throw new Error(`${text} is no id of a call`)
+  if (!callId) throw new Cannot(`${text} is no id of a call`)
   const config = readConfig(readEnvironment())
-  const database = await openDatabase({ ...config, mustExist: true, log: createLog(config.logLevel) })
+  const database = await told(`${databaseNameOf(config)} (--url and --key ask a deployment)`, () =>
+    openDatabase({ ...config, mustExist: true, log: createLog(config.logLevel) }),
+  )
   try {
     const { sql } = database
     const facts = await findCallFacts(sql, callId)
-    if (!facts) throw new Error(`there is no call ${text} in this database`)
+    if (!facts) throw new Cannot(`there is no call ${text} in this database`)
     const events = await listCallEvents(sql, callId)
     const tools = events.flatMap(({ event, ignored }) => {
       const called = ignored ? null : Logged.safeParse(event)

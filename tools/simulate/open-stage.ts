@@ -2,6 +2,7 @@
 import { systemClock as clock } from '../../app/clock.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { createTicker } from '../../media/ticker/ticker.ts'
+import { orCannot } from '../cannot.ts'
 import type { ChatEndpoint } from './chat-caller.ts'
 import { openDeployment } from './deployment.ts'
 import { openEvents } from './events.ts'
@@ -27,13 +28,15 @@ export type StageWish = {
 export async function openStage(wish: StageWish, closing: AsyncDisposableStack): Promise<Stage> {
   const ticker = createTicker({ now: () => performance.now(), after: (ms, action) => clock.after(ms, action) })
   closing.defer(() => ticker.close())
+  const named = wish.deployment && (await openDeployment(wish.deployment))
   const voices = await openVoices()
   closing.defer(() => voices.close())
-  const telephone = await openTelephone({ address: wish.from ?? '127.0.0.1', ticker })
+  const address = wish.from ?? '127.0.0.1'
+  const telephone = await orCannot(`--from ${address}`, () => openTelephone({ address, ticker }))
   closing.defer(() => telephone.close())
   const { scriptFile, settings } = wish
-  const own = wish.deployment ? null : await openOwnParley({ scriptFile, settings, phonePort: telephone.port }, closing)
-  const deployment = await openDeployment(wish.deployment ?? own!)
+  const own = named ? null : await openOwnParley({ scriptFile, settings, phonePort: telephone.port }, closing)
+  const deployment = named ?? (await openDeployment(own!))
   // Another machine cannot reach a receiver on our loopback.
   const events = isNear(deployment.url) ? await openEvents(deployment) : null
   if (events) closing.defer(() => events.close())

@@ -12,6 +12,7 @@ import { openEngines } from '../../app/voice-side.ts'
 import type { TrunkId } from '../../model/ids.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { seedDemo } from '../start/demo/seed-demo.ts'
+import { Cannot, orCannot } from '../cannot.ts'
 import { freePorts } from '../cluster/free-ports.ts'
 
 export type OwnParley = {
@@ -73,9 +74,9 @@ export async function openOwnParley(wish: OwnWish, closing: AsyncDisposableStack
 }
 
 async function readScript(file: string): Promise<string> {
-  const text = await readFile(file, 'utf8')
+  const text = await orCannot(`--script ${file}`, () => readFile(file, 'utf8'))
   const check = await openScriptCheck()
   const [fault] = check(text)
-  if (fault) throw new Error(`${file}:${fault.line}: ${fault.message}`)
+  if (fault) throw new Cannot(`--script ${file}:${fault.line}: ${fault.message}`)
   return text
 }

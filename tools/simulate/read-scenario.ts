@@ -3,9 +3,11 @@ import { readFile, stat, readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { isMap, isNode, isScalar, LineCounter, parseDocument, type Document } from 'yaml'
 import { issuesOf } from '../../model/issues.ts'
+import { Cannot, orCannot } from '../cannot.ts'
 import { formatVersion, Scenario } from './scenario.ts'
+import { readSound } from './sound-file.ts'
 
-export class WrongScenario extends Error {
+export class WrongScenario extends Cannot {
   override readonly name = 'WrongScenario'
 }
 
@@ -41,9 +43,16 @@ async function filesOf(named: string): Promise<string[]> {
 }
 
 async function readScenario(file: string): Promise<ReadScenario> {
-  const bytes = await readFile(file)
+  const bytes = await orCannot(file, () => readFile(file))
   if (bytes.length > maxBytes) throw new WrongScenario(`${file}: must have at most ${maxBytes} bytes`)
-  return { file, folder: path.dirname(file), scenario: parseScenario(bytes.toString('utf8'), file) }
+  const [folder, scenario] = [path.dirname(file), parseScenario(bytes.toString('utf8'), file)]
+  for (const [place, turn] of scenario.turns.entries()) {
+    const { sound } = turn as { readonly sound?: string }
+    // What cannot be played is told before anybody is called.
+    if (sound !== undefined)
+      await orCannot(`${file}: turns.${place}.sound: ${sound}`, () => readSound(path.resolve(folder, sound)))
+  }
+  return { file, folder, scenario }
 }
 
 /** Throws WrongScenario. */

@@ -1,6 +1,7 @@
 /** Owns the folder of results: one folder for each suite that was run, named by its time, the newest ones only. */
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { orCannot } from '../cannot.ts'
 import { resultsVersion, type Results } from './results.ts'
 
 const mostKept = 50
@@ -25,6 +26,13 @@ function parsed(text: string): Results | null {
     return null
   }
 }
+
+/** It is there, or can be made. */
+export const makeResultsFolder = (folder: string): Promise<unknown> =>
+  orCannot(`--folder ${folder}`, async () => {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await access(folder, constants.W_OK)
+  })
 
 /** Where they are, for this user only: they have what callers and agents said. */
 export async function writeResults(folder: string, results: Results, report: string): Promise<string> {

@@ -3,16 +3,17 @@ import path from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { readEnvironment } from '../../app/config.ts'
+import { Cannot, failureText, isWrongArgument } from '../cannot.ts'
 import type { ChatEndpoint } from './chat-caller.ts'
 import { endingSignal } from './ending-signal.ts'
 import { writeScenarioOf } from './from-call.ts'
 import { keepInDeployment } from './keep-in-deployment.ts'
 import { openStage } from './open-stage.ts'
-import { readScenarios, WrongScenario } from './read-scenario.ts'
+import { readScenarios } from './read-scenario.ts'
 import { reportHtml } from './report-html.ts'
 import { faultText, runLine, suiteText } from './report-text.ts'
 import { differencesOf, resultsOf } from './results.ts'
-import { readLastResults, writeResults } from './results-folder.ts'
+import { makeResultsFolder, readLastResults, writeResults } from './results-folder.ts'
 import { runSuite } from './run-suite.ts'
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
@@ -44,7 +45,7 @@ npm run simulate -- from-call <callId> [--url … --key …] [--folder .data/sim
   makes a scenario of a finished call; --speak: in a voice of ours
 docs/simulate.md has the format of scenarios.`
 
-class WrongUse extends Error {
+class WrongUse extends Cannot {
   override readonly name = 'WrongUse'
 }
 
@@ -71,6 +72,7 @@ async function simulate(values: Values, named: readonly string[]): Promise<numbe
   const environment = readEnvironment()
   const chat = chatOf(values, environment['SIMULATE_CHAT_KEY'] ?? null)
   const needy = scenarios.find(({ scenario }) => scenario.caller.role !== undefined)
+  await makeResultsFolder(values.folder)
   if (needy && !chat) throw new WrongUse(`${needy.file}: caller.role: needs --chat-url and --chat-model`)
   await using closing = new AsyncDisposableStack()
   const stage = await openStage(
@@ -115,15 +117,19 @@ async function simulate(values: Values, named: readonly string[]): Promise<numbe
 function deploymentOf({ url, key }: Values): { readonly url: string; readonly key: string } | null {
   if ((url === undefined) !== (key === undefined)) throw new WrongUse('--url and --key go together')
   if (url === undefined || key === undefined) return null
-  if (!URL.canParse(url)) throw new WrongUse('--url must be an address such as https://calls.example')
+  if (!isHttp(url)) throw new WrongUse('--url must be an address such as https://calls.example')
   return { url, key }
 }
 
 function chatOf(values: Values, key: string | null): ChatEndpoint | null {
   const { 'chat-url': url, 'chat-model': model } = values
   if ((url === undefined) !== (model === undefined)) throw new WrongUse('--chat-url and --chat-model go together')
+  if (url !== undefined && !isHttp(url))
+    throw new WrongUse('--chat-url must be an address such as https://models.example/v1')
   return url === undefined || model === undefined ? null : { url, model, key }
 }
+
+const isHttp = (url: string): boolean => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 
 /** Voice providers of the environment are for the service of our own too; its folders and ports are its own. */
 const settingsOf = (environment: Readonly<Record<string, string | undefined>>) =>
@@ -141,10 +147,8 @@ function wholeNumber(values: Readonly<Record<string, unknown>>, name: 'runs' | '
 }
 
 function explanationOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const isOfUse = error instanceof WrongUse || ('code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
-  if (isOfUse) return `${error.message}\n${usage}`
-  return error instanceof WrongScenario ? error.message : (error.stack ?? error.message)
+  const isOfUse = error instanceof WrongUse || isWrongArgument(error)
+  return isOfUse ? `${failureText(error)}\n\n${usage}` : failureText(error)
 }
 
 main().then(

@@ -12,7 +12,7 @@ export async function readSound(file: string): Promise<Int16Array> {
   const bytes = await readFile(file)
   const sound = wavSoundOf(bytes, bytes.length)
   if (!sound || sound.channels !== 1 || bytes.length > maxBytes)
-    throw new Error(`${file}: must be a WAV file of 16 bits, one channel and at most five minutes`)
+    throw new Error('it must be a WAV file of 16 bits, one channel and at most five minutes')
   const samples = samplesIn(bytes, sound.dataBytes)
   const resampler = createResampler(sound.rateHz, rateHz)
   return resampler ? resampler.convert(samples).slice() : samples

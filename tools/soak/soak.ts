@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { readEnvironment } from '../../app/config.ts'
 import { systemClock as clock } from '../../app/clock.ts'
 import { pause } from '../../model/clock.ts'
+import { Cannot, failureText } from '../cannot.ts'
 import { openStage } from '../simulate/open-stage.ts'
 import { endingSignal } from '../simulate/ending-signal.ts'
 import { tableVerdictsOf, verdictsOf, type Sample } from './growth.ts'
@@ -40,7 +41,7 @@ async function main(): Promise<number> {
     return 0
   }
   const [minutes, calls, seed] = [numberOf(values, 'minutes'), numberOf(values, 'calls'), numberOf(values, 'seed')]
-  if (process.platform !== 'linux') throw new Error('npm run soak reads /proc, which Linux has alone')
+  if (process.platform !== 'linux') throw new Cannot('npm run soak reads /proc, which Linux has alone')
   const signal = endingSignal(print)
   const environment = readEnvironment()
   await using closing = new AsyncDisposableStack()
@@ -97,8 +98,8 @@ function numberOf(values: Readonly<Record<string, unknown>>, name: 'minutes' | '
   const value = Number(values[name])
   const isGood = name === 'minutes' ? value >= 0.5 && value <= 24 * 60 : Number.isInteger(value) && value >= 1
   if (!isGood)
-    throw new Error(
-      `--${name} must be ${name === 'minutes' ? 'minutes, half a one at least' : 'a whole number from 1 on'}`,
+    throw new Cannot(
+      `--${name} must be ${name === 'minutes' ? 'a number from 0.5 to 1440' : 'a whole number from 1 on'}, not ${JSON.stringify(values[name])}`,
     )
   return value
 }
@@ -106,7 +107,7 @@ function numberOf(values: Readonly<Record<string, unknown>>, name: 'minutes' | '
 main().then(
   (code) => process.exit(code),
   (error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+    process.stderr.write(`${failureText(error)}\n`)
     process.exit(2)
   },
 )

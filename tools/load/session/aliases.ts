@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { withoutBrackets } from '../../../net/addresses.ts'
+import { Cannot } from '../../cannot.ts'
 
 export type Aliases = {
   /** RFC 5737, RFC 3849; a name becomes one below `.invalid` (RFC 2606). */
@@ -64,5 +65,5 @@ function freshOf(make: (count: number) => string, from: number, avoided: readonl
     const made = make(count)
     if (!avoided.some((original) => made.includes(original))) return made
   }
-  throw new Error('the file has more names than there are others for')
+  throw new Cannot('the file has more names than there are others for')
 }

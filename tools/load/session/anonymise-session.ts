@@ -3,6 +3,7 @@
  * made again. It proves itself on its result: one original that is still in it, and there is no result.
  */
 import type { ClientMessage, ServerMessage } from '../../../model/signaling.ts'
+import { Cannot } from '../../cannot.ts'
 import { createAliases, type Aliases } from './aliases.ts'
 import { anonymousCandidate, anonymousSdp } from './anonymise-sdp.ts'
 import { anonymousSip } from './anonymise-sip.ts'
@@ -21,7 +22,7 @@ export function anonymise(session: Session): string {
   const text = anonymousText(session, aliases)
   const left = aliases.originals().filter((original) => text.includes(original))
   if (left.length > 0)
-    throw new Error(`${session.file}: ${left.length} names would still be in the result, so that there is none`)
+    throw new Cannot(`${session.file}: ${left.length} names would still be in the result, so that there is none`)
   return text
 }
 

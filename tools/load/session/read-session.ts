@@ -2,6 +2,7 @@
 import { open } from 'node:fs/promises'
 import type { z } from 'zod'
 import { issuesOf } from '../../../model/issues.ts'
+import { Cannot } from '../../cannot.ts'
 import {
   expectations,
   lineSchemas,
@@ -18,7 +19,7 @@ import {
   type SipLine,
 } from './session-format.ts'
 
-export class WrongSession extends Error {
+export class WrongSession extends Cannot {
   override readonly name = 'WrongSession'
 }
 

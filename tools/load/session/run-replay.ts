@@ -5,6 +5,7 @@ import { allowedHostsOf, type AllowedHosts } from '../allowed-hosts.ts'
 import { prepareCallerSound, type CallerSound } from '../caller-sound.ts'
 import { weathered, type LoadLine } from '../load-line.ts'
 import { endedOrHeld, placeAll, tellQuality, untilOrStopped, type RunDeps } from '../run-load.ts'
+import { reached } from '../sip-line.ts'
 import { openWebLine } from '../web-line.ts'
 import { hear, playSound, type Heard } from './replay-sound.ts'
 import { replaySip } from './replay-sip.ts'
@@ -28,7 +29,8 @@ export async function runReplay(deps: RunDeps): Promise<void> {
   await using closing = new AsyncDisposableStack()
   const sessions = await Promise.all(job.files.map(readSession))
   const hasSip = sessions.some(({ head }) => head.kind === 'sip')
-  const exchange = job.sip && hasSip ? await openSipExchange(job.sip.target) : null
+  const target = hasSip ? job.sip?.target : null
+  const exchange = target ? await reached(target, () => openSipExchange(target)) : null
   if (exchange) closing.defer(() => exchange.close())
   const parts = { ...deps, exchange, sound: prepareCallerSound([]), allowed: await allowedHostsOf(job.allowedHosts) }
   await placeAll(job, { tally, stopping }, (index, due) => {

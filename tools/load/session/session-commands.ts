@@ -1,6 +1,7 @@
 /** Owns `npm run load -- record` and `anonymise`: how session files come to be, and lose what tells whose call it was. */
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { orCannot, requireWritable } from '../../cannot.ts'
 import { calledOf, spoken } from '../called-target.ts'
 import { readLoadOptions, WrongOptions } from '../load-options.ts'
 import { maxCaptureBytes, WrongCapture } from '../pcap/read-pcap.ts'
@@ -16,30 +17,29 @@ export async function record(given: readonly string[], { print, stopping }: Comm
   const [out, withoutOut] = taken(given, '--out')
   const [pcap, rest] = taken(withoutOut, '--pcap')
   if (out === null) throw new WrongOptions('record: --out names the session file that is written')
+  await requireWritable(`--out ${out}`, out)
   if (pcap !== null) return fromCapture(pcap, out, print)
   const [way = '', ...options] = rest
   if (way !== 'web' && way !== 'sip') throw new WrongOptions('record: web or sip, or --pcap and a capture')
   const read = readLoadOptions(way, options)
-  if (read === null) throw new WrongOptions('record: npm run load prints the options')
   await using closing = new AsyncDisposableStack()
   const called = await calledOf(read, closing)
   const phrases = await spoken(read.say)
-  const text = await recordCall({
-    way,
-    called,
-    phrases,
-    stopping,
-    holdMs: read.holdMs,
-    allowedHosts: read.allowedHosts,
-  })
+  const { holdMs, allowedHosts } = read
+  const text = await orCannot('the call that was to be recorded did not come about', () =>
+    recordCall({ way, called, phrases, stopping, holdMs, allowedHosts }),
+  )
   await writeFile(out, text)
   print(`${out}: ${text.split('\n').length - 1} lines`)
 }
 
 async function fromCapture(file: string, out: string, print: (text: string) => void): Promise<void> {
-  const { size } = await stat(file)
-  if (size > maxCaptureBytes) throw new WrongOptions(`${file}: ${size} bytes, at most ${maxCaptureBytes}`)
-  const calls = capturedIn(file, await readFile(file))
+  const bytes = await orCannot(`--pcap ${file}`, async () => {
+    const { size } = await stat(file)
+    if (size > maxCaptureBytes) throw new WrongOptions(`${file}: ${size} bytes, at most ${maxCaptureBytes}`)
+    return readFile(file)
+  })
+  const calls = capturedIn(file, bytes)
   if (calls.length === 0)
     throw new WrongOptions(`${file}: no INVITE over UDP or TCP is in it; SIP over TLS cannot be read`)
   for (const [index, { text, packets }] of calls.entries()) {
@@ -69,6 +69,7 @@ export async function anonymiseFile(given: readonly string[], { print }: Command
   if (file === undefined || out === null || rest.length > 0)
     throw new WrongOptions('anonymise <session file> --out <another file>')
   if (path.resolve(file) === path.resolve(out)) throw new WrongOptions('anonymise: --out must be another file')
+  await requireWritable(`--out ${out}`, out)
   const text = anonymise(await readSession(file))
   await writeFile(out, text)
   print(`${out}: ${text.split('\n').length - 1} lines`)
