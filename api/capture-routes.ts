@@ -1,15 +1,9 @@
 /** Owns the routes that capture a call, and give the capture away as a file for analysers. docs/contract/rest.md "Captures". */
 import { createRoute, z } from '@hono/zod-openapi'
-import { CallCapture, captureKeyOf, CaptureRequest, captureType } from '../model/call-capture.ts'
-import { toIso } from '../model/clock.ts'
-import type { AccountId, CallId } from '../model/ids.ts'
-import { notFound, Problem } from '../model/problem.ts'
-import type { RecordingReader } from '../model/recording-store.ts'
-import { pcapHead, pcapRecordOf } from '../net/pcap.ts'
-import { readPcapRecords, type PcapRecord } from '../net/read-pcap-records.ts'
-import { signalingDatagramOf } from '../net/signaling-datagrams.ts'
-import { listMessages } from '../store/call-messages.ts'
+import { CallCapture, CaptureRequest, captureType } from '../model/call-capture.ts'
+import { notFound } from '../model/problem.ts'
 import { findCall } from '../store/calls.ts'
+import { openCapture } from '../store/open-capture.ts'
 import { idOf } from './authenticate.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, audited, bodyOf, named, needs, refusing, security } from './openapi.ts'
@@ -59,7 +53,10 @@ export function addCaptureRoutes(app: Api, deps: ApiDeps): void {
   })
   app.openapi(take, async (c) => {
     const callId = idOf<'call'>(c.req.valid('param').phoneCallId)
-    return new Response(ReadableStream.from(await captureOf(deps, c.get('accountId'), callId)), {
+    const accountId = c.get('accountId')
+    if (!(await findCall(deps.sql, accountId, callId))) throw notFound()
+    const { file } = await openCapture(deps, accountId, callId)
+    return new Response(ReadableStream.from(file), {
       headers: {
         'content-type': captureType,
         'content-disposition': `attachment; filename="${callId}.pcap"`,
@@ -67,51 +64,4 @@ export function addCaptureRoutes(app: Api, deps: ApiDeps): void {
       },
     })
   })
-}
-
-async function captureOf(
-  { sql, recordings }: ApiDeps,
-  accountId: AccountId,
-  callId: CallId,
-): Promise<AsyncIterable<Uint8Array>> {
-  if (!(await findCall(sql, accountId, callId))) throw notFound()
-  const messages = await listMessages(sql, accountId, callId)
-  const rtp = await recordings.read(captureKeyOf(accountId, callId))
-  if (messages.length === 0 && rtp === null)
-    throw new Problem(
-      'NOT_FOUND',
-      'Nothing of this call was captured: signaling is kept when a call is over, RTP when it is asked for, and both are removed in time.',
-    )
-  const signaling = messages.flatMap((message) => {
-    const bytes = pcapRecordOf(signalingDatagramOf({ ...message, at: toIso(message.at) }))
-    return bytes ? [{ at: message.at, bytes }] : []
-  })
-  return inChunks(inOrder(signaling, rtp))
-}
-
-const chunkBytes = 64 << 10
-
-/** Packets are small, and each write of an answer costs. */
-async function* inChunks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let waiting: Uint8Array[] = []
-  let bytes = 0
-  for await (const piece of pieces) {
-    waiting.push(piece)
-    bytes += piece.length
-    if (bytes < chunkBytes) continue
-    yield Buffer.concat(waiting)
-    ;[waiting, bytes] = [[], 0]
-  }
-  if (bytes > 0) yield Buffer.concat(waiting)
-}
-
-/** Both are in their order of time. */
-async function* inOrder(signaling: PcapRecord[], rtp: RecordingReader | null): AsyncGenerator<Uint8Array> {
-  yield pcapHead()
-  const waiting = [...signaling]
-  for await (const record of rtp && rtp.size > 0 ? readPcapRecords(rtp.stream(0, rtp.size - 1)) : []) {
-    while (waiting[0] && waiting[0].at <= record.at) yield (waiting.shift() as PcapRecord).bytes
-    yield record.bytes
-  }
-  for (const { bytes } of waiting) yield bytes
 }

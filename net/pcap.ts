@@ -21,12 +21,6 @@ const [ipv4Header, ipv6Header, udpHeader, fileHeader, recordHeader] = [20, 40, 8
 const udpProtocol = 17
 const hopLimit = 64
 
-/** A datagram whose addresses cannot be read, or that no packet can hold, is left out. */
-export function pcapOf(datagrams: readonly Datagram[]): Uint8Array {
-  const records = datagrams.flatMap((datagram) => pcapRecordOf(datagram) ?? [])
-  return new Uint8Array(Buffer.concat([pcapHead(), ...records]))
-}
-
 /** How a file begins; records follow. */
 export function pcapHead(): Buffer {
   const head = Buffer.alloc(fileHeader)
@@ -38,7 +32,10 @@ export function pcapHead(): Buffer {
   return head
 }
 
-/** Null as above. `kept`: so many bytes of the payload are written, and none of its checksum, which would tell of the rest. */
+/**
+ * Null: its addresses cannot be read, or no packet can hold it. `kept`: so many bytes of the payload are written, and none of its checksum, which would
+ * tell of the rest.
+ */
 export function pcapRecordOf(datagram: Datagram, kept = datagram.payload.length): Buffer | null {
   const whole = packetOf(datagram, kept === datagram.payload.length)
   if (whole === null) return null

@@ -3,7 +3,7 @@ import { withoutBrackets } from './addresses.ts'
 import { wordsOf } from './address-words.ts'
 import type { Datagram } from './pcap.ts'
 
-type Message = {
+export type SignalingMessage = {
   /** ISO 8601. */
   readonly at: string
   readonly direction: 'in' | 'out'
@@ -12,7 +12,7 @@ type Message = {
   readonly text: string
 }
 
-export function signalingDatagramOf({ at, direction, local, remote, text }: Message): Datagram {
+export function signalingDatagramOf({ at, direction, local, remote, text }: SignalingMessage): Datagram {
   const theirs = placeIn(remote)
   const ours = reachable(placeIn(local), theirs.address)
   const [from, to] = direction === 'in' ? [theirs, ours] : [ours, theirs]

@@ -23,7 +23,7 @@ export const toldWords: ReadonlySet<string> = new Set(
 /** Of settings: how many, how long, how large. */
 export const numberFields: ReadonlySet<string> = new Set(
   listOf(`
-  auditLog auditLogDays calls callDays callsPerSecond dailyMinutes firstSpeechTimeout limit llmTemperature maxCalls maxCallsPerSecond maxConcurrentCalls minutes offset
+  auditLog auditLogDays calls callDays callsPerSecond dailyMinutes firstSpeechTimeout hours limit llmTemperature maxCalls maxCallsPerSecond maxConcurrentCalls minutes offset
   port recordingDays recordings registerExpires ringTimeout temperature timeoutMs transcriptDays transcripts`),
 )
 

@@ -132,4 +132,6 @@ export type CallFactsRow = CallRow & {
   readonly language: string
   /** With what the account says for all of its workers. */
   readonly workerConfig: WorkerConfig
+  /** The operator has asked for captures of calls such as this. */
+  readonly isCaptureWanted: boolean
 }

@@ -1,5 +1,6 @@
 /** Owns who runs a call, and how its log is read. How it is born: call-births.ts; how its steps are written: write-steps.ts. */
 import { callColumns, workerConfigOf, type CallFactsRow } from './call-rows.ts'
+import { isCaptureWanted } from './standing-captures.ts'
 import type { Json } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
 import { leaseLength, nothingSeen, type NodeSightings } from './nodes.ts'
@@ -158,7 +159,7 @@ export async function findFactsOfCalls(
 
 const callFactColumns = (sql: Sql | Transaction) => sql`
   ${callColumns(sql)}, context, request, hook_answer, script_ids, sip, caller_verified, workers.language,
-  ${workerConfigOf(sql)} as worker_config`
+  ${workerConfigOf(sql)} as worker_config, ${isCaptureWanted(sql)} as is_capture_wanted`
 
 const callsWithFacts = (sql: Sql | Transaction) => sql`
   calls join workers on workers.id = calls.worker_id join accounts on accounts.id = calls.account_id`

@@ -17,6 +17,7 @@ import {
   findRecordings,
   forgetRecording,
   noteRecordings,
+  orderElsewhere,
   orderRemoval,
   orderRemovalAhead,
   type RecordingRow,
@@ -101,7 +102,7 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
     const isElsewhere = owner !== folderId && state !== 'shipped'
     if (problem !== null) await delayRemoval(sql, key, clock.now() + removedAgainAfter, problem)
     if (problem !== null || isElsewhere) return false
-    await forgetRecording(sql, key)
+    if (!(await orderElsewhere(sql, folderId, key, clock.now()))) await forgetRecording(sql, key)
     return true
   }
   /** What was on its way to the storage may arrive behind its removal. */
@@ -157,10 +158,11 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
   }
 }
 
-/** A machine that died before it could note the recording may come back with it. */
-async function removeUnknown({ sql, folder, clock }: RecordingPlacesDeps, key: string): Promise<Removal> {
+/** A machine that died before it could note the recording may come back with it, or with a part of it. */
+async function removeUnknown({ sql, folder, folderId, clock }: RecordingPlacesDeps, key: string): Promise<Removal> {
   const removal = await folder.remove(key)
   if (removal === 'absent') await orderRemovalAhead(sql, anyFolder, key, clock.now())
+  else await orderElsewhere(sql, folderId, key, clock.now())
   return removal
 }
 

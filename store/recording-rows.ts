@@ -10,7 +10,7 @@ import type { Sql } from './sql.ts'
 /** waiting: for its copies, or to be shipped. kept: as it is to stay in the folder. failed: given up, and told. removing: an order. */
 export type RecordingState = 'waiting' | 'kept' | 'shipped' | 'failed' | 'removing'
 
-/** Of an order for a recording that is in no folder which could be asked: where a machine that is away has it, nobody knows. */
+/** Of an order for what may be in any folder but those that were asked: where a machine that is away has it, nobody knows. */
 export const anyFolder = ''
 
 export type RecordingRow = {
@@ -165,7 +165,29 @@ export async function orderRemovalAhead(sql: Sql, folder: string, key: string, n
     on conflict (key) do update set state = 'removing', run_at = ${now}`
 }
 
-/** Orders that found their recording in no folder in all this time. */
+/** A folder that recordings are written to. */
+export async function noteFolder(sql: Sql, folder: string): Promise<void> {
+  await sql`insert into recording_folders (id) values (${folder}) on conflict do nothing`
+}
+
+/**
+ * The recording is gone from this folder, and from the storage. Where there are other folders one of them may have a part of it, of a browser that came
+ * by another machine, and of which a process that was killed has told nobody: then it is an order for any. False: there is no other folder, or the call
+ * is there and keeps what it has.
+ */
+export async function orderElsewhere(sql: Sql, folder: string, key: string, now: number): Promise<boolean> {
+  const { callId } = recordingOfKey(key)
+  const { count } = await sql`
+    insert into recordings (key, call_id, folder, state, created_at, run_at)
+    select ${key}, ${callId}, ${anyFolder}, 'removing', ${now}::timestamptz, ${now}::timestamptz
+    where exists (select from recording_folders where id <> ${folder})
+      and not exists (select from calls where id = ${callId} and erased_at is null and recording_removed_at is null)
+    on conflict (key) do update set folder = excluded.folder, state = excluded.state, created_at = excluded.created_at,
+      in_storage = false, claimed_by = null, claimed_until = null`
+  return count > 0
+}
+
+/** Orders of so long ago: every folder has been looked through since. */
 export async function forgetOldOrders(sql: Sql, before: number): Promise<void> {
   await sql`delete from recordings where folder = ${anyFolder} and state = 'removing' and created_at < ${before}`
 }

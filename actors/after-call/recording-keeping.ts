@@ -21,6 +21,7 @@ import {
   findRecordings,
   forgetOldOrders,
   forgetRecording,
+  noteFolder,
   noteRecordings,
   orderRemoval,
   prolongClaims,
@@ -47,7 +48,7 @@ const leastShare = 1 / 2
 const mostTogether = 100
 /** Files without a row are looked for at the start, and this often: those whose process was killed, or had no database at their end. */
 const lookThroughEvery = 3_600_000
-/** A machine that is away for longer keeps the recordings that nobody knew of and that were to be removed. */
+/** A machine that is away for longer keeps what nobody knew of and what was to be removed. */
 const ordersKeptFor = 90 * 86_400_000
 /** A file that changed a moment ago may be written by another process. */
 const restsFor = 60_000
@@ -250,7 +251,8 @@ async function tellCall({ sql, places }: RecordingKeepingDeps, key: string): Pro
 async function ship(places: RecordingPlaces, bucket: RecordingBucket, key: string, signal: AbortSignal): Promise<void> {
   for (const form of recordingForms.toReversed()) {
     const one = recordingKeyIn(form, key)
-    if ((await places.folder.sizeOf(one)) !== null)
+    // Of a process that was killed before it wrote anything there is an empty file.
+    if (((await places.folder.sizeOf(one)) ?? 0) > 0)
       await bucket.put(one, places.folder.pathOf(one), contentTypes[form], signal)
   }
 }
@@ -268,6 +270,7 @@ async function removeOne({ places, sql, clock }: RecordingKeepingDeps, row: Reco
 
 /** Notes what no row tells of, and removes what a process that died had shipped already, or whose removal found nothing anywhere else. */
 async function lookThrough({ sql, clock, places }: RecordingKeepingDeps, isClosed: () => boolean): Promise<void> {
+  await noteFolder(sql, places.folderId)
   await forgetOldOrders(sql, clock.now() - ordersKeptFor)
   for await (const found of places.folder.list()) {
     if (isClosed()) return
@@ -275,10 +278,8 @@ async function lookThrough({ sql, clock, places }: RecordingKeepingDeps, isClose
       sql,
       found.map(({ key }) => key),
     )
-    for (const { key, state, folder } of known) {
+    for (const { key, state, folder } of known)
       if (state === 'shipped' || folder === anyFolder) await places.folder.remove(key)
-      if (folder === anyFolder) await forgetRecording(sql, key)
-    }
     const noted = new Set(known.map(({ key }) => key))
     const resting = found.filter(({ key, at }) => !noted.has(key) && !places.isOpen(key) && clock.now() - at > restsFor)
     await noteRecordings(sql, places.folderId, resting, clock.now())

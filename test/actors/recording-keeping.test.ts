@@ -388,12 +388,64 @@ test('a recording that a machine had not noted when it died goes when the machin
   const back = await openKeeper(t, seeded, null, { folder: away })
   await back.keeping.idle()
   t.same(await back.files(), ['stranger.wav'])
-  t.same(await sql`select key from recordings`, [])
+  t.match(await sql`select folder, state from recordings`, [{ folder: '', state: 'removing' }], 'a third may have more')
 
   t.equal(await here.places.remove(`${own.id}/another.wav`), 'absent')
   hands.turn(91 * 86_400_000)
   await here.keeping.idle()
   t.same(await sql`select key from recordings`, [], 'an order is not kept for ever')
+})
+
+test('of a call that moved from a machine that was killed to another one nothing is left on either, nor in the storage', async (t) => {
+  const seeded = await openSeededApi(t)
+  const storage = await openMoodyStorage(t)
+  const { own, sql, hands } = seeded
+  const first = await openKeeper(t, seeded, storage.settings)
+  const other = await openKeeper(t, seeded, storage.settings)
+  for (const { keeping } of [first, other]) await keeping.idle()
+  await first.close()
+  const { callId, key } = await recordCall(seeded, other, soundOf(1))
+  const capture = recordingKeyIn('pcap', key)
+  const writer = other.places.create(capture)
+  writer.append(Buffer.from('packets'))
+  await writer.close()
+  // What a process leaves that is killed: files, and no row.
+  const left = path.join(first.folder, capture)
+  await mkdir(path.dirname(left), { recursive: true })
+  await writeFile(left, 'packets of bef')
+  await other.passes(4_000, 2_000)
+  t.ok(storage.objects.has(`/recordings/calls/${capture}`), 'shipped')
+
+  await sql`delete from calls where id = ${callId}`
+  t.equal(await other.places.remove(key), 'removed')
+  t.equal(storage.objects.size, 0)
+  t.same([await first.files(), await statesOf(sql)], [[`${callId}.pcap`], {}], 'its machine is away')
+  const again = await openKeeper(t, seeded, storage.settings, { folder: first.folder })
+  await again.keeping.idle()
+  t.same(await again.files(), [])
+  hands.turn(91 * 86_400_000)
+  await again.keeping.idle()
+  t.same(await sql`select key from recordings`, [], 'an order is not kept for ever')
+
+  const kept = await insertCall(sql, own.id, own.worker.id, { postProcessingStatus: 'completed' })
+  await sql`insert into recordings ${sql({ key: `${own.id}/${kept}.wav`, callId: kept, folder: again.places.folderId, state: 'waiting', inStorage: true, createdAt: hands.clock.now(), runAt: hands.clock.now() })}`
+  await again.passes(4_000, 2_000)
+  t.same(await sql`select key from recordings`, [], 'of a call that is there a lost file orders nothing')
+})
+
+test('a capture whose process was killed before it wrote anything holds up nothing', async (t) => {
+  const seeded = await openSeededApi(t)
+  const storage = await openMoodyStorage(t)
+  const keeper = await openKeeper(t, seeded, storage.settings)
+  const { own, sql } = seeded
+  const callId = await insertCall(sql, own.id, own.worker.id, { postProcessingStatus: 'completed' })
+  await mkdir(path.join(keeper.folder, own.id))
+  const file = path.join(keeper.folder, own.id, `${callId}.pcap`)
+  await writeFile(file, '')
+  await utimes(file, 1, 1)
+  await keeper.keeping.idle()
+  t.same([await statesOf(sql), await keeper.files()], [{ shipped: 1 }, []])
+  t.equal(await keeper.places.read(`${own.id}/${callId}.pcap`), null)
 })
 
 test('a file that is no WAV is shipped all the same, without copies', async (t) => {

@@ -37,7 +37,7 @@ const isCut = ({ udp, original }: Packet): boolean => original > udp.length + 28
 
 async function setUp(t: Test) {
   const engine = createHearingEngine({ tone: 440, seconds: 20 })
-  const stage = await openPhoneStage(t, engine)
+  const stage = await openPhoneStage(t, engine, { settings: { LOAD_GATE: 'off' } })
   const { accountId, service } = stage
   const { key } = await createApiKey(service.sql, { accountId, name: 'capture', newId, now: Date.now() })
   const ask = (callId: string, method = 'GET', body?: object) =>
@@ -56,15 +56,17 @@ async function setUp(t: Test) {
   return { stage, engine, key, ask, take, rtpUntil }
 }
 
-async function permitSound({ service, accountId }: PhoneStage): Promise<void> {
+async function admin({ service }: PhoneStage, ...words: readonly string[]): Promise<void> {
   const database = { sql: service.sql, print: () => undefined, openBox: () => Promise.reject(new Error('no secret')) }
-  const limits = ['account', 'limits', accountId, '--capture-sound', 'on']
-  await runCommand(limits, { print: () => undefined, onDatabase: (use) => use(database) })
+  await runCommand(words, { print: () => undefined, onDatabase: (use) => use(database) })
 }
+
+const permitSound = (stage: PhoneStage): Promise<void> =>
+  admin(stage, 'account', 'limits', stage.accountId, '--capture-sound', 'on')
 
 test(
   'what is captured of a call is what its packets were, as far as it may be kept',
-  { timeout: 120_000 },
+  { timeout: 180_000 },
   async (t) => {
     const { stage, key, ask, take, rtpUntil } = await setUp(t)
     const { log, rest, service } = stage
@@ -118,7 +120,6 @@ test(
       await writeFile(file, `${session?.text}{"type":"expect","outcome":"completed"}\n`)
       const url = ['--url', service.url, '--key', key, '--i-may-load', '127.0.0.1']
       const options = readLoadOptions('replay', [file, ...url, '--sip', `sip:${line.number}@127.0.0.1:${stage.port}`])
-      if (!options) throw new Error('these options are good')
       const { result } = await performLoad({
         options,
         stopping: new AbortController().signal,
@@ -158,5 +159,28 @@ test(
         'what was said to it is there',
       )
     })
+
+    await t.test(
+      'of calls to come: from the answer on, as many as the operator asked for, and no others',
+      async (t) => {
+        const line = await stage.addLine()
+        await admin(stage, 'capture', 'on', stage.accountId, line.workerId, '--hours', '1', '--calls', '1')
+        const talk = async (isThere: (callId: string) => Promise<unknown>) => {
+          const phone = await openLossyPhone(t, log, { to: null, from: null, reports: true })
+          const speaking = await phone.call(`sip:${line.number}@127.0.0.1:${stage.port}`)
+          const callId = String((await line.status('in_progress'))['callId'])
+          await isThere(callId)
+          await speaking.hangUp()
+          await line.ended()
+          return callId
+        }
+        const callId = await talk((id) => rtpUntil(id, (rtp) => rtp.length > 10))
+        const rtp = packetsIn(await take(callId)).filter(isRtp)
+        t.ok(rtp.length > 10 && rtp.every(isCut), 'headers alone, though sound is permitted')
+        const next = await talk(async () => undefined)
+        await until(async () => (await take(next)).includes('BYE sip:'))
+        t.same(packetsIn(await take(next)).filter(isRtp), [], 'one was asked for')
+      },
+    )
   },
 )

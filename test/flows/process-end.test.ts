@@ -1,13 +1,14 @@
 /** What becomes of a running call when its process ends: killed, it leaves a recording and a call for the next process; stopped, it leaves nothing undone. */
-import { execFile, fork, type ChildProcess } from 'node:child_process'
+import { execFile, fork, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { test, type Test } from 'tap'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { newId } from '../../app/core.ts'
 import type { AccountId, CallId } from '../../model/ids.ts'
+import { createApiKey } from '../../store/api-keys.ts'
 import { findCall } from '../../store/calls.ts'
 import { listCallEvents } from '../../store/call-steps.ts'
 import { openDatabase } from '../../store/open-database.ts'
@@ -16,7 +17,9 @@ import { createSubscription } from '../../store/subscriptions.ts'
 import { parseWav } from '../scenes/parse-wav.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { createTicker } from '../../media/ticker/ticker.ts'
+import { needsTool } from '../peers/tools.ts'
 import { createFolder } from '../scenes/folder.ts'
+import { until } from '../scenes/in-time.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { openFakeWebhookReceiver, type FakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { placeLoadedCall, preparePackets } from '../load/loaded-call.ts'
@@ -44,7 +47,7 @@ async function setUp(t: Test) {
   const { talk } = preparePackets(opus)
   const call = await placeLoadedCall({ url, opus, ticker, packets: talk, measures: false })
   await call.echoed(talkPackets)
-  return { dataDir, child, receiver, accountId, call }
+  return { dataDir, child, url, receiver, accountId, call }
 }
 
 /** The database ends with the process that started it, so it is opened and closed again. */
@@ -60,11 +63,34 @@ async function subscribe(dataDir: string, receiver: FakeWebhookReceiver): Promis
   return accountId
 }
 
+/** The only call, as who has a key of its account asks for it. */
+async function openAsking(dataDir: string, accountId: AccountId) {
+  const { sql, close } = await openDatabase({ databaseUrl: null, dataDir, log: createQuietLog() })
+  const { key } = await createApiKey(sql, { accountId, name: 'capture', newId, now: Date.now() })
+  const [row] = await sql<{ id: CallId }[]>`select id from calls`
+  await close()
+  const callId = row?.id as CallId
+  const ask = (service: string, method: string, path = '/capture', body?: object) =>
+    fetch(new URL(`/v1/accounts/${accountId}/phone-calls/${callId}${path}`, service), {
+      method,
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+  return { callId, ask }
+}
+
+/** Headers of packets of Opus, each with its own head of 16 bytes, IP and UDP. */
+const bytesOf = (packets: number): number => 24 + packets * (16 + 28 + 12)
+
 test(
-  'a call whose process is killed with -9 keeps its recording, and the next process ends it as failed, when its media ended',
+  'a call whose process is killed with -9 keeps its recording and what was captured of it, and the next process ends it as failed, when its media ended',
   { timeout: 120_000 },
   async (t) => {
-    const { dataDir, child, receiver, accountId, call } = await setUp(t)
+    const { dataDir, child, url, receiver, accountId, call } = await setUp(t)
+    const { callId, ask } = await openAsking(dataDir, accountId)
+    const file = path.join(dataDir, 'recordings', accountId, `${callId}.pcap`)
+    t.equal((await ask(url, 'POST', '/capture', { rtp: 'headers' })).status, 200)
+    await until(async () => (await readFile(file).catch(() => '')).length > bytesOf(40))
     child.kill('SIGKILL')
     await once(child, 'exit')
     const killedAt = Date.now()
@@ -73,8 +99,6 @@ test(
     const second = await start(t, dataDir)
     const { sql, close } = await openDatabase({ databaseUrl: null, dataDir, log: createQuietLog() })
     t.teardown(close)
-    const [row] = await sql<{ id: CallId }[]>`select id from calls`
-    const callId = row?.id as CallId
     const wav = parseWav(new Uint8Array(await readFile(path.join(dataDir, 'recordings', accountId, `${callId}.wav`))))
     t.match(wav, { rateHz: 16000, channels: 2 })
     t.ok(wav.samples.length > 16000 * 2, 'more than a second of it is there')
@@ -100,6 +124,24 @@ test(
       env: { ...process.env, DATA_DIR: dataDir },
     })
     t.match(stdout, /effects: identical/, 'and so it does from the command line, beside the running service')
+    await t.test('what was captured until then is read by others, and goes with its call', async (t) => {
+      const tcpdump = needsTool(t, 'tcpdump', ['/usr/bin/tcpdump', '/usr/sbin/tcpdump'])
+      if (tcpdump) {
+        // It may give up the right to open what is this user's alone.
+        const read = spawnSync(tcpdump, ['-nn', '-r', '-'], { input: await readFile(file), encoding: 'utf8' })
+        t.ok(read.stdout.split('\n').filter((line) => / UDP, length \d+$/.test(line)).length > 40)
+      }
+      const copy = path.join(dataDir, 'copy.pcap')
+      const env = { ...process.env, DATA_DIR: dataDir }
+      const taken = await run(process.execPath, [admin, 'call', 'capture', callId, copy], { env })
+      const packets = Number(/(\d+) packets of RTP/.exec(taken.stdout)?.[1])
+      t.ok(packets > 40, taken.stdout)
+      const answer = await ask(second.url, 'GET')
+      t.ok((await readFile(copy)).equals(Buffer.from(await answer.arrayBuffer())), 'as REST gives it')
+      t.equal((await ask(second.url, 'DELETE', '')).status, 204)
+      t.same(await readdir(path.dirname(file)), [])
+      t.equal((await ask(second.url, 'GET')).status, 404)
+    })
     second.child.send('close')
     await once(second.child, 'exit')
   },

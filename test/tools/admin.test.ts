@@ -24,6 +24,7 @@ import { findInvitation } from '../../store/invitations.ts'
 import { listMembers } from '../../store/memberships.ts'
 import { createPasswords } from '../../store/passwords.ts'
 import { connect } from '../../store/sql.ts'
+import { takeStandingCapture } from '../../store/standing-captures.ts'
 import { createSession } from '../../store/user-sessions.ts'
 import { findUserByEmail } from '../../store/users.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
@@ -616,6 +617,71 @@ test('an operator sets an account up', async (t) => {
       t.match(listed, /^shipped: 1 [^;]*; the oldest is of 2026-01-01T00:00:00.000Z$/m)
       t.match(await done(['recordings', 'retry']), /^1 recordings/)
       t.match(await done(['recordings']), /^waiting: 1 /m)
+    },
+  )
+
+  await t.test(
+    'captures of calls to come: bounded, asked for by the operator alone, and each call counts once',
+    async (t) => {
+      const spare = await done(['worker', 'create', accountId, 'Spare'])
+      t.match(await admin(['capture', 'on', accountId, workerId]), { code: 1, err: /^--hours is missing/ })
+      const wrong = [
+        ['--hours', '0'],
+        ['--hours', '200'],
+        ['--hours', '1', '--calls', '201'],
+        ['--hours', '1', '--minutes', '61'],
+        ['--hours', '1', '--rtp', 'all'],
+      ]
+      for (const words of wrong)
+        t.match(await admin(['capture', 'on', accountId, ...words]), {
+          code: 1,
+          err: new RegExp(words.at(-2)?.slice(2) ?? ''),
+        })
+      const sound = ['--hours', '1', '--rtp', 'sound']
+      t.match(await admin(['capture', 'on', accountId, ...sound]), { code: 1, err: /--capture-sound on$/ })
+      t.match(await admin(['capture', 'on', other.accountId, workerId, '--hours', '1']), {
+        code: 1,
+        err: /no such worker/,
+      })
+      t.equal(await done(['capture', 'list', accountId]), 'no captures are asked for')
+      await done(['capture', 'on', accountId, '--hours', '2'])
+      const told = await done(['capture', 'on', accountId, workerId, '--hours', '1', '--calls', '2', '--minutes', '5'])
+      t.match(told, /^The next 2 calls of worker .* headers, 5 minutes of each\.\n.* 4 MB of the disk at most\.$/)
+      const [audited] = await listAuditRows(sql, accountId, { limit: 1 })
+      t.match(audited, {
+        action: 'admin capture on',
+        result: 'success',
+        arguments: { workerId, hours: 1, calls: 2, minutes: 5 },
+      })
+
+      const now = Date.now()
+      const take = (callId: string, of = workerId, at = now) =>
+        takeStandingCapture(sql, { accountId, workerId: of as never, callId: callId as never, now: at })
+      const first = newId()
+      const taken = await Promise.all([
+        ...[first, first, newId(), newId(), newId()].map((id) => take(id)),
+        take(newId(), spare),
+      ])
+      t.equal(taken.filter((one) => one?.minutes === 5).length, 3, 'two calls, one of them asked for twice')
+      t.equal(taken.filter((one) => one?.minutes === 10).length, 3, 'the others are of the whole account')
+      t.match(await done(['capture', 'list', accountId]), /^worker .*: over until .*, 2 of 2 calls, headers/m)
+      t.equal(await take(newId(), spare, now + 2.1 * 3_600_000), null, 'its time is over')
+      t.same(
+        [...(await sql`select is_open from standing_captures`)],
+        [{ isOpen: false }, { isOpen: false }],
+        'no call looks for it any more',
+      )
+
+      await done(['account', 'limits', accountId, '--capture-sound', 'on'])
+      await done(['capture', 'on', accountId, ...sound])
+      t.match(await take(newId()), { rtp: 'sound' })
+      await done(['account', 'limits', accountId, '--capture-sound', 'off'])
+      t.match(await take(newId()), { rtp: 'headers' }, 'without the permission no sound, whatever was asked for before')
+      t.match(await done(['capture', 'off', accountId]), /^No further calls/)
+      t.match(await admin(['capture', 'off', accountId]), { code: 1, out: /^no captures were asked for/ })
+      t.equal(await take(newId()), null)
+      t.match(await done(['capture', 'off', accountId, workerId]), /^No further calls/)
+      await done(['worker', 'delete', accountId, spare])
     },
   )
 

@@ -12,7 +12,9 @@ import { print, type AdminDatabase } from './command.ts'
 import { explanationOf, runCommand } from './run-command.ts'
 import { readConfig, readEnvironment, type Config } from '../../app/config.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
+import { systemClock } from '../../app/clock.ts'
 import { databaseNameOf } from '../../app/core.ts'
+import { openRecordingsToRead } from '../../app/recordings.ts'
 import { told, withoutSecrets } from '../../app/told-failure.ts'
 import { createLog } from '../../app/log.ts'
 
@@ -21,13 +23,13 @@ async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Pr
   const log = createLog(config.logLevel, config.logsPersonal)
   const opening = { ...config, mustExist: true, log }
   const database = await told(databaseNameOf(config), () => openDatabase(opening)).catch(telling(config))
+  await using closing = new AsyncDisposableStack()
+  closing.defer(() => database.close())
+  const { sql, server } = database
   const openBox = async () => boxOf(await existingKeys(config))
-  try {
-    const home = { ...config, server: database.server, hasStorage: config.recordingsBucket !== null }
-    return await use({ sql: database.sql, openBox, home, log, url: urlOf(config), prices: config.prices, print })
-  } finally {
-    await database.close()
-  }
+  const home = { ...config, server, hasStorage: config.recordingsBucket !== null }
+  const toRead = openRecordingsToRead(config, { sql, clock: systemClock, log }, closing)
+  return await use({ sql, openBox, toRead, home, log, url: urlOf(config), prices: config.prices, print })
 }
 
 /** As an operator has set it; without a public one, as this machine reaches it. */

@@ -1,5 +1,5 @@
 /** Owns the commands of calls. */
-import { writeFile } from 'node:fs/promises'
+import { open, rm, writeFile, type FileHandle } from 'node:fs/promises'
 import { createProcessAgain } from '../../actors/after-call/process-again.ts'
 import { replay } from '../../actors/call/machine/replay.ts'
 import { systemClock } from '../../app/clock.ts'
@@ -8,10 +8,9 @@ import { toIso } from '../../model/clock.ts'
 import type { CallDiagnostics } from '../../model/call-diagnostics.ts'
 import type { CallId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
-import { pcapOf } from '../../net/pcap.ts'
-import { signalingDatagramOf } from '../../net/signaling-datagrams.ts'
 import { findCallDiagnostics } from '../../store/call-diagnostics.ts'
 import { findCallFacts, listCallEvents } from '../../store/call-steps.ts'
+import { openCapture } from '../../store/open-capture.ts'
 import { findLogRemoval } from '../../store/retention.ts'
 import type { Sql } from '../../store/sql.ts'
 import { reportOf } from './call-report.ts'
@@ -28,11 +27,24 @@ async function missingLog(sql: Sql, callId: CallId): Promise<Problem> {
 }
 
 /** Nothing that is there is written over. */
-async function writeNew(file: string, bytes: Uint8Array): Promise<void> {
-  await writeFile(file, bytes, { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
+async function writeNew(file: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const told = (error: unknown): never => {
+    if (error instanceof Problem) throw error
     throw new Problem('VALIDATION_FAILED', `${file} cannot be written: ${(error as Error).message}`)
-  })
+  }
+  const handle: FileHandle = await open(file, 'wx', 0o600).catch(told)
+  try {
+    await writeFile(handle, bytes)
+  } catch (error) {
+    await rm(file, { force: true })
+    told(error)
+  } finally {
+    await handle.close()
+  }
 }
+
+/** Where no recordings can be read, signaling is all that is kept. */
+const nowhere = { read: () => Promise.resolve(null) }
 
 /** All parts of its lists in one. */
 async function diagnosticsOf({ sql, prices = null }: AdminDatabase, callId: CallId): Promise<CallDiagnostics> {
@@ -87,12 +99,14 @@ export const callCommands: Commands = {
   },
   'call capture': {
     usage: 'call capture <callId> <file>',
-    async runOn(database, [text, file]) {
+    async runOn({ sql, toRead = nowhere, print }, [text, named]) {
       const callId = idOf<'call'>(required(text, 'callId'), 'callId')
-      const { messages } = await diagnosticsOf(database, callId)
-      if (messages.data.length === 0) throw new Problem('NOT_FOUND', `no signaling is kept of call ${callId}`)
-      await writeNew(required(file, 'file'), pcapOf(messages.data.map(signalingDatagramOf)))
-      database.print(`${messages.data.length} signaling messages are in ${file}`)
+      const file = required(named, 'file')
+      const call = await findCallFacts(sql, callId)
+      if (!call) throw new Problem('NOT_FOUND', `there is no call ${callId}`)
+      const capture = await openCapture({ sql, recordings: toRead }, call.accountId, callId)
+      await writeNew(file, capture.file)
+      print(`${capture.messages} messages of signaling and ${capture.packets()} packets of RTP are in ${file}`)
       return 0
     },
   },

@@ -25,6 +25,8 @@ export type AdminDatabase = {
   openBox(): Promise<RotatingSecretBox>
   /** Absent: what is to be done to recordings is left to the service that runs. */
   readonly recordings?: RecordingStore
+  /** The same, to be read only; absent: nothing can be. */
+  readonly toRead?: Pick<RecordingStore, 'read'>
   /** Where the service has what a backup takes. */
   readonly home?: Home
   readonly log?: Log

@@ -17,6 +17,7 @@ const reading: ReadonlySet<string> = new Set([
   'audit list',
   'bans',
   'bans list',
+  'capture list',
   'document list',
   'engine check',
   'engine list',

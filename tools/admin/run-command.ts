@@ -7,6 +7,7 @@ import { auditCommands } from './audit.ts'
 import { backupCommands } from './backup.ts'
 import { banCommands } from './ban.ts'
 import { callCommands } from './call.ts'
+import { captureCommands } from './capture.ts'
 import type { AdminDatabase, Command, Commands } from './command.ts'
 import { documentCommands } from './document.ts'
 import { engineCommands } from './engine.ts'
@@ -24,6 +25,7 @@ import { workerCommands } from './worker.ts'
 
 const commands: Commands = {
   ...callCommands,
+  ...captureCommands,
   ...accountCommands,
   ...keyCommands,
   ...userCommands,

@@ -110,4 +110,5 @@ const untold = {
   recordingKey: null,
   recordedMs: null,
   hookAnswer: {},
+  isCaptureWanted: false,
 } as const satisfies Partial<CallFactsRow>

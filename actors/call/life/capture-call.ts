@@ -27,7 +27,7 @@ export function createCaptureCall({ sql, bus, clock }: Deps): CaptureCall {
     if (outcome !== null || callStatusOf(progress) === 'completed') throw new Problem('CONFLICT', 'The call is over.')
     if (startedAt === null) throw new Problem('CONFLICT', 'The call is not answered yet: it has no sound.')
     if (rtp === 'sound' && (await findAccount(sql, accountId))?.config.captureSound !== true) throw notPermitted()
-    const reply = await ask(bus, callId, { key: captureKeyOf(accountId, callId), rtp, ms: minutes * 60_000 })
+    const reply = await orderCapture(bus, callId, { key: captureKeyOf(accountId, callId), rtp, ms: minutes * 60_000 })
     if (reply.type === 'refused') throw new Problem('CONFLICT', reply.details)
     return { callId, rtp: reply.rtp, until: toIso(Math.round(clock.now() + reply.leftMs)) }
   }
@@ -39,7 +39,12 @@ const notPermitted = () =>
     'Sound may not be captured: the account lacks the permission capture-sound, which the operator gives. Headers may be.',
   )
 
-async function ask(bus: Deps['bus'], callId: CallId, order: CaptureOrder): Promise<CaptureReply> {
+/** To the leg of the call. Throws Problem SERVICE_UNAVAILABLE when it does not answer. */
+export async function orderCapture(
+  bus: Pick<Bus, 'request'>,
+  callId: CallId,
+  order: CaptureOrder,
+): Promise<CaptureReply> {
   try {
     const { legCapture } = subjectsOf(callId)
     return CaptureReply.parse(fromBytes(await bus.request(legCapture, toBytes(order), { timeout: patience })))

@@ -18,6 +18,7 @@ import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { readCall, readHistory, readScript } from './read-call.ts'
 import type { RecordingOrders } from './recording-orders.ts'
 import { offeredTools, toEngineTool, type Offer } from './run-tool.ts'
+import { beginStandingCapture } from './standing-capture.ts'
 import type { TriedSession } from './try-session.ts'
 
 type Parts = Pick<ConversationDeps, 'signal'> & {
@@ -41,11 +42,13 @@ export async function prepareConversation(
   const { lostTools = [], whispers } = effect
   const { deps, end, earlier } = parts
   // Of the first talk of a call that arrived, by the actor that answered it.
-  const tried = turns === 0 && disclosedTurns === undefined ? parts.tried : null
+  const isFirst = turns === 0 && disclosedTurns === undefined
+  const tried = isFirst ? parts.tried : null
   const call = tried?.call ?? (await readCall(deps, end.callId))
   const hasBegun = turns > (disclosedTurns ?? 0)
   const isRecorded = decided === undefined ? hasBegun || settleRecording(parts, call, turns) : decided !== 'off'
-  if (turns === 0 && disclosedTurns === undefined && isDisclosureDue(parts, call)) return null
+  if (isFirst) parts.run(beginStandingCapture(deps, call), () => null)
+  if (isFirst && isDisclosureDue(parts, call)) return null
   const talker = await talkerOf(parts, call, named)
   if (!talker) return null
   const isTried = tried?.of === talker.engine
