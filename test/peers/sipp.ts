@@ -35,6 +35,8 @@ export type SippOptions = {
   readonly mediaPort?: number
   /** Messages are not kept: for many calls. */
   readonly quiet?: boolean
+  /** Seconds for all of its calls; 60 unless told. */
+  readonly within?: number
 }
 
 export type Sipp = {
@@ -86,7 +88,7 @@ const filled = (template: string, words: Readonly<Record<string, string | number
 
 function flagsOf(port: number, options: SippOptions): string[] {
   const { to, number = 'nobody', transport = 'udp', calls = 1, rate = 10, pause = 200, lost, login } = options
-  const { mediaPort = port + 2, quiet = false, atOnce = calls } = options
+  const { mediaPort = port + 2, quiet = false, atOnce = calls, within = 60 } = options
   const values = {
     sf: 'scenario.xml',
     i: '127.0.0.1',
@@ -100,7 +102,7 @@ function flagsOf(port: number, options: SippOptions): string[] {
     r: rate,
     d: pause,
     s: number,
-    timeout: 60,
+    timeout: within,
     error_file: 'errors.log',
     ...(!quiet && { message_file: 'messages.log' }),
     ...(lost !== undefined && { lost }),

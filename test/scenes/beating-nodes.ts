@@ -56,10 +56,11 @@ export async function talk(shared: Shared, node: CallNode) {
   const { accountId, workerId } = await createTenant(shared.sql, { slug: newId() })
   const { callId, token } = await node.createWebCall(accountId, { workerId })
   const leg = createScriptedLeg(shared.bus, callId)
+  const sessions = node.engine.configs.length
   const browser = listen(shared.bus, callId)
   await node.admission.admit(token, null)
   leg.event({ type: 'connected', providerStatus: 'connected' })
   await browser.until(status('in_progress'))
-  await until(() => node.engine.configs.length > 0)
+  await until(() => node.engine.configs.length > sessions)
   return { accountId, callId, leg, browser }
 }

@@ -84,6 +84,8 @@ export async function openEngineStage(
     ...soundThreads(),
     ...ports,
     SHUTDOWN_GRACE_SECONDS: '0',
+    // Calls are to be had on a machine that has other work as well; what is refused for want of room is proved elsewhere.
+    LOAD_GATE: 'off',
     DATA_DIR: database.dataDir,
     ...settings,
   })

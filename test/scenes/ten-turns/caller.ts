@@ -40,7 +40,13 @@ export async function holdTenTurns(line: CallerLine, speeches: Speeches): Promis
     const speech = speeches[index]!
     if (interrupts) await speakInto(line, speech)
     else await answer(line, asks, speech)
-    for (let times = 1; times <= maxRepeats && (await isUnclear(line)); times++) await answer(line, asks, speech)
+    for (let times = 1; times <= maxRepeats; times++) {
+      // A question that is spoken into may be told of behind the words that cut it.
+      const understood = await howUnderstood(line, interrupts && times === 1 ? null : asks)
+      if (understood === 'well') break
+      if (understood === 'badly') await heard(line, asks)
+      await speakTo(line, asks, speech)
+    }
   }
   await heard(line, goodbye)
   await inTime('the end of the call', line.over, line.seen)
@@ -57,19 +63,27 @@ export async function heard(line: Pick<CallerLine, 'turn' | 'seen'>, text: strin
   await inTime(text, said(), line.seen)
 }
 
-/** What a person does: on a machine under load, words may come in pieces, and the agent asks again. */
-async function isUnclear(line: CallerLine): Promise<boolean> {
-  const said = async (): Promise<string> => {
+/** What a person does: on a machine under load, words may come in pieces or not at all, and the agent asks again. */
+async function howUnderstood(line: CallerLine, asks: string | null): Promise<'well' | 'badly' | 'not'> {
+  const said = async (): Promise<'well' | 'badly' | 'not'> => {
     for (;;) {
-      const turn = await line.turn()
-      if (turn.role === 'user') return turn.text
+      const { role, text } = await line.turn()
+      if (role === 'user') return text === unclear ? 'badly' : 'well'
+      if (asks !== null && isAskedAgain(text, asks)) return 'not'
     }
   }
-  return (await inTime('what the caller said', said(), line.seen)) === unclear
+  return inTime('what the caller said', said(), line.seen)
 }
+
+/** Of who was not heard: `Are you still there? On which day?` */
+export const isAskedAgain = (text: string, asks: string): boolean => text !== asks && text.endsWith(asks)
 
 async function answer(line: CallerLine, asks: string, speech: Int16Array): Promise<void> {
   await heard(line, asks)
+  await speakTo(line, asks, speech)
+}
+
+async function speakTo(line: CallerLine, asks: string, speech: Int16Array): Promise<void> {
   await inTime(`silence after ${asks}`, line.silence(pause))
   await inTime('the caller to speak', line.say(speech))
 }
