@@ -674,6 +674,45 @@ test('connections we opened are kept open through NATs, and one that fails ends 
   )
 })
 
+test('a connection whose peer answers is kept as long as a call, one whose peer answers nothing is given up', async (t) => {
+  const clock = createHandClock()
+  const side = await open(t, { clock, limits: { keepAlive: 0 } })
+  const [answering, silent] = [await acceptOne(t), await acceptOne(t)]
+  await side.transports.request(requestOf('c1'), answering.target, 'z9hG4bK1')
+  await side.transports.request(requestOf('c2'), silent.target, 'z9hG4bK2')
+  const [answers, keepsSilent] = [await answering.socket, await silent.socket]
+  await Promise.all([once(answers, 'data'), once(keepsSilent, 'data')])
+  answers.write('SIP/2.0 100 Trying\r\nVia: SIP/2.0/TCP 127.0.0.1;branch=z9hG4bK1\r\n')
+  answers.write(`${commonHeaders('c1')}CSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n`)
+  t.match(await side.next(), { kind: 'response', response: { status: 100 } })
+  const given = once(keepsSilent, 'close')
+  clock.advance(40_000)
+  await given
+  t.match(await side.next(), { kind: 'closed' })
+  t.equal(side.transports.connections(), 1)
+  clock.advance(600_000)
+  const again = once(answers, 'data')
+  await side.transports.request(requestOf('c3'), answering.target, 'z9hG4bK3')
+  t.match(String((await again)[0]), 'c3', 'a call of ten minutes goes on by the same connection')
+})
+
+const commonHeaders = (callId: string): string =>
+  `From: <sip:alice@example.com>;tag=a1\r\nTo: <sip:bob@example.com>;tag=b1\r\nCall-ID: ${callId}\r\n`
+
+/** A peer that is called by TCP, and does nothing by itself. */
+async function acceptOne(t: Test): Promise<{ readonly target: Target; readonly socket: Promise<net.Socket> }> {
+  const listener = net.createServer()
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  t.teardown(() => listener.close())
+  const { port } = listener.address() as net.AddressInfo
+  const socket = once(listener, 'connection').then(([accepted]) => {
+    t.teardown(() => (accepted as net.Socket).destroy())
+    return accepted as net.Socket
+  })
+  return { target: { protocol: 'tcp', remote: { address: '127.0.0.1', port }, serverName: null }, socket }
+}
+
 test('when one address cannot be listened on nothing is left open', async (t) => {
   const taken = listenerOf(await open(t), 'tcp')
   const clock = createHandClock()

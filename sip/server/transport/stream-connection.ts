@@ -133,6 +133,7 @@ export function createStreamConnection(options: ConnectionOptions, handlers: Con
 
   function arrived(chunk: Buffer): void {
     if (isOver || endsAt !== null) return
+    deadlines.heard()
     const framed = framer.push(chunk)
     for (const one of framed) if (one.kind !== 'ping' && !isOver) take(one)
     // One for all that came together: thousands of them in one packet would cost a write each.
