@@ -7,6 +7,7 @@ import { chooserOf, createChallengeAnswers, numbersOf, type ChallengeAnswers } f
 import { tagIn } from './server/message/address.ts'
 import { reasonsOf } from './server/message/numbered-fields.ts'
 import type { FinalAnswer } from './call/outcome-of-answer.ts'
+import { sdpIn } from './call/sdp-in.ts'
 import type { InviteOptions, MessageIn, RequestOut, ResponseIn, SipDialog, SrfFace } from './stack-types.ts'
 import { invitingHeaders, longerSession } from './session-headers.ts'
 import { whyUnanswered } from './unanswered.ts'
@@ -63,7 +64,7 @@ export function invite(
     if (options.auth) dialog.auth = chooserOf(options.auth)
     if (isOver || isCanceled) hangUp(dialog, 'canceled')
     if (isCanceled) return end(terminated)
-    const sdp = dialog.remote.sdp || early.of(dialog.res)
+    const sdp = sdpIn(dialog.res) || early.of(dialog.res)
     end({ kind: 'answered', dialog, line: lineOf(dialog.res), sdp })
   }
   const failed = (asked: InviteOptions, error: unknown) => {
@@ -171,7 +172,8 @@ function createEarlyDescriptions() {
   return {
     /** `side`: where the peer's tag stands. */
     add(message: MessageIn, side: 'from' | 'to') {
-      if (message.body && byTag.size < maxBranches) byTag.set(tagOf(message, side), message.body)
+      const sdp = sdpIn(message)
+      if (sdp && byTag.size < maxBranches) byTag.set(tagOf(message, side), sdp)
     },
     of: (response: MessageIn) => byTag.get(tagOf(response, 'to')) ?? '',
   }

@@ -317,6 +317,19 @@ test('a private address of a peer behind a NAT is tried after the way it came by
   t.end()
 })
 
+test('a peer that listens nowhere is reached by the connection it opened, behind where its Contact says', (t) => {
+  const ways = (protocol: Protocol, address: string, port: number) =>
+    targetsInDialog([{ protocol, remote: { address, port }, serverName: null }], address, {
+      mayReach: () => true,
+      peer: { flow: at('203.0.113.9', 40_001, 'tcp'), isTranslated: false },
+    }).map(({ remote }) => `${remote.address}:${remote.port}`)
+  t.same(ways('tcp', '203.0.113.9', 5060), ['203.0.113.9:5060', '203.0.113.9:40001'])
+  t.same(ways('tcp', '203.0.113.9', 40_001), ['203.0.113.9:40001'])
+  t.same(ways('tcp', '198.51.100.4', 5060), ['198.51.100.4:5060'], 'another host has no connection with us')
+  t.same(ways('udp', '203.0.113.9', 5060), ['203.0.113.9:5060'], 'and packets come from anywhere')
+  t.end()
+})
+
 // ——— Bodies ———
 
 test('a call from a telephone network brings its signaling along, NUL and all, and is answered (SIP-I)', async (t) => {
@@ -348,6 +361,25 @@ test('a call from a telephone network brings its signaling along, NUL and all, a
     wire.ask('BYE', { ...call, toTag, cseq: 3, headers, body: '\x0c\0\x02\0' })
     t.equal((await wire.response('3 BYE')).status, 200)
     t.match(await event(callId), { type: 'disconnected', cause: 'hung_up' })
+  }
+})
+
+test('a call to a telephone network is answered by a description that brings signaling along, in the 200 or before it', async (t) => {
+  const { telephony, peer, dial, command, event } = await openEdgeScene(t)
+  telephony.trunks = [trunkOf({ gateways: [gatewayOf(peer)], qualify: false })]
+  const isup = ['Content-Type: application/ISUP;version=itu-t92+', '', '\x09\0\x14']
+  const body = ['--b', ...isup, '--b', 'Content-Type: application/sdp', '', sdp(), '--b--', ''].join('\r\n')
+  const words = { headers: ['Content-Type: multipart/mixed;boundary=b', 'MIME-Version: 1.0'], body }
+  for (const isEarly of [false, true]) {
+    const { callId } = await dial()
+    const invite = await peer.request('INVITE')
+    if (isEarly) peer.answer(invite, 183, { reason: 'Session Progress', ...words })
+    if (isEarly) t.match(await event(callId), { type: 'ringing' })
+    peer.answer(invite, 200, { reason: 'OK', ...(!isEarly && words) })
+    await peer.request('ACK')
+    t.same(await event(callId), { type: 'connected', providerStatus: '200 OK' })
+    await command(callId, { type: 'close', reason: 'completed' })
+    peer.answer(await peer.request('BYE'), 200)
   }
 })
 

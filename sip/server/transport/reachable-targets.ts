@@ -22,7 +22,8 @@ export function reachableTargets(targets: readonly Target[], host: string, mayRe
 /**
  * Within a dialog the peer may also be spoken to wherever it spoke from. A Contact of a phone or PBX behind a NAT names an address of the
  * network there, which is nobody here, or somebody else; one may name what no DNS knows. Then the request goes back by the way the peer's came,
- * as RFC 3581 has it of answers; and first of all by that way where such an address may be spoken to, but is another's here.
+ * as RFC 3581 has it of answers; and first of all by that way where such an address may be spoken to, but is another's here. A connection is tried last,
+ * where its host does not listen where the Contact says.
  */
 export function targetsInDialog(
   targets: readonly Target[],
@@ -35,5 +36,10 @@ export function targetsInDialog(
     (target) => target.remote.address === remote.address || mayReach(target.remote.address, host),
   )
   if (reachable.length === 0) return [back]
-  return reachable.some((target) => isElsewhere(target, peer)) ? [back, ...reachable] : reachable
+  if (reachable.some((target) => isElsewhere(target, peer))) return [back, ...reachable]
+  return reachable.some((target) => isBesideConnection(target, back)) ? [...reachable, back] : reachable
 }
+
+/** Another port of the host that has a connection with us: who opens one need not listen where its Contact says. */
+const isBesideConnection = ({ protocol, remote }: Target, { remote: seen, ...back }: Target): boolean =>
+  protocol !== 'udp' && protocol === back.protocol && remote.address === seen.address && remote.port !== seen.port
