@@ -33,10 +33,12 @@ const maxEntries = 100
 /** Call-IDs of nobody's, and messages of each: an INVITE waits a moment for its call. */
 const maxStrangers = 500
 const maxOfStranger = 12
+/** Of all of them together: one message may have 64 KiB. */
+const maxStrangerBytes = 8 * 1024 * 1024
 const maxCalls = 10_000
 
 export function createMessageTrail({ now }: { now(): number }): MessageTrail {
-  const strangers = new Map<string, Noted[]>()
+  const strangers = createStrangers()
   const calls = new Map<CallId, Kept>()
   const owners = new Map<string, Kept>()
 
@@ -44,22 +46,14 @@ export function createMessageTrail({ now }: { now(): number }): MessageTrail {
     if (kept.entries.length < maxEntries) kept.entries.push(entryOf(noted))
     else kept.leftOut++
   }
-  const strangerOf = (sipCallId: string): Noted[] => {
-    const known = strangers.get(sipCallId) ?? []
-    const [oldest] = strangers.keys()
-    if (known.length === 0 && strangers.size >= maxStrangers && oldest !== undefined) strangers.delete(oldest)
-    strangers.set(sipCallId, known)
-    return known
-  }
   return {
     note(direction, message, flow) {
       const sipCallId = headerOf(message, 'Call-ID')
       if (sipCallId === null || sipCallId.length > 256 || isNoCalls(message)) return
       const noted = { at: now(), direction, message, flow }
       const owner = owners.get(sipCallId)
-      if (owner) return add(owner, noted)
-      const stranger = strangerOf(sipCallId)
-      if (stranger.length < maxOfStranger) stranger.push(noted)
+      if (owner) add(owner, noted)
+      else strangers.add(sipCallId, noted)
     },
     keep(callId, sipCallId) {
       const kept = calls.get(callId) ?? nothing()
@@ -67,8 +61,7 @@ export function createMessageTrail({ now }: { now(): number }): MessageTrail {
       calls.set(callId, kept)
       owners.set(sipCallId, kept)
       kept.sipCallIds.push(sipCallId)
-      for (const noted of strangers.get(sipCallId) ?? []) add(kept, noted)
-      strangers.delete(sipCallId)
+      for (const noted of strangers.take(sipCallId)) add(kept, noted)
     },
     take(callId) {
       const { entries, leftOut, sipCallIds } = calls.get(callId) ?? nothing()
@@ -78,6 +71,38 @@ export function createMessageTrail({ now }: { now(): number }): MessageTrail {
     },
   }
 }
+
+/** Messages by Call-IDs of nobody's; the oldest make room. */
+function createStrangers() {
+  const byCallId = new Map<string, Noted[]>()
+  let bytes = 0
+  const take = (sipCallId: string): readonly Noted[] => {
+    const messages = byCallId.get(sipCallId) ?? []
+    byCallId.delete(sipCallId)
+    for (const { message } of messages) bytes -= sizeOf(message)
+    return messages
+  }
+  const forgetOldest = (): void => {
+    const [oldest] = byCallId.keys()
+    if (oldest !== undefined) take(oldest)
+  }
+  return {
+    take,
+    add(sipCallId: string, noted: Noted): void {
+      const known = byCallId.get(sipCallId)
+      if (!known && byCallId.size >= maxStrangers) forgetOldest()
+      const messages = known ?? []
+      byCallId.set(sipCallId, messages)
+      if (messages.length === maxOfStranger) return
+      messages.push(noted)
+      bytes += sizeOf(noted.message)
+      while (bytes > maxStrangerBytes) forgetOldest()
+    },
+  }
+}
+
+const sizeOf = ({ headers, body }: SipMessage): number =>
+  headers.reduce((bytes, { name, value }) => bytes + name.length + value.length, body.length)
 
 /** Registrations and what looks after trunks. */
 function isNoCalls(message: SipMessage): boolean {

@@ -62,6 +62,26 @@ test('a flood of strangers, and a call that never ends, fill no memory', (t) => 
   t.end()
 })
 
+test('strangers whose messages are large are forgotten sooner than those whose are small', (t) => {
+  const { trail, callId } = opened()
+  const large = 'x'.repeat(60_000)
+  trail.note('in', request('early'), flow)
+  for (let n = 0; n < 100; n++) trail.note('in', request(`large-${n}`, 'INVITE', {}, large), flow)
+  trail.keep(callId, 'early')
+  t.equal(trail.take(callId).entries.length, 1, '6 MB are kept for a moment')
+  const known = (sipCallId: string): boolean => {
+    trail.keep(callId, sipCallId)
+    return trail.take(callId).entries.length > 0
+  }
+  for (let n = 0; n < 50; n++)
+    for (let again = 0; again < 12; again++)
+      trail.note('in', request(`more-${n}`, 'INVITE', { 'X-Large': large }), flow)
+  t.notOk(known('large-99'), 'of 36 MB more')
+  t.notOk(known('more-30'))
+  t.ok(known('more-49'), 'the newest are left')
+  t.end()
+})
+
 test('what is secret, or pressed, or who wants to be nobody, is not written down', (t) => {
   const { trail, callId } = opened()
   trail.keep(callId, 'a')
