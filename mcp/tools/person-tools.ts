@@ -23,6 +23,7 @@ import { removalWithin } from '../../store/removals.ts'
 import type { Sql } from '../../store/sql.ts'
 import { camelFields, snakeFields } from '../snake-case.ts'
 import { idGiven, noSuch } from './reach.ts'
+import { mostOf, SearchLimit } from './search-limit.ts'
 import { adminPrefix, defineMcpTool, hints, type McpTool } from './tool.ts'
 
 export type PersonToolDeps = {
@@ -101,11 +102,13 @@ const reading = ({ sql }: PersonToolDeps): McpTool[] => [
       email: PersonQuery.shape.email.describe('Exactly, in any case.'),
       external_id: PersonQuery.shape.externalId.describe('Exactly.'),
       type: PersonType.optional(),
-      limit,
+      limit: SearchLimit,
     }),
     output: Persons,
-    run: async (query, { access }) =>
-      pageOf(await listPersons(sql, access.accountId, camelFields(query) as PersonQuery), query.limit),
+    async run(asked, { access }) {
+      const limit = mostOf(asked.limit)
+      return pageOf(await listPersons(sql, access.accountId, camelFields({ ...asked, limit }) as PersonQuery), limit)
+    },
   }),
   defineMcpTool({
     name: `${adminPrefix}get_person_details`,

@@ -21,6 +21,7 @@ import { listTurns } from '../../store/transcripts.ts'
 import { analyticsOf, CallAnalytics } from './call-analytics.ts'
 import { CallDetails, CallResult, toCallResult, toTranscript } from './call-fields.ts'
 import { idGiven, noSuch } from './reach.ts'
+import { mostOf, SearchLimit } from './search-limit.ts'
 import { invalidArguments } from './served-tool.ts'
 import { adminPrefix, defineMcpTool, hints, type McpTool } from './tool.ts'
 import { WorkerId } from './worker-tools.ts'
@@ -73,10 +74,11 @@ export const readCallTools = ({ sql }: { readonly sql: Sql }): McpTool[] => [
       phone_number: WrittenNumber.optional().describe('In any spelling, on either side of the call.'),
       external_call_id: FilterText.optional(),
       worker_id: WorkerId.optional(),
-      limit: Limit,
+      limit: SearchLimit,
     }),
     output: CallList,
-    async run({ phone_number: phoneNumber, external_call_id: externalCallId, worker_id, limit }, { access }) {
+    async run({ phone_number: phoneNumber, external_call_id: externalCallId, worker_id, limit: asked }, { access }) {
+      const limit = mostOf(asked)
       const workerId = worker_id === undefined ? undefined : toId<'worker'>(worker_id)
       // A filter finds nothing where an id would name nothing.
       if (workerId === null) return { content: { calls: [], has_more: false } }

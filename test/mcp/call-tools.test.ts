@@ -345,6 +345,7 @@ void test('tools that read calls', async (t) => {
     const found = async (args: object) => idsOf(await done('search_phone_calls', { ...args }))
     t.same(await found({ phone_number: number }), [inbound, busy, talked])
     t.same(await found({ phone_number: '+49 (0)30 123456', limit: 2 }), [inbound, busy])
+    t.same(await found({ phone_number: number, limit: 1000 }), [inbound, busy, talked])
     t.same(await found({ phone_number: number, external_call_id: 'crm-7' }), [talked])
     t.same(await found({ external_call_id: 'abc@carrier' }), [inbound])
     t.same(await found({ external_call_id: 'crm-8' }), [])

@@ -127,6 +127,11 @@ void test('tools of persons', async (t) => {
     for (const query of ['lovelace ada crm', 'analytical', 'ada@example', '030 123456', 'countess'])
       t.equal((await done('search_persons', { query })).persons.length > 0, !/crm|countess/.test(query), query)
     t.equal((await done('search_persons', { query: 'batch', limit: 100 })).persons.length, 100)
+    t.equal(
+      (await done('search_persons', { query: 'batch', limit: 500 })).persons.length,
+      100,
+      'as many as there may be',
+    )
     t.equal((await done('search_persons', { query: 'batch', limit: 7 })).has_more, true)
     t.equal((await done('search_persons', { phone_number: '+49 30 123456' })).persons.length, 1)
     t.equal((await done('search_persons', { external_id: 'crm-7', type: 'lead' })).persons.length, 0)
