@@ -116,8 +116,8 @@ export type LegHandlers = RtpTransportHandlers & {
   ringing(providerStatus: string): void
   /** In place of `disconnected`, before `connected`. */
   dialFailed(outcome: Outcome, providerStatus: string | null, end?: LineEnd): void
-  /** On hold nothing is sent and nothing need come; time on hold is no lost media. */
-  held(isHeld: boolean): void
+  /** On hold nothing need come, and time on hold is no lost media; nothing is sent, unless the peer `listens` all the same. */
+  held(isHeld: boolean, listens?: boolean): void
   alive(): void
   /** Whether its client can be told by another way than media; of a leg without such a way it is `none` from the beginning. */
   presence(presence: Presence): void

@@ -42,7 +42,8 @@ export type LegMedia = {
   readonly voice: (frame: Frame) => void
   /** Null: no telephone events were negotiated. False: too many keys wait already. */
   readonly press: (digits: string) => boolean | null
-  readonly hold: (isHeld: boolean) => void
+  /** `listens`: the peer hears us all the same. */
+  readonly hold: (isHeld: boolean, listens?: boolean) => void
   /** Percent of packets to the caller that get lost. */
   readonly expectLoss: (percent: number) => void
   /** As the ticker tells it. */
@@ -171,8 +172,8 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
     },
     voice: standIn.push,
     press: (digits) => (isWithKeys(audio) ? pacer.press(digits) : null),
-    hold(isHeld) {
-      pacer.hold(isHeld)
+    hold(isHeld, listens = false) {
+      pacer.hold(isHeld && !listens)
       // Who comes back from hold goes on where nobody knows.
       if (audio !== null && !isHeld) begin(audio)
     },

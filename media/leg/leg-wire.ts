@@ -1,6 +1,7 @@
 /** Owns a leg's side of its transport: whether the caller is connected, and the suspicion that a caller is gone. */
 import type { LegHandlers, NegotiatedAudio, RtpPacket, RtpTransport } from '../../model/rtp-transport.ts'
 import type { EndedBy } from '../../model/outcome.ts'
+import { isComfortNoise } from '../rtp/other-types.ts'
 import { createSilenceWatch } from './silence-watch.ts'
 
 type WireHandlers = Pick<
@@ -36,7 +37,7 @@ export type LegWireDeps = {
   /** At most once. */
   readonly connected: (providerStatus: string) => void
   readonly packet: (packet: RtpPacket) => void
-  readonly held: (isHeld: boolean) => void
+  readonly held: LegHandlers['held']
   readonly disconnected: LegHandlers['disconnected']
 }
 
@@ -44,6 +45,7 @@ export function createLegWire(deps: LegWireDeps): LegWire {
   const { now, connectWithin } = deps
   const createdAt = now()
   let transport: RtpTransport | null = null
+  let audio: NegotiatedAudio | null = null
   let connectedAt: number | null = null
   let isHeld = false
   const silence = createSilenceWatch(now)
@@ -51,7 +53,10 @@ export function createLegWire(deps: LegWireDeps): LegWire {
 
   return {
     handlers: {
-      negotiated: deps.negotiated,
+      negotiated(agreed) {
+        audio = agreed
+        deps.negotiated(agreed)
+      },
       connected(providerStatus) {
         if (connectedAt !== null) return
         connectedAt = now()
@@ -59,17 +64,17 @@ export function createLegWire(deps: LegWireDeps): LegWire {
         deps.connected(providerStatus)
       },
       packet(packet) {
-        silence.packet()
+        silence.packet(audio !== null && isComfortNoise(packet.payloadType, audio))
         // What comes on hold is the exchange's music and not the caller.
         if (!isHeld) deps.packet(packet)
       },
       alive: silence.alive,
       consented: silence.consented,
       presence: silence.presence,
-      held(holds) {
+      held(holds, listens) {
         isHeld = holds
         silence.restart()
-        deps.held(holds)
+        deps.held(holds, listens)
       },
       disconnected: deps.disconnected,
     },

@@ -122,9 +122,9 @@ export function createLeg(deps: LegDeps): Leg {
     negotiated: (agreed) => guarded(() => media.negotiated((audio = agreed))),
     connected: (providerStatus) => guarded(() => connected(providerStatus)),
     packet: (packet) => guarded(() => media.packet(packet)),
-    held: (isHeld) =>
+    held: (isHeld, listens) =>
       guarded(() => {
-        media.hold(isHeld)
+        media.hold(isHeld, listens)
         capture.hold(isHeld)
       }),
     disconnected: (cause, details, end) => void ending.end({ type: 'disconnected', cause, details, ...end }),

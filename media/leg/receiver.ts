@@ -7,6 +7,7 @@ import { frameMs, type AudioFormat, type Frame } from '../../model/frame.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import { levelOfComfortNoise } from '../pcm/comfort-noise.ts'
 import { createDtmfReceiver } from '../rtp/dtmf-receiver.ts'
+import { isComfortNoise } from '../rtp/other-types.ts'
 import { createJitterBuffer, type JitterBuffer, type JitterBufferStats, type Released } from '../rtp/jitter-buffer.ts'
 import { chain, createSound, noBytes, renew, type Sink, type Stages } from './stages/stage.ts'
 import { createUpLine, type UpLine } from './up-line.ts'
@@ -75,8 +76,8 @@ export function createReceiver(deps: ReceiverDeps): Receiver {
       noiseLevel = null
       return hear('sound', packet.payload, packet.timestamp, now)
     }
-    if (packet.payloadType === audio.comfortNoisePayloadType) return rest(packet)
-    if (packet.payloadType !== audio.telephoneEventPayloadType) return
+    if (packet.payloadType !== audio.telephoneEventPayloadType)
+      return isComfortNoise(packet.payloadType, audio) ? rest(packet) : undefined
     const digit = keys.receive(packet)
     if (digit !== null) deps.dtmf(digit)
   }

@@ -6,8 +6,8 @@
 import type { Presence } from '../../model/rtp-transport.ts'
 
 export type SilenceWatch = {
-  /** Sound came. */
-  packet(): void
+  /** Sound came. `isRest`: comfort noise, the word that none comes for a while. */
+  packet(isRest?: boolean): void
   /** Another sign of life: RTCP. */
   alive(): void
   /** A check of ICE. */
@@ -27,6 +27,8 @@ export type SilenceWatch = {
 
 const firstPacketWithin = 30_000
 const nextPacketWithin = 15_000
+/** A gateway without RTCP sends nothing more until its caller speaks, or the noise around them changes. RFC 3389 §4. */
+const packetAfterRestWithin = 60_000
 /** RFC 7675 §5.1: consent is good for so long. */
 const consentFor = 30_000
 /** After its page left: of a client that was sending sound, and of one on hold, which Firefox lets check every 4 to 6 s only. */
@@ -41,6 +43,7 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
   let hadSocket = false
   let heardAt = now()
   let hasSent = false
+  let isResting = false
   let soundAt = Number.NEGATIVE_INFINITY
   let signAt = Number.NEGATIVE_INFINITY
   /** Since when the peer owes a packet or a report. */
@@ -61,8 +64,8 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
   }
 
   function withoutPackets(at: number): string | null {
-    if (at - waitsSince <= (hasSent ? nextPacketWithin : firstPacketWithin)) return null
-    return hasSent ? 'packets stopped coming' : 'no packet came'
+    if (!hasSent) return at - waitsSince > firstPacketWithin ? 'no packet came' : null
+    return at - waitsSince > (isResting ? packetAfterRestWithin : nextPacketWithin) ? 'packets stopped coming' : null
   }
 
   function withoutPage(): string | null {
@@ -71,8 +74,9 @@ export function createSilenceWatch(now: () => number): SilenceWatch {
   }
 
   return {
-    packet() {
+    packet(isRest = false) {
       hasSent = true
+      isResting = isRest
       sign()
       soundAt = signAt
       waitsSince = signAt

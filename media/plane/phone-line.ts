@@ -60,7 +60,8 @@ export async function openPhoneLine({ ports, ticker, log }: PhoneLineDeps): Prom
       inUse = session
       endpoint.use(session)
       if (!isDeepStrictEqual(before?.audio, session.audio)) listener?.negotiated(session.audio)
-      if (isHeld(before) !== isHeld(session)) listener?.held(isHeld(session))
+      if (isHeld(before) !== isHeld(session) || listens(before) !== listens(session))
+        listener?.held(isHeld(session), listens(session))
     },
     hearsKeys: () => hearsKeys,
     packetsReceived: () => endpoint.stats().packetsReceived,
@@ -73,3 +74,6 @@ export async function openPhoneLine({ ports, ticker, log }: PhoneLineDeps): Prom
 
 /** Nothing comes of a peer that only listens, so its silence is no loss. RFC 3264 §8.4. */
 export const isHeld = (session: MediaSession | null): boolean => session !== null && session.direction !== 'sendrecv'
+
+/** A peer that says `a=recvonly` has closed its own microphone: it hears what is said. */
+const listens = (session: MediaSession | null): boolean => session?.direction === 'sendonly'

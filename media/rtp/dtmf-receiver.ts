@@ -1,7 +1,7 @@
 /**
  * Owns telephone events: packets of one key press become one digit. A press is many packets with one timestamp (RFC 4733 §2.5.1), the
  * last of them repeated with the end bit. The digit is told by the first packet that arrives, whichever it is, so that no lost
- * packet loses the digit and a lost end delays nothing.
+ * packet loses the digit and a lost end delays nothing. Senders whose clock stands still between presses, or runs on within one, are understood.
  */
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 
@@ -23,9 +23,10 @@ export function createDtmfReceiver(): DtmfReceiver {
     receive({ payload, timestamp, marker }) {
       const press = pressOf(payload, timestamp)
       if (press === null) return null
-      const known = heard.includes(timestamp)
+      const isOld = heard.includes(timestamp)
+      const known = isOld && !(last !== null && isAnother(press, last, marker))
       const continued = !known && !marker && last !== null && continues(press, last)
-      if (!known && heard.push(timestamp) > remembered) heard.shift()
+      if (!isOld && heard.push(timestamp) > remembered) heard.shift()
       if (!known || last?.timestamp === timestamp) last = press
       return known || continued ? null : (digits[press.event] ?? null)
     },
@@ -41,8 +42,19 @@ function pressOf(payload: Uint8Array, timestamp: number): Press | null {
   return { event: payload[0]!, ended: (payload[1]! & 0x80) !== 0, duration, timestamp }
 }
 
-/** A press longer than the duration field can say goes on in a new segment, which starts where the field overflowed (§2.5.1.3). */
+/** The timestamp is that of the press before: of a sender that sends nothing but keys. */
+const isAnother = (press: Press, last: Press, marker: boolean): boolean =>
+  press.timestamp === last.timestamp && (press.event !== last.event || (marker && last.ended && !press.ended))
+
+/**
+ * A press longer than the duration field can say goes on in a new segment, which starts where the field overflowed (§2.5.1.3). Some senders move the
+ * timestamp on with each packet: by as much as the press lasts longer, and over the repeated end.
+ */
 function continues(press: Press, last: Press): boolean {
+  if (press.event !== last.event) return false
   const elapsed = (press.timestamp - last.timestamp) >>> 0
-  return press.event === last.event && !last.ended && elapsed >= longestSegment && elapsed <= longestSegment + 1
+  const longer = press.duration - last.duration
+  if (last.ended) return press.ended && longer === 0 && elapsed < press.duration
+  if (elapsed >= longestSegment && elapsed <= longestSegment + 1) return true
+  return press.ended ? longer >= 0 && elapsed >= longer && elapsed < press.duration : elapsed === longer
 }

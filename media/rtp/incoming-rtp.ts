@@ -10,7 +10,7 @@ import { createRateLimit, perSecond } from '../../net/token-bucket.ts'
 import type { Address, PeerSource } from './peer-source.ts'
 import type { RtcpSession } from './rtcp/rtcp-session.ts'
 import type { Security } from './srtp/security.ts'
-import { createOtherTypes } from './other-types.ts'
+import { createOtherTypes, isComfortNoise } from './other-types.ts'
 import { createStreamSplice } from './stream-splice.ts'
 
 export type IncomingRtp = {
@@ -84,7 +84,7 @@ export function createIncomingRtp({ source, security, rtcp, now, ...tell }: Inco
     return (
       payloadType === audio.payloadType ||
       payloadType === audio.telephoneEventPayloadType ||
-      payloadType === audio.comfortNoisePayloadType
+      isComfortNoise(payloadType, audio)
     )
   }
 

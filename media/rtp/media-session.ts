@@ -17,6 +17,8 @@ export type SrtpKey = { readonly suite: CryptoSuite; readonly keyAndSalt: Uint8A
 export type MediaSession = {
   /** Where the peer wants its RTP, as its SDP says; NAT may prove it wrong. Null: an address that is none (hold by 0.0.0.0). */
   readonly remote: { readonly address: string; readonly port: number; readonly rtcpPort: number } | null
+  /** No hold: its SDP has a name, which is never looked up, or an address that nothing is sent to. The peer is where it is heard from. */
+  readonly isNameless?: boolean
   readonly audio: NegotiatedAudio
   readonly direction: MediaDirection
   /** Null: plain RTP. */

@@ -7,6 +7,20 @@ import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import { lawOfEncoding } from '../codecs/g711.ts'
 import { offeredEvents } from './media-session.ts'
 
+/**
+ * Gateways say by these types that the caller is silent, whether they were agreed on or not: 13 of RFC 3389, and 19 of the drafts before it. They count in
+ * the sequence of the sound, and their sender is there.
+ */
+const staticNoise: readonly number[] = [13, 19]
+
+export const isComfortNoise = (
+  payloadType: number,
+  { comfortNoisePayloadType, clockRateHz }: Pick<NegotiatedAudio, 'comfortNoisePayloadType' | 'clockRateHz'>,
+): boolean =>
+  comfortNoisePayloadType === null
+    ? clockRateHz === 8000 && staticNoise.includes(payloadType)
+    : payloadType === comfortNoisePayloadType
+
 export type OtherTypes = {
   /** The same packet where there is nothing to be made of it. */
   agreed(packet: RtpPacket, audio: NegotiatedAudio): RtpPacket

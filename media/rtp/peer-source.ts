@@ -19,7 +19,7 @@ export type Address = { readonly address: string; readonly port: number }
 export type Judgement = 'peer' | 'near' | 'candidate' | 'former' | 'stranger'
 
 export type PeerSource = {
-  /** What SDP says; null: nowhere. The same as before changes nothing, so that a session refresh opens no door. */
+  /** What SDP says; null: no address. The same as before changes nothing, so that a session refresh opens no door. */
   expect(signaled: Address | null, ground?: Ground): void
   /** Null: nothing must be sent. */
   target(): Address | null
@@ -48,6 +48,8 @@ export type Ground = {
   readonly isSecure?: boolean
   /** False: on hold; sound need not come, and no unknown host is let in. */
   readonly listens?: boolean
+  /** No hold, although SDP names no address that is sent to: the peer is where it is heard from. */
+  readonly isNameless?: boolean
   readonly at?: number
 }
 
@@ -71,6 +73,7 @@ export function createPeerSource(): PeerSource {
   let signaled: Address | null = null
   let ground: Ground = {}
   let isHeld = true
+  let wasNameless = false
   let learned: Address | null = null
   let refused = 0
   let tookOver = false
@@ -121,11 +124,12 @@ export function createPeerSource(): PeerSource {
 
   return {
     expect(next, known = {}) {
-      const { at = seenAt } = known
-      isHeld = next === null
+      const { at = seenAt, isNameless = false } = known
+      isHeld = next === null && !isNameless
       ground = known
       if (learned === null) expectedAt = at
-      if (next === null || isSame(next, signaled)) return
+      if (isHeld || (next === null ? wasNameless : isSame(next, signaled))) return
+      wasNameless = next === null
       ;[former, formerAt, expectedAt] = [learned, at, at]
       signaled = next
       learned = null

@@ -106,6 +106,7 @@ const groundOf = (session: MediaSession, at: number): Ground => ({
   natHost: natHostOf(session),
   isSecure: session.srtp !== null,
   listens: session.direction === 'sendrecv' || session.direction === 'recvonly',
+  isNameless: session.isNameless === true,
   at,
 })
 

@@ -57,7 +57,7 @@ function keysOf(section: SdpSection, local: LocalMedia): { srtp: MediaSession['s
   return null
 }
 
-type Way = Pick<MediaSession, 'remote' | 'direction' | 'rtcpMux'>
+type Way = Pick<MediaSession, 'remote' | 'isNameless' | 'direction' | 'rtcpMux'>
 
 function wayOf(text: SdpText, section: SdpSection, address: RemoteAddress, ours: MediaDirection): Way {
   const rtcpMux = section.attributes.some(([name]) => name === 'rtcp-mux')
@@ -65,6 +65,7 @@ function wayOf(text: SdpText, section: SdpSection, address: RemoteAddress, ours:
   const theirs = directionIn([...section.attributes, ...text.attributes])
   return {
     remote: address.kind === 'literal' ? { address: address.text, port: section.port, rtcpPort } : null,
+    ...(address.kind === 'name' && { isNameless: true }),
     direction: commonDirection(ours, address.kind === 'hold' ? withoutReceiving(theirs) : theirs),
     rtcpMux,
   }
@@ -92,7 +93,7 @@ type RemoteAddress = { readonly kind: 'literal'; readonly text: string } | { rea
 /**
  * `IN IP4 192.0.2.1`. All zeros was hold before there were directions (RFC 3264 §8.4). A name is never looked up, and nothing is sent to many
  * at once, nor to this machine or its link (where clouds keep their metadata) unless that is where we are: such an address counts as a
- * name. Private ones are taken: PBXs behind a NAT write them, and their sound shows where they are. Undefined: malformed.
+ * name, and its peer is where it is heard from. Private ones are taken: PBXs behind a NAT write them, and their sound shows where they are. Undefined: malformed.
  */
 function addressIn(connection: string, ours: string): RemoteAddress | undefined {
   const [, text = ''] = /^IN\s+IP[46]\s+([A-Za-z0-9.:_-]{1,255})(?:\/\d+)*$/i.exec(connection) ?? []

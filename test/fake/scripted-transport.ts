@@ -103,7 +103,7 @@ export function createScriptedTransport(handlers: RtpTransportHandlers, first: N
       const payload = Uint8Array.of(event, end ? 0x8a : 0x0a, duration >> 8, duration & 0xff)
       receive(audio.telephoneEventPayloadType ?? 0, marker, payload)
     },
-    quieten: (decibels) => receive(audio.comfortNoisePayloadType ?? 0, false, Uint8Array.of(decibels)),
+    quieten: (decibels) => receive(audio.comfortNoisePayloadType ?? 13, false, Uint8Array.of(decibels)),
     renegotiate(agreed) {
       audio = agreed
       handlers.negotiated(agreed)

@@ -272,6 +272,28 @@ test('on hold nothing is sent, no silence is a lost call, and the agent goes on 
   t.match(events.at(-1), { type: 'disconnected', cause: 'media_lost' })
 })
 
+test('a peer that only listens hears the agent go on, and is not taken for lost', async (t) => {
+  const { leg, wire, up, events, command, say, run } = createScene(t)
+  wire.connect()
+  await command(startOf(1))
+  leg.handlers.held(true, true)
+  await say(1, 0, framesOf(toneOf(300, 8000, 400), pcm(8000)))
+  await run(60_000)
+  t.ok(wire.sent.length > 20)
+  t.ok(near(pitchOf(decoded(wire.sent.slice(1, 20)), 8000), 300))
+  t.same(
+    events.map(({ type }) => type),
+    ['connected', 'sounding', 'drained'],
+  )
+  const held = up.length
+  await run(400, speakerOf(wire))
+  t.equal(levelOf(heardIn(up.slice(held))), 0, 'what comes all the same is not the caller')
+  leg.handlers.held(true, false)
+  wire.sent.length = 0
+  await run(1000)
+  t.equal(wire.sent.length, 0, 'on hold behind it')
+})
+
 test('what the agent said on hold is played after it', async (t) => {
   const { leg, wire, events, command, say, run } = createScene(t)
   wire.connect()
@@ -563,29 +585,33 @@ test('packets of 10 to 120 ms from the caller are frames of 20 ms', async (t) =>
   }
 })
 
-test('comfort noise from the caller is soft noise of its level and no loss', async (t) => {
-  const { wire, up, leg, events, command, run } = createScene(t)
-  const speak = speakerOf(wire)
-  wire.connect()
-  await command(startOf(1))
-  await run(400, speak)
-  let heard = up.length
-  wire.quieten(50)
-  await run(40, () => wire.pause(20))
-  t.ok(up.length > heard, 'what is announced is no stall that one waits for')
-  await run(1960, () => wire.pause(20))
-  t.ok(Math.abs(up.length - heard - 100) <= 1, `${up.length - heard} frames in two seconds`)
-  const level = levelOf(heardIn(up.slice(heard + 2)))
-  t.ok(near(20 * Math.log10(level / 32_124), -50, 1), `${level}`)
-  t.equal(leg.stats().received?.lost, 0)
-  heard = up.length
-  await run(400, speak)
-  t.ok(levelOf(heardIn(up.slice(heard + 1))) > 4500, 'speech goes on at once')
-  heard = up.length
-  await run(400)
-  t.equal(levelOf(heardIn(up.slice(heard + 5))), 0, 'and the noise is forgotten')
-  t.equal(events.length, 1)
-})
+for (const agreed of [13, null])
+  test(`comfort noise from the caller, agreed on as ${agreed}, is soft noise of its level and no loss`, async (t) => {
+    const { wire, up, leg, events, command, run } = createScene(t, {
+      ...negotiatedPhone,
+      comfortNoisePayloadType: agreed,
+    })
+    const speak = speakerOf(wire)
+    wire.connect()
+    await command(startOf(1))
+    await run(400, speak)
+    let heard = up.length
+    wire.quieten(50)
+    await run(40, () => wire.pause(20))
+    t.ok(up.length > heard, 'what is announced is no stall that one waits for')
+    await run(1960, () => wire.pause(20))
+    t.ok(Math.abs(up.length - heard - 100) <= 1, `${up.length - heard} frames in two seconds`)
+    const level = levelOf(heardIn(up.slice(heard + 2)))
+    t.ok(near(20 * Math.log10(level / 32_124), -50, 1), `${level}`)
+    t.equal(leg.stats().received?.lost, 0)
+    heard = up.length
+    await run(400, speak)
+    t.ok(levelOf(heardIn(up.slice(heard + 1))) > 4500, 'speech goes on at once')
+    heard = up.length
+    await run(400)
+    t.equal(levelOf(heardIn(up.slice(heard + 5))), 0, 'and the noise is forgotten')
+    t.equal(events.length, 1)
+  })
 
 test('G.711 goes through untouched both ways for an engine of that law, recorded or not', async (t) => {
   for (const start of [startOf(1, pcma, pcma), recordedStartOf(1, pcma, pcma)]) {

@@ -435,6 +435,27 @@ test('an unreachable peer, a name or an address of another family costs nothing 
   t.equal(await heard(1), 'sound')
 })
 
+test('a peer that names no address is spoken to where it is heard from, its reports beside it', async (t) => {
+  const { ports, time } = createPorts(t)
+  const peer = await openPeer(t)
+  const { endpoint, heard, learned } = await openEndpoint(ports)
+  const named = sessionWith(null, { isNameless: true })
+  endpoint.use(named)
+  endpoint.send(packetOf(1))
+  for (let seq = 1; seq <= 3; seq += 1) await peer.send(endpoint.local, { sequenceNumber: seq })
+  await heard(1)
+  endpoint.use(named)
+  endpoint.send(packetOf(2))
+  t.equal((await peer.next()).bytes.readUInt16BE(2), 2, 'a refresh forgets nothing')
+  t.same(learned, [`${peer.local.port} false`])
+  endpoint.tick((time.now += 10_000))
+  endpoint.use(sessionWith(null, { direction: 'recvonly' }))
+  endpoint.send(packetOf(3))
+  endpoint.use(named)
+  endpoint.send(packetOf(4))
+  t.equal((await peer.next()).bytes.readUInt16BE(2), 4, 'neither a report nor, on hold, sound')
+})
+
 test('a socket for both families reads and reaches IPv4 peers as such', async (t) => {
   const { ports } = createPorts(t, { bindAddress: '::', externalAddress: '203.0.113.7' })
   const peer = await openPeer(t)

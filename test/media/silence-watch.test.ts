@@ -33,6 +33,17 @@ test('without sound the call goes on for as long as the client consents and has 
   }
 })
 
+test('behind comfort noise a gateway without reports may be silent for a minute, behind sound for 15 s', async (t) => {
+  const { watch, run } = createWatch()
+  run(1000, 20, watch.packet)
+  watch.packet(true)
+  t.equal(run(60_000), null)
+  watch.packet(true)
+  t.match(run(90_000), { cause: 'media_lost', details: 'packets stopped coming', after: 60_020 })
+  watch.packet()
+  t.match(run(60_000), { cause: 'media_lost', details: 'packets stopped coming', after: 15_020 })
+})
+
 test('a client whose socket is lost and whose media goes on is there: sound, checks, reports', async (t) => {
   for (const presence of ['left', 'lost'] as const) {
     const { watch, run } = createWatch()

@@ -222,6 +222,34 @@ test('a key held longer than one segment can say is one digit; flashes and garba
   t.same(digits, ['*', null, null, null, null])
 })
 
+test('presses of a sender whose clock stands still are told apart, and of one whose clock runs on are one', async (t) => {
+  const standing = createDtmfReceiver()
+  const pressAt = (event: number) => [
+    eventPacket(0, event, 160, { marker: true }),
+    eventPacket(0, event, 320),
+    ...[1, 2, 3].map(() => eventPacket(0, event, 320, { end: true })),
+  ]
+  t.same(
+    [1, 1, 2].flatMap((event) => pressAt(event).flatMap((packet) => standing.receive(packet) ?? [])),
+    ['1', '1', '2'],
+  )
+  const running = createDtmfReceiver()
+  const runOn = (from: number) =>
+    [160, 320, 480, 640].map((duration) => eventPacket(from + duration, 5, duration, { marker: duration === 160 }))
+  const endOf = (from: number) => [800, 960, 1120].map((after) => eventPacket(from + after, 5, 800, { end: true }))
+  const packets = [1000, 3000].flatMap((from) => [...runOn(from), ...endOf(from)])
+  t.same(
+    packets.flatMap((packet) => running.receive(packet) ?? []),
+    ['5', '5'],
+  )
+  const torn = createDtmfReceiver()
+  t.same(
+    packets.flatMap((packet, at) => (at % 2 === 0 ? (torn.receive(packet) ?? []) : [])),
+    ['5', '5'],
+    'also where every second one is lost',
+  )
+})
+
 const pcm8: AudioFormat = { encoding: 'pcm16', rateHz: 8000 }
 
 /** A line whose frames are told as `s` (silence) or their first byte. */

@@ -315,10 +315,10 @@ async function talking(scene: EdgeScene & { readonly wire: SipWire }, body = sdp
   return { id, answer, within }
 }
 
-test('hold in each of its ways is agreed on, and sound goes to the other port when it is over', async (t) => {
+test('hold in each of its ways is agreed on; who only listens is spoken to, and sound goes to the other port when it is over', async (t) => {
   const scene = await openUdpScene(t)
   const { wire } = scene
-  const [first, second] = [await rtpOf(t), await rtpOf(t)]
+  const [first, second, listening] = [await rtpOf(t), await rtpOf(t), await rtpOf(t)]
   const { id, within } = await talking(scene, sdp(first.local.port))
   await start(scene, id)
   await first.next()
@@ -334,7 +334,9 @@ test('hold in each of its ways is agreed on, and sound goes to the other port wh
   await reinvite(sdp(port, 2).replace('sendrecv', 'sendonly'), /a=recvonly/)
   await reinvite(sdp(port, 3).replace('sendrecv', 'inactive'), /a=inactive/)
   await reinvite(sdp(port, 4).replace('c=IN IP4 127.0.0.1', 'c=IN IP4 0.0.0.0'), /m=audio [1-9]/)
-  await reinvite(sdp(second.local.port, 5), /a=sendrecv/)
+  await reinvite(sdp(listening.local.port, 5).replace('sendrecv', 'recvonly'), /a=sendonly/)
+  await listening.next()
+  await reinvite(sdp(second.local.port, 6), /a=sendrecv/)
   await second.next()
 })
 

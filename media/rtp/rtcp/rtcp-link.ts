@@ -46,12 +46,12 @@ export function createRtcpLink({ source, security, rtcp, now, ...wire }: RtcpLin
 
   function target(): Address | null {
     const rtp = source.target()
-    if (rtp === null || remote === null || session?.rtcpMux) return rtp
+    if (rtp === null || session?.rtcpMux) return rtp
     // Whoever was taken for the peer at first, and is not, gets no reports either.
     if (learned !== null && (security.isOn() || source.knows(learned))) return learned
     const found = source.learned()
-    const told = { address: remote.address, port: remote.rtcpPort }
-    return withPort(found === null || found.asSignaled ? told : { ...rtp, port: rtp.port + 1 })
+    const told = found === null || found.asSignaled ? remote : null
+    return withPort(told ? { address: told.address, port: told.rtcpPort } : { ...rtp, port: rtp.port + 1 })
   }
 
   function send(compound: Buffer | null): void {
