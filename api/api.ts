@@ -60,7 +60,7 @@ const maxIssues = 50
  * same `limit`.
  */
 export function createApi(deps: ApiDeps, limit = createRequestLimit(deps.rateLimits, deps.clock)): Fetch {
-  return servedBy(createApp(deps, limit), deps)
+  return servedBy(createApp(deps, limit), deps, limit)
 }
 
 /** The same of a process that leaves REST to others: how it does, and what is answered beside. */
@@ -68,16 +68,16 @@ export function createRim(deps: RimDeps, limit: RequestLimit): Fetch {
   const app = createBareApp(deps, limit)
   addRim(app, deps, limit)
   answerTheRest(app, limit)
-  return servedBy(app, deps)
+  return servedBy(app, deps, limit)
 }
 
-function servedBy(app: Api, deps: RimDeps): Fetch {
+function servedBy(app: Api, deps: RimDeps, limit: RequestLimit): Fetch {
   const logAccess = createAccessLog(deps)
   return async (request, info) => {
     const began = deps.clock.now()
     const env = { info, requestId: requestIdOf(request, deps.newId), charged: null }
     const response = await respond(app, request, env, deps)
-    setRateLimitHeaders(response, env.charged)
+    setRateLimitHeaders(response, env.charged ?? limit.ofAddress(info))
     logAccess(request, env, began, response.status)
     return withStandardHeaders(response, request, env.requestId)
   }

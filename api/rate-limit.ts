@@ -13,6 +13,7 @@ import {
   createTokenBuckets,
   giveBack,
   msToMore,
+  msUntil,
   perMinute,
   takeToken,
   tokensLeft,
@@ -38,6 +39,8 @@ export type RequestLimit = {
   goodKey(request: Charged, key: string, accountId: AccountId): void
   /** When no account has the key, or not any more: 429 takes the place of 401 for an address that sent too many. */
   wrongKey(request: Charged, key: string | undefined): void
+  /** What an answer tells of that was charged to nobody: what its address has left. Takes nothing, never throws; null: any number. */
+  ofAddress(info: Charged['info']): TokenBucket | null
 }
 
 type WhoFails = Pick<FailureGuard, 'looksAt' | 'failed' | 'wait'>
@@ -66,6 +69,12 @@ export function createRequestLimit(
   }
   return {
     chargeAddress,
+    ofAddress({ remoteAddress }) {
+      if (limits.perAddress === 0) return null
+      const bucket = addresses(addressGroupOf(remoteAddress), now())
+      msUntil(bucket, now())
+      return bucket
+    },
     beforeKey(request, key) {
       if (key !== undefined && provenKeys.has(key)) return
       if (key !== undefined && guard?.looksAt(senderOf(request)) === false) refuseFor(request, lookPause)
@@ -95,7 +104,7 @@ const emptyFor = (ms: number, charged: TokenBucket | null): TokenBucket => {
   return { rate: { capacity, perMs: 1 / Math.max(1, ms) }, tokens: 0, at: 0 }
 }
 
-/** The answer's headers; nothing when no budget was charged. */
+/** The answer's headers; nothing where nothing is bounded. */
 export function setRateLimitHeaders({ headers, status }: Response, charged: TokenBucket | null): void {
   if (charged === null) return
   const wait = secondsToMore(charged)

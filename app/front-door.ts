@@ -5,7 +5,7 @@ import { isLoopback } from '../net/addresses.ts'
 import { networksOf } from '../net/networks.ts'
 import { createApi, createRim } from '../api/api.ts'
 import type { ApiDeps } from '../api/deps.ts'
-import { createRequestLimit, type RequestLimit } from '../api/rate-limit.ts'
+import { createRequestLimit, setRateLimitHeaders, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
 import { maxFormBytes, takesFiles } from '../api/upload-form.ts'
 import { createClientAddress } from '../gateway/listener/client-address.ts'
@@ -83,7 +83,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
       ? {
           '/v1/signaling': {
             ...signaling.route,
-            upgrade: (request, info) => signaling.route.upgrade(request, clientOf(request, info)),
+            upgrade: telling(limit, signaling.route.upgrade, clientOf),
           },
         }
       : {},
@@ -93,6 +93,20 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   closing.defer(() => people.close())
   return listener
 }
+
+type Upgrade = Signaling['route']['upgrade']
+type ClientOf = (request: Request, info: RequestInfo) => RequestInfo
+
+/** A browser that is refused is told what its address has left, as by any answer. Who sent too many tokens is told by the refusal itself. */
+const telling =
+  (limit: RequestLimit, upgrade: Upgrade, clientOf: ClientOf): Upgrade =>
+  async (request, info) => {
+    const client = clientOf(request, info)
+    const decision = await upgrade(request, client)
+    if (!decision.accept && decision.response.status !== 429)
+      setRateLimitHeaders(decision.response, limit.ofAddress(client))
+    return decision
+  }
 
 function openSignaling(
   { core, calls, media, guard }: Parts,

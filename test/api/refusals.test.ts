@@ -450,16 +450,25 @@ test('a node without room refuses what creates calls before it asks whose key it
     status: 503,
     retryAfterSeconds: 5,
   })
-  const { ask, own } = await openSeededApi(t, { noRoomFor: (creates) => (creates === null ? null : overloaded) })
+  const rateLimits = { perAccount: 1_000, perAddress: 500 }
+  const noRoomFor = (creates: unknown) => (creates === null ? null : overloaded)
+  const { ask, own } = await openSeededApi(t, { noRoomFor, rateLimits })
   const account = `/v1/accounts/${own.id}`
   for (const key of [own.key, 'vk_of_nobody'])
     for (const calls of ['web-calls', 'phone-calls']) {
       const answer = await ask(`${account}/${calls}`, { method: 'POST', key, json: { workerId: own.worker.id } })
       t.match(answer.json, { statusCode: 503, type: 'WEB_CALL_CAPACITY_EXCEEDED' })
       t.same([answer.status, answer.headers.get('retry-after')], [503, '5'])
+      t.match(answer.headers.get('ratelimit'), /^"default";r=\d+;t=\d$/, 'whoever it was charged to')
     }
   t.equal((await ask(`${account}/web-calls`, { method: 'POST', key: null, json: {} })).status, 401)
   t.equal((await ask(`${account}/phone-calls`)).status, 200)
+  const proven = await ask(`${account}/web-calls`, { method: 'POST', json: {} })
+  t.match(
+    proven.headers.get('ratelimit'),
+    /^"default";r=49\d;t=1$/,
+    'of its address, where nobody looked whose key it is',
+  )
   const hook = { eventType: 'call.ended', url: 'https://hooks.example' }
   t.equal((await ask(`${account}/webhook-subscriptions`, { method: 'POST', json: hook })).status, 200)
 })

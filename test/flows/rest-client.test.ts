@@ -5,11 +5,12 @@
 import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { test, type Test } from 'tap'
+import { WebSocket } from 'ws'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
@@ -782,4 +783,10 @@ async function cancelsWebCall(place: Place): Promise<void> {
   const call = `${at}/phone-calls/${String(body['callId'])}`
   refused(t, await ask('POST', `${call}/hangup`), 409, 'CONFLICT')
   t.match((await ask('POST', `${call}/cancel`)).body, { status: 'completed', outcome: 'canceled' })
+  const socket = new WebSocket(`${String(body['signalingUrl'])}?token=${String(body['token'])}`)
+  socket.on('error', () => undefined)
+  const [, late] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage]
+  socket.terminate()
+  t.equal(late.statusCode, 401, 'its token is good no more')
+  t.match(late.headers, { ratelimit: /^"default";r=\d+;t=\d$/, 'ratelimit-policy': /;w=60$/, 'x-request-id': /./ })
 }
