@@ -27,7 +27,7 @@ export function createResampler(fromHz: number, toHz: number): Resampler | null 
   const up = toHz / divisor
   const down = fromHz / divisor
   const taps = summedAtOnce * Math.ceil((tapsAtLowRate * Math.max(1, down / up)) / summedAtOnce)
-  const phases = phasesOf(up, taps, cutoff * Math.min(1, up / down))
+  const phases = sharedPhasesOf(up, down, taps)
   let line = new Float64Array(taps + 1024)
   let out = new Int16Array(0)
   /** Where the next output lies, in `up`ths of an input sample after the oldest that is not yet passed. */
@@ -99,6 +99,16 @@ function double(line: Float64Array, phases: readonly Float64Array[], out: Int16A
     out[2 * k] = sampleOf(even0 + even1)
     out[2 * k + 1] = sampleOf(odd0 + odd1)
   }
+}
+
+/** By their ratio: there are few, and working one out takes as long as several frames of sound. */
+const worked = new Map<string, readonly Float64Array[]>()
+
+function sharedPhasesOf(up: number, down: number, taps: number): readonly Float64Array[] {
+  const ratio = `${up}/${down}`
+  const known = worked.get(ratio) ?? phasesOf(up, taps, cutoff * Math.min(1, up / down))
+  worked.set(ratio, known)
+  return known
 }
 
 /** The prototype low-pass cut into one filter per phase, each reversed so that it runs forward over the line and scaled to a gain of 1. */
