@@ -53,6 +53,8 @@ export type Supervising = Supervise & { close(): Promise<void> }
 export function createSupervise(deps: SuperviseDeps): Supervising {
   const { sql, router, log } = deps
   const lines = new Map<string, SupervisorLine>()
+  /** Calls are being told that somebody is gone. */
+  const telling = new Set<Promise<void>>()
   const closing = new AbortController()
 
   async function requireAllowed(call: SupervisedCall): Promise<SupervisedRow> {
@@ -79,8 +81,12 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
   const left = (callId: CallId, id: string, lost: boolean): Promise<boolean> =>
     router.route(callId, { type: 'supervisor_left', id, ...(lost && { lost: true as const }) })
 
+  function tellLeft(call: SupervisedCall, id: string): void {
+    const told = tellUntilHeard(call, id).finally(() => telling.delete(told))
+    telling.add(told)
+  }
   /** Until the call has heard it, or is over: a caller may be waiting for a voice that does not come any more. */
-  async function tellLeft(call: SupervisedCall, id: string): Promise<void> {
+  async function tellUntilHeard(call: SupervisedCall, id: string): Promise<void> {
     for (let attempt = 0; attempt < tellAttempts; attempt++) {
       if (await left(call.callId, id, true).catch(() => false)) return
       const isOver = await findSupervised(sql, call).then(
@@ -104,7 +110,7 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
     media.presence('left')
     const ended = (): void => {
       lines.delete(id)
-      void tellLeft({ accountId, callId }, id)
+      tellLeft({ accountId, callId }, id)
     }
     const mayStill = () => maySupervise(sql, { accountId, userId })
     const line = createSupervisorLine({ ...deps, media, callId, id, mayStill, ended })
@@ -131,7 +137,7 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
       lines.delete(id)
       await line.close()
       // The call may have noted it all the same.
-      void tellLeft(asked, id)
+      tellLeft(asked, id)
       throw error
     }
   }
@@ -185,6 +191,7 @@ export function createSupervise(deps: SuperviseDeps): Supervising {
       for (const line of open) line.end()
       await Promise.all(open.map((line) => line.close()))
       closing.abort()
+      await Promise.all(telling)
     },
   }
 }

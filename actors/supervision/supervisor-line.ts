@@ -74,12 +74,21 @@ export function createSupervisorLine({ bus, clock, log, media, callId, id, ...de
   const told = (payload: Uint8Array): void => {
     const supervised = Supervised.safeParse(fromBytes(payload)).data
     if (!supervised) return
-    isVoice = supervised.voice === id
+    setVoice(supervised.voice === id)
     // It may have been sent before this one had joined.
     if (hasJoined && !supervised.supervisors.includes(id)) return closeSoon()
     hasJoined ||= supervised.supervisors.includes(id)
   }
   let hasJoined = false
+  /** Looks until who has just closed their microphone is judged as one who only listens. */
+  let looksToCalm = 0
+  const setVoice = (speaks: boolean): void => {
+    if (isVoice === speaks) return
+    isVoice = speaks
+    // Silence tells of a browser that was to speak; after that its next sign of life may be a check of ICE, seconds later.
+    media.presence(speaks ? 'left' : 'lost')
+    looksToCalm = speaks ? 0 : 2
+  }
   const legEvent = (payload: Uint8Array): void => {
     const event = LegEvent.safeParse(fromBytes(payload)).data
     if (event?.type === 'connected') isConnected = true
@@ -91,6 +100,7 @@ export function createSupervisorLine({ bus, clock, log, media, callId, id, ...de
     const isFree = looks % looksPerRole !== 0 || (await deps.mayStill().catch(() => true))
     if (isOver) return
     if (isGone || !isFree) return end()
+    if (looksToCalm > 0 && --looksToCalm === 0) media.presence('left')
     cancel = clock.after(lookEvery, () => void look())
   }
   let cancel: Cancel = clock.after(lookEvery, () => void look())

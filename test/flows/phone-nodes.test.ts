@@ -5,13 +5,15 @@
 import { once } from 'node:events'
 import { test, type Test } from 'tap'
 import { createNatsBus } from '../../actors/bus/nats-bus.ts'
+import { replay, type LoggedFact } from '../../actors/call/machine/replay.ts'
 import { systemClock } from '../../app/clock.ts'
 import { dialSubject } from '../../model/dial.ts'
-import type { CallId, NodeId } from '../../model/ids.ts'
+import type { AccountId, CallId, NodeId } from '../../model/ids.ts'
 import type { RtpPacket } from '../../model/rtp-transport.ts'
 import { createMediaPorts } from '../../media/rtp/media-ports.ts'
 import { openPhone, type CallToPhone, type Phone, type PhoneLine } from '../../tools/callers/phone.ts'
 import { createApiKey } from '../../store/api-keys.ts'
+import { listCallEvents } from '../../store/call-steps.ts'
 import { createSecretBox, loadAppKey, subkey } from '../../store/secret-box.ts'
 import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
@@ -23,6 +25,7 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { headerOf } from '../../sip/server/message/header-fields.ts'
 import { startPhoneNode, type PhoneNode } from '../scenes/phone-node.ts'
 import { openEdgeScene } from '../scenes/sip-edge-scene.ts'
+import { createEar, openSupervisor, sendTone } from '../scenes/supervisor.ts'
 import { openSipPeer, type SipPeer } from '../fake/sip-peer.ts'
 import { trunkOf } from '../fake/telephony-port.ts'
 import { addTrunk } from '../scenes/telephony.ts'
@@ -52,7 +55,7 @@ type Scene = {
   readonly worker: { readonly accountId: string; readonly workerId: string; readonly key: string }
 }
 
-test('a telephone call outlives whoever runs it', { timeout: 170_000 }, async (t) => {
+test('a telephone call outlives whoever runs it', { timeout: 200_000 }, async (t) => {
   const nats = needsTool(t, 'nats-server', natsServerPaths)
   if (!nats) return
   const scene = await openScene(t, nats)
@@ -64,6 +67,7 @@ test('a telephone call outlives whoever runs it', { timeout: 170_000 }, async (t
     'stopped in the talk: another node goes on with it, and the caller hears no more than a breath',
     stopsInTalk,
   )
+  await flow('a supervisor speaks by a third process: whichever is killed, the caller is not left alone', supervises)
   await flow('killed while it rings: the other side rings on, once, and is talked to', killsInRinging)
   await flow('killed before the answer: who takes over answers', killsBeforeAnswer)
   await flow('killed while the caller is passed on: the passing on is heard of', killsInTransfer)
@@ -347,6 +351,105 @@ async function stopsInTalk(scene: Scene): Promise<void> {
     counted,
     counted.map((_, index) => index),
     'every sentence, once',
+  )
+}
+
+/** Leg, actor and the line of the supervisor are in three processes; a second one listens in that of the leg. */
+async function supervises(scene: Scene): Promise<void> {
+  const { t, sql, start, edge, telephone, worker } = scene
+  const accountId = worker.accountId as AccountId
+  await sql`update accounts set config = config || '{"supervisionEnabled": true}' where id = ${accountId}`
+  const [actor, door] = [await start(false), await start(false)]
+  const callId = await dial(scene, actor)
+  const line = await (await telephone.next()).answer()
+  const ear = createEar()
+  line.onPacket(ear.take)
+  const fallSilent = sendTone('caller', line.send)
+  t.teardown(fallSilent)
+  await ear.hears('agent')
+  await ownedBy(scene, callId, actor)
+  const joins = (email: string, { url }: Node) => openSupervisor(t, { sql, url, accountId, callId, email })
+  const far = await joins('far@example.com', door)
+  const near = await joins('near@example.com', edge)
+  for (const { ear: theirs } of [far, near]) {
+    await theirs.hears('agent')
+    await theirs.hears('caller')
+  }
+  t.equal(ear.count('supervisor'), 0, 'nobody hears who listens')
+
+  t.equal((await far.takeOver()).status, 204)
+  await ear.hears('supervisor')
+  t.match(await near.takeOver(), { status: 409, text: /Somebody else speaks with the caller/ })
+  const said = ear.count('agent')
+  ear.longestSilence()
+  await far.ear.hears('caller', 50)
+  await near.ear.hears('supervisor')
+  await actor.kill()
+  await until(async () => (await sql`select from calls where id = ${callId} and owner <> ${actor.id}`).count === 1)
+  await ear.hears('supervisor', 50)
+  t.comment(`its actor was killed: the longest silence was ${ear.longestSilence()} ms`)
+  t.equal(ear.count('agent'), said, 'whoever took the call over leaves it to who speaks')
+
+  t.equal((await far.giveBack()).status, 204)
+  await ear.hears('agent')
+  t.equal((await near.whisper('Be brief.')).status, 204)
+  t.equal((await far.takeOver()).status, 204)
+  await ear.hears('supervisor')
+  if ((await sql`select from calls where id = ${callId} and owner = ${door.id}`).count > 0)
+    await moveTo(scene, callId, edge)
+  ear.longestSilence()
+  await door.kill()
+  await ear.hears('agent')
+  t.comment(`the supervisor's process was killed: the longest silence was ${ear.longestSilence()} ms`)
+  t.equal((await near.takeOver()).status, 204, 'and another one may speak')
+  await ear.hears('supervisor')
+  t.equal((await near.leave()).status, 204)
+  await ear.hears('agent')
+  await line.hangUp()
+  fallSilent()
+
+  const { transcript, status } = await endOf(scene, callId)
+  t.equal(status, 'completed')
+  // Of a sentence that was cut off the number may be missing.
+  const counted = (transcript as { text: string }[]).flatMap(({ text }) => /\d+/.exec(text)?.map(Number) ?? [])
+  t.ok(counted.length >= 2, counted.join(' '))
+  t.same(
+    counted,
+    counted.toSorted((a, b) => a - b),
+    'the agent went on behind what it had said',
+  )
+  const log = (await listCallEvents(sql, callId)) as readonly LoggedFact[]
+  t.same(replay(log).differences, [])
+  const steps = log.flatMap(({ event, ignored }) => (ignored ? [] : [event as { type: string; id?: string }]))
+  t.match(
+    steps.filter(({ type }) => /^(?:supervisor|voice|whispered)/.test(type)),
+    [
+      { type: 'supervisor_joined', id: far.id },
+      { type: 'supervisor_joined', id: near.id },
+      { type: 'voice_taken', id: far.id },
+      { type: 'voice_returned', id: far.id },
+      { type: 'whispered', userId: near.userId },
+      { type: 'voice_taken', id: far.id },
+      { type: 'voice_lost' },
+      { type: 'voice_taken', id: near.id },
+      { type: 'supervisor_left', id: near.id },
+    ],
+  )
+  const audited = await sql<{ action: string; userId: string; result: string }[]>`
+    select action, user_id, result from audit_entries where account_id = ${accountId} and action like 'supervision.%' order by id`
+  t.same(
+    audited.map(({ action, userId, result }) => [action.split('.')[1], userId === far.userId ? 'far' : 'near', result]),
+    [
+      ['listen', 'far', 'success'],
+      ['listen', 'near', 'success'],
+      ['take_over', 'far', 'success'],
+      ['take_over', 'near', 'error'],
+      ['give_back', 'far', 'success'],
+      ['whisper', 'near', 'success'],
+      ['take_over', 'far', 'success'],
+      ['take_over', 'near', 'success'],
+      ['leave', 'near', 'success'],
+    ],
   )
 }
 
