@@ -9,6 +9,7 @@ import type { AccountId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { FindMcpAccess, McpAccess, McpScope } from '../model/mcp-access.ts'
 import type { Asked, Beside, Charge } from '../net/http/beside.ts'
+import { createLightRequest } from '../net/http/light-request.ts'
 import { publicUrlOf } from '../net/public-url.ts'
 import { createCheckHosts } from './allowed-hosts.ts'
 import { insufficientScope, unauthorized } from './challenge.ts'
@@ -70,13 +71,14 @@ export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
     if (messages.length > maxBatch) return refused(-32600, `A batch may have ${maxBatch} messages at most.`)
     const needed = missingScopes(messages, served, access)
     if (needed) return insufficientScope(told, needed)
-    const quick = quickCallOf(request, body)
+    const asking = acceptingBoth(request)
+    const quick = quickCallOf(asking, body)
     const answered = quick && (await served.answer?.(quick, { ...told, access, era: quick.era }, request.signal))
     if (answered) return answered
     const { clientId, scopes } = access
     const authInfo = { token: '', clientId, scopes: [...scopes], extra: { connection: { ...told, access } } }
-    const hand = (asking: Request): Promise<Response> => handler.fetch(asking, { authInfo, parsedBody: body })
-    return isListening(body) ? streams.open({ request, access, token: token ?? '' }, hand) : hand(request)
+    const hand = (handed: Request): Promise<Response> => handler.fetch(handed, { authInfo, parsedBody: body })
+    return isListening(body) ? streams.open({ request: asking, access, token: token ?? '' }, hand) : hand(asking)
   }
   let closing: Promise<void> | null = null
   const close = async (): Promise<void> => {
@@ -127,6 +129,16 @@ const preflight = (): Response =>
         'authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, x-request-id, last-event-id',
     },
   })
+
+/** Who takes anything takes JSON and streams, both of which the library wants named. RFC 9110 section 12.5.1. Its body was read. */
+function acceptingBoth(request: Request): Request {
+  const accept = request.headers.get('accept')
+  if (accept !== null && !/(?:^|,)\s*\*\/\*\s*(?:[,;]|$)/.test(accept)) return request
+  const { method, url, signal } = request
+  const headers = new Headers([...request.headers])
+  headers.set('accept', 'application/json, text/event-stream')
+  return createLightRequest({ method, url, headers, signal })
+}
 
 const bearer = /^Bearer +([\w.~+/-]{1,2048}=*)$/i
 

@@ -110,6 +110,17 @@ void test('the endpoint', async (t) => {
     }
   })
 
+  await t.test('who takes any answer is answered, who takes JSON alone is told what the protocol wants', async (t) => {
+    for (const era of ['modern', 'legacy'] as const) {
+      for (const accept of ['*/*', 'text/html, */*;q=0.1']) {
+        const { status, json } = await send('tools/list', {}, { era, headers: { accept } })
+        t.equal(status, 200, `${era} ${accept}`)
+        t.ok(json.result.tools.length > 0)
+      }
+    }
+    t.equal((await send('ping', {}, { era: 'legacy', headers: { accept: 'application/json' } })).status, 406)
+  })
+
   await t.test('there is no stream to get and no session to end', async (t) => {
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const { status, headers } = await ask(`${publicUrl}/mcp`, {
