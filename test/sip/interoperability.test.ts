@@ -330,6 +330,22 @@ test('a peer that listens nowhere is reached by the connection it opened, behind
   t.end()
 })
 
+test('who calls over TCP and listens nowhere is hung up by the connection it opened', async (t) => {
+  const listen = [{ protocol: 'tcp', address: '127.0.0.1', port: 0 } as const]
+  const { telephony, serverPort, begun, command, event } = await openEdgeScene(t, { listen })
+  telephony.trunks = [trunkOf({})]
+  const wire = await wireOf(t, serverPort, 'tcp')
+  const headers = ['Contact: <sip:pbx@127.0.0.1:1;transport=tcp>']
+  const call = { callId: 'by-tcp', fromTag: 'f', cseq: 1, uri: 'sip:+4930123456@service.test', headers }
+  wire.ask('INVITE', { ...call, body: sdp() })
+  const callId = await begun()
+  await command(callId, { type: 'answer' })
+  wire.ask('ACK', { ...call, toTag: tagOf(await wire.response('1 INVITE', 200), 'To') ?? '' })
+  t.match(await event(callId), { type: 'connected' })
+  await command(callId, { type: 'close', reason: 'completed' })
+  wire.answer(await wire.request('BYE'), 200)
+})
+
 // ——— Bodies ———
 
 test('a call from a telephone network brings its signaling along, NUL and all, and is answered (SIP-I)', async (t) => {
