@@ -19,6 +19,8 @@ export type PhoneSide = {
   health(): SipHealth
   /** No new calls from here on. */
   stop(): void
+  /** Calls that run are left to other processes, where some would ask their telephones over. Resolves when that is written down, or cannot be. */
+  handOn(): Promise<void>
   /** Resolves when no call is left, or after `ms`: those whose actors are elsewhere too. */
   drained(ms: number): Promise<void>
   /** What the embedded server keeps at this moment; null with a drachtio-server. */
@@ -53,12 +55,14 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
     strangers,
     // What the embedded server does by itself: it asks after names have been looked up, tells of a 100, and is silent to strangers.
     ...(server && { trail }),
-    options: server ? { identities: server.identities } : { ...notEmbedded, mayReach: createSipReach(sip.allowHosts) },
+    options: server
+      ? { identities: server.identities, forget: server.forget }
+      : { ...notEmbedded, mayReach: createSipReach(sip.allowHosts) },
   })
   closing.defer(() => edge.close(0))
   const local = server?.listening[0]?.local
-  const { health, stop, drained } = edge
-  return { listening: local ?? null, health, stop, drained, sizes: () => server?.sizes() ?? null }
+  const { health, stop, handOn, drained } = edge
+  return { listening: local ?? null, health, stop, handOn, drained, sizes: () => server?.sizes() ?? null }
 }
 
 /** A failure names what is set; the embedded server has no such settings. */

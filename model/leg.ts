@@ -143,6 +143,8 @@ export const LegReply = z.discriminatedUnion('type', [
     ringing: z.string().optional(),
     /** The process of the leg, where that is known. */
     node: z.string().optional(),
+    /** The epoch of the actor that has started it. Absent: none has, or the leg is of before it was told. */
+    startedBy: z.number().int().optional(),
     /** Frames of the caller's that whoever starts hears again. */
     kept: z.number().int().nonnegative().optional(),
   }),

@@ -16,6 +16,9 @@ import type { TrunkSettings, TrunkState } from './trunk.ts'
 /** A trunk was made, changed or taken away: whoever looks after trunks asks at once which are its own. The message says nothing. */
 export const trunksSubject = 'sip.trunks'
 
+/** Dialogs have been left to who inherits them: every edge that may ask telephones over looks at once. Asked, one of them answers. The message says nothing. */
+export const leftDialogsSubject = 'sip.dialogs.left'
+
 /** A trunk with its password in clear: never logged, never sent over the bus. */
 export type TrunkAccess = {
   readonly id: TrunkId
@@ -153,16 +156,35 @@ export type InheritedDialog = {
   readonly trunk: TrunkAccess | null
 }
 
+/** A call whose telephone has come over. */
+export type TakenCall = {
+  /** Its leg is known on the bus. */
+  readonly isThere: Promise<void>
+  /** Nobody wants it here: its telephone is hung up. */
+  drop(): void
+}
+
+/** What an edge does with a dialog that it has inherited. */
+export type DialogHeir = {
+  /** It asks anybody over at all. */
+  mayAsk(): boolean
+  /** Asks the telephone over to this edge. Null: it does not come, at the latest after a moment. Never rejects. */
+  askOver(inherited: InheritedDialog): Promise<TakenCall | null>
+  /** Resolves when the peer knows that its call is over, or cannot be told. */
+  tell(inherited: InheritedDialog): Promise<void>
+}
+
 /** What is known of the dialogs of answered calls beside the edge that has them. */
 export type Dialogs = {
   /** It is written down by and by, and again where it has changed. Never throws, never waits. */
   held(callId: CallId, trunkId: TrunkId, dialog: DialogFacts): void
   over(callId: CallId): void
-  /**
-   * From now on dialogs whose processes died come here, each to one of all edges: `tell` resolves when the peer knows, or cannot be told. Their calls are
-   * ended meanwhile.
-   */
-  inherit(tell: (inherited: InheritedDialog) => Promise<void>): { close(): Promise<void> }
+  /** From now on dialogs whose processes died come here, each to one of all edges. Calls that do not go on here are ended while their peers are told. */
+  inherit(heir: DialogHeir): { close(): Promise<void> }
+  /** Another edge would ask telephones over. */
+  haveHeirs(): Promise<boolean>
+  /** Calls whose legs were here and are gone: their telephones are asked over by other edges, now. Resolves when that is written down. */
+  leave(callIds: readonly CallId[]): Promise<void>
 }
 
 export type Telephony = {

@@ -20,6 +20,8 @@ export type CallDeps = {
   readonly plane: Pick<MediaPlane, 'openPhone'>
   readonly liveCalls: LiveCalls
   readonly pins?: RealmPins
+  /** Of a server in this process: a dialog that goes on elsewhere is no more here, without a word to the peer. */
+  readonly forget?: (dialogId: string) => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -41,6 +43,8 @@ type LiveCallParts = {
   readonly hangUp: (reason: string | undefined) => void
   /** The SIP server is gone, and the call with it. */
   readonly lost: (live: LiveCall) => void
+  /** Its dialog is whoever's goes on with it, without a word to the peer. False: it stays here. */
+  readonly leave: () => boolean
 }
 
 export type LiveCalls = {
@@ -48,6 +52,8 @@ export type LiveCalls = {
   open(deps: Pick<CallDeps, 'stack'>, parts: LiveCallParts): LiveCall
   has(callId: CallId): boolean
   size(): number
+  /** Those whose telephones others may ask over; nothing of them is here any more when it resolves. */
+  leave(): Promise<CallId[]>
   /** Resolves when there are none, or after `ms`. */
   drained(clock: Clock, ms: number): Promise<void>
   /** Hangs up what there is. Actors on other nodes are told, and have a moment to learn what was recorded. */
@@ -59,7 +65,7 @@ const farewellWithin = 1_500
 
 /** `ladder`: who keeps the SIP messages of calls; absent: nobody does. */
 export function createLiveCalls(ladder: CallLadder | null = null): LiveCalls {
-  const liveCalls = new Map<CallId, LiveCall>()
+  const liveCalls = new Map<CallId, LiveCall & Pick<LiveCallParts, 'leave'>>()
   const waiting = new Set<() => void>()
 
   const drained = async (clock: Clock, ms: number): Promise<void> => {
@@ -75,7 +81,7 @@ export function createLiveCalls(ladder: CallLadder | null = null): LiveCalls {
   }
 
   return {
-    open({ stack }, { callId, media, signaling, connectWithin, hangUp, lost }) {
+    open({ stack }, { callId, media, signaling, connectWithin, hangUp, lost, leave }) {
       const onClosed = () => {
         forget()
         ladder?.ended(callId)
@@ -85,11 +91,16 @@ export function createLiveCalls(ladder: CallLadder | null = null): LiveCalls {
       const signaledAs = (sipCallId: string): void => ladder?.began(callId, sipCallId)
       const live: LiveCall = { callId, leg, media, signaledAs }
       const forget = stack.onLost(() => lost(live))
-      liveCalls.set(callId, live)
+      liveCalls.set(callId, { ...live, leave })
       return live
     },
     has: (callId) => liveCalls.has(callId),
     size: () => liveCalls.size,
+    async leave() {
+      const left = [...liveCalls.values()].filter((live) => live.leave())
+      await Promise.all(left.map(({ leg }) => leg.close('handed_on')))
+      return left.map(({ callId }) => callId)
+    },
     drained,
     async close(clock) {
       for (const { leg } of liveCalls.values()) leg.handlers.disconnected('failed', 'the service is stopping')

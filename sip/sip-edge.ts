@@ -12,6 +12,7 @@ import type { MediaPlane } from '../media/plane/media-plane.ts'
 import { createAdmission } from './call/admit-arrival.ts'
 import { createArrivals } from './call/arriving-call.ts'
 import { placeCall } from './call/placed-call.ts'
+import { askOver, type AskOverDeps } from './call/ask-over.ts'
 import { tellPeer } from './call/heir.ts'
 import { createDigestVerifier } from './digest-verifier.ts'
 import { createCallLadder } from './call-ladder.ts'
@@ -55,6 +56,8 @@ export type SipEdgeOptions = {
   readonly resolver?: Resolver
   /** Those of the embedded server: it shows certificates of trunks. */
   readonly identities?: ClientIdentities
+  /** A dialog of the embedded server goes on elsewhere: it is no more here, without a word to the peer. */
+  readonly forget?: (dialogId: string) => void
   /** For a server that does not ask this itself; it sees addresses, and names only as names. */
   readonly mayReach?: MayReach
   /** False: the server keeps the 100 of a gateway to itself. */
@@ -67,6 +70,8 @@ export type SipEdge = {
   health(): SipHealth
   /** New calls are refused from now on, and none is placed. Idempotent. */
   stop(): void
+  /** Calls whose telephones may be asked over are left to other edges, where there are some. Resolves when that is written down, or cannot be. */
+  handOn(): Promise<void>
   /** Resolves when no call is left, or after `ms`. */
   drained(ms: number): Promise<void>
   /** New calls are refused from now on; those that run get `grace` ms to end, then they are hung up. Idempotent. */
@@ -125,9 +130,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     answerDial((request) => placeCall(placing, request), log),
     { queue },
   )
-  const heir = telephony.dialogs?.inherit((inherited) =>
-    tellPeer({ stack, pins, log, isEmbedded: identities !== undefined }, inherited),
-  )
+  const heritage = openHeritage({ ...calls, isStopping: stopping, isEmbedded: identities !== undefined })
   const changes = bus.subscribe(trunksSubject, () => keeper.askSoon())
   ready.resolve({ arrivals })
   keeper.start()
@@ -143,7 +146,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
     await liveCalls.close(clock)
     ladder?.close()
     await keeper.close()
-    await heir?.close()
+    await heritage.close()
     await pins.written()
     ownResolver.close()
     await stack.close()
@@ -157,6 +160,7 @@ export async function createSipEdge(deps: SipEdgeDeps): Promise<SipEdge> {
       trunks: keeper.kept(),
     }),
     stop,
+    handOn: heritage.handOn,
     drained: (ms) => liveCalls.drained(clock, ms),
     close: (grace) => (closing ??= end(grace)),
   }
@@ -175,7 +179,32 @@ const everybodyIsKnown: Strangers = {
 
 function callDepsOf(deps: SipEdgeDeps, { stack, liveCalls }: Pick<CallDeps, 'stack' | 'liveCalls'>): CallDeps {
   const { telephony, bus, plane, clock, log } = deps
-  return { stack, telephony, bus, plane, liveCalls, clock, log }
+  const { forget } = deps.options ?? {}
+  return { stack, telephony, bus, plane, liveCalls, clock, log, ...(forget && { forget }) }
+}
+
+/** What this edge inherits of those that died, and what others inherit of this one. */
+function openHeritage(deps: AskOverDeps) {
+  const { telephony, liveCalls, log } = deps
+  const { dialogs } = telephony
+  const heir = dialogs?.inherit({
+    mayAsk: () => deps.isEmbedded && !deps.isStopping(),
+    askOver: (inherited) => askOver(deps, inherited),
+    tell: (inherited) => tellPeer(deps, inherited),
+  })
+  const handOn = async () => {
+    if (liveCalls.size() === 0) return
+    // What is left here is not this one's to inherit, and it is others who are asked.
+    await heir?.close()
+    if (!(await dialogs?.haveHeirs())) return
+    const left = await liveCalls.leave()
+    if (left.length > 0) await dialogs?.leave(left)
+    log.info('calls were left to other edges', { calls: left.length })
+  }
+  return {
+    handOn: () => handOn().catch((error: unknown) => log.error('calls could not be left to other edges', { error })),
+    close: async () => heir?.close(),
+  }
 }
 
 /** Always answers. */

@@ -24,6 +24,14 @@ export async function writeDialogs(sql: Sql, nodeId: NodeId, { held, over }: Dia
     where sip_dialogs.node_id = excluded.node_id`
 }
 
+/** Who has dialogs that their process has left to whoever inherits them. */
+export const nobody = '' as NodeId
+
+export async function leaveDialogs(sql: Sql, nodeId: NodeId, callIds: readonly CallId[]): Promise<void> {
+  await sql`
+    update sip_dialogs set node_id = ${nobody} where call_id = any(${[...callIds]}::text[]) and node_id = ${nodeId}`
+}
+
 export type OrphanedDialog = {
   readonly callId: CallId
   readonly owner: NodeId
@@ -56,7 +64,12 @@ export async function othersHaveDialogs(sql: Sql, nodeId: NodeId): Promise<boole
   return (await sql`select from sip_dialogs where node_id <> ${nodeId} limit 1`).count > 0
 }
 
-export type InheritedDialog = HeldDialog & { readonly accountId: AccountId; readonly heirs: number }
+export type InheritedDialog = HeldDialog & {
+  readonly accountId: AccountId
+  readonly heirs: number
+  /** Its call has been answered, and its end is not decided. */
+  readonly isTalking: boolean
+}
 
 /** Those of them that are still their owner's become this node's: each goes to one of all who ask. */
 export async function inheritDialogs(
@@ -72,7 +85,8 @@ export async function inheritDialogs(
       order by sip_dialogs.call_id for update of sip_dialogs skip locked)
     update sip_dialogs set node_id = ${nodeId}, heirs = heirs + 1 from orphans, calls
     where sip_dialogs.call_id = orphans.call_id and calls.id = sip_dialogs.call_id
-    returning sip_dialogs.call_id, calls.account_id, sip_dialogs.trunk_id, dialog, heirs`
+    returning sip_dialogs.call_id, calls.account_id, sip_dialogs.trunk_id, dialog, heirs,
+      (calls.progress = 'in_progress' and calls.outcome is null) as is_talking`
   // One of a version to come that cannot be read is left to a node that can.
   return rows.flatMap((row) => {
     const { data } = DialogFacts.safeParse(row.dialog)

@@ -56,8 +56,10 @@ export type CallFact =
       readonly details: string
       /** Nobody ended it: the process that had it is not there any more. A browser may come back by another one. */
       readonly gone?: true
+      /** A telephone may come over to another one as well. Absent in logs of before it could. */
+      readonly awaited?: true
     } & LegEnd)
-  /** The browser has come back to a call that talks, by another leg. */
+  /** The browser has come back to a call that talks, or the telephone has been asked over to another process: by another leg. */
   | { readonly type: 'leg_returned' }
   /**
    * `recordedMs`: null when the leg did not tell; `quality` absent when it did not, as in logs of before it was told. `endedAt`: when the talk was

@@ -27,7 +27,7 @@ import { createReactions } from './reactions.ts'
 import { createSessionBacklog, leftTogether } from './session-backlog.ts'
 import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
 import { createSettledSpeech } from './settled-speech.ts'
-import { lineOf, listens, startTalk, type Kept, type Started, type StartWishes } from './start-leg.ts'
+import { hasStarted, lineOf, listens, startTalk, type Kept, type Started, type StartWishes } from './start-leg.ts'
 import type { Talking } from './talking.ts'
 import { createToldWords } from './told-words.ts'
 import { createTurnLog } from './turn-log.ts'
@@ -172,6 +172,8 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       await opening
       if (silenced) return
       if (!talking) return open()
+      // Who took the call over may have begun with the new leg before anybody told of it.
+      if (await hasStarted(deps)) return
       await talking.breakOff()
       const { hears, speaks } = talking.formats
       const line = await started({ hears: [hears], speaks: [speaks], recording: null })

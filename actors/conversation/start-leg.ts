@@ -46,6 +46,12 @@ export async function listens(deps: Deps, isStopped: () => boolean): Promise<voi
   await startLeg(deps, { type: 'listens', epoch: deps.epoch }, isStopped)
 }
 
+/** The leg of now has been started by this actor: nothing is to be begun anew. */
+export async function hasStarted({ bus, callId, epoch }: Deps): Promise<boolean> {
+  const reply = await reachLeg(bus, callId, { type: 'ping', epoch })
+  return reply.type === 'here' && reply.startedBy === epoch
+}
+
 export type StartWishes = Pick<Extract<LegCommand, { type: 'start' }>, 'hears' | 'speaks' | 'recording' | 'goesOn'>
 
 /** Null: it does not start, and that was told; or nobody wants it any more. */
@@ -55,6 +61,11 @@ export async function startTalk(deps: Deps, wishes: StartWishes, isStopped: () =
   if (isStopped()) return null
   if (reply.type === 'started') return reply
   const details = `the leg did not start: ${JSON.stringify(reply)}`
-  deps.post({ type: 'leg_disconnected', cause: 'failed', details, ...(reply.type === 'gone' && { gone: true }) })
+  deps.post({
+    type: 'leg_disconnected',
+    cause: 'failed',
+    details,
+    ...(reply.type === 'gone' && { gone: true, awaited: true }),
+  })
   return null
 }

@@ -7,13 +7,15 @@ import { pause, type Clock } from '../../model/clock.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
 import type { Dialogs } from '../../model/telephony.ts'
-import { writeDialogs, type HeldDialog } from '../../store/sip-dialogs.ts'
+import { leaveDialogs, writeDialogs, type HeldDialog } from '../../store/sip-dialogs.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
 import type { Sql } from '../../store/sql.ts'
 
 export type DialogBook = Pick<Dialogs, 'held' | 'over'> & {
   /** There is a row of this node, which it did not write. */
   inherited(callId: CallId): void
+  /** They are whoever's inherits them; nothing more is told of them here. Rejects when that cannot be written down. */
+  leave(callIds: readonly CallId[]): Promise<void>
   /** What was told so far is written, or could not be. Later news is not. Idempotent. */
   close(): Promise<void>
 }
@@ -89,6 +91,14 @@ export function createDialogBook({ sql, clock, nodeId, log }: Deps): DialogBook 
     held: (callId, trunkId, dialog) => note(callId, { callId, trunkId, dialog }),
     over: (callId) => note(callId, null),
     inherited: (callId) => void written.add(callId),
+    async leave(callIds) {
+      await writing
+      for (const callId of callIds) {
+        news.delete(callId)
+        written.delete(callId)
+      }
+      await leaveDialogs(sql, nodeId, callIds)
+    },
     async close() {
       closing.abort()
       await writing

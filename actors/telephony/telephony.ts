@@ -3,7 +3,13 @@ import type { Bus } from '../../model/bus.ts'
 import type { Clock } from '../../model/clock.ts'
 import type { AccountId, CallId, NewId, NodeId, WorkerId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
-import type { Dialogs, RefusedArrival, Telephony, TrunkAccess } from '../../model/telephony.ts'
+import {
+  leftDialogsSubject,
+  type Dialogs,
+  type RefusedArrival,
+  type Telephony,
+  type TrunkAccess,
+} from '../../model/telephony.ts'
 import type { SecretBox } from '../../store/secret-box.ts'
 import { createOneQuery } from '../../store/one-query.ts'
 import { findRouteFacts, type RouteFacts, type RouteQuestion } from '../../store/route-facts.ts'
@@ -86,7 +92,15 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
   }
 
   return {
-    dialogs: { ...dialogsOf(book, deps.router), inherit: (tell) => createDialogHeir({ ...deps, book }, tell) },
+    dialogs: {
+      ...dialogsOf(book, deps.router),
+      inherit: (heir) => createDialogHeir({ ...deps, book }, heir),
+      haveHeirs: () => haveHeirs(deps.bus),
+      async leave(callIds) {
+        await book.leave(callIds)
+        deps.bus.publish(leftDialogsSubject, nothing)
+      },
+    },
     knows: (address) => isTrunkAddress(sql, address),
     route: arrivals.route,
     receive: arrivals.receive,
@@ -119,6 +133,16 @@ export function createTelephony(deps: TelephonyDeps): TelephonySide {
     close: () => (closing ??= end()),
   }
 }
+
+const nothing = new Uint8Array()
+/** Ms. */
+const heirsAnswerWithin = 500
+
+const haveHeirs = (bus: Bus): Promise<boolean> =>
+  bus.request(leftDialogsSubject, nothing, { timeout: heirsAnswerWithin }).then(
+    () => true,
+    () => false, // None, or none that can be reached.
+  )
 
 /** The dialog of a call that the database does not know yet is written down behind it. */
 function dialogsOf(book: DialogBook, router: Birthplace): Pick<Dialogs, 'held' | 'over'> {

@@ -92,6 +92,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
       ended: isOver ? actions.ended() : null,
       ...(ringing !== null && { ringing }),
       ...(actions.node !== null && { node: actions.node }),
+      ...(started !== null && { startedBy: started.command.epoch }),
       ...(actions.kept.size() > 0 && { kept: actions.kept.size() }),
     }
   }

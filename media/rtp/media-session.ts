@@ -43,5 +43,9 @@ export type LocalMedia = {
   /** `o=`: one id per call, the version counts our descriptions (RFC 3264 §8). */
   readonly sessionId: string
   readonly version: number
+  /** Of `o=` where another process wrote the first one; absent: as `address`. */
+  readonly originAddress?: string
+  /** As another process agreed on it, numbers and all: nothing else is offered. */
+  readonly agreed?: NegotiatedAudio
   readonly direction: MediaDirection
 }

@@ -213,6 +213,7 @@ function ring(deps: ArrivalDeps, call: Ringing): Promise<void> {
       phase.end()
       leg.handlers.disconnected('failed', 'the connection to the SIP server was lost')
     },
+    leave: () => phase.talk()?.leave() ?? false,
   })
   const sipCallId = call.invite.get('call-id')
   if (sipCallId !== undefined) live.signaledAs(sipCallId)
@@ -302,6 +303,7 @@ function answer(deps: ArrivalDeps, call: Ringing, { live, phase }: Answering): v
     acks.expect(call.invite, agreed === null, (ack) => {
       isAcknowledged = true
       acknowledged(live, agreed, sdpIn(ack))
+      talk.described()
     })
   })
 }

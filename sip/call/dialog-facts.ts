@@ -60,6 +60,15 @@ export function movedTo(facts: DialogFacts, request: MessageIn): DialogFacts | n
   return !isNews || flawOf(remoteTarget) !== null ? null : { ...facts, remoteTarget }
 }
 
+/** Another process had it, and the peer has answered our INVITE in it. */
+export function answeredFrom(facts: DialogFacts, { id: name, res }: SipDialog): DialogFacts {
+  const { protocol, source_address: address, source_port: port } = res
+  const isSeen = isProtocol(protocol) && address !== undefined
+  const seen = isSeen ? { ...facts.seen, protocol, address, port: Number(port) || 5060 } : facts.seen
+  const moved = movedTo(facts, res) ?? facts
+  return { ...moved, name, seen }
+}
+
 const contactIn = (message: MessageIn): string | null => addressOf(fieldsOf(message, 'Contact'), 'Contact')?.uri ?? null
 
 function isTranslated(first: MessageIn, isOurs: boolean, address: string): boolean {

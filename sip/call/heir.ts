@@ -1,15 +1,15 @@
 /**
  * Owns telling the peer of a process that died that its call is over: a BYE in the dead one's name, with a CSeq beyond all of it (RFC 3261 §12.2.1,
  * §15.1.1); a CANCEL by the Via of its INVITE where nobody has answered yet (§9.1).
- * It is repeated as the transport wants it, for 32 s, and a challenge is answered where the dead one would have.
+ * It is repeated as the transport wants it, for 32 s. Who may go on here is asked before (ask-over.ts).
  */
 import { sequenceOfHeir, type DialogFacts } from '../../model/sip-dialog.ts'
-import type { InheritedDialog, TrunkAccess } from '../../model/telephony.ts'
+import type { InheritedDialog } from '../../model/telephony.ts'
 import type { CallDeps } from '../live-calls.ts'
 import { seenAt } from '../server/seen-at.ts'
 import type { OutgoingOptions } from '../stack-types.ts'
-import { authOf } from './attempt.ts'
 import { placeUri } from './caller-id.ts'
+import { requestInPlaceOf } from './inherited-dialog.ts'
 
 export type HeirDeps = Pick<CallDeps, 'stack' | 'pins' | 'log'> & {
   /** False: a drachtio-server, which sends within dialogs it knows, and knows those of its former apps. */
@@ -28,7 +28,8 @@ export async function tellPeer(deps: HeirDeps, inherited: InheritedDialog): Prom
     await stack.request(dialog.remoteTarget, cancelOf(dialog, dialog.early), cancelWithin)
     return log.info('the INVITE of a dead edge was canceled', { callId })
   }
-  const answered = await stack.request(uriOf(dialog), byeOf(deps, inherited))
+  const bye = byeOf(deps, inherited)
+  const answered = await stack.request(bye.uri, bye.options)
   if (answered.kind === 'answered') {
     const { status } = answered.response
     return log.info('the peer of a dead edge was told', { callId, status })
@@ -58,46 +59,9 @@ function cancelOf(dialog: DialogFacts, { via }: NonNullable<DialogFacts['early']
   }
 }
 
-function byeOf(deps: HeirDeps, { dialog, heirs, trunk }: InheritedDialog): OutgoingOptions {
-  const auth = trunk && proofFor(deps, trunk, dialog)
-  const { routeSet, remoteTarget } = dialog
-  const [first] = routeSet
-  const isStrict = first !== undefined && !isLoose(first)
-  const routes = isStrict ? [...routeSet.slice(1), `<${remoteTarget}>`] : routeSet
-  return {
-    method: 'BYE',
-    headers: {
-      From: dialog.local,
-      To: dialog.remote,
-      'call-id': dialog.callId,
-      CSeq: `${sequenceOfHeir(dialog, heirs)} BYE`,
-      ...(routes.length > 0 && { Route: routes.join(', ') }),
-      Reason: 'SIP ;cause=503 ;text="connection lost"',
-      ...seenAt(dialog.seen),
-    },
-    ...(auth && { auth }),
-    // The certificate is named by the next hop, which stands in the place of Route then.
-    ...(trunk?.tls && { client: trunk.tls, proxy: nextHopOf(dialog) }),
-  }
-}
-
-/** Routes of before RFC 3261 (no `lr`) stand in the Request-URI. §12.2.1.1. */
-function uriOf({ routeSet: [first], remoteTarget }: DialogFacts): string {
-  return first === undefined || isLoose(first) ? remoteTarget : uriIn(first)
-}
-
-const nextHopOf = ({ routeSet: [first], remoteTarget }: DialogFacts): string =>
-  first === undefined ? remoteTarget : uriIn(first)
-
-const uriIn = (route: string): string => /<([^>]*)>/.exec(route)?.[1] ?? route
-
-const isLoose = (route: string): boolean => /;lr(?=[;=?>]|$)/i.test(route)
-
-/** Who called us proved itself to us, and not we to it. */
-function proofFor({ pins }: HeirDeps, trunk: TrunkAccess, { localSequence, seen }: DialogFacts) {
-  if (localSequence === 0) return null
-  const gateways = trunk.settings.gateways ?? []
-  const gateway = gateways.find(({ host }) => host === seen.address) ?? gateways[0]
-  pins?.adopt(trunk)
-  return authOf(trunk, gateway?.host ?? seen.address, pins)
+function byeOf(deps: HeirDeps, inherited: InheritedDialog): { uri: string; options: OutgoingOptions } {
+  const { dialog, heirs } = inherited
+  const { uri, options } = requestInPlaceOf(deps, inherited, { method: 'BYE', sequence: sequenceOfHeir(dialog, heirs) })
+  const headers = { ...options.headers, Reason: 'SIP ;cause=503 ;text="connection lost"' }
+  return { uri, options: { ...options, method: 'BYE', headers } }
 }

@@ -3,6 +3,7 @@
  * on. RFC 3264: one session id for the call, and a version that grows with each description that says something new (§8).
  */
 import { randomInt } from 'node:crypto'
+import type { TalkFacts } from '../../model/sip-dialog.ts'
 import type { TrunkSettings } from '../../model/trunk.ts'
 import { isHeld, type PhoneLine } from '../../media/plane/phone-line.ts'
 import { createSrtpKey } from '../../media/rtp/srtp/srtp-keys.ts'
@@ -10,6 +11,7 @@ import type { CryptoSuite, LocalMedia, MediaSession } from '../../media/rtp/medi
 import { familyOf } from '../../net/addresses.ts'
 import type { MediaWarning } from '../answer-with.ts'
 import { answerOffer } from '../sdp/answer-offer.ts'
+import { nameOfCodec } from '../sdp/audio-formats.ts'
 import { createOffer } from '../sdp/create-offer.ts'
 import { readAnswer } from '../sdp/read-answer.ts'
 
@@ -33,7 +35,11 @@ export type PhoneMedia<Line extends PhoneLine = PhoneLine> = {
   signaledFrom(address: string | undefined): void
   /** By the other side: no sound of the caller is expected. */
   isHeld(): boolean
+  /** What somebody else who goes on with the call must know of it; null: nothing has been agreed on yet. */
+  described(): Described | null
 }
+
+type Described = Omit<TalkFacts, 'number'>
 
 const suites: readonly CryptoSuite[] = ['AES_CM_128_HMAC_SHA1_80', 'AES_CM_128_HMAC_SHA1_32']
 const usualCodecs: LocalMedia['codecs'] = ['PCMU', 'PCMA', 'G722']
@@ -46,10 +52,30 @@ export function wishesOf(settings: TrunkSettings, way: 'offer' | 'answer', proto
   return { codecs, encryption: protocol === 'tls' ? 'required' : 'none' }
 }
 
-export function createPhoneMedia<Line extends PhoneLine>(line: Line, wishes: MediaWishes): PhoneMedia<Line> {
+/** Of a call that another process began: what it has agreed on is what is offered. */
+export function wishesOfHeir(
+  settings: TrunkSettings,
+  protocol: string,
+  { audio, isEncrypted }: Described,
+): MediaWishes {
+  const { codecs, encryption } = wishesOf(settings, 'answer', protocol)
+  const name = nameOfCodec(audio.codec)
+  const plain = encryption === 'required' ? 'none' : encryption
+  return {
+    codecs: codecs.includes(name) ? codecs : [name, ...codecs],
+    encryption: isEncrypted ? 'required' : plain,
+  }
+}
+
+/** `earlier`: of another process, whose call it was. */
+export function createPhoneMedia<Line extends PhoneLine>(
+  line: Line,
+  wishes: MediaWishes,
+  earlier: Described | null = null,
+): PhoneMedia<Line> {
   let inUse: MediaSession | null = null
   let signaledFrom: string | null = null
-  const { local, own } = createLocal(line.local, wishes)
+  const { local, own } = createLocal(placeFor(line, earlier), wishes, earlier)
 
   return {
     line,
@@ -77,11 +103,22 @@ export function createPhoneMedia<Line extends PhoneLine>(line: Line, wishes: Med
     },
     use(session) {
       inUse = session
+      if (own.agreed) own.agreed = session.audio
       line.use({ ...session, signaledFrom })
     },
     signaledFrom: (address) => void (signaledFrom = address ?? null),
     isHeld: () => isHeld(inUse),
+    described() {
+      const { sessionId, version, originAddress: address = own.address } = local()
+      return inUse && { origin: { sessionId, version, address }, audio: inUse.audio, isEncrypted: inUse.srtp !== null }
+    },
   }
+}
+
+/** Of the family that the peer has been spoken to by. */
+const placeFor = ({ local, addressFor }: PhoneLine, earlier: Described | null): PhoneLine['local'] => {
+  const address = earlier && addressFor(familyOf(earlier.origin.address))
+  return address === null ? local : { ...local, address }
 }
 
 /** IPv4 and IPv6 do not hear each other. A description without an address (hold, a name) is of any family. */
@@ -103,13 +140,25 @@ type Own = {
   encryption: LocalMedia['encryption']
   version: number
   last: string | null
+  /** Of a call that another process began. */
+  agreed: LocalMedia['agreed'] | null
 }
 
-function createLocal(place: Pick<LocalMedia, 'address' | 'port' | 'rtcpPort'>, wishes: MediaWishes) {
+function createLocal(
+  place: Pick<LocalMedia, 'address' | 'port' | 'rtcpPort'>,
+  wishes: MediaWishes,
+  earlier: Described | null,
+) {
   const keys = suites.map(createSrtpKey)
   // RFC 8866 §5.2: digits; 53 bits survive every reader.
-  const sessionId = String(randomInt(2 ** 47))
-  const own: Own = { ...wishes, address: place.address, version: 1, last: null }
+  const { sessionId = String(randomInt(2 ** 47)), version = 0, address: originAddress } = earlier?.origin ?? {}
+  const own: Own = {
+    ...wishes,
+    address: place.address,
+    version: version + 1,
+    last: null,
+    agreed: earlier?.audio ?? null,
+  }
   const local = (): LocalMedia => ({
     ...place,
     address: own.address,
@@ -119,6 +168,8 @@ function createLocal(place: Pick<LocalMedia, 'address' | 'port' | 'rtcpPort'>, w
     keys,
     sessionId,
     direction: 'sendrecv',
+    ...(originAddress !== undefined && { originAddress }),
+    ...(own.agreed && { agreed: own.agreed }),
   })
   return { local, own }
 }

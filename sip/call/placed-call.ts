@@ -64,6 +64,7 @@ export async function placeCall(deps: PlacingDeps, request: DialRequest): Promis
       call.settle()
       leg.handlers.dialFailed(unreachable, call.lastLine())
     },
+    leave: () => call.talk()?.leave() ?? false,
   })
   dial(deps, { live, call, request }).catch((error: unknown) => {
     log.error('an outbound call failed', { callId, error })
@@ -290,5 +291,6 @@ function answered(deps: PlacingDeps, dialing: Dialing, { way, dialog, sdp, line:
   }
   live.media.signaledFrom(dialog.res.source_address)
   live.media.use(read.session)
+  talk.described()
   handlers.connected(sipLine)
 }

@@ -3,6 +3,7 @@
  * RFC 3261 §12, §14; RFC 3311 (UPDATE), RFC 6086 (INFO), RFC 3515 (REFER).
  */
 import type { LegSignaling } from '../../model/rtp-transport.ts'
+import type { DialogFacts } from '../../model/sip-dialog.ts'
 import type { TrunkAccess } from '../../model/telephony.ts'
 import { answerWith, capabilities, mediaWarning, type Extra } from '../answer-with.ts'
 import type { CallDeps, LiveCall } from '../live-calls.ts'
@@ -11,13 +12,13 @@ import { acceptingHeaders } from '../session-headers.ts'
 import type { MessageIn, Reply, RequestIn, SeenFrom, SipDialog } from '../stack-types.ts'
 import type { Acknowledgements } from './acknowledgements.ts'
 import { identityUri, referTarget, shown, type Place } from './caller-id.ts'
-import { dialogFactsOf, movedTo } from './dialog-facts.ts'
 import { endCauseOf } from './end-cause.ts'
+import { keepDialog } from './keep-dialog.ts'
 import { createKeysByInfo, keyIn, takesInfo } from './key-requests.ts'
 import { createReferral } from './referral.ts'
 import { sdpIn } from './sdp-in.ts'
 
-export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack'> & {
+export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack' | 'forget'> & {
   readonly live: LiveCall
   readonly dialog: SipDialog
   readonly acks: Acknowledgements
@@ -28,6 +29,8 @@ export type TalkDeps = Pick<CallDeps, 'telephony' | 'clock' | 'log' | 'stack'> &
   readonly number: string
   /** What the other side wrote first: its INVITE, or its 200 to ours. */
   readonly first: MessageIn & SeenFrom
+  /** Of a dialog that another process began; absent: `first` tells. */
+  readonly held?: DialogFacts
 }
 
 export type Talk = Pick<LegSignaling, 'transfer' | 'sendDtmf'> & {
@@ -35,6 +38,10 @@ export type Talk = Pick<LegSignaling, 'transfer' | 'sendDtmf'> & {
   hangUp(reason: string | undefined): void
   /** The dialog cannot be reached now. */
   lost(): void
+  /** Offer and answer have agreed on something new. */
+  described(): void
+  /** The dialog is whoever's goes on with it: no BYE. False: it stays here. */
+  leave(): boolean
 }
 
 export function createTalk(deps: TalkDeps): Talk {
@@ -50,7 +57,10 @@ export function createTalk(deps: TalkDeps): Talk {
     sound: () => (live.media.isHeld() ? null : live.media.line.packetsReceived()),
     alive: handlers.alive,
     transferred: (providerStatus) => handlers.transferred(providerStatus),
-    failed: (providerStatus) => handlers.transferFailed(providerStatus),
+    failed(providerStatus) {
+      book.staysHere()
+      handlers.transferFailed(providerStatus)
+    },
   })
   const book = keepDialog(deps)
   const over = () => {
@@ -60,7 +70,7 @@ export function createTalk(deps: TalkDeps): Talk {
     return wasOver
   }
 
-  answerRequests(deps, { notified: (notify) => referral.notified(notify), bye, moved: book.moved })
+  answerRequests(deps, { notified: (notify) => referral.notified(notify), bye, ...book })
   function bye(request: RequestIn | undefined, reason: string): void {
     if (over() || referral.hungUp()) return
     referral.close()
@@ -85,7 +95,15 @@ export function createTalk(deps: TalkDeps): Talk {
     },
     transfer(to) {
       const referredBy = identityUri(shown(number, trunk.settings), place.host)
-      return referral.refer(referTarget(to, trunk.settings, place), referredBy)
+      return book.passesOn(referral.refer(referTarget(to, trunk.settings, place), referredBy))
+    },
+    described: book.described,
+    leave() {
+      if (isOver || !deps.forget || !book.leave()) return false
+      isOver = true
+      referral.close()
+      deps.forget(dialog.id)
+      return true
     },
     sendDtmf: (digits) => !isOver && pressByInfo !== null && pressByInfo(digits),
   }
@@ -102,31 +120,14 @@ type Heard = {
   readonly bye: (request: RequestIn | undefined, reason: string) => void
   /** We have agreed to what it asked; it may have moved with it. */
   readonly moved: (request: RequestIn) => void
+  readonly described: () => void
 }
 
-/** What another process needs to speak to the peer, should this one die. */
-function keepDialog({ telephony: { dialogs }, live: { callId }, dialog, trunk, first }: TalkDeps) {
-  let facts = dialogs ? dialogFactsOf(dialog, first) : null
-  if (facts) dialogs?.held(callId, trunk.id, facts)
-  return {
-    moved(request: RequestIn) {
-      const now = facts && movedTo(facts, request)
-      if (!now) return
-      facts = now
-      dialogs?.held(callId, trunk.id, now)
-    },
-    over() {
-      if (facts) dialogs?.over(callId)
-      facts = null
-    },
-  }
-}
-
-function answerRequests(deps: TalkDeps, { notified, bye, moved }: Heard): void {
+function answerRequests(deps: TalkDeps, { notified, bye, moved, described }: Heard): void {
   const { dialog, live } = deps
   // ACK and UPDATE are told one turn late: an INVITE right behind an ACK must not overtake it.
   const agree = (request: RequestIn, reply: Reply) => {
-    if (renegotiate(deps, request, reply)) moved(request)
+    if (renegotiate({ ...deps, described }, request, reply)) moved(request)
   }
   const inTurn = (request: RequestIn, reply: Reply) => void setImmediate(() => agree(request, reply))
   dialog.on('destroy', (request, reason) => bye(request, reason ?? 'ended by the SIP server'))
@@ -150,7 +151,11 @@ function answerRequests(deps: TalkDeps, { notified, bye, moved }: Heard): void {
 }
 
 /** re-INVITE, or UPDATE with an offer. False: what cannot be agreed on leaves everything as it was. RFC 3261 §14.2. */
-function renegotiate({ live, acks, log, stack, trunk }: TalkDeps, request: RequestIn, reply: Reply): boolean {
+function renegotiate(
+  { live, acks, log, stack, trunk, described }: TalkDeps & Pick<Heard, 'described'>,
+  request: RequestIn,
+  reply: Reply,
+): boolean {
   const refuse = (status: number, extra?: Extra): false => {
     answerWith(reply, status, extra)
     return false
@@ -174,7 +179,10 @@ function renegotiate({ live, acks, log, stack, trunk }: TalkDeps, request: Reque
   acks.expect(request, true, (ack) => {
     const agreed = media.readAnswer(sdpIn(ack) ?? '')
     media.signaledFrom(ack.source_address)
-    if ('session' in agreed) return media.use(agreed.session)
+    if ('session' in agreed) {
+      media.use(agreed.session)
+      return described()
+    }
     log.warn('a re-INVITE was not answered in its ACK', { callId: live.callId, details: agreed.refused })
     leg.handlers.disconnected('failed', agreed.refused)
   })

@@ -29,6 +29,10 @@ const codecs: Readonly<Record<CodecName, Codec>> = {
   opus: { codec: 'opus', payloadType: 111, clockRateHz: 48000 },
 }
 
+/** As a trunk names it. */
+export const nameOfCodec = (codec: NegotiatedAudio['codec']): CodecName =>
+  (Object.keys(codecs) as CodecName[]).find((name) => codecs[name].codec === codec) ?? 'PCMU'
+
 /** The peer's first format that we take, with what belongs to it. Null: nothing in common. RFC 3264 §6.1. */
 export function negotiateAudio(
   section: SdpSection,

@@ -17,7 +17,7 @@ export type AudioSection = {
 export const writeDescription = (local: LocalMedia, sections: readonly string[], timing = '0 0'): string =>
   [
     'v=0',
-    `o=- ${local.sessionId} ${local.version} ${connectionAt(local.address)}`,
+    `o=- ${local.sessionId} ${local.version} ${connectionAt(local.originAddress ?? local.address)}`,
     's=-',
     `c=${connectionAt(local.address)}`,
     `t=${timing}`,

@@ -7,7 +7,7 @@ import type { Core } from './core.ts'
 import { numbered } from './complete-request.ts'
 import type { Dialog } from './dialog/dialog.ts'
 import { wantedInterval } from './dialog/session-timer.ts'
-import type { Outgoing } from './send-request.ts'
+import type { Order, Outgoing } from './send-request.ts'
 import { createInviteBranches } from './invite-branches.ts'
 import { addressOf } from './message/address.ts'
 import { withHeader } from './message/header-fields.ts'
@@ -33,13 +33,15 @@ type Ask = {
   readonly app: App
   readonly request: SipRequest
   readonly nextHop: string | null
+  /** Within a dialog that another process had. */
+  readonly within: Pick<Order, 'peer' | 'client'>
   readonly over: () => void
 }
 
 /** Intervals a peer may ask for before it is refused. */
 const maxLengthenings = 2
 
-export function createPlacedInvite(core: Core, { id, app, request, nextHop, over }: Ask): PlacedInvite {
+export function createPlacedInvite(core: Core, { id, app, request, nextHop, within, over }: Ask): PlacedInvite {
   const dialogId = core.dialogIdOf(request)
   const branches = createInviteBranches(core, app, dialogId)
   let invite = request
@@ -57,6 +59,7 @@ export function createPlacedInvite(core: Core, { id, app, request, nextHop, over
     const sent = await core.send({
       request: current,
       nextHop,
+      ...within,
       wantsContact: true,
       response: (response, flow) => void (invite === current && take(response, flow)),
       terminated: () => void (invite === current && over()),

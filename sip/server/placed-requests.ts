@@ -6,6 +6,7 @@ import { completeRequest, wantsContact, type Numbers } from './complete-request.
 import { headersInDialog, lacksContentType } from './dialog/draft-headers.ts'
 import { noDialog, nothingToAcknowledge } from './dialog/machine.ts'
 import type { SipRequest, SipResponse } from './message/message.ts'
+import { tagOf } from './message/address.ts'
 import { readSipUri } from './message/uri.ts'
 import { createPlacedInvite, type PlacedInvite } from './placed-invite.ts'
 import { branchOf } from './message/via.ts'
@@ -39,8 +40,8 @@ export function createPlacedRequests(core: Core, numbers: Numbers): PlacedReques
     if (transactionId !== '') return refused('only CANCEL belongs to a transaction')
     if (invites.size() + others >= core.limits.placedRequests) return refused('too many requests under way')
     const request = completeRequest(draft, numbers)
-    if (draft.method === 'INVITE') return invites.place(app, request, proxy)
-    return placeOther(app, { request, nextHop: proxy, ...asOfDialog(draft, proxy), ...(via && { via }) })
+    const asked = { request, nextHop: proxy, ...asOfDialog(draft, proxy) }
+    return draft.method === 'INVITE' ? invites.place(app, asked) : placeOther(app, { ...asked, ...(via && { via }) })
   }
 
   function within(dialogId: string, draft: SipRequest): Promise<Reply> | Reply {
@@ -107,16 +108,19 @@ function createPlacedInvites(core: Core) {
   /** By the id of their dialog: the last one counts, which may answer the challenge of one before. */
   const byDialog = new Map<string, PlacedInvite>()
 
-  async function place(app: App, request: SipRequest, nextHop: string | null): Promise<Reply> {
+  async function place(app: App, { request, nextHop, ...within }: Asked): Promise<Reply> {
     if (core.dialogs.size() >= core.limits.dialogs) return refused('too many calls')
     const id = core.newId()
     const over = (): void => {
       if (!byId.delete(id)) return
       release()
+      isAnswered()
       if (byDialog.get(invite.dialogId) === invite) byDialog.delete(invite.dialogId)
     }
-    const invite = createPlacedInvite(core, { id, app, request, nextHop, over })
+    const invite = createPlacedInvite(core, { id, app, request, nextHop, within, over })
     const release = core.dialogs.reserve(invite.dialogId)
+    const isInherited = tagOf(request, 'To') !== null
+    const isAnswered = isInherited ? core.dialogs.asksOver(request, () => void invite.abandon()) : () => undefined
     byId.set(id, invite)
     byDialog.set(invite.dialogId, invite)
     try {

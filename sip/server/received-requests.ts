@@ -48,7 +48,16 @@ export function createReceivedRequests(core: Core): ReceivedRequests {
     if (tagOf(request, 'To') === null) return receiveNew(transaction)
     const dialog = core.dialogs.ofRequest(request)
     if (dialog) dialog.receive(transaction)
-    else refuse(transaction, 481)
+    else receiveStray(transaction)
+  }
+
+  /** Of a peer that is being asked over from another process, which is in the way of all but its goodbye; or of a dialog that nobody knows. */
+  function receiveStray(transaction: ServerTransaction): void {
+    const hungUp = core.dialogs.askedOver(transaction.request)
+    const isBye = transaction.request.method === 'BYE'
+    if (hungUp && isBye) hungUp()
+    const status = isBye ? 200 : 491
+    refuse(transaction, hungUp ? status : 481)
   }
 
   function receiveNew(transaction: ServerTransaction): void {

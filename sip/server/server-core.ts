@@ -40,6 +40,8 @@ export type ServerCore = {
   command(app: App, command: SipCommand): Promise<Reply>
   /** Its calls are hung up, its requests answered. */
   appGone(app: App): void
+  /** See SipServer. */
+  forget(dialogId: string): void
   readonly sizes: () => { readonly dialogs: number; readonly open: number; readonly placed: number }
   /** All that is open is refused, canceled and hung up; nothing is waited for. Answers how much there was. */
   hangUp(): number
@@ -86,6 +88,7 @@ export function createServerCore(options: CoreOptions): ServerCore {
       placed.appGone(app)
       for (const dialog of dialogs.all()) if (dialog.app === app) dialog.end('the app is gone', false)
     },
+    forget: (dialogId) => dialogs.named(dialogId)?.forget(),
     sizes: () => ({ dialogs: dialogs.size(), open: received.size(), placed: placed.size() }),
     hangUp() {
       const ended = received.size() + placed.close() + dialogs.size()
@@ -137,6 +140,12 @@ function createDialogMakers(
   const plainIdOf = (invite: SipRequest): string =>
     `${headerOf(invite, 'Call-ID') ?? ''};from-tag=${tagOf(invite, 'From') ?? ''}`
 
+  /** The other end of a dialog that another process had may be here. */
+  function placedIdOf(invite: SipRequest): string {
+    const id = plainIdOf(invite)
+    return tagOf(invite, 'To') !== null && dialogs.isTaken(id) ? `${id};inherited` : id
+  }
+
   /** A call of the server to itself has two dialogs: that of who is called gets another name. */
   function receivedIdOf(invite: SipRequest): string {
     const id = plainIdOf(invite)
@@ -144,7 +153,7 @@ function createDialogMakers(
   }
 
   return {
-    dialogIdOf: plainIdOf,
+    dialogIdOf: placedIdOf,
     receivedDialog(app, { id: transactionId, request: invite, flow }, response) {
       const firstRSeq = 1 + Math.floor(deps.random() * 2 ** 30)
       const state = stateOfReceived({ transactionId, invite, response, flow, firstRSeq })

@@ -57,6 +57,8 @@ export type SipServer = {
   readonly listening: Transports['listening']
   /** Certificates that its app wants shown. */
   readonly identities: ClientIdentities
+  /** A dialog that goes on elsewhere, by the name that apps have for it: no more is sent in it. Nothing where it is not known. */
+  forget(dialogId: string): void
   readonly sizes: () => ReturnType<ServerCore['sizes']> & {
     readonly transactions: number
     readonly connections: number
@@ -92,18 +94,16 @@ export async function createSipServer(options: SipServerOptions): Promise<SipSer
   const secret = options.secret ?? randomBytes(32).toString('hex')
   const identities = createClientIdentities()
   const network = createNetwork({ ...options, tlsClient: { ...(options.tlsClient ?? publicAuthorities), identities } })
+  const given = { clock, log, limits, newId: randomUUID }
   const core: ServerCore = createServerCore({
-    clock,
-    log,
+    ...given,
     transactions: () => transactions,
     externalOf: network.externalOf,
     resolve: network.resolve,
-    newId: randomUUID,
     newTag,
     newCallId: randomUUID,
     random: Math.random,
     timing: limits,
-    limits,
     sessionSeconds: options.sessionSeconds === undefined ? defaultSessionSeconds : options.sessionSeconds,
     appFor: (method) => control.appFor(method),
     wanted: () => control.methods(),
@@ -120,14 +120,11 @@ export async function createSipServer(options: SipServerOptions): Promise<SipSer
   })
   // First of all: what comes in by the network asks it for an app.
   const control = await createControlServer({
+    ...given,
     host: controlHost,
     secret,
     version,
     hostPorts: () => hostPortsOf(network.transports()),
-    clock,
-    log,
-    newId: randomUUID,
-    limits,
     command: core.command,
     gone: core.appGone,
   })
@@ -143,6 +140,7 @@ export async function createSipServer(options: SipServerOptions): Promise<SipSer
     control: { host: controlHost, port: control.port, secret },
     listening: network.transports().listening,
     identities,
+    forget: core.forget,
     sizes: () => sizesOf(parts),
     close: () => (closing ??= closeAll(parts)),
   }

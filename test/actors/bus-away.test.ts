@@ -103,6 +103,7 @@ test('a call whose leg is in another process outlives ten minutes without NATS, 
     cause: 'failed',
     details: 'the leg of the call is gone',
     gone: true,
+    awaited: true,
   })
 })
 

@@ -628,6 +628,23 @@ test('one that does not come back has ended when its process died; a telephone h
   const hungUp: CallFact = { type: 'leg_disconnected', cause: 'hung_up', details: 'bye' }
   t.same(outcomeOf(run(browser, [...talks, gone, hungUp, legClosed])), { status: 'completed' })
   const phone = run({ ...inbound, rules: endRules }, [here, nothingAsked, connected, gone, legClosed])
-  t.same(outcomeOf(phone), { status: 'failed', reason: 'internal_error' })
+  t.same(outcomeOf(phone), { status: 'failed', reason: 'internal_error' }, 'in logs of before it could be asked over')
+  t.end()
+})
+
+test('a telephone whose process died may be asked over by another one for as long; what could not be told it goes on with its own way', (t) => {
+  const telephone: CallBirth = { ...inbound, rules: endRules }
+  const answered = [here, nothingAsked, connected] as const
+  const awaited: CallFact = { ...gone, awaited: true }
+  const left = last(telephone, [...answered, awaited])
+  t.same(nextDeadlineOf(left.state), { deadline: 'return', at: 4_000 + 3_500 })
+  const back: CallFact = { type: 'leg_returned' }
+  t.same(typesOf(last(telephone, [...answered, awaited, back])), ['rejoin_leg'])
+  t.same(typesOf(last(telephone, [...answered, back])), ['rejoin_leg'], 'before anybody missed it')
+  const refused: CallFact = { type: 'leg_disconnected', cause: 'failed', details: 'it was hung up', silentFor: 2_500 }
+  const steps = run(telephone, [...answered, awaited, refused, legClosed])
+  t.same(outcomeOf(steps), { status: 'failed', reason: 'internal_error' }, 'its heir has hung it up')
+  const late = last(telephone, [...answered, { type: 'hang_up_requested' }, back])
+  t.same(typesOf(late), ['wind_up'], 'one that comes over when the call winds up is closed')
   t.end()
 })

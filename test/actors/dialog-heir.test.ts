@@ -9,7 +9,7 @@ import { subjectsOf } from '../../model/bus.ts'
 import { toBytes } from '../../model/bus-json.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import type { DialogFacts } from '../../model/sip-dialog.ts'
-import type { InheritedDialog } from '../../model/telephony.ts'
+import type { DialogHeir, InheritedDialog } from '../../model/telephony.ts'
 import { endLease, renewLease } from '../../store/nodes.ts'
 import { writeDialogs } from '../../store/sip-dialogs.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -54,7 +54,7 @@ const rowsOf = (sql: Sql, callIds: readonly CallId[]) =>
   sql<{ callId: CallId; nodeId: NodeId; heirs: number; dialog: DialogFacts }[]>`
     select call_id, node_id, heirs, dialog from sip_dialogs where call_id = any(${[...callIds]}::text[]) order by call_id`
 
-function openHeir(t: Test, sql: Sql, over: { tell?: (dialog: InheritedDialog) => Promise<void> } = {}) {
+function openHeir(t: Test, sql: Sql, over: Partial<DialogHeir> = {}) {
   const nodeId = newId<'node'>()
   const log = createQuietLog()
   const bus = createLocalBus({ log, clock: systemClock })
@@ -64,6 +64,8 @@ function openHeir(t: Test, sql: Sql, over: { tell?: (dialog: InheritedDialog) =>
   const router = {
     route: async (callId: CallId, fact: CallFact) => {
       facts.push({ callId, fact })
+      if (fact.type === 'leg_returned')
+        return (await sql`select from calls where id = ${callId} and not finished`).count > 0
       await sql`update calls set progress = 'failed', outcome = 'failed' where id = ${callId}`
       return true
     },
@@ -73,7 +75,11 @@ function openHeir(t: Test, sql: Sql, over: { tell?: (dialog: InheritedDialog) =>
     told.push(dialog)
     await over.tell?.(dialog)
   }
-  const heir = createDialogHeir(deps, tell)
+  const heir = createDialogHeir(deps, {
+    mayAsk: over.mayAsk ?? (() => true),
+    askOver: over.askOver ?? (async () => null),
+    tell,
+  })
   t.teardown(async () => {
     await heir.close()
     await book.close()
@@ -94,6 +100,48 @@ test('of an edge that died each dialog comes to one heir, its call ends, and not
   const facts = heirs.flatMap((heir) => heir.facts)
   t.equal(facts.length, callIds.length)
   t.match(facts[0]?.fact, { type: 'leg_disconnected', cause: 'failed' })
+})
+
+test('a call whose telephone comes over goes on with its new leg; nobody is told that it is over, and its dialog stays with its heir', async (t) => {
+  const { sql } = await opened
+  const [callId, over] = await left(sql, newId<'node'>(), 2)
+  await sql`update calls set outcome = 'completed' where id = ${over!}`
+  const asked: InheritedDialog[] = []
+  const askOver = async (dialog: InheritedDialog) => {
+    asked.push(dialog)
+    return { isThere: Promise.resolve(), drop: () => t.fail('it is wanted') }
+  }
+  const heir = openHeir(t, sql, { askOver })
+  await until(() => heir.facts.some(({ fact }) => fact.type === 'leg_returned'))
+  await until(async () => (await rowsOf(sql, [over!])).length === 0)
+  t.same(
+    asked.map((one) => one.callId),
+    [callId],
+    'a call whose end is decided has nobody who would go on with it',
+  )
+  t.same(
+    heir.told.map((one) => one.callId),
+    [over],
+  )
+  t.match(await rowsOf(sql, [callId!]), [{ nodeId: heir.nodeId, heirs: 1 }])
+  // The talk is over.
+  heir.book.over(callId!)
+  await until(async () => (await rowsOf(sql, [callId!])).length === 0)
+})
+
+test('a telephone that came over to a call that has ended meanwhile is hung up', async (t) => {
+  const { sql } = await opened
+  const [callId] = await left(sql, newId<'node'>())
+  const dropped: CallId[] = []
+  const askOver = async (dialog: InheritedDialog) => {
+    await sql`update calls set progress = 'completed', outcome = 'completed', finished = true where id = ${callId!}`
+    return { isThere: Promise.resolve(), drop: () => void dropped.push(dialog.callId) }
+  }
+  const heir = openHeir(t, sql, { askOver })
+  await until(() => dropped.length > 0)
+  t.same(heir.told, [])
+  heir.book.over(callId!)
+  await until(async () => (await rowsOf(sql, [callId!])).length === 0)
 })
 
 test('a leg that answers on the bus keeps its dialog, whatever the lease of its node says', async (t) => {

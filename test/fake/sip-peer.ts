@@ -19,7 +19,7 @@ export type SipPeer = {
   answer(request: SipRequest, status: number, words?: Words & { readonly reason?: string }): void
   /** A call to the service: our INVITE, not answered yet. */
   invite(words?: Words & { readonly to?: string; readonly from?: string; readonly uri?: string }): PeerCall
-  /** Our side of a call that came by an INVITE and was answered 200 here. */
+  /** Our side of a call that came by an INVITE and was answered 200 here, or of a dialog in which one came. */
   callOf(invite: SipRequest): PeerCall
   /** A request outside of calls. */
   ask(method: string, words?: Words): Promise<SipResponse>
@@ -91,7 +91,7 @@ export async function openSipPeer(serverPort: number): Promise<SipPeer> {
         remote: /<([^>]*)>/.exec(headerOf(invite, 'From') ?? '')?.[1] ?? '',
         local: /<([^>]*)>/.exec(headerOf(invite, 'To') ?? '')?.[1] ?? '',
         target: /<([^>]*)>/.exec(headerOf(invite, 'Contact') ?? '')?.[1] ?? '',
-        localTag: `peer${port}`,
+        localTag: tagOf(invite, 'To') ?? `peer${port}`,
         callId: headerOf(invite, 'Call-ID') ?? '',
         remoteTag: tagOf(invite, 'From'),
       }),

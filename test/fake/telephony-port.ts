@@ -3,7 +3,7 @@ import type { AccountId, CallId, TrunkId, WorkerId } from '../../model/ids.ts'
 import type {
   InboundCall,
   InboundRoute,
-  InheritedDialog,
+  DialogHeir,
   RealmNews,
   Refusal,
   RefusedArrival,
@@ -18,7 +18,11 @@ export type TelephonyPort = Telephony & {
   /** Dialogs of answered calls, as they are known beside the edge. */
   readonly kept: Map<CallId, DialogFacts>
   /** In the place of an edge that died. */
-  tellPeer: (inherited: InheritedDialog) => Promise<void>
+  tellPeer: DialogHeir['tell']
+  askOver: DialogHeir['askOver']
+  /** What `dialogs.haveHeirs` answers, and what was left to them. */
+  haveHeirs: boolean
+  readonly left: CallId[]
   readonly accountId: AccountId
   readonly workerId: WorkerId
   /** Number of the one worker. */
@@ -62,11 +66,17 @@ export function createTelephonyPort(...trunks: TrunkAccess[]): TelephonyPort {
   const port: TelephonyPort = {
     kept: new Map(),
     tellPeer: async () => undefined,
+    askOver: async () => null,
+    haveHeirs: false,
+    left: [],
     dialogs: {
       held: (callId, _trunkId, dialog) => void port.kept.set(callId, dialog),
       over: (callId) => void port.kept.delete(callId),
-      inherit(tell) {
-        port.tellPeer = tell
+      haveHeirs: async () => port.haveHeirs,
+      leave: async (callIds) => void port.left.push(...callIds),
+      inherit(heir) {
+        port.tellPeer = heir.tell
+        port.askOver = heir.askOver
         return { close: async () => undefined }
       },
     },

@@ -40,7 +40,8 @@ const sdp = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0
 
 type Json = Readonly<Record<string, unknown>>
 type Node = PhoneNode
-type Start = (edge: boolean) => Promise<Node>
+/** `port`: of a telephone edge; the usual one without it. */
+type Start = (edge: boolean, port?: number) => Promise<Node>
 type Telephone = { readonly phone: Phone; next(): Promise<CallToPhone>; rings(): number }
 type Scene = {
   readonly t: Test
@@ -72,7 +73,8 @@ test('a telephone call outlives whoever runs it', { timeout: 200_000 }, async (t
   await flow('killed before the answer: who takes over answers', killsBeforeAnswer)
   await flow('killed while the caller is passed on: the passing on is heard of', killsInTransfer)
   await flow('an edge that is stopped hangs up the calls of other nodes, after its grace, and they end', stopsEdge)
-  await flow('an edge that is killed: its heir hangs up what was talking, and all its calls end', killsEdge)
+  await flow('an edge that is killed: who does not come over to its heir is hung up, and all its calls end', killsEdge)
+  await flow('an edge that is killed: a telephone that comes over to its heir hears the agent go on', killsEdgeInTalk)
 })
 
 test('what was asked while the bus was away is not heard when it is back and nobody waits any more', async (t) => {
@@ -132,7 +134,7 @@ async function openScene(t: Test, natsProgram: string): Promise<Scene> {
   t.teardown(() => nats.close())
   const { sql, dataDir } = await openTestDatabase(t)
   const sipPort = await freePorts(1)
-  const start: Start = (edge) => startPhoneNode(t, sql, [dataDir, nats.url, edge ? String(sipPort) : ''])
+  const start: Start = (edge, port = sipPort) => startPhoneNode(t, sql, [dataDir, nats.url, edge ? String(port) : ''])
   const receiver = await openFakeWebhookReceiver(t)
   const telephone = await openTelephone(t)
   const peer = await openSipPeer(sipPort)
@@ -570,6 +572,11 @@ async function killsEdge(scene: Scene): Promise<void> {
   const killedAt = performance.now()
   const since = () => Math.round(performance.now() - killedAt)
   const successor = await start(true)
+  // It is asked over if its heir begins before the call has been given up, and refuses.
+  peer.request('INVITE').then(
+    (invite) => peer.answer(invite, 488),
+    () => undefined,
+  )
   const bye = await peer.request('BYE')
   t.equal(headerOf(bye, 'Call-ID'), talk.callId)
   t.equal(headerOf(bye, 'From'), headerOf(answer, 'To'), 'in the name of the dead one')
@@ -587,4 +594,53 @@ async function killsEdge(scene: Scene): Promise<void> {
   ringing.refuse(486)
   await successor.kill()
   await other.kill()
+}
+
+/** Two calls: the actor of one is in another process, that of the other dies with its telephone's edge. */
+async function killsEdgeInTalk(scene: Scene): Promise<void> {
+  const { t, sql, start, telephone } = scene
+  const [edge, other] = [await start(true), await start(false)]
+  const calls = []
+  for (const owner of [other, edge]) {
+    const callId = await dial(scene, owner)
+    const line = await (await telephone.next()).answer()
+    const ear = listen(line, t)
+    await ear.heardMore()
+    await ownedBy(scene, callId, owner)
+    calls.push({ callId, line, ear })
+  }
+  const rings = telephone.rings()
+  await until(async () => (await sql`select from sip_dialogs where dialog ? 'talk'`).count === calls.length)
+  // What was placed is the first one's.
+  const heir = await start(true, await freePorts(1))
+  await edge.kill()
+  const killedAt = performance.now()
+  for (const { ear } of calls) ear.silences.length = 0
+  await until(async () => (await sql`select from sip_dialogs where node_id = ${heir.id}`).count === calls.length)
+  t.comment(`the dialogs were its heir's after ${Math.round(performance.now() - killedAt)} ms`)
+  for (const { ear } of calls) await ear.heardMore(60)
+  const silent = calls.map(({ ear }) => Math.round(Math.max(0, ...ear.silences)))
+  t.comment(`they heard nothing for ${silent.join(' and ')} ms`)
+  t.ok(Math.max(...silent) < 8_000)
+  t.same(await sql`select outcome from calls where not finished`, [{ outcome: null }, { outcome: null }])
+  await Promise.all(calls.map(({ line }) => line.hangUp()))
+  for (const { callId } of calls) {
+    const [call] = await until(async () => {
+      const rows = await sql<{ outcome: string; endedBy: string }[]>`
+        select outcome, ended_by from calls where id = ${callId} and finished`
+      return rows.length > 0 && rows
+    })
+    t.match(call, { outcome: 'completed', endedBy: 'caller' })
+    const turns = await sql<{ text: string }[]>`
+      select text from transcript_turns where call_id = ${callId} and role = 'agent' order by turn_index`
+    const counted = turns.map(({ text }) => Number(/\d+/.exec(text)?.[0]))
+    t.same(
+      counted,
+      [...new Set(counted)].toSorted((a, b) => a - b),
+      `in order, and nothing twice: ${counted.join(' ')}`,
+    )
+  }
+  await until(async () => (await sql`select from sip_dialogs`).count === 0)
+  t.equal(telephone.rings(), rings, 'nobody is called again')
+  await Promise.all([heir.kill(), other.kill()])
 }

@@ -230,7 +230,7 @@ test('an actor that was taken over is refused, and so are its frames', async (t)
   await say(1, 0, 3)
   await run(80, speak)
   const heard = up.length
-  t.same(await command({ type: 'ping', epoch: 2 }), { type: 'here', connected: true, ended: null })
+  t.same(await command({ type: 'ping', epoch: 2 }), { type: 'here', connected: true, ended: null, startedBy: 1 })
   t.same(await command({ type: 'flush', epoch: 2 }), { type: 'flushed', lastPlayedSeq: -1 })
   for (const old of [startOf(1), { type: 'flush', epoch: 1 }, { type: 'close', epoch: 1, reason: 'x' }])
     t.match(await command(old), { type: 'refused', details: /taken over/ })
@@ -492,7 +492,7 @@ test('a caller who hangs up ends the leg once; the actor can still close it and 
   t.equal(closings(), 0)
   t.match(await command(startOf(1)), { type: 'refused' })
   const ended = { type: 'disconnected', cause: 'hung_up', details: 'bye' }
-  t.same(await command({ type: 'ping', epoch: 1 }), { type: 'here', connected: false, ended })
+  t.same(await command({ type: 'ping', epoch: 1 }), { type: 'here', connected: false, ended, startedBy: 1 })
   t.match(await command({ type: 'close', epoch: 1, reason: 'over' }), { type: 'closed', recordedMs: 3000 })
   t.equal(closings(), 1)
   await t.rejects(command({ type: 'ping', epoch: 1 }), BusNoResponders)

@@ -104,7 +104,7 @@ export async function openEdgeScene(
     clock,
     log,
     strangers,
-    options: { random: () => 0.5, identities: server.identities, ...options },
+    options: { random: () => 0.5, identities: server.identities, forget: server.forget, ...options },
   }).catch(async (error: unknown) => {
     ticker.close()
     await Promise.all([server.close(), bus.close()])

@@ -4,7 +4,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import { test, type Test } from 'tap'
 import type { CallId } from '../../model/ids.ts'
-import type { DialogFacts } from '../../model/sip-dialog.ts'
+import { DialogFacts } from '../../model/sip-dialog.ts'
 import { dialogFactsOf, movedTo } from '../../sip/call/dialog-facts.ts'
 import { headerOf, headersOf } from '../../sip/server/message/header-fields.ts'
 import type { SipRequest } from '../../sip/server/message/message.ts'
@@ -173,6 +173,148 @@ test('a peer that does not know the call any more has been told, and one that is
   t.ok(log.lines.some(({ message }) => message.includes('cannot be told')))
 })
 
+/** A call that talks at an edge which is as good as dead, and the dialog of it as another edge inherits it: its peer is where that one's is. */
+async function orphan(t: Test, heir: EdgeScene) {
+  const scene = await openEdgeScene(t)
+  const { call, answer, callId: of, dialog: kept } = await talking(scene)
+  const { port } = heir.peer
+  const dialog = { ...kept, remoteTarget: `sip:peer@127.0.0.1:${port}`, seen: { ...kept.seen, port } }
+  const [trunk] = scene.telephony.trunks
+  return { scene, of, call, answer, inherited: { callId: newId<'call'>(), dialog, heirs: 1, trunk: trunk! } }
+}
+
+const originOf = (text: string) => {
+  const [, sessionId, version, address] = /^o=- (\d+) (\d+) IN IP4 (\S+)/m.exec(text) ?? []
+  return { sessionId, version: Number(version), address }
+}
+const bodyOf = ({ body }: { readonly body: Uint8Array }): string => Buffer.from(body).toString()
+
+test('a telephone is asked over by an INVITE in the dialog of the dead edge, with the next description of its session; its talk goes on here', async (t) => {
+  const heir = await openEdgeScene(t)
+  const { telephony, peer } = heir
+  const { scene, of, answer, inherited } = await orphan(t, heir)
+  const asking = telephony.askOver(inherited)
+  const invite = await peer.request('INVITE')
+  t.equal(headerOf(invite, 'From'), headerOf(answer, 'To'), 'in the name of the dead one')
+  t.equal(headerOf(invite, 'To'), headerOf(answer, 'From'))
+  t.equal(numberIn(invite), 10_000 - 20)
+  const [before, now] = [originOf(bodyOf(answer)), originOf(bodyOf(invite))]
+  t.same(now, { ...before, version: before.version + 1 }, 'the same session (RFC 3264 §8)')
+  t.match(bodyOf(invite), /^m=audio \d+ RTP\/AVP 0\r$/m, 'with the codec that was agreed on, and no other')
+  t.notOk(
+    invite.headers.some(({ name }) => /seen/i.test(name)),
+    'what is for the server stays there',
+  )
+  peer.answer(invite, 200, { body: sdp.replace('7 1', '7 2') })
+  await peer.request('ACK')
+  const taken = await asking
+  await taken?.isThere
+  const { callId } = inherited
+  t.match(await heir.event(callId), { type: 'connected', providerStatus: '200 Answer' })
+  const kept = telephony.kept.get(callId)
+  t.match(kept, { callId: inherited.dialog.callId, local: inherited.dialog.local, localSequence: 0 })
+  t.same(kept?.talk?.origin, { sessionId: now.sessionId, version: now.version, address: now.address })
+  const call = peer.callOf(invite)
+  const again = await call.reinvite({ body: sdp.replace('7 1', '7 3') })
+  t.equal(again.status, 200, 'the peer finds its dialog here')
+  t.equal(originOf(bodyOf(again)).sessionId, now.sessionId)
+  t.equal((await call.request('BYE')).status, 200)
+  t.match(await heir.event(callId), { type: 'disconnected', cause: 'hung_up' })
+  await heir.command(callId, { type: 'close', reason: 'completed' })
+  await scene.command(of, { type: 'close', reason: 'completed' })
+})
+
+test('who refuses to come over, answers what cannot be used, or nothing at all, is given up at once, and told', async (t) => {
+  const heir = await openEdgeScene(t)
+  const { telephony, peer, clock, server } = heir
+  const { scene, of, inherited } = await orphan(t, heir)
+  const refused = telephony.askOver(inherited)
+  peer.answer(await peer.request('INVITE'), 488)
+  t.equal(await refused, null)
+  const useless = telephony.askOver({ ...inherited, heirs: 2 })
+  peer.answer(await peer.request('INVITE'), 200, { body: sdp.replace('AVP 0', 'AVP 18') })
+  await peer.request('ACK')
+  t.equal(await useless, null)
+  peer.answer(await peer.request('BYE'), 200)
+  const silent = telephony.askOver({ ...inherited, heirs: 3 })
+  const unheard = await peer.request('INVITE')
+  clock.advance(1_499)
+  t.equal(await Promise.race([silent, scene.bus.flush().then(() => 'asking')]), 'asking')
+  clock.advance(1)
+  t.equal(await silent, null)
+  // It was slow, and not gone: nobody talks to it any more.
+  peer.answer(unheard, 200, { body: sdp })
+  await peer.request('ACK')
+  peer.answer(await peer.request('BYE'), 200)
+  await until(() => server.sizes().dialogs === 0)
+  t.equal(heir.edge.health().calls, 0)
+  const telling = telephony.tellPeer({ ...inherited, heirs: 4 })
+  const bye = await peer.request('BYE')
+  t.equal(numberIn(bye), 40_000, 'behind all that it was asked')
+  peer.answer(bye, 481)
+  await telling
+  await scene.command(of, { type: 'close', reason: 'completed' })
+})
+
+test('what a peer asks that is being asked over has to wait, but for its goodbye: then nobody goes on with the call', async (t) => {
+  const heir = await openEdgeScene(t)
+  const { telephony, peer, clock } = heir
+  const { scene, of, inherited } = await orphan(t, heir)
+  const asking = telephony.askOver(inherited)
+  const invite = await peer.request('INVITE')
+  const call = peer.callOf(invite)
+  t.equal((await call.reinvite({ body: sdp })).status, 491)
+  t.equal((await call.request('BYE')).status, 200)
+  peer.answer(invite, 200, { body: sdp })
+  await peer.request('BYE')
+  await passing(
+    clock,
+    asking.then(() => undefined),
+  )
+  t.equal(await asking, null)
+  await scene.command(of, { type: 'close', reason: 'completed' })
+})
+
+test('a call that an older version wrote down, is being passed on, or went by routes of before RFC 3261, is asked nothing', async (t) => {
+  const heir = await openEdgeScene(t)
+  const { scene, of, call, inherited } = await orphan(t, heir)
+  const { talk: _, ...old } = inherited.dialog
+  t.equal(await heir.telephony.askOver({ ...inherited, dialog: old }), null)
+  t.equal(await heir.telephony.askOver({ ...inherited, trunk: null }), null)
+  const strict = { ...inherited.dialog, routeSet: ['<sip:127.0.0.1:5999>'] }
+  t.equal(await heir.telephony.askOver({ ...inherited, dialog: strict }), null)
+  t.same(DialogFacts.parse({ ...inherited.dialog, talk: { number: 7 } }), old, 'what cannot be read is not there')
+  const passing = scene.command(of, { type: 'transfer', to: '+4930111' })
+  scene.peer.answer(await scene.peer.request('REFER'), 202)
+  t.match(await passing, { type: 'accepted' })
+  t.equal(scene.telephony.kept.get(of)?.talk, undefined)
+  const notify = { headers: ['Event: refer', 'Subscription-State: terminated', 'Content-Type: message/sipfrag'] }
+  t.equal((await call.request('NOTIFY', { ...notify, body: 'SIP/2.0 603 Decline' })).status, 200)
+  await until(() => scene.telephony.kept.get(of)?.talk !== undefined)
+  await scene.command(of, { type: 'close', reason: 'completed' })
+})
+
+test('an edge that stops leaves its talks to other edges, where there are some, without a word to the telephones; what rings stays', async (t) => {
+  const scene = await openEdgeScene(t)
+  const { telephony, peer, edge } = scene
+  const { call, callId } = await talking(scene)
+  telephony.trunks = [trunkOf({ gateways: [{ host: '127.0.0.1', port: peer.port }] })]
+  const ringing = await scene.dial()
+  const invite = await peer.request('INVITE')
+  peer.answer(invite, 180)
+  await scene.event(ringing.callId)
+  await edge.handOn()
+  t.equal(edge.health().calls, 2, 'there is nobody else')
+  telephony.haveHeirs = true
+  await edge.handOn()
+  t.same(telephony.left, [callId])
+  t.equal(edge.health().calls, 1)
+  t.ok(telephony.kept.get(callId)?.talk, 'what others need is there')
+  t.equal((await call.request('OPTIONS')).status, 481, 'the dialog is not here any more')
+  peer.answer(invite, 486)
+  await scene.event(ringing.callId)
+})
+
 /** Answers one BYE over a connection that the heir opens. */
 async function byStream(t: Test, server: net.Server): Promise<{ port: number; bye: Promise<string> }> {
   const { promise: bye, resolve } = Promise.withResolvers<string>()
@@ -235,4 +377,76 @@ test('a telephone that only connects by itself cannot be told, and that is said'
   })
   const line = scene.log.lines.find(({ message }) => message.includes('cannot be told'))
   t.match(line, { fields: { protocol: 'tcp' } })
+})
+
+/** Answers whatever comes over a connection that the heir opens, an INVITE with this description. */
+async function overByStream(t: Test, server: net.Server, description: string) {
+  const heard: string[] = []
+  server.on(server instanceof tls.Server ? 'secureConnection' : 'connection', (socket: net.Socket) => {
+    socket.on('error', () => undefined)
+    t.teardown(() => void socket.destroy())
+    const take = (text: string) => {
+      heard.push(text)
+      if (text.startsWith('ACK')) return
+      const copied = text.split('\r\n').filter((line) => /^(Via|From|To|Call-ID|CSeq):/i.test(line))
+      const body = text.startsWith('INVITE') ? description : ''
+      const { port } = server.address() as net.AddressInfo
+      const way = server instanceof tls.Server ? 'tls' : 'tcp'
+      const own = [`Contact: <sip:peer@127.0.0.1:${port};transport=${way}>`, 'Content-Type: application/sdp']
+      socket.write(['SIP/2.0 200 OK', ...copied, ...own, `Content-Length: ${body.length}`, '', body].join('\r\n'))
+    }
+    socket.on('data', (bytes) =>
+      bytes
+        .toString()
+        .split(/(?=^(?:INVITE|ACK|BYE) sip:)/m)
+        .forEach(take),
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => void server.close())
+  return { port: (server.address() as net.AddressInfo).port, heard }
+}
+
+const audio = {
+  codec: 'pcma',
+  payloadType: 8,
+  clockRateHz: 8000,
+  telephoneEventPayloadType: 96,
+  comfortNoisePayloadType: null,
+  packetMs: 20,
+  silence: 'continuous',
+} as const
+
+test('a telephone comes over by TCP, and by TLS with new keys where its sound was encrypted, with the payload types that were agreed on', async (t) => {
+  const listen = (['udp', 'tcp'] as const).map((protocol) => ({ protocol, address: '127.0.0.1', port: 0 }))
+  const scene = await openEdgeScene(t, {
+    listen: [...listen, { protocol: 'tls', address: '127.0.0.1', port: 0, tls: fakeTls }],
+    server: { tlsClient: { ca: fakeTls.cert, verify: true } },
+  })
+  const key = Buffer.alloc(30, 7).toString('base64')
+  const described = (profile: string) =>
+    `${sdp.slice(0, sdp.indexOf('m='))}m=audio 40000 ${profile} 8 96\r\na=rtpmap:96 telephone-event/8000\r\n`
+  for (const [protocol, server, profile, crypto] of [
+    ['tcp', net.createServer(), 'RTP/AVP', ''],
+    ['tls', tls.createServer(fakeTls), 'RTP/SAVP', `a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:${key}\r\n`],
+  ] as const) {
+    const peer = await overByStream(t, server, `${described(profile)}${crypto}`)
+    const isEncrypted = protocol === 'tls'
+    const origin = { sessionId: '77', version: 3, address: '127.0.0.1' }
+    const talk = { number: '+4930123456', origin, audio, isEncrypted }
+    const callId = newId<'call'>()
+    const inherited = { callId, dialog: { ...dialogBy(protocol, peer.port, 9), talk }, heirs: 1, trunk: trunkOf({}) }
+    const taken = await scene.telephony.askOver(inherited)
+    t.ok(taken, protocol)
+    const [invite = ''] = peer.heard
+    t.match(invite, /^INVITE sip:peer@127\.0\.0\.1:\d+;transport=t\w+ SIP\/2\.0\r\n/)
+    t.match(invite, /\r\no=- 77 4 IN IP4 127\.0\.0\.1\r\n/)
+    t.match(invite, new RegExp(`\\r\\nm=audio \\d+ ${profile} 8 96\\r\\n`))
+    t.equal(invite.includes('a=crypto:'), isEncrypted)
+    t.match(scene.telephony.kept.get(callId)?.talk, { origin: { ...origin, version: 4 }, audio, isEncrypted })
+    taken?.drop()
+    await until(() => peer.heard.some((text) => text.startsWith('BYE')))
+  }
+  await until(() => scene.edge.health().calls === 0)
 })

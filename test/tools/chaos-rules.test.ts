@@ -145,6 +145,14 @@ test('a call whose line went with a killed edge may end, and then its row ends a
   t.ok(foundIn(cut, roundOf('postgres-kill', ['sip-1'])).includes('completed'), 'nor by any other fault')
 })
 
+test('a call whose line came back by another process may have lost what was said in between, and no more than five seconds', async (t) => {
+  const round = roundOf('edge-kill', ['sip-1'])
+  const back: SeenCall = { ...good, silences: [{ from: 0, ms: 6_000 }], row: { ...good.row!, heard: [] } }
+  t.same(foundIn(back, round), [])
+  t.same(foundIn({ ...back, silences: [{ from: 0, ms: 9_000 }] }, round), ['silence'])
+  t.same(foundIn({ ...back, silences: [] }, round), ['utterances'], 'one that was never silent has lost nothing')
+})
+
 test('datagrams pass a relay as they are, get lost by lot and come late, and what answers comes back the same way', async (t) => {
   const clock = createHandClock()
   const shaper = createUdpShaper({ random: createRandom(1), clock })

@@ -103,11 +103,13 @@ export function violationsOf(call: SeenCall, round: SeenRound): Violation[] {
   if (!isDone && mayEnd) found.push(...ofLostLine(call, round, who))
   const extra = extraSilenceOf(call, round.usualSilence)
   const allowed = round.kind.mayWait + round.slack
-  const isQuiet = extra <= allowed || (mayEnd && !isDone)
+  // Its line went with the process, and perhaps came back by another one.
+  const wasCut = mayEnd && (!isDone || extra > allowed)
+  const isQuiet = extra <= allowed || (wasCut && (!isDone || extra <= toldWithin + round.slack))
   holds('silence', isQuiet, `waited ${Math.round(extra)} ms longer than usual, ${allowed} are allowed`)
   const lost = lostOf(call)
   const words = `${call.said.map(({ text }) => text).join(', ')}; written down: ${row.heard.join(', ')}`
-  holds('utterances', lost === 0 || (mayEnd && !isDone), `${lost} of ${call.said.length} are lost. Said: ${words}`)
+  holds('utterances', lost === 0 || wasCut, `${lost} of ${call.said.length} are lost. Said: ${words}`)
   holds('rows', row.finished, 'its row never finished')
   const ends = told.events.filter(({ type }) => type === 'call.ended').length
   holds('ended once', ends === 1, `call.ended was told ${ends} times`)

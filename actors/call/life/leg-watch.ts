@@ -68,7 +68,8 @@ export function createLegWatch(deps: Deps, end: CallEnd): LegWatch {
     isSuspected = true
     for (let waited = 0; waited < suspectFor && isHeld() && (await find()) === 'none'; waited += suspectEvery) {
       if (await deps.hasFallen?.().catch(() => false)) {
-        if (isHeld()) end.post(lost('the leg of the call is gone', true))
+        // Its telephone may have been asked over meanwhile.
+        if (isHeld() && (await find()) === 'none') end.post(lost('the leg of the call is gone', true))
         break
       }
       await pause(deps.clock, suspectEvery)
@@ -120,5 +121,5 @@ const lost = (details: string, gone = false): CallFact => ({
   type: 'leg_disconnected',
   cause: 'failed',
   details,
-  ...(gone && { gone }),
+  ...(gone && { gone, awaited: true }),
 })

@@ -195,9 +195,11 @@ export const machineActions = setup({
       context.rules === endRules &&
       context.answeredAt !== null &&
       endedByOf(event as Of<'leg_disconnected'>) !== 'caller',
-    /** Of a browser, which may come back by another process. */
-    mayReturn: ({ context, event }) =>
-      context.transport === 'webrtc' && (event as Of<'leg_disconnected'>).gone === true,
+    /** By another process: of a browser, and of a telephone that may be asked over. */
+    mayReturn: ({ context, event }) => {
+      const { gone, awaited } = event as Of<'leg_disconnected'>
+      return gone === true && (context.transport === 'webrtc' || awaited === true)
+    },
     outbound: ({ context }) => context.direction === 'outbound',
     leavesMessage: ({ context, event }) =>
       context.direction === 'outbound' && (event as Of<'voicemail_detected'>).leavesMessage === true,

@@ -2,7 +2,7 @@
  * Owns the lifecycle of a call, inbound, outbound and web, as a pure XState machine: no clock, no randomness, no I/O. Time comes with every
  * fact; deadlines are absolute times in the context, because XState's own `after` timers do not survive a restored snapshot.
  */
-import { assign } from 'xstate'
+import { assign, not } from 'xstate'
 import {
   canceled,
   canceledByAdmin,
@@ -196,6 +196,8 @@ export const callMachine = machineActions.createMachine({
         hang_up_requested: { target: 'windingUp', actions: voicemail },
         engine_failed: { target: 'windingUp', actions: voicemail },
         deadline_passed: { guard: { type: 'passed', params: 'message' }, target: 'windingUp', actions: voicemail },
+        // Its telephone has come over, and nobody knows how much of the message was heard.
+        leg_returned: { target: 'windingUp', actions: voicemail },
         // Only the former actor knew how much of the message was said.
         taken_over: { target: 'windingUp', actions: voicemail },
       },
@@ -221,6 +223,8 @@ export const callMachine = machineActions.createMachine({
           { guard: { type: 'passed', params: 'close' }, target: 'over' },
         ],
         taken_over: { actions: windUp },
+        // Of a telephone that came over too late.
+        leg_returned: { guard: not('web'), actions: windUp },
       },
     },
 

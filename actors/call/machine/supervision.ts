@@ -2,6 +2,7 @@
  * Owns what the machine does about people who listen to a call, and the states in which one of them speaks in the agent's place: the agent neither hears nor
  * speaks, and the call is theirs until they give it back, leave, or nothing comes of them. Pure. docs/supervision.md.
  */
+import { not } from 'xstate'
 import { maxSupervisors, maxWhispers } from '../../../model/supervision.ts'
 import type { CallFact } from '../call-event.ts'
 import { failed, machineActions, stopWaiting, type CallContext } from './machine-actions.ts'
@@ -89,6 +90,8 @@ export const supervisedStates = {
       voicemail_detected: notMeant,
       // The leg of a browser that may come back is gone: the agent takes it when it does.
       leg_disconnected: { guard: 'mayReturn', target: 'supervisedLegless', actions: waitForReturn },
+      // A telephone that came over before anybody missed it.
+      leg_returned: { guard: not('web'), target: 'open', actions: [...goesOn] },
       taken_over: { actions: ['forgetTools', supervise] },
     },
   }),

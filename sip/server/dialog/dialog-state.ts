@@ -2,7 +2,7 @@
  * Owns what a dialog is: plain values only, without sockets, timers or closures. Only the steps of the machine (step-dialog.ts) make a new
  * state of an old one. RFC 3261 §12.
  */
-import { addressOf, readAddress, tagIn } from '../message/address.ts'
+import { addressOf, readAddress, tagIn, tagOf } from '../message/address.ts'
 import { hasTag, headerOf, valuesOf } from '../message/header-fields.ts'
 import type { HeaderField, SipRequest, SipResponse } from '../message/message.ts'
 import { cseqOf } from '../message/numbered-fields.ts'
@@ -45,6 +45,8 @@ export type DialogState = {
   readonly credentials: readonly HeaderField[]
   /** Null: nobody refreshes the session. RFC 4028. */
   readonly session: SessionTimer | null
+  /** Another process had it before: its routes are as they were then. */
+  readonly isInherited: boolean
   /** Our requests that have no final answer yet. */
   readonly underWay: readonly UnderWay[]
   /** The peer's INVITE or UPDATE that has no final answer yet, or no answer to its offer. */
@@ -116,6 +118,7 @@ const fresh = {
   name: 'early',
   description: null,
   session: null,
+  isInherited: false,
   underWay: [],
   asked: null,
   accepted: null,
@@ -157,8 +160,12 @@ export function stateOfReceived({ transactionId, invite, response, flow, firstRS
   }
 }
 
-/** §12.1.2: the INVITE we sent and an answer to it that has a To tag. Without a Contact the peer is where the INVITE went. */
+/**
+ * §12.1.2: the INVITE we sent and an answer to it that has a To tag. Without a Contact the peer is where the INVITE went. One that has a tag itself was
+ * sent within a dialog of another process, which is ours from here on.
+ */
 export function stateOfPlaced(invite: SipRequest, response: SipResponse, flow: Flow): DialogState {
+  const isInherited = tagOf(invite, 'To') !== null
   const local = headerOf(invite, 'From') ?? ''
   const remote = headerOf(response, 'To') ?? ''
   return {
@@ -169,7 +176,8 @@ export function stateOfPlaced(invite: SipRequest, response: SipResponse, flow: F
     remoteTag: tagIn(remote) ?? '',
     local,
     remote,
-    routeSet: valuesOf(response, 'Record-Route').toReversed(),
+    isInherited,
+    routeSet: isInherited ? valuesOf(invite, 'Route') : valuesOf(response, 'Record-Route').toReversed(),
     remoteTarget: contactIn(response) ?? invite.uri,
     localSequence: cseqOf(invite)?.number ?? 0,
     remoteSequence: null,
@@ -195,9 +203,12 @@ export function withTargetOf(state: DialogState, message: SipRequest | SipRespon
   return contact === null ? state : { ...state, remoteTarget: contact }
 }
 
-/** The route set of a confirmed dialog is that of its 2xx, whatever a provisional response said. §13.2.2.4. */
-export const withRoutesOf = (state: DialogState, response: SipResponse): DialogState =>
-  withTargetOf({ ...state, routeSet: valuesOf(response, 'Record-Route').toReversed() }, response)
+/** The route set of a confirmed dialog is that of its 2xx, whatever a provisional response said (§13.2.2.4); it stays what it is then (§12.2). */
+export const withRoutesOf = (state: DialogState, response: SipResponse): DialogState => {
+  const { routeSet, isInherited } = state
+  const routes = isInherited ? routeSet : valuesOf(response, 'Record-Route').toReversed()
+  return withTargetOf({ ...state, routeSet: routes }, response)
+}
 
 /** Our description in a message of ours. */
 export function withDescriptionOf(state: DialogState, message: SipRequest | SipResponse): DialogState {

@@ -17,6 +17,10 @@ export type Dialogs = {
   reserve(id: string): () => void
   /** By a dialog, or by an INVITE that may make one. */
   isTaken(id: string): boolean
+  /** The peer of a dialog that another process had is asked over by this INVITE of ours, until it is released. `hungUp`: it says BYE meanwhile. */
+  asksOver(invite: SipRequest, hungUp: () => void): () => void
+  /** A request of such a peer came before its answer: what to do when it is a BYE. Null: there is no such peer. */
+  askedOver(request: SipRequest): (() => void) | null
   /** Within which dialog a request of the peer came. */
   ofRequest(request: SipRequest): Dialog | null
   /** Within which dialog an answer to a request of ours came. */
@@ -31,8 +35,14 @@ export function createDialogs(): Dialogs {
   const byName = new Map<string, Dialog>()
   /** By how many: one that answers a challenge has the name of the one before. */
   const reserved = new Map<string, number>()
+  const asked = new Map<string, () => void>()
 
   const callIdOf = (message: SipRequest | SipResponse): string => headerOf(message, 'Call-ID') ?? ''
+  /** Of what we sent, and of what came. */
+  const keyOfOurs = (message: SipRequest | SipResponse): string =>
+    keyOf(callIdOf(message), tagOf(message, 'From') ?? '', tagOf(message, 'To') ?? '')
+  const keyOfTheirs = (request: SipRequest): string =>
+    keyOf(callIdOf(request), tagOf(request, 'To') ?? '', tagOf(request, 'From') ?? '')
 
   return {
     add: (dialog) => void byKey.set(dialog.key, dialog),
@@ -47,10 +57,14 @@ export function createDialogs(): Dialogs {
       }
     },
     isTaken: (id) => byName.has(id) || reserved.has(id),
-    ofRequest: (request) =>
-      byKey.get(keyOf(callIdOf(request), tagOf(request, 'To') ?? '', tagOf(request, 'From') ?? '')) ?? null,
-    ofResponse: (response) =>
-      byKey.get(keyOf(callIdOf(response), tagOf(response, 'From') ?? '', tagOf(response, 'To') ?? '')) ?? null,
+    asksOver(invite, hungUp) {
+      const key = keyOfOurs(invite)
+      asked.set(key, hungUp)
+      return () => void (asked.get(key) === hungUp && asked.delete(key))
+    },
+    askedOver: (request) => asked.get(keyOfTheirs(request)) ?? null,
+    ofRequest: (request) => byKey.get(keyOfTheirs(request)) ?? null,
+    ofResponse: (response) => byKey.get(keyOfOurs(response)) ?? null,
     remove(dialog) {
       if (byKey.get(dialog.key) === dialog) byKey.delete(dialog.key)
       if (byName.get(dialog.id) === dialog) byName.delete(dialog.id)
