@@ -6,6 +6,7 @@ import type { AuditLog } from '../store/audit.ts'
 import { listAuditRows } from '../store/audit-rows.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named, needs, security } from './openapi.ts'
+import { spanWithPlus } from './with-plus.ts'
 
 const list = createRoute({
   method: 'get',
@@ -17,7 +18,10 @@ const list = createRoute({
   summary: 'List who did what, newest first',
   description:
     'Changes by REST, by the operator and by pages, calls of MCP tools, and what of it was refused. Arguments are masked: ids, times, switches and words of the service are told, nothing else is. from (inclusive) and to (exclusive) are times of the entries.',
-  request: { params: z.object({ accountId: z.string() }), query: AuditLogQuery },
+  request: {
+    params: z.object({ accountId: z.string() }),
+    query: AuditLogQuery.extend(spanWithPlus(AuditLogQuery.shape)),
+  },
   responses: answerOf(named('AuditLogPage', AuditLogPage), 'A page of entries.'),
 })
 

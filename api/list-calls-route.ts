@@ -5,6 +5,7 @@ import { PhoneCallPage, PhoneCallQuery, toPhoneCall } from '../model/phone-call.
 import { listCalls } from '../store/calls.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { answerOf, named, needs, security } from './openapi.ts'
+import { spanWithPlus } from './with-plus.ts'
 
 const list = createRoute({
   method: 'get',
@@ -16,7 +17,10 @@ const list = createRoute({
   summary: 'List calls, newest first',
   description:
     'q is words of what was said in calls that are over: a call has all of them, whole. status takes the four statuses and the outcomes other than completed; from (inclusive) and to (exclusive) are times of the creation. The next page has the nextCursor of this one; null: there is none.',
-  request: { params: z.object({ accountId: z.string() }), query: PhoneCallQuery },
+  request: {
+    params: z.object({ accountId: z.string() }),
+    query: PhoneCallQuery.extend(spanWithPlus(PhoneCallQuery.shape)),
+  },
   responses: answerOf(named('PhoneCallPage', PhoneCallPage), 'A page of calls.'),
 })
 

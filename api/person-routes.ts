@@ -10,6 +10,7 @@ import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, needs, noContentOf, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
+import { withPlus } from './with-plus.ts'
 
 const path = '/v1/accounts/{accountId}/persons'
 const shared = { security, tags: ['Persons'] }
@@ -24,6 +25,7 @@ const example = {
   externalId: 'crm-7',
   tags: ['newsletter'],
 }
+const query = PersonQuery.extend({ phoneNumber: withPlus('number', PersonQuery.shape.phoneNumber) })
 const namedPerson = named('Person', Person)
 
 const list = createRoute({
@@ -33,7 +35,7 @@ const list = createRoute({
   operationId: 'listPersons',
   ...needs('read'),
   summary: 'List or search the persons of the account',
-  request: { params: accountParams, query: PersonQuery },
+  request: { params: accountParams, query },
   responses: answerOf(named('PersonPage', PersonPage), 'Newest first; what all filters let through.'),
 })
 

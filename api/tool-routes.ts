@@ -9,13 +9,11 @@ import type { Api, ApiDeps } from './deps.ts'
 import { existing } from './existing.ts'
 import { answerOf, bodyOf, named, needs, refusing, security } from './openapi.ts'
 import { readJson } from './read-json.ts'
+import { withPlus } from './with-plus.ts'
 
 const tools = '/v1/accounts/{accountId}/workers/{workerId}/mcp/tools'
 const params = z.object({ accountId: z.string(), workerId: z.string() })
 const shared = { security, tags: ['Tools'] }
-
-/** In a query a plus sign reads as a space; a number that begins with one was meant to begin with a plus. */
-const plusOf = (given: unknown): unknown => (typeof given === 'string' ? given.replace(/^ /, '+') : given)
 
 const list = createRoute({
   ...shared,
@@ -30,7 +28,7 @@ const list = createRoute({
     params,
     query: z.object({
       phoneCallId: z.string().optional(),
-      customerPhone: z.preprocess(plusOf, PhoneNumber.optional()),
+      customerPhone: withPlus('number', PhoneNumber.optional()),
     }),
   },
   responses: answerOf(

@@ -149,6 +149,7 @@ test('listing calls', async (t) => {
     t.same(await idsOf(`workerId=${id('workerId', other.ids)}`), [])
     t.same(await idsOf('workerId=none'), [])
     t.same(await idsOf('from=2026-01-01T12:03:00Z'), only(4, 3))
+    t.same(await idsOf('from=2026-01-01T13:03:00+01:00'), only(4, 3), 'a plus sign that nobody escaped')
     t.same(await idsOf('to=2026-01-01T13:01:00%2B01:00'), only(0), 'times have zones')
     t.same(await idsOf('from=2026-01-01T12:01:00Z&to=2026-01-01T12:02:00Z&direction=outbound&status=queued'), only(1))
   })
