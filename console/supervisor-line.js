@@ -76,17 +76,34 @@ export async function openLine(address, lost) {
     close,
     closeMicrophone,
     async openMicrophone() {
-      const stream = await navigator.mediaDevices
-        .getUserMedia({ audio: { echoCancellation: true, noiseSuppression: true } })
-        .catch((error) => {
-          throw new Error(`The microphone cannot be used (${error.name}). Allow it for this page, and try again.`)
-        })
-      const track = stream.getAudioTracks()[0] ?? null
+      const track = (await askMicrophone()).getAudioTracks()[0] ?? null
       if (!isOpen) return track?.stop()
       microphone = track
       await sender.replaceTrack(track)
     },
   }
+}
+
+/** Why browsers give none (Media Capture and Streams, section 10.2), and what helps. @type {Readonly<Record<string, string>>} */
+const noMicrophone = {
+  NotAllowedError:
+    'The microphone is not allowed for this page. Allow it in the browser, beside the address of the page',
+  NotFoundError: 'There is no microphone. Connect one',
+  NotReadableError: 'The microphone cannot be opened: another program may use it. Close that',
+}
+
+async function askMicrophone() {
+  // The types do not know of pages that browsers do not trust.
+  const devices = /** @type {MediaDevices | undefined} */ (navigator.mediaDevices)
+  if (!devices)
+    throw new Error(
+      'Browsers give a microphone to pages by https only, and to those of their own machine. Nothing has changed: the agent has the call.',
+    )
+  return devices.getUserMedia({ audio: { echoCancellation: true, noiseSuppression: true } }).catch((error) => {
+    const reason =
+      noMicrophone[error.name] ?? `The microphone cannot be used (${error.name}). Look at the browser's settings`
+    throw new Error(`${reason}, and take over again. Nothing has changed: the agent has the call.`)
+  })
 }
 
 /** The service looks where checks come from: what is not found soon is not needed. @param {RTCPeerConnection} peer */

@@ -58,6 +58,9 @@ export function SupervisorPanel({ callId }) {
           ]),
         ),
       ),
+    line !== null &&
+      speaker !== undefined &&
+      h('p', { class: 'soft' }, 'One person at a time speaks: you can take the call over when it has been given back.'),
     lostBecause && h('p', { class: 'notice bad', role: 'alert' }, lostBecause),
     h(Failure, { error: action.error }),
     h(WhisperForm, { address, isOff: isHolding || speaker !== undefined }),
@@ -91,6 +94,7 @@ function useLine(address, supervisors, reload) {
   }, [address])
   const own = supervisors.find(({ id }) => id === line?.id)
   const wasSeen = useRef(false)
+  const isReturning = useRef(false)
   useEffect(() => {
     if (!own && wasSeen.current && line) {
       line.close(false)
@@ -101,6 +105,7 @@ function useLine(address, supervisors, reload) {
     if (own && !own.speaks && isTaken && wasSeen.current) {
       line?.closeMicrophone()
       setTaken(false)
+      if (!isReturning.current) setLost('Your voice did not reach the call for some seconds: the agent has it back.')
     }
     wasSeen.current = own !== undefined
   }, [supervisors])
@@ -130,6 +135,8 @@ function useLine(address, supervisors, reload) {
     }),
     takeOver: act(async () => {
       if (!line) return
+      setLost(null)
+      isReturning.current = false
       await line.openMicrophone()
       try {
         await ask(`${address}/${line.id}/take-over`, { method: 'POST' })
@@ -142,6 +149,7 @@ function useLine(address, supervisors, reload) {
     }),
     giveBack: act(async () => {
       if (!line) return
+      isReturning.current = true
       await ask(`${address}/${line.id}/give-back`, { method: 'POST' })
       line.closeMicrophone()
       setTaken(false)

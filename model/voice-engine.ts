@@ -155,6 +155,14 @@ export type EngineSession = {
   close(): void
 }
 
+/** A call in which a person speaks in the agent's place. */
+export type AttendConfig = Pick<EngineConfig, 'callId' | 'direction' | 'language' | 'worker'>
+/** Of texts at least the final ones. */
+export type AttendEvent = Extract<EngineEvent, { type: 'user_text' | 'used' | 'failed' }>
+/** It takes `attendedSound`. */
+export type Attending = Pick<EngineSession, 'hear' | 'hearOut' | 'close'>
+export const attendedSound = { encoding: 'pcm16', rateHz: 16_000 } as const satisfies AudioFormat
+
 export type VoiceEngine = {
   /** The `source` of transcripts. */
   readonly name: string
@@ -165,6 +173,8 @@ export type VoiceEngine = {
   readonly ignoresWhispers?: true
   /** Opens a session; it speaks by itself as its configuration says. Throws when it cannot (outcome `voice_session_creation_failed`). */
   open(config: EngineConfig, emit: (event: EngineEvent) => void): Promise<EngineSession>
+  /** Only hears the caller, and tells what they say. Throws as `open` does. Absent: whoever it hears it answers. */
+  attend?(config: AttendConfig, emit: (event: AttendEvent) => void): Promise<Attending>
   /**
    * Of a memory of its own that is larger than `maxBytes` of JSON what a new session needs most: the oldest is left out first, where there is an
    * order. Absent, or not short enough: such a memory is not taken, and the one before it counts.

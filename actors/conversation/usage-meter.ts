@@ -3,7 +3,7 @@
  * it along.
  */
 import { addUsage, noUsage, type CallUsage } from '../../model/usage.ts'
-import type { VoiceEngine } from '../../model/voice-engine.ts'
+import type { AttendConfig, AttendEvent, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 import type { CallFact } from '../call/call-event.ts'
 
 export type UsageMeter = {
@@ -18,6 +18,14 @@ export type UsageMeter = {
 export function createUsageMeter(): UsageMeter {
   let untold: CallUsage = noUsage
   const add = (used: Partial<CallUsage>): void => void (untold = addUsage(untold, { ...noUsage, ...used }))
+  /** Passes on all but what is counted here. */
+  const counting =
+    <Event extends EngineEvent>({ name }: VoiceEngine, emit: (event: Event) => void) =>
+    (event: Event): void => {
+      if (event.type !== 'used') return emit(event)
+      const { model, units } = event
+      add({ engines: [{ engine: name, model: model.slice(0, 200), units }] })
+    }
   const take = (): CallUsage => {
     const taken = untold
     untold = noUsage
@@ -33,12 +41,11 @@ export function createUsageMeter(): UsageMeter {
         return engine.speaks
       },
       close: () => engine.close(),
-      open: (config, emit) =>
-        engine.open(config, (event) => {
-          if (event.type !== 'used') return emit(event)
-          const { model, units } = event
-          add({ engines: [{ engine: engine.name, model: model.slice(0, 200), units }] })
-        }),
+      open: (config, emit) => engine.open(config, counting(engine, emit)),
+      ...(engine.attend && {
+        attend: (config: AttendConfig, emit: (event: AttendEvent) => void) =>
+          engine.attend!(config, counting(engine, emit)),
+      }),
     }),
     withUsage(fact) {
       if (fact.type === 'tool_called') add({ toolCalls: 1 })

@@ -1,10 +1,12 @@
 /** The rules of the VoiceEngine port, over every engine. An engine comes with a call in which it speaks first and then listens. */
+import { setImmediate as turn } from 'node:timers/promises'
 import { test, type Test } from 'tap'
-import { samplesPerFrame } from '../../model/frame.ts'
+import { bytesOf as soundOf, samplesPerFrame } from '../../model/frame.ts'
 import type { JsonObject } from '../../model/json.ts'
 import {
   EngineRefusal,
   maxMemoryBytes,
+  type AttendEvent,
   type EngineConfig,
   type EngineEvent,
   type Said,
@@ -13,6 +15,7 @@ import {
 import { createMemoryBound } from '../../actors/conversation/memory-bound.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createRandom } from '../fake/random.ts'
+import { until } from '../scenes/in-time.ts'
 import { openSpokenCall, type SpokenCall } from '../scenes/spoken-call.ts'
 
 export type Candidate = {
@@ -145,6 +148,43 @@ const rules: Readonly<Record<string, (t: Test, candidate: Candidate) => Promise<
       order,
       order.map((_, index) => (index % 2 === 0 ? 'stopped' : 'text')),
     )
+  },
+  'one that only hears a caller tells their words, the last ones too, and says nothing': async (t, candidate) => {
+    const { engine, config, answer } = candidate
+    if (!engine.attend) return t.comment('it cannot but answer')
+    const { callId, direction, language, worker } = config
+    const events: AttendEvent[] = []
+    const attending = await engine.attend({ callId, direction, language, worker }, (event) => void events.push(event))
+    const finals = () => events.filter((event) => event.type === 'user_text' && event.isFinal && event.text !== '')
+    let ms = 0
+    const hear = async (samples: Int16Array): Promise<void> => {
+      for (let at = 0; at < samples.length; at += 320, ms += 20) {
+        const frame = new Int16Array(320)
+        frame.set(samples.subarray(at, at + 320))
+        attending.hear(soundOf(frame))
+        if (ms % 200 === 0) await turn()
+      }
+    }
+    await hear(new Int16Array(16_000))
+    await hear(answer)
+    // Who may say anything is given longer pauses.
+    await hear(new Int16Array(40_000))
+    await until(() => finals().length === 1)
+    const [said] = finals() as Extract<AttendEvent, { type: 'user_text' }>[]
+    t.ok(said!.from >= 600 && said!.to > said!.from && said!.to <= ms, JSON.stringify({ said, ms }))
+    const last = answer.findLastIndex((sample) => Math.abs(sample) > 300)
+    await hear(answer.slice(0, last + 1))
+    await attending.hearOut()
+    t.equal(finals().length, 2)
+    t.same(
+      events.filter(({ type }) => type !== 'user_text' && type !== 'used'),
+      [],
+    )
+    attending.close()
+    attending.close()
+    attending.hear(new Uint8Array(640))
+    await attending.hearOut()
+    t.equal(finals().length, 2)
   },
   'it is finished after the last item is done, once': async (t, { engine, config, answer }) => {
     const call = await openSpokenCall(engine, config)

@@ -1,6 +1,6 @@
 /** Owns a voice engine that says what the test says and remembers what it was told. A real implementation of the port, without sound of its own. */
 import type { Frame } from '../../model/frame.ts'
-import type { EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
+import type { AttendEvent, EngineConfig, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 
 export type ScriptedEngine = VoiceEngine & {
   /** Speaks as the engine in the newest session. */
@@ -13,6 +13,10 @@ export type ScriptedEngine = VoiceEngine & {
   heardFrames(): number
   /** Of them those with sound. */
   heardSound(): number
+  /** Frames that it only heard. */
+  attendedFrames(): number
+  /** Tells of who it only hears; of that it is told `attend`, `attend: hear out` and `attend: close`. */
+  tellAttended(event: AttendEvent): void
   /** What it still has to say when the line is closed. */
   hearOut?: ((emit: (event: EngineEvent) => void) => Promise<void>) | undefined
 }
@@ -21,6 +25,8 @@ type Options = {
   readonly failsToOpen?: string
   readonly voicemail?: string
   readonly hearOut?: ScriptedEngine['hearOut']
+  /** It can hear without answering. */
+  readonly attends?: true
 }
 
 export function createScriptedEngine(options: Options = {}): ScriptedEngine {
@@ -28,6 +34,8 @@ export function createScriptedEngine(options: Options = {}): ScriptedEngine {
   const configs: EngineConfig[] = []
   let heard = 0
   let sound = 0
+  let attended = 0
+  let tellAttended: (event: AttendEvent) => void = () => {}
   let emit: (event: EngineEvent) => void = () => {}
   const speak = (event: EngineEvent): void => emit(event)
   const format = { encoding: 'pcm16', rateHz: 16000 } as const
@@ -40,6 +48,19 @@ export function createScriptedEngine(options: Options = {}): ScriptedEngine {
     configs,
     heardFrames: () => heard,
     heardSound: () => sound,
+    attendedFrames: () => attended,
+    tellAttended: (event) => tellAttended(event),
+    ...(options.attends && {
+      async attend(_: unknown, listener: typeof tellAttended) {
+        told.push('attend')
+        tellAttended = listener
+        return {
+          hear: () => void attended++,
+          hearOut: async () => void told.push('attend: hear out'),
+          close: () => void told.push('attend: close'),
+        }
+      },
+    }),
     emit: speak,
     say(itemId, text, frames) {
       speak({ type: 'agent_text', itemId, text })

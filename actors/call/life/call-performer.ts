@@ -13,6 +13,7 @@ import { createUsageMeter, type UsageMeter } from '../../conversation/usage-mete
 import { commandLeg } from '../../node/leg-link.ts'
 import { answer, redirect } from './answer.ts'
 import { askWorkerRequest } from './ask-worker-request.ts'
+import { createCallAttendance, type CallAttendance } from './attend-call.ts'
 import type { CallFact, Effect } from '../call-event.ts'
 import { messagesOf } from './browser-messages.ts'
 import { createEarlyWords } from './early-words.ts'
@@ -88,8 +89,10 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     },
   }
   const told = createToldInOrder((message) => bus.publish(subjectsOf(end.callId).signal, toBytes(message)))
+  const attendance = createCallAttendance(deps, end, { meter, post: talkEnd.post })
   const startConversation = async (effect: StartConversation): Promise<void> => {
     const talk = ++talks
+    attendance.close()
     await aside
     recording.begin(effect.recording)
     early.prepare()
@@ -131,7 +134,11 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     return aside
   }
   const whisper = (text: string): void => void (early.whisper(text) || conversation?.whisper(text))
-  const supervise = (effect: Supervise): Promise<void> => supervision.set(effect, aside)
+  const supervise = (effect: Supervise): Promise<void> => {
+    if (effect.voice === null) attendance.close()
+    else run(attendance.begin(), noFact)
+    return supervision.set(effect, aside)
+  }
   const dropTried = (): void => tried?.close()
   const passOn = async (): Promise<void> => {
     await conversation?.stop()
@@ -141,6 +148,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     abandoned = true
     tools.cancelAll()
     dropTried()
+    attendance.close()
     conversation?.abandon()
     former?.abandon()
   }
@@ -148,7 +156,7 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   const supervision = createSupervisionOrders(deps, end)
   const conversationOf = (): Conversation | null => conversation
   const talking = { conversationOf, startConversation, disclose, passOn, stepAside, whisper, supervise, supervision }
-  const parts: Parts = { deps, end, run, tools, meter, recording, keep, dropTried, ...talking }
+  const parts: Parts = { deps, end, run, tools, meter, recording, keep, dropTried, attendance, ...talking }
 
   return {
     perform(effects) {
@@ -186,6 +194,7 @@ type Parts = {
   whisper(text: string): void
   supervise(effect: Supervise): Promise<void>
   readonly supervision: Pick<SupervisionOrders, 'end'>
+  readonly attendance: Pick<CallAttendance, 'stop'>
 }
 
 function performOne(parts: Parts, effect: Effect): void {
@@ -279,12 +288,14 @@ async function leaveMessage(end: CallEnd, conversation: Conversation | null): Pr
 }
 
 /** The caller's line is not kept open for the words that are still being understood, and the call has ended before they are. */
-async function windUp({ deps: { bus, clock }, end, conversationOf, meter }: Parts, reason: string): Promise<void> {
+async function windUp(parts: Parts, reason: string): Promise<void> {
+  const { end, conversationOf, meter, attendance } = parts
+  const { bus, clock } = parts.deps
   const conversation = conversationOf()
   await conversation?.fallSilent()
   const closing = commandLeg(bus, end.callId, { type: 'close', epoch: end.epoch, reason }, closeTimeout)
   const endedAt = clock.now()
-  const [reply] = await Promise.all([closing, conversation?.stop()])
+  const [reply] = await Promise.all([closing, conversation?.stop(), attendance.stop()])
   const rest = meter.rest()
   if (rest) end.post(rest)
   if (reply?.type === 'closed' && reply.recordingIncomplete) end.post({ type: 'warned', warning: soundLost })

@@ -10,6 +10,7 @@ import type { Log } from '../../../model/log.ts'
 import type { UsedUnits } from '../../../model/usage.ts'
 import { EngineRefusal, type VoiceEngine } from '../../../model/voice-engine.ts'
 import { createVoiceDetectors } from '../../../media/vad/voice-detector.ts'
+import { openAttending } from '../hosted/attend.ts'
 import { openTalk } from '../hosted/talk.ts'
 import type { OpenWire, Wire } from '../hosted/wire.ts'
 import { createNotices } from '../notices.ts'
@@ -110,6 +111,8 @@ export async function createCascadeEngine(deps: CascadeEngineDeps): Promise<Voic
     hears: [hears],
     speaks: [{ encoding: 'pcm16', rateHz }],
     open: (config, emit) => openTalk({ config, openWire, speaksWhileToolsRun: true, log, clock, emit }),
+    attend: (config, emit) =>
+      openAttending({ config, openWire, formats: { hears, speaks: { encoding: 'pcm16', rateHz } }, clock, emit }),
     shorten: shortenedMemory,
     async close() {
       ending.abort()

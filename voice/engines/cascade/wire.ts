@@ -95,7 +95,7 @@ export function createWire(deps: WireDeps): Wire {
     ...deps,
     emit,
     at: () => caller.at(),
-    maySpeak: () => !ending.signal.aborted && waitFrames === 0 && !caller.busy(),
+    maySpeak: () => !deps.setup.attends && !ending.signal.aborted && waitFrames === 0 && !caller.busy(),
     onFailed: fail,
   })
   const caller = createCallerUtterances({

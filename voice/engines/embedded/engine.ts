@@ -13,6 +13,7 @@ import { voicemailMessageOf } from '../../script/voicemail-message.ts'
 import { valuesOf } from '../../script/fill-in.ts'
 import type { FliteVoice } from './flite.ts'
 import { understandingOf, type Understanding } from './grammar.ts'
+import { createAttending } from './attending.ts'
 import { assumedGreeting, assumedUnderstandings, createAssumedRecognition } from './assumed-recognition.ts'
 import { scriptedDetector, withScriptedCaller } from './scripted-caller.ts'
 import { createRecognition, type Recognition } from './recognition.ts'
@@ -124,6 +125,13 @@ export async function createEmbeddedEngine(deps: Deps): Promise<EmbeddedEngine> 
       // Not before the session is in the caller's hands.
       setImmediate(() => session.begin())
       return session
+    },
+    async attend({ language }, emit) {
+      if (owned.disposed) throw new EngineRefusal('the embedded engine is closed', false)
+      refuseLanguage(language)
+      const anything = { slot: { kind: 'free' }, intents: [], confirming: false, dictate: true } as const
+      const understanding = understandings.understandingFor(anything, '')
+      return createAttending({ recognition, detector: createDetector(), understanding, emit })
     },
     shorten: shortenedState,
     async warm(texts, voice) {

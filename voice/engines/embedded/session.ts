@@ -17,6 +17,7 @@ import { createOwnEcho } from '../../../media/vad/own-echo.ts'
 import type { VoiceDetector } from '../../../media/vad/voice-detector.ts'
 import { createAgentSpeech, type AgentSpeech } from './agent-speech.ts'
 import { createCallerUtterances, type Heard } from './caller-utterances.ts'
+import { finalTextOf } from './final-text.ts'
 import type { FliteVoice } from './flite.ts'
 import type { Understanding } from './grammar.ts'
 import { createKeypad } from './keypad.ts'
@@ -66,8 +67,6 @@ const bridge = 'I am sorry, the line was interrupted for a moment.'
 const maxHeld = 16
 /** Texts that are typed while the caller speaks, or before the agent listens. */
 const maxTyped = 8
-/** Stands in a transcript for speech that was not understood. */
-const unclear = '[unclear]'
 /** Shorter speech that is not understood is a backchannel while nothing is asked, ms. */
 const shortestAnswer = 700
 /** A cough over the agent's words is heard as a "nope" of less than this. */
@@ -288,12 +287,6 @@ export function createSession(deps: SessionDeps): EngineSession & { begin(): voi
     },
     close,
   }
-}
-
-/** Empty for what was no speech after all. */
-function finalTextOf({ text, isNoise, confidence, from, to }: Heard): EngineEvent {
-  const told = text === '' && !isNoise ? unclear : text
-  return { type: 'user_text', text: told, isFinal: true, confidence, from, to }
 }
 
 /** Noise; and while nothing is asked, "okay", "uh-huh", "hello?" or a short sound. Such a caller did not want to interrupt. */

@@ -11,6 +11,8 @@ export type WireTold = WireEvent | Extract<EngineEvent, { type: 'used' }>
 /** `instructions` is the whole prompt; `tools` are the worker's and the engine's own. */
 export type WireSetup = Omit<EngineConfig, 'instructions' | 'script' | 'context' | 'customer'> & {
   readonly instructions: string
+  /** The model answers nothing: nobody asks it, and the caller's words do not either. Absent: it does. */
+  readonly attends?: true
 }
 
 /** As in EngineEvent, and: */

@@ -48,7 +48,7 @@ export function sessionUpdate(setup: WireSetup, choices: SessionChoices): object
         format: formatOf(setup.formats.hears),
         transcription: { model: transcriptionModel, ...languageOf(setup.language) },
         noise_reduction: { type: 'near_field' },
-        turn_detection: { ...vad, create_response: true, interrupt_response: true },
+        turn_detection: { ...vad, create_response: !setup.attends, interrupt_response: true },
       },
       output: { format: formatOf(setup.formats.speaks), ...(voice !== null && { voice: voiceOf(voice) }) },
     },

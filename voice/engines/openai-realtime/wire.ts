@@ -231,7 +231,7 @@ function createWire(
   const commit = (): void => {
     if (!turns.end()) return
     send({ type: 'input_audio_buffer.commit' })
-    replies.ask({ instructions: null, isOwed: false })
+    if (!setup.attends) replies.ask({ instructions: null, isOwed: false })
   }
   const tell = (text: string): void => send(itemOf('user', text))
   const withHint = (hint: string) => (): string => `${instructions}\n\n# Now\n${hint}`

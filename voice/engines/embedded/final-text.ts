@@ -1,0 +1,18 @@
+/** Owns how what a caller said stands in a transcript. */
+import type { EngineEvent } from '../../../model/voice-engine.ts'
+import type { Heard } from './caller-utterances.ts'
+
+/** Stands for speech that was not understood. */
+const unclear = '[unclear]'
+
+/** Empty for what was no speech after all. */
+export function finalTextOf({
+  text,
+  isNoise,
+  confidence,
+  from,
+  to,
+}: Heard): Extract<EngineEvent, { type: 'user_text' }> {
+  const told = text === '' && !isNoise ? unclear : text
+  return { type: 'user_text', text: told, isFinal: true, confidence, from, to }
+}
