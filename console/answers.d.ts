@@ -65,7 +65,14 @@ export type LiveCall = Call & {
   turns: number
   lastTurn: { speaker: 'user' | 'agent'; text: string; to: number } | null
   latency: Latency | null
-  sound: { mos: number | null; loss: number | null; jitterMs: number | null; lateFrames: number } | null
+  /** `seconds`: that it is of; null: of the call so far. */
+  sound: {
+    mos: number | null
+    loss: number | null
+    jitterMs: number | null
+    lateFrames: number
+    seconds: number | null
+  } | null
 }
 
 export type Worker = {

@@ -10,6 +10,7 @@ import { Replay } from './call-replay.js'
 import { Findings } from './call-findings.js'
 import { durationOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
 import { Lanes } from './lanes.js'
+import { LiveSound } from './live-sound.js'
 import { Badge, Failure, Loading, PageFrame, Text } from './parts.js'
 import { usePlayer } from './player.js'
 import { useHere } from './session.js'
@@ -43,6 +44,7 @@ function CallView({ whole, address, reload }) {
     [turns, player.playAt],
   )
   const isStarted = player.time > 0 || player.isPlaying
+  const isTalking = call.status !== 'completed' && call.progress === 'in_progress'
   return h(
     PageFrame,
     {
@@ -67,10 +69,8 @@ function CallView({ whole, address, reload }) {
               }),
         ]),
         h('div', { class: 'column' }, [
-          mayChange &&
-            call.status !== 'completed' &&
-            call.progress === 'in_progress' &&
-            h(SupervisorPanel, { callId: call.id }),
+          isTalking && mayChange && h(SupervisorPanel, { callId: call.id }),
+          isTalking && h(LiveSound, { callId: call.id }),
           h(Findings, { call, hear: hasSound ? hear : null }),
           h(CallFacts, { call, diagnostics }),
           h(Replay, { address }),

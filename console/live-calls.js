@@ -5,13 +5,18 @@ import { useEffect, useState } from 'preact/hooks'
 /** @typedef {{ calls: ReadonlyMap<string, LiveCall> | null, isConnected: boolean }} Live calls is null until they are known */
 
 /**
+ * While the page is looked at: browsers have few connections to one host.
  * @param {string} accountId
+ * @param {string | null} [callId] of this one only
  * @returns {Live}
  */
-export function useLiveCalls(accountId) {
+export function useLiveCalls(accountId, callId = null) {
   const [live, setLive] = useState(/** @type {Live} */ ({ calls: null, isConnected: false }))
+  const isSeen = useIsSeen()
   useEffect(() => {
-    const source = new EventSource(`/console/events?accountId=${encodeURIComponent(accountId)}`)
+    if (!isSeen) return
+    const query = new URLSearchParams({ accountId, ...(callId !== null && { callId }) })
+    const source = new EventSource(`/console/events?${query}`)
     /** @param {MessageEvent<string>} event */
     const whole = ({ data }) => {
       const { calls } = /** @type {{ calls: LiveCall[] }} */ (JSON.parse(data))
@@ -31,6 +36,16 @@ export function useLiveCalls(accountId) {
     source.addEventListener('change', change)
     source.addEventListener('error', () => setLive((before) => ({ ...before, isConnected: false })))
     return () => source.close()
-  }, [accountId])
+  }, [accountId, callId, isSeen])
   return live
+}
+
+function useIsSeen() {
+  const [isSeen, setSeen] = useState(!document.hidden)
+  useEffect(() => {
+    const look = () => setSeen(!document.hidden)
+    document.addEventListener('visibilitychange', look)
+    return () => document.removeEventListener('visibilitychange', look)
+  }, [])
+  return isSeen
 }

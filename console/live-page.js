@@ -1,7 +1,8 @@
 /** Owns the page of the calls that run now. */
 import { h } from 'preact'
-import { durationOf, msOf, otherSideOf, qualityToneOf, statusOf, toneOf, wordsOf } from './format.js'
+import { durationOf, msOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
 import { useLiveCalls } from './live-calls.js'
+import { Sound } from './live-sound.js'
 import { memo } from './memo.js'
 import { Badge, Empty, Loading, PageFrame, Table, Text } from './parts.js'
 import { home, Link } from './router.js'
@@ -97,21 +98,6 @@ function RowOf({ call, worker }) {
   ])
 }
 const Row = memo(RowOf)
-
-/** @param {{ sound: import('./answers').LiveCall['sound'] }} props */
-function Sound({ sound }) {
-  if (sound === null) return h('span', { class: 'soft', title: 'Told a few seconds after the answer' }, '–')
-  const { mos, loss, jitterMs, lateFrames } = sound
-  const facts = [
-    loss !== null && `${(loss * 100).toFixed(1)} % lost`,
-    jitterMs !== null && `${jitterMs} ms jitter`,
-    lateFrames > 0 && `${lateFrames} late`,
-  ].filter(Boolean)
-  return [
-    mos !== null && h(Badge, { tone: qualityToneOf(mos) }, mos.toFixed(1)),
-    h('span', { class: 'soft sound-facts' }, ` ${facts.join(', ')}`),
-  ]
-}
 
 /** @param {{ since: string }} props */
 const Time = ({ since }) => h('span', { 'data-since': Date.parse(since), ref: showTime })

@@ -5,6 +5,7 @@ import { notFound, Problem } from '../../model/problem.ts'
 import type { SignedIn } from '../../model/user.ts'
 import { signalingUrlFor } from '../../net/public-url.ts'
 import type { AuditLog } from '../../store/audit.ts'
+import { idOf } from '../authenticate.ts'
 import type { Api, ApiDeps, ApiEnv } from '../deps.ts'
 import type { RequestLimit } from '../rate-limit.ts'
 import { budgetOf, requireToken, signedInBy } from '../session-authentication.ts'
@@ -46,7 +47,9 @@ export function addConsoleRoutes(app: Api, deps: ApiDeps, limit: RequestLimit, a
     const signedIn = await whoAsks(c)
     const membership = signedIn.memberships.find(({ accountId }) => accountId === c.req.query('accountId'))
     if (!membership) throw notFound()
-    return streams.open(c.req.raw, { userId: signedIn.userId, accountId: membership.accountId })
+    const only = c.req.query('callId')
+    const whose = { userId: signedIn.userId, accountId: membership.accountId }
+    return streams.open(c.req.raw, { ...whose, callId: only === undefined ? null : idOf<'call'>(only) })
   })
   app.post('/console/script-check', async (c) => {
     requireToken(c.req.raw, await whoAsks(c))

@@ -3,7 +3,7 @@
  * may, and that a browser that reads slowly costs no room: what it has missed is told to it as the whole.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
-import type { AccountId, UserId } from '../../model/ids.ts'
+import type { AccountId, CallId, UserId } from '../../model/ids.ts'
 import { Problem } from '../../model/problem.ts'
 import type { PageSessions } from '../../model/user.ts'
 import type { Change, LiveCalls, Running } from './live-calls.ts'
@@ -17,7 +17,12 @@ const beatsPerLook = 4
 const mostWaiting = 8
 
 type Deps = { readonly sessions: PageSessions; readonly clock: Clock; readonly live: LiveCalls }
-type Whose = { readonly userId: UserId; readonly accountId: AccountId }
+type Whose = {
+  readonly userId: UserId
+  readonly accountId: AccountId
+  /** Null: of all calls of the account. */
+  readonly callId: CallId | null
+}
 
 const encoder = new TextEncoder()
 const eventOf = (name: string, json: string): Uint8Array => encoder.encode(`event: ${name}\ndata: ${json}\n\n`)
@@ -45,12 +50,13 @@ export function createEventStreams({ sessions, clock, live }: Deps) {
       if (inAll >= most.inAll || (open.get(whose.userId) ?? 0) >= most.ofUser)
         throw new Problem('RATE_LIMITED', 'Too many pages of the console are open. Close one.')
       count(whose.userId, 1)
+      const watched = whose.callId === null ? live.watch : watchOne(live.watch, whose.callId)
       let following: Following | null = null
       const body = new ReadableStream<Uint8Array>(
         {
           start(controller) {
             const watch: LiveCalls['watch'] = (accountId, watcher) => {
-              const stop = live.watch(accountId, watcher)
+              const stop = watched(accountId, watcher)
               return () => {
                 stop()
                 count(whose.userId, -1)
@@ -75,6 +81,22 @@ export function createEventStreams({ sessions, clock, live }: Deps) {
     },
   }
 }
+
+/** The same of one call: told when it has changed, and when it is over. */
+const watchOne =
+  (watch: LiveCalls['watch'], callId: CallId): LiveCalls['watch'] =>
+  (accountId, watcher) => {
+    /** Null: nothing was told yet. */
+    let told: string | undefined | null = null
+    return watch(accountId, (running) => {
+      const call = running.get(callId)
+      if (call === told) return
+      const wasThere = typeof told === 'string'
+      told = call
+      if (call !== undefined) watcher(new Map([[callId, call]]), { changed: [call], gone: [] })
+      else watcher(new Map(), { changed: [], gone: wasThere ? [callId] : [] })
+    })
+  }
 
 type Following = { pulled(): void; end(): void }
 

@@ -4,13 +4,13 @@
  */
 import { fromBytes } from '../../model/bus-json.ts'
 import type { Bus, Subscription } from '../../model/bus.ts'
-import { LegQuality } from '../../model/call-quality.ts'
 import type { Clock } from '../../model/clock.ts'
 import type { CallId } from '../../model/ids.ts'
 import {
   allQualities,
   callOfQuality,
   qualityToldEvery,
+  ToldQuality,
   toLiveQuality,
   type LiveQuality,
 } from '../../model/live-quality.ts'
@@ -71,6 +71,6 @@ export function createLiveQualities({ bus, clock }: { readonly bus: Bus; readonl
 
 /** Of a peer of another version it may be anything. */
 function readFrom(payload: Uint8Array): LiveQuality | null {
-  const read = LegQuality.safeParse(fromBytes(payload))
+  const read = ToldQuality.safeParse(fromBytes(payload))
   return read.success ? toLiveQuality(read.data) : null
 }

@@ -8,7 +8,7 @@ import { toCallQuality } from '../../model/call-quality.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import type { ClosedLeg, LegEvent } from '../../model/leg.ts'
-import { qualitySubjectOf, qualityToldEvery } from '../../model/live-quality.ts'
+import { createRecentQuality, qualitySubjectOf, qualityToldEvery } from '../../model/live-quality.ts'
 import type { Log } from '../../model/log.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
 import type {
@@ -160,9 +160,10 @@ export function createLeg(deps: LegDeps): Leg {
   }
   const ending = createLegEnding({ now, tell: tellEnd, finish, release })
   const telephone = telephoneEvents({ tell, wire, ending, guarded })
-  const tellQualitySoFar = () => {
+  const recentOf = createRecentQuality()
+  const tellQualityNow = () => {
     const quality = measured()
-    if (quality) bus.publish(qualitySubjectOf(deps.callId), toBytes(quality))
+    if (quality) bus.publish(qualitySubjectOf(deps.callId), toBytes(recentOf(quality)))
   }
   const leaving = joined(deps, {
     media,
@@ -173,7 +174,7 @@ export function createLeg(deps: LegDeps): Leg {
     guarded,
     failed,
     ringing: telephone.ringing,
-    tellQualitySoFar,
+    tellQualityNow,
   })
 
   return {
@@ -196,7 +197,7 @@ type Parts = {
   readonly guarded: (action: () => void) => void
   readonly failed: (error: unknown) => void
   readonly ringing: () => string | null
-  readonly tellQualitySoFar: () => void
+  readonly tellQualityNow: () => void
 }
 
 /** What a telephone line tells beyond its media. */
@@ -224,7 +225,7 @@ function telephoneEvents({
 
 /** Puts the parts on the bus and on the beat; the results take them off. */
 function joined(deps: LegDeps, parts: Parts): (() => void)[] {
-  const { media, kept, wire, capture, ending, guarded, failed, ringing, tellQualitySoFar } = parts
+  const { media, kept, wire, capture, ending, guarded, failed, ringing, tellQualityNow } = parts
   const { bus, ticker } = deps
   const subjects = subjectsOf(deps.callId)
   const { isConnected } = wire
@@ -275,7 +276,7 @@ function joined(deps: LegDeps, parts: Parts): (() => void)[] {
     if (--untilLook === 0) lookAtTheWire()
     if (--untilTelling === 0) {
       untilTelling = ticksPerTelling
-      tellQualitySoFar()
+      tellQualityNow()
     }
     const details = wire.lost()
     if (details !== null) void ending.end({ type: 'disconnected', details, ...wire.end() }, wire.heardAt())

@@ -1,15 +1,18 @@
 /** docs/console.md "How it is served": what it costs to watch the calls that run, counted. */
 import { test } from 'tap'
+import { createEventStreams } from '../../api/console/event-streams.ts'
 import { createLiveCalls, type Change } from '../../api/console/live-calls.ts'
+import { systemClock } from '../../app/clock.ts'
 import type { Bus } from '../../model/bus.ts'
 import { toBytes } from '../../model/bus-json.ts'
 import type { CallId } from '../../model/ids.ts'
 import { qualitySubjectOf } from '../../model/live-quality.ts'
 import type { Sql } from '../../store/sql.ts'
 import { until } from '../scenes/in-time.ts'
-import { createHands, insertCall, insertTurns, openSeededApi, start } from '../scenes/seeded-api.ts'
+import { createHands, insertCall, insertTurns, newId, openSeededApi, start } from '../scenes/seeded-api.ts'
 
 const calls = 200
+type Told = { readonly calls: readonly { readonly id: string }[] }
 
 /** Statements, and not the fragments that they are made of. */
 function countStatements(sql: Sql) {
@@ -56,6 +59,16 @@ test('two hundred running calls are one statement a second, whoever watches, and
     'the whole at the beginning',
   )
   t.equal(count(), 1)
+  const sessions = { findSignedIn: async () => null, requireOwnOrigin: () => undefined }
+  const streams = createEventStreams({ sessions, clock: systemClock, live })
+  const whose = { userId: newId<'user'>(), accountId: own.id, callId: ids[0]! }
+  const page = streams.open(new Request('http://127.0.0.1/'), whose).body!.getReader()
+  const events: string[] = []
+  const read = async (): Promise<void> => {
+    for (let { done, value } = await page.read(); !done; { done, value } = await page.read())
+      events.push(new TextDecoder().decode(value as Uint8Array))
+  }
+  const reading = read()
   t.same(await news(), [[], []], 'nothing, when nothing has changed')
 
   await sql`update transcript_turns set text = 'It is me.' where call_id = any(${ids.slice(0, 3)}::text[])`
@@ -82,6 +95,20 @@ test('two hundred running calls are one statement a second, whoever watches, and
     { id: ids[7], sound: null },
     'a leg that tells no more is forgotten',
   )
+
+  await until(() => events.length === 3)
+  const callsOf = (event?: string) => (JSON.parse(/data: (.*)/.exec(event ?? '')?.[1] ?? '') as Told).calls
+  t.match(events[1], /^event: calls\n/)
+  t.same(
+    callsOf(events[1]).map(({ id }) => id),
+    [ids[0]],
+    'who looks at one call is told of that one',
+  )
+  t.match(events[2], /^event: change\n/)
+  t.match(callsOf(events[2]), [{ id: ids[0], lastTurn: { text: 'It is me.' } }])
+  await page.cancel()
+  await reading
+  t.equal(events.length, 3, 'and of nothing else')
 
   for (const end of stop) end()
   t.equal(hands.waiting(), 0, 'nobody watches: nothing waits')

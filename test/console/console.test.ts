@@ -7,6 +7,7 @@ import { arrives, sees, tellPolicy } from '../peers/browser-page.ts'
 import { browsers } from '../peers/browsers.ts'
 import { hasChromium } from '../peers/chromium.ts'
 import { insertTalk, openBrowsers, openConsole } from '../scenes/console.ts'
+import { until } from '../scenes/in-time.ts'
 import { password } from '../scenes/people.ts'
 import { insertCall, insertTurns } from '../scenes/seeded-api.ts'
 
@@ -198,6 +199,27 @@ test('in the console', { skip }, async (t) => {
     await viewer.page.goto(`${url}/console/workers/${own.worker.id}`)
     await viewer.page.getByRole('heading', { name: 'How it talks' }).waitFor()
     t.equal(await viewer.page.getByRole('button', { name: 'Save' }).count(), 0)
+    const running = { progress: 'in_progress', transport: 'sip_trunk', startedAt: clock.now() }
+    const callId = await insertCall(sql, own.id, own.worker.id, running)
+    await viewer.page.goto(`${url}/console/calls/${callId}`)
+    const sound = viewer.page.getByRole('region', { name: 'Sound now' })
+    await sound.waitFor()
+    const way = { packets: 500, lost: 10, jitterMs: 4 }
+    const told = {
+      codec: 'pcma',
+      packetMs: 20,
+      roundTripMs: 40,
+      concealedMs: 0,
+      lateFrames: 0,
+      received: way,
+      sent: null,
+    }
+    await until(async () => {
+      scene.deps.bus.publish(qualitySubjectOf(callId), toBytes({ ...told, ofMs: 10_000 }))
+      return (await sound.textContent())?.includes('2.0 % lost, 4 ms jitter')
+    })
+    t.match(await sound.textContent(), /Of the last 10 seconds\./)
+    t.equal(await viewer.page.getByRole('button', { name: 'Listen' }).count(), 0)
     await viewer.page.goto(`${url}/console/audit`)
     await viewer.page.getByRole('heading', { name: 'Not for viewers' }).waitFor()
     t.same(viewer.complaints, [])

@@ -4,7 +4,13 @@ import type { LegDeps } from '../../media/leg/leg.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { LegQuality, toCallQuality } from '../../model/call-quality.ts'
 import { fromBytes } from '../../model/bus-json.ts'
-import { allQualities, callOfQuality, toLiveQuality } from '../../model/live-quality.ts'
+import {
+  allQualities,
+  callOfQuality,
+  createRecentQuality,
+  ToldQuality,
+  toLiveQuality,
+} from '../../model/live-quality.ts'
 import { LegReply } from '../../model/leg.ts'
 import { mosOf, opinionOf } from '../../model/mos.ts'
 import type { LegSignaling, NegotiatedAudio } from '../../model/rtp-transport.ts'
@@ -122,9 +128,9 @@ function openScene(t: Test, audio: NegotiatedAudio, other: Partial<LegDeps> = {}
 
 test('while a call runs its leg tells every five seconds how it sounds, to whoever listens, and not after its end', async (t) => {
   const { wire, bus, command, run, leg } = openScene(t, negotiatedPhone, { signaling })
-  const heard: { readonly callId: string; readonly quality: LegQuality }[] = []
+  const heard: { readonly callId: string; readonly quality: ToldQuality }[] = []
   bus.subscribe(allQualities, ({ subject, payload }) => {
-    heard.push({ callId: callOfQuality(subject), quality: LegQuality.parse(fromBytes(payload)) })
+    heard.push({ callId: callOfQuality(subject), quality: ToldQuality.parse(fromBytes(payload)) })
   })
   await run(6_000)
   t.same(heard, [], 'there is no sound yet')
@@ -136,20 +142,57 @@ test('while a call runs its leg tells every five seconds how it sounds, to whoev
   await run(10_000, said)
   t.equal(heard.length, 3)
   t.match(heard.at(-1), { callId: subjects.up.split('.')[1], quality: { codec: 'pcma', received: { lost: 0 } } })
-  t.match(toLiveQuality(heard.at(-1)!.quality), { mos: 4.4, loss: 0, jitterMs: null, lateFrames: 0 })
+  t.match(toLiveQuality(heard.at(-1)!.quality), { mos: 4.4, loss: 0, jitterMs: null, lateFrames: 0, seconds: 10 })
+  t.same(
+    heard.map(({ quality }) => quality.ofMs),
+    [5_000, 10_000, 10_000],
+  )
+
+  let tick = 0
+  await run(5_000, () => (tick++ % 5 === 0 ? wire.lose() : said()))
+  const bad = toLiveQuality(heard.at(-1)!.quality)
+  near(t, bad.loss ?? 0, 0.08, 'a fifth of the newest four seconds, of ten', 0.01)
+  await run(15_000, said)
+  t.equal(toLiveQuality(heard.at(-1)!.quality).loss, 0, 'what is over is not told any more')
+  const closed = await command({ type: 'close', epoch: 1, reason: 'completed' })
+  t.match(closed, { quality: { received: { lost: 50 } } }, 'its end tells of all of it')
+  const all = heard.length
   await leg.close()
   await run(10_000)
-  t.equal(heard.length, 3)
+  t.equal(heard.length, all)
 })
 
 test('what is looked at while a call runs is of the worse of both ways', async (t) => {
-  t.same(toLiveQuality(told), { mos: 3.9, loss: 0.05, jitterMs: 12, lateFrames: 0 })
-  t.same(toLiveQuality({ ...told, received: null, sent: null }), {
+  t.same(toLiveQuality(told), { mos: 3.9, loss: 0.05, jitterMs: 12, lateFrames: 0, seconds: null })
+  t.same(toLiveQuality({ ...told, received: null, sent: null, ofMs: 5_000 }), {
     mos: null,
     loss: null,
     jitterMs: null,
     lateFrames: 0,
+    seconds: 5,
   })
+})
+
+test('of what a leg counts from the beginning the newest ten seconds are told, however its counts go', async (t) => {
+  const recentOf = createRecentQuality()
+  const way = (packets: number, lost: number) => ({ packets, lost, jitterMs: 2 })
+  const counted = (received: LegQuality['received'], sent: LegQuality['sent'], lateFrames: number) =>
+    recentOf({ ...told, received, sent, lateFrames })
+  t.match(counted(way(250, 10), null, 3), { received: way(250, 10), sent: null, lateFrames: 3, ofMs: 5_000 })
+  t.match(counted(way(500, 10), way(200, 4), 3), { received: way(500, 10), sent: way(200, 4), ofMs: 10_000 })
+  t.match(counted(way(750, 10), way(200, 4), 5), {
+    received: way(500, 0),
+    sent: way(200, 4),
+    lateFrames: 2,
+    ofMs: 10_000,
+  })
+  t.match(counted(way(750, 10), way(200, 4), 5), { received: way(250, 0), sent: null }, 'nothing new was reported')
+  t.match(counted(way(1_000, 8), way(450, 4), 5), { received: way(250, 0), sent: way(250, 0) }, 'what was late came')
+  t.match(
+    counted(way(40, 2), way(20, 1), 0),
+    { received: way(40, 2), sent: way(20, 1), lateFrames: 0 },
+    'counts begin anew',
+  )
 })
 
 test('a leg that is closed tells what got lost, what was guessed and how long a round trip takes: once', async (t) => {
