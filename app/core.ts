@@ -25,7 +25,7 @@ import { systemClock as clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { createNewId } from './new-id.ts'
 import { openRecordings } from './recordings.ts'
-import { told, withoutSecrets } from './told-failure.ts'
+import { atBus, atDatabase, inDataFolder } from './failing-places.ts'
 
 export type Core = {
   readonly sql: Sql
@@ -33,6 +33,8 @@ export type Core = {
   readonly requests: Sql
   /** The embedded database that another process has started. */
   readonly joinsDatabase?: boolean
+  /** Migrations that this start has applied. */
+  readonly migrated?: number
   /** Queries under way. */
   readonly queries?: Database['queries']
   /** Of pgvector in it. */
@@ -66,18 +68,17 @@ export async function openCore(
   { log, telemetry = noTelemetry }: Telling,
   closing: AsyncDisposableStack,
 ): Promise<Core> {
-  const inDataDir = `DATA_DIR: ${config.dataDir} cannot be used`
-  await told(inDataDir, () => makeFolder(config.recordingsDir))
-  await told(inDataDir, () => access(config.recordingsDir, constants.W_OK))
-  const database = await told(databaseNameOf(config), () => openDatabase({ ...config, log, telemetry }))
+  await inDataFolder(config, () => makeFolder(config.recordingsDir))
+  await inDataFolder(config, () => access(config.recordingsDir, constants.W_OK))
+  const database = await atDatabase(config, () => openDatabase({ ...config, log, telemetry }))
   closing.defer(() => database.close())
-  const appKeys = await told(inDataDir, () => loadAppKeys(config))
+  const appKeys = await inDataFolder(config, () => loadAppKeys(config))
   const [recordingUrlKey, ...formerRecordingUrlKeys] = subkeys(appKeys, 'recording-urls')
   const bus = await openBus(config, { log, telemetry })
   closing.defer(() => bus.close())
   const { sql, requests } = database
   const nodeId = newId<'node'>()
-  const recordings = await told(inDataDir, () => openRecordings(config, { sql, nodeId, clock, log }, closing))
+  const recordings = await inDataFolder(config, () => openRecordings(config, { sql, nodeId, clock, log }, closing))
   const dueWatch = createDueWatch({ sql, clock, log })
   closing.defer(() => dueWatch.close())
   return {
@@ -85,6 +86,7 @@ export async function openCore(
     requests,
     queries: database.queries,
     joinsDatabase: database.isJoined,
+    migrated: database.applied,
     vectorSchema: database.vectorSchema,
     bus,
     box: boxOf(appKeys),
@@ -121,12 +123,6 @@ function knowingTraces({ sql, telemetry, log }: Pick<Core, 'sql' | 'telemetry' |
   return { knowTrace: know }
 }
 
-/** As a failure names it. */
-export const databaseNameOf = ({ databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>): string =>
-  databaseUrl === null
-    ? `DATA_DIR: no database can run in ${dataDir}`
-    : `DATABASE_URL: ${withoutSecrets(databaseUrl)} cannot be used`
-
 async function openBus({ natsUrl }: Config, telling: Required<Telling>): Promise<NodeBus> {
   const { telemetry } = telling
   const local = createLocalBus({ ...telling, clock })
@@ -135,8 +131,6 @@ async function openBus({ natsUrl }: Config, telling: Required<Telling>): Promise
 }
 
 async function joined(local: LocalBus, url: string, telling: Required<Telling>): Promise<NodeBus> {
-  const wire = await told(`NATS_URL: no NATS server can be used at ${withoutSecrets(url)}`, () =>
-    createNatsBus({ url, ...telling, clock, name: 'parley', hearsItself: false }),
-  )
+  const wire = await atBus(url, () => createNatsBus({ url, ...telling, clock, name: 'parley', hearsItself: false }))
   return createJoinedBus({ local, wire })
 }

@@ -26,12 +26,12 @@ import type { CallSide } from './call-side.ts'
 import { presetVariable, type Config } from './config.ts'
 import type { Core } from './core.ts'
 import { connectionsWithin, openFilesLimit } from './descriptors.ts'
+import { atHttpPort } from './failing-places.ts'
 import { createIceServers } from './ice-servers.ts'
 import { openMcpSide } from './mcp-side.ts'
 import type { MediaSide } from './media-side.ts'
 import type { ReadinessOfProcess } from './readiness.ts'
 import { openScriptCheck } from './script-check.ts'
-import { told } from './told-failure.ts'
 
 const maxBodyBytes = 1024 * 1024
 const requestTimeout = 30_000
@@ -66,7 +66,7 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
     remoteAddress: clientAddress(request, info.remoteAddress),
   })
   const { ask, people } = await openAnswers(deps, limit, closing)
-  const listener = await listenAs({
+  const options: ListenOptions = {
     host: config.host,
     port: config.port,
     tls: config.tls,
@@ -87,7 +87,8 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
           },
         }
       : {},
-  })
+  }
+  const listener = await atHttpPort(config, () => listen(options))
   closing.defer(() => listener.close(0))
   // Before the listener: who listens to a stream is told that it ends.
   closing.defer(() => people.close())
@@ -156,12 +157,6 @@ function limitsOf({ connections, maxBodyBytesInFlight, rateLimits }: Config, isP
     joinLimits: { triesPerMinute: rateLimits.perAddress, maxCallsPerAddress: webCallsPerAddress, isExempt },
     listenerLimits: { maxConnections, maxConnectionsPerAddress: perAddress, isExempt, maxBodyBytesInFlight },
   }
-}
-
-/** A failure names what is set. */
-async function listenAs(options: ListenOptions): Promise<Listener> {
-  const { host, port } = options
-  return told(`HOST, PORT: the service cannot listen on ${host}, port ${port}`, () => listen(options))
 }
 
 type Beyond = Pick<ApiDeps, 'checkScript' | 'beside' | 'audit' | 'sessions' | 'supervise'>

@@ -6,9 +6,9 @@ import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import { createTicker } from '../media/ticker/ticker.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { atMediaPorts } from './failing-places.ts'
 import { mediaSettingsOf, now, openLocalMedia, type LegBegan } from './local-media.ts'
 import { openMediaThreads, type ThreadLoop } from './media-threads.ts'
-import { told } from './told-failure.ts'
 
 export type MediaSide = MediaPlane & {
   /** A line of somebody who listens to a call, under an id of its own. Null: this process carries no sound of browsers. */
@@ -32,12 +32,10 @@ const freshFor = 5_000
 
 export async function openMediaSide(core: Core, config: Config, closing: AsyncDisposableStack): Promise<MediaSide> {
   const legs = openLegs(core, closing)
-  const { address, ports } = config.media
-  const sound = `MEDIA_ADDRESS, MEDIA_PORTS: no sound can be taken on ${address}, ports ${ports.join('-')}`
   if (config.mediaThreads > 0) {
     const own = createOwnBeat(core, closing)
     const legBegan: LegBegan = (callId, close) => both(legs.began(callId, close), own.join())
-    const threads = await told(sound, () => openMediaThreads({ core, config, legBegan }, closing))
+    const threads = await atMediaPorts(config.media, () => openMediaThreads({ core, config, legBegan }, closing))
     return {
       ...threads,
       openSupervisor: legs.ofNoCall(threads.openWeb),
@@ -46,7 +44,7 @@ export async function openMediaSide(core: Core, config: Config, closing: AsyncDi
     }
   }
   const media = openLocalMedia({ ...core, legBegan: legs.began }, mediaSettingsOf(config), closing)
-  await told(sound, media.warmUp)
+  await atMediaPorts(config.media, media.warmUp)
   const { openPhone, openWeb, ticker } = media
   const { lateness, totals } = ticker
   return {

@@ -9,8 +9,8 @@ import type { CallSide } from './call-side.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { connectionsWithin, openFilesLimit } from './descriptors.ts'
+import { atDrachtio, atSipPorts } from './failing-places.ts'
 import { createSipReach } from './sip-reach.ts'
-import { told } from './told-failure.ts'
 import type { MediaSide } from './media-side.ts'
 
 export type PhoneSide = {
@@ -42,8 +42,8 @@ export async function openPhoneSide(parts: Parts, closing: AsyncDisposableStack)
   const { clock, log, bus } = core
   const strangers = createStrangers({ guard, telephony: calls.telephony, clock, log })
   const trail = createMessageTrail(clock)
-  const listening = `SIP_ADDRESS, SIP_PORT, SIP_TLS_PORT: SIP cannot listen on ${sip.address}, port ${sip.port}`
-  const server = sip.drachtio === null ? await told(listening, () => openSipServer(core, sip, strangers, trail)) : null
+  const open = () => openSipServer(core, sip, strangers, trail)
+  const server = sip.drachtio === null ? await atSipPorts(sip, open) : null
   closing.defer(async () => server?.close())
   const edge = await createSipEdgeAs(sip, {
     control: server?.control ?? (sip.drachtio as NonNullable<typeof sip.drachtio>),
@@ -70,11 +70,7 @@ const createSipEdgeAs = async (
   { drachtio }: SipConfig,
   options: Parameters<typeof createSipEdge>[0],
 ): ReturnType<typeof createSipEdge> =>
-  drachtio === null
-    ? createSipEdge(options)
-    : told(`DRACHTIO_URL: no drachtio-server can be used at ${drachtio.host}:${drachtio.port}`, () =>
-        createSipEdge(options),
-      )
+  drachtio === null ? createSipEdge(options) : atDrachtio(drachtio, () => createSipEdge(options))
 
 const notEmbedded = { tellsTrying: false, refusesStrangers: true } as const
 

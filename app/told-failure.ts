@@ -1,4 +1,7 @@
-/** Owns how a start that fails is told to the operator: one sentence that names the setting, where a setting can mend it. The rest keeps its stack. */
+/**
+ * Owns how a start that fails is told to the operator: one sentence that names the setting, where a setting can mend it, and says what to do. The rest
+ * keeps its stack.
+ */
 import { WrongSettings } from './config/setting.ts'
 
 /** What system, driver and Postgres say by a code. */
@@ -11,6 +14,11 @@ const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such folder, and none can be made',
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk is full',
+  EFOREIGNFOLDER: 'it belongs to another user',
+  EPOSTGRESASROOT: 'Postgres does not run as root, and this system refuses it a user namespace',
+  EOTHERPOSTGRES: 'it was made by another version of Postgres',
+  ENOSHAREDMEMORY: 'the shared memory of this machine (/dev/shm) is full',
+  ENEWERTABLES: 'its tables are of a newer version of the service',
   ENAMETOOLONG: 'its path is too long',
   ELOOP: 'its path leads in a circle',
   ECONNREFUSED: 'nobody listens there',
@@ -26,11 +34,17 @@ const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is taken',
   EADDRNOTAVAIL: 'this machine does not have that address',
   '28P01': 'the password is wrong',
-  '28000': 'the user may not connect',
+  '28000': 'the user may not connect from here, or by TLS only',
   '3D000': 'there is no such database',
   '42501': 'the user may not do what is needed',
   '53100': 'the disk of the database is full',
   '53300': 'it has no connection free',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'nobody that is believed has signed its certificate',
+  SELF_SIGNED_CERT_IN_CHAIN: 'nobody that is believed has signed its certificate',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'nobody that is believed has signed its certificate',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'nobody that is believed has signed its certificate',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
   '57P01': 'the database was shut down',
   '57P02': 'the database was shut down',
 }
@@ -51,17 +65,21 @@ export function reasonOf(error: unknown): string {
   return message.replaceAll(/\s*\n\s*/g, ' ')
 }
 
+/** What an operator does about it, by the code of the failure. */
+export type Mends = Readonly<Record<string, string>>
+
 /** `what` names settings and says what was tried: `NATS_URL: no NATS server at nats://host`. What is told already stays as it is. */
-export async function told<Value>(what: string, work: () => Value | Promise<Value>): Promise<Value> {
+export async function told<Value>(what: string, work: () => Value | Promise<Value>, mends: Mends = {}): Promise<Value> {
   try {
     return await work()
   } catch (error) {
     if (error instanceof WrongSettings) throw error
-    throw new WrongSettings(`${what}: ${reasonOf(error)}`, { cause: error })
+    const mend = mends[codeOf(error) ?? '']
+    throw new WrongSettings(`${what}: ${reasonOf(error)}${mend === undefined ? '' : `; ${mend}`}`, { cause: error })
   }
 }
 
-/** Without the user and the password in it. */
+/** Without the user and the password in it, of which a part may be what ends it elsewhere. */
 export function withoutSecrets(url: string): string {
-  return url.replaceAll(/\/\/[^/@]*@/g, '//')
+  return url.replaceAll(/\/\/[^/\s]*@/g, '//')
 }

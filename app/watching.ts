@@ -18,9 +18,9 @@ import type { CallSide } from './call-side.ts'
 import { systemClock as clock } from './clock.ts'
 import { presetVariable, type Config } from './config.ts'
 import type { Core } from './core.ts'
+import { atMetricsPort } from './failing-places.ts'
 import { now } from './local-media.ts'
 import type { MediaSide } from './media-side.ts'
-import { told } from './told-failure.ts'
 
 export type Watching = {
   readonly telemetry: Telemetry
@@ -143,8 +143,7 @@ async function openDoor(
   answer: Fetch,
   closing: AsyncDisposableStack,
 ): Promise<number> {
-  const failure = `METRICS_HOST, METRICS_PORT: the metrics cannot be served on ${host}, port ${port}`
-  const listener = await told(failure, () =>
+  const listener = await atMetricsPort({ host, port }, () =>
     listen({
       host,
       port,

@@ -11,6 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../model/log.ts'
 import { awaitServer } from './await-server.ts'
 import { findPostgres, guard } from './postgres-binaries.ts'
+import { postgresFailure } from './postgres-failure.ts'
 import {
   clusterPathsOf,
   initCluster,
@@ -70,7 +71,8 @@ export async function startEmbeddedPostgres({ dataDir, log }: EmbeddedPostgresDe
     signal: closing.signal,
     alive: () => running.alive(),
     restart: async () => {
-      log.error('the embedded database is gone; starting it again')
+      if (running.isJoined) log.info('the process that ran the embedded database has ended; it is run here')
+      else log.error('the embedded database is gone; starting it again')
       running = await bringUp()
     },
     failed: (error) => log.error('the embedded database did not start', { error }),
@@ -116,7 +118,7 @@ async function startOrJoin({ paths, server, startServer, signal }: Attempt): Pro
 /** Another process was faster, or the last processes of a killed server are still leaving: worth another round. The rest is fatal. */
 async function judgeFailure(failure: string, deadline: number): Promise<void> {
   const passing = /lock file ".*" already exists|shared memory block .* still in use/.test(failure)
-  if (!passing || performance.now() > deadline) throw new Error(`Postgres did not start. It logged:\n${failure}`)
+  if (!passing || performance.now() > deadline) throw postgresFailure('Postgres did not start.', failure)
   await pause(watchInterval)
 }
 

@@ -54,6 +54,13 @@ export async function knownMigrations(applied: readonly Applied[]): Promise<Migr
   })
 }
 
+/** Those that a newer version of the service has applied: this one does not have them. The database has tables of the service. */
+export async function unknownMigrations(sql: Sql): Promise<string[]> {
+  const names = (await readMigrations()).map(({ name }) => name)
+  const rows = await sql<{ name: string }[]>`select name from migrations where name <> all(${names}) order by name`
+  return rows.map(({ name }) => name)
+}
+
 /** In the order of their numbers. */
 export async function readMigrations(folder: string = migrationFolder): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).toSorted()

@@ -5,7 +5,7 @@ import { awaitServer } from './await-server.ts'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts'
 import { hasCluster } from './postgres-cluster.ts'
 import type { IndexNews } from './migrate-indexes.ts'
-import { migrate } from './migrate.ts'
+import { migrate, unknownMigrations } from './migrate.ts'
 import { observedSql, type QueryLoad } from './observed-sql.ts'
 import { settlePersonSearch } from './settle-person-search.ts'
 import { settleVectorSearch } from './settle-vector-search.ts'
@@ -31,6 +31,8 @@ export type Database = {
   readonly embedded: boolean
   /** Embedded, and started by another process. */
   readonly isJoined: boolean
+  /** Migrations that this process has applied. */
+  readonly applied: number
   /** Of pgvector; null: the server has none. */
   readonly vectorSchema: string | null
   /** Lets running queries finish for a few seconds. Idempotent. */
@@ -67,7 +69,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     const waiting = ({ message: reason }: Error) =>
       log.warn('waiting for the database', { seconds: reachTimeout / 1000, reason })
     await awaitServer({ server, timeout: reachTimeout, waiting })
-    const { applied, lacking, vectors } = await bringUpToDate(server, mustExist, log)
+    const { applied, lacking, vectors } = await bringUpToDate({ server, mustExist, isOurs: embedded !== null, log })
     if (lacking !== null) log.warn('the search of persons does without extensions of the database', { lacking })
     if (vectors.lacking !== null) log.warn('vectors are compared in memory', { lacking: vectors.lacking })
     if (vectors.schema !== null) log.info('vectors are compared in the database')
@@ -80,6 +82,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
       server,
       embedded: embedded !== null,
       isJoined: embedded?.isJoined ?? false,
+      applied: applied.length,
       vectorSchema: vectors.schema,
       close,
     }
@@ -98,12 +101,21 @@ function closing(pools: readonly Sql[], embedded: EmbeddedPostgres | null): () =
   return () => (closed ??= close())
 }
 
+type BringUp = {
+  readonly server: DatabaseServer
+  readonly mustExist: boolean
+  /** No process of a newer version is at work on it beside this one. */
+  readonly isOurs: boolean
+  readonly log: Log
+}
+
 /** A migration takes as long as it needs, and others wait for it. */
-async function bringUpToDate(server: DatabaseServer, mustExist: boolean, log: Log) {
+async function bringUpToDate({ server, mustExist, isOurs, log }: BringUp) {
   const sql = connect({ server, applicationName: 'parley start', maxConnections: 2 })
   try {
     await requireVersion(sql)
-    if (mustExist && !(await isOurs(sql))) throw new NoDatabase('it has no tables of the service')
+    if (mustExist && !(await hasOurTables(sql))) throw new NoDatabase('it has no tables of the service')
+    await requireKnown(sql, isOurs, log)
     const told = (news: IndexNews) => log.info('an index of a large table is being made', news)
     const applied = await migrate(sql, undefined, told)
     return { applied, lacking: await settlePersonSearch(sql), vectors: await settleVectorSearch(sql) }
@@ -112,7 +124,15 @@ async function bringUpToDate(server: DatabaseServer, mustExist: boolean, log: Lo
   }
 }
 
-async function isOurs(sql: Sql): Promise<boolean> {
+/** Old processes run beside new ones while a deployment is updated, and start again there; in the embedded database there is nobody but this one. */
+async function requireKnown(sql: Sql, isOurs: boolean, log: Log): Promise<void> {
+  const [first, ...more] = (await hasOurTables(sql)) ? await unknownMigrations(sql) : []
+  if (first === undefined) return
+  if (!isOurs) return log.warn('the database is of a newer version of the service', { migrations: [first, ...more] })
+  throw Object.assign(new Error(`the migration ${first} is not known here`), { code: 'ENEWERTABLES' })
+}
+
+async function hasOurTables(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ found: boolean }[]>`select to_regclass('migrations') is not null as found`
   return row?.found ?? false
 }

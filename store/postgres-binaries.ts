@@ -35,7 +35,7 @@ export async function findPostgres(): Promise<PostgresBinaries> {
   }
   const reasons = tried.length === 0 ? '' : ` Tried: ${tried.join('; ')}.`
   throw new Error(
-    `No database: set DATABASE_URL to a PostgreSQL ${oldestMajor} or newer, or install one in ${systemFolder}.${reasons}`,
+    `there is no Postgres for this machine: set DATABASE_URL to a PostgreSQL ${oldestMajor} or newer, or install one in ${systemFolder}.${reasons}`,
   )
 }
 
@@ -66,10 +66,9 @@ export async function guard(signal: 'INT' | 'KILL', { program, args }: Command):
   const prefix = ['--user', '--map-user=65534', '--map-group=65534', 'setpriv', ...dieTogether]
   const refusal = await refusalOf({ program: 'unshare', args: prefix })
   if (refusal === null) return { program: 'unshare', args: [...prefix, program, ...args] }
-  throw new Error(
-    'Postgres does not run as root, and this system refuses it a user namespace: run the service as another user, or set DATABASE_URL.',
-    { cause: refusal },
-  )
+  throw Object.assign(new Error('Postgres does not run as root, and has no user namespace', { cause: refusal }), {
+    code: 'EPOSTGRESASROOT',
+  })
 }
 
 async function candidateFolders(): Promise<string[]> {

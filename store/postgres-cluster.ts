@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { guard, type PostgresBinaries } from './postgres-binaries.ts'
+import { postgresFailure } from './postgres-failure.ts'
 
 const run = promisify(execFile)
 const initTimeout = 120_000
@@ -93,8 +94,13 @@ async function initdb(folder: string, { folder: programs, major }: PostgresBinar
       ? ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
       : [process.platform === 'linux' ? '--locale=C.UTF-8' : '--locale=C']
   const args = ['--pgdata', folder, '--username', superuser, '--auth=trust', '--encoding=UTF8', ...locale]
-  const command = await guard('KILL', { program: path.join(programs, 'initdb'), args })
-  await run(command.program, command.args, { timeout: initTimeout, killSignal: 'SIGKILL' })
+  // Its words are read when it fails, so they are to be in one language.
+  const inEnglish = ['LC_ALL=C', path.join(programs, 'initdb'), ...args]
+  const command = await guard('KILL', { program: 'env', args: inEnglish })
+  const running = run(command.program, command.args, { timeout: initTimeout, killSignal: 'SIGKILL' })
+  await running.catch(({ message, stderr = '' }: Error & { readonly stderr?: string }) => {
+    throw postgresFailure('The database could not be made.', stderr.trim() === '' ? message : stderr)
+  })
 }
 
 /** Drafts of processes that died while they made one. */

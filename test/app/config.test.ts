@@ -12,6 +12,7 @@ import { requireDriver } from '../../app/http-driver.ts'
 import { createNewId } from '../../app/new-id.ts'
 import { told, withoutSecrets } from '../../app/told-failure.ts'
 import { makeFolder } from '../../store/make-folder.ts'
+import { postgresFailure } from '../../store/postgres-failure.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { fakeTls } from '../scenes/tls.ts'
 
@@ -183,13 +184,15 @@ test('what a start meets is told by its reason, and no password with it', async 
     [refused, 'nobody listens there'],
     [new Error('did not answer in time', { cause: refused }), 'nobody listens there'],
     [new AggregateError([refused]), 'nobody listens there'],
-    [Object.assign(new Error('x'), { code: '28P01' }), 'the password is wrong'],
+    [Object.assign(new Error('x'), { code: '28P01' }), 'the password is wrong; mend it'],
+    [postgresFailure('It fails.', 'FATAL:  could not write lock file: No space left on device'), 'the disk is full'],
+    [postgresFailure('It fails.', 'FATAL:  out of luck\n'), 'It fails. It said: FATAL:  out of luck'],
     [new Error('first line\n  second line'), 'first line second line'],
     ['thrown', 'thrown'],
   ]
   for (const [failure, reason] of failures)
     await t.rejects(
-      told('NATS_URL: it fails', () => Promise.reject(failure)),
+      told('NATS_URL: it fails', () => Promise.reject(failure), { '28P01': 'mend it' }),
       { message: `NATS_URL: it fails: ${reason}` },
     )
   const named = new WrongSettings('HTTP_DRIVER: it does not load')
@@ -197,7 +200,9 @@ test('what a start meets is told by its reason, and no password with it', async 
     told('PORT', () => Promise.reject(named)),
     { message: named.message },
   )
-  t.equal(withoutSecrets('postgres://user:p%40ss@db.example.com/x'), 'postgres://db.example.com/x')
+  for (const secret of ['user:p%40ss', 'user:p@ss', 'user'])
+    t.equal(withoutSecrets(`postgres://${secret}@db.example.com/x`), 'postgres://db.example.com/x')
+  t.equal(withoutSecrets('nats://a:b@one:4222,nats://c:d@two:4222'), 'nats://one:4222,nats://two:4222')
 })
 
 test('a folder is made with those above it, and where none can be made that is said, and soon', async (t) => {

@@ -1,10 +1,8 @@
 /** Recordings in a folder, beyond the rules of every store (test/contract/recording-store.test.ts): what is on the disk, and what a disk may do. */
-import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import t from 'tap'
 import type { Log } from '../../model/log.ts'
 import type { RecordingWriter } from '../../model/recording-store.ts'
@@ -12,21 +10,15 @@ import { createRecordingFolder } from '../../store/recording-folder.ts'
 import { createRecordingWriter } from '../../store/recording-writer.ts'
 import { createRandom } from '../fake/random.ts'
 import { until } from '../scenes/in-time.ts'
+import { mountSmallDisk } from '../scenes/small-disk.ts'
 
 const folder = await mkdtemp(path.join(tmpdir(), 'parley-recordings-'))
 t.teardown(() => rm(folder, { recursive: true }))
 
 /** A disk of 400 kB, where this user may mount one. */
 const disk = await mkdtemp(path.join(tmpdir(), 'parley-disk-'))
-const run = promisify(execFile)
-const isMounted = await run('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'tmpfs', disk]).then(
-  () => true,
-  () => false,
-)
-t.teardown(async () => {
-  if (isMounted) await run('umount', [disk])
-  await rm(disk, { recursive: true })
-})
+t.teardown(() => rm(disk, { recursive: true }))
+const isMounted = await mountSmallDisk(t, disk, '400k')
 
 function createHands() {
   const waiting = new Set<() => void>()

@@ -5,7 +5,6 @@ import { existsSync, rmSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import process from 'node:process'
-import { promisify } from 'node:util'
 import { test } from 'tap'
 import { ArchiveFlaw } from '../../store/backup/archive-flaw.ts'
 import { checkArchive } from '../../store/backup/archive.ts'
@@ -27,9 +26,9 @@ import { createQuietLog } from '../fake/quiet-log.ts'
 import { createFolder } from '../scenes/folder.ts'
 import { openNetwork } from '../scenes/postgres-network.ts'
 import { newId } from '../scenes/seeded-api.ts'
+import { mountSmallDisk } from '../scenes/small-disk.ts'
 
 const program = path.join(import.meta.dirname, '../../tools/admin/admin.ts')
-const run = promisify(execFile)
 const migrationsFolder = path.join(import.meta.dirname, '../../store/migrations')
 
 type Ended = { readonly code: number | string | null; readonly out: string; readonly err: string }
@@ -172,16 +171,7 @@ test('with APP_SECRET the key is not in the archive, and another one is refused'
 test('a full disk ends a backup, and a restore, in a sentence and without a trace', async (t) => {
   const { own, file, make, folder, home } = await openSource(t)
   const disk = path.join(folder, 'disk')
-  await mkdir(disk)
-  const isMounted = await run('mount', ['-t', 'tmpfs', '-o', 'size=500k', 'tmpfs', disk]).then(
-    () => true,
-    () => false,
-  )
-  if (!isMounted) {
-    t.comment('no small disk can be made here')
-    return
-  }
-  t.teardown(() => run('umount', ['-l', disk]))
+  if (!(await mountSmallDisk(t, disk, '500k'))) return t.comment('no small disk can be made here')
   const recording = path.join(home.recordingsDir, own.ids['accountId'] ?? '', `${newId()}.wav`)
   await writeFile(recording, randomBytes(2_000_000))
   const made = await admin(folder, { DATA_DIR: home.dataDir }, 'backup', path.join(disk, 'backup.tar.zst'))

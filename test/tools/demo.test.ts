@@ -1,6 +1,7 @@
 /** The demo is a whole example, and the self-test of `npm start` proves by its calls what is made of them afterwards. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import process from 'node:process'
 import t, { test } from 'tap'
@@ -68,6 +69,12 @@ test('the self-test of a data folder of an older version talks by the scripts of
   t.ok((await findWorker(sql, accountId, workerId))?.config.dimensions?.length)
 })
 
+/** The stages of a start, without times, ports and paths; some go on side by side. */
+const stagesIn = (text: string): string[] =>
+  [...text.matchAll(/^ +\d+\.\d s {2}(.+)$/gm)]
+    .map(([, stage = '']) => stage.replace(/127\.0\.0\.1:\d+/, '127.0.0.1:port').replace(/is made in .+/, 'is made in'))
+    .toSorted()
+
 const good: Extracted = {
   turns: 9,
   values: ['seating', 'drink', 'confirmed'].map((key) => ({ key, value: 'yes', quote: `yes, ${key}` })),
@@ -129,11 +136,17 @@ test(
         if (/│ self-test +│/.test(out)) told.resolve()
       })
     await told.promise
-    const shown = await callsInTheConsole(out)
+    const calls = await callsInTheConsole(out)
     child.kill('SIGINT')
     await exited
     t.match(out, /│ self-test +│ passed/, out)
-    t.same(shown, { accounts: ['Demo', 'Self-test'], calls: 3 }, 'the link leads to where its calls are shown')
+    const readme = await readFile(path.join(import.meta.dirname, '../../README.md'), 'utf8')
+    t.same(stagesIn(out), stagesIn(readme), 'README shows what a first start prints')
+    t.match(
+      out,
+      /The key of the demo[^]*Its user[^]*from a browser[^]*by telephone[^]*ask the API[^]*The console, where this link/,
+    )
+    t.same(calls, { accounts: ['Demo', 'Self-test'], calls: 3 }, 'the link leads to where its calls are shown')
     t.match(out, /Call it from a browser[^]*It can be called now[^]*│ web call/)
     const [, web = '', inbound = '', outbound = ''] = out.split(/│ (?:web call|call by SIP|call back by SIP) /)
     for (const [name, part] of Object.entries({ web, inbound })) {

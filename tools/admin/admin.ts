@@ -13,16 +13,16 @@ import { explanationOf, runCommand } from './run-command.ts'
 import { readConfig, readEnvironment, type Config } from '../../app/config.ts'
 import { WrongSettings } from '../../app/config/setting.ts'
 import { systemClock } from '../../app/clock.ts'
-import { databaseNameOf } from '../../app/core.ts'
+import { atDatabase } from '../../app/failing-places.ts'
 import { openRecordingsToRead } from '../../app/recordings.ts'
-import { told, withoutSecrets } from '../../app/told-failure.ts'
+import { withoutSecrets } from '../../app/told-failure.ts'
 import { createLog } from '../../app/log.ts'
 
 async function onDatabase(use: (database: AdminDatabase) => Promise<number>): Promise<number> {
   const config = readConfig(readEnvironment())
   const log = createLog(config.logLevel, config.logsPersonal)
   const opening = { ...config, mustExist: true, log }
-  const database = await told(databaseNameOf(config), () => openDatabase(opening)).catch(telling(config))
+  const database = await atDatabase(config, () => openDatabase(opening)).catch(telling(config))
   await using closing = new AsyncDisposableStack()
   closing.defer(() => database.close())
   const { sql, server } = database

@@ -4,7 +4,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { readConfig, readEnvironment, type Config } from '../../app/config.ts'
 import { systemClock as clock } from '../../app/clock.ts'
-import { databaseNameOf, newId } from '../../app/core.ts'
+import { newId } from '../../app/core.ts'
+import { atDatabase } from '../../app/failing-places.ts'
 import { createLog } from '../../app/log.ts'
 import { told } from '../../app/told-failure.ts'
 import { toIso } from '../../model/clock.ts'
@@ -79,13 +80,12 @@ async function restoreTo(config: Config, restoring: Restoring, progress: Progres
   const log = createLog(config.logLevel, config.logsPersonal)
   await told('Nothing was restored', () => requirePlace(restoring))
   await using closing = new AsyncDisposableStack()
-  const embedded =
-    databaseUrl === null ? await told(databaseNameOf(config), () => startEmbeddedPostgres({ dataDir, log })) : null
+  const embedded = databaseUrl === null ? await atDatabase(config, () => startEmbeddedPostgres({ dataDir, log })) : null
   closing.defer(() => embedded?.close())
   if (embedded?.isJoined === true)
     throw new Problem('CONFLICT', `A process of the service runs on ${dataDir} (DATA_DIR): end it first.`)
   const server = embedded?.server ?? { url: databaseUrl ?? '' }
-  await told(databaseNameOf(config), () => awaitServer({ server, timeout: reachTimeout }))
+  await atDatabase(config, () => awaitServer({ server, timeout: reachTimeout }))
   await told('Nothing was restored', () => restoreBackup(restoring, server, progress))
   await told('It is restored, and the next start has to bring it to this version', () => bringUp(config, log))
 }

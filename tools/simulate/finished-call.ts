@@ -3,9 +3,8 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
 import { readConfig, readEnvironment } from '../../app/config.ts'
-import { databaseNameOf } from '../../app/core.ts'
+import { atDatabase } from '../../app/failing-places.ts'
 import { createLog } from '../../app/log.ts'
-import { told } from '../../app/told-failure.ts'
 import { toId } from '../../model/ids.ts'
 import { AudioDownload, toPhoneCall, type PhoneCall } from '../../model/phone-call.ts'
 import type { Json } from '../../model/json.ts'
@@ -77,9 +76,8 @@ export async function callInLog(text: string): Promise<FinishedCall> {
   const callId = toId<'call'>(text)
   if (!callId) throw new Cannot(`${text} is no id of a call`)
   const config = readConfig(readEnvironment())
-  const database = await told(`${databaseNameOf(config)} (--url and --key ask a deployment)`, () =>
-    openDatabase({ ...config, mustExist: true, log: createLog(config.logLevel) }),
-  )
+  const opening = { ...config, mustExist: true, log: createLog(config.logLevel) }
+  const database = await atDatabase(config, () => openDatabase(opening), ' (--url and --key ask a deployment)')
   try {
     const { sql } = database
     const facts = await findCallFacts(sql, callId)

@@ -24,8 +24,9 @@ export function endWithProcess(
   }
   for (const [signal, number] of Object.entries(numbers))
     process.on(signal, () => {
-      if (endingSince !== null && clock.now() - endingSince > passedOnWithin) process.exit(128 + number)
-      begin()
+      if (endingSince === null || clock.now() - endingSince <= passedOnWithin) return begin()
+      process.stdout.write('It ends at once, calls and all.\n')
+      process.exit(128 + number)
     })
   if (isOfNpm) watchParent(clock, begin)
 }

@@ -1,4 +1,4 @@
-/** Owns what is said of a start that fails: one sentence for what an operator can mend, and of a port that is taken, whether by another Parley. */
+/** Owns what is said of a start that fails: one sentence for what an operator can mend, and of a port that is taken, whether by another Parley, and how that one is. */
 import { WrongSettings } from '../../app/config/setting.ts'
 
 const lookWithin = 1_500
@@ -11,18 +11,24 @@ export async function explainFailure(
   if (!(error instanceof WrongSettings)) return error instanceof Error ? (error.stack ?? error.message) : String(error)
   if (address === null || !isOfTakenPort(error)) return error.message
   const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`
-  return (await isParley(url)) ? `${error.message}. Another Parley runs there already, at ${url}` : error.message
+  const other = await parleyAt(url)
+  return other === null ? error.message : `${error.message}. ${other}`
 }
 
 const isOfTakenPort = ({ message, cause }: Error): boolean =>
   /^PORT\b|^HOST\b/.test(message) && cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE'
 
-async function isParley(url: string): Promise<boolean> {
+/** Null: it is somebody else. */
+async function parleyAt(url: string): Promise<string | null> {
   try {
-    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(lookWithin) })
-    return answer.ok && /"status":"ok"/.test(await answer.text())
+    const ask = async (path: string): Promise<string> =>
+      (await fetch(`${url}${path}`, { signal: AbortSignal.timeout(lookWithin) })).text()
+    if (!/"status":"ok"/.test(await ask('/health'))) return null
+    return /draining/.test(await ask('/ready'))
+      ? `Another Parley ends its calls there, at ${url}: start again when it has ended`
+      : `Another Parley runs there already, at ${url}`
   } catch {
-    // Somebody else, who speaks another protocol or none.
-    return false
+    // Who speaks another protocol or none.
+    return null
   }
 }

@@ -33,18 +33,31 @@ const firstSteps = 'Accounts, keys and workers: npm run admin. The reference of 
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
+/** What is ended by whatever ends `npm start`: the start at first, later the service. */
+type Life = { end(): Promise<void> }
+
 async function main(): Promise<void> {
   printInAnyCase()
   const began = systemClock.now()
+  const life: Life = { end: endStart }
+  endWithProcess({ clock: systemClock, isOfNpm: isOfNpm() }, () =>
+    life.end().catch((error: unknown) => fail(error, null)),
+  )
   print('Parley is starting …')
   const environment = readEnvironment()
   for (const [typed, meant] of mistypedOf(environment, settingNames))
     print(`  The setting ${typed} is not known and has no effect: did you mean ${meant}?`)
   const config = readConfig(environment)
-  await run(config, began).catch((error: unknown) => fail(error, config))
+  await run(config, began, life).catch((error: unknown) => fail(error, config))
 }
 
-async function run(config: Config, began: number): Promise<void> {
+/** What is half made the next start throws away; an embedded database ends with the process that started it. */
+async function endStart(): Promise<void> {
+  print('\nParley ends before it has started.')
+  process.exit(0)
+}
+
+async function run(config: Config, began: number, life: Life): Promise<void> {
   const log = createLog(config.logLevel, config.logsPersonal)
   const stages = createStages({ clock: systemClock, began, print })
   const voices = new AsyncDisposableStack()
@@ -54,7 +67,7 @@ async function run(config: Config, began: number): Promise<void> {
   const isNew = config.databaseUrl === null && !(await hasCluster(config.dataDir))
   stages.begin('database')
   const seed = async (core: Core) => {
-    stages.done('database', databaseLineOf(config, { isNew, isJoined: core.joinsDatabase === true }))
+    stages.done('database', databaseLineOf(config, core, isNew))
     if (config.demo) {
       demo = { ...(await seedDemo(core)), token }
       stages.done('demo', demo.apiKey ? 'an account, a worker and its scripts are made' : 'is there already')
@@ -73,15 +86,15 @@ async function run(config: Config, began: number): Promise<void> {
   const { embedded } = await voicing
   const leaving = new AbortController()
   let testing = Promise.resolve()
-  const end = async (): Promise<void> => {
-    print('\nParley ends its calls …')
+  life.end = async () => {
+    print('\nParley ends its calls … (Ctrl-C again: at once)')
     leaving.abort()
     await deadline(systemClock, testEndsWithin, testing, goOn)
     await service.close()
     await voices.disposeAsync()
+    print('Parley has ended.')
     process.exit(0)
   }
-  endWithProcess({ clock: systemClock, isOfNpm: isOfNpm() }, () => end().catch((error: unknown) => fail(error, null)))
   const speak: Speak = async (text) => embedded?.speak(text, callerVoice) ?? new Int16Array(0)
   if (demo) testing = greet(service, { config, demo, speak, log, signal: leaving.signal })
   else print(`Parley listens on ${service.url}\n${firstSteps}`)
@@ -94,13 +107,12 @@ function tellListening(stages: Stages, { url, sip }: Parley): void {
   stages.end()
 }
 
-function databaseLineOf(
-  { databaseUrl, dataDir }: Config,
-  { isNew, isJoined }: { readonly isNew: boolean; readonly isJoined: boolean },
-): string {
-  if (databaseUrl !== null) return 'is reached, its tables are of this version'
-  if (isJoined) return `Another process runs the database in ${dataDir}; this one joins it.`
-  return isNew ? `is made in ${dataDir}` : `goes on in ${dataDir}: what was stored is there`
+function databaseLineOf({ databaseUrl, dataDir }: Config, core: Core, isNew: boolean): string {
+  const { joinsDatabase = false, migrated = 0 } = core
+  const brought = migrated === 0 || isNew ? '' : `, brought to this version (migrations: ${migrated})`
+  if (databaseUrl !== null) return `is reached${brought || ', its tables are of this version'}`
+  if (joinsDatabase) return `is run in ${dataDir} by another process; this one joins it${brought}`
+  return isNew ? `is made in ${dataDir}` : `goes on in ${dataDir}: what was stored is there${brought}`
 }
 
 /** Of a process that runs no calls: it neither hears nor speaks. */
