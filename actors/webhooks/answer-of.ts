@@ -16,5 +16,7 @@ export async function readWhole(body: AsyncIterable<Buffer>, maxBytes: number): 
 export function detailsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
-  return error.message === '' ? code : `${code}: ${error.message}`.slice(0, 500)
+  // Messages of OpenSSL name its own source files; the reason is what the receiver's side can use.
+  const told = 'reason' in error && typeof error.reason === 'string' ? error.reason : error.message
+  return told === '' ? code : `${code}: ${told}`.slice(0, 500)
 }

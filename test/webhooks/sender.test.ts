@@ -179,6 +179,12 @@ test('an endpoint that misbehaves is a result, never an exception and never a wa
   )
 })
 
+test('what TLS says of a receiver without TLS is told in its words, and nothing of how it was found', async (t) => {
+  const port = await listen(t, (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+  const result = await openSender(t, ['127.0.0.1']).send(requestTo(`https://127.0.0.1:${port}/`))
+  t.match(result, { kind: 'failed', reason: 'transport', details: /^ERR_SSL_\w+: [\w ]+$/ })
+})
+
 test('nobody listening is a transport failure', async (t) => {
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
