@@ -2,6 +2,7 @@
 import type { Engines } from '../actors/call/engine-choice.ts'
 import { noPeers } from '../actors/node/node-beats.ts'
 import { pause } from '../model/clock.ts'
+import { deadline, goOn } from '../model/deadline.ts'
 import type { Listener } from '../model/listener.ts'
 import { isWildcard } from '../net/addresses.ts'
 import type { RotatingSecretBox } from '../store/secret-box.ts'
@@ -101,6 +102,8 @@ export async function startParley(
       readiness.ending()
       phones?.stop()
       if (beats) await handOn({ core, config, calls, media })
+      // Their actors are elsewhere, and their telephones may come after them.
+      if (beats && phones && calls.running() === 0) await deadline(core.clock, phonesLeaveWithin, phones.handOn(), goOn)
       const began = core.clock.now()
       await calls.end(config.shutdownGrace)
       // Those that other nodes run have what is left of it.
@@ -143,6 +146,7 @@ type Draining = {
 }
 /** Ms. */
 const lookAtLegsEvery = 100
+const phonesLeaveWithin = 3_000
 
 /** Of the thread's time, when nothing is asked of the service. */
 const littleWork = 0.1

@@ -74,7 +74,10 @@ test('a telephone call outlives whoever runs it', { timeout: 200_000 }, async (t
   await flow('killed while the caller is passed on: the passing on is heard of', killsInTransfer)
   await flow('an edge that is stopped hangs up the calls of other nodes, after its grace, and they end', stopsEdge)
   await flow('an edge that is killed: who does not come over to its heir is hung up, and all its calls end', killsEdge)
-  await flow('an edge that is killed: a telephone that comes over to its heir hears the agent go on', killsEdgeInTalk)
+  await flow(
+    'an edge that is killed: a telephone that comes over to its heir hears the agent go on, also when that one is stopped',
+    killsEdgeInTalk,
+  )
 })
 
 test('what was asked while the bus was away is not heard when it is back and nobody waits any more', async (t) => {
@@ -623,6 +626,20 @@ async function killsEdgeInTalk(scene: Scene): Promise<void> {
   t.comment(`they heard nothing for ${silent.join(' and ')} ms`)
   t.ok(Math.max(...silent) < 8_000)
   t.same(await sql`select outcome from calls where not finished`, [{ outcome: null }, { outcome: null }])
+
+  // It is stopped, and its time to drain passes: who talks there goes on by yet another one.
+  const next = await start(true, await freePorts(1))
+  for (const { callId } of calls) {
+    const isThere = (await sql`select from calls where id = ${callId} and owner = ${other.id}`).count === 1
+    if (!isThere) await moveTo(scene, callId, other)
+  }
+  const stopped = once(heir.child, 'exit')
+  for (const { ear } of calls) ear.silences.length = 0
+  heir.child.send('close')
+  await until(async () => (await sql`select from sip_dialogs where node_id = ${next.id}`).count === calls.length)
+  for (const { ear } of calls) await ear.heardMore(60)
+  t.comment(`then for ${calls.map(({ ear }) => Math.round(Math.max(0, ...ear.silences))).join(' and ')} ms`)
+  t.same(await stopped, [0, null])
   await Promise.all(calls.map(({ line }) => line.hangUp()))
   for (const { callId } of calls) {
     const [call] = await until(async () => {
@@ -642,5 +659,5 @@ async function killsEdgeInTalk(scene: Scene): Promise<void> {
   }
   await until(async () => (await sql`select from sip_dialogs`).count === 0)
   t.equal(telephone.rings(), rings, 'nobody is called again')
-  await Promise.all([heir.kill(), other.kill()])
+  await Promise.all([next.kill(), other.kill()])
 }
