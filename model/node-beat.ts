@@ -35,6 +35,8 @@ export const nodeSubjectsOf = (nodeId: NodeId) => ({
   took: `node.${nodeId}.took`,
   /** CallOffered; answered with `{ taken }`. */
   offer: `node.${nodeId}.offer`,
+  /** A request without a word: who is alive answers. The bus says at once that nobody listens for a process that has ended. */
+  alive: `node.${nodeId}.alive`,
 })
 export const everyBeat = 'node.*.beat'
 export const everyTaken = 'node.*.took'

@@ -1,8 +1,9 @@
 /**
  * Owns the beats of this process and what it hears of the others: it tells ten times a second that it lives, and who falls silent while its own
- * bus answers is told to those who take over. The bus is asked with each look, so that a bus that is gone, or frozen, makes nobody silent.
+ * bus answers is told to those who take over. The bus is asked with each look, so that a bus that is gone, or frozen, makes nobody silent; who is not
+ * heard is asked before anybody takes it for dead.
  */
-import type { Bus } from '../../model/bus.ts'
+import { BusNoResponders, type Bus } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
@@ -60,16 +61,19 @@ type Deps = {
   readonly quietFor?: () => number
 }
 
+const nothing = new Uint8Array(0)
 const lookEvery = 50
 const beatEvery = 100
 /** Ms that an answer of the bus, or of this process's own standing still, may take: after more nothing is known of anybody. */
 const awayAfter = 250
+/** Ms. Then it is asked again: the bus may not have noticed yet that it has ended. */
+const answerWithin = 150
 /** Looks without an answer, after which the bus is away. A process that stood still has not looked meanwhile, and blames no bus for it. */
 const mostInVain = 3
 
 export function createNodeBeats(deps: Deps): NodeBeats {
   const { bus, clock, now, nodeId, log, quietFor = () => 0 } = deps
-  const { beat: subject } = nodeSubjectsOf(nodeId)
+  const { beat: subject, alive } = nodeSubjectsOf(nodeId)
   const silence = createNodeSilence()
   const watchers = new Set<PeerWatcher>()
   let state = (): Omit<NodeBeat, 'leaves'> => unsaid
@@ -88,6 +92,22 @@ export function createNodeBeats(deps: Deps): NodeBeats {
     const beat = from === nodeId ? undefined : NodeBeat.safeParse(fromBytes(message.payload)).data
     if (beat) silence.beat(from, beat, now())
   })
+  const answering = bus.subscribe(alive, (message) => message.respond(nothing))
+  /** Asked, and not answered yet. */
+  const doubted = new Set<NodeId>()
+  const askWhetherAlive = async (suspect: NodeId): Promise<void> => {
+    const asked = now()
+    doubted.add(suspect)
+    try {
+      await bus.request(nodeSubjectsOf(suspect).alive, nothing, { timeout: answerWithin })
+      silence.answered(suspect, now())
+    } catch (error) {
+      // No answer says nothing: it may be busy, or the bus away.
+      if (error instanceof BusNoResponders) silence.left(suspect, asked)
+    } finally {
+      doubted.delete(suspect)
+    }
+  }
   const notify = (): void => watchers.forEach((watcher) => watcher.silence())
   const linkIs = (off: boolean): void => {
     if (isOff === off) return
@@ -111,6 +131,7 @@ export function createNodeBeats(deps: Deps): NodeBeats {
     if (now() - asked > awayAfter || quietFor() > awayAfter) return away()
     const silent = silence.reached(asked)
     linkIs(false)
+    for (const suspect of silence.suspects()) if (!doubted.has(suspect)) void askWhetherAlive(suspect)
     if (silent.length === 0) return
     log.warn('nodes are silent', { nodes: silent })
     notify()
@@ -131,6 +152,7 @@ export function createNodeBeats(deps: Deps): NodeBeats {
     const at = now()
     if (isAsked) inVain++
     if (at - lookedAt > awayAfter || (isAsked && inVain >= mostInVain)) away()
+    silence.stood(Math.max(0, at - lookedAt - lookEvery))
     lookedAt = at
     // Half a look: timers are a little early or late.
     if (at - toldAt >= beatEvery - lookEvery / 2) {
@@ -143,6 +165,7 @@ export function createNodeBeats(deps: Deps): NodeBeats {
     cancel()
     for (const wait of cancels) wait()
     hearing.close()
+    answering.close()
     bus.publish(subject, toBytes({ ...state(), leaves: true } satisfies NodeBeat))
     await bus.flush()
   }

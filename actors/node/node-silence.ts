@@ -1,5 +1,6 @@
 /**
- * Owns which nodes are taken for dead: those of which nothing was heard although what they tell would have come. Pure: times are arguments, ms that
+ * Owns which nodes are taken for dead: those of which nothing was heard although what they tell would have come, and for whom nobody listens any more at
+ * the bus, which knows at once of a process that ended. One that still listens there may be busy, and has longer. Pure: times are arguments, ms that
  * never jump.
  */
 import type { CallId, NodeId } from '../../model/ids.ts'
@@ -10,6 +11,14 @@ export type Heard = NodeBeat & { readonly nodeId: NodeId }
 
 export type NodeSilence = {
   beat(nodeId: NodeId, beat: NodeBeat, at: number): void
+  /** It has answered a question: it lives. */
+  answered(nodeId: NodeId, at: number): void
+  /** The bus says that nobody listens for it any more. `asked`: when it was asked. */
+  left(nodeId: NodeId, asked: number): void
+  /** Nodes that should have been heard again by now, and may be asked whether they live. */
+  suspects(): NodeId[]
+  /** This process itself was so many ms late: nobody's silence is counted for as long, as others on its machine may have been late with it. */
+  stood(ms: number): void
   /** All that had reached the bus at `at` has come here. Answers with the nodes that are silent since this call. */
   reached(at: number): NodeId[]
   /** The bus was away, or this process stood still, up to `at`: the others get some time to be heard again. */
@@ -22,8 +31,12 @@ export type NodeSilence = {
   isFirstFor(callId: CallId, owner: NodeId, candidates: readonly NodeId[], self: NodeId, at: number): boolean
 }
 
-/** Ms. Three beats and the jitter of a busy machine. */
+/** Ms, of a node for which nobody listens at the bus any more. Three beats and the jitter of a busy machine. */
 export const silentAfter = 350
+/** Ms, of a node that listens: it is busy, or stands still, or its machine is gone and the bus has not noticed yet. */
+export const frozenAfter = 1_000
+/** Ms after which a node is asked: two beats have not come. */
+const askedAfter = 200
 /** Ms after which whoever can takes what the first should have taken. */
 export const othersAfter = 300
 /** Ms. Connections that broke together come back one by one. */
@@ -32,17 +45,36 @@ const awayGrace = 1_500
 const rememberedFor = 60_000
 const maxNodes = 1_000
 
-type Known = { beat: NodeBeat; at: number; silentSince: number | null }
+type Known = {
+  beat: NodeBeat
+  at: number
+  silentSince: number | null
+  /** Nobody listens for it. */
+  hasLeft: boolean
+  /** As late as this process had been by `at`, in all. */
+  late: number
+}
 
 export function createNodeSilence(): NodeSilence {
   const known = new Map<NodeId, Known>()
   let reachedAt = -Infinity
   let isAway = true
+  /** Of this process, ms in all. */
+  let late = 0
 
   const forget = (nodeId: NodeId, { at }: Known): void => {
     if (reachedAt - at > rememberedFor) known.delete(nodeId)
   }
-  const isSilent = ({ beat, at }: Known): boolean => beat.leaves === true || reachedAt - at >= silentAfter
+  const isSilent = (node: Known): boolean => {
+    const quiet = reachedAt - node.at
+    if (node.beat.leaves || (node.hasLeft && quiet >= silentAfter)) return true
+    return quiet - (late - node.late) >= frozenAfter
+  }
+  const lives = (node: Known, at: number): void => {
+    node.at = Math.max(node.at, at)
+    node.late = late
+    node.hasLeft = false
+  }
   const silent = (): NodeId[] => [...known].filter(([, node]) => node.silentSince !== null).map(([id]) => id)
   const heard = (): Heard[] =>
     [...known].filter(([, node]) => node.silentSince === null).map(([nodeId, { beat }]) => ({ ...beat, nodeId }))
@@ -56,8 +88,23 @@ export function createNodeSilence(): NodeSilence {
         beat,
         at: Math.max(at, before?.at ?? at),
         silentSince: beat.leaves ? (before?.silentSince ?? null) : null,
+        hasLeft: false,
+        late,
       })
     },
+    answered(nodeId, at) {
+      const node = known.get(nodeId)
+      if (node && node.silentSince === null) lives(node, at)
+    },
+    left(nodeId, asked) {
+      const node = known.get(nodeId)
+      if (node && asked >= node.at) node.hasLeft = true
+    },
+    suspects: () =>
+      [...known].flatMap(([nodeId, { at, silentSince, hasLeft }]) =>
+        silentSince === null && !hasLeft && reachedAt - at >= askedAfter ? [nodeId] : [],
+      ),
+    stood: (ms) => void (late += ms),
     reached(at) {
       reachedAt = at
       isAway = false

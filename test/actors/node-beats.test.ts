@@ -34,6 +34,25 @@ test('calls of a node that falls silent are another’s in less than half a seco
   }
 })
 
+test('a node that is busy and says nothing for half a second keeps its calls; of one that stands still for longer another has them', async (t) => {
+  const shared = await openShared(t)
+  const [first, second] = [await openNode(t, shared), await openNode(t, shared)]
+  const { callId } = await talk(shared, first.node)
+  const ownerOf = async () =>
+    (await shared.sql<{ owner: NodeId }[]>`select owner from calls where id = ${callId}`)[0]?.owner
+  await pass(shared, 200)
+  first.standsStill(true)
+  await pass(shared, 800)
+  t.same(second.beats.sightings().silent, [])
+  first.standsStill(false)
+  await pass(shared, 200)
+  await second.node.switchboard.start()
+  t.equal(await ownerOf(), first.node.nodeId)
+  first.standsStill(true)
+  await pass(shared, 1_100)
+  await until(async () => (await ownerOf()) === second.node.nodeId)
+})
+
 test('calls of a silent node go to the process of their leg where that runs calls, else to those that have room', async (t) => {
   const shared = await openShared(t)
   const [first, second, third] = [await openNode(t, shared), await openNode(t, shared), await openNode(t, shared)]

@@ -1,6 +1,12 @@
 /** Which nodes are taken for dead: silence counts only as far as what was told would have come. */
 import { test } from 'tap'
-import { createNodeSilence, othersAfter, silentAfter } from '../../actors/node/node-silence.ts'
+import {
+  createNodeSilence,
+  frozenAfter,
+  othersAfter,
+  silentAfter,
+  type NodeSilence,
+} from '../../actors/node/node-silence.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import type { NodeBeat } from '../../model/node-beat.ts'
 
@@ -8,9 +14,15 @@ const beat: NodeBeat = { roles: ['actors'], running: 1, room: 5, draining: false
 const node = (name: string) => name as NodeId
 const [anna, berta, carla] = [node('anna'), node('berta'), node('carla')]
 
-test('a node is silent when the bus has answered for long enough after its last beat, and is told once', async (t) => {
+/** It has ended, as the bus knows from this time on. */
+const ended = (silence: NodeSilence, nodeId: NodeId, at: number): void => {
+  silence.beat(nodeId, beat, at)
+  silence.left(nodeId, at)
+}
+
+test('a node that has ended is silent when the bus has answered for long enough after its last beat, and is told once', async (t) => {
   const silence = createNodeSilence()
-  silence.beat(anna, beat, 0)
+  ended(silence, anna, 0)
   t.same(silence.reached(silentAfter - 1), [])
   t.same(silence.sightings(), { silent: [], heard: [anna] })
   t.same(silence.reached(silentAfter), [anna])
@@ -18,7 +30,41 @@ test('a node is silent when the bus has answered for long enough after its last 
   t.same(silence.sightings(), { silent: [anna], heard: [] })
   silence.beat(anna, beat, 1_000)
   t.same(silence.sightings(), { silent: [], heard: [anna] }, 'it was only asleep')
+  silence.left(anna, 999)
+  t.same(silence.reached(1_000 + silentAfter), [], 'what the bus knew before says nothing')
+  silence.left(anna, 1_200)
   t.same(silence.reached(1_000 + silentAfter), [anna], 'and falls silent again')
+})
+
+test('a node that listens and says nothing is busy: it has a second, and one that answers has another', async (t) => {
+  const silence = createNodeSilence()
+  silence.beat(anna, beat, 0)
+  silence.reached(150)
+  t.same(silence.suspects(), [])
+  silence.reached(200)
+  t.same(silence.suspects(), [anna], 'it is asked')
+  t.same(silence.reached(frozenAfter - 1), [])
+  silence.answered(anna, frozenAfter - 1)
+  t.same(silence.suspects(), [])
+  t.same(silence.reached(frozenAfter), [])
+  t.same(silence.reached(2 * frozenAfter - 1), [anna])
+  t.same(silence.suspects(), [], 'nobody asks for one that is silent')
+  silence.answered(anna, 2 * frozenAfter)
+  t.same(silence.sightings().silent, [anna], 'its calls are others’ until it beats')
+})
+
+test('for as long as this process was late itself nobody’s silence counts, but of one that has ended', async (t) => {
+  const silence = createNodeSilence()
+  silence.beat(anna, beat, 0)
+  silence.beat(berta, beat, 0)
+  silence.stood(200)
+  silence.stood(100)
+  silence.left(berta, 300)
+  t.same(silence.reached(silentAfter), [berta])
+  t.same(silence.reached(frozenAfter + 299), [])
+  t.same(silence.reached(frozenAfter + 300), [anna])
+  silence.beat(anna, beat, 2_000)
+  t.same(silence.reached(2_000 + frozenAfter), [anna], 'what was before its beat is over')
 })
 
 test('while the own bus is away nobody is silent and nobody is heard; after it the others have time to come back', async (t) => {
@@ -30,7 +76,8 @@ test('while the own bus is away nobody is silent and nobody is heard; after it t
   t.same(silence.sightings(), { silent: [], heard: [] })
   t.same(silence.reached(30_400), [])
   t.same(silence.sightings(), { silent: [], heard: [anna] })
-  t.same(silence.reached(31_500 + silentAfter), [anna])
+  t.same(silence.reached(31_500 + silentAfter), [])
+  t.same(silence.reached(31_500 + frozenAfter), [anna])
 })
 
 test('a node that leaves is silent at once, and what comes late of it brings it back no more', async (t) => {
@@ -55,7 +102,7 @@ test('silent nodes are forgotten after a minute, and of a crowd of nodes the old
 
 test('each call of a silent node is one survivor’s first, they share them, and later anybody takes what is left', async (t) => {
   const silence = createNodeSilence()
-  silence.beat(anna, beat, 0)
+  ended(silence, anna, 0)
   silence.reached(400)
   const both = [berta, carla]
   const calls = Array.from({ length: 200 }, (_, index) => `call${index}` as CallId)

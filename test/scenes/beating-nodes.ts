@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { createNodeBeats, type NodeBeats } from '../../actors/node/node-beats.ts'
 import type { Bus } from '../../model/bus.ts'
 import type { NodeId } from '../../model/ids.ts'
+import { nodeSubjectsOf } from '../../model/node-beat.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createScriptedLeg } from '../fake/scripted-leg.ts'
 import { listen, openCallNode, status, type CallNode, type Shared } from './call-node.ts'
@@ -27,29 +28,52 @@ export async function pass({ bus, clock }: Pick<Shared, 'bus' | 'clock'>, ms: nu
   }
 }
 
-/** A node that others hear, until it sleeps: then its bus carries nothing either way. One that is cut off knows that it is. */
+/**
+ * A node that others hear, until it sleeps: then its bus carries nothing either way, and the server knows that nobody listens there. While it stands still
+ * the server does not know. One that is cut off knows that it is.
+ */
 export async function openNode(t: Test, shared: Shared, over: { readonly dataDir?: string } = {}) {
   let isAsleep = false
   let back: Promise<void> | null = null
   const nodeId = newId<'node'>()
+  const { alive } = nodeSubjectsOf(nodeId)
+  const connection = new Set<(isThere: boolean) => void>()
+  const subscribe: Bus['subscribe'] = (pattern, handler, options) => {
+    const listen = () => shared.bus.subscribe(pattern, (message) => void (isAsleep || handler(message)), options)
+    let listening = listen()
+    const set = (isThere: boolean): void => {
+      listening.close()
+      if (isThere) listening = listen()
+    }
+    if (pattern === alive) connection.add(set)
+    return {
+      close() {
+        connection.delete(set)
+        listening.close()
+      },
+    }
+  }
   const bus: Bus = {
     ...shared.bus,
     publish: (...given) => isAsleep || shared.bus.publish(...given),
-    subscribe: (pattern, handler, options) =>
-      shared.bus.subscribe(pattern, (message) => void (isAsleep || handler(message)), options),
+    subscribe,
     flush: () => back ?? shared.bus.flush(),
   }
   const beats = openBeats(t, { ...shared, bus }, nodeId)
   const node = await openCallNode({ ...shared, bus }, undefined, { ...over, nodeId, peers: beats })
   t.teardown(() => node.close())
-  const sleeps = (asleep: boolean): void => void (isAsleep = asleep)
+  const standsStill = (still: boolean): void => void (isAsleep = still)
+  const sleeps = (asleep: boolean): void => {
+    isAsleep = asleep
+    for (const set of connection) set(!asleep)
+  }
   const cutOff = (): (() => void) => {
     const reached = Promise.withResolvers<void>()
     back = reached.promise
-    isAsleep = true
+    sleeps(true)
     return reached.resolve
   }
-  return { node, beats, sleeps, cutOff }
+  return { node, beats, sleeps, standsStill, cutOff }
 }
 
 export async function talk(shared: Shared, node: CallNode) {
