@@ -5,6 +5,8 @@ import { listCallEvents } from '../../store/call-steps.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { Plan } from './plan.ts'
 import type { Taken } from './receiver.ts'
+import type { Done } from './simulated-edge.ts'
+import { lineWords } from './simulated-engine.ts'
 
 /** What was counted while the world went on, by what it was counted for. */
 export type Seen = {
@@ -16,6 +18,8 @@ export type Seen = {
   readonly overbooked: string[]
   /** Steps that were kept on a disk, and that nobody could write any more. */
   readonly aside: string[]
+  /** What callers did, call by call, in order; each thing once. */
+  readonly done: ReadonlyMap<string, readonly Done[]>
 }
 
 const more = (counts: ReadonlyMap<string, number>, words: (key: string, count: number) => string): string[] =>
@@ -27,6 +31,7 @@ export async function findViolations(sql: Sql, plan: Plan, seen: Seen, taken: re
     ...more(seen.rang, (key, count) => `the telephone of call ${key} rang ${count} times`),
     ...(await ofCalls(sql, seen)),
     ...(await ofDeliveries(sql, taken)),
+    ...(await ofCallers(sql, seen)),
   ]
   // Without a fault nothing is done twice and nobody complains.
   if (plan.faults.length === 0) {
@@ -79,6 +84,47 @@ async function ofCalls(sql: Sql, { tools, aside }: Seen): Promise<string[]> {
     select call_id, epoch from sim.writers group by call_id, epoch having count(distinct split_part(writer, '.', 1)) > 1`
   for (const { callId, epoch } of doubled) violations.push(`two nodes wrote call ${callId} in epoch ${epoch}`)
   return violations
+}
+
+/** So many utterances that were said behind a key are written down, and the call did not end over the key. */
+const saidBehind = 2
+
+/** What callers say and press is heard once and in order; and a key was heard when what was said behind it was. An utterance may be broken off, and is said again. */
+async function ofCallers(sql: Sql, { done, aside }: Seen): Promise<string[]> {
+  const turns = await sql<{ callId: string; text: string }[]>`
+    select call_id, text from transcript_turns where role = 'user' order by call_id, turn_index`
+  const byCall = Map.groupBy(turns, ({ callId }) => callId)
+  const violations: string[] = []
+  for (const [callId, did] of done) {
+    const heard = (byCall.get(callId) ?? []).flatMap(({ text }) => doneOf(text))
+    const counts = Map.groupBy(heard, (what) => what)
+    for (const [what, times] of counts)
+      if (times.length > 1) violations.push(`${tellOf(what)} of call ${callId} is written down ${times.length} times`)
+    const keys = did.filter(isDigit)
+    const told = heard.filter(isDigit)
+    if (JSON.stringify(keys.filter((key) => counts.has(key))) !== JSON.stringify([...new Set(told)]))
+      violations.push(`keys of call ${callId} were pressed as ${keys.join('')} and written down as ${told.join('')}`)
+    // What its node had on its disk only is there to be read, and in no transcript.
+    if (aside.some((line) => line.includes(callId))) continue
+    did.forEach((what, at) => {
+      const behind = did.slice(at + 1).filter((later) => typeof later === 'number' && counts.has(later))
+      if (typeof what === 'string' && !counts.has(what) && behind.length >= saidBehind)
+        violations.push(
+          `${tellOf(what)} of call ${callId} was heard by nobody, and ${behind.join(', ')} behind it were`,
+        )
+    })
+  }
+  return violations
+}
+
+const isDigit = (what: Done): what is string => typeof what === 'string' && what.startsWith('[')
+const tellOf = (what: Done): string => (typeof what === 'number' ? `utterance ${what}` : `the key ${what}`)
+
+/** What a turn of a caller tells. */
+function doneOf(text: string): Done[] {
+  if (text.startsWith(lineWords)) return [Number(text.slice(lineWords.length))]
+  const [, keys] = /^\[pressed (.+)\]$/.exec(text) ?? []
+  return keys === undefined ? [text] : keys.split(' ').map((key) => `[${key}]`)
 }
 
 async function ofDeliveries(sql: Sql, taken: readonly Taken[]): Promise<string[]> {

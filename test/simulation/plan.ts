@@ -48,10 +48,28 @@ export type Plan = {
   readonly faults: readonly Fault[]
 }
 
+const digits = ['1', '2', '3', '4', '5', '6', '7', '8', '9'] as const
+
 const between = (random: Random, least: number, most: number): number => least + random.below(most - least + 1)
 const oneOf = (random: Random, times: number): boolean => random.below(times) === 0
 
-function callOf(random: Random, index: number): PlannedCall {
+/** What is pressed is drawn by itself, so that a seed's faults stay what they are. Whoever presses keys talks longer. */
+function withKeys(random: Random, call: Spoken): PlannedCall {
+  const count = random.below(4)
+  const keys = Array.from({ length: count }, (_, index) => ({
+    in: between(random, 300, 3_500),
+    event:
+      call.kind === 'web' && oneOf(random, 2)
+        ? ({ type: 'typed', text: `typed ${index}` } as const)
+        : ({ type: 'dtmf', digit: digits[index]! } as const),
+  }))
+  const lines = count === 0 ? call.lines : call.lines + between(random, 1, 2)
+  return { ...call, lines, keys, keyPause: random.pick([100, 400]) }
+}
+
+type Spoken = Omit<PlannedCall, 'keys' | 'keyPause'>
+
+function callOf(random: Random, index: number): Spoken {
   const kind = random.pick(['web', 'inbound', 'outbound', 'outbound'] as const)
   const lines = between(random, 1, 2)
   return {
@@ -117,7 +135,10 @@ function faultOf(random: Random, nodes: number): Fault {
 export function planOf(seed: number): Plan {
   const random = createRandom(Math.imul(seed, 0x9e3779b1) ^ 0x5bd1e995)
   const nodes = between(random, 2, 3)
-  const calls = Array.from({ length: between(random, 1, 4) }, (_, index) => callOf(random, index))
+  const pressing = createRandom(Math.imul(seed, 0x85ebca6b) ^ 0x27d4eb2f)
+  const calls = Array.from({ length: between(random, 1, 4) }, (_, index) => callOf(random, index)).map((call) =>
+    withKeys(pressing, call),
+  )
   const limits = {
     account: between(random, 1, 4),
     worker: oneOf(random, 2) ? between(random, 1, 3) : null,
@@ -153,6 +174,9 @@ export function smallerPlans(plan: Plan): Plan[] {
     ...(plan.hasBeats ? [{ ...plan, hasBeats: false }] : []),
     ...(weather.slowOneOf < 1_000 ? [{ ...plan, weather: { ...weather, slowOneOf: 1_000 } }] : []),
     ...(plan.failsOneOf < 1_000 ? [{ ...plan, failsOneOf: 1_000 }] : []),
+    ...calls.flatMap((call, index) =>
+      call.keys.map((_, at) => ({ ...plan, calls: calls.with(index, { ...call, keys: without(call.keys, at) }) })),
+    ),
     ...calls.flatMap((call, index) =>
       call.toolAt !== null || call.endedIn !== null || call.scheduledIn !== null
         ? [{ ...plan, calls: calls.with(index, { ...call, toolAt: null, endedIn: null, scheduledIn: null }) }]

@@ -1,12 +1,14 @@
 /**
- * Owns the edge of a simulated world: the legs of its calls, with callers who listen, answer and hang up as planned. A leg refuses whoever has been
- * taken over, says its end once, and stays a while for who asks.
+ * Owns the edge of a simulated world: the legs of its calls, with callers who listen, answer, press keys and hang up as planned. A leg refuses whoever has
+ * been taken over, says its end once, and stays a while for who asks; what it keeps of its caller for whom, the real parts decide.
  */
+import { createFrameQueue } from '../../media/leg/frame-queue.ts'
+import { createKeptFrames } from '../../media/leg/kept-frames.ts'
 import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
 import { dialSubject, DialRequest } from '../../model/dial.ts'
 import { decodeFrame, encodeFrame } from '../../model/frame.ts'
 import type { AccountId, CallId, WorkerId } from '../../model/ids.ts'
-import { LegCommand, type LegEvent, type LegReply } from '../../model/leg.ts'
+import { LegCommand, type KeyEvent, type LegEvent, type LegReply } from '../../model/leg.ts'
 import type { Telephony } from '../../model/telephony.ts'
 import type { Process } from './loop.ts'
 import type { Talk } from './simulated-engine.ts'
@@ -14,7 +16,13 @@ import type { Talk } from './simulated-engine.ts'
 export type Callee = Talk & {
   /** How who is called takes it. */
   readonly answers: 'yes' | 'busy' | 'never'
+  /** What the caller presses and types, so many ms after the answer; each only once. */
+  readonly keys: readonly { readonly in: number; readonly event: KeyEvent }[]
 }
+
+/** What a caller has done, in this order: an utterance by its mark, a key as the engine tells it. */
+export type Done = number | string
+export const wordsOf = (event: KeyEvent): string => (event.type === 'dtmf' ? `[${event.digit}]` : event.text)
 
 export type Leg = {
   readonly callId: CallId
@@ -27,8 +35,9 @@ export type Leg = {
 
 const bytes = (message: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(message))
 const json = (payload: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(payload))
+const bytesOfFrame = 640
 const frameOf = (mark: number, isEnd: boolean): Uint8Array => {
-  const payload = new Uint8Array(640)
+  const payload = new Uint8Array(bytesOfFrame)
   payload[0] = mark
   payload[1] = isEnd ? 1 : 0
   return payload
@@ -38,6 +47,8 @@ const frameEvery = 20
 const thinks = 300
 /** A caller who hears nothing for so long says it again. */
 const repeats = 4_000
+/** A line is never without frames for long: by the next one it is known that one was lost. */
+const breathes = 1_000
 const staysFor = 30_000
 
 export function createSimulatedEdge(deps: {
@@ -48,6 +59,8 @@ export function createSimulatedEdge(deps: {
   talkOfNumber(number: string): Callee
   /** The leg of this call is made. */
   begins(callId: CallId, talk: Callee): void
+  /** The caller has said something, or pressed a key. */
+  did(callId: CallId, what: Done): void
   /** Somebody's telephone rings for this call. */
   rang(callId: CallId): void
   refused(callId: CallId, command: LegCommand, fence: number): void
@@ -64,23 +77,61 @@ export function createSimulatedEdge(deps: {
     let ringing: string | null = null
     let ended: LegEvent | null = null
     let isClosed = false
-    const queue: number[] = []
+    const queue = createFrameQueue()
     let isPlaying = false
     let lastPlayedSeq = -1
     let line = 0
     let spoken = 0
+    /** Whom it listens to. */
+    let listener = -1
     const cancels: (() => void)[] = []
     let cancelRepeat = (): void => undefined
     const tell = (event: LegEvent): void => bus.publish(subjects.legEvent, bytes(event))
     const isOver = (): boolean => ended !== null || isClosed
+    const kept = createKeptFrames({ send: (frame) => bus.publish(subjects.up, encodeFrame(frame)), tell })
+    const sound = (payload: Uint8Array): void =>
+      kept.heard({ epoch: listener, seq: spoken, timestamp: spoken++ * 20, payload })
 
     const speak = (): void => {
       if (isOver() || !connected) return
-      for (const isEnd of [false, true]) {
-        const payload = frameOf(line, isEnd)
-        bus.publish(subjects.up, encodeFrame({ epoch: fence, seq: spoken, timestamp: spoken++ * 20, payload }))
-      }
+      deps.did(callId, line)
+      for (const isEnd of [false, true]) sound(frameOf(line, isEnd))
       awaitAnswer()
+    }
+    const breathe = (): void => {
+      if (isOver()) return
+      sound(frameOf(0, false))
+      cancels.push(clock.after(breathes, breathe))
+    }
+    const press = (event: KeyEvent): void => {
+      if (isOver()) return
+      deps.did(callId, wordsOf(event))
+      kept.pressed(event)
+    }
+    const start = (command: Extract<LegCommand, { type: 'start' }>): LegReply => {
+      const { epoch, node, numbersKeys = false, settled } = command
+      if (epoch !== listener) {
+        if (settled?.epoch === listener) kept.settled(settled)
+        queue.restart(bytesOfFrame)
+        lastPlayedSeq = -1
+      }
+      listener = epoch
+      awaitAnswer()
+      const hears = command.hears[0]!
+      const { waits, keeps, ...has } = kept.begin({
+        epoch,
+        hears,
+        isElsewhere: true,
+        asks: node !== undefined,
+        numbersKeys,
+      })
+      return {
+        type: 'started',
+        hears,
+        speaks: command.speaks[0]!,
+        ...(waits && { waits: has }),
+        ...(keeps && { keeps: true }),
+      }
     }
     /** Each utterance has a mark of its own; one that is said again has another. */
     const sayNext = (): void => {
@@ -93,7 +144,7 @@ export function createSimulatedEdge(deps: {
     }
     const play = (): void => {
       if (isOver()) return
-      const seq = queue.shift()
+      const seq = queue.shift()?.seq
       if (seq === undefined) {
         isPlaying = false
         tell({ type: 'drained', lastPlayedSeq })
@@ -109,10 +160,9 @@ export function createSimulatedEdge(deps: {
     const replyTo = (command: LegCommand): LegReply => {
       switch (command.type) {
         case 'start':
-          awaitAnswer()
-          return { type: 'started', hears: command.hears[0]!, speaks: command.speaks[0]! }
+          return start(command)
         case 'flush':
-          queue.length = 0
+          queue.clear()
           return { type: 'flushed', lastPlayedSeq }
         case 'close':
           close()
@@ -120,16 +170,28 @@ export function createSimulatedEdge(deps: {
         case 'ping':
           return { type: 'here', connected, ended, ...(ringing !== null && !connected && !ended && { ringing }) }
         case 'catch_up':
-          return { type: 'caught_up', played: lastPlayedSeq, taken: queue.at(-1) ?? lastPlayedSeq }
+          if (command.epoch !== listener) return { type: 'refused', details: 'not started' }
+          return {
+            type: 'caught_up',
+            first: kept.again(command.heard + 1),
+            played: lastPlayedSeq,
+            taken: queue.rewind(),
+          }
+        case 'listens':
+          kept.listens()
+          return { type: 'accepted' }
+        case 'settled':
+          kept.settled(command)
+          return { type: 'accepted' }
+        case 'keep':
+          kept.keep(command.keys)
+          return { type: 'accepted' }
         case 'answer':
           if (!connected) clock.after(50, connect)
           return { type: 'accepted' }
         case 'record':
         case 'supervise':
-        case 'listens':
-        case 'settled':
         case 'says':
-        case 'keep':
         case 'send_dtmf':
         case 'transfer':
           return { type: 'accepted' }
@@ -147,10 +209,10 @@ export function createSimulatedEdge(deps: {
       }),
       bus.subscribe(subjects.down, (message) => {
         const frame = decodeFrame(message.payload)
-        if (!frame || frame.epoch !== fence || isOver()) return
-        queue.push(frame.seq)
+        if (!frame || frame.epoch !== fence || frame.epoch !== listener || isOver()) return
+        if (!queue.push(frame)) return
         cancelRepeat()
-        if (!isPlaying && queue.length === 1) clock.after(0, play)
+        if (!isPlaying && queue.size() === 1) clock.after(0, play)
       }),
     ]
     const quiet = (): void => {
@@ -174,6 +236,8 @@ export function createSimulatedEdge(deps: {
       if (isOver() || connected) return
       connected = true
       tell({ type: 'connected', providerStatus: '200 OK' })
+      breathe()
+      for (const { in: ms, event } of talk.keys) cancels.push(clock.after(ms, () => press(event)))
       cancels.push(
         clock.after(talk.patience, () =>
           end({ type: 'disconnected', cause: 'hung_up', details: 'enough', endedBy: 'caller' }),

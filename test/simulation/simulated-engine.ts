@@ -1,8 +1,9 @@
 /**
  * Owns a voice engine of a simulated world: it hears marked frames of the caller, answers each utterance with its next line, calls a tool where the plan
- * says so, and ends the talk after the last line. A session that is opened anew goes on from the history, as a real one does.
+ * says so, and ends the talk after the last line. Keys are told a moment after the last of them, what was typed at once, and neither is answered. A session
+ * that is opened anew goes on from the history, as a real one does.
  */
-import type { Clock } from '../../model/clock.ts'
+import type { Cancel, Clock } from '../../model/clock.ts'
 import type { EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 
 /** How a talk goes. */
@@ -13,7 +14,12 @@ export type Talk = {
   readonly toolAt: number | null
   /** The caller hangs up so many ms after the answer, if the talk has not ended by then. */
   readonly patience: number
+  /** Ms behind a key, after which no more are waited for: less than an utterance takes to be understood, or more. */
+  readonly keyPause: number
 }
+
+/** What stands in a transcript of a caller's utterance. */
+export const lineWords = 'caller line '
 
 export const toolName = 'look_up'
 const frames = 3
@@ -39,7 +45,7 @@ export function createSimulatedEngine(deps: {
       await new Promise<void>((resolve) => void clock.after(deps.opensIn(), resolve))
       const talk = deps.talkOf(callId)
       let isClosed = false
-      let answered = history.filter(({ role }) => role === 'user').length
+      let answered = history.filter(({ role, text }) => role === 'user' && text.startsWith(lineWords)).length
       let waitsFor: string | null = null
       let heardLast = 0
       let behind = 0
@@ -62,6 +68,21 @@ export function createSimulatedEngine(deps: {
         say(answered)
       }
       const soon = (act: () => void): void => void clock.after(thinks, () => !isClosed && act())
+      /** Of utterances whose words are on their way: what is told meanwhile would be taken for them. */
+      let owed = 0
+      let untold: string[] = []
+      let pressed: string[] = []
+      let cancelKeys: Cancel = () => undefined
+      const tellUntold = (): void => {
+        if (owed > 0) return
+        for (const text of untold.splice(0))
+          emit({ type: 'user_text', text, isFinal: true, confidence: 1, from: behind, to: behind })
+      }
+      const tellKeys = (): void => {
+        cancelKeys()
+        if (pressed.length > 0) untold.push(`[pressed ${pressed.splice(0).join(' ')}]`)
+        tellUntold()
+      }
       if (history.length === 0) soon(() => say(0))
       else if (owesReply) soon(reply)
       return {
@@ -74,23 +95,27 @@ export function createSimulatedEngine(deps: {
           heardLast = mark
           emit({ type: 'user_speech_started', at: Math.max(0, at - 40) })
           emit({ type: 'user_speech_stopped', at })
+          owed++
           soon(() => {
-            emit({
-              type: 'user_text',
-              text: `caller line ${mark}`,
-              isFinal: true,
-              confidence: 1,
-              from: Math.max(0, at - 40),
-              to: at,
-            })
+            owed--
+            const text = `${lineWords}${mark}`
+            emit({ type: 'user_text', text, isFinal: true, confidence: 1, from: Math.max(0, at - 40), to: at })
+            tellUntold()
             answered += 1
             reply()
           })
         },
         interrupt: () => undefined,
         played: () => undefined,
-        typed: () => undefined,
-        dtmf: () => undefined,
+        typed(text) {
+          untold.push(text)
+          tellUntold()
+        },
+        dtmf(digit) {
+          pressed.push(digit)
+          cancelKeys()
+          cancelKeys = clock.after(talk.keyPause, () => !isClosed && tellKeys())
+        },
         say: () => undefined,
         voicemail: null,
         sayLast: () => undefined,
@@ -101,8 +126,15 @@ export function createSimulatedEngine(deps: {
         },
         instruct: () => undefined,
         whisper: () => undefined,
-        hearOut: () => Promise.resolve(),
-        close: () => void (isClosed = true),
+        hearOut() {
+          owed = 0
+          tellKeys()
+          return Promise.resolve()
+        },
+        close() {
+          isClosed = true
+          cancelKeys()
+        },
       }
     },
   }

@@ -15,7 +15,7 @@ import { createReceiver } from './receiver.ts'
 import { createSimulatedBus } from './simulated-bus.ts'
 import { createSimulatedDatabase } from './simulated-database.ts'
 import { createSimulatedDisk } from './simulated-disk.ts'
-import { createSimulatedEdge, type Callee } from './simulated-edge.ts'
+import { createSimulatedEdge, type Callee, type Done } from './simulated-edge.ts'
 import { createSimulatedEngine, toolName } from './simulated-engine.ts'
 import { openSimulatedNode, type SimulatedNode } from './simulated-node.ts'
 import type { Stage } from './stage.ts'
@@ -37,7 +37,7 @@ export type Outcome = {
 const oldest = 300_000
 const closingTime = 60_000
 const lookEvery = 1_000
-const nobodyKnows: Callee = { lines: 1, toolAt: null, patience: 5_000, answers: 'yes' }
+const nobodyKnows: Callee = { lines: 1, toolAt: null, patience: 5_000, answers: 'yes', keys: [], keyPause: 100 }
 
 const numberOf = ({ index }: PlannedCall): string => `+49301000${index}`
 
@@ -67,7 +67,8 @@ export async function simulate(plan: Plan, stage: Stage, keepsNotes = false): Pr
     }) as NewId
   const talks = new Map<string, Callee>()
   const talkOf = (callId: string): Callee => talks.get(callId) ?? nobodyKnows
-  const seen: Seen = { tools: new Map(), rang: new Map(), jobs: new Map(), errors: [], overbooked: [], aside: [] }
+  const done = new Map<string, Done[]>()
+  const seen: Seen = { tools: new Map(), rang: new Map(), jobs: new Map(), errors: [], overbooked: [], aside: [], done }
   const count = (of: Map<string, number>, key: string): void => void of.set(key, (of.get(key) ?? 0) + 1)
 
   const logOf = (process: Process): Log => {
@@ -229,6 +230,10 @@ export async function simulate(plan: Plan, stage: Stage, keepsNotes = false): Pr
         talkOf,
         talkOfNumber: (number) => plan.calls.find((call) => numberOf(call) === number) ?? nobodyKnows,
         begins: (callId, talk) => void talks.set(callId, talk),
+        did(callId, what) {
+          done.set(callId, [...(done.get(callId) ?? []), what])
+          loop.note(`caller ${callId} ${typeof what === 'number' ? `says ${what}` : `does ${what}`}`)
+        },
         rang: (callId) => count(seen.rang, callId),
         refused: (_callId, command, fence) =>
           loop.note(`leg refuses ${command.type} of ${command.epoch}, has ${fence}`),
