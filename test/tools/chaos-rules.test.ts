@@ -1,7 +1,12 @@
 /** What the chaos run is made of: faults that a seed repeats, the judge of what was seen, bad weather for datagrams, and the processes of a cluster. */
+import { execFile } from 'node:child_process'
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import process from 'node:process'
+import { promisify } from 'node:util'
 import { test, type Test } from 'tap'
 import { settingNames, readConfig } from '../../app/config.ts'
 import { openScriptCheck } from '../../app/script-check.ts'
@@ -14,6 +19,7 @@ import { createUdpShaper, fairWeather } from '../../tools/chaos/udp-shaper.ts'
 import { countsFrom } from '../../tools/cluster/counts.ts'
 import { natsServersOf, portsNeeded, processesOf } from '../../tools/cluster/topology.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
+import { createFolder } from '../scenes/folder.ts'
 
 test('a seed repeats which faults strike, when, how long and whom; another seed strikes otherwise', async (t) => {
   const [one, same, other] = [planOf(7, faultNames), planOf(7, faultNames), planOf(8, faultNames)]
@@ -27,6 +33,28 @@ test('a seed repeats which faults strike, when, how long and whom; another seed 
   for (const { kind, lasts, after, whom } of one) {
     t.ok(lasts >= kind.lasts[0] && lasts <= kind.lasts[1] && after > 0 && whom >= 0 && whom < 1)
   }
+})
+
+test('a slow disk lets each write wait its time, and nothing else; one that was mended writes on', async (t) => {
+  const folder = await createFolder(t)
+  const [delay, file] = [path.join(folder, 'delay'), path.join(folder, 'file')]
+  const slowDisk = path.join(import.meta.dirname, '../../tools/chaos/slow-disk.ts')
+  await writeFile(delay, '200')
+  const source = `
+    import { open } from 'node:fs/promises'
+    const handle = await open(process.argv[1], 'a')
+    setTimeout(() => console.log('the loop goes on'), 1)
+    for (const word of ['one ', 'two ', 'three']) await handle.write(word)
+    await handle.datasync()
+    console.log('written')`
+  const args = ['--import', slowDisk, '--input-type=module', '-e', source, file]
+  const run = (): Promise<{ stdout: string }> =>
+    promisify(execFile)(process.execPath, args, { cwd: folder, env: { ...process.env, DISK_DELAY_FILE: delay } })
+  t.equal((await run()).stdout, 'the loop goes on\nwritten\n')
+  t.equal(await readFile(file, 'utf8'), 'one two three')
+  await writeFile(delay, '0')
+  t.match((await run()).stdout, /written/)
+  t.equal(await readFile(file, 'utf8'), 'one two threeone two three')
 })
 
 test('the script of callers compiles, whatever its length, with a tool in every second turn', async (t) => {

@@ -25,6 +25,10 @@ export type Blow = {
 
 /** The file that tells a process by how much its clock is off. */
 export const stepFileOf = (folder: string): string => path.join(folder, 'clock-step')
+/** The file that tells a process how long its disk takes, ms. */
+export const delayFileOf = (folder: string): string => path.join(folder, 'disk-delay')
+/** Of each write and each flush. */
+const slowDiskMs = 500
 
 /** Resolves when it is done. */
 export async function strike(cluster: Cluster, shaper: UdpShaper, round: PlannedRound): Promise<Blow> {
@@ -63,6 +67,7 @@ export async function strike(cluster: Cluster, shaper: UdpShaper, round: Planned
     'net-loss': () => weather(shaper, 'one packet of five lost', { loss: 0.2, delay: 0, jitter: 0 }),
     'net-delay': () => weather(shaper, '150 to 250 ms later', { loss: 0, delay: 150, jitter: 100 }),
     'disk-full': () => fullDisk(owner()),
+    'disk-slow': () => slowDisk(owner()),
     'clock-ahead': () => stepClock(owner(), 600_000),
     'clock-back': () => stepClock(owner(), -600_000),
   }
@@ -131,6 +136,13 @@ async function fullDisk(process: ServiceProcess): Promise<Blow> {
   const limit = (bytes: string) => run('prlimit', ['--pid', String(process.child()?.pid), `--fsize=${bytes}:unlimited`])
   await limit('0')
   return blowOn(process.name, async () => void (await limit('unlimited')))
+}
+
+/** Its journal and its recordings; not the disk of the database. */
+async function slowDisk(process: ServiceProcess): Promise<Blow> {
+  const takes = (ms: number) => writeFile(delayFileOf(process.folder), String(ms))
+  await takes(slowDiskMs)
+  return blowOn(process.name, () => takes(0))
 }
 
 async function stepClock(process: ServiceProcess, ms: number): Promise<Blow> {

@@ -21,7 +21,7 @@ const second = 1_000
 export const faultKinds = {
   none: { target: 'none', lasts: moment, mayWait: 0 },
   'actor-kill': { target: 'owner', lasts: [4 * second, 8 * second], mayWait: 1_000, takesLegs: true },
-  'actor-freeze': { target: 'owner', lasts: [6 * second, 9 * second], mayWait: 1_500, takesLegs: true },
+  'actor-freeze': { target: 'owner', lasts: [6 * second, 9 * second], mayWait: 2_000, takesLegs: true },
   'actor-term': { target: 'owner', lasts: [4 * second, 8 * second], mayWait: 200 },
   'edge-kill': { target: 'edge', lasts: [4 * second, 8 * second], mayWait: 1_000, takesLegs: true },
   'edge-freeze': { target: 'edge', lasts: [2 * second, 4 * second], mayWait: 5_000, takesLegs: true },
@@ -36,6 +36,7 @@ export const faultKinds = {
   'net-loss': { target: 'network', lasts: [4 * second, 8 * second], mayWait: 1_000 },
   'net-delay': { target: 'network', lasts: [4 * second, 8 * second], mayWait: 1_500 },
   'disk-full': { target: 'disk', lasts: [8 * second, 12 * second], mayWait: 0 },
+  'disk-slow': { target: 'disk', lasts: [8 * second, 12 * second], mayWait: 0 },
   'clock-ahead': { target: 'clock', lasts: [3 * second, 8 * second], mayWait: 0 },
   'clock-back': { target: 'clock', lasts: [3 * second, 8 * second], mayWait: 0 },
 } as const satisfies Readonly<Record<string, FaultKind>>

@@ -6,7 +6,7 @@ import { connect } from '../../store/sql.ts'
 import { openCluster } from '../cluster/open-cluster.ts'
 import type { Counts } from '../cluster/topology.ts'
 import { openCallers } from './callers.ts'
-import { stepFileOf } from './faults.ts'
+import { delayFileOf, stepFileOf } from './faults.ts'
 import { linesWith } from './outside.ts'
 import { planOf, type FaultName } from './plan.ts'
 import { createRandom } from './random.ts'
@@ -30,7 +30,7 @@ export type RunWish = {
   print(text: string): void
 }
 
-const steppedClock = path.join(import.meta.dirname, 'stepped-clock.ts')
+const inFront = ['stepped-clock.ts', 'slow-disk.ts'].map((name) => path.join(import.meta.dirname, name))
 const closeWithin = 20_000
 const shownLines = 6
 
@@ -56,8 +56,12 @@ export async function runSeed(wish: RunWish): Promise<readonly RoundReport[]> {
   const cluster = await openCluster({
     folder,
     counts: wish.counts,
-    settings: (name) => ({ ...settings, CLOCK_STEP_FILE: stepFileOf(path.join(folder, name)) }),
-    nodeArgs: ['--import', steppedClock],
+    settings: (name) => ({
+      ...settings,
+      CLOCK_STEP_FILE: stepFileOf(path.join(folder, name)),
+      DISK_DELAY_FILE: delayFileOf(path.join(folder, name)),
+    }),
+    nodeArgs: inFront.flatMap((file) => ['--import', file]),
     tell: (text) => print(`  ${text}`),
   })
   closing.defer(() => cluster.close(closeWithin))
