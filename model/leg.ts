@@ -46,6 +46,17 @@ export type LeftWords = z.infer<typeof LeftWords>
 const StartedRecording = z.object({ key: z.string(), mode: RecordingMode, parts: RecordedParts.optional() })
 export type StartedRecording = z.infer<typeof StartedRecording>
 
+/**
+ * What of `up`, as the actor of this epoch counts, needs to be heard by nobody again: sound up to `seq`; of keys, which become turns in their own time,
+ * those up to `upTo` but the open ones. Without `keys`, as older versions tell it, keys are as the sound.
+ */
+export const SettledLine = z.object({
+  epoch: z.number().int(),
+  seq: z.number().int(),
+  keys: z.object({ upTo: z.number().int(), open: z.array(z.number().int()).max(64) }).optional(),
+})
+export type SettledLine = z.infer<typeof SettledLine>
+
 export const LegCommand = z.discriminatedUnion('type', [
   /** Frames flow from here on, up and down in one format of each list: one that the line has untouched, else the first. Recording starts when asked for. */
   z.object({
@@ -61,6 +72,8 @@ export const LegCommand = z.discriminatedUnion('type', [
     goesOn: z.literal(true).optional(),
     /** What the caller presses and types has its number among the frames of `up`. Absent: it is told at once, and once. */
     numbersKeys: z.literal(true).optional(),
+    /** What an actor before had written down: it may have been gone before it could tell the leg. One that the leg did not listen to last counts for nothing. */
+    settled: SettledLine.optional(),
   }),
   /** What the agent is saying from here on; once more when more of it is known. */
   z.object({ type: z.literal('says'), epoch: z.number().int(), words: AgentWords }),
@@ -68,10 +81,16 @@ export const LegCommand = z.discriminatedUnion('type', [
   z.object({ type: z.literal('listens'), epoch: z.number().int() }),
   /** Of `up` what is behind this one has been lost on the way, and perhaps some of `down`: what is kept of it comes again, before the answer. */
   z.object({ type: z.literal('catch_up'), epoch: z.number().int(), heard: z.number().int() }),
-  /** What the actor heard up to this frame of `up` needs to be heard by nobody again. */
-  z.object({ type: z.literal('settled'), epoch: z.number().int(), seq: z.number().int() }),
-  /** The actor is about to leave: what is said from here on is for the next one. */
-  z.object({ type: z.literal('keep'), epoch: z.number().int() }),
+  SettledLine.extend({ type: z.literal('settled') }),
+  /** The actor is about to leave: what is said from here on is for the next one. `keys`: what it has heard of them and nobody has told yet is, too. */
+  z.object({
+    type: z.literal('keep'),
+    epoch: z.number().int(),
+    keys: z
+      .array(z.lazy(() => KeyEvent))
+      .max(64)
+      .optional(),
+  }),
   /** Asked again, it changes nothing; without a recording neither. */
   z.object({ type: z.literal('record'), epoch: z.number().int(), parts: RecordedParts }),
   /** Both sides are told to who listens; `voice`: what comes of a supervisor is played in place of what the agent says. Told again, it changes nothing. */
@@ -123,8 +142,16 @@ export const LegReply = z.discriminatedUnion('type', [
   }),
   /** `lastPlayedSeq`: the last frame of `down` that was sent to the caller, -1 when none was. */
   z.object({ type: z.literal('flushed'), lastPlayedSeq: z.number().int() }),
-  /** Of `down`: the last frame that was played, and the last before which none is missing; those behind it are to be sent again. -1: none. */
-  z.object({ type: z.literal('caught_up'), played: z.number().int(), taken: z.number().int() }),
+  /**
+   * Of `down`: the last frame that was played, and the last before which none is missing; those behind it are to be sent again. -1: none. `first`: the
+   * oldest of `up` behind what was heard that there still is, or will be. Absent: the leg does not tell, and what has not come is gone.
+   */
+  z.object({
+    type: z.literal('caught_up'),
+    played: z.number().int(),
+    taken: z.number().int(),
+    first: z.number().int().optional(),
+  }),
   /** `quality`: absent when no sound could flow. One that cannot be read is none, and costs nobody the recording. */
   z.object({
     type: z.literal('closed'),
@@ -172,6 +199,14 @@ const place = {
   line: z.object({ epoch: z.number().int(), seq: z.number().int(), hidden: z.literal(true).optional() }).optional(),
 }
 
+const Digit = z.object({ type: z.literal('dtmf'), digit: z.string(), ...place })
+/** Of a browser: words for the agent that were typed. */
+const Typed = z.object({ type: z.literal('typed'), text: z.string().min(1).max(maxTypedText), ...place })
+
+/** What a caller does without a sound. */
+export const KeyEvent = z.discriminatedUnion('type', [Digit, Typed])
+export type KeyEvent = z.infer<typeof KeyEvent>
+
 export const LegEvent = z.discriminatedUnion('type', [
   /** The other side rings. */
   z.object({ type: z.literal('ringing'), providerStatus: z.string() }),
@@ -186,9 +221,8 @@ export const LegEvent = z.discriminatedUnion('type', [
     details: z.string(),
     ...end,
   }),
-  z.object({ type: z.literal('dtmf'), digit: z.string(), ...place }),
-  /** Of a browser: words for the agent that were typed. */
-  z.object({ type: z.literal('typed'), text: z.string().min(1).max(maxTypedText), ...place }),
+  Digit,
+  Typed,
   /** The caller has been passed on; the leg ends by itself. */
   z.object({ type: z.literal('transferred'), providerStatus: z.string(), ...end }),
   /** The caller is still here. */
@@ -201,8 +235,5 @@ export const LegEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('drained'), lastPlayedSeq: z.number().int() }),
 ])
 export type LegEvent = z.infer<typeof LegEvent>
-
-/** What a caller does without a sound. */
-export type KeyEvent = Extract<LegEvent, { readonly type: 'dtmf' | 'typed' }>
 
 export const isKeyEvent = (event: LegEvent): event is KeyEvent => event.type === 'dtmf' || event.type === 'typed'

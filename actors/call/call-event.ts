@@ -2,7 +2,7 @@
 import type { LegQuality } from '../../model/call-quality.ts'
 import type { EvidenceByKey } from '../../model/extraction.ts'
 import type { CallWarning, Direction, ProgressStatus, RecordingState, Transport, Turn } from '../../model/call.ts'
-import type { RecordedParts } from '../../model/leg.ts'
+import type { RecordedParts, SettledLine } from '../../model/leg.ts'
 import type { Disclosure } from '../../model/disclosure.ts'
 import type { Json, JsonObject } from '../../model/json.ts'
 import type { JsonPatch } from '../../model/json-patch.ts'
@@ -91,7 +91,8 @@ export type CallFact =
   /**
    * `usage`: of the time since the turn before; absent in logs of before it was counted.
    * `memory`: all that the engine remembers after it, as it comes from the conversation and as logs of before there were changes always have it;
-   * `memoryChange`: what is new of it since the turn before; neither: nothing is.
+   * `memoryChange`: what is new of it since the turn before; neither: nothing is. `settled`: of the caller's line, with this turn of theirs; absent where
+   * the leg keeps nothing, and in logs of before it was told.
    */
   | {
       readonly type: 'turn_committed'
@@ -99,6 +100,7 @@ export type CallFact =
       readonly memory?: Json
       readonly memoryChange?: JsonPatch
       readonly usage?: CallUsage
+      readonly settled?: SettledLine
     }
   /** What was used since the last turn; of a talk that is over. */
   | { readonly type: 'used'; readonly usage: CallUsage }
@@ -255,6 +257,8 @@ export type Effect =
       readonly whispers?: readonly string[]
       /** Tools that a former actor had under way: nobody knows what became of them. Absent: none. */
       readonly lostTools?: readonly string[]
+      /** What a former actor had written down of the caller's line. Absent: nothing, or nobody knows. */
+      readonly settled?: SettledLine
     }
   /** Says this to its end, whatever the caller does: ends in `disclosure_played`. */
   | {

@@ -2,76 +2,19 @@
  * Owns the talk between a caller and an engine while a call is answered: sound up to the engine, sound down to the leg, and who interrupts
  * whom. It decides nothing about the call; what happens is posted to the call's actor as facts.
  */
-import { isDeepStrictEqual } from 'node:util'
-import type { Bus } from '../../model/bus.ts'
-import type { Clock } from '../../model/clock.ts'
+import type { Turn } from '../../model/call.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
-import type { Frame, LineFormats } from '../../model/frame.ts'
-import type { CallId, NodeId } from '../../model/ids.ts'
-import { isKeyEvent, type KeyEvent, type LegEvent, type StartedRecording } from '../../model/leg.ts'
-import type { Log } from '../../model/log.ts'
-import type { ServerMessage } from '../../model/signaling.ts'
-import type { Telemetry } from '../../model/telemetry.ts'
-import type { EngineConfig, VoiceEngine } from '../../model/voice-engine.ts'
+import type { LineFormats } from '../../model/frame.ts'
+import { isKeyEvent, type KeyEvent, type LegEvent, type SettledLine } from '../../model/leg.ts'
 import type { ToolResult } from '../../model/tool.ts'
-import { silenceOf } from '../../media/codecs/silence.ts'
-import type { CallFact } from '../call/call-event.ts'
-import { createAgentVoice } from './agent-voice.ts'
+import { beginTalking } from './begin-talking.ts'
 import type { Earlier } from './earlier.ts'
-import { knownOf } from './known-of.ts'
-import { goOnFrom, type GoingOn } from './left-words.ts'
-import { tellLost } from './lost-engine.ts'
-import { createMemoryBound } from './memory-bound.ts'
-import { createPrivateKeys, type PrivateKeys } from './private-keys.ts'
-import { createReactions } from './reactions.ts'
+import { goOnFrom } from './left-words.ts'
+import { createPrivateKeys } from './private-keys.ts'
 import { createSessionBacklog, leftTogether } from './session-backlog.ts'
-import { createSessionKeeper, type SessionKeeper } from './session-keeper.ts'
-import { createSettledSpeech } from './settled-speech.ts'
-import { hasStarted, lineOf, listens, startTalk, type Kept, type Started, type StartWishes } from './start-leg.ts'
+import { hasStarted, lineOf, listens, startTalk, type Started, type StartWishes } from './start-leg.ts'
+import type { ConversationDeps, ConversationStart } from './talk-start.ts'
 import type { Talking } from './talking.ts'
-import { createToldWords } from './told-words.ts'
-import { createTurnLog } from './turn-log.ts'
-import { createTurnTiming } from './turn-timing.ts'
-import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
-import { createMessageLeaving } from './voicemail/message-leaving.ts'
-import { watchForVoicemail } from './voicemail/watch-for-voicemail.ts'
-
-export type ConversationDeps = {
-  readonly callId: CallId
-  readonly epoch: number
-  /** Of the process; absent: the leg is in it. */
-  readonly nodeId?: NodeId
-  readonly bus: Bus
-  readonly engine: VoiceEngine
-  /** Another one is there to take its place: that it is lost is told at once. */
-  readonly isReplaceable?: boolean
-  readonly clock: Clock
-  readonly log: Log
-  readonly telemetry?: Telemetry
-  /** Facts for the call's actor, in order. */
-  post(fact: CallFact): void
-  /** To the browser, if there is one. */
-  signal(message: ServerMessage): void
-  /** A frame of the leg came. */
-  legSeen?(): void
-}
-
-export type ConversationStart = {
-  /** `formats` are what the leg chooses. */
-  readonly config: Omit<EngineConfig, 'formats'>
-  /** Null: the call is not recorded. */
-  readonly recording: StartedRecording | null
-  /** Its recording is paused: keys that are pressed are for the engine alone. */
-  readonly isPaused?: boolean
-  /** Ms since the epoch. */
-  readonly answeredAt: number
-  /** Turns that were committed before (by an actor that was taken over). */
-  readonly turns: number
-  /** When the last turn of the agent among them began, ms since the answer; absent: none of them is. */
-  readonly agentUntil?: number
-  /** Of what was said to the caller before the talk, or with the engine whose place is taken, when something was. */
-  readonly earlier?: Earlier
-}
 
 export type Conversation = {
   /** Posts `leg_disconnected` or `engine_failed` when it cannot begin. Never throws. */
@@ -81,8 +24,10 @@ export type Conversation = {
   legEvent(event: LegEvent): void
   /** Nobody speaks, and nothing is owed to anybody. */
   isQuiet(): boolean
-  /** What the caller said up to this time, ms since the answer, is written down. */
-  written(until: number, text: string): void
+  /** What this turn of the caller settles of the line when it is written down; null: nothing. */
+  settles(turn: Turn): SettledLine | null
+  /** It is. */
+  written(settled: SettledLine): void
   recordingPaused(isPaused: boolean): void
   /** The agent is told this, and the caller hears nothing of it. */
   whisper(text: string): void
@@ -92,8 +37,8 @@ export type Conversation = {
   leaveMessage(): Promise<void>
   /** The line is closed, or about to be: the agent says nothing more, what was heard of it is a turn. Idempotent. */
   fallSilent(): Promise<void>
-  /** Another actor goes on: what the agent is saying is said on, and nothing more is told of it here. Idempotent. */
-  leave(): void
+  /** Another actor goes on: what the agent is saying is said on, and nothing more is told of it here. Gives keys that are for that one. Idempotent. */
+  leave(): KeyEvent[]
   /** Falls silent, hears out what the caller was saying, posts what was said up to here, closes the engine's session. Bounded. Idempotent. */
   stop(): Promise<void>
   /** Closes the engine's session and no more: the call goes on with another actor, or another engine. Idempotent. */
@@ -161,7 +106,9 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   const started = (command: StartWishes) => startTalk(deps, command, () => silenced)
   const tryOpen = async (): Promise<void> => {
     const { hears, speaks } = deps.engine
-    const line = await started({ hears: [...hears], speaks: [...speaks], recording: start.recording, goesOn: true })
+    const { recording, settled } = start
+    const wishes = { hears: [...hears], speaks: [...speaks], recording, ...(settled && { settled }) }
+    const line = await started({ ...wishes, goesOn: true })
     if (line) await begin({ hears: line.hears, speaks: line.speaks }, line)
   }
   let opening: Promise<void> | null = null
@@ -174,6 +121,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (!talking) return open()
       // Who took the call over may have begun with the new leg before anybody told of it.
       if (await hasStarted(deps)) return
+      talking.restart()
       await talking.breakOff()
       const { hears, speaks } = talking.formats
       const line = await started({ hears: [hears], speaks: [speaks], recording: null })
@@ -188,7 +136,8 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       if (event.type === 'drained') playedTo(event.lastPlayedSeq)
     },
     isQuiet: () => !silenced && (talking?.isQuiet() ?? false),
-    written: (until, text) => talking?.written(until, text),
+    settles: (turn) => talking?.settles(turn) ?? null,
+    written: (settled) => talking?.written(settled),
     recordingPaused: keys.paused,
     whisper(text) {
       if (silenced) return
@@ -205,8 +154,9 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     },
     fallSilent,
     leave() {
-      if (!silenced) talking?.leave()
+      const keys = silenced ? [] : (talking?.leave() ?? [])
       silenced = true
+      return keys
     },
     async stop() {
       await fallSilent()
@@ -226,123 +176,4 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
       },
     },
   }
-}
-
-type Begun = ConversationStart & {
-  readonly keys: PrivateKeys
-  readonly firstSeq: number
-  readonly goingOn: GoingOn | null
-  takeKey(event: KeyEvent): void
-} & Kept
-
-function beginTalking(deps: ConversationDeps, start: Begun, formats: LineFormats): Talking {
-  const { clock, engine, log, post } = deps
-  const memories = createMemoryBound(engine, log)
-  const { answeredAt, firstSeq, goingOn } = start
-  const memory = memories.kept((goingOn ?? start).config.memory) ?? null
-  const config: EngineConfig = { ...start.config, ...goingOn?.config, formats, memory }
-  const turnLog = createTurnLog({
-    ...deps,
-    turns: start.turns,
-    memory,
-    history: start.config.history,
-    tellsInterim: config.worker.transcriptEvents === 'interim',
-    source: engine.name,
-  })
-  const timing = createTurnTiming(deps)
-  const line = createUnbrokenLine({
-    ...deps,
-    ...start,
-    take: (frame) => hear(frame),
-    leftOut: (frames) => session.missed(frames),
-    takeKey(event) {
-      start.takeKey(event)
-      if (start.isKept && event.line) settled.pressed(event.line.seq, event.type === 'typed' ? event.text : null)
-    },
-    caughtUp(lastPlayedSeq) {
-      words.again()
-      reactions.played(lastPlayedSeq)
-    },
-  })
-  const words = createToldWords({ ...deps, answeredAt, memory: turnLog.memory })
-  const said = { answeredAt, turnLog, timing, line, words }
-  const voice = createAgentVoice({ ...deps, ...said, speaks: formats.speaks, firstSeq })
-  const hasSpoken = (): boolean => voice.hasSpoken() || config.history.some(({ role }) => role === 'agent')
-  let isSilenced = false
-  const isQuiet = (): boolean => reactions.isQuiet() && !turnLog.awaitsText() && !leaving.isUnderWay()
-  const session: SessionKeeper = createSessionKeeper({
-    // Masked before it is measured.
-    engine: memories.boundedIn(start.keys.keptBy(engine)),
-    isReplaceable: deps.isReplaceable === true,
-    clock,
-    log,
-    ...(deps.telemetry && { telemetry: deps.telemetry }),
-    config,
-    known: () => knownOf(turnLog, voice, reactions),
-    isQuiet,
-    take(event) {
-      if (isSilenced) return reactions.lastWords(event)
-      if (!leaving.admits(event)) return
-      voicemailWatch?.engineEvent(event)
-      if (event.type === 'finished') words.ends(event.nextAction)
-      reactions.engineEvent(event)
-      session.quiet()
-    },
-    opened() {
-      reactions.reset()
-      // Another session knows nothing of the answering machine.
-      if (leaving.isUnderWay()) reactions.engineEvent({ type: 'finished', nextAction: null })
-    },
-    lost: (details) => void tellLost({ ...deps, voice, turnLog, hasSpoken: hasSpoken() }, details),
-  })
-  const leaving = createMessageLeaving({
-    hears: formats.hears,
-    voice,
-    session,
-    begun: () => reactions.goOn(),
-    done: () => post({ type: 'agent_finished', nextAction: null }),
-  })
-  const voicemailWatch = watchForVoicemail({ ...deps, ...config, answeredAt, hears: formats.hears, session, leaving })
-  const reactions = createReactions({ ...deps, ...said, voice, session })
-  const settled = createSettledSpeech({
-    ...deps,
-    heardUntil: () => session.since() + session.heard(),
-    isOpen: () => !session.isThere() || reactions.callerSpeaks() || turnLog.awaitsText(),
-  })
-  const silence = silenceOf(formats.hears)
-  const hear = ({ payload, seq }: Frame): void => {
-    if (leaving.hear(payload)) return session.hear(silence)
-    session.hear(payload)
-    voicemailWatch?.hear(payload)
-    if (start.isKept) settled.heard(seq)
-  }
-  const hearing = hearLine(deps, line)
-  if (goingOn) voice.adopt(goingOn.adopted, firstSeq, clock.now())
-  if (goingOn?.ends) reactions.engineEvent({ type: 'finished', ...goingOn.ends })
-  const fallDeaf = (): void => {
-    isSilenced = true
-    hearing.close()
-  }
-  const fallSilent = async (): Promise<void> => {
-    fallDeaf()
-    if (voice.speaking()) await voice.cut()
-  }
-  const leave = (): void => {
-    fallDeaf()
-    words.again()
-  }
-  const hearEarlier = (frames: readonly Uint8Array[]): void => {
-    session.hearEarlier(frames)
-    for (const frame of frames) voicemailWatch?.hear(frame)
-  }
-  const handOver: Earlier['take'] = (wanted) => {
-    hearing.close()
-    const { frames, ...left } = session.leave()
-    const heard = isDeepStrictEqual(wanted.hears, formats.hears) ? frames : []
-    return { ...left, frames: heard, nextSeq: voice.nextSeq() }
-  }
-  const written = (until: number, text: string): void =>
-    void (start.isKept && settled.written(answeredAt + until, text))
-  const ways = { ...reactions, isQuiet, written, fallSilent, leave, leaveMessage: leaving.begin, handOver }
-  return { session, formats, turnLog, timing, hearing, line, hearEarlier, ...ways }
 }

@@ -10,13 +10,14 @@ import { isKeyEvent, type KeyEvent } from '../../model/leg.ts'
 import type { EngineEvent } from '../../model/voice-engine.ts'
 import { silenceOf } from '../../media/codecs/silence.ts'
 import { commandLeg } from '../node/leg-link.ts'
-import type { Conversation, ConversationDeps, ConversationStart } from './conversation.ts'
+import type { Conversation } from './conversation.ts'
 import { createKeptSpeech } from './kept-speech.ts'
 import { maxDetails } from './lost-engine.ts'
 import { createPassage, type Passage } from './passage.ts'
 import { createPrivateKeys } from './private-keys.ts'
 import { lineOf, listenerOf, listens, startLeg, type Kept } from './start-leg.ts'
 import { maxTyped } from './session-backlog.ts'
+import type { ConversationDeps, ConversationStart } from './talk-start.ts'
 import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
 import { createUtterances } from './utterances.ts'
 
@@ -91,6 +92,7 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     },
     // It is said to its end by whoever begins it.
     isQuiet: () => false,
+    settles: () => null,
     written: nothing,
     recordingPaused: keys.paused,
     // The call keeps it for the talk behind.
@@ -99,7 +101,10 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
     leaveMessage: () => Promise.resolve(),
     fallSilent,
     // It is said anew.
-    leave: abandon,
+    leave() {
+      abandon()
+      return []
+    },
     async stop() {
       await fallSilent()
       abandon()

@@ -1,5 +1,6 @@
 /** Owns how a leg is started for a talk, or for what is said before one. */
 import type { Bus } from '../../model/bus.ts'
+import { pause, type Clock } from '../../model/clock.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
 import type { LegCommand, LegReply } from '../../model/leg.ts'
 import { reachLeg } from '../node/leg-link.ts'
@@ -10,6 +11,7 @@ type Deps = {
   readonly callId: CallId
   readonly epoch: number
   readonly bus: Bus
+  readonly clock: Pick<Clock, 'after'>
   readonly nodeId?: NodeId
   post(fact: CallFact): void
 }
@@ -41,9 +43,15 @@ export const lineOf = ({ waits, keeps }: Pick<Started, 'waits' | 'keeps'>): Kept
 
 export type Started = Extract<LegReply, { readonly type: 'started' }>
 
-/** What waits for it is not heard before. */
+const listensEvery = 1_000
+
+/** What waits for it is not heard before: it is said until the leg has heard it, or whoever watches it has found it gone. */
 export async function listens(deps: Deps, isStopped: () => boolean): Promise<void> {
-  await startLeg(deps, { type: 'listens', epoch: deps.epoch }, isStopped)
+  while (!isStopped()) {
+    const { type } = await startLeg(deps, { type: 'listens', epoch: deps.epoch }, isStopped)
+    if (type !== 'silent' && type !== 'away') return
+    await pause(deps.clock, listensEvery)
+  }
 }
 
 /** The leg of now has been started by this actor: nothing is to be begun anew. */
@@ -52,7 +60,10 @@ export async function hasStarted({ bus, callId, epoch }: Deps): Promise<boolean>
   return reply.type === 'here' && reply.startedBy === epoch
 }
 
-export type StartWishes = Pick<Extract<LegCommand, { type: 'start' }>, 'hears' | 'speaks' | 'recording' | 'goesOn'>
+export type StartWishes = Pick<
+  Extract<LegCommand, { type: 'start' }>,
+  'hears' | 'speaks' | 'recording' | 'goesOn' | 'settled'
+>
 
 /** Null: it does not start, and that was told; or nobody wants it any more. */
 export async function startTalk(deps: Deps, wishes: StartWishes, isStopped: () => boolean) {

@@ -1,6 +1,8 @@
 /** Owns what a conversation is made of once its leg has started. */
 import type { Subscription } from '../../model/bus.ts'
+import type { Turn } from '../../model/call.ts'
 import type { LineFormats } from '../../model/frame.ts'
+import type { KeyEvent, SettledLine } from '../../model/leg.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import type { Earlier } from './earlier.ts'
 import type { SessionKeeper } from './session-keeper.ts'
@@ -15,12 +17,15 @@ export type Talking = {
   readonly timing: TurnTiming
   readonly hearing: Subscription
   readonly line: Pick<UnbrokenLine, 'press'>
-  written(until: number, text: string): void
+  settles(turn: Turn): SettledLine | null
+  written(settled: SettledLine): void
   /** Before the session is open. */
   hearEarlier(frames: readonly Uint8Array[]): void
   played(lastPlayedSeq: number): void
   fallSilent(): Promise<void>
-  leave(): void
+  leave(): KeyEvent[]
+  /** The leg is another one: of what it has kept nothing is settled. */
+  restart(): void
   /** What the former leg has not played is heard by nobody any more. */
   breakOff(): Promise<void>
   readonly formats: LineFormats

@@ -1,12 +1,13 @@
 /**
  * Owns the frames and keys between an actor and a leg in another process, both ways: a bus that was away for a moment has lost some. What of the caller is
- * missing is asked for, and those behind them are left out until they have come again, in order; what the leg has not had of the agent it gets again.
- * Beside its leg an actor misses nothing, and all passes through.
+ * missing is asked for until it comes, and those behind them are left out until they have come again, in order: the leg keeps them meanwhile, not the
+ * actor. What the leg has not had of the agent it gets again. Beside its leg an actor misses nothing, and all passes through.
  */
 import { subjectsOf, type Bus, type Subscription } from '../../model/bus.ts'
+import { pause, type Clock } from '../../model/clock.ts'
 import { decodeFrame, encodeFrame, frameMs, type Frame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
-import type { KeyEvent } from '../../model/leg.ts'
+import type { KeyEvent, LegReply } from '../../model/leg.ts'
 import { commandLeg } from '../node/leg-link.ts'
 
 export type UnbrokenLine = {
@@ -30,6 +31,7 @@ type AgentFrame = { readonly seq: number; readonly payload: Uint8Array }
 
 export type UnbrokenLineDeps = {
   readonly bus: Bus
+  readonly clock: Pick<Clock, 'after'>
   readonly callId: CallId
   readonly epoch: number
   /** The leg keeps what the caller says. */
@@ -46,10 +48,17 @@ export type UnbrokenLineDeps = {
 
 /** As many as a leg queues: 120 s. */
 const maxSent = 6_000
-const mostAsked = 3
+/** Answers that leave out what the leg still has: it is of an older version, or has none. */
+const mostInVain = 3
+/** Asked so often at once, then after waits. Whether a leg that answers nobody is still there its watch decides, which ends the line (call/life/leg-watch.ts). */
+const askedAtOnce = 3
+const [shortestWait, longestWait] = [250, 2_000]
+/** Ms. Of unbroken speech a leg has not kept the beginning for longer. */
+const askedFor = 120_000
 
 export function createUnbrokenLine({
   bus,
+  clock,
   callId,
   epoch,
   isKept,
@@ -64,10 +73,15 @@ export function createUnbrokenLine({
   let next = firstHeard
   /** While some are missing and asked for: the newest that came too early. */
   let early: number | null = null
+  /** The leg does not tell what it has not kept: the first that comes is the oldest there is. */
+  let mayJump = false
   /** What the leg may not have had, oldest first. */
   let sent: AgentFrame[] = []
   let isAsking = false
+  /** What the agent says waits, so that nothing overtakes what was lost. */
+  let isHeld = false
   let isClosed = false
+  const closing = new AbortController()
 
   const publish = ({ seq, payload }: AgentFrame): void =>
     bus.publish(down, encodeFrame({ epoch, seq, timestamp: seq * frameMs, payload }), true)
@@ -79,22 +93,53 @@ export function createUnbrokenLine({
     early = null
     next = null
   }
-  const ask = () => commandLeg(bus, callId, { type: 'catch_up', epoch, heard: (next ?? 0) - 1 }).catch(() => null)
-  /** What the agent says meanwhile waits, so that nothing overtakes what was lost. */
+  const letGo = (): void => {
+    if (!isHeld) return
+    isHeld = false
+    sent.forEach(publish)
+  }
+  /** The leg has nothing older of what is missing. */
+  const passOver = (first: number): void => {
+    if (early === null || next === null || first <= next) return
+    leftOut(first - next)
+    next = first
+    if (first > early) early = null
+  }
+  /** What is kept comes before the answer. True: that says what there still is; null: there is none. */
+  const ask = async (): Promise<boolean | null> => {
+    isHeld = true
+    const command = { type: 'catch_up', epoch, heard: (next ?? 0) - 1 } as const
+    const reply: LegReply | null = await commandLeg(bus, callId, command).catch(() => null)
+    if (isClosed || reply === null) return null
+    if (reply.type !== 'caught_up') return false
+    const { first, taken, played } = reply
+    if (first === undefined) mayJump = true
+    else passOver(first)
+    forgetUpTo(taken)
+    letGo()
+    caughtUp(played)
+    return first !== undefined
+  }
   const catchUp = async (): Promise<void> => {
     isAsking = true
-    let reply = await ask()
-    // What is kept comes before the answer; it was lost again, or there is none.
-    for (let again = 1; early !== null && !isClosed && again < mostAsked; again++) reply = await ask()
+    let isLate = false
+    const cancel = clock.after(askedFor, () => void (isLate = true))
+    let inVain = 0
+    const isWanted = (): boolean => early !== null && !isClosed && !isLate && inVain < mostInVain
+    for (let asked = 1; isWanted(); asked++) {
+      if ((await ask()) === false) inVain++
+      if (asked < askedAtOnce || !isWanted()) continue
+      const wait = Math.min(longestWait, shortestWait * 2 ** (asked - askedAtOnce))
+      await pause(clock, wait, closing.signal)
+    }
+    cancel()
     isAsking = false
     if (isClosed) return
     if (early !== null) goOn()
-    if (reply?.type === 'caught_up') forgetUpTo(reply.taken)
-    sent.forEach(publish)
-    if (reply?.type === 'caught_up') caughtUp(reply.played)
+    letGo()
   }
   const accept = (seq: number): true => {
-    early = null
+    if (early !== null && seq >= early) early = null
     next = seq + 1
     return true
   }
@@ -102,10 +147,9 @@ export function createUnbrokenLine({
   const admits = (seq: number): boolean => {
     if (isClosed) return false
     if (!isKept || next === null) return accept(seq)
-    // Of what is kept the oldest may be gone.
-    if (seq === next || (early !== null && seq > next && seq <= early)) return accept(seq)
+    if (seq === next || (mayJump && early !== null && seq > next && seq <= early)) return accept(seq)
     if (seq < next) return false
-    early = seq
+    early = Math.max(seq, early ?? seq)
     if (!isAsking) void catchUp()
     return false
   }
@@ -128,16 +172,20 @@ export function createUnbrokenLine({
       for (const frame of frames) {
         // The engine may use its buffer again.
         if (isKept && sent.length < maxSent) sent.push({ ...frame, payload: frame.payload.slice() })
-        if (!isAsking) publish(frame)
+        if (!isHeld) publish(frame)
       }
     },
     played: forgetUpTo,
     cut: () => void (sent = []),
     restart() {
       goOn()
+      mayJump = false
       sent = []
     },
-    close: () => void (isClosed = true),
+    close() {
+      isClosed = true
+      closing.abort()
+    },
   }
 }
 

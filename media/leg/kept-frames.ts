@@ -4,7 +4,7 @@
  * there on. Frames and keys have one count, so that each is heard once and in its place.
  */
 import type { AudioFormat, Frame } from '../../model/frame.ts'
-import type { KeyEvent } from '../../model/leg.ts'
+import type { KeyEvent, SettledLine } from '../../model/leg.ts'
 import { bytesOf, bytesOfAll, isGap, isKey, partedWith, type Kept } from './speech-bound.ts'
 
 export type KeptFrames = {
@@ -13,8 +13,8 @@ export type KeptFrames = {
    * then waits. Answers how many frames do, whether it has to say so, and whether what it hears is kept.
    */
   begin(actor: Listening): { readonly kept: number; readonly waits: boolean; readonly keeps: boolean }
-  /** From here on what is heard is kept for the next actor: this one is about to leave. */
-  keep(): void
+  /** From here on what is heard is kept for the next actor: this one is about to leave, and gives back keys that it has heard and nobody has told. */
+  keep(keys?: readonly KeyEvent[]): void
   heard(frame: Frame): void
   /** Before an actor began to listen it waits for one. */
   pressed(event: KeyEvent): void
@@ -22,10 +22,10 @@ export type KeptFrames = {
   hides(isHidden: boolean): void
   /** The actor listens: all that is kept is sent, then what follows. */
   listens(): void
-  /** What was sent from this one on has been lost on the way: what is kept of it is sent again. */
-  again(from: number): void
-  /** What came up to this one has become words that are written down, or was nothing. */
-  settled(seq: number): void
+  /** What was sent from this one on has been lost on the way: what is kept of it is sent again. Answers with the first that there is, or will be. */
+  again(from: number): number
+  /** It has become words that are written down, or was nothing. */
+  settled(line: Omit<SettledLine, 'epoch'>): void
   /** Frames and keys. */
   size(): number
 }
@@ -106,9 +106,11 @@ export function createKeptFrames({ send, tell }: Ways): KeptFrames {
       const frames = isWaiting ? kept.filter((entry) => !isKey(entry)).length : 0
       return { kept: frames, waits: isWaiting, keeps: isKept }
     },
-    keep() {
+    keep(keys = []) {
       isKept = true
       isLeft = true
+      const back = keys.map(({ line, ...event }) => ({ seq: line?.seq ?? 0, event, isHidden: line?.hidden === true }))
+      if (back.length > 0) hold([...back, ...kept])
     },
     heard(frame) {
       const seq = nextSeq++
@@ -129,12 +131,15 @@ export function createKeptFrames({ send, tell }: Ways): KeptFrames {
       if (!isKept) hold([])
     },
     again(from) {
-      if (!mayGive() || actor === null) return
-      for (const entry of kept) if (entry.seq >= from) give(entry, actor)
+      const lost = kept.filter((entry) => entry.seq >= from)
+      if (!mayGive() || actor === null) return from
+      for (const entry of lost) give(entry, actor)
+      return lost[0]?.seq ?? nextSeq
     },
-    settled(seq) {
-      const first = kept.findIndex((entry) => entry.seq > seq)
-      for (const entry of kept.splice(0, first === -1 ? kept.length : first)) bytes -= bytesOf(entry)
+    settled({ seq, keys = { upTo: seq, open: [] } }) {
+      const isDone = (entry: Kept): boolean =>
+        isKey(entry) ? entry.seq <= keys.upTo && !keys.open.includes(entry.seq) : entry.seq <= seq
+      hold(kept.filter((entry) => !isDone(entry)))
     },
     size: () => kept.length,
   }

@@ -52,8 +52,9 @@ export function createLegCommands(actions: LegActions): LegCommands {
   const said = createSaidWords()
 
   const begin = (command: StartCommand): Omit<Started, 'command'> => {
-    const { epoch, node, goesOn = false, numbersKeys = false } = command
+    const { epoch, node, goesOn = false, numbersKeys = false, settled } = command
     const isNext = started !== null && started.command.epoch !== epoch
+    if (isNext && settled && settled.epoch === started?.command.epoch) actions.kept.settled(settled)
     const { isBehind, ...formats } = actions.start(command, goesOn && isNext)
     const left = isBehind ? leftWords() : {}
     if (isNext) said.clear()
@@ -114,13 +115,12 @@ export function createLegCommands(actions: LegActions): LegCommands {
         return consent(null)
       case 'catch_up':
         if (started?.command.epoch !== command.epoch) return refusal('the leg has not been started')
-        actions.kept.again(command.heard + 1)
-        return { type: 'caught_up', ...actions.rewind() }
+        return { type: 'caught_up', first: actions.kept.again(command.heard + 1), ...actions.rewind() }
       case 'settled':
-        actions.kept.settled(command.seq)
+        actions.kept.settled(command)
         return consent(null)
       case 'keep':
-        actions.kept.keep()
+        actions.kept.keep(command.keys)
         return consent(null)
       case 'record':
         actions.kept.hides(command.parts === 'none')
@@ -130,7 +130,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
         // Nothing was said first yet, and nothing is heard or recorded.
         if (command.voice && started === null) return refusal('the leg has not been started')
         // What was said to a supervisor is for no agent.
-        if (isLed && !command.voice) actions.kept.settled(Infinity)
+        if (isLed && !command.voice) actions.kept.settled({ seq: Infinity })
         isLed = command.voice
         actions.supervise(command)
         return consent(null)

@@ -285,6 +285,20 @@ const turnOfCaller: CallFact = {
   memory: null,
 }
 
+test('what the newest turn settles of the line is told to who takes the call over, and forgotten with the leg or the engine', async (t) => {
+  const settled = { epoch: 1, seq: 7, keys: { upTo: 9, open: [8] } }
+  const talk: CallFact[] = [here, connected, nothingAsked, { ...turnOfCaller, settled }, turn('Good.')]
+  const takenOver: CallFact = { type: 'taken_over' }
+  const begun = (...facts: CallFact[]) => last(web, [...talk, ...facts]).effects
+  t.same(begun(takenOver).length, 1)
+  t.match(begun(takenOver), [{ type: 'start_conversation', turns: 2, settled }])
+  t.match(begun(turnOfCaller, takenOver, takenOver), [{ settled }], 'until another one tells')
+  t.notMatch(begun({ type: 'leg_returned' }, takenOver), [{ settled: {} }])
+  const next: CallFact = { type: 'engine_failed', details: '', fallsBackTo: 'voice_provider_a' }
+  t.notMatch(begun(next, takenOver), [{ settled: {} }])
+  t.notMatch(begun(next), [{ settled: {} }], 'this actor has heard it itself')
+})
+
 test('what the caller was saying when an actor died is a turn that the next one knows of, with what it establishes', (t) => {
   const talk: CallFact[] = [here, connected, nothingAsked, turn('Shall I book it?')]
   const steps = run(web, [...talk, heard('yes'), heard('yes please', [book]), { type: 'taken_over' }, turn('Good.')])

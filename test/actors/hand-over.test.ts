@@ -17,6 +17,10 @@ test('a call is handed over when its talk pauses, with all that was said, and go
   const call = await talk(shared, first.node)
   await pass(shared, 200)
   first.node.engine.say('a', 'Hello', 5)
+  for (const [seq, digit] of ['3', '7', '9'].entries())
+    call.leg.event({ type: 'dtmf', digit, line: { epoch: 1, seq, ...(digit === '9' && { hidden: true as const }) } })
+  await shared.bus.flush()
+  first.node.engine.emit({ type: 'user_text', text: '[pressed 3]', isFinal: true, confidence: 1, from: 0, to: 0 })
   await shared.bus.flush()
   const given = first.node.switchboard.handOver(never)
   await pass(shared, 1_000)
@@ -25,13 +29,21 @@ test('a call is handed over when its talk pauses, with all that was said, and go
   while (first.node.switchboard.running() > 0) await pass(shared, 20)
   t.equal(await given, 1)
   await until(() => second.node.engine.configs.length === 1)
-  t.match(second.node.engine.configs[0], { history: [{ role: 'agent', text: 'Hello' }], owesReply: false })
+  t.match(second.node.engine.configs[0], {
+    history: [
+      { role: 'user', text: '[pressed 3]' },
+      { role: 'agent', text: 'Hello' },
+    ],
+    owesReply: false,
+  })
   t.match(call.leg.commands.at(-1), { type: 'start', epoch: 2 })
+  const kept = call.leg.commands.flatMap((command) => (command.type === 'keep' ? [command.keys ?? null] : []))
+  t.match(kept, [null, [{ digit: '7' }, { digit: '9', line: { hidden: true } }]], 'keys that nobody has told yet')
 
   second.node.engine.emit({ type: 'finished', nextAction: null })
   await call.browser.until(status('completed'))
   await second.node.scheduler.idle()
-  t.match(await listTurns(shared.sql, call.accountId, call.callId), [{ text: 'Hello' }])
+  t.match(await listTurns(shared.sql, call.accountId, call.callId), [{ text: '[pressed 3]' }, { text: 'Hello' }])
   t.same(replay(await listCallEvents(shared.sql, call.callId)).differences, [])
 })
 
@@ -117,10 +129,19 @@ test('what the caller was saying is heard again by the next actor, and is one tu
   second.node.engine.emit({ ...words, text: 'I would like two.', isFinal: true })
   const settled = () => call.leg.commands.flatMap((command) => (command.type === 'settled' ? [command] : []))
   await until(() => settled().length === 1)
-  t.same(settled(), [{ type: 'settled', epoch: 2, seq: 19 }])
-  second.node.engine.emit({ type: 'finished', nextAction: null })
+  t.same(settled(), [{ type: 'settled', epoch: 2, seq: 19, keys: { upTo: 19, open: [] } }])
+  // Whoever follows is told with the start of the leg, should the leg not have been told.
+  const last = await openNode(t, shared)
+  await pass(shared, 200)
+  second.sleeps(true)
+  await pass(shared, 450)
+  const third = () => call.leg.commands.find((command) => command.type === 'start' && command.epoch === 3)
+  await until(() => third() !== undefined)
+  t.match(third(), { settled: { epoch: 2, seq: 19, keys: { upTo: 19, open: [] } } })
+  await until(() => last.node.engine.configs.length === 1)
+  last.node.engine.emit({ type: 'finished', nextAction: null })
   await call.browser.until(status('completed'))
-  await second.node.scheduler.idle()
+  await last.node.scheduler.idle()
   const turns = await listTurns(shared.sql, call.accountId, call.callId)
   t.same(
     turns.map(({ role, text }) => [role, text]),

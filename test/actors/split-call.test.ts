@@ -104,10 +104,20 @@ test('keys that are pressed while NATS is gone are heard when it is back, in the
   call.leg.dtmf('4')
   await call.run(20, speak)
   const second = listeningEngine()
-  await call.openActor(2, second.engine)
+  const heir = await call.openActor(2, second.engine)
   await call.run(20, speak)
   await until(() => second.heard.length === 6)
   t.same(second.heard, [9, '3', 10, '4', 11, 12])
+
+  // The keys are a turn that is written down, and the actor is gone before it could tell the leg.
+  const turn: Turn = { role: 'user', text: '[pressed 3 4]', from: 0, to: 0, confidence: 1, source: 'test' }
+  const settled = heir.conversation.settles(turn)
+  await heir.kill()
+  const third = listeningEngine()
+  await call.openActor(3, third.engine, settled ? { settled } : {})
+  await call.run(20, speak)
+  await until(() => third.heard.length === 5)
+  t.same(third.heard, [9, 10, 11, 12, 13])
 })
 
 test('what the agent says while NATS is gone is played when it is back; that it was heard out meanwhile is found', async (t) => {

@@ -265,7 +265,8 @@ test('what a caller said to an actor of another process, and was not settled, th
   t.match(await command({ type: 'ping', epoch: 1 }), { type: 'here', kept: 6 })
 
   up.length = 0
-  t.match(await start(2, 'third'), { type: 'started', waits: { kept: 6 } })
+  const second = { ...startOf(2, pcmu), node: 'third', settled: { epoch: 0, seq: 8 } } as const
+  t.match(await command(second), { type: 'started', waits: { kept: 6 } }, 'of an actor that it did not listen to last')
   t.match(await command({ type: 'settled', epoch: 1, seq: 9 }), { type: 'refused' }, 'of who is gone nothing counts')
   await run(40, speak)
   t.equal(up.length, 0)
@@ -279,7 +280,12 @@ test('what a caller said to an actor of another process, and was not settled, th
     Array.from({ length: 10 }, (_, index) => [2, index, index + 5]),
   )
 
-  t.match(await start(3, 'leg'), { waits: { kept: 10 } }, 'an actor beside it hears the rest as well')
+  const third = { ...startOf(3, pcmu), node: 'leg', settled: { epoch: 2, seq: 3 } } as const
+  t.match(
+    await command(third),
+    { waits: { kept: 6 } },
+    'an actor beside it hears the rest as well, but what was written down',
+  )
   await command({ type: 'listens', epoch: 3 })
   t.notOk('kept' in (await command({ type: 'ping', epoch: 3 })))
 })

@@ -7,11 +7,8 @@ import { createJoinedBus } from '../../actors/bus/joined-bus.ts'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import { createNatsBus } from '../../actors/bus/nats-bus.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
-import {
-  createConversation,
-  type Conversation,
-  type ConversationStart,
-} from '../../actors/conversation/conversation.ts'
+import { createConversation, type Conversation } from '../../actors/conversation/conversation.ts'
+import type { ConversationStart } from '../../actors/conversation/talk-start.ts'
 import { toLegEvent } from '../../actors/node/leg-link.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import { subjectsOf } from '../../model/bus.ts'
@@ -49,7 +46,7 @@ export async function joinedBus(t: Pick<Test, 'teardown'>, url: string) {
   }
 }
 
-type Known = Partial<Pick<ConversationStart, 'agentUntil'>> & { readonly history?: readonly Said[] }
+type Known = Partial<Pick<ConversationStart, 'agentUntil' | 'settled'>> & { readonly history?: readonly Said[] }
 
 /** Null: there is no server here. */
 export async function openSplitCall(t: Test, audio: NegotiatedAudio = negotiatedPcmu) {

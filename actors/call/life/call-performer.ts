@@ -81,11 +81,11 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
       const fact = meter.withUsage(untold)
       if (fact.type === 'tool_called') tools.wanted(fact)
       if (fact.type !== 'turn_committed') return end.post(fact)
-      const writing = end.deliver(fact)
-      told.turnIsWritten(writing)
       // Who follows need not hear it again.
-      if (fact.turn.role === 'user')
-        void writing.then((taken) => taken && conversation?.written(fact.turn.to, fact.turn.text), nobody)
+      const settled = fact.turn.role === 'user' ? (conversation?.settles(fact.turn) ?? null) : null
+      const writing = end.deliver(settled ? { ...fact, settled } : fact)
+      told.turnIsWritten(writing)
+      if (settled) void writing.then((taken) => taken && conversation?.written(settled), nobody)
     },
   }
   const told = createToldInOrder((message) => bus.publish(subjectsOf(end.callId).signal, toBytes(message)))
@@ -169,9 +169,11 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
     isQuiet: () => conversation?.isQuiet() ?? isIdle(),
     abandon,
     async leave() {
-      await commandLeg(bus, end.callId, { type: 'keep', epoch: end.epoch }, keepTimeout)
-      conversation?.leave()
+      const keep = { type: 'keep', epoch: end.epoch } as const
+      await commandLeg(bus, end.callId, keep, keepTimeout)
+      const keys = conversation?.leave() ?? []
       abandon()
+      if (keys.length > 0) await commandLeg(bus, end.callId, { ...keep, keys }, keepTimeout)
     },
     settled,
   }

@@ -7,8 +7,8 @@ import { disclosureFor } from '../../../model/disclosure.ts'
 import type { EffectiveConfig, LlmProvider } from '../../../model/worker.ts'
 import type { CallFactsRow } from '../../../store/call-rows.ts'
 import { createConversation, type Conversation } from '../../conversation/conversation.ts'
-import type { ConversationDeps, ConversationStart } from '../../conversation/conversation.ts'
 import { createDisclosure } from '../../conversation/disclosure.ts'
+import type { ConversationDeps, ConversationStart } from '../../conversation/talk-start.ts'
 import type { UsageMeter } from '../../conversation/usage-meter.ts'
 import type { CallFact, Effect } from '../call-event.ts'
 import { configOf, engineConfigOf } from '../engine-choice.ts'
@@ -39,7 +39,7 @@ export async function prepareConversation(
   effect: StartConversation,
 ): Promise<Prepared | null> {
   const { turns, answeredAt, memory, engine: named, bridges, recording: decided, disclosedTurns } = effect
-  const { lostTools = [], whispers } = effect
+  const { lostTools = [], whispers, settled } = effect
   const { deps, end, earlier } = parts
   // Of the first talk of a call that arrived, by the actor that answered it.
   const isFirst = turns === 0 && disclosedTurns === undefined
@@ -73,7 +73,8 @@ export async function prepareConversation(
   const config = disclosedTurns === undefined ? told : { ...told, worker: announced(told.worker) }
   const isPaused = parts.recording.isPaused()
   const recording = isRecorded ? { ...fileOf(call), ...(isPaused && { parts: 'none' as const }) } : null
-  const started = { config, recording, isPaused, answeredAt, turns, ...until, ...(earlier && { earlier }) }
+  const known = { ...until, ...(settled && { settled }), ...(earlier && { earlier }) }
+  const started = { config, recording, isPaused, answeredAt, turns, ...known }
   const engine = parts.meter.metered(isTried ? tried.engine : talker.engine)
   return { call, offered, conversation: createConversation({ ...deps, ...end, ...parts, ...talker, engine }, started) }
 }

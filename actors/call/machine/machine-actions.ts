@@ -6,6 +6,7 @@ import { assign, setup } from 'xstate'
 import type { RecordingState } from '../../../model/call.ts'
 import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
+import type { SettledLine } from '../../../model/leg.ts'
 import type { Outcome } from '../../../model/outcome.ts'
 import type { Supervisor } from '../../../model/supervision.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
@@ -28,6 +29,8 @@ export type CallContext = CallBirth & {
   readonly heard?: CallerWords | null
   /** Tools that the engine waits for. Snapshots of before they were counted have none. */
   readonly tools?: readonly string[]
+  /** Of the line to its present leg and engine, with the newest turn of the caller. */
+  readonly settled?: SettledLine | undefined
   /** As the agent named it. */
   readonly nextAction: string | null
   /** As the leg told when it closed. */
@@ -129,7 +132,7 @@ export const machineActions = setup({
     noteLegLeft: assign(({ context, event }) => ({
       legLeftAt: context.now - ((event as Of<'leg_disconnected'>).silentFor ?? 0),
     })),
-    noteLegBack: assign({ legLeftAt: undefined }),
+    noteLegBack: assign({ legLeftAt: undefined, settled: undefined }),
     /** Nobody came back: it ended when the leg was there last. */
     noteLeft: assign(({ context }) =>
       context.rules === endRules
@@ -138,11 +141,11 @@ export const machineActions = setup({
     ),
     countTurn: assign(({ context, event }) => {
       const told = event as Of<'turn_committed'>
-      const memory = memoryAfter(context.memory, told)
       return {
         turns: context.turns + 1,
-        memory,
+        memory: memoryAfter(context.memory, told),
         ...usageAfter(context, told),
+        ...(told.settled && { settled: told.settled }),
         ...(told.turn.role === 'user' && context.heard && { heard: null }),
       }
     }),
@@ -170,10 +173,10 @@ export const machineActions = setup({
     /** No session goes on any more. */
     forgetMemory: assign({ memory: null }),
     /** Another engine's memory means nothing to it. */
-    takeEmbedded: assign({ engine: 'embedded', memory: null }),
+    takeEmbedded: assign({ engine: 'embedded', memory: null, settled: undefined }),
     takeNext: assign(({ context, event }) => {
       const { fallsBackTo = context.engine } = event as Of<'engine_failed'>
-      return { memory: null, ...(fallsBackTo && { engine: fallsBackTo }) }
+      return { memory: null, settled: undefined, ...(fallsBackTo && { engine: fallsBackTo }) }
     }),
     /** Tools of a former actor are not answered, where it was so when that was logged. */
     forgetTools: assign(({ context, event }) => (keepsTools(event) ? { tools: context.tools ?? [] } : { tools: [] })),
@@ -222,7 +225,6 @@ export const machineActions = setup({
     },
     awaited: ({ context, event }) =>
       (context.tools ?? []).includes((event as Of<'tool_answered' | 'tool_canceled'>).id),
-    /** The caller was saying something. */
     newWarning: ({ context, event }) => !(context.warned ?? []).includes((event as Of<'warned'>).warning.type),
     /** And no other: calls of before it was told ignored all warnings of that moment, and are replayed. */
     soundLost: ({ context, event }) => {
@@ -312,11 +314,6 @@ const storeOutcome = {
       ...(usage && { usage }),
     }
   },
-} as const
-
-export const answerLeg = {
-  type: 'answer',
-  params: ({ context }: { context: CallContext }) => (context.engine ? { engine: context.engine } : {}),
 } as const
 
 /** A tool is run once, in the order of the facts: asked for, then answered or no longer awaited. */

@@ -3,7 +3,6 @@
  * session can be had. Each asks again for what was under way when another actor takes over, and each ends by its deadline at the latest.
  */
 import {
-  answerLeg,
   canceled,
   cutOff,
   failed,
@@ -11,6 +10,7 @@ import {
   noteProviderStatus,
   stopWaiting,
   wait,
+  type CallContext,
 } from './machine-actions.ts'
 import { workerRequestAnswers } from './worker-request.ts'
 
@@ -30,6 +30,11 @@ const unavailable = failed('voice_session_unavailable')
 const hungUpOrCanceled = {
   leg_disconnected: { target: '#call.windingUp', actions: canceled },
   hang_up_requested: { target: '#call.windingUp', actions: canceled },
+} as const
+
+const answerLeg = {
+  type: 'answer',
+  params: ({ context }: { context: CallContext }) => (context.engine ? { engine: context.engine } : {}),
 } as const
 
 export const phoneStates = {

@@ -19,6 +19,7 @@ export const startConversation = {
   params: ({ context, event }: { context: CallContext; event: CallFact }) => ({
     ...conversationOf(context),
     ...(keepsTools(event) && context.tools?.length && { lostTools: context.tools }),
+    ...(event.type === 'taken_over' && context.settled && { settled: context.settled }),
   }),
 } as const
 

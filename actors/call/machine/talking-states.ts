@@ -51,7 +51,7 @@ export const talkingStates = {
         disclosure_due: { guard: 'undisclosed', target: 'disclosing', actions: 'noteDue' },
         leg_disconnected: { guard: 'mayReturn', target: 'legless', actions: waitForReturn },
         // Before anybody noticed that the former one was gone.
-        leg_returned: { actions: ['rejoin_leg', superviseAgain] },
+        leg_returned: { actions: ['noteLegBack', 'rejoin_leg', superviseAgain] },
         ...openToSupervisors,
       },
     }),
