@@ -224,6 +224,7 @@ test(
     await until(() => engine.configs.length === 3)
     t.match(engine.configs[2], { whispers: [String, 'Offer ten percent off.', String] })
     await page.getByText('Not listening', { exact: true }).waitFor()
+    await page.getByText(heardWords.text).first().waitFor()
     await page.getByText('speaks with the caller').waitFor({ state: 'detached' })
     await page.close()
 

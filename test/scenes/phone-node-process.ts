@@ -1,7 +1,7 @@
 /**
  * Owns one node of the service in a process of its own, so that it can be killed: given a folder, a bus and, for a telephone edge, a SIP port.
  * Its engine says one sentence after the other and goes on counting where a former session stopped. Where the script says so it opens a session
- * before the call is answered, and cannot talk then.
+ * before the call is answered, and cannot talk then. Of a caller whom it only hears it understands a word for each second of sound.
  */
 import { soundThreads } from './sound-threads.ts'
 import process from 'node:process'
@@ -37,6 +37,25 @@ const engine: VoiceEngine = {
     setImmediate(say)
     const timer = setInterval(say, 1_000)
     return { ...idleSession, close: () => clearInterval(timer) }
+  },
+  async attend(_, emit) {
+    let [frames, loud] = [0, 0]
+    return {
+      hear(payload) {
+        frames++
+        if (payload.some((byte) => byte !== 0) && ++loud % 50 === 0)
+          emit({
+            type: 'user_text',
+            text: 'Yes.',
+            isFinal: true,
+            confidence: 1,
+            from: frames * 20 - 1_000,
+            to: frames * 20,
+          })
+      },
+      hearOut: async () => emit({ type: 'user_text', text: 'Bye.', isFinal: true, confidence: 1, from: 0, to: 20 }),
+      close: () => undefined,
+    }
   },
   close: async () => undefined,
 }

@@ -135,11 +135,10 @@ export async function openSupervisor(t: Pick<Test, 'teardown'>, { sql, url, acco
     id,
     userId,
     ear,
-    /** Of all who listen. */
-    read: () => ask('GET'),
     takeOver: () => ask('POST', `/${id}/take-over`),
     giveBack: () => ask('POST', `/${id}/give-back`),
-    leave: () => ask('DELETE', `/${id}`),
+    /** Of their line. */
+    ended: line.ended,
     whisper: (words: string) => ask('POST', '/whisper', { text: words }),
   }
 }
