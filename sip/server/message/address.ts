@@ -47,9 +47,11 @@ const isUriText = (uri: string): boolean => /^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>"]+$
 export const addressesOf = (message: Fields, name: string): Address[] =>
   valuesOf(message, name).flatMap((value) => readAddress(value) ?? [])
 
+/** Of several the first: where a peer names more Contacts than the one that is allowed (RFC 3261 §8.1.1.8), it is there. */
 export function addressOf(message: Fields, name: string): Address | null {
   const value = headerOf(message, name)
-  return value === null ? null : readAddress(value)
+  // A name may have a comma, so that a field which is one address is read as such.
+  return value === null ? null : (readAddress(value) ?? readAddress(valuesOf(message, name)[0] ?? ''))
 }
 
 /** The tag of a From or To value. */
