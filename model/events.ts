@@ -62,9 +62,9 @@ export const WorkerRequestAnswer = z.object({
 })
 export type WorkerRequestAnswer = z.infer<typeof WorkerRequestAnswer>
 
-/** Null reads as absent, whatever may be absent in it. */
+/** Null reads as absent, whatever may be absent in it, and all of it too: frameworks write it for a receiver that has nothing to say. */
 export const parseWorkerRequestAnswer = (json: unknown): z.ZodSafeParseResult<WorkerRequestAnswer> =>
-  WorkerRequestAnswer.safeParse(nullAsAbsent(WorkerRequestAnswer, json))
+  WorkerRequestAnswer.safeParse(nullAsAbsent(WorkerRequestAnswer, json ?? {}))
 
 export const ToolCallData = z.object({
   callId: z.string(),

@@ -218,7 +218,7 @@ test('a receiver that answers a hook with what it must not is told what is wrong
     ['OK', /no JSON: OK/, 'OK', /no JSON/],
     ['{"config":{"ringTimeout":"long"}}', /config\.ringTimeout/, '{"results":1}', /result /],
     ['{"config":{"llmTemperature":11}}', /config\.llmTemperature/, '[]', /invalid answer/],
-    ['null', /invalid answer/, '', /result /],
+    ['7', /invalid answer/, '', /result /],
     [
       '{"instructions":"\\u0000"}',
       /cannot be stored: instructions/,
