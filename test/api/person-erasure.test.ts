@@ -130,7 +130,8 @@ test('after an erasure no column of any table names the person', async (t) => {
   t.equal((await sql`select from call_refusals`).length, 1, 'the refusal of another number stays')
 
   for (const [what, callId] of Object.entries(calls)) {
-    t.equal(await recordings.read(`${own.id}/${callId}.wav`), null, `the recording of the call ${what}`)
+    for (const form of ['wav', 'pcap'])
+      t.equal(await recordings.read(`${own.id}/${callId}.${form}`), null, `the ${form} of the call ${what}`)
     const log = await listCallEvents(sql, callId)
     t.ok(log.length > 8)
     t.match(replay(log), { differences: [] }, `the log of the call ${what} replays`)

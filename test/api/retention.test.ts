@@ -37,7 +37,11 @@ async function open(t: Test) {
         { sql, account: own, who, recordings },
         { ...over, columns: { endedAt: start, ...over.columns } },
       ),
-    isRecorded: async (callId: CallId) => (await recordings.read(`${own.id}/${callId}.wav`)) !== null,
+    /** Its sound or its packets are there. */
+    async isRecorded(callId: CallId) {
+      const files = await Promise.all(['wav', 'pcap'].map((form) => recordings.read(`${own.id}/${callId}.${form}`)))
+      return files.some((file) => file !== null)
+    },
     /** So many days after the end of the calls. */
     async afterDays(days: number) {
       hands.turn(start + days * day - clock.now())

@@ -1,6 +1,7 @@
-/** Owns a call that is over and tells of somebody in every place where a call can: its row, its log, turns, deliveries, recording. The log is the machine's. */
+/** Owns a call that is over and tells of somebody in every place where a call can: its row, its log, turns, deliveries, recording and capture. The log is the machine’s. */
 import { beginCall, step, stateOf } from '../../actors/call/machine/step.ts'
 import type { CallBirth, CallFact } from '../../actors/call/call-event.ts'
+import { captureKeyOf } from '../../model/call-capture.ts'
 import type { AccountId, CallId, PersonId } from '../../model/ids.ts'
 import type { Json } from '../../model/json.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
@@ -148,9 +149,11 @@ async function record(
   callId: CallId,
 ) {
   const key = `${accountId}/${callId}.wav`
-  const writer = recordings.create(key)
-  writer.append(new Uint8Array([1, 2, 3]))
-  await writer.close()
+  for (const written of [key, captureKeyOf(accountId, callId)]) {
+    const writer = recordings.create(written)
+    writer.append(new Uint8Array([1, 2, 3]))
+    await writer.close()
+  }
   await sql`update calls set recording_key = ${key}, recorded_ms = 900 where id = ${callId}`
 }
 

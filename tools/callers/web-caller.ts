@@ -44,12 +44,12 @@ export async function placeWebCall(options: PlaceWebCallOptions): Promise<WebCal
   socket.on('message', (content: Buffer) => receive(content.toString()))
   socket.on('unexpected-response', (_request, response) => {
     response.resume()
-    ready.reject(new Error(`refused with ${response.statusCode}`))
+    ready.reject(new Error(`the signaling socket was refused with ${response.statusCode}`))
     socket.terminate()
   })
   socket.on('error', (error) => ready.reject(error))
   socket.on('close', (code) => {
-    ready.reject(new Error(`closed with ${code}`))
+    ready.reject(new Error(`the signaling socket was closed with ${code}`))
     socketClosed.resolve(code)
   })
   const sendMessage = (message: ClientMessage): void => socket.send(JSON.stringify(message), () => undefined)
