@@ -14,11 +14,16 @@ type PageFile = {
 const script = 'text/javascript; charset=utf-8'
 
 const own = [
-  { path: '/', file: 'client/index.html', type: 'text/html; charset=utf-8', isShared: false },
-  { path: '/page.js', file: 'client/page.js', type: script, isShared: false },
-  { path: '/page-parts.js', file: 'client/page-parts.js', type: script, isShared: false },
-  { path: '/page-summary.js', file: 'client/page-summary.js', type: script, isShared: false },
-  { path: '/page.css', file: 'client/page.css', type: 'text/css; charset=utf-8', isShared: false },
+  { path: '/', files: ['client/index.html'], type: 'text/html; charset=utf-8', isShared: false },
+  { path: '/page.js', files: ['client/page.js'], type: script, isShared: false },
+  { path: '/page-parts.js', files: ['client/page-parts.js'], type: script, isShared: false },
+  { path: '/page-summary.js', files: ['client/page-summary.js'], type: script, isShared: false },
+  {
+    path: '/page.css',
+    files: ['../look/colours.css', 'client/page.css'],
+    type: 'text/css; charset=utf-8',
+    isShared: false,
+  },
 ] as const
 
 /**
@@ -30,7 +35,7 @@ function listSdk() {
   return modules.flatMap((name) =>
     ['/', '/sdk/'].map((folder) => ({
       path: `${folder}${name}`,
-      file: `../sdk/${name}`,
+      files: [`../sdk/${name}`],
       type: script,
       isShared: true,
     })),
@@ -53,8 +58,10 @@ export function createPage(): (request: Request) => Response | null {
   }
 }
 
-function readPage({ file, type, isShared }: Pick<PageFile, 'type' | 'isShared'> & { file: string }): PageFile {
-  const body = new Uint8Array(readFileSync(new URL(file, import.meta.url)))
+type Read = Pick<PageFile, 'type' | 'isShared'> & { readonly files: readonly string[] }
+
+function readPage({ files, type, isShared }: Read): PageFile {
+  const body = new Uint8Array(Buffer.concat(files.map((file) => readFileSync(new URL(file, import.meta.url)))))
   const digest = createHash('sha256').update(body).digest('base64url').slice(0, 27)
   return { body, type, etag: `"${digest}"`, isShared }
 }

@@ -401,3 +401,32 @@ test('each migration has a number of its own', (t) => {
   )
   t.end()
 })
+
+/** Colours in a style sheet that are none of the named ones. */
+const coloursIn = (css: string): string[] =>
+  css.match(/#[\da-f]{3,8}\b(?![^{;]*\{)|\b(?:rgb|hsl|oklch|oklab|lab|lch|hwb|light-dark)a?\(/gi) ?? []
+
+test('colours stand once, in look/colours.css, and every one that a page names is there', (t) => {
+  const files = ['look', 'console', 'gateway/client'].flatMap(filesBelow)
+  const sheets = files.filter((file) => file.endsWith('.css'))
+  t.same(coloursIn('a { color: #fff; } #added { margin: 0; } b { color: light-dark(red, blue); }'), [
+    '#fff',
+    'light-dark(',
+  ])
+  const read = (file: string): string => readFileSync(path.join(root, file), 'utf8')
+  const named = new Set(
+    [
+      ...files
+        .map(read)
+        .join()
+        .matchAll(/[\s'](--[a-z-]+)'?:/g),
+    ].map(([, name]) => name),
+  )
+  t.ok(sheets.length > 5 && named.size > 15)
+  for (const file of sheets) {
+    if (!file.startsWith('look/')) t.same(coloursIn(read(file)), [], file)
+    const unknown = [...read(file).matchAll(/var\((--[\w-]+)\)/g)].filter(([, name]) => !named.has(name))
+    t.same(unknown, [], `${file} names what is there`)
+  }
+  t.end()
+})

@@ -11,8 +11,8 @@ type Bytes = Uint8Array<ArrayBuffer>
 type Encoding = 'br' | 'gzip' | 'identity'
 type ConsoleFile = { readonly bytes: Bytes; readonly type: string; readonly encoded: Map<Encoding, Bytes> }
 
-/** The browser SDK stands among the modules of the console: a worker is called from its page. */
-const folders = ['../../console/', '../../sdk/'].map((folder) => new URL(folder, import.meta.url))
+/** The browser SDK stands among the modules of the console: a worker is called from its page. Colours are those of all pages. */
+const folders = ['../../console/', '../../look/', '../../sdk/'].map((folder) => new URL(folder, import.meta.url))
 const types: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',

@@ -41,6 +41,9 @@ const policyOf = (importMap: string, sockets: string): string =>
     "trusted-types 'none'",
   ].join('; ')
 
+/** Later ones may change what earlier ones say. */
+const styles = ['colours', 'console', 'controls', 'lists', 'call', 'ladder', 'worker']
+
 const documentOf = (root: string, importMap: string, first: readonly string[]): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -50,8 +53,7 @@ const documentOf = (root: string, importMap: string, first: readonly string[]): 
 <meta name="robots" content="noindex">
 <link rel="icon" href="data:,">
 <title>Parley console</title>
-<link rel="stylesheet" href="${root}console.css">
-<link rel="stylesheet" href="${root}call.css">
+${styles.map((name) => `<link rel="stylesheet" href="${root}${name}.css">`).join('\n')}
 <script type="importmap">${importMap}</script>
 ${first.map((name) => `<link rel="modulepreload" href="${root}${name}">`).join('\n')}
 <script type="module" src="${root}main.js"></script>

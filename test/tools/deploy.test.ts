@@ -300,7 +300,7 @@ test('kustomize finds every file, and each process of Kubernetes has settings th
 })
 
 test('what browsers ask a gateway for comes to one: its page, the client and the socket; the rest to REST', async (t) => {
-  const own = [...(await read('gateway/page.ts')).matchAll(/\{ path: '([^']+)', file/g)].map(([, at = '']) => at)
+  const own = [...(await read('gateway/page.ts')).matchAll(/\bpath: '([^']+)',\s+files/g)].map(([, at = '']) => at)
   const modules = (await readdir(path.join(root, 'sdk'))).filter((name) => name.endsWith('.js'))
   const wanted = [...own, ...modules.flatMap((name) => [`/${name}`, `/sdk/${name}`]), '/v1/signaling']
   t.ok(own.length >= 3 && modules.length > 3)
