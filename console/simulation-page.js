@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { ask } from './ask.js'
 import { Confirm } from './confirm.js'
 import { longTimeOf, msOf } from './format.js'
+import { measureWords } from './measure-words.js'
 import { Badge, Failure, Loading, PageFrame, Table, Text } from './parts.js'
 import { go, home, Link } from './router.js'
 import { useHere } from './session.js'
@@ -168,18 +169,6 @@ function Said({ callId }) {
   )
 }
 
-const shares = ['responseRate', 'yieldRate', 'backchannelsIgnored', 'ticsIgnored', 'asidesIgnored']
-const counts = ['deadAirOver3s', 'agentInterruptions']
-/** Of fewer events a share says too little to be shown. */
-const shownFrom = 10
-
-/** @param {Simulation['measures'][number]} measure */
-function measureText({ name, value, events, reason }) {
-  if (value === undefined) return `none: ${reason ?? 'nothing was measured'}`
-  if (shares.includes(name)) return events < shownFrom ? 'too few to tell' : `${Math.round(value * 100)} %`
-  return counts.includes(name) ? value.toFixed(2) : msOf(value)
-}
-
 /** @param {{ simulation: Simulation }} props */
 const Measures = ({ simulation: { measures } }) =>
   h('section', { class: 'stack', 'aria-labelledby': 'measures' }, [
@@ -190,7 +179,7 @@ const Measures = ({ simulation: { measures } }) =>
       measures.map((measure) =>
         h('tr', { key: measure.name }, [
           h('td', { 'data-label': 'Measure' }, h(Text, null, measure.name)),
-          h('td', { 'data-label': 'Value' }, h(Text, null, measureText(measure))),
+          h('td', { 'data-label': 'Value' }, h(Text, null, measureWords(measure))),
           h('td', { 'data-label': 'Of events', class: 'number' }, String(measure.events)),
         ]),
       ),

@@ -1,11 +1,10 @@
 /** Owns what a suite came to: of each scenario how often it passed, the measures of all calls together, and what is other than the last time. Pure. */
+import { measureWords, valueWords } from '../../console/measure-words.js'
 import { measureNames, type MeasureName } from './scenario.ts'
 import { meanOf, type Measure } from './measures.ts'
 import type { Run } from './run-suite.ts'
 
 export const resultsVersion = 1
-/** Of fewer events a share says too little to be shown. */
-export const shownFrom = 10
 
 export type ScenarioResult = {
   readonly name: string
@@ -86,29 +85,13 @@ export function differencesOf(before: Results, now: Results): Difference[] {
   const measures = measureNames.flatMap((name): Difference[] => {
     const [then, value] = [before.measures[name]?.value ?? null, now.measures[name].value]
     const isSame = then === value || (then !== null && value !== null && Math.abs(value - then) < Math.abs(then) / 10)
-    return isSame ? [] : [{ what: name, before: valueText(name, then), now: valueText(name, value) }]
+    return isSame ? [] : [{ what: name, before: valueWords(name, then), now: valueWords(name, value) }]
   })
   return [...scenarios, ...measures]
 }
 
-const shares: readonly MeasureName[] = [
-  'responseRate',
-  'yieldRate',
-  'backchannelsIgnored',
-  'ticsIgnored',
-  'asidesIgnored',
-]
-const counts: readonly MeasureName[] = ['deadAirOver3s', 'agentInterruptions']
-
-export function valueText(name: MeasureName, value: number | null): string {
-  if (value === null) return 'none'
-  if (shares.includes(name)) return `${(value * 100).toFixed(0)} %`
-  return counts.includes(name) ? value.toFixed(2) : `${Math.round(value)} ms`
-}
-
 /** With how many events it is of. */
 export function measureText(name: MeasureName, { value, events, reason }: Omit<Measure, 'samples'>): string {
-  if (value === null) return `none: ${reason}`
-  const isShown = !shares.includes(name) || events >= shownFrom
-  return `${isShown ? valueText(name, value) : 'too few to tell'} (${events})`
+  const words = measureWords({ name, value, events, reason })
+  return value === null ? words : `${words} (${events})`
 }
