@@ -1,19 +1,14 @@
 /** What is started when: the voices open while the database does, and nobody is answered before both are there. */
 import { test, type Test } from 'tap'
 import type { Engines } from '../../actors/call/engine-choice.ts'
-import { readConfig } from '../../app/config.ts'
 import { startParley } from '../../app/parley.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
 import { createScriptedEngine } from '../fake/scripted-engine.ts'
+import { configOn } from '../scenes/config-on.ts'
 import { openTestDatabase } from '../scenes/database.ts'
-import { soundThreads } from '../scenes/sound-threads.ts'
 
 async function begin(t: Test, open: () => Promise<Engines>) {
-  const { dataDir, databaseUrl } = await openTestDatabase(t)
-  const config = {
-    ...readConfig({ ...soundThreads(), PORT: '0', SIP: 'off', DATA_DIR: dataDir, SHUTDOWN_GRACE_SECONDS: '0' }),
-    databaseUrl,
-  }
+  const config = configOn(await openTestDatabase(t))
   const seeded = Promise.withResolvers<void>()
   const seed = () => {
     seeded.resolve()

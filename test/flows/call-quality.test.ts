@@ -1,13 +1,12 @@
 /** How well sound got through, as REST tells it after real calls over SIP and WebRTC on loopback, and what the service tells of itself meanwhile. */
 import { test, type Test } from 'tap'
-import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { counters, histograms, spans } from '../../model/telemetry.ts'
-import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { createHearingEngine, engineRateHz, type HearingSession } from '../fake/hearing-engine.ts'
 import { createRecordedTelemetry } from '../fake/recorded-telemetry.ts'
 import { until } from '../scenes/in-time.ts'
 import { openLossyPhone, type Loss } from '../scenes/lossy-line.ts'
 import { openPhoneStage, type Ended } from '../scenes/phone-stage.ts'
+import { placeOnStage } from '../scenes/stage-web-call.ts'
 
 type Way = { readonly loss: number; readonly jitterMs: number | null } | null
 type Quality = {
@@ -72,16 +71,8 @@ test('after a call its quality is what the wire was like', { timeout: 120_000 },
     return line.ended()
   }
   async function browse() {
-    const line = await stage.addLine()
-    const { signalingUrl, token } = await rest('POST', '/web-calls', { workerId: line.workerId })
-    const joining = { signalingUrl, token } as { signalingUrl: string; token: string }
-    const web = await placeWebCall({ ...joining, createCaller: () => createWeriftCaller(), onMessage() {} })
-    t.teardown(() => web.hangUp())
-    const { payloadType } = await web.caller.connected
-    const payload = Uint8Array.of(0xf8, 0xff, 0xfe)
-    for (let sequenceNumber = 0; sequenceNumber < 20; sequenceNumber++)
-      if (sequenceNumber % 10 !== 7)
-        web.caller.send({ payloadType, marker: false, sequenceNumber, timestamp: sequenceNumber * 960, payload })
+    const { line, web, send } = await placeOnStage(t, stage)
+    send(20, (sequenceNumber) => sequenceNumber % 10 === 7)
     const session = await engine.of(line.number)
     talk(session)
     await until(() => web.caller.stats().packetsReceived > 20)

@@ -2,9 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test, type Test } from 'tap'
-import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { readRtp } from '../../media/rtp/rtp-wire.ts'
-import { placeWebCall } from '../../tools/callers/web-caller.ts'
 import { newId } from '../../app/core.ts'
 import { createApiKey } from '../../store/api-keys.ts'
 import { readLoadOptions } from '../../tools/load/load-options.ts'
@@ -15,6 +13,7 @@ import { createFolder } from '../scenes/folder.ts'
 import { until } from '../scenes/in-time.ts'
 import { openLossyPhone } from '../scenes/lossy-line.ts'
 import { openPhoneStage, type PhoneStage } from '../scenes/phone-stage.ts'
+import { placeOnStage, silentOpus } from '../scenes/stage-web-call.ts'
 import { runCommand } from '../../tools/admin/run-command.ts'
 
 type Packet = { readonly source: string; readonly original: number; readonly udp: Buffer }
@@ -130,20 +129,13 @@ test(
     })
 
     await t.test('of a browser: without its encryption, and with its signaling', async (t) => {
-      const line = await stage.addLine()
-      const { signalingUrl, token } = await rest('POST', '/web-calls', { workerId: line.workerId })
-      const joining = { signalingUrl, token } as { signalingUrl: string; token: string }
-      const web = await placeWebCall({ ...joining, createCaller: () => createWeriftCaller(), onMessage() {} })
-      t.teardown(() => web.hangUp())
-      const { payloadType } = await web.caller.connected
+      const { line, web, send } = await placeOnStage(t, stage)
       await line.status('in_progress')
       t.equal((await ask(web.callId, 'POST', { rtp: 'sound' })).status, 200)
       // The talk has begun, and with it the recording.
       await rtpUntil(web.callId, (rtp) => rtp.some((packet) => !isCut(packet)))
-      const payload = Uint8Array.of(0xf8, 0xff, 0xfe)
-      for (let sequenceNumber = 0; sequenceNumber < 10; sequenceNumber++)
-        web.caller.send({ payloadType, marker: false, sequenceNumber, timestamp: sequenceNumber * 960, payload })
-      const spoken = (rtp: Packet[]) => rtp.filter(({ udp }) => Buffer.from(payload).equals(udp.subarray(12)))
+      send(10)
+      const spoken = (rtp: Packet[]) => rtp.filter(({ udp }) => Buffer.from(silentOpus).equals(udp.subarray(12)))
       await rtpUntil(web.callId, (rtp) => spoken(rtp).length === 10)
       await web.hangUp()
       await line.ended()

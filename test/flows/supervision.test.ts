@@ -7,9 +7,7 @@ import { setInterval } from 'node:timers'
 import { test, type Test } from 'tap'
 import { replay, type LoggedFact } from '../../actors/call/machine/replay.ts'
 import { systemClock } from '../../app/clock.ts'
-import { readConfig } from '../../app/config.ts'
-import { newId, type Core } from '../../app/core.ts'
-import { startParley } from '../../app/parley.ts'
+import { newId } from '../../app/core.ts'
 import { createWeriftCaller } from '../../gateway/werift/caller.ts'
 import { lawOfEncoding } from '../../media/codecs/g711.ts'
 import { bytesOf } from '../../model/frame.ts'
@@ -20,18 +18,15 @@ import { createPasswords } from '../../store/passwords.ts'
 import { createUser } from '../../store/users.ts'
 import { toId } from '../../model/ids.ts'
 import { placeWebCall } from '../../tools/callers/web-caller.ts'
-import { seedDemo, type SeededDemo } from '../../tools/start/demo/seed-demo.ts'
-import { createQuietLog } from '../fake/quiet-log.ts'
 import { createScriptedEngine, type ScriptedEngine } from '../fake/scripted-engine.ts'
 import { seriousFindings } from '../peers/axe.ts'
 import { arrives, sees } from '../peers/browser-page.ts'
 import { browsers } from '../peers/browsers.ts'
 import { hasChromium, openChromium } from '../peers/chromium.ts'
-import { openTestDatabase } from '../scenes/database.ts'
+import { openDemoService } from '../scenes/open-demo.ts'
 import { inTime, until } from '../scenes/in-time.ts'
 import { spy } from '../scenes/page-call.ts'
 import { cheap, password } from '../scenes/people.ts'
-import { soundThreads } from '../scenes/sound-threads.ts'
 
 const skip = hasChromium() ? false : 'no Chromium'
 const law = lawOfEncoding('pcmu')
@@ -42,26 +37,8 @@ const toneOf = (hz: number, rateHz: number, ms: number): Int16Array =>
   Int16Array.from({ length: (rateHz * ms) / 1000 }, (_, at) => 8_000 * Math.sin((2 * Math.PI * hz * at) / rateHz))
 
 async function openService(t: Test, engine: ScriptedEngine) {
-  const database = await openTestDatabase(t)
-  const config = readConfig({
-    ...soundThreads(),
-    PORT: '0',
-    SIP: 'off',
-    DATA_DIR: database.dataDir,
-    SHUTDOWN_GRACE_SECONDS: '0',
-  })
-  const seeded = Promise.withResolvers<SeededDemo>()
-  const service = await startParley({
-    config: { ...config, databaseUrl: database.databaseUrl, demo: true },
-    log: createQuietLog(),
-    engines: new Map([['embedded', engine]]),
-    seed: async (core: Core) => {
-      seeded.resolve(await seedDemo(core))
-      return seeded.promise
-    },
-  })
-  t.teardown(() => service.close())
-  const { accountId } = await seeded.promise
+  const { service, demo } = await openDemoService(t, engine)
+  const { accountId } = demo
   const passwordHash = await createPasswords(cheap).hash(password)
   const now = systemClock.now()
   const userId = await createUser(service.sql, { email: 'olive@example.com', name: 'Olive', passwordHash, newId, now })

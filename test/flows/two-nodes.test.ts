@@ -4,10 +4,10 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { test, type Test } from 'tap'
-import { readConfig } from '../../app/config.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import { createApiKey } from '../../store/api-keys.ts'
 import type { Sql } from '../../store/sql.ts'
+import { configOn } from '../scenes/config-on.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { natsServerPaths, startNatsServer } from '../peers/nats-server.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
@@ -17,7 +17,6 @@ import { newId } from '../scenes/tenant.ts'
 import { needsTool } from '../peers/tools.ts'
 import { openFakeWebhookReceiver } from '../fake/webhook-receiver.ts'
 import { until } from '../scenes/in-time.ts'
-import { soundThreads } from '../scenes/sound-threads.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 type Answer = { readonly status: number; readonly body: Fields }
@@ -50,11 +49,7 @@ async function openNodes(t: Test, program: string): Promise<Pick<Place, 'nodes' 
   const nats = await startNatsServer(program)
   t.teardown(() => nats.close())
   const database = await openTestDatabase(t)
-  const config = readConfig({
-    ...soundThreads(),
-    PORT: '0',
-    SIP: 'off',
-    DATA_DIR: database.dataDir,
+  const config = configOn(database, {
     NATS_URL: nats.url,
     WEBHOOK_ALLOW_HOSTS: '127.0.0.1',
     SHUTDOWN_GRACE_SECONDS: '10',
@@ -62,7 +57,7 @@ async function openNodes(t: Test, program: string): Promise<Pick<Place, 'nodes' 
   const open = async (): Promise<Node> => {
     const log = createQuietLog()
     const service = await startParley({
-      config: { ...config, databaseUrl: database.databaseUrl },
+      config,
       log,
       engines: new Map([['embedded', createScriptedEngine()]] as const),
       seed: async () => null,

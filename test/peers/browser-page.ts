@@ -24,6 +24,10 @@ export type BrowserOptions = {
 export const tellPolicy =
   "document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.effectiveDirective} ${event.blockedURI}`))"
 
+/** Without what browsers say of a call that has no sound or no diagnostics; what a policy kept away stays, whatever it was. */
+export const complaintsOf = (page: Pick<BrowserPage, 'complaints'>): string[] =>
+  page.complaints().filter((complaint) => complaint.startsWith('policy:') || !/404|diagnostics|audio/.test(complaint))
+
 /** Looks until the expression is true in the page. Rejects after a minute, with what the page shows. */
 export const sees = (page: BrowserPage, what: string): Promise<void> =>
   page.evaluate(`(async () => {

@@ -4,7 +4,6 @@
  */
 import type { Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
-import { readConfig } from '../../app/config.ts'
 import { newId, type Core } from '../../app/core.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import { openEngines } from '../../app/voice-side.ts'
@@ -19,7 +18,7 @@ import { createSubscription } from '../../store/subscriptions.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
 import type { EmbeddedEngine } from '../../voice/engines/embedded/engine.ts'
-import { soundThreads } from './sound-threads.ts'
+import { configOn } from './config-on.ts'
 import { openTestDatabase } from './database.ts'
 import { freePorts } from '../peers/peer-program.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
@@ -79,17 +78,9 @@ export async function openEngineStage(
   const database = await openTestDatabase(t)
   const log = createQuietLog()
   const sipPort = await freePorts(2)
-  const ports = { PORT: '0', SIP_PORT: String(sipPort), SIP_TLS_PORT: String(sipPort + 1) }
-  const read = readConfig({
-    ...soundThreads(),
-    ...ports,
-    SHUTDOWN_GRACE_SECONDS: '0',
-    // Calls are to be had on a machine that has other work as well; what is refused for want of room is proved elsewhere.
-    LOAD_GATE: 'off',
-    DATA_DIR: database.dataDir,
-    ...settings,
-  })
-  const config = { ...read, databaseUrl: database.databaseUrl }
+  const ports = { SIP_PORT: String(sipPort), SIP_TLS_PORT: String(sipPort + 1) }
+  // Calls are to be had on a machine that has other work as well; what is refused for want of room is proved elsewhere.
+  const config = configOn(database, { ...ports, LOAD_GATE: 'off', ...settings })
   const receiver = await openFakeWebhookReceiver(t)
   const voices = new AsyncDisposableStack()
   const { engines, embedded } = await openEngines(config, { log, clock: systemClock }, voices)

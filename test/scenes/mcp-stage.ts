@@ -3,7 +3,6 @@
  * an account, a worker and a user who may approve.
  */
 import type { Test } from 'tap'
-import { readConfig } from '../../app/config.ts'
 import { newId, type Core } from '../../app/core.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import type { AccountId, UserId, WorkerId } from '../../model/ids.ts'
@@ -20,7 +19,7 @@ import { createScriptedEngine } from '../fake/scripted-engine.ts'
 import { openTestDatabase } from './database.ts'
 import type { Driver } from './listener.ts'
 import { restOf, type Rest } from './rest-of.ts'
-import { soundThreads } from './sound-threads.ts'
+import { configOn } from './config-on.ts'
 
 export const approver = { email: 'ada@example.com', password: 'correct horse battery staple' } as const
 
@@ -45,18 +44,9 @@ export async function openMcpStage(
 ): Promise<McpStage> {
   const database = await openTestDatabase(t)
   const log = createQuietLog()
-  const config = readConfig({
-    ...soundThreads(),
-    PORT: '0',
-    SIP: 'off',
-    HTTP_DRIVER: driver,
-    SHUTDOWN_GRACE_SECONDS: '0',
-    DATA_DIR: database.dataDir,
-    ...settings,
-  })
   const seeded = Promise.withResolvers<Awaited<ReturnType<typeof seed>>>()
   const service = await startParley({
-    config: { ...config, databaseUrl: database.databaseUrl },
+    config: configOn(database, { HTTP_DRIVER: driver, ...settings }),
     log,
     engines: new Map([['embedded', engine]]),
     async seed(core) {

@@ -3,7 +3,6 @@
  * number and a trunk of its own, so that many calls can be under way at once and each is told from the others.
  */
 import type { Test } from 'tap'
-import { readConfig } from '../../app/config.ts'
 import { newId, type Core } from '../../app/core.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import type { EventType, StatusUpdateData } from '../../model/events.ts'
@@ -19,7 +18,7 @@ import type { Sql } from '../../store/sql.ts'
 import { createSubscription } from '../../store/subscriptions.ts'
 import { createTrunks } from '../../store/trunks.ts'
 import { createWorker } from '../../store/workers.ts'
-import { soundThreads } from './sound-threads.ts'
+import { configOn } from './config-on.ts'
 import { openTestDatabase } from './database.ts'
 import { freePorts } from '../peers/peer-program.ts'
 import { createQuietLog, type QuietLog } from '../fake/quiet-log.ts'
@@ -96,18 +95,11 @@ export async function openPhoneStage(
   const log = createQuietLog()
   // One port for UDP and TCP; 0 would give each its own.
   const sipPort = await freePorts(2)
-  const ports = { PORT: '0', SIP_PORT: String(sipPort), SIP_TLS_PORT: String(sipPort + 1) }
-  const config = readConfig({
-    ...soundThreads(),
-    ...ports,
-    SHUTDOWN_GRACE_SECONDS: '0',
-    DATA_DIR: database.dataDir,
-    ...settings,
-  })
+  const ports = { SIP_PORT: String(sipPort), SIP_TLS_PORT: String(sipPort + 1) }
   const receiver = await openFakeWebhookReceiver(t)
   const account = createAccountOf(receiver)
   const service = await startParley({
-    config: { ...config, databaseUrl: database.databaseUrl },
+    config: configOn(database, { ...ports, ...settings }),
     log,
     ...(telemetry && { telemetry }),
     engines: new Map([['embedded', engine]]),
