@@ -78,6 +78,7 @@ export function Form({ fields, action, done, save, disabled = false, clears = fa
   /** @param {SubmitEvent} event */
   const submit = (event) => {
     event.preventDefault()
+    if (isRunning) return
     const form = /** @type {HTMLFormElement} */ (event.currentTarget)
     const filled = filledOf(form)
     run(async () => {
@@ -103,8 +104,10 @@ export function Form({ fields, action, done, save, disabled = false, clears = fa
     children,
     !disabled &&
       h('div', { class: 'actions' }, [
-        h('button', { type: 'submit', disabled: isRunning }, action),
-        wasDone !== null && h('span', { class: 'done', role: 'status' }, wasDone),
+        // Not disabled: a button that is loses the focus, and who uses a keyboard begins at the top again.
+        h('button', { type: 'submit', 'aria-disabled': isRunning }, action),
+        // There before its words: what comes with them is not always told.
+        h('span', { class: 'done', role: 'status' }, wasDone ?? ''),
       ]),
   ])
 }

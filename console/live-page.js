@@ -1,5 +1,6 @@
 /** Owns the page of the calls that run now. */
 import { h } from 'preact'
+import { useState } from 'preact/hooks'
 import { durationOf, msOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
 import { useLiveCalls } from './live-calls.js'
 import { Sound } from './live-sound.js'
@@ -10,28 +11,42 @@ import { useHere } from './session.js'
 import { useEvery } from './use-loaded.js'
 import { useWorkerNames } from './worker-names.js'
 
+/** Ms between two things that are told to who does not see the page. */
+const toldEvery = 3_000
+
 export function LivePage() {
   const { account } = useHere()
   const { calls, isConnected } = useLiveCalls(account.id)
   const nameOf = useWorkerNames()
   const sorted = calls === null ? null : [...calls.values()].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
   const talking = sorted?.filter((call) => call.progress === 'in_progress').length ?? 0
+  const lead =
+    sorted === null
+      ? 'Calls of this moment'
+      : `${sorted.length === 1 ? '1 call' : `${sorted.length} calls`} now, ${talking} talking`
   return h(
     PageFrame,
     {
       title: 'Live',
-      lead:
-        sorted === null
-          ? 'Calls of this moment'
-          : `${sorted.length === 1 ? '1 call' : `${sorted.length} calls`} now, ${talking} talking`,
+      lead,
       actions: h(
         'span',
         { class: `link-state ${isConnected ? 'good' : 'warn'}`, role: 'status' },
         isConnected ? 'Live' : 'Connecting …',
       ),
     },
-    sorted === null ? h(Loading, null) : h(Running, { calls: sorted, nameOf }),
+    [h(Told, { text: lead }), sorted === null ? h(Loading, null) : h(Running, { calls: sorted, nameOf })],
   )
+}
+
+/**
+ * Who does not see the page hears how many calls there are when that has changed, and not at every change of a busy second.
+ * @param {{ text: string }} props
+ */
+function Told({ text }) {
+  const [told, setTold] = useState(text)
+  useEvery(toldEvery, () => setTold(text))
+  return h('p', { class: 'hidden-text', role: 'status' }, told)
 }
 
 /** @param {{ calls: import('./answers').LiveCall[], nameOf: (id: string) => string }} props */

@@ -65,18 +65,34 @@ export function Shell({ session }) {
 }
 
 /**
- * Who uses a screen reader hears that the page is another one.
+ * Who uses a screen reader hears that the page is another one: its title has the focus, also where it comes late, or anew, until a key or the pointer
+ * is pressed.
  * @param {{ current: HTMLElement | null }} main
  * @param {string} path
  */
 function useFocusOnArrival(main, path) {
   const former = useRef(path)
   useEffect(() => {
-    if (former.current === path) return
+    const place = main.current
+    if (former.current === path || !place) return
     former.current = path
-    const title = /** @type {HTMLElement | null | undefined} */ (main.current?.querySelector('h1'))
-    const target = title ?? main.current
-    target?.focus({ preventScroll: true })
+    const focusTitle = () => {
+      const title = place.querySelector('h1')
+      if (title) title.focus({ preventScroll: true })
+      else place.focus({ preventScroll: true })
+    }
+    const isUnfocused = () => document.activeElement === document.body || document.activeElement === place
+    const changes = new MutationObserver(() => isUnfocused() && focusTitle())
+    const arrived = () => {
+      changes.disconnect()
+      removeEventListener('keydown', arrived)
+      removeEventListener('pointerdown', arrived)
+    }
+    focusTitle()
+    changes.observe(place, { childList: true, subtree: true })
+    addEventListener('keydown', arrived)
+    addEventListener('pointerdown', arrived)
+    return arrived
   }, [path])
 }
 

@@ -3,10 +3,11 @@ import { test } from 'tap'
 import { toBytes } from '../../model/bus-json.ts'
 import { qualitySubjectOf } from '../../model/live-quality.ts'
 import { seriousFindings } from '../peers/axe.ts'
-import { arrives, sees, tellPolicy } from '../peers/browser-page.ts'
+import { arrives, complaintsOf, sees, tellPolicy } from '../peers/browser-page.ts'
 import { browsers } from '../peers/browsers.ts'
 import { hasChromium } from '../peers/chromium.ts'
 import { insertTalk, openBrowsers, openConsole } from '../scenes/console.ts'
+import { openForbiddenScript } from '../scenes/forbidden-script.ts'
 import { until } from '../scenes/in-time.ts'
 import { password } from '../scenes/people.ts'
 import { insertCall, insertTurns } from '../scenes/seeded-api.ts'
@@ -26,6 +27,9 @@ test('in the console', { skip }, async (t) => {
     t.equal(stranger.page.url(), `${url}/sign-in?returnTo=%2Fconsole%2Fcalls%3Fstatus%3Dfailed`)
     const answer = await stranger.page.request.get(`${url}/console/session`)
     t.equal(answer.status(), 401)
+    t.same(stranger.complaints, [])
+    await stranger.page.goto(await openForbiddenScript(t))
+    await until(() => stranger.complaints.some((complaint) => complaint.startsWith('policy: script-src-elem inline')))
     await stranger.page.context().close()
   })
 
@@ -52,6 +56,7 @@ test('in the console', { skip }, async (t) => {
     scene.deps.bus.publish(qualitySubjectOf(callId), toBytes({ codec: 'of another version' }))
     await page.getByText('0.4 % lost, 7 ms jitter, 3 late').waitFor({ state: 'detached' })
     t.match(await page.locator('main .lead').textContent(), '1 call now, 1 talking')
+    await page.getByRole('status').filter({ hasText: '1 call now, 1 talking' }).waitFor({ state: 'attached' })
     await sql`update calls set progress = 'completed', outcome = 'completed', ended_at = ${clock.now()} where id = ${callId}`
     await page.getByRole('heading', { name: 'No call at this moment' }).waitFor()
   })
@@ -156,12 +161,18 @@ test('in the console', { skip }, async (t) => {
     )) as [string, number][]
     const bytes = sizes.reduce((sum, [, size]) => sum + size, 0)
     t.ok(sizes.length > 5 && bytes > 5_000 && bytes <= 150_000, `${bytes} bytes in ${sizes.length} files`)
+    const sheets = (await fresh.page.evaluate(
+      `Promise.all([...document.styleSheets].map(async ({ href, cssRules }) =>
+        [href.split('/').at(-1), cssRules.length > 3 || cssRules[0].style.length > 20, (await fetch(href)).headers.get('content-type')]))`,
+    )) as [string, boolean, string][]
+    t.equal(sheets[0]?.[0], 'colours.css', 'others take their colours from it')
+    t.ok(sheets.length >= 5 && sheets.every(([, isRead, type]) => isRead && type === 'text/css; charset=utf-8'))
     await fresh.page.context().close()
   })
 
   const [, firefox] = browsers()
   await t.test(
-    'in Firefox, too: signing in, the calls of this moment, and a call',
+    'in Firefox, too: signing in, the calls of this moment, a call, and what a policy keeps away',
     { skip: firefox.skip },
     async (t) => {
       const running = {
@@ -188,8 +199,10 @@ test('in the console', { skip }, async (t) => {
       await other.goto(`${url}/console/calls/${callId}`)
       await sees(other, "document.querySelector('.turns')?.textContent.includes('Half past two is perfect.')")
       await sees(other, "document.querySelector('main canvas, main svg') !== null")
-      const complaints = other.complaints().filter((complaint) => !/404|diagnostics|audio/.test(complaint))
-      t.same(complaints, [], 'the policy kept nothing away')
+      t.same(complaintsOf(other), [], 'the policy kept nothing away')
+      await other.goto(await openForbiddenScript(t))
+      await until(() => complaintsOf(other).includes('policy: script-src-elem inline'), other.complaints)
+      t.equal(await other.evaluate('document.title'), 'kept away', 'and would have told of it')
     },
   )
 

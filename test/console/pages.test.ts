@@ -1,14 +1,20 @@
 /**
- * Each page of the console in light, dark and on a telephone: everybody can use it, nothing is wider than the screen, the policy keeps nothing away.
+ * Each page of the console in light, dark, on a telephone, and with hostile texts: everybody can use it, by keyboard too, nothing is wider than the screen, the
+ * policy keeps nothing away. And where the focus goes, and what an account sees that has nothing yet.
  * With CONSOLE_PICTURES=<folder> the pictures stay there; docs/console.md shows some of them.
  */
 import { mkdir, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { test } from 'tap'
+import { test, type Test } from 'tap'
+import type { AccountId } from '../../model/ids.ts'
+import { createAccount } from '../../store/accounts.ts'
 import { seriousFindings } from '../peers/axe.ts'
 import { hasChromium } from '../peers/chromium.ts'
-import { openBrowsers, openConsole, type Signed } from '../scenes/console.ts'
+import { openBrowsers, openConsole, type ConsoleScene, type Signed } from '../scenes/console.ts'
 import { seedPages, type ShownPage } from '../scenes/console-pages.ts'
+import { until } from '../scenes/in-time.ts'
+import { keyboardFindings } from '../scenes/keyboard.ts'
+import { newId } from '../scenes/seeded-api.ts'
 
 const skip = hasChromium() ? false : 'no Chromium'
 const folder = process.env['CONSOLE_PICTURES']
@@ -31,18 +37,113 @@ test('each page of the console', { skip }, async (t) => {
       await t.test(`${shown.name}, ${look.name}`, async (t) => {
         await show(signed, scene.url + shown.path, shown.ready)
         if (look.judged !== null) t.same(await seriousFindings(signed.page, look.judged), [], 'everybody can use it')
-        const [wide, room] = (await signed.page.evaluate('[document.documentElement.scrollWidth, innerWidth]')) as [
-          number,
-          number,
-        ]
-        t.ok(wide <= room, `${wide} of ${room} pixels`)
+        t.ok(...(await fits(signed)))
+        if (look.judged === 'all') t.same(await keyboardFindings(signed.page), [], 'by keyboard alone')
         if (folder !== undefined) await keepPicture(signed, path.join(folder, `${shown.name}-${look.name}.png`), shown)
       })
     t.same(signed.complaints, [], `in ${look.name} the browser complains of nothing`)
     await signed.page.context().close()
   }
+  await t.test('the title of a page has the focus when one has come to it by keys, and a form keeps it', async (t) => {
+    const signed = await signIn('olive@example.com')
+    await movesFocus(t, signed)
+    await signed.page.context().close()
+  })
+
+  await t.test('an account with nothing yet is told on each page what to do next', async (t) => {
+    const { id } = await createAccount(scene.sql, { name: 'New', slug: 'new', newId, now: scene.clock.now() })
+    await scene.addUser('nora@example.com', 'owner', id as AccountId)
+    const { page, complaints } = await signIn('nora@example.com', { phone: true })
+    for (const { name, path: place } of pages.filter(({ path: one }) => lists.test(one))) {
+      await page.goto(scene.url + place)
+      await page.locator('main .empty h2').first().waitFor()
+      t.match(await page.locator('main .empty').first().textContent(), /\w{3}.*\./, name)
+    }
+    t.same(complaints, [])
+    await page.context().close()
+  })
+
+  await t.test('what others have written is text on each page, and as wide as the screen at most', async (t) => {
+    await writeHostileTexts(scene)
+    const signed = await signIn('olive@example.com', { phone: true })
+    for (const { name, path: place } of pages) {
+      await signed.page.goto(scene.url + place)
+      await signed.page.locator('main h1').waitFor()
+      await until(async () => (await signed.page.locator('main .loading').count()) === 0)
+      t.ok(...(await fits(signed, name)))
+      t.equal(await signed.page.locator('main img, main script, main b').count(), 0, name)
+      t.match(await signed.page.title(), /· Parley$/, name)
+    }
+    t.same(signed.complaints, [])
+    await signed.page.context().close()
+  })
   await rm(path.join(scene.database.dataDir, 'recordings'), { recursive: true, force: true })
 })
+
+/** Whose lists are empty at first; users and the audit log are not. */
+const lists = /^\/console(?:\/(?:calls|workers|persons|documents|trunks|webhooks|simulations|developers))?$/
+
+async function fits({ page }: Signed, name = ''): Promise<[isGood: boolean, told: string]> {
+  const [wide, room] = (await page.evaluate('[document.documentElement.scrollWidth, innerWidth]')) as [number, number]
+  return [wide <= room, `${name}: ${wide} of ${room} pixels`]
+}
+
+const focused = (text: string): string =>
+  `document.activeElement.tagName === 'H1' && document.activeElement.textContent === ${JSON.stringify(text)}`
+
+async function movesFocus(t: Test, { page }: Signed): Promise<void> {
+  await page.locator('main h1').waitFor()
+  for (const [key, title] of [
+    ['c', 'Calls'],
+    ['w', 'Workers'],
+    ['k', 'Developers'],
+    ['l', 'Live'],
+    ['c', 'Calls'],
+  ] as const) {
+    await page.keyboard.press('g')
+    await page.keyboard.press(key)
+    await until(() => page.evaluate(focused(title)))
+  }
+  await page.getByRole('link', { name: 'Grace Hopper' }).first().waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/\/console\/calls\/[\w-]+$/)
+  await until(() =>
+    page.evaluate("document.activeElement.tagName === 'H1' && document.activeElement.textContent !== 'Call'"),
+  )
+  await page.keyboard.press('?')
+  await page.getByRole('dialog').waitFor()
+  await page.keyboard.press('Escape')
+  t.equal(await page.evaluate('document.activeElement.tagName'), 'H1', 'a dialog gives it back')
+  await page.keyboard.press('g')
+  await page.keyboard.press('p')
+  await page.getByLabel('First name').fill('Emmy')
+  await page.getByLabel('Last name').fill('Noether')
+  await page.getByRole('button', { name: 'Add', exact: true }).focus()
+  await page.keyboard.press('Space')
+  await page.getByRole('status').filter({ hasText: 'Added.' }).waitFor()
+  t.equal(await page.evaluate('document.activeElement.textContent'), 'Add')
+}
+
+/** Markup, letters that turn round what follows, and a word without an end. */
+const hostile = `<img src=x onerror="document.title='run'"><b>\u202Eesrever\u2066 ${'w'.repeat(300)}`
+
+async function writeHostileTexts({ sql }: ConsoleScene): Promise<void> {
+  for (const [table, ...columns] of [
+    ['accounts', 'name'],
+    ['workers', 'name'],
+    ['persons', 'first_name', 'last_name'],
+    ['documents', 'title'],
+    ['trunks', 'name'],
+    ['api_keys', 'name'],
+    ['users', 'name'],
+    ['calls', 'summary'],
+    ['transcript_turns', 'text'],
+    ['call_refusals', 'details'],
+    ['delivery_attempts', 'error'],
+  ] as const)
+    for (const column of columns) await sql`update ${sql(table)} set ${sql(column)} = ${hostile}`
+}
 
 async function show({ page }: Signed, address: string, ready: string): Promise<void> {
   await page.goto(address)

@@ -77,7 +77,7 @@ export async function openBrowsers(t: Teardown, { url }: { readonly url: string 
   ): Promise<Signed> => {
     const options = {
       colorScheme: dark ? ('dark' as const) : ('light' as const),
-      viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 860 },
+      viewport: phone ? { width: 360, height: 780 } : { width: 1280, height: 860 },
       reducedMotion: 'reduce' as const,
       locale: 'en-GB',
     }
