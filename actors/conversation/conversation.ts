@@ -5,7 +5,7 @@
 import type { Turn } from '../../model/call.ts'
 import { deadline, goOn } from '../../model/deadline.ts'
 import type { LineFormats } from '../../model/frame.ts'
-import { isKeyEvent, type KeyEvent, type LegEvent, type SettledLine } from '../../model/leg.ts'
+import { isKeyEvent, type KeyEvent, type LegEvent, type SettledLine, type StartedRecording } from '../../model/leg.ts'
 import type { ToolResult } from '../../model/tool.ts'
 import { beginTalking } from './begin-talking.ts'
 import type { Earlier } from './earlier.ts'
@@ -104,21 +104,22 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     return talking.session.open()
   }
   const started = (command: StartWishes) => startTalk(deps, command, () => silenced)
-  const tryOpen = async (): Promise<void> => {
+  const tryOpen = async (recording: StartedRecording | null): Promise<void> => {
     const { hears, speaks } = deps.engine
-    const { recording, settled } = start
+    const { settled } = start
     const wishes = { hears: [...hears], speaks: [...speaks], recording, ...(settled && { settled }) }
     const line = await started({ ...wishes, goesOn: true })
     if (line) await begin({ hears: line.hears, speaks: line.speaks }, line)
   }
   let opening: Promise<void> | null = null
-  const open = (): Promise<void> => (opening ??= tryOpen().finally(() => (opening = null)))
+  const open = (recording = start.recording): Promise<void> =>
+    (opening ??= tryOpen(recording).finally(() => (opening = null)))
   return {
-    open,
+    open: () => open(),
     async rejoin() {
       await opening
       if (silenced) return
-      if (!talking) return open()
+      if (!talking) return open(null)
       // Who took the call over may have begun with the new leg before anybody told of it.
       if (await hasStarted(deps)) return
       talking.restart()

@@ -186,6 +186,29 @@ test('an engine that cannot open, and a leg that is gone, are facts for the call
   t.match(alone.facts, [{ type: 'leg_disconnected', cause: 'failed' }])
 })
 
+test('a talk that found no leg begins with the one that returns, without the recording that the former one has begun', async (t) => {
+  const stage = await open(t, { withoutLeg: true })
+  t.match(stage.facts, [{ type: 'leg_disconnected', gone: true, awaited: true }])
+  const leg = createScriptedLeg(stage.bus, callId)
+  await stage.conversation.rejoin()
+  t.match(leg.commands, [{ type: 'start', recording: null }])
+  t.equal(stage.engine.configs.length, 1)
+})
+
+test('a talk that has already begun with the leg which returns is left alone; with another one it begins anew', async (t) => {
+  const stage = await open(t)
+  stage.leg.answer('ping', { type: 'here', connected: true, ended: null, startedBy: 3 })
+  await stage.conversation.rejoin()
+  t.same(
+    stage.leg.commands.map(({ type }) => type),
+    ['start', 'ping'],
+  )
+  stage.leg.answer('ping', { type: 'here', connected: true, ended: null })
+  await stage.conversation.rejoin()
+  t.match(stage.leg.commands.at(-1), { type: 'start', recording: null })
+  t.equal(stage.engine.configs.length, 1, 'the session goes on')
+})
+
 test('an engine that fails tells whether the caller has heard anything of it', async (t) => {
   const mute = await open(t)
   mute.engine.emit({ type: 'agent_text', itemId: 'a', text: 'Hello' })
