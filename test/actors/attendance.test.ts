@@ -3,13 +3,16 @@ import { test, type Test } from 'tap'
 import { createLocalBus } from '../../actors/bus/local-bus.ts'
 import type { CallFact } from '../../actors/call/call-event.ts'
 import { createAttendance } from '../../actors/conversation/attendance.ts'
+import { createUsageMeter } from '../../actors/conversation/usage-meter.ts'
 import { subjectsOf } from '../../model/bus.ts'
 import { encodeFrame } from '../../model/frame.ts'
 import type { CallId } from '../../model/ids.ts'
-import type { AttendEvent, Attending } from '../../model/voice-engine.ts'
+import type { AttendEvent, Attending, VoiceEngine } from '../../model/voice-engine.ts'
 import { effectiveConfigOf } from '../../model/worker.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
+import { idleSession } from '../fake/idle-session.ts'
 import { createQuietLog } from '../fake/quiet-log.ts'
+import { createScriptedEngine } from '../fake/scripted-engine.ts'
 
 const callId = '0198c000-0000-7000-8000-000000000001' as CallId
 const config = { callId, direction: 'inbound', language: 'en', worker: effectiveConfigOf({}) } as const
@@ -156,4 +159,32 @@ test('an engine that comes late hears the newest ten seconds, and one that fails
   t.match(never.log.lines, [{ level: 'warn' }])
   await never.attendance.stop()
   t.same(never.facts, [])
+})
+
+test('what an engine counts while it only hears is counted for the call, with the next turn', async (t) => {
+  const meter = createUsageMeter()
+  const told: AttendEvent[] = []
+  const hearing: VoiceEngine = {
+    ...createScriptedEngine(),
+    async attend(_, emit) {
+      emit({ type: 'used', model: 'ears-1', units: { transcribedMs: 900 } })
+      emit({ type: 'user_text', ...words('Yes.', 0, 900) })
+      return idleSession
+    },
+  }
+  t.equal(
+    meter.metered(createScriptedEngine()).attend,
+    undefined,
+    'who cannot hear without answering cannot here either',
+  )
+  await meter.metered(hearing).attend!(config, (event) => void told.push(event))
+  t.same(
+    told.map(({ type }) => type),
+    ['user_text'],
+  )
+  const turn = { role: 'user', text: 'Yes.', from: 0, to: 900, confidence: null, source: 'scripted' } as const
+  t.match(meter.withUsage({ type: 'turn_committed', turn }), {
+    usage: { engines: [{ engine: 'scripted', model: 'ears-1', units: { transcribedMs: 900 } }], speechInMs: 900 },
+  })
+  t.equal(meter.rest(), null)
 })

@@ -19,7 +19,7 @@ import { newId } from './tenant.ts'
 
 /** Hz. The agent's is that of phone-node-process.ts. */
 const tones = { caller: 900, agent: 440, supervisor: 1_400 } as const
-export type Voice = keyof typeof tones
+type Voice = keyof typeof tones
 
 const [rateHz, frameSamples] = [8_000, 160] as const
 const law = lawOfEncoding('pcmu')
