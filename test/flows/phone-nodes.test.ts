@@ -56,7 +56,7 @@ type Scene = {
   readonly worker: { readonly accountId: string; readonly workerId: string; readonly key: string }
 }
 
-test('a telephone call outlives whoever runs it', { timeout: 200_000 }, async (t) => {
+test('a telephone call outlives whoever runs it', { timeout: 260_000 }, async (t) => {
   const nats = needsTool(t, 'nats-server', natsServerPaths)
   if (!nats) return
   const scene = await openScene(t, nats)

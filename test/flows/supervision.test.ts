@@ -178,9 +178,10 @@ test(
     const lane = other.getByRole('group', { name: 'Taken over' })
     await lane.getByRole('button', { name: /speaks in the agent/ }).waitFor()
     await other.close()
-    const hasHappened = async (type: string): Promise<boolean> =>
-      (await listCallEvents(service.sql, callId)).some(({ event }) => typeOf(event) === type)
-    await until(() => hasHappened('supervisor_left'))
+    const happened = async (type: string): Promise<number> =>
+      (await listCallEvents(service.sql, callId)).filter(({ event, ignored }) => !ignored && typeOf(event) === type)
+        .length
+    await until(async () => (await happened('supervisor_left')) === 1)
 
     await press('Give back')
     await until(() => engine.configs.length === 2)
@@ -231,11 +232,13 @@ test(
       await presses('Give back')
       await says('You hear both sides')
       await until(() => engine.configs.length === 4)
+      await presses('Stop listening')
+      await until(async () => (await happened('supervisor_left')) === 3)
     })
     const inFirefox = <Step>(...done: readonly Step[]): readonly Step[] => (withoutFirefox ? [] : done)
 
     await call.hangUp()
-    await until(() => hasHappened('leg_closed'))
+    await until(async () => (await happened('leg_closed')) === 1)
     const log = (await listCallEvents(service.sql, callId)) as readonly LoggedFact[]
     t.same(replay(log).differences, [])
     const steps = [
@@ -247,7 +250,7 @@ test(
       'whispered',
       'voice_taken',
       'supervisor_left',
-      ...inFirefox('supervisor_joined', 'voice_taken', 'voice_returned'),
+      ...inFirefox('supervisor_joined', 'voice_taken', 'voice_returned', 'supervisor_left'),
     ]
     t.same(
       log.flatMap(({ event, ignored }) => (ignored ? [] : [typeOf(event)])).filter((type) => steps.includes(type)),
