@@ -1,6 +1,6 @@
 /**
- * Owns `npm run simulate-faults`: many worlds, each by a seed of its own, and what failed in them, shrunk; or one of them, line by line. Ends with 1 when
- * something that must always be true is not.
+ * Owns `npm run simulate-faults`: many worlds, each by a seed of its own, and what failed in them, shrunk; or one of them, line by line, or again and again
+ * with a crash before each of its steps. Ends with 1 when something that must always be true is not.
  */
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
@@ -17,6 +17,8 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
     trace: { type: 'boolean', default: false },
+    /** `60-260`: of one seed without its faults, a node dies before each of these steps, in a world of its own. */
+    crashes: { type: 'string' },
     processes: { type: 'string', default: String(availableParallelism()) },
   },
 })
@@ -46,6 +48,31 @@ async function one(seed: number): Promise<boolean> {
   }
 }
 
+/** Nodes hear each other, so that another one has the call before its caller has had enough. */
+async function crashing(seed: number, steps: string): Promise<boolean> {
+  const [first = NaN, last = NaN] = steps.split('-').map(Number)
+  if (!(first <= last)) throw new Error('--crashes must be like 60-260')
+  const stage = await openStage()
+  const plan = planOf(seed)
+  let [worlds, failed] = [0, 0]
+  try {
+    for (let step = first; step <= last; step++)
+      for (let node = 0; node < plan.nodes; node++) {
+        const crash = { kind: 'crash', node, step, downFor: 3_000 } as const
+        const outcome = await simulate({ ...plan, hasBeats: true, faults: [crash] }, stage)
+        worlds++
+        if (outcome.violations.length === 0) continue
+        failed++
+        console.log(`node ${node} dies before step ${step}:`)
+        tell(outcome)
+      }
+  } finally {
+    await stage.close()
+  }
+  console.log(`${worlds} worlds, ${failed} failed`)
+  return failed === 0
+}
+
 async function many(from: number, count: number): Promise<boolean> {
   const began = performance.now()
   let [failed, steps, age] = [0, 0, 0]
@@ -66,6 +93,8 @@ async function many(from: number, count: number): Promise<boolean> {
   return failed === 0
 }
 
-const isWell =
-  values.seed === undefined ? await many(Number(values.from), Number(values.seeds)) : await one(Number(values.seed))
+const { seed, crashes } = values
+const of = (given: string): Promise<boolean> =>
+  crashes === undefined ? one(Number(given)) : crashing(Number(given), crashes)
+const isWell = await (seed === undefined ? many(Number(values.from), Number(values.seeds)) : of(seed))
 process.exitCode = isWell ? 0 : 1
