@@ -17,6 +17,7 @@ import { createCutBus } from '../fake/cut-bus.ts'
 import { createHandClock } from '../fake/hand-clock.ts'
 import { createScriptedEdge, createScriptedPhone, type ScriptedPhone } from '../fake/scripted-phone.ts'
 import { box, openCallNode, openShared, type CallNode, type Shared } from '../scenes/call-node.ts'
+import { until } from '../scenes/in-time.ts'
 import { addTrunk, createCallingTenant } from '../scenes/telephony.ts'
 import { newId } from '../scenes/tenant.ts'
 
@@ -184,6 +185,13 @@ async function untilOver({ sql }: Shared, node: CallNode, callId: CallId): Promi
   }
 }
 
+/** For a leg that is gone to come back. */
+const untilWaiting = ({ sql }: Shared, callId: CallId) =>
+  until(async () => {
+    const events = await sql`select from call_events where call_id = ${callId} and event->>'type' = 'leg_disconnected'`
+    return events.count > 0
+  })
+
 const endedEventOf = async ({ sql }: Shared, callId: CallId) => {
   const [row] = await sql<{ body: string }[]>`
     select body from deliveries where call_id = ${callId} and event_type = 'call.ended'`
@@ -288,6 +296,9 @@ test('a call whose process was killed ended when that process was last alive, ho
   await dying.die()
   await sql`update nodes set lease_until = clock_timestamp() - interval '25 s' where id = ${dying.nodeId}`
   const successor = await openNode(t, shared)
+  // Its telephone could be asked over to another process, and nobody does.
+  await untilWaiting(shared, callId)
+  clock.advance(5_000)
   await untilOver(shared, successor, callId)
   const call = toPhoneCall((await findCall(sql, accountId, callId))!)
   t.match(call, { outcome: 'failed', failedReason: 'internal_error', endedBy: 'service' })

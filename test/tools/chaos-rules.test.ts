@@ -112,12 +112,21 @@ const roundOf = (fault: FaultName, struck: readonly string[] = []): SeenRound =>
   struckAt: 5_000,
   struckOn: 5_000,
   usualSilence: 1_600,
+  holds: 0,
   slack: 300,
   toolCalls: 1,
 })
 
 const foundIn = (call: SeenCall, round = roundOf('postgres-stop')): string[] =>
   violationsOf(call, round).map(({ invariant }) => invariant)
+
+test('a line between two processes may hold while the bus is away and a second longer, and no other line may', async (t) => {
+  const waited = (ms: number): SeenCall => ({ ...good, silences: [{ from: 0, ms: 1_600 + ms }] })
+  const split = { ...roundOf('nats-kill'), holds: 4_000 }
+  t.same(foundIn(waited(4_200), split), [])
+  t.same(foundIn(waited(4_400), split), ['silence'])
+  t.same(foundIn(waited(400), roundOf('nats-kill')), ['silence'])
+})
 
 test('a call that went as it should breaks nothing, and each thing that can go wrong is told by its name', async (t) => {
   t.same(foundIn(good), [])

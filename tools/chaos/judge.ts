@@ -62,6 +62,8 @@ export type SeenRound = {
   readonly struckOn: number
   /** Ms that a caller waits at most without a fault. */
   readonly usualSilence: number
+  /** Ms for which lines between two processes hold besides. */
+  readonly holds: number
   /** Ms that the measure itself may be off, on a machine that does other things too. */
   readonly slack: number
   /** Calls of the tool in a whole talk. */
@@ -102,7 +104,7 @@ export function violationsOf(call: SeenCall, round: SeenRound): Violation[] {
   holds('completed', isDone || mayEnd, `${row.outcome} by ${row.endedBy} (${row.failedReason}); the line: ${call.how}`)
   if (!isDone && mayEnd) found.push(...ofLostLine(call, round, who))
   const extra = extraSilenceOf(call, round.usualSilence)
-  const allowed = round.kind.mayWait + round.slack
+  const allowed = round.kind.mayWait + round.holds + round.slack
   // Its line went with the process, and perhaps came back by another one.
   const wasCut = mayEnd && (!isDone || extra > allowed)
   const isQuiet = extra <= allowed || (wasCut && (!isDone || extra <= toldWithin + round.slack))

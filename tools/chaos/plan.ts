@@ -10,6 +10,11 @@ export type FaultKind = {
   readonly lasts: readonly [number, number]
   /** Ms by which a caller may wait longer than without a fault. */
   readonly mayWait: number
+  /**
+   * A line between two processes holds for as long as it lasts, and so many ms more. One whose leg and actor share a process does not notice. Absent:
+   * none holds.
+   */
+  readonly holdsSplit?: number
   /** The sound of calls on the struck process is gone with it: such a call may end, but is told so, and its row ends in time. */
   readonly takesLegs?: true
 }
@@ -30,9 +35,9 @@ export const faultKinds = {
   'postgres-kill': { target: 'postgres', lasts: [2 * second, 6 * second], mayWait: 0 },
   'postgres-freeze': { target: 'postgres', lasts: [6 * second, 12 * second], mayWait: 0 },
   'postgres-slow': { target: 'postgres', lasts: [8 * second, 12 * second], mayWait: 0 },
-  'nats-stop': { target: 'nats', lasts: [6 * second, 12 * second], mayWait: 0 },
-  'nats-kill': { target: 'nats', lasts: [2 * second, 6 * second], mayWait: 0 },
-  'nats-freeze': { target: 'nats', lasts: [6 * second, 12 * second], mayWait: 0 },
+  'nats-stop': { target: 'nats', lasts: [6 * second, 12 * second], mayWait: 0, holdsSplit: 1_000 },
+  'nats-kill': { target: 'nats', lasts: [2 * second, 6 * second], mayWait: 0, holdsSplit: 1_000 },
+  'nats-freeze': { target: 'nats', lasts: [6 * second, 12 * second], mayWait: 0, holdsSplit: 1_000 },
   'net-loss': { target: 'network', lasts: [4 * second, 8 * second], mayWait: 1_000 },
   'net-delay': { target: 'network', lasts: [4 * second, 8 * second], mayWait: 1_500 },
   'disk-full': { target: 'disk', lasts: [8 * second, 12 * second], mayWait: 0 },

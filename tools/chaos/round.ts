@@ -99,6 +99,7 @@ export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<Ro
     struckAt,
     struckOn,
     usualSilence,
+    holds: holdsOf(cluster, round),
     slack: deps.slack,
     toolCalls: toolCallsOf(turns),
   }
@@ -115,6 +116,12 @@ export async function runRound(deps: RoundDeps, round: PlannedRound): Promise<Ro
     cpu,
     ownDelay: delay.max / oneMillion,
   }
+}
+
+/** Ms. Where some processes have lines and others run calls. */
+function holdsOf({ processes }: Pick<Cluster, 'processes'>, { kind, lasts }: PlannedRound): number {
+  const isSplit = processes.some(({ roles }) => /gateway|sip/.test(roles) && !roles.includes('actors'))
+  return isSplit && kind.holdsSplit !== undefined ? lasts + kind.holdsSplit : 0
 }
 
 /** One after the other, and each talks when this resolves. */
