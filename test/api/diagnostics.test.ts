@@ -253,7 +253,7 @@ test('what is kept of a long call comes in parts, none of it twice and none left
   t.ok(pcap.includes(text))
   await t.rejects(capture(callId), /cannot be written/, 'nothing is written over')
   t.same(await takeCapture(t, api, callId), pcap, 'by REST it is the same file')
-  await t.rejects(capture(own.callId), /no signaling is kept/)
+  await t.rejects(capture(own.callId), /Nothing of this call was captured/)
 
   await sql`update calls set finished = true, progress = 'completed', ended_at = ${start}, outcome = 'completed' where id = ${callId}`
   const forgetting = { accountId: own.id, before: start + 1_000, now: start + 2_000, limit: 10 }
