@@ -9,7 +9,7 @@ import { reasonsOf } from './server/message/numbered-fields.ts'
 import type { FinalAnswer } from './call/outcome-of-answer.ts'
 import { sdpIn } from './call/sdp-in.ts'
 import type { InviteOptions, MessageIn, RequestOut, ResponseIn, SipDialog, SrfFace } from './stack-types.ts'
-import { invitingHeaders, longerSession } from './session-headers.ts'
+import { invitingHeaders, longerSession, refreshedByPeer } from './session-headers.ts'
 import { whyUnanswered } from './unanswered.ts'
 
 export type InvitationResult =
@@ -147,7 +147,8 @@ function withProof(answers: ChallengeAnswers, { uri, asked, sent, error }: Faile
   const response = (error as { res?: ResponseIn } | null)?.res
   const proved = response && answers.answer({ method: 'INVITE', uri, proxy: asked.proxy, sent, response })
   if (!proved) return null
-  return { ...asked, headers: { ...asked.headers, ...proved.headers }, ...(proved.proxy && { proxy: proved.proxy }) }
+  const headers = { ...asked.headers, ...refreshedByPeer({ ...asked.headers }), ...proved.headers }
+  return { ...asked, headers, ...(proved.proxy && { proxy: proved.proxy }) }
 }
 
 /** The embedded server does this by itself before we hear of it, and so often at most. */

@@ -24,6 +24,12 @@ const abilities: Headers = { Allow: capabilities.Allow, Supported: capabilities.
 /** Of an INVITE outside dialogs. */
 export const invitingHeaders = (): Headers => ({ ...abilities, ...toHeaders(askForSession(sessionSeconds, null)) })
 
+/** Of the same with a proof of who calls: the peer that asked for it would ask for it of each refreshing too, and is to refresh by itself. */
+export const refreshedByPeer = (asked: Headers): Headers => {
+  const [seconds] = (asked['Session-Expires'] ?? '').split(';')
+  return seconds ? { 'Session-Expires': `${seconds};refresher=uas` } : {}
+}
+
 /** Of a 2xx to their INVITE or UPDATE, which agrees on the session timer that they ask for. */
 export const acceptingHeaders = (request: MessageIn): Headers => ({
   ...abilities,

@@ -18,6 +18,7 @@ export type Numbers = {
   readonly sessionSeconds: number | null
 }
 
+/** Who asks for proof of an INVITE asks for it of each that refreshes the call, and the server has none to give: such a peer is to refresh it. */
 export function completeRequest(draft: SipRequest, numbers: Numbers): SipRequest {
   const { method, uri, body } = draft
   const sequence = sequenceOf(draft) ?? numbers.nextSequence()
@@ -34,7 +35,10 @@ export function completeRequest(draft: SipRequest, numbers: Numbers): SipRequest
   const others = headersOfRequest(draft).filter(({ name }) => !named.includes(name))
   const request: SipRequest = { kind: 'request', method, uri, headers: [...first, ...others], body }
   if (method !== 'INVITE') return request
-  const session = numbers.sessionSeconds === null ? [] : askForSession(numbers.sessionSeconds, null)
+  const weRefresh = ['Authorization', 'Proxy-Authorization'].some((name) => headerOf(draft, name) !== null)
+    ? false
+    : null
+  const session = numbers.sessionSeconds === null ? [] : askForSession(numbers.sessionSeconds, weRefresh)
   return withDefaults(request, [...capabilities, ...session])
 }
 

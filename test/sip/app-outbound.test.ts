@@ -105,6 +105,7 @@ test('a challenge is answered with the password of the trunk, of its realm only'
   const credentials = readCredentials(headerOf(proved, 'Proxy-Authorization') ?? '')!
   t.match(credentials, { username: 'carol', realm: 'carrier' })
   t.ok(provesPassword(credentials, 'INVITE', 'open sesame'))
+  t.equal(headerOf(proved, 'Session-Expires'), '1800;refresher=uas', 'what refreshes the call would be challenged too')
   peer.answer(proved, 200, { body: sdp() })
   t.match(await event(callId), { type: 'connected' })
   const other = await dial()
