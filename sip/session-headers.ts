@@ -5,10 +5,11 @@
 import { capabilities } from './answer-with.ts'
 import {
   answerSession,
+  askForLonger,
   askForSession,
   isTooShort,
   minSessionSeconds,
-  wantedInterval,
+  sessionValue,
 } from './server/dialog/session-timer.ts'
 import type { HeaderField } from './server/message/message.ts'
 import { sessionExpiresOf } from './server/message/numbered-fields.ts'
@@ -26,8 +27,8 @@ export const invitingHeaders = (): Headers => ({ ...abilities, ...toHeaders(askF
 
 /** Of the same with a proof of who calls: the peer that asked for it would ask for it of each refreshing too, and is to refresh by itself. */
 export const refreshedByPeer = (asked: Headers): Headers => {
-  const [seconds] = (asked['Session-Expires'] ?? '').split(';')
-  return seconds ? { 'Session-Expires': `${seconds};refresher=uas` } : {}
+  const session = sessionExpiresOf({ headers: [{ name: 'Session-Expires', value: asked['Session-Expires'] ?? '' }] })
+  return session ? { 'Session-Expires': sessionValue({ ...session, refresher: 'uas' }) } : {}
 }
 
 /** Of a 2xx to their INVITE or UPDATE, which agrees on the session timer that they ask for. */
@@ -42,9 +43,9 @@ export const tooShortSession = (request: MessageIn): Headers | null =>
 
 /** RFC 4028 §7.3: of our INVITE once more, with the interval that a 422 wants. Null: it wants none that could be had. */
 export function longerSession(sent: MessageIn, refusal: MessageIn): Headers | null {
-  const asked = sessionExpiresOf(timerFieldsOf(sent))?.seconds ?? sessionSeconds
-  const wanted = wantedInterval(timerFieldsOf(refusal), asked)
-  return wanted === null ? null : { 'Session-Expires': String(wanted), 'Min-SE': String(wanted) }
+  const asked = sessionExpiresOf(timerFieldsOf(sent)) ?? { seconds: sessionSeconds, refresher: null }
+  const fields = askForLonger(asked, timerFieldsOf(refusal))
+  return fields && toHeaders(fields)
 }
 
 /** The library knows no short form of the first. RFC 4028 §4. */

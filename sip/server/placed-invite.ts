@@ -6,7 +6,7 @@ import type { App, Reply } from './control/app.ts'
 import type { Core } from './core.ts'
 import { numbered } from './complete-request.ts'
 import type { Dialog } from './dialog/dialog.ts'
-import { wantedInterval } from './dialog/session-timer.ts'
+import { askForLonger } from './dialog/session-timer.ts'
 import type { Order, Outgoing } from './send-request.ts'
 import { createInviteBranches } from './invite-branches.ts'
 import { addressOf } from './message/address.ts'
@@ -159,9 +159,9 @@ export function createPlacedInvite(core: Core, { id, app, request, nextHop, with
 
 /** Null: the peer does not say which interval it would take, or none was asked for. */
 function withLongerSession(invite: SipRequest, response: SipResponse): SipRequest | null {
-  const asked = sessionExpiresOf(invite)?.seconds
-  const wanted = asked === undefined ? null : wantedInterval(response, asked)
-  if (wanted === null) return null
-  const longer = withHeader(withHeader(invite, 'Session-Expires', String(wanted)), 'Min-SE', String(wanted))
+  const asked = sessionExpiresOf(invite)
+  const fields = asked && askForLonger(asked, response)
+  if (!fields) return null
+  const longer = fields.reduce((request, { name, value }) => withHeader(request, name, value), invite)
   return numbered(longer, (cseqOf(invite)?.number ?? 0) + 1)
 }

@@ -94,6 +94,21 @@ test('a trunk says how its calls are addressed', async (t) => {
   t.match(bodyText(line), /a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:/)
 })
 
+test('a peer that asks for proof refreshes the call, also in the longer interval that it wants', async (t) => {
+  const settings = { username: 'carol', realm: 'carrier', domain: 'trunk.test' }
+  const { dial, peer, event } = await openScene(t, settings, 'open sesame')
+  const { callId } = await dial()
+  const headers = ['Proxy-Authenticate: Digest realm="carrier", nonce="n1", qop="auth"']
+  peer.answer(await peer.request('INVITE'), 407, { headers })
+  await peer.request('ACK')
+  peer.answer(await peer.request('INVITE'), 422, { headers: ['Min-SE: 3600'] })
+  await peer.request('ACK')
+  const longer = await peer.request('INVITE')
+  t.equal(headerOf(longer, 'Session-Expires'), '3600;refresher=uas')
+  peer.answer(longer, 200, { body: sdp() })
+  t.match(await event(callId), { type: 'connected' })
+})
+
 test('a challenge is answered with the password of the trunk, of its realm only', async (t) => {
   const settings = { username: 'carol', realm: 'carrier', domain: 'trunk.test' }
   const { dial, peer, event } = await openScene(t, settings, 'open sesame')

@@ -1,7 +1,7 @@
 /** Owns session timers: who refreshes a call how often, and what becomes of one that nobody refreshes. RFC 4028. */
 import { hasTag } from '../message/header-fields.ts'
 import type { HeaderField, SipResponse } from '../message/message.ts'
-import { secondsOf, sessionExpiresOf } from '../message/numbered-fields.ts'
+import { secondsOf, sessionExpiresOf, type SessionExpires } from '../message/numbered-fields.ts'
 
 /** §4, §5: no interval may be shorter. Seconds. */
 export const minSessionSeconds = 90
@@ -35,7 +35,7 @@ export function answerSession(request: Fields): {
   const peerCan = hasTag(request, 'Supported', 'timer') || hasTag(request, 'Require', 'timer')
   const refresher = peerCan ? (asked.refresher ?? 'uac') : 'uas'
   const seconds = Math.min(asked.seconds, maxSessionSeconds)
-  const value = `${seconds};refresher=${refresher}`
+  const value = sessionValue({ seconds, refresher })
   const require = refresher === 'uac' ? [{ name: 'Require', value: 'timer' }] : []
   return {
     headers: [{ name: 'Session-Expires', value }, ...require],
@@ -45,10 +45,24 @@ export function answerSession(request: Fields): {
 
 /** §7.1, §7.4: of a request of ours. Within a call the roles stay: the sender is the uac. `null`: nobody refreshes yet. */
 export function askForSession(seconds: number, weRefresh: boolean | null): HeaderField[] {
-  const refresher = weRefresh === null ? '' : `;refresher=${weRefresh ? 'uac' : 'uas'}`
+  const refresher = weRefresh === null ? null : weRefresh ? 'uac' : 'uas'
   const minimum = seconds > minSessionSeconds ? [{ name: 'Min-SE', value: String(minSessionSeconds) }] : []
-  return [{ name: 'Session-Expires', value: `${seconds}${refresher}` }, ...minimum]
+  return [{ name: 'Session-Expires', value: sessionValue({ seconds, refresher }) }, ...minimum]
 }
+
+/** §7.3: of our INVITE once more, with the interval that a 422 wants and who was to refresh. Null: it wants none that could be had. */
+export function askForLonger({ seconds, refresher }: SessionExpires, refusal: Fields): HeaderField[] | null {
+  const wanted = wantedInterval(refusal, seconds)
+  if (wanted === null) return null
+  const value = sessionValue({ seconds: wanted, refresher })
+  return [
+    { name: 'Session-Expires', value },
+    { name: 'Min-SE', value: String(wanted) },
+  ]
+}
+
+export const sessionValue = ({ seconds, refresher }: SessionExpires): string =>
+  refresher === null ? String(seconds) : `${seconds};refresher=${refresher}`
 
 /** §7.2: of a 2xx to a request of ours. */
 export function agreedSession(response: SipResponse): SessionTimer | null {
