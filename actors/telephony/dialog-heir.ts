@@ -1,7 +1,7 @@
 /**
- * Owns what becomes of the phone calls of an edge that died: their dialogs come to one of the edges that are left. It asks their telephones over to
- * itself, and the calls go on; who does not come is told that its call is over, and it ends. A lease that ran out is a suspicion only: the leg itself is asked on the bus, so that a process that cannot reach the database, and goes on
- * with its calls, keeps them.
+ * Owns what becomes of the phone calls of an edge that died: their dialogs come to one of the edges that are left. It asks their telephones over to itself,
+ * and the calls go on; who does not come is told that its call is over, and it ends. A lease that ran out is a suspicion only: the leg itself is asked on
+ * the bus, so that a process that cannot reach the database, and goes on with its calls, keeps them.
  */
 import type { Bus } from '../../model/bus.ts'
 import { pause, type Cancel, type Clock } from '../../model/clock.ts'

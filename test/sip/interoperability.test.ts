@@ -330,12 +330,11 @@ test('a peer that listens nowhere is reached by the connection it opened, behind
   t.end()
 })
 
-test('of several Contacts the first counts, of who calls and of who is called', async (t) => {
-  const { telephony, serverPort, begun, dial, command, event } = await openEdgeScene(t)
-  const wire = await wireOf(t, serverPort)
-  telephony.trunks = [trunkOf({ gateways: [gatewayOf(wire)], qualify: false })]
-  const headers = [`Contact: <${wire.uri}>;q=0.9, <sip:other@127.0.0.1:1>`]
-  const call = { callId: 'two-contacts', fromTag: 'f', cseq: 1, uri: 'sip:+4930123456@service.test', headers }
+type Caller = { readonly callId: string; readonly headers: readonly string[] }
+
+/** A call that is answered, and ended by us: its caller hears the BYE. */
+async function callAndBeHungUp(t: Test, { begun, command, event }: EdgeScene, wire: SipWire, caller: Caller) {
+  const call = { ...caller, fromTag: 'f', cseq: 1, uri: 'sip:+4930123456@service.test' }
   wire.ask('INVITE', { ...call, body: sdp() })
   await wire.response('1 INVITE', 180)
   const callId = await begun()
@@ -344,6 +343,15 @@ test('of several Contacts the first counts, of who calls and of who is called', 
   t.match(await event(callId), { type: 'connected' })
   await command(callId, { type: 'close', reason: 'completed' })
   wire.answer(await wire.request('BYE'), 200)
+}
+
+test('of several Contacts the first counts, of who calls and of who is called', async (t) => {
+  const scene = await openEdgeScene(t)
+  const { telephony, serverPort, dial, command, event } = scene
+  const wire = await wireOf(t, serverPort)
+  telephony.trunks = [trunkOf({ gateways: [gatewayOf(wire)], qualify: false })]
+  const headers = [`Contact: <${wire.uri}>;q=0.9, <sip:other@127.0.0.1:1>`]
+  await callAndBeHungUp(t, scene, wire, { callId: 'two-contacts', headers })
   const dialed = await dial()
   wire.answer(await wire.request('INVITE'), 200, 'p', headers, sdp())
   await wire.request('ACK')
@@ -354,18 +362,11 @@ test('of several Contacts the first counts, of who calls and of who is called', 
 
 test('who calls over TCP and listens nowhere is hung up by the connection it opened', async (t) => {
   const listen = [{ protocol: 'tcp', address: '127.0.0.1', port: 0 } as const]
-  const { telephony, serverPort, begun, command, event } = await openEdgeScene(t, { listen })
-  telephony.trunks = [trunkOf({})]
-  const wire = await wireOf(t, serverPort, 'tcp')
+  const scene = await openEdgeScene(t, { listen })
+  scene.telephony.trunks = [trunkOf({})]
+  const wire = await wireOf(t, scene.serverPort, 'tcp')
   const headers = ['Contact: <sip:pbx@127.0.0.1:1;transport=tcp>']
-  const call = { callId: 'by-tcp', fromTag: 'f', cseq: 1, uri: 'sip:+4930123456@service.test', headers }
-  wire.ask('INVITE', { ...call, body: sdp() })
-  const callId = await begun()
-  await command(callId, { type: 'answer' })
-  wire.ask('ACK', { ...call, toTag: tagOf(await wire.response('1 INVITE', 200), 'To') ?? '' })
-  t.match(await event(callId), { type: 'connected' })
-  await command(callId, { type: 'close', reason: 'completed' })
-  wire.answer(await wire.request('BYE'), 200)
+  await callAndBeHungUp(t, scene, wire, { callId: 'by-tcp', headers })
 })
 
 // ——— Bodies ———
