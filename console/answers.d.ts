@@ -63,7 +63,7 @@ export type Quality = {
 export type LiveCall = Call & {
   createdAt: string
   turns: number
-  lastTurn: { speaker: 'user' | 'agent'; text: string; to: number } | null
+  lastTurn: { speaker: 'user' | 'agent'; source: string | null; text: string; to: number } | null
   latency: Latency | null
   /** `seconds`: that it is of; null: of the call so far. */
   sound: {

@@ -16,7 +16,7 @@ async function download(address, format) {
 
 /** @param {readonly import('./call-course.js').CourseTurn[]} turns @param {string} id */
 function saveTranscript(turns, id) {
-  const text = turns.map(({ from, speaker, text: said }) => `${from.toFixed(1)}\t${speaker}\t${said}`).join('\n')
+  const text = turns.map(({ from, who, text: said }) => `${from.toFixed(1)}\t${who}\t${said}`).join('\n')
   const link = document.createElement('a')
   link.href = URL.createObjectURL(new Blob([`${text}\n`], { type: 'text/plain' }))
   link.download = `${id}.txt`

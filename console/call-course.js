@@ -1,4 +1,5 @@
 /** Owns the course of a call as the page shows it: everything in seconds since the answer, whatever it was told in. Pure. */
+import { whoOf } from './format.js'
 
 /**
  * @typedef {import('./answers').Turn} Turn
@@ -16,6 +17,7 @@
  * @property {Latency | null} latency
  * @property {number | null} confidence
  * @property {boolean} isCutOff the caller spoke into it
+ * @property {string} who
  */
 
 /**
@@ -43,15 +45,17 @@ const secondsOf = (text) => text.split(':').reduce((sum, part) => sum * 60 + Num
  */
 export function courseTurns(transcript, diagnostics) {
   const exact = new Map((diagnostics?.turns.data ?? []).map((turn) => [turn.turnIndex, turn]))
-  const turns = transcript.map(({ speaker, text, timestamps, latency, confidence }, index) => {
+  const turns = transcript.map(({ speaker, text, timestamps, latency, confidence, source }, index) => {
     const measured = exact.get(index)
     const from = measured ? measured.from / 1000 : secondsOf(timestamps.from)
     const to = measured ? measured.to / 1000 : Math.max(from + 1, secondsOf(timestamps.to))
-    return { index, speaker, text, from, to, latency: latency ?? null, confidence, isCutOff: false }
+    const who = whoOf({ speaker, source })
+    return { index, speaker, text, from, to, latency: latency ?? null, confidence, isCutOff: false, who }
   })
   return turns.map((turn, at) => {
     const next = turns[at + 1]
-    return { ...turn, isCutOff: turn.speaker === 'agent' && next?.speaker === 'user' && next.from < turn.to }
+    const isCutOff = next?.speaker === 'user' && next.from < turn.to
+    return { ...turn, isCutOff: turn.who === 'Agent' && isCutOff }
   })
 }
 
@@ -75,13 +79,16 @@ export function lengthOf(turns, { recorded, duration, diagnostics }) {
 export function lanesOf(turns, diagnostics) {
   const since = Date.parse(diagnostics?.startedAt ?? diagnostics?.createdAt ?? '')
   const at = (/** @type {string} */ time) => (Date.parse(time) - since) / 1000
-  const said = (/** @type {'user' | 'agent'} */ who) =>
-    turns
-      .filter(({ speaker }) => speaker === who)
-      .map(({ from, to, text }) => ({ from, to, text, title: text, tone: who }))
+  const saidBy = (/** @type {string} */ name) => ({
+    name,
+    marks: turns
+      .filter(({ who }) => who === name)
+      .map(({ from, to, text, speaker }) => ({ from, to, text, title: text, tone: speaker })),
+  })
   const lanes = [
-    { name: 'Agent', marks: said('agent') },
-    { name: 'Caller', marks: said('user') },
+    saidBy('Agent'),
+    saidBy('Supervisor'),
+    saidBy('Caller'),
     { name: 'Answers', marks: turns.flatMap(answerOf) },
     {
       name: 'Cut off',

@@ -39,6 +39,15 @@ export function msOf(ms) {
  */
 export const wordsOf = (word) => (word ?? '–').replaceAll('_', ' ')
 
+/**
+ * Who said a turn: of the agent's side an engine, or a person in the agent's place.
+ * @param {{ speaker: 'user' | 'agent', source?: string | null }} turn
+ */
+export function whoOf({ speaker, source }) {
+  if (source === 'supervisor') return 'Supervisor'
+  return speaker === 'agent' ? 'Agent' : 'Caller'
+}
+
 /** @param {import('./answers').Call} call */
 export function otherSideOf({ direction, transport, fromNumber, toNumber, customer }) {
   const name = [customer?.firstName, customer?.lastName].filter(Boolean).join(' ')

@@ -1,7 +1,7 @@
 /** Owns the page of the calls that run now. */
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
-import { durationOf, msOf, otherSideOf, statusOf, toneOf, wordsOf } from './format.js'
+import { durationOf, msOf, otherSideOf, statusOf, toneOf, whoOf, wordsOf } from './format.js'
 import { useLiveCalls } from './live-calls.js'
 import { Sound } from './live-sound.js'
 import { memo } from './memo.js'
@@ -96,11 +96,7 @@ function RowOf({ call, worker }) {
       'td',
       { 'data-label': 'Said last', class: 'said' },
       lastTurn
-        ? [
-            h('span', { class: `who ${lastTurn.speaker}` }, lastTurn.speaker === 'agent' ? 'Agent' : 'Caller'),
-            ' ',
-            h(Text, null, lastTurn.text),
-          ]
+        ? [h('span', { class: `who ${lastTurn.speaker}` }, whoOf(lastTurn)), ' ', h(Text, null, lastTurn.text)]
         : h('span', { class: 'soft' }, 'Nothing yet'),
     ),
     h(

@@ -74,7 +74,7 @@ function Words({ text }) {
 
 /** @param {{ turn: CourseTurn, isNow: boolean, longest: number, playAt: ((time: number) => void) | null }} props */
 function TurnOf({ turn, isNow, longest, playAt }) {
-  const { speaker, from, text, latency, confidence, isCutOff } = turn
+  const { speaker, from, text, latency, confidence, isCutOff, who } = turn
   const time = durationOf(from)
   return h(
     'li',
@@ -85,7 +85,7 @@ function TurnOf({ turn, isNow, longest, playAt }) {
     },
     [
       h('div', { class: 'turn-head' }, [
-        h('span', { class: 'who' }, speaker === 'agent' ? 'Agent' : 'Caller'),
+        h('span', { class: 'who' }, who),
         playAt
           ? h(
               'button',

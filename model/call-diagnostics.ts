@@ -37,7 +37,7 @@ const DiagnosedTurn = z.object({
   speaker: Speaker.describe('user is the person on the other side.'),
   from: offset,
   to: offset,
-  source: z.string().nullable().describe('The engine.'),
+  source: z.string().nullable().describe('The engine; `supervisor`: a person in the agent’s place.'),
   confidence: z.number().nullable().describe('0 to 1; null where the engine tells none.'),
   latency: TurnLatency.nullable().describe(
     'Of an answer of the agent: milliseconds from the end of the caller’s speech to each stage.',

@@ -50,7 +50,7 @@ export const Turn = z.object({
   to: z.number().int().nonnegative(),
   /** 0–1; null for engines that do not report it. */
   confidence: z.number().min(0).max(1).nullable(),
-  /** The engine that produced the text. */
+  /** The engine that produced the text; of a supervisor's words `supervisor`. */
   source: z.string().nullable(),
   /** Of an answer of the agent. */
   latency: TurnLatency.nullish(),

@@ -14,6 +14,8 @@ export const maxSupervisors = 4
 export const maxWhisper = 1_000
 /** Of a call: the newest are what its agent is told. */
 export const maxWhispers = 10
+/** The `source` of what a supervisor says in the agent's place: a turn of the agent's side that no engine has made. */
+export const supervisorSource = 'supervisor'
 /** What supervisors hear and say, on the bus. */
 export const supervisorSound = { encoding: 'pcm16', rateHz: 16_000 } as const satisfies AudioFormat
 

@@ -6,9 +6,16 @@ import type { Sql } from './sql.ts'
 
 export type RunningCall = DatedCall & {
   readonly turns: number
-  readonly lastTurn: { readonly speaker: Speaker; readonly text: string; readonly to: number } | null
+  readonly lastTurn: SaidLast | null
   /** Of the last answer of the agent that was measured. */
   readonly latency: TurnLatency | null
+}
+
+type SaidLast = {
+  readonly speaker: Speaker
+  readonly source: string | null
+  readonly text: string
+  readonly to: number
 }
 
 /** Characters of the last turn. */
@@ -23,7 +30,7 @@ export function listRunningCalls(sql: Sql, accountId: AccountId, limit: number):
     select ${answerColumns(sql)}, created_at, coalesce(last.turn_index + 1, 0) as turns, last.turn as last_turn, measured.latency
     from calls
     left join lateral (
-      select turn_index, jsonb_build_object('speaker', role, 'text', left(text, ${mostText}), 'to', to_ms) as turn
+      select turn_index, jsonb_build_object('speaker', role, 'source', source, 'text', left(text, ${mostText}), 'to', to_ms) as turn
       from transcript_turns where account_id = calls.account_id and call_id = calls.id order by turn_index desc limit 1
     ) last on true
     left join lateral (

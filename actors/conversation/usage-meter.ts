@@ -2,6 +2,7 @@
  * Owns what a call of this actor has used and no fact has told yet: engines that it wraps tell it what their providers count, and facts of the talk take
  * it along.
  */
+import { supervisorSource } from '../../model/supervision.ts'
 import { addUsage, noUsage, type CallUsage } from '../../model/usage.ts'
 import type { AttendConfig, AttendEvent, EngineEvent, VoiceEngine } from '../../model/voice-engine.ts'
 import type { CallFact } from '../call/call-event.ts'
@@ -50,8 +51,10 @@ export function createUsageMeter(): UsageMeter {
     withUsage(fact) {
       if (fact.type === 'tool_called') add({ toolCalls: 1 })
       if (fact.type !== 'turn_committed') return fact
-      const { role, from, to } = fact.turn
-      add(role === 'user' ? { speechInMs: Math.max(0, to - from) } : { speechOutMs: Math.max(0, to - from) })
+      const { role, from, to, source } = fact.turn
+      const ms = Math.max(0, to - from)
+      // What a person says no engine has spoken.
+      if (source !== supervisorSource) add(role === 'user' ? { speechInMs: ms } : { speechOutMs: ms })
       return { ...fact, usage: take() }
     },
     rest() {

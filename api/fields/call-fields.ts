@@ -119,7 +119,8 @@ export const callFields: FieldTable = {
   'TranscriptSegment.speaker': 'user is the person on the other side.',
   'TranscriptSegment.text': 'What was said; of an agent that was interrupted, what was heard of it.',
   'TranscriptSegment.confidence': '0 to 1; null where the engine tells none.',
-  'TranscriptSegment.source': 'Name of the engine that understood or made the text; null when it is not known.',
+  'TranscriptSegment.source':
+    'Name of the engine that understood or made the text; `supervisor`: a person said it in the agent’s place; null when it is not known.',
   'TranscriptSegment.latency':
     'Of an answer of the agent: what the caller waited for, in milliseconds from the end of their speech.',
   'latency.endOfTurn': 'Until the turn was taken for over, in milliseconds.',

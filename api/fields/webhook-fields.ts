@@ -110,7 +110,8 @@ export const webhookFields: FieldTable = {
   'TranscriptData.text': 'What was said; of an agent that was interrupted, what was heard of it.',
   'TranscriptData.isFinal': 'False: the text may still change.',
   'TranscriptData.confidence': '0 to 1; null where the engine tells none.',
-  'TranscriptData.source': 'Name of the engine that understood or made the text; null when it is not known.',
+  'TranscriptData.source':
+    'Name of the engine that understood or made the text; `supervisor`: a person said it in the agent’s place; null when it is not known.',
   ts: 'When it came about. ISO 8601, UTC.',
 
   'StatusUpdateData.status': 'Where the call is.',

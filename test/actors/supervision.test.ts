@@ -69,6 +69,21 @@ test('the agent has the call back when it is given, when its supervisor leaves, 
   }
 })
 
+test('what a supervisor says is a turn of the agent’s side, and the agent is told that it is there', async (t) => {
+  const said = (source: string): CallFact => ({
+    type: 'turn_committed',
+    turn: { role: 'agent', text: 'I waive the fee.', from: 0, to: 900, confidence: 0.8, source },
+  })
+  const back: CallFact = { type: 'voice_returned', id: 'a' }
+  t.match(effectOf(last([...takenBy('a'), said('supervisor')]), 'store_turn'), { turn: { source: 'supervisor' } })
+  const told = effectOf(last([...takenBy('a'), said('supervisor'), back]), 'start_conversation')
+  t.match(told, { turns: 1, whispers: [/What they said is in this conversation as your own words/], isDue: true })
+  const untold = last([...takenBy('a'), said('supervisor'), back, taken('a'), back])
+  t.match(effectOf(untold, 'start_conversation')?.whispers?.[1], /What they said is not in this conversation/)
+  const ofEngine = last([...talking, said('embedded'), joined('a'), taken('a'), back])
+  t.match(effectOf(ofEngine, 'start_conversation')?.whispers, [/What they said is not in this conversation/])
+})
+
 test('what the agent that stepped aside still had to say ends nothing, and every end of the call is one', async (t) => {
   for (const fact of [
     { type: 'agent_finished', nextAction: null },

@@ -16,7 +16,7 @@ function model({ kind, text, setup }: ModelInput): readonly ModelWords[] {
   if (kind === 'tool') return [{ text: 'It says seven.' }]
   if (kind === 'text')
     return [{ text: text.includes('still there') ? 'Are you still there?' : 'Welcome. Would you like a cup of tea?' }]
-  const hasLookup = JSON.stringify(setup.tools).includes('"lookup"')
+  const hasLookup = JSON.stringify(setup.tools ?? []).includes('"lookup"')
   if (hasLookup) return [{ call: 'lookup', args: { key: 'blue' } }]
   return [{ text: 'Fine, goodbye.' }, { call: 'end_call', args: {} }]
 }

@@ -15,8 +15,8 @@ export type ScriptedEngine = VoiceEngine & {
   heardSound(): number
   /** Frames that it only heard. */
   attendedFrames(): number
-  /** Tells of who it only hears; of that it is told `attend`, `attend: hear out` and `attend: close`. */
-  tellAttended(event: AttendEvent): void
+  /** Tells of who it only hears, of the newest two such sessions; of each it is told `attend`, `attend: hear out` and `attend: close`. */
+  tellAttended(event: AttendEvent, who?: 'caller' | 'supervisor'): void
   /** What it still has to say when the line is closed. */
   hearOut?: ((emit: (event: EngineEvent) => void) => Promise<void>) | undefined
 }
@@ -35,7 +35,7 @@ export function createScriptedEngine(options: Options = {}): ScriptedEngine {
   let heard = 0
   let sound = 0
   let attended = 0
-  let tellAttended: (event: AttendEvent) => void = () => {}
+  const attending: ((event: AttendEvent) => void)[] = []
   let emit: (event: EngineEvent) => void = () => {}
   const speak = (event: EngineEvent): void => emit(event)
   const format = { encoding: 'pcm16', rateHz: 16000 } as const
@@ -49,11 +49,11 @@ export function createScriptedEngine(options: Options = {}): ScriptedEngine {
     heardFrames: () => heard,
     heardSound: () => sound,
     attendedFrames: () => attended,
-    tellAttended: (event) => tellAttended(event),
+    tellAttended: (event, who = 'caller') => attending.at(who === 'caller' ? -2 : -1)?.(event),
     ...(options.attends && {
-      async attend(_: unknown, listener: typeof tellAttended) {
+      async attend(_: unknown, listener: (event: AttendEvent) => void) {
         told.push('attend')
-        tellAttended = listener
+        attending.push(listener)
         return {
           hear: () => void attended++,
           hearOut: async () => void told.push('attend: hear out'),

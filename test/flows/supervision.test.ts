@@ -147,6 +147,10 @@ test(
     const heardWords = { text: 'I want to cancel.', isFinal: true, confidence: 0.9, from: 0, to: 200 } as const
     engine.tellAttended({ type: 'user_text', ...heardWords })
     await page.getByText(heardWords.text).first().waitFor()
+    const ownWords = { ...heardWords, text: 'Of course, I will do that for you.' }
+    engine.tellAttended({ type: 'user_text', ...ownWords }, 'supervisor')
+    await page.getByText(ownWords.text).first().waitFor()
+    t.equal(await page.locator('.turn .who').last().textContent(), 'Supervisor')
     const alone = await until(async () => {
       const now = (await page.evaluate(heard)) as Heard
       return now.caller > audible && now
@@ -186,11 +190,11 @@ test(
     await press('Give back')
     await until(() => engine.configs.length === 2)
     t.match(engine.configs[1], {
-      whispers: [/spoken with the caller in your place/],
-      history: [{ role: 'agent' }, { role: 'user', text: 'I want to cancel.' }],
+      whispers: [/spoken with the caller in your place. What they said is in this conversation/],
+      history: [{ role: 'agent' }, { role: 'user', text: heardWords.text }, { role: 'agent', text: ownWords.text }],
       owesReply: true,
     })
-    t.equal(engine.told.filter((what) => what === 'attend: close').length, 1, 'the agent hears the caller itself again')
+    t.equal(engine.told.filter((what) => what === 'attend: close').length, 2, 'the agent hears the caller itself again')
     await page.getByLabel('Whisper to the agent').fill('Offer ten percent off.')
     await press('Whisper')
     await page.getByText('The agent has been told.').waitFor()

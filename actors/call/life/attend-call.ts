@@ -1,6 +1,6 @@
 /**
- * Owns who hears the caller of a call while a supervisor speaks with them: the engine of the call, where it can hear without answering. Without one the
- * caller's words of that time are in no transcript. docs/supervision.md.
+ * Owns who hears caller and supervisor of a call while they speak with each other: the engine of the call, where it can hear without answering. Without one
+ * their words of that time are in no transcript. docs/supervision.md.
  */
 import { retry } from '../../../model/retry.ts'
 import { quickReads } from '../../../store/quick-reads.ts'
@@ -14,8 +14,8 @@ import type { CallEnd, PerformerDeps } from './performer-deps.ts'
 import { readCall } from './read-call.ts'
 
 export type CallAttendance = {
-  /** Somebody speaks in the agent's place. Does nothing where the caller is heard already. */
-  begin(): Promise<void>
+  /** Somebody speaks in the agent's place; `standsIn`: the leg plays their voice. Does nothing where they are heard already. */
+  begin(standsIn: Promise<void>): Promise<void>
   /** The call is over: what the caller was saying is heard out. Bounded. */
   stop(): Promise<void>
   /** The agent hears them again, or another actor. */
@@ -38,7 +38,7 @@ export function createCallAttendance(
     return left
   }
   return {
-    async begin() {
+    async begin(standsIn) {
       if (isWanted || ![...deps.engines.values()].some((engine) => engine.attend)) return
       isWanted = true
       const beginning = ++begun
@@ -54,7 +54,7 @@ export function createCallAttendance(
       const { direction, language, worker } = engineConfigOf(call, untold)
       current = createAttendance(
         { ...deps, callId, engine: { name, attend }, post },
-        { config: { callId, direction, language, worker }, answeredAt: call.startedAt },
+        { config: { callId, direction, language, worker }, answeredAt: call.startedAt, standsIn },
       )
     },
     stop: async () => leave()?.stop(),

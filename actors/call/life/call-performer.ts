@@ -135,9 +135,10 @@ export function createCallPerformer(deps: PerformerDeps, end: CallEnd): CallPerf
   }
   const whisper = (text: string): void => void (early.whisper(text) || conversation?.whisper(text))
   const supervise = (effect: Supervise): Promise<void> => {
+    const done = supervision.set(effect, aside)
     if (effect.voice === null) attendance.close()
-    else run(attendance.begin(), noFact)
-    return supervision.set(effect, aside)
+    else run(attendance.begin(done), noFact)
+    return done
   }
   const dropTried = (): void => tried?.close()
   const passOn = async (): Promise<void> => {

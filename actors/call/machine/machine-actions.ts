@@ -8,7 +8,7 @@ import type { LegQuality } from '../../../model/call-quality.ts'
 import type { Json, JsonObject } from '../../../model/json.ts'
 import type { SettledLine } from '../../../model/leg.ts'
 import type { Outcome } from '../../../model/outcome.ts'
-import type { Supervisor } from '../../../model/supervision.ts'
+import { supervisorSource, type Supervisor } from '../../../model/supervision.ts'
 import { maxToolsAtOnce } from '../../../model/tool.ts'
 import { addUsage, noUsage, type CallUsage } from '../../../model/usage.ts'
 import type { LlmProvider } from '../../../model/worker.ts'
@@ -57,6 +57,8 @@ export type CallContext = CallBirth & {
   readonly supervisors?: readonly Supervisor[]
   /** Who of them speaks in the agent's place. */
   readonly voice?: string | null
+  /** What they said since they took the word is in turns. Absent: nothing is, as in calls of before it was understood. */
+  readonly voiceIsTurns?: true | undefined
   /** What the agent was told of them. Absent: nothing. */
   readonly whispers?: readonly string[]
   /** The outcome has been stored. */
@@ -147,6 +149,7 @@ export const machineActions = setup({
         ...usageAfter(context, told),
         ...(told.settled && { settled: told.settled }),
         ...(told.turn.role === 'user' && context.heard && { heard: null }),
+        ...(told.turn.source === supervisorSource && { voiceIsTurns: true as const }),
       }
     }),
     noteUsed: assign(({ context, event }) => usageAfter(context, event as Of<'used'>)),

@@ -12,9 +12,13 @@ import { waitForReturn } from './wait-for-return.ts'
 type Of<Type extends CallFact['type']> = Extract<CallFact, { type: Type }>
 type Args = { readonly context: CallContext; readonly event: CallFact }
 
-/** The agent goes on behind what it does not know. */
+/** The agent goes on behind what it does not know. Logs have it word for word. */
 export const spokenFor =
   'A person of your company has just spoken with the caller in your place. What they said is not in this conversation. Go on, and ask where you need to know it.'
+
+/** The same where what they said has become turns. */
+export const spokenForInWords =
+  'A person of your company has just spoken with the caller in your place. What they said is in this conversation as your own words. Go on from there, stand by what was promised, and do not say it again.'
 
 const { assign, createStateConfig, enqueueActions } = machineActions
 const listening = ({ context }: Args) => context.supervisors ?? []
@@ -53,8 +57,11 @@ const noteLeft = assign((args) => {
   const { id: left } = args.event as Of<'supervisor_left'>
   return { supervisors: listening(args).filter(({ id }) => id !== left) }
 })
-const noteTaken = assign(({ event }) => ({ voice: (event as Of<'voice_taken'>).id }))
-const noteReturned = assign(({ context }) => ({ voice: null, ...kept(context, spokenFor) }))
+const noteTaken = assign(({ event }) => ({ voice: (event as Of<'voice_taken'>).id, voiceIsTurns: undefined }))
+const noteReturned = assign(({ context }) => ({
+  voice: null,
+  ...kept(context, context.voiceIsTurns ? spokenForInWords : spokenFor),
+}))
 const noteWhisper = assign(({ context, event }) => kept(context, (event as Of<'whispered'>).text))
 
 /** Of every talk. */

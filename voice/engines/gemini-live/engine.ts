@@ -4,7 +4,9 @@ import type { AudioFormat } from '../../../model/frame.ts'
 import type { Log } from '../../../model/log.ts'
 import { EngineRefusal, type EngineConfig, type EngineSession, type VoiceEngine } from '../../../model/voice-engine.ts'
 import { createVoiceDetectors } from '../../../media/vad/voice-detector.ts'
+import { openAttending } from '../hosted/attend.ts'
 import { openTalk } from '../hosted/talk.ts'
+import type { OpenWire } from '../hosted/wire.ts'
 import { createNotices } from '../notices.ts'
 import { unfitnessOf } from './live-models.ts'
 import { createGeminiWire } from './open-session.ts'
@@ -28,7 +30,7 @@ const speaks: AudioFormat = { encoding: 'pcm16', rateHz: 24000 }
 export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
   const { log, clock } = deps
   const tellOnce = createNotices(log)
-  const sessions = new Set<EngineSession>()
+  const sessions = new Set<Pick<EngineSession, 'close'>>()
   const refusedLanguages = new Set<string>()
   const unfitness = unfitnessOf(deps.model)
   if (unfitness !== null) log.error(unfitness)
@@ -41,15 +43,28 @@ export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
       tellOnce('the provider has no voice of the name that a worker asks for: its usual one speaks')
     return voice ?? deps.voice
   }
+  const openWireOf = async (voice: string | null): Promise<OpenWire> => {
+    if (unfitness !== null) throw new EngineRefusal(unfitness, false)
+    detectors ??= createVoiceDetectors()
+    const createDetector = await detectors
+    return createGeminiWire({ ...deps, voice, tellOnce, refusedLanguages, createDetector })
+  }
+  /** The same session, which is closed with the engine. */
+  const owned = <Session extends Pick<EngineSession, 'close'>>(session: Session): Session => {
+    const close = (): void => {
+      sessions.delete(session)
+      session.close()
+    }
+    sessions.add(session)
+    if (closed) close()
+    return { ...session, close }
+  }
   return {
     name: 'voice_provider_b',
     hears: [hears],
     speaks: [speaks],
     async open(config, emit) {
-      if (unfitness !== null) throw new EngineRefusal(unfitness, false)
-      detectors ??= createVoiceDetectors()
-      const createDetector = await detectors
-      const openWire = createGeminiWire({ ...deps, voice: voiceOf(config), tellOnce, refusedLanguages, createDetector })
+      const openWire = await openWireOf(voiceOf(config))
       const talk = await openTalk({
         config,
         openWire,
@@ -61,13 +76,11 @@ export function createGeminiLiveEngine(deps: Deps): VoiceEngine {
           emit(event)
         },
       })
-      const close = (): void => {
-        sessions.delete(talk)
-        talk.close()
-      }
-      sessions.add(talk)
-      if (closed) close()
-      return { ...talk, close }
+      return owned(talk)
+    },
+    async attend(config, emit) {
+      const openWire = await openWireOf(deps.voice)
+      return owned(await openAttending({ config, openWire, formats: { hears, speaks }, clock, emit }))
     },
     shorten: shortenedMemory,
     async close() {

@@ -27,6 +27,8 @@ type Deps = {
   readonly handle: string | null
   /** Of the session before. */
   readonly news: readonly News[]
+  /** Nobody hears what the model says. */
+  readonly attends: boolean
   createDetector(): VoiceDetector
   emit(event: WireTold): void
 }
@@ -50,7 +52,7 @@ export function createLiveSession(deps: Deps) {
   let isLineClosed = false
   const echo = createOwnEcho(speaksHz)
   const emit = (event: WireTold): void => {
-    if (closed) return
+    if (closed || (deps.attends && event.type === 'audio')) return
     if (event.type === 'audio') echo.says(samplesOf(event.payload))
     tell(event)
     if (event.type === 'user_speech_started') turns.callerStarts()

@@ -112,7 +112,14 @@ async function openSession(deps: Deps, setup: WireSetup, emit: Emit, handle: str
   }
   const history = handle === null ? historyOf(setup.history) : null
   if (history !== null) socket.send(history)
-  const session = beginSession({ ...deps, socket, handle, news: newsOf(setup.memory), emit })
+  const session = beginSession({
+    ...deps,
+    socket,
+    handle,
+    news: newsOf(setup.memory),
+    attends: setup.attends === true,
+    emit,
+  })
   lost = (details, code) => session.lost(details, isRetryable(details, code, true))
   take = session.take
   early.forEach(take)

@@ -17,6 +17,14 @@ const maxNewsLength = 4_000
 /** What ends a turn of the caller's: models differ in what they take for it themselves. */
 const silenceDurationMs = 500
 
+/**
+ * Of a session that only hears. The protocol has none: the model answers whom it hears, and so it is told that nobody hears it and is let say little. What
+ * it says is thrown away; what is wanted is the transcription of its input. docs/supervision.md.
+ */
+const onlyListens =
+  'Two people talk with each other, and you hear one of them. You only listen: nobody hears you, and nothing is asked of you. Whatever is said, say "OK" and nothing else.'
+const mostOfListener = 32
+
 /** What the model is to learn, or has learnt since its last handle. */
 export type News = { readonly text: string; readonly wantsAnswer: boolean }
 
@@ -64,7 +72,7 @@ function parametersOf(model: string, schema: EngineTool['inputSchema']): object 
 
 /** `handle` null: a session that knows nothing, to which `historyOf` is told before anything else. `language` empty: the model's own choice. */
 export function setupOf(
-  { instructions, language, tools, history, worker: { llmTemperature: temperature } }: WireSetup,
+  { instructions, language, tools, history, attends, worker: { llmTemperature: temperature } }: WireSetup,
   { model, voice }: { readonly model: string; readonly voice: string | null },
   handle: string | null,
 ) {
@@ -81,13 +89,14 @@ export function setupOf(
       generationConfig: {
         responseModalities: ['AUDIO'],
         ...(temperature === undefined ? {} : { temperature }),
+        ...(attends && { maxOutputTokens: mostOfListener }),
         speechConfig: { ...voiceConfig, ...(language === '' ? {} : { languageCode: language }) },
       },
-      systemInstruction: { parts: [{ text: instructions }] },
+      systemInstruction: { parts: [{ text: attends ? onlyListens : instructions }] },
       ...(functionDeclarations.length === 0 ? {} : { tools: [{ functionDeclarations }] }),
       realtimeInputConfig: { automaticActivityDetection: { disabled: false, silenceDurationMs } },
       inputAudioTranscription: {},
-      outputAudioTranscription: {},
+      ...(!attends && { outputAudioTranscription: {} }),
       // A handle of null is refused by some models: it is left out.
       sessionResumption: handle === null ? {} : { handle },
       contextWindowCompression: { slidingWindow: {} },
