@@ -1,6 +1,6 @@
 /**
- * Owns `npm run bench all [repeats=3] [tiny] [name …]`: benches with short words, one after the other, each with its peer or floor in the same run, several times in turns. Medians of
- * the repeats, the machine and the commit are written to bench/results/.
+ * Owns `npm run bench all [repeats=3] [tiny] [name …]`: benches with short words, one after the other, each with its peer or floor in the same run, several times in turns; those that
+ * take minutes run once. Medians of the repeats, the machine and the commit are written to bench/results/.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -14,11 +14,15 @@ import { quantile } from './table.ts'
 
 type Entry = {
   readonly name: string
+  /** Of `npm run bench`, where it is not the name. */
+  readonly bench?: string
   /** What stands beside it in the same run. */
   readonly beside: string
   readonly words: readonly string[]
   /** Enough to see that it runs; its figures are none. */
   readonly tiny: readonly string[]
+  /** It takes minutes. */
+  readonly once?: true
 }
 
 const entries: readonly Entry[] = [
@@ -43,6 +47,49 @@ const entries: readonly Entry[] = [
     words: ['1'],
     tiny: ['0.05'],
   },
+  { name: 'burst', beside: 'the running calls before it', words: ['150', '20'], tiny: ['5', '2'] },
+  { name: 'steps', beside: 'fewer and more of them a second', words: ['20', '100'], tiny: ['5'] },
+  { name: 'turns', beside: 'an engine that remembers nothing', words: [], tiny: ['2'] },
+  {
+    name: 'tools',
+    bench: 'turns',
+    beside: 'two commits and a bare request',
+    words: ['tools'],
+    tiny: ['tools', '3'],
+  },
+  { name: 'webhooks', beside: 'the same while one endpoint hangs', words: ['10'], tiny: ['1'], once: true },
+  { name: 'memory', beside: 'the process before it', words: ['sip'], tiny: ['sip', '2'], once: true },
+  {
+    name: 'hosted',
+    bench: 'voice',
+    beside: 'what the provider itself took',
+    words: ['hosted'],
+    tiny: ['hosted'],
+    once: true,
+  },
+  {
+    name: 'admission',
+    beside: 'the same without the gate before new calls',
+    words: ['sip', '10'],
+    tiny: ['sip', '1'],
+    once: true,
+  },
+  { name: 'opus', beside: 'G.711', words: [], tiny: [], once: true },
+  {
+    name: 'growth',
+    beside: 'an account of a tenth',
+    words: ['5000', '50000'],
+    tiny: ['100', '200'],
+    once: true,
+  },
+  { name: 'console', beside: 'its own pages', words: ['50000'], tiny: ['100'], once: true },
+  {
+    name: 'start',
+    beside: 'a bare process that wakes as often',
+    words: ['rest=30'],
+    tiny: ['rest=1'],
+    once: true,
+  },
 ]
 
 export type Median = {
@@ -57,6 +104,7 @@ export type Median = {
 export type BenchResult = {
   readonly name: string
   readonly beside: string
+  /** Behind `npm run bench`. */
   readonly words: readonly string[]
   readonly figures: readonly Median[]
   /** Repeats that ended badly. */
@@ -110,16 +158,17 @@ async function runAll({ repeats, isTiny, chosen }: Wish, signal: AbortSignal): P
   const runs = new Map(chosen.map(({ name }) => [name, [] as Figure[][]]))
   const failed = new Map<string, number>()
   for (let repeat = 1; repeat <= repeats; repeat++)
-    for (const { name, words, tiny } of chosen) {
-      console.log(`${name}, ${repeat} of ${repeats} …`)
-      const { code, printed } = await runBench({ folder: root }, [name, ...(isTiny ? tiny : words)], signal)
+    for (const { name, bench = name, words, tiny, once } of chosen) {
+      if (once && repeat > 1) continue
+      console.log(`${name}, ${once ? 'once' : `${repeat} of ${repeats}`} …`)
+      const { code, printed } = await runBench({ folder: root }, [bench, ...(isTiny ? tiny : words)], signal)
       if (code === 0) runs.get(name)?.push(figuresOf(printed))
       else failed.set(name, (failed.get(name) ?? 0) + 1)
     }
-  return chosen.map(({ name, beside, words, tiny }) => ({
+  return chosen.map(({ name, bench = name, beside, words, tiny }) => ({
     name,
     beside,
-    words: isTiny ? tiny : words,
+    words: [bench, ...(isTiny ? tiny : words)],
     figures: mediansOf(runs.get(name) ?? []),
     failed: failed.get(name) ?? 0,
   }))
@@ -165,12 +214,12 @@ export function markdownOf(facts: Facts, results: readonly BenchResult[]): strin
   const head = [
     `# Benches of ${at.slice(0, 10)}`,
     '',
-    `Commit ${commit}${isChanged ? ' with changes' : ''}; ${cpu}, ${cores} cores, ${memoryMb} MB, ${system}, Node ${node}; load before it ${load}. Medians of ${repeats}.`,
+    `Commit ${commit}${isChanged ? ' with changes' : ''}; ${cpu}, ${cores} cores, ${memoryMb} MB, ${system}, Node ${node}; load before it ${load}. Medians of ${repeats}, or the only run.`,
     ...(isTiny ? ['', 'Tiny sizes: they show that the benches run, and no figure of them means anything.'] : []),
   ]
   const parts = results.flatMap(({ name, beside, words, figures, failed }) => [
     '',
-    `## \`npm run bench ${[name, ...words].join(' ')}\``,
+    `## ${name}: \`npm run bench ${words.join(' ')}\``,
     '',
     `Beside it: ${beside}.${failed > 0 ? ` ${failed} of ${repeats} runs failed.` : ''}`,
     ...(figures.length === 0 ? [] : ['', '| row | figure | median | least | most |', '|---|---|---|---|---|']),

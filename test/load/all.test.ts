@@ -33,7 +33,7 @@ test('the table tells machine, commit, peers and failed runs, and says of tiny s
     machine: { cpu: 'a processor', cores: 2, memoryMb: 4000, system: 'linux 6', node: 'v24', load: 0.5 },
   }
   const figures = [{ row: 'parley, node', column: 'requests/s', median: 1234.567, least: 1000, most: 2000, runs: 3 }]
-  const table = markdownOf(facts, [{ name: 'api', beside: 'bare fastify', words: ['1'], figures, failed: 1 }])
+  const table = markdownOf(facts, [{ name: 'api', beside: 'bare fastify', words: ['api', '1'], figures, failed: 1 }])
   t.match(table, /Commit abc1234 with changes; a processor, 2 cores/)
   t.match(table, /`npm run bench api 1`[^]*Beside it: bare fastify. 1 of 3 runs failed/)
   t.match(table, /\| parley, node \| requests\/s \| 1235 \| 1000 \| 2000 \|/)
