@@ -62,7 +62,7 @@ export type RecordingReader = {
 export type Removal = 'removed' | 'ordered' | 'absent'
 
 export type RecordingStore = {
-  /** Opens synchronously, so that the audio path never waits; the file is made in the background. Of what is written only. */
+  /** Opens synchronously, so that the audio path never waits; the file is made with the first that is written to it. Of what is written only. */
   create(key: string): RecordingWriter
   /** In the form that the key names. Null when there is none. Throws Problem SERVICE_UNAVAILABLE while the storage that has it is away. */
   read(key: string): Promise<RecordingReader | null>

@@ -47,10 +47,8 @@ export function createRecordingFolder({ folder, reserve = 0, clock, log }: Recor
     create(key) {
       if (!isWritten(recordingOfKey(key).form)) throw new Error('that form of a recording is made of another one')
       const file = pathOf(folder, key)
-      const reopen = () => createFile(file)
       return createRecordingWriter({
-        opening: reopen(),
-        reopen,
+        open: () => createFile(file),
         hasRoom,
         pool,
         clock,

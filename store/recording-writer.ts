@@ -17,10 +17,11 @@ const blockBytes = 64 << 10
 const keptBlocks = 32
 
 export type RecordingWriterDeps = {
-  /** The empty file. A rejection is logged, and the recording is lost. */
-  readonly opening: Promise<FileHandle>
-  /** Asked when the disk had no room for the empty file. */
-  readonly reopen?: () => Promise<FileHandle>
+  /**
+   * The empty file: asked when there is something to write, and again where the disk had no room for it. Any other rejection is logged, and the recording
+   * is lost.
+   */
+  readonly open: () => Promise<FileHandle>
   /** False: the rest of the disk is for others. */
   readonly hasRoom?: () => Promise<boolean>
   readonly pool?: BlockPool
@@ -77,7 +78,6 @@ export function createRecordingWriter(deps: RecordingWriterDeps): RecordingWrite
     cancelTimer?.()
     await file.close().catch(fail)
   }
-  file.opened().catch(fail)
   return {
     append: (bytes) => enqueue(false, bytes),
     overwriteStart: (bytes) => enqueue(true, bytes),
@@ -94,8 +94,12 @@ function createBacklog(pool: BlockPool) {
   let blocks: { readonly block: Uint8Array; used: number }[] = []
   let start: Uint8Array | null = null
   let bytes = 0
+  /** The beginning of the file is in the first block still. */
+  let isFresh = true
 
   const overwrite = (added: Uint8Array): void => {
+    const [first] = blocks
+    if (isFresh && first && first.used >= added.length) return first.block.set(added)
     bytes -= start?.length ?? 0
     start = Buffer.concat([added, start?.subarray(added.length) ?? noBytes])
     bytes += start.length
@@ -129,6 +133,7 @@ function createBacklog(pool: BlockPool) {
       if (start) taken.push({ atStart: true, bytes: start, block: null })
       blocks = []
       start = null
+      isFresh = false
       return taken
     },
     written({ bytes: { length }, block }: Write) {
@@ -156,14 +161,14 @@ export function createBlockPool(): BlockPool {
 const noBytes = new Uint8Array(0)
 
 /** One at a time: the caller waits for the last write before the next. */
-function createSequentialFile({ opening, reopen, hasRoom, log }: RecordingWriterDeps) {
+function createSequentialFile({ open, hasRoom, log }: RecordingWriterDeps) {
   let length = 0
   let isFull = false
   let hasHoles = false
-  let handle = opening.catch(noRoom)
+  let handle: Promise<FileHandle | null> | null = null
   /** Null: there is no room for it. */
   const opened = async (): Promise<FileHandle | null> => {
-    if ((await handle) === null && reopen) handle = reopen().catch(noRoom)
+    if (handle === null || (await handle) === null) handle = open().catch(noRoom)
     return handle
   }
   /** The beginning has its room already. */
@@ -177,17 +182,18 @@ function createSequentialFile({ opening, reopen, hasRoom, log }: RecordingWriter
     if (!isWritten || !atStart) isFull = !isWritten
   }
   const close = async (): Promise<void> => {
-    const open = await handle.catch(() => null)
-    if (open === null) return
+    // To which nothing was written it is empty.
+    const file = await (handle ?? opened())
+    if (file === null) return
     try {
       // Its end may be a hole.
-      if (hasHoles) await open.truncate(length)
-      await open.datasync()
+      if (hasHoles) await file.truncate(length)
+      await file.datasync()
     } finally {
-      await open.close()
+      await file.close()
     }
   }
-  return { opened: () => handle, write, close, hasHoles: () => hasHoles }
+  return { write, close, hasHoles: () => hasHoles }
 }
 
 /** A write may be short, and says so. False: the disk is full. */

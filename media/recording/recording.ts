@@ -57,7 +57,10 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
   const positionOf = (at: number) => Math.max(0, Math.round((at - startedAt) * samplesPerMs))
   const headerOf = (samples: number) => wavHeaderOf(shape, samples * shape.channels * 2)
 
-  const writeUntil = (position: number) => timeline.take(Math.max(0, position - timeline.edge()))
+  const writeUntil = (position: number) => {
+    if (timeline.edge() === 0) writer.append(headerOf(0))
+    timeline.take(Math.max(0, position - timeline.edge()))
+  }
 
   const finishAt = async (at: number) => {
     writeUntil(positionOf(at))
@@ -67,7 +70,6 @@ export function createRecording({ writer, mode, startedAt, clockRateHz }: Record
     return Math.round(length / samplesPerMs)
   }
 
-  writer.append(headerOf(0))
   return {
     agent(samples, at, rateHz = recordingRateHz) {
       if (finished === null && recorded !== 'none') timeline.place('agent', positionOf(at), samples, rateHz)

@@ -140,15 +140,16 @@ test('a drifting clock is never more than 140 ms away from its time', async (t) 
   }
 })
 
-test('at any moment the file is a valid WAV that lacks less than two seconds', async (t) => {
+test('at any moment the file is a valid WAV that lacks less than two seconds, or there is none yet', async (t) => {
   const { file, recording } = recorded('mixed')
-  t.equal(parseWav(file.bytes()).samples.length, 0)
+  t.equal(file.bytes().length, 0)
   let checked = 0
   run(recording, 6000, (ms, at) => {
     recording.agent(frame(5), at)
     if (ms % 500 !== 0) return
     checked++
-    const { samples } = parseWav(file.bytes())
+    const bytes = file.bytes()
+    const samples = bytes.length === 0 ? new Int16Array(0) : parseWav(bytes).samples
     t.ok(samples.length / 16 >= ms - 1600, `${samples.length / 16} ms of ${ms}`)
     t.ok(samples.every((sample) => sample === 5))
   })

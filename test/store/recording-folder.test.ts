@@ -105,10 +105,35 @@ await t.test('what is a moment old is in the file while the call still runs', as
   t.equal((await read(key, 0, 15)).toString(), 'header and sound')
 })
 
+await t.test(
+  'the first sound and the header that tells of it are one write, and nothing is opened before',
+  async (t) => {
+    let [opened, writes] = [0, 0]
+    const file = path.join(folder, 'together.wav')
+    const opening = async () => {
+      opened++
+      return createFullable(await open(file, 'wx'), () => ++writes < 0)
+    }
+    const writer = createRecordingWriter({ open: opening, clock, log })
+    writer.append(Buffer.from('head sound'))
+    writer.overwriteStart(Buffer.from('HEAD'))
+    t.equal(opened, 0)
+    clock.turn()
+    await until(async () => (await stat(file).catch(() => null))?.size === 10)
+    t.equal(await readFile(file, 'latin1'), 'HEAD sound')
+    t.strictSame([opened, writes], [1, 1])
+    writer.append(Buffer.from(' and more'))
+    writer.overwriteStart(Buffer.from('Head'))
+    await writer.close()
+    t.equal(await readFile(file, 'latin1'), 'Head sound and more')
+    t.strictSame([opened, writes], [1, 3])
+  },
+)
+
 await t.test('a disk that does not keep up costs bounded memory and one line of log', async (t) => {
   const { lines, log } = createLines()
   const { promise: opening, resolve } = Promise.withResolvers<FileHandle>()
-  const writer = createRecordingWriter({ opening, clock, log })
+  const writer = createRecordingWriter({ open: () => opening, clock, log })
   const part = Buffer.alloc(1 << 20, 1)
   for (let count = 0; count < 20; count++) writer.append(part)
   t.strictSame(lines, ['recording backlog is full'])
@@ -122,7 +147,7 @@ await t.test('a disk that does not keep up costs bounded memory and one line of 
 
 await t.test('a disk that fails ends the recording and nothing else', async (t) => {
   const { lines, log } = createLines()
-  const broken = createRecordingWriter({ opening: Promise.reject(new Error('ENOSPC')), clock, log })
+  const broken = createRecordingWriter({ open: () => Promise.reject(new Error('EIO')), clock, log })
   broken.append(Buffer.from('sound'))
   clock.turn()
   await broken.close()
@@ -131,7 +156,7 @@ await t.test('a disk that fails ends the recording and nothing else', async (t) 
 
   const file = path.join(folder, 'read-only.wav')
   await writeFile(file, 'old')
-  const refused = createRecordingWriter({ opening: open(file, 'r'), clock, log })
+  const refused = createRecordingWriter({ open: () => open(file, 'r'), clock, log })
   refused.append(Buffer.from('sound'))
   await refused.close()
   t.strictSame(lines, ['recording cannot be written', 'recording cannot be written'])
@@ -162,7 +187,7 @@ await t.test(
     let isFull = false
     let tries = 0
     const writer = createRecordingWriter({
-      opening: open(file, 'wx').then((handle) => createFullable(handle, () => ++tries > 0 && isFull)),
+      open: async () => createFullable(await open(file, 'wx'), () => ++tries > 0 && isFull),
       clock,
       log,
     })
@@ -200,8 +225,7 @@ await t.test('a recording that began on a full disk is made when there is room',
   const file = path.join(folder, 'late.wav')
   let tries = 0
   const writer = createRecordingWriter({
-    opening: Promise.reject(noSpace()),
-    reopen: () => (++tries < 2 ? Promise.reject(noSpace()) : open(file, 'wx')),
+    open: () => (++tries < 2 ? Promise.reject(noSpace()) : open(file, 'wx')),
     clock,
     log,
   })
