@@ -20,11 +20,13 @@ const perFrame = samplesPerFrame(supervisorSound)
 const [cushion, mostWaiting] = [2 * perFrame, 10 * perFrame]
 /** A burst behind a stall. */
 const room = 50 * perFrame
+const nothing = new Int16Array(0)
 
 export function createListening(send: (frame: Frame) => void): Listening {
-  const waiting = new Int16Array(room)
+  /** Of the caller's; few calls are ever listened to. */
+  let waiting = nothing
   /** The caller's half, then the agent's. */
-  const piece = new Int16Array(2 * perFrame)
+  let piece = nothing
   let count = 0
   let isFlowing = false
   let isOn = false
@@ -46,8 +48,11 @@ export function createListening(send: (frame: Frame) => void): Listening {
   return {
     isOn: () => isOn,
     set(on) {
-      if (on && !isOn) count = 0
+      if (on === isOn) return
       isOn = on
+      count = 0
+      waiting = on ? new Int16Array(room) : nothing
+      piece = on ? new Int16Array(2 * perFrame) : nothing
     },
     caller(samples) {
       if (!isOn) return

@@ -1,5 +1,5 @@
 /** Owns that somebody listens at their own sample rate: a tap with a change of rate, which changes nothing of what passes. */
-import { createResampler } from '../../pcm/resample.ts'
+import { createResampler, type Resampler } from '../../pcm/resample.ts'
 import { tap } from './tap.ts'
 import type { Stage } from './stage.ts'
 
@@ -8,8 +8,11 @@ export function listen(
   { fromHz, toHz }: { readonly fromHz: number; readonly toHz: number },
   { isOn, take }: { isOn(): boolean; take(samples: Int16Array): void },
 ): Stage {
-  const resampler = createResampler(fromHz, toHz)
+  // Made for the first that listens, which hardly a call has.
+  let resampler: Resampler | null = null
   return tap((samples) => {
-    if (isOn()) take(resampler?.convert(samples) ?? samples)
+    if (!isOn()) return
+    resampler ??= createResampler(fromHz, toHz)
+    take(resampler?.convert(samples) ?? samples)
   })
 }

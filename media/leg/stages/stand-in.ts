@@ -1,5 +1,5 @@
 /** Owns that a supervisor's voice takes the place of the agent's: whatever the agent says meanwhile is not heard. */
-import { createResampler } from '../../pcm/resample.ts'
+import { createResampler, type Resampler } from '../../pcm/resample.ts'
 import { noBytes, noSamples, type Stage } from './stage.ts'
 import { tailTicks } from './silence.ts'
 
@@ -16,13 +16,14 @@ const longest = 1_000_000
 export const standIn =
   (voice: Voice, rateHz: number, toHz: number): Stage =>
   (next) => {
-    const resampler = createResampler(rateHz, toHz)
+    let resampler: Resampler | null = null
     /** Ticks of a pause since the voice was heard; what it was before is the agent's. */
     let silent = Infinity
     return (sound) => {
       const isOn = voice.isOn()
       const samples = isOn ? voice.next() : null
       if (isOn) {
+        resampler ??= createResampler(rateHz, toHz)
         sound.kind = samples === null ? 'pause' : 'sound'
         sound.payload = noBytes
         sound.samples = samples === null ? noSamples : (resampler?.convert(samples) ?? samples)
