@@ -3,10 +3,11 @@
  * without media threads it is the process's own.
  */
 import { createOpusLibrary, loadNativeEncoder } from '../media/codecs/opus.ts'
+import { createInTurn } from '../media/in-turn.ts'
 import { createActorBeats } from '../media/leg/actor-beats.ts'
 import { createLeg } from '../media/leg/leg.ts'
 import { createPhoneLines, type CreateLeg } from '../media/plane/local-plane.ts'
-import type { MediaPlane } from '../media/plane/media-plane.ts'
+import type { MediaPlane, PhoneCallLine } from '../media/plane/media-plane.ts'
 import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
 import { createTicker, type Ticker } from '../media/ticker/ticker.ts'
 import { createWebMedia } from '../gateway/web-media.ts'
@@ -81,7 +82,9 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
   const { timeOrigin } = performance
   const { isSilent, close } = createActorBeats({ bus, now })
   closing.defer(close)
-  const shared = { nodeId, bus, ticker, opus, recordings, log, telemetry, now, inbandKeys, isSilent, timeOrigin }
+  const inTurn = createInTurn({ now, later: setImmediate })
+  const sound = { ticker, opus, now, inbandKeys, timeOrigin, inTurn }
+  const shared = { nodeId, bus, recordings, log, telemetry, isSilent, ...sound }
   const createCountedLeg: CreateLeg = (line) => {
     const onClosed = (): void => {
       ended()
@@ -110,7 +113,9 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
     warmUp: async () => (settings.isForBrowsers ? peers.warmUp() : undefined),
     openPhone: async () => {
       if (!openPhone) throw new Error('there are no ports for telephones')
-      return openPhone()
+      const { promise, resolve, reject } = Promise.withResolvers<PhoneCallLine>()
+      inTurn(() => void openPhone().then(resolve, reject))
+      return promise
     },
     openWeb: (callId, events) =>
       createWebMedia(callId, {

@@ -3,6 +3,7 @@ import type { BusMessage } from '../../model/bus.ts'
 import { fromBytes, toBytes } from '../../model/bus-json.ts'
 import { LegCommand, type ClosedLeg, type LegEvent, type LegReply, type RecordedParts } from '../../model/leg.ts'
 import type { LineFormats } from '../../model/frame.ts'
+import type { InTurn } from '../in-turn.ts'
 import type { KeptFrames } from './kept-frames.ts'
 import { createSaidWords } from './agent-words.ts'
 import type { StartCommand } from './leg-media.ts'
@@ -29,6 +30,7 @@ export type LegActions = {
   readonly record: (parts: RecordedParts) => void
   readonly supervise: (wanted: { readonly listens: boolean; readonly voice: boolean }) => void
   readonly telephone: LegTelephone
+  readonly inTurn: InTurn
   /** Something of the leg threw: it is over. */
   readonly failed: (error: unknown) => void
   /** Never rejects. */
@@ -49,6 +51,8 @@ export function createLegCommands(actions: LegActions): LegCommands {
   let started: Started | null = null
   /** A supervisor speaks in the agent's place. */
   let isLed = false
+  /** Commands that have not had their turn: those behind them wait too. */
+  let waiting = 0
   const said = createSaidWords()
 
   const begin = (command: StartCommand): Omit<Started, 'command'> => {
@@ -152,13 +156,21 @@ export function createLegCommands(actions: LegActions): LegCommands {
     return refusal('internal error')
   }
 
+  const perform = (command: LegCommand, message: BusMessage): void =>
+    void carryOut(command)
+      .catch(refused)
+      .then((answer) => reply(message, answer))
+
   return {
     answer(message) {
       const command = LegCommand.safeParse(fromBytes(message.payload)).data
       if (!command) return reply(message, refusal('not a command'))
-      void carryOut(command)
-        .catch(refused)
-        .then((answer) => reply(message, answer))
+      if (waiting === 0 && !isLong(command)) return perform(command, message)
+      waiting++
+      actions.inTurn(() => {
+        waiting--
+        perform(command, message)
+      })
     },
     isCurrent: (epoch) => epoch === fence && started?.command.epoch === epoch,
     isStarted: () => started !== null,
@@ -173,6 +185,9 @@ type Started = {
   readonly waits: Waits
   readonly left: Left
 }
+
+/** It makes or ends the sound of the leg. */
+const isLong = ({ type }: LegCommand): boolean => type === 'start' || type === 'close'
 
 const refusal = (details: string): LegReply => ({ type: 'refused', details })
 

@@ -19,6 +19,7 @@ import type {
   TransportStats,
 } from '../../model/rtp-transport.ts'
 import { noTelemetry, type Telemetry } from '../../model/telemetry.ts'
+import { atOnce, type InTurn } from '../in-turn.ts'
 import { createKeyPresses } from './key-presses.ts'
 import { createKeptFrames, type KeptFrames } from './kept-frames.ts'
 import { createLegCommands } from './leg-commands.ts'
@@ -50,6 +51,8 @@ export type LegDeps = {
   readonly isSilent?: (node: string) => boolean
   /** Null where there is none: a browser. */
   readonly signaling: LegSignaling | null
+  /** Its beginning and its end have their turn; absent: at once. */
+  readonly inTurn?: InTurn
   /** Keys are looked for in the sound of a telephone that agreed to no telephone events. */
   readonly inbandKeys?: boolean
   /** Ms from the leg's beginning to its connection; a telephone may ring for long. */
@@ -250,6 +253,7 @@ function joined(deps: LegDeps, parts: Parts): (() => void)[] {
     supervise: media.supervise,
     telephone: createLegTelephone({ signaling: deps.signaling, isConnected, isOver, press: media.press }),
     failed,
+    inTurn: deps.inTurn ?? atOnce,
     close: ending.close,
   })
   const play = (bytes: Uint8Array) => {
