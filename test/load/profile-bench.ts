@@ -1,5 +1,5 @@
 /**
- * Owns `npm run bench profile <web | sip | setup | rest> [calls | calls a second]`: the service under that load with the CPU profiler of V8 in each of its
+ * Owns `npm run bench profile <web | sip | setup | burst | rest> [calls | calls a second]`: the service under that load with the CPU profiler of V8 in each of its
  * threads, and what each stage takes by itself. The same load without the profiler, just before, says what the profiler itself costs.
  */
 import { setTimeout as pause } from 'node:timers/promises'
@@ -32,6 +32,12 @@ type Kind = {
 const measuredMs = 12_000
 /** Code is compiled and calls are in the midst of it. */
 const settleMs = 4_000
+/** Ms in which what a call leaves behind is done. */
+const betweenBursts = 500
+/** Ms that a call of a burst lasts. */
+const heldInBurst = 1_000
+/** Nobody listens on that port. */
+const nowhere = 1_999
 /** Part of the time: less is not worth a line. */
 const leastShare = 0.002
 /** Part of the time: a thread that does less is left out. */
@@ -70,6 +76,40 @@ const setup: Kind = {
   },
 }
 
+/** All at once, again and again: those before have ended by then. */
+const burst: Kind = {
+  unit: 'call',
+  count: 50,
+  engine: 'phone',
+  async begin(service, atOnce, closing) {
+    await service.ask('engine idle')
+    const { sipPort: port, called } = service.ready
+    const caller = await openRawSipCaller({ port, called, calling })
+    closing.defer(() => caller.close())
+    let [ended, isOver] = [0, false]
+    const one = async (): Promise<void> => {
+      const call = await caller.call(nowhere)
+      await pause(heldInBurst)
+      await call.hangUp()
+      ended++
+    }
+    const bursts = async (): Promise<void> => {
+      while (!isOver) {
+        await Promise.allSettled(Array.from({ length: atOnce }, one))
+        await pause(betweenBursts)
+      }
+    }
+    const over = bursts()
+    return {
+      units: () => ended,
+      async end() {
+        isOver = true
+        await over
+      },
+    }
+  },
+}
+
 /** Nothing to do: what is left is what it does by itself. */
 const rest: Kind = {
   unit: 'second',
@@ -82,12 +122,14 @@ const kinds: Readonly<Record<string, Kind>> = {
   web: talking(web, 'echo', 20),
   sip: talking(sip, 'phone', 60),
   setup,
+  burst,
   rest,
 }
 
 export async function benchProfile([name = '', count]: readonly string[]): Promise<void> {
   const kind = kinds[name]
-  if (!kind) return console.log('usage: npm run bench profile <web | sip | setup | rest> [calls | calls a second]')
+  if (!kind)
+    return console.log('usage: npm run bench profile <web | sip | setup | burst | rest> [calls | calls a second]')
   await using closing = new AsyncDisposableStack()
   const service = await openLoadedService(kind, closing)
   const load = await kind.begin(service, Number(count ?? kind.count), closing)
