@@ -2,7 +2,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Fetch } from '../model/listener.ts'
 import { issuesOf } from '../model/issues.ts'
-import { invalidFields, notFound, Problem } from '../model/problem.ts'
+import { invalidFields, methodNotAllowed, notFound, type Problem } from '../model/problem.ts'
 import { createAudit } from '../store/audit.ts'
 import { createAccessLog } from './access-log.ts'
 import { addAccountRoutes } from './account-routes.ts'
@@ -173,8 +173,7 @@ function answerTheRest(app: Api, limit: RequestLimit): void {
     if (c.env.charged === null && !c.get('accountId')) limit.chargeAddress(c.env)
     const allowed = allowedMethods(c.req.path)
     if (allowed.length === 0) return renderProblem(notFound(), c.env.requestId)
-    const problem = new Problem('METHOD_NOT_ALLOWED', `Here only ${allowed.join(', ')}.`)
-    return renderProblem(problem, c.env.requestId, { allow: allowed.join(', ') })
+    return renderProblem(methodNotAllowed(allowed), c.env.requestId)
   })
 }
 

@@ -1,6 +1,7 @@
 /** Owns the reference page at /docs: the OpenAPI document for people, who may try requests there with a key of theirs. From memory. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { knowsEtag } from '../net/http/known-etag.ts'
 import { createReadyResponse } from '../net/http/ready-response.ts'
 import type { Api } from './deps.ts'
 
@@ -51,6 +52,6 @@ function read(url: URL, type: string): DocsFile {
 
 function answer(request: Request, { body, type, etag }: DocsFile): Response {
   const headers = { 'content-type': type, etag, 'cache-control': 'no-cache', 'content-security-policy': policy }
-  if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
+  if (knowsEtag(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers })
   return createReadyResponse(body, 200, headers)
 }

@@ -1,8 +1,9 @@
-/** Owns the download of recordings: signed links, ranges, HEAD. RFC 9110 sections 13.1.5 and 14. */
+/** Owns the download of recordings: signed links, ranges, HEAD. RFC 9110 sections 13.1 and 14. */
 import { z } from '@hono/zod-openapi'
 import { toId } from '../model/ids.ts'
 import { notFound, Problem } from '../model/problem.ts'
 import { soundTypes, type RecordingReader, type SoundForm } from '../model/recording-store.ts'
+import { knowsEtag } from '../net/http/known-etag.ts'
 import { byteRangeOf } from './byte-range.ts'
 import type { Api, ApiDeps } from './deps.ts'
 import { refusing } from './openapi.ts'
@@ -33,14 +34,18 @@ type Named = { readonly fileName: string; readonly form: SoundForm }
 
 function answer(request: Request, recording: RecordingReader, { fileName, form }: Named, requestId: string): Response {
   const { size } = recording
+  // A finished recording never changes.
+  const etag = `"${fileName}-${size}"`
+  // Before the range is looked at: section 13.2.2.
+  if (knowsEtag(request.headers.get('if-none-match'), etag))
+    return new Response(null, { status: 304, headers: { etag } })
   const headers = new Headers({
     'content-type': soundTypes[form],
     'content-disposition': `attachment; filename="${fileName}"`,
     'accept-ranges': 'bytes',
-    // A finished recording never changes.
-    etag: `"${fileName}-${size}"`,
+    etag,
   })
-  const range = rangeOf(request, size, headers.get('etag'))
+  const range = rangeOf(request, size, etag)
   if (range === 'unsatisfiable') return unsatisfiable(size, requestId)
   const { from, to } = range ?? { from: 0, to: size - 1 }
   headers.set('content-length', String(to - from + 1))
@@ -50,7 +55,7 @@ function answer(request: Request, recording: RecordingReader, { fileName, form }
 }
 
 /** A range is for GET only, and only while the client continues the same file. */
-function rangeOf(request: Request, size: number, etag: string | null) {
+function rangeOf(request: Request, size: number, etag: string) {
   const condition = request.headers.get('if-range')
   if (request.method !== 'GET' || (condition !== null && condition !== etag)) return null
   return byteRangeOf(request.headers.get('range') ?? undefined, size)
@@ -81,6 +86,7 @@ function describe(app: Api): void {
     responses: {
       200: { description: 'The recording.', content: audio },
       206: { description: 'A part of it.', content: audio },
+      304: { description: 'It is what If-None-Match names.' },
     },
   })
 }

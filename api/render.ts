@@ -72,7 +72,8 @@ function toProblem(error: unknown): Problem | null {
   return error.status === 400 ? new Problem('INVALID_JSON', 'The body is not JSON.') : null
 }
 
-function headersOf({ type, status, retryAfterSeconds }: Problem): Record<string, string> {
+function headersOf({ type, status, retryAfterSeconds, allow }: Problem): Record<string, string> {
+  if (allow.length > 0) return { allow: allow.join(', ') }
   if (status === 503) return { 'retry-after': retryAfterSeconds === null ? retryAfter : String(retryAfterSeconds) }
   // RFC 9110 section 15.5.2 asks for a challenge; no browser knows this scheme, so none asks its user.
   return type === 'UNAUTHORIZED' ? { 'www-authenticate': 'ApiKey' } : {}

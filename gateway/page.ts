@@ -1,6 +1,7 @@
 /** Owns the demonstration page and the browser client as static files, from memory, under a strict content security policy. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
+import { knowsEtag } from '../net/http/known-etag.ts'
 import { createReadyResponse } from '../net/http/ready-response.ts'
 
 type PageFile = {
@@ -53,7 +54,7 @@ export function createPage(): (request: Request) => Response | null {
       return new Response(null, { status: 204, headers: preflightOf() })
     if (!page || (request.method !== 'GET' && request.method !== 'HEAD')) return null
     const headers = headersOf(page, request)
-    if (isKnown(request.headers.get('if-none-match'), page.etag)) return new Response(null, { status: 304, headers })
+    if (knowsEtag(request.headers.get('if-none-match'), page.etag)) return new Response(null, { status: 304, headers })
     return request.method === 'HEAD' ? new Response(null, { headers }) : createReadyResponse(page.body, 200, headers)
   }
 }
@@ -65,10 +66,6 @@ function readPage({ files, type, isShared }: Read): PageFile {
   const digest = createHash('sha256').update(body).digest('base64url').slice(0, 27)
   return { body, type, etag: `"${digest}"`, isShared }
 }
-
-/** RFC 9110 section 13.1.2: any of a list, weak ones (a proxy that compresses makes them) too. */
-const isKnown = (asked: string | null, etag: string): boolean =>
-  asked !== null && asked.split(',').some((one) => one.trim().replace(/^W\//, '') === etag || one.trim() === '*')
 
 /** The client is no secret, and is asked for without cookies. */
 const anyOrigin = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' }

@@ -6,21 +6,33 @@ import { Problem } from '../model/problem.ts'
 import { plainAddressOf, withoutBrackets } from '../net/addresses.ts'
 import { isLoopbackHost } from '../net/loopback-host.ts'
 
-/** Throws Problem ORIGIN_NOT_ALLOWED. The origin when a page asks; null when no page does. */
-export type CheckHosts = (request: Request) => string | null
+/** Both throw Problem ORIGIN_NOT_ALLOWED. */
+export type CheckHosts = {
+  /** The name that it is asked under. */
+  host(request: Request): void
+  /** The same, and which page asks: its origin; null when no page does. */
+  page(request: Request): string | null
+}
 
 /** `publicUrl` null: names of this machine, and addresses, which nobody can let point elsewhere. */
 export function createCheckHosts(publicUrl: string | null): CheckHosts {
   const ours = publicUrl === null ? null : new URL(publicUrl).hostname
   const isOurs = ({ hostname, host }: URL): boolean =>
     isLoopbackHost(host) || (ours === null ? plainAddressOf(withoutBrackets(hostname)) !== null : hostname === ours)
-  return (request) => {
-    const asked = new URL(request.url)
+  const host = ({ url }: Request): URL => {
+    const asked = new URL(url)
     if (!isOurs(asked)) throw refusal('This service is not known by that host name: PUBLIC_URL names it.')
-    const origin = request.headers.get('origin')
-    if (origin !== null && !isOf(origin, ours ?? asked.hostname))
-      throw refusal('Pages of this origin may not ask here.')
-    return origin
+    return asked
+  }
+  return {
+    host,
+    page(request) {
+      const asked = host(request)
+      const origin = request.headers.get('origin')
+      if (origin !== null && !isOf(origin, ours ?? asked.hostname))
+        throw refusal('Pages of this origin may not ask here.')
+      return origin
+    },
   }
 }
 

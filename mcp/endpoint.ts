@@ -8,12 +8,14 @@ import type { Clock } from '../model/clock.ts'
 import type { AccountId } from '../model/ids.ts'
 import type { Log } from '../model/log.ts'
 import type { FindMcpAccess, McpAccess, McpScope } from '../model/mcp-access.ts'
+import { errorBodyOf, Problem } from '../model/problem.ts'
 import type { Asked, Beside, Charge } from '../net/http/beside.ts'
 import { createLightRequest } from '../net/http/light-request.ts'
 import { publicUrlOf } from '../net/public-url.ts'
-import { createCheckHosts } from './allowed-hosts.ts'
+import { createCheckHosts, type CheckHosts } from './allowed-hosts.ts'
 import { insufficientScope, unauthorized } from './challenge.ts'
 import { createChangeEvents } from './change-events.ts'
+import { meantMessage, wrongParams } from './meant-message.ts'
 import { mcpPath, resourceMetadata, wellKnownPath } from './resource-metadata.ts'
 import { quickCallOf } from './quick-call.ts'
 import { createStreams, type MaxStreams } from './streams.ts'
@@ -65,13 +67,16 @@ export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
     const access = await identify(deps, asked, token)
     if (!access) return unauthorized(told, token !== undefined)
     if (request.method !== 'POST') return notAllowed()
-    const body = parsed(await request.text())
-    if (body === undefined) return refused(-32700, 'Parse error: the body is not JSON.')
+    const sent = parsed(await request.text())
+    if (sent === undefined) return refused(-32700, 'Parse error: the body is not JSON.')
+    const body = Array.isArray(sent) ? sent.map(meantMessage) : meantMessage(sent)
     const messages = Array.isArray(body) ? (body as unknown[]) : [body]
     if (messages.length > maxBatch) return refused(-32600, `A batch may have ${maxBatch} messages at most.`)
     const needed = missingScopes(messages, served, access)
     if (needed) return insufficientScope(told, needed)
     const asking = acceptingBoth(request)
+    const wrong = wrongParams(body)
+    if (wrong) return wrong
     const quick = quickCallOf(asking, body)
     const answered = quick && (await served.answer?.(quick, { ...told, access, era: quick.era }, request.signal))
     if (answered) return answered
@@ -91,7 +96,8 @@ export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
       {
         path: `${wellKnownPath}/*`,
         fetch: async (request) => {
-          checkHosts(request)
+          // Any page may read it: it is how one finds out where a person is asked.
+          checkHosts.host(request)
           return resourceMetadata(request, publicUrlOf(publicUrl, request))
         },
       },
@@ -103,40 +109,58 @@ export function createMcpEndpoint(deps: EndpointDeps): Endpoint {
 
 /** Which pages may read the answers, and the questions that browsers ask before (Fetch Standard, "CORS protocol"). */
 function withPages(
-  checkHosts: (request: Request) => string | null,
+  checkHosts: CheckHosts,
   charge: Charge,
   answer: (request: Request, asked: Asked) => Promise<Response>,
 ): Beside['fetch'] {
   return async (request, _info, asked) => {
-    const origin = checkHosts(request)
-    if (request.method === 'OPTIONS') charge.chargeAddress(asked)
-    const response = request.method === 'OPTIONS' ? preflight() : await answer(request, asked)
-    if (origin === null) return response
+    const origin = checkHosts.page(request)
+    const answering = request.method === 'OPTIONS' ? preflight(charge, asked) : answer(request, asked)
+    if (origin === null) return answering
+    const response = await answering.catch((error: unknown) => problemFor(error, asked))
     response.headers.set('access-control-allow-origin', origin)
-    response.headers.set('access-control-expose-headers', 'www-authenticate, x-request-id, retry-after')
+    response.headers.set('access-control-expose-headers', exposed)
     response.headers.append('vary', 'origin')
     return response
   }
 }
 
-const preflight = (): Response =>
-  new Response(null, {
-    status: 204,
-    headers: {
-      allow: 'POST, OPTIONS',
-      'access-control-allow-methods': 'POST',
-      'access-control-allow-headers':
-        'authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, x-request-id, last-event-id',
-    },
-  })
+const exposed = 'www-authenticate, x-request-id, retry-after, ratelimit, ratelimit-policy'
 
-/** Who takes anything takes JSON and streams, both of which the library wants named. RFC 9110 section 12.5.1. Its body was read. */
+async function preflight(charge: Charge, asked: Asked): Promise<Response> {
+  charge.chargeAddress(asked)
+  const headers = {
+    allow: 'POST, OPTIONS',
+    'access-control-allow-methods': 'POST',
+    'access-control-allow-headers':
+      'authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, x-request-id, last-event-id',
+  }
+  return new Response(null, { status: 204, headers })
+}
+
+/** As the rim says it, which knows of no page: one that may not read an answer is not even told that it asks too often. */
+function problemFor(error: unknown, { requestId }: Asked): Response {
+  if (!(error instanceof Problem)) throw error
+  const retry = error.retryAfterSeconds === null ? {} : { 'retry-after': String(error.retryAfterSeconds) }
+  return Response.json(errorBodyOf(error, requestId), { status: error.status, headers: retry })
+}
+
+const bothTypes = ['application/json', 'text/event-stream']
+
+/** Names of types mean the same in any case, and a star is any of them. RFC 9110 section 12.5.1. */
+function takes(accept: string, type: string): boolean {
+  const ranges = accept.split(',').map((range) => (range.split(';', 1)[0] ?? '').trim().toLowerCase())
+  return ['*/*', type.replace(/\/.*/, '/*'), type].some((range) => ranges.includes(range))
+}
+
+/** Who takes anything, or says so in other words, takes JSON and streams, both of which the library wants named to the letter. Its body was read. */
 function acceptingBoth(request: Request): Request {
-  const accept = request.headers.get('accept')
-  if (accept !== null && !/(?:^|,)\s*\*\/\*\s*(?:[,;]|$)/.test(accept)) return request
+  const accept = request.headers.get('accept') ?? ''
+  const isNamed = bothTypes.every((type) => accept.includes(type))
+  if (isNamed || (accept.trim() !== '' && !bothTypes.every((type) => takes(accept, type)))) return request
   const { method, url, signal } = request
   const headers = new Headers([...request.headers])
-  headers.set('accept', 'application/json, text/event-stream')
+  headers.set('accept', bothTypes.join(', '))
   return createLightRequest({ method, url, headers, signal })
 }
 

@@ -1,6 +1,6 @@
 /** Owns the document by which a client finds out who gives tokens for the endpoint. RFC 9728. */
 import { mcpScopes } from '../model/mcp-access.ts'
-import { notFound, Problem } from '../model/problem.ts'
+import { methodNotAllowed, notFound } from '../model/problem.ts'
 
 export const mcpPath = '/mcp'
 export const wellKnownPath = '/.well-known/oauth-protected-resource'
@@ -22,8 +22,7 @@ export function resourceMetadata(request: Request, publicUrl: string): Response 
   const forPages = { 'access-control-allow-origin': '*', 'access-control-allow-methods': 'GET, HEAD, OPTIONS' }
   if (request.method === 'OPTIONS')
     return new Response(null, { status: 204, headers: { ...forPages, 'access-control-allow-headers': '*' } })
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    throw new Problem('METHOD_NOT_ALLOWED', 'Here only GET, HEAD.')
+  if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed(['GET', 'HEAD', 'OPTIONS'])
   const document = {
     resource: resourceOf(publicUrl),
     authorization_servers: [publicUrl],

@@ -33,8 +33,12 @@ export type ProblemType = keyof typeof problemStatus
 export const Issue = z.object({ path: z.string(), message: z.string() })
 export type Issue = z.infer<typeof Issue>
 
-/** Where a status other than that of the type is told: what the whole service lacks is 503, and not the request's fault. */
-type ProblemOver = { readonly status?: 503; readonly retryAfterSeconds?: number }
+/** `status`: another than that of the type: what the whole service lacks is 503, and not the request's fault. `allow`: of METHOD_NOT_ALLOWED. */
+type ProblemOver = {
+  readonly status?: 503
+  readonly retryAfterSeconds?: number
+  readonly allow?: readonly string[]
+}
 
 export class Problem extends Error {
   override readonly name = 'Problem'
@@ -43,6 +47,8 @@ export class Problem extends Error {
   readonly status: number
   /** Null: about what a restart takes, where the status says that trying again helps. */
   readonly retryAfterSeconds: number | null
+  /** The methods that are known where another one was used; empty for every other type. */
+  readonly allow: readonly string[]
   /** `details` is a sentence for the person who reads the answer; it never carries anything of the inside. */
   constructor(type: ProblemType, details: string, issues: readonly Issue[] | null = null, over: ProblemOver = {}) {
     super(details)
@@ -50,10 +56,15 @@ export class Problem extends Error {
     this.issues = issues
     this.status = over.status ?? problemStatus[type]
     this.retryAfterSeconds = over.retryAfterSeconds ?? null
+    this.allow = over.allow ?? []
   }
 }
 
 export const notFound = (): Problem => new Problem('NOT_FOUND', 'No such resource.')
+
+/** RFC 9110 section 15.5.6: whoever is told so is told what goes, too. */
+export const methodNotAllowed = (allow: readonly string[]): Problem =>
+  new Problem('METHOD_NOT_ALLOWED', `Here only ${allow.join(', ')}.`, null, { allow })
 
 /** What a request holds is not valid: each fault by the path of its field. */
 export const invalidFields = (issues: readonly Issue[]): Problem =>

@@ -9,7 +9,7 @@ import type { FetchDocument } from '../../model/fetch-document.ts'
 import type { Fetch, RequestInfo } from '../../model/listener.ts'
 import type { Log } from '../../model/log.ts'
 import { mcpScopes, type FindMcpAccess } from '../../model/mcp-access.ts'
-import { Problem } from '../../model/problem.ts'
+import { methodNotAllowed, Problem } from '../../model/problem.ts'
 import type { FindSignedIn } from '../../model/user.ts'
 import { createFindMcpAccess, type GrantOwner } from '../../store/oauth-grants.ts'
 import type { RotatingSecretBox } from '../../store/secret-box.ts'
@@ -184,10 +184,15 @@ async function respond(route: Route | null, request: Request, info: RequestInfo)
   if (route.isOpen && request.method === 'OPTIONS')
     return readable(new Response(null, { status: 204, headers: preflight }))
   const method = request.method === 'HEAD' ? 'GET' : request.method
-  if (method !== route.method) throw new Problem('METHOD_NOT_ALLOWED', `Here only ${route.method}.`)
+  if (method !== route.method) throw methodNotAllowed(methodsOf(route))
   const answer = wrongInQuery(new URL(request.url).search) ?? (await route.answer(request, info))
   return route.isOpen ? readable(answer) : answer
 }
+
+const methodsOf = ({ method, isOpen }: Route): string[] => [
+  ...(method === 'GET' ? ['GET', 'HEAD'] : [method]),
+  ...(isOpen ? ['OPTIONS'] : []),
+]
 
 const preflight = {
   'access-control-allow-methods': 'GET, POST',

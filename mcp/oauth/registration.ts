@@ -35,13 +35,17 @@ function registrationOf(body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> 
   const given = objectIn(new TextDecoder().decode(body))
   if (given === null) return oauthError('invalid_client_metadata', 'a registration is a JSON object')
   try {
-    const { client_id: _given, client_id_issued_at: _issued, ...metadata } = metadataOf(given)
+    const { client_id: _given, client_id_issued_at: _issued, ...metadata } = metadataOf(withoutNulls(given))
     return new TextEncoder().encode(JSON.stringify(metadata))
   } catch (error) {
     if (!(error instanceof WrongMetadata)) throw error
     return oauthError(error.code, error.message)
   }
 }
+
+/** Clients that fill in a form of RFC 7591 send what they have not got as null. */
+const withoutNulls = (given: Metadata): Metadata =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
 
 function objectIn(text: string): Metadata | null {
   try {

@@ -1,6 +1,6 @@
 /** Owns the rim of the pages for people: which methods they know, and that what cannot be done is said as a page. Anything else is the API's rim's. */
 import type { Fetch } from '../../model/listener.ts'
-import { Problem } from '../../model/problem.ts'
+import { methodNotAllowed, Problem } from '../../model/problem.ts'
 import { html } from './html.ts'
 import { renderPage } from './page.ts'
 
@@ -11,7 +11,7 @@ export function createPageFetch(handlers: PageHandlers): Fetch {
   return async (request, info) => {
     const method = request.method === 'HEAD' ? 'GET' : request.method
     const handler = method === 'GET' || method === 'POST' ? handlers[method] : undefined
-    if (!handler) return methodNotAllowed(allowed.join(', '))
+    if (!handler) return pageOfProblem(methodNotAllowed(allowed))
     try {
       return await handler(request, info)
     } catch (error) {
@@ -21,11 +21,6 @@ export function createPageFetch(handlers: PageHandlers): Fetch {
   }
 }
 
-function methodNotAllowed(allow: string): Response {
-  const problem = new Problem('METHOD_NOT_ALLOWED', `Here only ${allow}.`)
-  return pageOfProblem(problem, { allow })
-}
-
 const titles: Readonly<Record<number, string>> = {
   403: 'Not allowed',
   404: 'Not here',
@@ -33,9 +28,11 @@ const titles: Readonly<Record<number, string>> = {
   503: 'Busy',
 }
 
-export function pageOfProblem(problem: Problem, headers: Readonly<Record<string, string>> = {}): Response {
-  const { status, message, retryAfterSeconds } = problem
-  const retry = retryAfterSeconds === null ? {} : { 'retry-after': String(retryAfterSeconds) }
+export function pageOfProblem({ status, message, retryAfterSeconds, allow }: Problem): Response {
+  const headers = {
+    ...(retryAfterSeconds !== null && { 'retry-after': String(retryAfterSeconds) }),
+    ...(allow.length > 0 && { allow: allow.join(', ') }),
+  }
   const body = html`<p>${message}</p>`
-  return renderPage({ title: titles[status] ?? 'That did not work', body, status, headers: { ...retry, ...headers } })
+  return renderPage({ title: titles[status] ?? 'That did not work', body, status, headers })
 }

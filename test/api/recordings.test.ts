@@ -78,6 +78,16 @@ test('the download of a recording', async (t) => {
     t.equal((await get({ range: 'bytes=0-1', 'if-range': `W/${etag}` })).status, 200)
   })
 
+  await t.test('who has it already is told so, whatever part is asked for', async (t) => {
+    const etag = (await get()).header('etag') ?? ''
+    for (const method of ['GET', 'HEAD'])
+      for (const asked of [etag, `W/${etag}`, `"another", ${etag}`, '*']) {
+        const answer = await get({ range: 'bytes=0-1', 'if-none-match': asked }, url, method)
+        t.same([answer.status, answer.header('etag'), answer.body.length], [304, etag, 0], `${method} ${asked}`)
+      }
+    t.equal((await get({ 'if-none-match': '"another"' })).status, 200)
+  })
+
   await t.test('HEAD tells the size and sends nothing', async (t) => {
     for (const headers of [{}, { range: 'bytes=0-1' }]) {
       const answer = await get(headers, url, 'HEAD')

@@ -50,7 +50,20 @@ void test('the endpoint', async (t) => {
       t.equal(headers.get('access-control-allow-origin'), '*')
     }
     t.equal((await ask(`${publicUrl}/.well-known/oauth-protected-resource/other`, { key: null })).status, 404)
-    t.equal((await ask(metadataUrl, { key: null, method: 'POST', json: {} })).status, 405)
+    const posted = await ask(metadataUrl, { key: null, method: 'POST', json: {} })
+    t.same([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
+  })
+
+  await t.test('a page of any origin may read it, as it must before it can ask a person', async (t) => {
+    for (const method of ['GET', 'OPTIONS']) {
+      const { status, headers } = await ask(metadataUrl, {
+        key: null,
+        method,
+        headers: { origin: 'https://app.example' },
+      })
+      t.ok(status < 300, `${method} ${status}`)
+      t.equal(headers.get('access-control-allow-origin'), '*')
+    }
   })
 
   await t.test('a foreign Host or Origin is a 403, whatever the token', async (t) => {
@@ -112,7 +125,12 @@ void test('the endpoint', async (t) => {
 
   await t.test('who takes any answer is answered, who takes JSON alone is told what the protocol wants', async (t) => {
     for (const era of ['modern', 'legacy'] as const) {
-      for (const accept of ['*/*', 'text/html, */*;q=0.1']) {
+      for (const accept of [
+        '*/*',
+        'text/html, */*;q=0.1',
+        'Application/JSON, Text/Event-Stream',
+        'application/*, text/*;q=0.5',
+      ]) {
         const { status, json } = await send('tools/list', {}, { era, headers: { accept } })
         t.equal(status, 200, `${era} ${accept}`)
         t.ok(json.result.tools.length > 0)
@@ -171,6 +189,38 @@ void test('the endpoint', async (t) => {
     t.equal(hidden.status, 403)
   })
 
+  await t.test(
+    'params that are none for a method are the mistake of the client, and null is what is not there',
+    async (t) => {
+      const client = { name: 'old', version: '1' }
+      for (const params of [
+        {},
+        { protocolVersion: '2025-06-18', capabilities: {} },
+        { protocolVersion: 5, capabilities: {}, clientInfo: client },
+        { protocolVersion: '2025-06-18', capabilities: null, clientInfo: client },
+      ]) {
+        const { json } = await send('initialize', params, { era: 'legacy' })
+        t.equal(json.error.code, -32602, JSON.stringify(params))
+        t.match(json.error.message, /^Invalid params of initialize: \w+/)
+      }
+      for (const era of ['modern', 'legacy'] as const) {
+        const { json } = await send('tools/list', { cursor: 5 }, { era })
+        t.same(json.error, { code: -32602, message: 'Invalid params of tools/list: cursor must be a string.' }, era)
+        t.ok((await send('tools/list', { cursor: null }, { era })).json.result.tools.length > 0, era)
+        const called = await send('tools/call', { name: 'account_admin__list_workers', arguments: null }, { era })
+        t.ok(called.json.result.structuredContent.workers.length > 0, era)
+      }
+      const bare = { jsonrpc: '2.0', id: 1, method: 'ping', params: null }
+      const { status } = await ask(`${publicUrl}/mcp`, {
+        method: 'POST',
+        key: null,
+        json: bare,
+        headers: { authorization: `Bearer ${grant()}`, 'mcp-protocol-version': '2025-06-18' },
+      })
+      t.equal(status, 200)
+    },
+  )
+
   await t.test('an unknown tool is an error of the protocol, and of nothing else', async (t) => {
     const { json } = await send('tools/call', { name: 'account_admin__launch_rocket', arguments: {} })
     t.equal(json.error.code, -32602)
@@ -191,6 +241,11 @@ void test('requests are charged to whom they belong', async (t) => {
     t.equal(status, 429)
     t.equal(json.type, 'RATE_LIMITED')
     t.ok(headers.get('retry-after'))
+    const page = await send('tools/list', {}, { token: 'wrong', headers: { origin: publicUrl } })
+    t.equal(page.status, 429)
+    t.equal(page.json.type, 'RATE_LIMITED')
+    t.ok(page.headers.get('retry-after'))
+    t.equal(page.headers.get('access-control-allow-origin'), publicUrl, 'a page may read why')
   })
   await t.test('with one to the account, whichever of its tokens', async (t) => {
     hands.turn(60_000)
@@ -217,5 +272,11 @@ void test('without a PUBLIC_URL names of this machine are its own, and addresses
     'http://192.0.2.5:8080/mcp',
   )
   t.equal((await at('http://[2001:db8::5]')).status, 200)
-  t.equal((await at('http://192.0.2.5:8080', { origin: 'http://192.0.2.6:8080' })).status, 403)
+  const asked = await ask('http://192.0.2.5:8080/mcp', {
+    method: 'POST',
+    key: null,
+    json: {},
+    headers: { origin: 'http://192.0.2.6:8080' },
+  })
+  t.equal(asked.status, 403)
 })

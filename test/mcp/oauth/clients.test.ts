@@ -52,6 +52,8 @@ await t.test('a registration takes over what is ours to do, and says what it has
     action: 'oauth.register',
     actor: { kind: 'mcp_client', clientId: json['client_id'], userId: null },
   })
+  const form = { client_name: null, grant_types: null, scope: null, token_endpoint_auth_method: null, logo_uri: null }
+  t.match(await client.register(form), { status: 201, json: { client_name: 'A client without a name' } })
   const long = await client.register({ client_name: 'é'.repeat(500) })
   t.equal(Array.from(String(long.json['client_name'])).length, 100)
 })
