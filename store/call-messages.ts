@@ -3,6 +3,7 @@ import { toIso } from '../model/clock.ts'
 import type { AccountId, CallId } from '../model/ids.ts'
 import type { Json } from '../model/json.ts'
 import type { LadderEntry, MessageLadder } from '../model/message-ladder.ts'
+import { inTime } from './in-time.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 /** Of one call, whose browser may have come from one process to another. */
@@ -27,7 +28,7 @@ export async function writeLadders(sql: Sql, ladders: readonly (readonly [CallId
     )
     insert into call_messages (call_id, account_id, seq, at, direction, protocol, local, remote, text, left_out)
     select id, account_id, seq, at, direction, protocol, local, remote, text, "leftOut"
-    from numbered join calls_there on id = "callId" where seq < ${mostOfCall}
+    from numbered join calls_there on id = "callId" where seq < ${mostOfCall} and ${inTime(sql)}
     on conflict do nothing`
 }
 

@@ -3,6 +3,7 @@ import { callColumns, workerConfigOf, type CallFactsRow } from './call-rows.ts'
 import { isCaptureWanted } from './standing-captures.ts'
 import type { Json } from '../model/json.ts'
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
+import { inTime } from './in-time.ts'
 import { leaseLength, nothingSeen, type NodeSightings } from './nodes.ts'
 import type { Sql, Transaction } from './sql.ts'
 
@@ -87,7 +88,7 @@ function claimFrom(
       from calls where id = any(array(select id from asked)))
     update calls set owner = ${nodeId}, epoch = epoch + 1 from former
     where calls.id = former.id and not finished and ${condition}
-      and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql, seen)})
+      and (owner is null or owner = ${nodeId} or not ${ownerIsAlive(sql, seen)}) and ${inTime(sql)}
     returning calls.id, account_id, epoch, version, snapshot, left_for`
 }
 

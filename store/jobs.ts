@@ -1,5 +1,7 @@
 /** Owns durable waits: one row per (call, kind), due at run_at, claimed under a lease by one node at a time. */
 import type { AccountId, CallId, NodeId } from '../model/ids.ts'
+import { inTime } from './in-time.ts'
+import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql, Transaction } from './sql.ts'
 
 export type JobKind = 'expire_token' | 'post_process' | 'dial_time' | 'dial'
@@ -44,7 +46,8 @@ export async function renewJob(tx: Transaction, { id, accountId, callId, kind, r
  * Jobs that are due, oldest first; one more than `limit` at most. A job whose claim ran out (its node died) is due again. Dial times come after
  * all others: an account may have any number of calls scheduled for one moment, and what must go on by then, a call that has its place, the
  * end of another account's call, does not wait behind them. One of them goes along with every claim, so that they never wait for ever.
- * `kinds`: all others are left, such as calls that have their place for a node that has room for them.
+ * `kinds`: all others are left, such as calls that have their place for a node that has room for them. A claim that is lost with the server's memory
+ * is made again.
  */
 export function claimJobs(
   sql: Sql,
@@ -56,7 +59,7 @@ export function claimJobs(
 ): Promise<Job[]> {
   const ofKinds = kinds === undefined ? sql`` : sql`and kind = any(${[...kinds]}::text[])`
   return sql<Job[]>`
-    with first as materialized (
+    with ${relaxedCommit(sql)}, first as materialized (
       select id from jobs
       where kind <> 'dial_time' and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now}) ${ofKinds}
       order by run_at, id limit ${limit} for update skip locked
@@ -65,8 +68,8 @@ export function claimJobs(
       where kind = 'dial_time' and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now}) ${ofKinds}
       order by run_at, id limit greatest(1, ${limit} - (select count(*) from first)) for update skip locked
     ), claimed as (
-      update jobs set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
-      where id = any(array(select id from first union all select id from later))
+      update jobs set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1 from relaxed
+      where id = any(array(select id from first union all select id from later)) and ${inTime(sql)}
       returning id, account_id, call_id, kind, attempts, run_at)
     select id, account_id, call_id, kind, attempts, run_at from claimed order by run_at, id`
 }
@@ -75,7 +78,7 @@ export function claimJobs(
 export async function finishJobs(sql: Sql, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await sql<{ id: string }[]>`
     delete from jobs where id = any(array(
-      select id from jobs where id = any(${[...ids]}::text[]) order by id for update skip locked))
+      select id from jobs where id = any(${[...ids]}::text[]) order by id for update skip locked)) and ${inTime(sql)}
     returning id`
   return new Set(rows.map(({ id }) => id))
 }

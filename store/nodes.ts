@@ -4,6 +4,7 @@
  */
 import type { NodeId } from '../model/ids.ts'
 import { releaseDeliveries } from './deliveries.ts'
+import { inTime } from './in-time.ts'
 import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql } from './sql.ts'
 
@@ -28,7 +29,7 @@ export async function renewLease(sql: Sql, nodeId: NodeId, length: number, isOff
   await sql`
     with ${relaxedCommit(sql)}
     insert into nodes (id, lease_until, off_bus)
-    select ${nodeId}, clock_timestamp() + ${length}::int * interval '1 ms', ${isOffBus} from relaxed
+    select ${nodeId}, clock_timestamp() + ${length}::int * interval '1 ms', ${isOffBus} from relaxed where ${inTime(sql)}
     on conflict (id) do update set lease_until = excluded.lease_until, off_bus = excluded.off_bus`
 }
 

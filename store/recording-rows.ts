@@ -5,6 +5,8 @@
 import { toIso } from '../model/clock.ts'
 import type { NodeId } from '../model/ids.ts'
 import { recordingOfKey } from '../model/recording-store.ts'
+import { inTime } from './in-time.ts'
+import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql } from './sql.ts'
 
 /** waiting: for its copies, or to be shipped. kept: as it is to stay in the folder. failed: given up, and told. removing: an order. */
@@ -42,7 +44,7 @@ export async function noteRecordings(
     select given.key, calls.id, ${folder},
       case when calls.erased_at is null and calls.recording_removed_at is null then 'waiting' else 'removing' end, to_timestamp(given.at / 1000.0), ${now}::timestamptz
     from jsonb_to_recordset(${sql.json(rows)}) as given (key text, at double precision, "callId" text)
-    join calls on calls.id = given."callId"
+    join calls on calls.id = given."callId" and ${inTime(sql)}
     on conflict (key) do nothing`
 }
 
@@ -59,6 +61,7 @@ export type ClaimedRecording = RecordingRow & {
 
 /**
  * What is to be removed first, then the newest. A recording waits until its call is processed. `withoutStorage`: what takes the storage is left out.
+ * A claim that is lost with the server's memory is made again.
  */
 export function claimRecordings(
   sql: Sql,
@@ -67,7 +70,7 @@ export function claimRecordings(
   withoutStorage: boolean,
 ): Promise<ClaimedRecording[]> {
   return sql<ClaimedRecording[]>`
-    with due as materialized (
+    with ${relaxedCommit(sql)}, due as materialized (
       select key from recordings
       where folder = ${folder} and run_at <= ${now} and (claimed_until is null or claimed_until <= ${now})
         and state in ('waiting', 'removing')
@@ -75,8 +78,8 @@ export function claimRecordings(
         and (state = 'removing' or exists (
           select from calls where id = recordings.call_id and post_processing_status in ('completed', 'failed')))
       order by state, created_at desc, key limit ${limit} for update skip locked)
-    update recordings set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1
-    where key = any(array(select key from due))
+    update recordings set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1 from relaxed
+    where key = any(array(select key from due)) and ${inTime(sql)}
     returning ${columns(sql)}, exists (select from calls where id = recordings.call_id and recording_key is null) as lacks_link`
 }
 
@@ -128,6 +131,7 @@ export async function changeRecordings(
       claimed_until = case when g."isOver" then null else r.claimed_until end
     from given g
     where r.key = any(array(select key from held)) and g.key = r.key and r.claimed_by = ${nodeId} and r.state = 'waiting'
+      and ${inTime(sql)}
     returning r.key`
   return new Set(changed.map(({ key }) => key))
 }

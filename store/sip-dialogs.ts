@@ -3,6 +3,7 @@ import { DialogFacts } from '../model/sip-dialog.ts'
 import type { AccountId, CallId, NodeId, TrunkId } from '../model/ids.ts'
 import type { Json } from '../model/json.ts'
 import { leaseLength, overdue, type NodeSightings } from './nodes.ts'
+import { inTime } from './in-time.ts'
 import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql } from './sql.ts'
 
@@ -16,10 +17,10 @@ export async function writeDialogs(sql: Sql, nodeId: NodeId, { held, over }: Dia
     with ${relaxedCommit(sql)}, given as (
       select * from jsonb_to_recordset(${sql.json(held as unknown as Json)}) as r("callId" text, "trunkId" text, dialog jsonb)
     ), gone as (
-      delete from sip_dialogs where call_id = any(${[...over]}::text[]) and node_id = ${nodeId})
+      delete from sip_dialogs where call_id = any(${[...over]}::text[]) and node_id = ${nodeId} and ${inTime(sql)})
     insert into sip_dialogs (call_id, node_id, trunk_id, dialog)
     select "callId", ${nodeId}, "trunkId", dialog from relaxed, given
-    where exists (select from calls where calls.id = "callId") order by "callId"
+    where exists (select from calls where calls.id = "callId") and ${inTime(sql)} order by "callId"
     on conflict (call_id) do update set dialog = excluded.dialog, trunk_id = excluded.trunk_id
     where sip_dialogs.node_id = excluded.node_id`
 }

@@ -1,7 +1,8 @@
 /**
  * Owns how long anybody waits for the database, and that nothing becomes true after they stopped. Each query and each transaction has a
  * deadline, with its wait for a connection; past it its caller has a QueryDeadline, and what it wrote is never committed:
- * - A statement by itself would be carried out whenever a frozen server reads it. So each one that writes is a transaction.
+ * - A statement by itself would be carried out whenever a frozen server reads it. So each one that writes is a transaction, unless its deadline stands
+ *   in it (in-time.ts).
  * - In front of COMMIT goes a guard that the server evaluates: no more time may have passed since the transaction began than was left of the
  *   deadline when its beginning was answered. A server that finds both in its socket an hour later fails at the guard, and rolls back.
  * - A server that answers no query, although its own statement_timeout must have ended it, is frozen or out of reach: all connections are
@@ -9,7 +10,8 @@
  */
 import type { Log } from '../model/log.ts'
 import { openConnectionPool, type Begun, type ConnectionPool, type Query } from './connection-pool.ts'
-import type { ConnectOptions, Sql, Transaction } from './sql.ts'
+import { createServerClock, isBefore, readServer } from './in-time.ts'
+import type { ConnectOptions, Fragment, Sql, Transaction } from './sql.ts'
 
 class QueryDeadline extends Error {
   override readonly name = 'QueryDeadline'
@@ -29,6 +31,8 @@ type TimelyOptions = Omit<ConnectOptions, 'statementTimeout' | 'opened'> & {
 const grace = 1_000
 /** Ms in which the answer to a COMMIT comes back in time. */
 const wayBack = 100
+/** Of the limit: what a question for the server's clock may take. */
+const shareOfWay = 1 / 10
 
 /** What of a promise decides it. */
 type Settling = { resolve(value: unknown): void; reject(error: unknown): void }
@@ -76,22 +80,35 @@ export function createTimelySql({ limit, log, ...options }: TimelyOptions): Sql 
     )
   }
   /** `made` belongs to the pool of now, and is asked when somebody awaits it. */
-  const timely = (made: unknown, reads: () => boolean, make: Make): unknown => {
+  const timely = (made: unknown, needsTransaction: () => boolean, make: Make): unknown => {
     if (!isQuery(made)) return made
     const [of, { handler }] = [pool, made]
     made.handler = (asked) => {
-      if (!reads()) return settle(asked, write(pool, limit, make))
+      if (needsTransaction()) return settle(asked, write(pool, limit, make))
       if (of !== pool) return settle(asked, read(pool, make))
       watch(asked, of, () => asked.state !== null)
       handler(asked)
     }
     return made
   }
-  const ask = (...given: Given): unknown => timely(pool.sql(...given), () => readsOf(given[0]), made(given))
+  const ask = (...given: Given): unknown => {
+    const carriesDeadline = given.some((part) => guards.has(part))
+    const made = timely(pool.sql(...given), () => !carriesDeadline && !readsOf(given[0]), making(given))
+    return carriesDeadline ? toldLate(made as Query, limit, clock.forget) : made
+  }
+  const clock = createServerClock(async () => (await readServer(ask as unknown as Sql))[0]!, limit * shareOfWay)
+  const guards = new WeakSet<object>()
+  const inTime = (): Fragment => {
+    const by = clock.at(performance.now() + limit - wayBack)
+    if (by === null) return pool.sql`true`
+    const guard = isBefore(pool.sql, by)
+    guards.add(guard)
+    return guard
+  }
   const unsafe = (...given: Parameters<Sql['unsafe']>): unknown =>
     timely(
       pool.sql.unsafe(...given),
-      () => onlyReads([given[0]]),
+      () => !onlyReads([given[0]]),
       (on) => on.unsafe(...given),
     )
   const begin = (...given: readonly unknown[]): Promise<unknown> => {
@@ -103,18 +120,29 @@ export function createTimelySql({ limit, log, ...options }: TimelyOptions): Sql 
     await Promise.all([pool.close(ms), ...leaving])
   }
   const { json, array, typed, types } = pool.sql
-  const own = { unsafe, begin, end: ({ timeout = limit / 1000 } = {}) => (ended ??= end(timeout * 1000)) }
+  const own = { unsafe, begin, inTime, end: ({ timeout = limit / 1000 } = {}) => (ended ??= end(timeout * 1000)) }
   return Object.assign(ask, { json, array, typed, types, options: pool.sql.options, ...own }) as unknown as Sql
 }
 
 type Given = [first: TemplateStringsArray, ...rest: never[]]
 
-const made =
+const making =
   (given: Given): Make =>
   (on) =>
     (on as Sql)(...given)
 
 const isQuery = (made: unknown): made is Query => made instanceof Promise
+
+/** A statement with its deadline in it, which fails by it. */
+function toldLate(query: Query, limit: number, isLate: () => void): Query {
+  const { reject } = query
+  query.reject = (error) => {
+    if (!isDivisionByZero(error)) return reject(error)
+    isLate()
+    reject(new QueryDeadline(limit))
+  }
+  return query
+}
 
 /** An answer that came in while this thread stood still is read before anybody is late. */
 function late(ms: number, passed: () => void): () => void {
@@ -198,15 +226,15 @@ function guardOf(tx: Transaction, left: number): Query {
   return (query as unknown as Query).execute()
 }
 
-const divisionByZero = '22012'
+const isDivisionByZero = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '22012'
 
 /** The COMMIT behind a guard that failed says that all is well: it has rolled back. */
 async function passed(guard: Query | null, limit: number): Promise<void> {
   try {
     await guard
   } catch (error) {
-    const isLate = error instanceof Error && 'code' in error && error.code === divisionByZero
-    throw isLate ? new QueryDeadline(limit) : error
+    throw isDivisionByZero(error) ? new QueryDeadline(limit) : error
   }
 }
 

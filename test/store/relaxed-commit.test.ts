@@ -1,6 +1,7 @@
 /** Which commits do not wait for the disk. */
 import t, { test } from 'tap'
 import { createApiKey, createKeyLookup } from '../../store/api-keys.ts'
+import { claimJobs, insertJob, retryJob } from '../../store/jobs.ts'
 import { renewLease } from '../../store/nodes.ts'
 import type { Sql } from '../../store/sql.ts'
 import { openTestDatabase } from '../scenes/database.ts'
@@ -43,4 +44,19 @@ test('when a key was last used is written without waiting for the disk', async (
   while ((await told()).length === 0) await sql`select 1`
   t.same(await told(), ['off'])
   t.match(await sql`select last_used_at from api_keys where account_id = ${accountId}`, [{ lastUsedAt: 2_000 }])
+})
+
+test('a claim of a job is written without waiting for the disk, that it is finished not', async (t) => {
+  const { sql } = await opened
+  const { accountId, workerId } = await createTenant(sql, { slug: newId() })
+  const callId = newId<'call'>()
+  const call = { id: callId, accountId, workerId, sessionId: 's', direction: 'inbound', transport: 'webrtc' }
+  await sql`insert into calls ${sql({ ...call, progress: 'ringing', snapshot: sql.json({}), createdAt: 1_000 })}`
+  const job = { id: newId(), accountId, callId, kind: 'post_process', runAt: 1_000 } as const
+  await sql.begin((tx) => insertJob(tx, job))
+  const told = await watch(sql, 'jobs')
+  t.match(await claimJobs(sql, newId<'node'>(), 2_000, 1_000, 5), [{ id: job.id }])
+  t.same(await told(), ['off'])
+  await retryJob(sql, job.id, 1_000)
+  t.same(await told(), ['off', 'on'])
 })

@@ -1,8 +1,10 @@
 /** Deadlines on a real database that is really frozen (SIGSTOP), swallowed by the network, busy or slow: who waits is told in time, and what was not done then is never done. */
 import t, { test, type Test } from 'tap'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
+import { inTime } from '../../store/in-time.ts'
 import { connect, type Sql } from '../../store/sql.ts'
 import { createTimelySql } from '../../store/timely-sql.ts'
+import { countSentStatements } from '../load/sent-statements.ts'
 import { createRecordedLog } from '../scenes/seeded-api.ts'
 import { openTestDatabase } from '../scenes/database.ts'
 import { answersAgain, freezePostgres, killPostgres } from '../scenes/frozen-postgres.ts'
@@ -11,6 +13,7 @@ import { openNetwork } from '../scenes/postgres-network.ts'
 
 const limit = 1_000
 const name = 'timely'
+const sent = countSentStatements()
 
 const database = await openTestDatabase(t)
 await database.sql`create table things (id integer primary key)`
@@ -73,6 +76,77 @@ test('a statement in the socket of a frozen server is not carried out when the s
     (await other`select count(*) as number from pg_stat_activity where application_name = ${name}`)[0]?.['number'],
     3,
   )
+})
+
+/** A statement that is a transaction by itself, with its deadline in it. */
+const insertInTime = (sql: Sql, id: number) => sql`insert into things select ${id}::int where ${inTime(sql)}`
+
+/** The clock of the server is known from here on. */
+async function knowClock(sql: Sql): Promise<void> {
+  await until(async () => (await sql`select ${inTime(sql)} as in_time`).statement.string.includes('clock_timestamp'))
+}
+
+test('a statement that carries its deadline is one message, and is not carried out when a frozen server reads it too late', async (t) => {
+  const { sql, dataDir, ids, quiet } = await open(t)
+  await knowClock(sql)
+  const before = sent.count()
+  await insertInTime(sql, 1)
+  t.equal(sent.count() - before, 1)
+  await insertInTime(sql, 2)
+  const goOn = freezePostgres(dataDir)
+  t.teardown(goOn)
+  await Promise.all([3, 4, 5, 6].map((id) => t.rejects(insertInTime(sql, id), late)))
+  goOn()
+  await quiet()
+  t.same(await ids(), [1, 2])
+  await until(() =>
+    insertInTime(sql, 7).then(
+      () => true,
+      () => false,
+    ),
+  )
+  t.same(await ids(), [1, 2, 7])
+})
+
+test('a statement under whose work the server was frozen for longer than it has is broken off when the server goes on', async (t) => {
+  const { sql, other, dataDir, ids, quiet } = await open(t)
+  await knowClock(sql)
+  const slow = sql`insert into things select case when ${inTime(sql)} then (select 1 from pg_sleep(0.5)) end`.execute()
+  await until(async () => {
+    const sleeping =
+      await other`select from pg_stat_activity where application_name = ${name} and wait_event = 'PgSleep'`
+    return sleeping.count > 0
+  })
+  const goOn = freezePostgres(dataDir)
+  t.teardown(goOn)
+  await t.rejects(slow, late)
+  goOn()
+  await quiet()
+  t.same(await ids(), [])
+})
+
+test('a deadline told by the clock of another server, or of one that was started since, passes nothing', async (t) => {
+  const { sql, dataDir, server, ids } = await open(t)
+  t.teardown(() => answersAgain(server))
+  await knowClock(sql)
+  const kept = [1, 2].map((id) => sql`insert into things select ${id}::int where ${inTime(sql)}`)
+  killPostgres(dataDir)
+  await answersAgain(server)
+  await until(() =>
+    sql`select 1`.then(
+      () => true,
+      () => false,
+    ),
+  )
+  for (const statement of kept) await t.rejects(statement)
+  t.same(await ids(), [])
+  await until(() =>
+    insertInTime(sql, 3).then(
+      () => true,
+      () => false,
+    ),
+  )
+  t.same(await ids(), [3])
 })
 
 test('a COMMIT that a frozen server finds in its socket too late is a rollback', async (t) => {
