@@ -7,9 +7,9 @@ import { toIso } from '../model/clock.ts'
 import type { CallEvent, EventType } from '../model/events.ts'
 import type { AccountId, CallId, DeliveryId, NewId, NodeId, SubscriptionId, WorkerId } from '../model/ids.ts'
 import type { JsonObject } from '../model/json.ts'
-import type { Sql, Transaction } from './sql.ts'
+import type { Fragment, Sql, Transaction } from './sql.ts'
 import type { SealedSubscription } from './subscription-secrets.ts'
-import { holdMatching, sealedColumns, type HeldSubscription } from './subscriptions.ts'
+import { holdMatching, sealedColumns, type Taker } from './subscriptions.ts'
 
 /** The copy of a call.tool_call goes the same way as the events of the call. */
 export type OutboxEvent = CallEvent | { readonly type: 'call.tool_call'; readonly data: JsonObject }
@@ -17,7 +17,6 @@ export type OutboxEvent = CallEvent | { readonly type: 'call.tool_call'; readonl
 /** What is announced of one call at once; order of `events` is order of delivery. */
 type Batch = {
   readonly accountId: AccountId
-  readonly workerId: WorkerId
   readonly callId: CallId
   readonly events: readonly OutboxEvent[]
   readonly now: number
@@ -27,62 +26,62 @@ type Batch = {
  * One row for each event and enabled subscription that matches it. Called inside the transaction that tells why. It locks the call's row: that
  * keeps the lanes of concurrent transactions in order, and lets nothing get behind call.ended.
  */
-export async function enqueueDeliveries(tx: Transaction, { newId, ...batch }: Batch & { newId: NewId }): Promise<void> {
-  const { accountId, workerId, callId, events } = batch
+export async function enqueueDeliveries(
+  tx: Transaction,
+  { newId, workerId, ...batch }: Batch & { workerId: WorkerId; newId: NewId },
+): Promise<void> {
+  const { accountId, callId, events } = batch
   if (events.length === 0) return
   const eventTypes = [...new Set(upToEnded(events).map(({ type }) => type))]
-  const [, subscriptions] = await Promise.all([
+  const [, takers] = await Promise.all([
     tx`select from calls where id = ${callId} for no key update`,
     holdMatching(tx, { accountId, workerId, eventTypes }),
   ])
-  await insertDeliveries(tx, { batches: [batch], subscriptions, newId })
+  const deliveries = newDeliveriesOf([{ ...batch, takers }], newId)
+  if (deliveries.rows.length > 0) await insertionOf(tx, deliveries)
 }
 
-/**
- * The same, of calls whose rows are locked, for subscriptions that are held. A call has one call.ended; what comes after it, another call.ended
- * included, changes nothing. Returns how many rows that may be.
- */
-export async function insertDeliveries(
-  tx: Transaction,
-  given: { batches: readonly Batch[]; subscriptions: readonly HeldSubscription[]; newId: NewId },
-): Promise<number> {
-  const events = given.batches.flatMap((batch) => upToEnded(batch.events).map((event) => ({ ...batch, ...event })))
-  const rows = events.flatMap((event, index) =>
-    takersOf(event, given.subscriptions).map(({ id }) => ({
-      id: given.newId<'delivery'>(),
-      subscriptionId: id,
-      event: index,
-    })),
-  )
-  if (rows.length === 0) return 0
-  // A body goes to the database once, however many subscriptions take it.
+/** Rows as they are given to the database, a body once, however many subscriptions take it. `event`: its place among the bodies. */
+export type NewDeliveries = {
+  readonly rows: readonly { readonly id: DeliveryId; readonly subscriptionId: SubscriptionId; readonly event: number }[]
+  readonly bodies: readonly { readonly event: number; readonly callId: CallId; readonly body: string }[]
+}
+
+/** `takers`: all that get something of the call. */
+export function newDeliveriesOf(
+  batches: readonly (Batch & { readonly takers: readonly Taker[] })[],
+  newId: NewId,
+): NewDeliveries {
+  const events = batches.flatMap((batch) => upToEnded(batch.events).map((event) => ({ ...batch, ...event })))
   const bodies = events.map(({ accountId, callId, now, type, data }, event) => {
     return { event, accountId, callId, at: toIso(now), type, body: JSON.stringify({ type, data }) }
   })
-  // Due at once, for those whose clock is behind this node's as well.
-  await tx`
-    insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at, created_at)
-    select r.id, b."accountId", r."subscriptionId", b."callId", b.type, b.body, b.at, least(b.at, clock_timestamp()), b.at
-    from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(id text, "subscriptionId" text, event integer)
-      join json_to_recordset(${JSON.stringify(bodies)}::text::json) as b(event integer, "accountId" text, "callId" text,
-        at timestamptz, type text, body text) on b.event = r.event
-    where b."callId" <> all(array(
-      select call_id from deliveries
-      where call_id = any(${[...new Set(events.map(({ callId }) => callId))]}::text[]) and event_type = 'call.ended'))
-    order by r.event, r.id`
-  return rows.length
+  const rows = events.flatMap(({ type, takers }, event) => {
+    const taking = takers.filter(({ eventType }) => eventType === type || eventType === '*')
+    return taking.map(({ id }) => ({ id: newId<'delivery'>(), subscriptionId: id, event }))
+  })
+  return { rows, bodies: rows.length === 0 ? [] : bodies }
 }
 
-const takersOf = (
-  { accountId, workerId, type }: { accountId: AccountId; workerId: WorkerId; type: EventType },
-  subscriptions: readonly HeldSubscription[],
-): readonly HeldSubscription[] =>
-  subscriptions.filter(
-    (held) =>
-      held.accountId === accountId &&
-      (held.workerId === null || held.workerId === workerId) &&
-      (held.eventType === type || held.eventType === '*'),
-  )
+/**
+ * A statement, or a part of one, of calls whose rows are locked, for subscriptions that are held. A call has one call.ended; what comes after it, another
+ * call.ended included, changes nothing. Due at once, for those whose clock is behind this node's as well. `only`: further joins, to the subscription of `r` and
+ * the call of `b`.
+ */
+export const insertionOf = (
+  sql: Sql | Transaction,
+  { rows, bodies }: NewDeliveries,
+  only: Fragment = sql``,
+): Fragment => sql`
+  insert into deliveries (id, account_id, subscription_id, call_id, event_type, body, event_at, run_at, created_at)
+  select r.id, b."accountId", r."subscriptionId", b."callId", b.type, b.body, b.at, least(b.at, clock_timestamp()), b.at
+  from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(id text, "subscriptionId" text, event integer)
+    join json_to_recordset(${JSON.stringify(bodies)}::text::json) as b(event integer, "accountId" text, "callId" text,
+      at timestamptz, type text, body text) on b.event = r.event ${only}
+  where b."callId" <> all(array(
+    select call_id from deliveries
+    where call_id = any(${[...new Set(bodies.map(({ callId }) => callId))]}::text[]) and event_type = 'call.ended'))
+  order by r.event, r.id`
 
 function upToEnded(events: readonly OutboxEvent[]): readonly OutboxEvent[] {
   const ended = events.findIndex(({ type }) => type === 'call.ended')

@@ -219,7 +219,8 @@ const matchingOf = (sql: Sql, eventType: EventType, workerId: Fragment, accountI
     and (worker_id is null or worker_id = ${workerId})
     and event_type in (${eventType}, '*')`
 
-export type HeldSubscription = Pick<MatchingSubscription, 'id' | 'accountId' | 'workerId' | 'eventType'>
+/** `eventType`: one of which it takes all, or `*`. */
+export type Taker = Pick<MatchingSubscription, 'id' | 'eventType'>
 
 /**
  * Those of one worker for several types at once; `eventType` of a result is a type of the list or `*`. None of them can be removed before the
@@ -228,32 +229,34 @@ export type HeldSubscription = Pick<MatchingSubscription, 'id' | 'accountId' | '
 export async function holdMatching(
   tx: Transaction,
   { accountId, workerId, eventTypes }: { accountId: AccountId; workerId: WorkerId; eventTypes: readonly EventType[] },
-): Promise<HeldSubscription[]> {
-  return tx<HeldSubscription[]>`
-    select id, account_id, worker_id, event_type from webhook_subscriptions
+): Promise<Taker[]> {
+  return tx<Taker[]>`
+    select id, event_type from webhook_subscriptions
     where account_id = ${accountId} and enabled
       and (worker_id is null or worker_id = ${workerId})
       and event_type = any(${[...eventTypes, '*']})
     order by id for key share`
 }
 
-/** The same for several calls: what matches one of them may not match another one. */
-export function holdMatchingOf(
+/** The same for a call, whoever its worker is. */
+export async function holdMatchingOfCall(
   tx: Transaction,
-  {
-    accountIds,
-    callIds,
-    eventTypes,
-  }: { accountIds: readonly AccountId[]; callIds: readonly CallId[]; eventTypes: readonly EventType[] },
-): Promise<HeldSubscription[]> {
-  return tx<HeldSubscription[]>`
-    select id, account_id, worker_id, event_type from webhook_subscriptions
-    where account_id = any(${[...accountIds]}::text[]) and enabled
-      and (worker_id is null or worker_id = any(array(
-        select worker_id from calls where id = any(${[...callIds]}::text[]))))
+  { accountId, callId, eventTypes }: { accountId: AccountId; callId: CallId; eventTypes: readonly EventType[] },
+): Promise<void> {
+  await tx`
+    select from webhook_subscriptions
+    where account_id = ${accountId} and enabled
+      and (worker_id is null or worker_id = any(array(select worker_id from calls where id = ${callId})))
       and event_type = any(${[...eventTypes, '*']})
     order by id for key share`
 }
+
+/** Of `calls`: who takes some of these of each, and holds nobody. */
+export const takersColumn = (sql: Sql | Transaction, eventTypes: readonly EventType[]) => sql`
+  (select coalesce(json_agg(json_build_object('id', s.id, 'eventType', s.event_type) order by s.id), '[]')
+  from webhook_subscriptions s
+  where s.account_id = calls.account_id and s.enabled and (s.worker_id is null or s.worker_id = calls.worker_id)
+    and s.event_type = any(${eventTypes.length === 0 ? [] : [...eventTypes, '*']}::text[]))`
 
 /** What the attempts of a while say about their subscriptions. One that is in `succeeded` is in no other. */
 export type EndpointNews = {

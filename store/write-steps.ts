@@ -1,17 +1,19 @@
 /**
- * Owns how steps of calls become rows, those of many calls in one transaction: each with its log, its turns, its jobs and what it announces.
+ * Owns how steps of calls become rows, those of many calls in one statement: each with its log, its turns, its jobs and what it announces.
  * Fencing is per call: a step of an actor that no longer owns the call, or that worked on a stale snapshot, changes nothing, and the others
- * are written all the same. The calls are locked before their facts are read, so that nobody changes what the rows are made from.
+ * are written all the same. Where somebody has changed a call since it was read, its step is not written with the others, and is made anew by itself from
+ * a call that is locked first.
  */
 import { toIso } from '../model/clock.ts'
 import type { AccountId, CallId, NewId, NodeId } from '../model/ids.ts'
 import type { Json } from '../model/json.ts'
 import { callColumns, workerConfigOf, type CallRow } from './call-rows.ts'
 import type { LoggedStep } from './call-steps.ts'
-import { insertDeliveries } from './deliveries.ts'
-import { columnOf, type Sql, type Transaction } from './sql.ts'
+import { insertionOf, newDeliveriesOf, type NewDeliveries } from './deliveries.ts'
+import { inTime } from './in-time.ts'
+import { columnOf, type Fragment, type Sql, type Transaction } from './sql.ts'
 import type { CallChange, StepFacts, StepReads, StepRows } from './step-rows.ts'
-import { holdMatchingOf, type HeldSubscription } from './subscriptions.ts'
+import { holdMatchingOfCall, takersColumn, type Taker } from './subscriptions.ts'
 import { listTurnsOf, type TurnRow } from './transcripts.ts'
 
 /** Who may write the next step, and on top of what. */
@@ -32,7 +34,7 @@ export type CallStep = {
   rowsOf(facts: StepFacts): StepRows
 }
 
-type Written = { readonly step: CallStep; readonly call: CallRow; readonly rows: StepRows }
+type Written = { readonly step: CallStep; readonly call: ReadCall; readonly rows: StepRows }
 
 /** Ms that one of a group may hold up the others by what somebody else has locked. */
 const longestLock = 100
@@ -43,14 +45,13 @@ export type GroupResult = {
   readonly announced: number
 }
 
-/** Of different calls. Of those that were not written it is not known why: fenced, or locked by somebody else. */
-export function writeGroup(sql: Sql, newId: NewId, steps: readonly CallStep[]): Promise<GroupResult> {
-  return sql.begin(async (tx): Promise<GroupResult> => {
-    const found = await read(tx, steps, 'skips')
-    const written = toRows(steps, found)
-    const announced = await write(tx, newId, written, found.subscriptions)
-    return { written: new Set(written.map(({ step }) => step)), announced }
-  }) as Promise<GroupResult>
+/**
+ * Of different calls: what they are made from is read, and one statement writes those whose calls are as they were read. Of those that were not written
+ * it is not known why: fenced, changed in between, or locked by somebody else.
+ */
+export async function writeGroup(sql: Sql, newId: NewId, steps: readonly CallStep[]): Promise<GroupResult> {
+  const hurry = sql`set_config('lock_timeout', ${String(longestLock)}, true)`
+  return write(sql, newId, { written: toRows(steps, await read(sql, steps)), hurry })
 }
 
 /**
@@ -59,66 +60,64 @@ export function writeGroup(sql: Sql, newId: NewId, steps: readonly CallStep[]): 
  */
 export function writeAlone(sql: Sql, newId: NewId, step: CallStep): Promise<GroupResult> {
   return sql.begin(async (tx): Promise<GroupResult> => {
-    const found = await read(tx, [step], 'waits')
-    const written = toRows([step], found)
-    const announced = await write(tx, newId, written, found.subscriptions)
-    const isWritten = written.length > 0 || (await wasWritten(tx, step))
+    await lockCall(tx, step)
+    await holdTakers(tx, step)
+    const found = await read(tx, [step])
+    const result = await write(tx, newId, { written: toRows([step], found), hurry: tx`true` })
     // Of one that finds itself, whoever wrote it has woken nobody.
-    return { written: new Set(isWritten ? [step] : []), announced: isWritten && written.length === 0 ? 1 : announced }
+    return result.written.size === 0 && (await wasWritten(tx, step))
+      ? { written: new Set([step]), announced: 1 }
+      : result
   }) as Promise<GroupResult>
 }
 
-type Locked = CallRow & { readonly owner: NodeId | null; readonly epoch: number; readonly version: number }
+const lockCall = (tx: Transaction, { tenure }: CallStep) => tx`
+  select from calls where id = ${tenure.callId} for no key update`
+
+/** None of them can be removed before the transaction ends: what is inserted for them stays valid. */
+async function holdTakers(tx: Transaction, { tenure: { callId, accountId }, reads }: CallStep): Promise<void> {
+  if (reads.eventTypes.length > 0) await holdMatchingOfCall(tx, { accountId, callId, eventTypes: reads.eventTypes })
+}
+
+type ReadCall = CallRow & {
+  readonly owner: NodeId | null
+  readonly epoch: number
+  readonly version: number
+  /** Another one after each change of the row, whoever makes it. */
+  readonly rowVersion: string
+  readonly takers: readonly Taker[]
+}
 type OfCall = { readonly callId: CallId }
 
 type Read = {
-  readonly calls: readonly Locked[]
+  readonly calls: readonly ReadCall[]
   readonly turns: readonly (TurnRow & OfCall)[]
   readonly configs: readonly (NonNullable<StepFacts['config']> & OfCall)[]
-  /** None of them can be removed before the transaction ends: what is inserted for them stays valid. */
-  readonly subscriptions: readonly HeldSubscription[]
 }
 
 /** Sent together. */
-async function read(tx: Transaction, steps: readonly CallStep[], locks: 'skips' | 'waits'): Promise<Read> {
+async function read(sql: Sql | Transaction, steps: readonly CallStep[]): Promise<Read> {
   const withTurns = idsOf(steps.filter(({ reads }) => reads.turns))
   const withConfig = idsOf(steps.filter(({ reads }) => reads.config))
-  const [calls, turns, configs, subscriptions] = await Promise.all([
-    lockCalls(tx, idsOf(steps), locks),
-    withTurns.length === 0 ? [] : listTurnsOf(tx, withTurns),
-    withConfig.length === 0 ? [] : listConfigs(tx, withConfig),
-    holdTakers(
-      tx,
-      steps.filter(({ reads }) => reads.eventTypes.length > 0),
-    ),
+  const [calls, turns, configs] = await Promise.all([
+    readCalls(sql, steps),
+    withTurns.length === 0 ? [] : listTurnsOf(sql, withTurns),
+    withConfig.length === 0 ? [] : listConfigs(sql, withConfig),
   ])
-  return { calls, turns, configs, subscriptions }
+  return { calls, turns, configs }
 }
 
 const idsOf = (steps: readonly CallStep[]): CallId[] => steps.map(({ tenure }) => tenure.callId)
 
-/** A group waits for nobody: what is locked is not among the rows, and further locks are waited for no longer than `longestLock`. */
-async function lockCalls(tx: Transaction, callIds: readonly CallId[], locks: 'skips' | 'waits'): Promise<Locked[]> {
-  const wait = locks === 'skips' ? tx`, set_config('lock_timeout', ${String(longestLock)}, true)` : tx``
-  return tx<Locked[]>`
-    select ${callColumns(tx)}, owner, epoch, version ${wait} from calls
-    where id = any(${[...callIds]}::text[]) order by id
-    for no key update ${locks === 'skips' ? tx`skip locked` : tx``}`
-}
+const readCalls = (sql: Sql | Transaction, steps: readonly CallStep[]) => sql<ReadCall[]>`
+  select ${callColumns(sql)}, owner, epoch, version, calls.xmin::text as row_version,
+    ${takersColumn(sql, [...new Set(steps.flatMap(({ reads }) => reads.eventTypes))])} as takers
+  from calls where id = any(${idsOf(steps)}::text[])`
 
-const listConfigs = (tx: Transaction, callIds: readonly CallId[]) => tx<Read['configs'][number][]>`
-  select calls.id as call_id, request, hook_answer, ${workerConfigOf(tx)} as worker_config
+const listConfigs = (sql: Sql | Transaction, callIds: readonly CallId[]) => sql<Read['configs'][number][]>`
+  select calls.id as call_id, request, hook_answer, ${workerConfigOf(sql)} as worker_config
   from calls join workers on workers.id = calls.worker_id join accounts on accounts.id = calls.account_id
   where calls.id = any(${[...callIds]}::text[])`
-
-async function holdTakers(tx: Transaction, steps: readonly CallStep[]): Promise<readonly HeldSubscription[]> {
-  if (steps.length === 0) return []
-  return holdMatchingOf(tx, {
-    accountIds: [...new Set(steps.map(({ tenure }) => tenure.accountId))],
-    callIds: idsOf(steps),
-    eventTypes: [...new Set(steps.flatMap(({ reads }) => reads.eventTypes))],
-  })
-}
 
 /** Of the steps that are not fenced. */
 function toRows(steps: readonly CallStep[], found: Read): Written[] {
@@ -133,30 +132,33 @@ function toRows(steps: readonly CallStep[], found: Read): Written[] {
   })
 }
 
-async function write(
-  tx: Transaction,
-  newId: NewId,
-  written: readonly Written[],
-  subscriptions: Read['subscriptions'],
-): Promise<number> {
-  if (written.length === 0) return 0
-  const batches = written.map(({ step, call: { accountId, workerId }, rows }) => ({
-    accountId,
-    workerId,
-    callId: step.tenure.callId,
-    events: rows.events,
-    now: step.logged.at,
-  }))
-  const [, announced] = await Promise.all([
-    writeRows(tx, newId, written),
-    insertDeliveries(tx, { batches, subscriptions, newId }),
-  ])
-  return announced
+/** `hurry`: what keeps them from waiting long for anybody's lock. */
+type ToWrite = { readonly written: readonly Written[]; readonly hurry: Fragment }
+
+async function write(on: Sql | Transaction, newId: NewId, { written, hurry }: ToWrite): Promise<GroupResult> {
+  if (written.length === 0) return { written: new Set(), announced: 0 }
+  const batches = written.map(({ step, call: { accountId, takers }, rows: { events } }) => {
+    return { accountId, callId: step.tenure.callId, events, takers, now: step.logged.at }
+  })
+  const deliveries = newDeliveriesOf(batches, newId)
+  const moved = new Set(await writeRows(on, newId, { written, hurry, deliveries }))
+  const announced = deliveries.rows.filter(({ event }) => moved.has(deliveries.bodies[event]!.callId)).length
+  return { written: new Set(written.flatMap(({ step, call }) => (moved.has(call.id) ? [step] : []))), announced }
 }
 
-/** One statement; a row of `step` for each call. */
-async function writeRows(tx: Transaction, newId: NewId, written: readonly Written[]): Promise<void> {
-  const steps = written.map(({ step, rows }) => toStepRow(step, rows.change))
+/**
+ * One statement; a row of `step` for each call. Who takes what is announced is held first, which may wait, and then the calls that are as they were
+ * read, which does not. Returns those that were written.
+ */
+async function writeRows(
+  on: Sql | Transaction,
+  newId: NewId,
+  { written, hurry, deliveries }: ToWrite & { readonly deliveries: NewDeliveries },
+): Promise<CallId[]> {
+  const steps = written.map(({ step, call, rows }) => ({
+    ...toStepRow(step, rows.change),
+    rowVersion: call.rowVersion,
+  }))
   const turns = written.flatMap(({ call, rows }) =>
     rows.turns.map(({ index, turn }) => ({ ...turn, callId: call.id, accountId: call.accountId, index })),
   )
@@ -172,32 +174,49 @@ async function writeRows(tx: Transaction, newId: NewId, written: readonly Writte
       runAt: toIso(runAt),
     })),
   )
-  const moved = await tx`
+  const callIds = written.map(({ call }) => call.id)
+  const takerIds = [...new Set(deliveries.rows.map(({ subscriptionId }) => subscriptionId))]
+  const moved = await on<{ id: CallId }[]>`
     with step as materialized (
-      select * from jsonb_to_recordset(${tx.json(steps as never)}) as s("callId" text, "accountId" text, owner text, epoch integer,
-        seq integer, at timestamptz, snapshot jsonb, finished boolean, event jsonb, effects jsonb, ignored boolean, change jsonb)
+      select * from jsonb_to_recordset(${on.json(steps as never)}) as s("callId" text, "accountId" text, owner text, epoch integer,
+        seq integer, at timestamptz, snapshot jsonb, finished boolean, event jsonb, effects jsonb, ignored boolean, change jsonb,
+        "rowVersion" text)
+    ), hurried as materialized (
+      select ${hurry}
+    ), held as materialized (
+      select id from webhook_subscriptions cross join hurried
+      where id = any(${takerIds}::text[]) and enabled order by id for key share of webhook_subscriptions
+    ), locked as materialized (
+      select calls.id from hurried cross join (select count(*) from held) as waited cross join step join calls on calls.id = step."callId"
+      where calls.id = any(${callIds}::text[]) and calls.epoch = step.epoch and calls.version = step.seq - 1
+        and calls.xmin::text = step."rowVersion"
+      order by calls.id for no key update of calls skip locked
     ), logged as (
       insert into call_events (call_id, account_id, epoch, seq, at, event, effects, ignored)
-      select "callId", "accountId", epoch, seq, at, event, effects, ignored from step
+      select "callId", "accountId", epoch, seq, at, event, effects, ignored from step join locked on id = "callId"
     ), said as (
       insert into transcript_turns (call_id, account_id, turn_index, role, text, from_ms, to_ms, confidence, source, latency)
       select "callId", "accountId", index, role, text, "from", "to", confidence, source, nullif(latency, 'null')
-      from jsonb_to_recordset(${tx.json(turns as never)}) as t("callId" text, "accountId" text, index integer, role text, text text,
-        "from" integer, "to" integer, confidence real, source text, latency jsonb)
+      from jsonb_to_recordset(${on.json(turns as never)}) as t("callId" text, "accountId" text, index integer, role text, text text,
+        "from" integer, "to" integer, confidence real, source text, latency jsonb) join locked on locked.id = "callId"
     ), cut as (
       update transcript_turns set from_ms = least(from_ms, e.at), to_ms = e.at
-      from jsonb_to_recordset(${tx.json(ends)}) as e("callId" text, at integer)
+      from jsonb_to_recordset(${on.json(ends)}) as e("callId" text, at integer) join locked on locked.id = "callId"
       where call_id = any(${ends.map(({ callId }) => callId)}::text[]) and call_id = e."callId" and to_ms > e.at
     ), due as (
       insert into jobs (id, account_id, call_id, kind, run_at)
-      select id, "accountId", "callId", kind, "runAt"
-      from jsonb_to_recordset(${tx.json(jobs)}) as j(id text, "accountId" text, "callId" text, kind text, "runAt" timestamptz)
+      select j.id, "accountId", "callId", kind, "runAt"
+      from jsonb_to_recordset(${on.json(jobs)}) as j(id text, "accountId" text, "callId" text, kind text, "runAt" timestamptz)
+        join locked on locked.id = "callId"
       on conflict (call_id, kind) do nothing
+    ), announced as (
+      ${insertionOf(on, deliveries, on`join locked on locked.id = b."callId" join held on held.id = r."subscriptionId"`)}
     )
-    update calls set snapshot = s.snapshot, version = s.seq, finished = s.finished, owner = s.owner, ${tx.unsafe(changedColumns)}
-    from step s
-    where id = any(${written.map(({ call }) => call.id)}::text[]) and id = s."callId"`
-  if (moved.count !== written.length) throw new Error('a call that is locked has no row')
+    update calls set snapshot = s.snapshot, version = s.seq, finished = s.finished, owner = s.owner, ${on.unsafe(changedColumns)}
+    from step s join locked on locked.id = s."callId"
+    where calls.id = any(${callIds}::text[]) and calls.id = s."callId"
+    returning calls.id, ${inTime(on)} as in_time`
+  return moved.map(({ id }) => id)
 }
 
 function toStepRow({ tenure, next, logged }: CallStep, change: CallChange) {
