@@ -56,8 +56,9 @@ export type RecordingPlacesDeps = {
 
 /** Ms between two tries to remove what cannot be reached. */
 const removedAgainAfter = 60_000
-/** Noted in one statement. */
+/** Noted in one statement, and real ms from one to the next where many end. */
 const mostTogether = 100
+const pace = 100
 
 export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlaces {
   const { sql, folder, folderId, bucket, clock, log } = deps
@@ -77,6 +78,7 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
       return written.map(() => undefined)
     },
     most: mostTogether,
+    pace,
   })
   /** A row that cannot be written is written when the folder is looked through. */
   const note = (key: string): void => {

@@ -44,8 +44,9 @@ const prolongEvery = 20_000
 const atOnce = { kept: 16, shipped: 4 } as const
 /** Looking for a few costs as much as for many, and more room is free in a moment. */
 const leastShare = 1 / 2
-/** Written down in one statement. */
+/** Written down in one statement, and real ms from one to the next where many are done. */
 const mostTogether = 100
+const pace = 50
 /** Files without a row are looked for at the start, and this often: those whose process was killed, or had no database at their end. */
 const lookThroughEvery = 3_600_000
 /** A machine that is away for longer keeps what nobody knew of and what was to be removed. */
@@ -91,6 +92,7 @@ export function createRecordingKeeping(given: RecordingKeepingDeps): Rounds {
       return changes.map(({ key }) => changed.has(key))
     },
     most: mostTogether,
+    pace,
   })
   const deps: KeepingDeps = { ...given, change }
   const outage = createOutage(clock, log)

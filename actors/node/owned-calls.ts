@@ -36,8 +36,9 @@ export type OwnedCalls = {
 
 /** Of calls that have not begun yet; the claim of one more is asked for again. */
 const maxBirths = 1_000
-/** In one statement. */
+/** In one statement, and real ms from one to the next where many are asked for. */
 const mostTogether = 200
+const pace = 20
 /** Ms. */
 const askLegWithin = 200
 
@@ -58,6 +59,7 @@ export function createOwnedCalls(deps: Deps): OwnedCalls {
         return callIds.map((id) => claims.get(id) ?? null)
       }),
       most: mostTogether,
+      pace,
     })
   const claimTogether = together(claimCalls)
   const claimOrphan = together(claimOrphans)

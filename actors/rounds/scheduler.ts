@@ -22,8 +22,8 @@ const pollEvery = 1_000
 /** Longer than any job takes; a job whose node died is due again after it. */
 const lease = 60_000
 const atOnce = 16
-/** Ms between two looks: jobs that become due in a crowd are claimed together. */
-const pace = 20
+/** Ms between two looks, and between two notes of what is finished: jobs that become due in a crowd go together. */
+const pace = 50
 export const retryDelays = [1_000, 5_000, 30_000] as const
 
 type Deps = {
@@ -53,6 +53,7 @@ export function createScheduler(deps: Deps): Scheduler {
       return ids.map((id) => finished.has(id))
     },
     most: atOnce,
+    pace,
   })
   /** What the others need not wait for is waited for here. */
   const finish = async (id: string): Promise<void> => {

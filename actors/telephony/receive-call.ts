@@ -47,6 +47,8 @@ type Received = { readonly callId: CallId; readonly claim: Claim; readonly writt
 
 /** In one transaction: the row of the account is locked so long. */
 const mostTogether = 40
+/** Real ms from the beginning of one to that of the next, where many calls arrive. */
+const pace = 20
 
 export function createReceiver(
   deps: ReceiveDeps,
@@ -55,6 +57,7 @@ export function createReceiver(
     keyOf: ({ route }) => route.trunk.accountId,
     work: (calls) => deps.sql.begin((tx) => receiveAll(deps, tx, calls)) as Promise<Received[]>,
     most: mostTogether,
+    pace,
   })
   return async (call) => {
     const received = await receive(call)

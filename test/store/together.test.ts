@@ -5,11 +5,12 @@ import { createTogether } from '../../store/together.ts'
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** Groups end when the test says so; the letter `x` is one that is refused. */
-function createWork(most = 3) {
+function createWork(most = 3, pace = 0) {
   const groups: { readonly members: readonly string[]; end(error?: Error): void }[] = []
   const ask = createTogether<string, string>({
     keyOf: (asked) => asked[0] ?? '',
     most,
+    pace,
     async work(members) {
       const { promise, resolve, reject } = Promise.withResolvers<void>()
       groups.push({ members, end: (error) => (error ? reject(error) : resolve()) })
@@ -36,6 +37,24 @@ test('those that come while a group is under way are the next group, in their or
   await turn()
   groups[2]?.end()
   t.same(await Promise.all(later), ['done a3', 'done a4', 'done a5', 'done a6'])
+})
+
+test('at a pace who comes alone goes at once, who comes behind waits for its time, and a full group for nothing', async (t) => {
+  const { ask, groups, members } = createWork(3, 3_600_000)
+  const first = ask('a1')
+  await turn()
+  t.same(members(), [['a1']])
+  groups[0]?.end()
+  await first
+  const later = ['a2', 'a3'].map(ask)
+  await turn()
+  await turn()
+  t.equal(groups.length, 1)
+  later.push(ask('a4'))
+  await turn()
+  t.same(members()[1], ['a2', 'a3', 'a4'])
+  groups[1]?.end()
+  t.same(await Promise.all(later), ['done a2', 'done a3', 'done a4'])
 })
 
 test('groups of different keys do not wait for each other', async (t) => {
