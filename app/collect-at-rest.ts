@@ -5,11 +5,11 @@
  */
 import process from 'node:process'
 import { collectorOfHeap } from '../media/collect-heap.ts'
-import type { Cancel, Clock } from '../model/clock.ts'
+import { within, type Cancel, type Clock } from '../model/clock.ts'
 import type { Log } from '../model/log.ts'
 
 type Deps = {
-  readonly clock: Pick<Clock, 'after'>
+  readonly clock: Pick<Clock, 'after' | 'within'>
   readonly log: Log
   /** No call runs here, and next to nothing else is done; since it was last asked. */
   readonly isAtRest: () => boolean
@@ -35,7 +35,7 @@ export function collectAtRest(deps: Deps): () => void {
     rested = isAtRest() ? rested + 1 : 0
     left = Math.min(left, held())
     if (rested >= restLooks && held() - left > worthIt) tidy()
-    cancel = clock.after(lookEvery, look)
+    cancel = within(clock, lookEvery, look)
   }
   const tidy = (): void => {
     const [before, began] = [held(), performance.now()]
@@ -44,6 +44,6 @@ export function collectAtRest(deps: Deps): () => void {
     rested = 0
     log.info('memory was given back', { before, after: left, ms: Math.round(performance.now() - began) })
   }
-  cancel = clock.after(lookEvery, look)
+  cancel = within(clock, lookEvery, look)
   return () => cancel()
 }

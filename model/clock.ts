@@ -8,7 +8,16 @@ export type Clock = {
   now(): number
   /** Runs `action` once, `ms` from now. A pending timer never keeps the process alive by itself. */
   after(ms: number, action: () => void): Cancel
+  /**
+   * Runs `action` once, `ms` from now or somewhat sooner: all that waits so is run together, and the process wakes up once for it. Absent: it has nothing to
+   * wait together with.
+   */
+  within?(ms: number, action: () => void): Cancel
 }
+
+/** For what is done every so often and may as well be done with other such things. */
+export const within = (clock: Pick<Clock, 'after' | 'within'>, ms: number, action: () => void): Cancel =>
+  clock.within?.(ms, action) ?? clock.after(ms, action)
 
 /** Resolves after `ms`, or at once when the signal ends it: then with false. */
 export function pause(clock: Pick<Clock, 'after'>, ms: number, signal?: AbortSignal): Promise<boolean> {

@@ -1,5 +1,5 @@
 /** Owns work that is looked for again and again: when woken, and at least every so often. Never two rounds at once. */
-import type { Cancel, Clock } from '../../model/clock.ts'
+import { within, type Cancel, type Clock } from '../../model/clock.ts'
 import type { Log } from '../../model/log.ts'
 
 export type Rounds = {
@@ -14,7 +14,7 @@ export type Rounds = {
 export function createRounds(deps: {
   readonly clock: Clock
   readonly log: Log
-  /** The longest pause between two rounds. */
+  /** The longest pause between two rounds; all rounds of a process look together. */
   readonly every: number
   /** Wakes it, sooner than that, when something is due; from its making to its close. */
   readonly told?: (wake: () => void) => Cancel
@@ -32,11 +32,11 @@ export function createRounds(deps: {
   const { pace = 0 } = deps
   let began = -Infinity
   let endPause = (): void => {}
-  let cancelPoll = deps.clock.after(deps.every, poll)
+  let cancelPoll = within(deps.clock, deps.every, poll)
   const cancelTold = deps.told?.(wake)
 
   function poll(): void {
-    cancelPoll = deps.clock.after(deps.every, poll)
+    cancelPoll = within(deps.clock, deps.every, poll)
     wake()
   }
   function wake(): void {
