@@ -1,8 +1,9 @@
 /**
- * Owns the watch over a media thread that may stand still: an endless loop, a wait that nothing ends. It looks at a number that the thread counts up,
- * and counts its own looks in vain and not the time, so that a process that was stopped as a whole, or a main thread that was busy, blames nobody.
+ * Owns the watch over a media thread that may stand still: an endless loop, a wait that nothing ends. It asks the thread at each
+ * look to count a number up, and counts its looks in vain and not the time, so that a process that was stopped as a whole, or a main thread that was busy,
+ * blames nobody. A thread at rest wakes up for that and for nothing else.
  */
-import type { Cancel, Clock } from '../model/clock.ts'
+import { within, type Cancel, type Clock } from '../model/clock.ts'
 
 const lookEvery = 1_000
 /** After so many looks in vain no line is opened on the thread, and it is given up: what its callers have not heard by then is a lost call. */
@@ -17,8 +18,19 @@ export type BeatWatch = {
   close(): void
 }
 
+type Watched = {
+  /** How often the thread has counted. */
+  count(): number
+  /** It counts once more, if it lives. */
+  ask(): void
+}
+
 /** `stoodStill` is called once. */
-export function watchBeat(clock: Pick<Clock, 'after'>, count: () => number, stoodStill: () => void): BeatWatch {
+export function watchBeat(
+  clock: Pick<Clock, 'after' | 'within'>,
+  { count, ask }: Watched,
+  stoodStill: () => void,
+): BeatWatch {
   let seen = 0
   let looksInVain = 0
   let isClosed = false
@@ -31,7 +43,9 @@ export function watchBeat(clock: Pick<Clock, 'after'>, count: () => number, stoo
     lookSoon()
   }
   const lookSoon = (): void => {
-    if (!isClosed) cancel = clock.after(lookEvery, look)
+    if (isClosed) return
+    ask()
+    cancel = within(clock, lookEvery, look)
   }
   return {
     begin() {

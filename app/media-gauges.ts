@@ -1,6 +1,8 @@
 /** Owns what a media thread shows of its beat, in shared memory: its owner reads it at any time, and a thread that stands still says nothing. */
+import type { MediaPlane } from '../media/plane/media-plane.ts'
 import type { Lateness, LatenessTotals } from '../media/ticker/lateness.ts'
 import type { Ticker } from '../media/ticker/ticker.ts'
+import type { Cancel, Clock } from '../model/clock.ts'
 
 const fields = [
   'ticks',
@@ -18,7 +20,47 @@ const fields = [
 export const createGauges = (): SharedArrayBuffer =>
   new SharedArrayBuffer(fields.length * Float64Array.BYTES_PER_ELEMENT)
 
-export function writeGauges(memory: SharedArrayBuffer, ticker: Pick<Ticker, 'totals' | 'lateness'>): void {
+const writtenEvery = 200
+
+/** Written when they are asked for, and while there is sound so often that the gate before new calls sees it come late. */
+export function keepGauges(
+  memory: SharedArrayBuffer,
+  { clock, ticker }: { clock: Pick<Clock, 'after'>; ticker: Pick<Ticker, 'totals' | 'lateness' | 'isBeating'> },
+) {
+  let cancel: Cancel | null = null
+  let isClosed = false
+  const again = (): void => {
+    cancel = null
+    write()
+  }
+  const write = (): void => {
+    writeGauges(memory, ticker)
+    if (ticker.isBeating()) writeSoon()
+  }
+  const writeSoon = (): void => {
+    if (!isClosed) cancel ??= clock.after(writtenEvery, again)
+  }
+  return {
+    write,
+    /** The first line begins the beat. */
+    onPlane: (plane: MediaPlane): MediaPlane => ({
+      openPhone() {
+        writeSoon()
+        return plane.openPhone()
+      },
+      openWeb(...given) {
+        writeSoon()
+        return plane.openWeb(...given)
+      },
+    }),
+    close() {
+      isClosed = true
+      cancel?.()
+    },
+  }
+}
+
+function writeGauges(memory: SharedArrayBuffer, ticker: Pick<Ticker, 'totals' | 'lateness'>): void {
   const totals = ticker.totals()
   const { ticks, skipped, overTenMs, p50, p99, max } = ticker.lateness()
   const writes = readGauges(memory).writes + 1

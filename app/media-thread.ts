@@ -14,7 +14,7 @@ import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { createRecordingFolder } from '../store/recording-folder.ts'
 import { systemClock as clock } from './clock.ts'
 import { openLocalMedia, type MediaSettings } from './local-media.ts'
-import { writeGauges } from './media-gauges.ts'
+import { keepGauges } from './media-gauges.ts'
 
 export type ThreadSettings = {
   /** Of the process. */
@@ -38,8 +38,6 @@ export type ThreadOwner = OwnerMethods & {
   recordingEnded(key: string): void
 }
 
-const gaugesEvery = 200
-
 async function main(): Promise<void> {
   const port = parentPort
   if (port === null) throw new Error('runs in a worker thread only')
@@ -59,12 +57,13 @@ async function main(): Promise<void> {
   servePlane((served) => {
     const shared = { nodeId: given.nodeId, bus, recordings, clock, log, telemetry, opus, legBegan: served.legBegan }
     const media = openLocalMedia(shared, given.settings, closing)
-    const gauges = setInterval(() => writeGauges(given.gauges, media.ticker), gaugesEvery)
-    closing.defer(() => clearInterval(gauges))
+    const gauges = keepGauges(given.gauges, { clock, ticker: media.ticker })
+    closing.defer(() => gauges.close())
     void media.warmUp().then(() => owner.tell('ready'))
     return {
       link,
-      plane: media,
+      plane: gauges.onPlane(media),
+      beat: gauges.write,
       ticker: media.ticker,
       flush: bus.flush,
       // Its answer goes before its end.

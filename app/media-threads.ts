@@ -238,10 +238,8 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
     void worker.terminate()
   }
   const cancelBegin = clock.after(beginWithin, () => endIt(new Error('the thread did not begin in time')))
-  const watch = watchBeat(
-    clock,
-    () => readGauges(gauges).writes,
-    () => endIt(new Error('the thread stood still')),
+  const watch = watchBeat(clock, { count: () => readGauges(gauges).writes, ask: () => far.tell('beat') }, () =>
+    endIt(new Error('the thread stood still')),
   )
   link.serve(0, {
     ready() {

@@ -14,6 +14,8 @@ export type PlaneMethods = {
   openPhone(line: number, mirror: SharedArrayBuffer): Promise<PhoneLine['local']>
   openWeb(line: number, callId: CallId, mirror: SharedArrayBuffer): void
   closeLeg(callId: CallId, reason: string): Promise<void>
+  /** Says that the thread lives, where its owner looks for it. */
+  beat(): void
   /** Everything in order; resolves when nothing is left. */
   close(): Promise<void>
 }

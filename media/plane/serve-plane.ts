@@ -19,6 +19,7 @@ type Deps = {
   readonly ticker: Pick<Ticker, 'join'>
   /** What a leg has subscribed to is known on the bus when it resolves. */
   readonly flush: () => Promise<void>
+  readonly beat: () => void
   readonly close: () => Promise<void>
 }
 
@@ -51,6 +52,7 @@ export function servePlane(given: (served: ServedPlane) => Deps): void {
     },
     openWeb: (id, callId, mirror) => serveWeb(deps, { id, callId, mirror: new Int32Array(mirror) }),
     closeLeg: async (callId, reason) => closers.get(callId)?.(reason),
+    beat: () => deps.beat(),
     async close() {
       await Promise.all([...closers.values()].map((closeLeg) => closeLeg('service_stopping')))
       await deps.close()

@@ -19,6 +19,8 @@ export type Ticker = {
   readonly join: (onTick: OnTick, halfway?: OnTick) => () => void
   readonly lateness: () => Lateness
   readonly totals: () => LatenessTotals
+  /** Somebody has joined and not left. */
+  readonly isBeating: () => boolean
   /** Idempotent; nobody is called after it. */
   readonly close: () => void
 }
@@ -107,6 +109,7 @@ export function createTicker({ now, after, telemetry = noTelemetry, failed = ret
     },
     lateness: () => meter.read(now()),
     totals: meter.totals,
+    isBeating: () => running,
     close() {
       closed = true
       stop()

@@ -7,39 +7,38 @@ function openWatch() {
   const clock = createHandClock()
   let count = 0
   let given = 0
-  const watch = watchBeat(
-    clock,
-    () => count,
-    () => void given++,
-  )
-  return { clock, watch, beat: () => void count++, given: () => given }
+  let lives = true
+  const watch = watchBeat(clock, { count: () => count, ask: () => void (lives && count++) }, () => void given++)
+  return { clock, watch, live: (does: boolean) => void (lives = does), given: () => given, asked: () => count }
 }
 
-test('a thread that beats is left alone, and one that does not is given up once', async (t) => {
-  const { clock, watch, beat, given } = openWatch()
+test('a thread that answers is left alone, and one that does not is given up once', async (t) => {
+  const { clock, watch, live, given, asked } = openWatch()
   clock.advance(60_000)
   t.equal(given(), 0, 'nothing is asked of it before it begins')
   watch.begin()
-  for (let second = 0; second < 10; second++) {
-    beat()
-    clock.advance(1_000)
-  }
+  clock.advance(10_000)
+  t.equal(asked(), 11, 'once a second, and no more')
   t.equal(watch.isSilent(), false)
-  clock.advance(2_000)
+  live(false)
+  // What it had answered to the last look is still found.
+  clock.advance(3_000)
   t.equal(watch.isSilent(), true, 'no new line is opened on it')
   t.equal(given(), 0)
-  beat()
-  clock.advance(1_000)
+  live(true)
+  clock.advance(2_000)
   t.equal(watch.isSilent(), false, 'it was only slow')
-  clock.advance(5_000)
+  live(false)
+  clock.advance(6_000)
   t.equal(given(), 1)
   clock.advance(60_000)
   t.equal(given(), 1)
 })
 
 test('a watch that was closed says nothing any more', async (t) => {
-  const { clock, watch, given } = openWatch()
+  const { clock, watch, live, given } = openWatch()
   watch.begin()
+  live(false)
   clock.advance(4_000)
   watch.close()
   clock.advance(60_000)
