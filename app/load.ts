@@ -35,7 +35,7 @@ export function openLoad({ clock, log, telemetry }: Core, config: Config, closin
   let media: MediaSide | null = null
   const gate = createLoadGate({
     now,
-    after: (ms, action) => clock.after(ms, action),
+    clock,
     media: { beats: () => media?.beats() ?? [], calls: () => media?.count() ?? noCalls },
     busy: busiest(busyMeter(), () => media?.busy() ?? 0),
     commits,

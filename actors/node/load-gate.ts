@@ -1,8 +1,8 @@
 /**
- * Owns the gate before the calls of this node: reads the measures four times a second, asks the policy (load-policy.ts), and tells of what
- * was refused. One per process, because a thread carries the calls of its process and no others.
+ * Owns the gate before the calls of this node: reads the measures four times a second, and once a second at rest, asks the policy (load-policy.ts), and tells
+ * of what was refused. One per process, because a thread carries the calls of its process and no others.
  */
-import type { Cancel, Clock } from '../../model/clock.ts'
+import { within, type Cancel, type Clock } from '../../model/clock.ts'
 import {
   loadRefusalOf,
   type Beginning,
@@ -28,7 +28,7 @@ type Beat = { readonly ticks: number; readonly late: number; readonly skipped: n
 type Deps = {
   /** Ms that never jump. */
   readonly now: () => number
-  readonly after: Clock['after']
+  readonly clock: Pick<Clock, 'after' | 'within'>
   readonly media: MediaLoad
   /** Part of the time since it was last asked in which the thread was at work, 0–1. */
   readonly busy: () => number
@@ -43,6 +43,8 @@ export type NodeLoadGate = LoadGate & {
 }
 
 const readEvery = 250
+/** While there is no call, and none begins. */
+const readAtRest = 1_000
 /** After the last refusal so much later nothing is refused any more. */
 const quietFor = 5_000
 
@@ -51,17 +53,29 @@ export function createLoadGate(deps: Deps): NodeLoadGate {
   const refusals = createRefusals(deps)
   const look = createLook(deps)
   let cancel: Cancel = () => undefined
+  let isAtRest = false
 
   const read = (): void => {
     const reading = look()
     policy.read(reading)
     refusals.quiet()
+    isAtRest = reading.calls + reading.fresh === 0 && !policy.isClosed() && refusals.areOver()
   }
   const poll = (): void => {
     read()
-    cancel = deps.after(readEvery, poll)
+    readSoon()
   }
-  cancel = deps.after(readEvery, poll)
+  const readSoon = (): void => {
+    cancel = isAtRest ? within(deps.clock, readAtRest, poll) : deps.clock.after(readEvery, poll)
+  }
+  readSoon()
+  const took = (beginning: Beginning, count: number): void => {
+    policy.took(beginning, count)
+    if (!isAtRest) return
+    isAtRest = false
+    cancel()
+    readSoon()
+  }
 
   /** A thread that was blocked comes to its sockets before its timers now and then. */
   const ask = (beginning: Beginning, isPromised: boolean): LoadRefusal | null => {
@@ -73,7 +87,7 @@ export function createLoadGate(deps: Deps): NodeLoadGate {
   }
   const admit = (beginning: Beginning, isPromised: boolean): LoadRefusal | null => {
     const refusal = ask(beginning, isPromised)
-    if (refusal === null) policy.took(beginning, 1)
+    if (refusal === null) took(beginning, 1)
     return refusal
   }
   return {
@@ -84,9 +98,9 @@ export function createLoadGate(deps: Deps): NodeLoadGate {
       const reason = policy.refusal(true)
       return reason === 'commits' || reason === 'database' ? refusals.add('phone_call', reason) : null
     },
-    giveBack: (beginning) => policy.took(beginning, -1),
+    giveBack: (beginning) => took(beginning, -1),
     room: (beginning) => policy.room(beginning),
-    began: (beginning, count) => policy.took(beginning, count),
+    began: (beginning, count) => took(beginning, count),
     newCalls() {
       if (policy.isClosed()) return 'refused'
       return policy.refusal(false) === null ? 'taken' : 'limited'
@@ -143,5 +157,6 @@ function createRefusals({ now, log, telemetry = noTelemetry }: Deps) {
       log.warn('new calls are taken again', { refused: count, ms: Math.round(last - since) })
       count = 0
     },
+    areOver: () => count === 0,
   }
 }

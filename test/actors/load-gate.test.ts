@@ -23,12 +23,15 @@ function openGateScene() {
   const log = createQuietLog()
   const telemetry = createRecordedTelemetry()
   const commits = createCommitWatch(clock.now)
-  const load = { ticks: 0, late: 0, skipped: 0, calls: 40, busy: 0.2 }
+  const load = { ticks: 0, late: 0, skipped: 0, calls: 40, busy: 0.2, reads: 0 }
   const gate = createLoadGate({
     now: clock.now,
-    after: (ms, action) => clock.after(ms, action),
+    clock,
     media: { beats: () => [{ ...load }], calls: () => ({ calls: load.calls, fresh: 0 }) },
-    busy: () => load.busy,
+    busy() {
+      load.reads++
+      return load.busy
+    },
     commits,
     log,
     telemetry,
@@ -70,7 +73,7 @@ test('of several beats the worst counts, however many are in time', (t) => {
   ]
   const gate = createLoadGate({
     now: clock.now,
-    after: (ms, action) => clock.after(ms, action),
+    clock,
     media: { beats: () => [{ ...idle }, { ...idle }, { ...late }], calls: () => ({ calls: 40, fresh: 0 }) },
     busy: () => 0.2,
     commits: createCommitWatch(clock.now),
@@ -91,7 +94,7 @@ test('a thread that was blocked is measured before it answers what waited meanwh
   let now = 0
   const gate = createLoadGate({
     now: () => now,
-    after: () => () => undefined,
+    clock: { after: () => () => undefined },
     media: { beats: () => [{ ...load }], calls: () => ({ calls: load.calls, fresh: 0 }) },
     busy: () => load.busy,
     commits: { read: () => ({ medianMs: null, stuckMs: 0 }) },
@@ -162,6 +165,35 @@ test('refusals are counted by name, and told in two lines however many there are
   tick(20_000)
   t.same(lines().length, 2)
   t.match(log.lines.at(-1), { message: 'new calls are taken again', fields: { refused: 501 } })
+  t.end()
+})
+
+test('a gate at rest reads once a second, and four times from the moment in which something begins until all is over', (t) => {
+  const { gate, clock, load, tick } = openGateScene()
+  const readsIn = (ms: number): number => {
+    const before = load.reads
+    clock.advance(ms)
+    return load.reads - before
+  }
+  t.equal(readsIn(10_000), 40)
+  load.calls = 0
+  clock.advance(1_000)
+  t.equal(readsIn(10_000), 10)
+  t.equal(gate.room('phone_call') > 0 && gate.newCalls(), 'taken')
+  t.equal(readsIn(10_000), 10, 'who only looks begins nothing')
+
+  clock.advance(100)
+  t.equal(gate.admit('phone_call'), null)
+  load.calls = 40
+  t.equal(readsIn(1_000), 4)
+  tick(5_000, 0.5)
+  t.match(gate.admit('phone_call'), { reason: 'late' })
+  load.calls = 0
+  t.equal(readsIn(1_000), 4, 'somebody has just been refused')
+  tick(30_000)
+  t.equal(readsIn(10_000), 10)
+  gate.close()
+  t.equal(clock.pending(), 0)
   t.end()
 })
 
