@@ -54,7 +54,13 @@ export type EmbeddedPostgres = {
 export type EmbeddedPostgresDeps = { readonly dataDir: string; readonly log: Log }
 
 /** A server as this process sees it: started here, or joined. */
-type Running = { readonly isJoined: boolean; readonly alive: () => boolean; readonly stop: () => Promise<void> }
+type Running = {
+  readonly isJoined: boolean
+  readonly alive: () => boolean
+  /** Resolves when it is worth asking again whether it lives; rejects with the signal. */
+  readonly lives: (signal: AbortSignal) => Promise<unknown>
+  readonly stop: () => Promise<void>
+}
 type Started = Running & { readonly failure: () => Promise<string> }
 
 /** Resolves when the database answers. A failed start throws the last lines that the server logged. */
@@ -69,7 +75,7 @@ export async function startEmbeddedPostgres({ dataDir, log }: EmbeddedPostgresDe
   const { isJoined } = running
   const watching = watch({
     signal: closing.signal,
-    alive: () => running.alive(),
+    running: () => running,
     restart: async () => {
       if (running.isJoined) log.info('the process that ran the embedded database has ended; it is run here')
       else log.error('the embedded database is gone; starting it again')
@@ -100,7 +106,7 @@ async function startOrJoin({ paths, server, startServer, signal }: Attempt): Pro
     const timeout = deadline - performance.now()
     const pid = await runningPostmaster(paths)
     if (pid !== null) {
-      const joined: Running = { isJoined: true, alive: () => isAlive(pid), stop: async () => {} }
+      const joined: Running = { isJoined: true, alive: () => isAlive(pid), lives: nextLook, stop: async () => {} }
       if (await awaitServer({ server, timeout, possible: joined.alive, signal })) return joined
       continue
     }
@@ -143,6 +149,8 @@ async function createStarter(paths: ClusterPaths, log: Log): Promise<Attempt['st
     return {
       isJoined: false,
       alive: () => spawnError === null && !hasEnded(child),
+      // Of a child the system tells.
+      lives: (signal) => (hasEnded(child) ? nextLook(signal) : once(child, 'exit', { signal })),
       stop: () => stop(child, log),
       failure: async () => spawnError?.message ?? lastLines(await readFile(paths.logFile), from),
     }
@@ -174,23 +182,27 @@ const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || ch
 
 type Watch = {
   readonly signal: AbortSignal
-  readonly alive: () => boolean
+  readonly running: () => Running
   readonly restart: () => Promise<void>
   readonly failed: (error: unknown) => void
 }
 
 /** Ends with the signal. Keeps no process alive. */
-async function watch({ signal, alive, restart, failed }: Watch): Promise<void> {
+async function watch({ signal, running, restart, failed }: Watch): Promise<void> {
   while (!signal.aborted) {
-    await pause(watchInterval, undefined, { ref: false, signal }).catch(() => {
-      // The only way a pause fails is the signal, and that ends the loop.
-    })
-    if (signal.aborted || alive()) continue
+    await running()
+      .lives(signal)
+      .catch(() => {
+        // The only way this fails is the signal, and that ends the loop.
+      })
+    if (signal.aborted || running().alive()) continue
     await restart().catch((error: unknown) => {
       if (!signal.aborted) failed(error)
     })
   }
 }
+
+const nextLook = (signal: AbortSignal): Promise<unknown> => pause(watchInterval, undefined, { ref: false, signal })
 
 /** One old log is kept. */
 async function rotate(file: string): Promise<void> {
