@@ -14,6 +14,8 @@ export const bansSharedEvery = 5_000
 /** Above what the guards of several processes hold. */
 const mostRows = 50_000
 const forgottenAtOnce = 5_000
+/** Ms. Whoever reads them passes over those that are over. */
+const forgetEvery = 60_000
 
 export function createSharedBans(deps: {
   readonly sql: Sql
@@ -24,6 +26,7 @@ export function createSharedBans(deps: {
   const { sql, clock, log, guard } = deps
   /** What the table held when it was read or written last, as far as it may still run. */
   let shared = new Map<string, Ban>()
+  let forgotAt = -Infinity
 
   async function look(): Promise<boolean> {
     const own = guard.bans().filter((ban) => shared.get(keyOf(ban))?.until !== ban.until)
@@ -36,8 +39,13 @@ export function createSharedBans(deps: {
       for (const ban of written) if (ban.until > clock.now() && !told.has(keyOf(ban))) guard.lift(ban.group)
     for (const ban of rows) guard.adopt(ban)
     shared = told
-    await forgetBans(sql, clock.now(), forgottenAtOnce)
+    await forgetSome()
     return false
+  }
+  async function forgetSome(): Promise<void> {
+    if (clock.now() - forgotAt < forgetEvery) return
+    forgotAt = clock.now()
+    await forgetBans(sql, clock.now(), forgottenAtOnce)
   }
   return createRounds({ clock, log, every: bansSharedEvery, look })
 }
