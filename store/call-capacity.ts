@@ -55,20 +55,26 @@ export async function countUnfinished(tx: Transaction, accountId: AccountId, wor
   return (count?.running ?? 0) + (count?.waiting ?? 0)
 }
 
-/** Goes from worker to worker along the index: who has nothing that waits costs nothing, and who has a long queue no more than others. */
+/**
+ * The term of a recursive query named `queues`: goes from worker to worker along the index, so that who has nothing that waits costs nothing, and who has a
+ * long queue no more than others.
+ */
+export const queues = (sql: Sql) => sql`
+  (select account_id, worker_id from calls where ${unplaced(sql)} order by account_id, worker_id limit 1)
+  union all
+  select next.account_id, next.worker_id from queues cross join lateral (
+    select calls.account_id, calls.worker_id from calls
+    where ${unplaced(sql)} and (calls.account_id, calls.worker_id) > (queues.account_id, queues.worker_id)
+    order by calls.account_id, calls.worker_id limit 1) next`
+
+/** Of `queues`: somebody in it waits. */
+export const queueWaits = (sql: Sql, now: number) => sql`
+  exists (select from calls where calls.account_id = queues.account_id and calls.worker_id = queues.worker_id and ${waits(sql, now)})`
+
 export async function listAccountsWithWaitingCalls(sql: Sql, now: number): Promise<AccountId[]> {
   const rows = await sql<{ accountId: AccountId }[]>`
-    with recursive queues as (
-      (select account_id, worker_id from calls where ${unplaced(sql)} order by account_id, worker_id limit 1)
-      union all
-      select next.account_id, next.worker_id from queues cross join lateral (
-        select calls.account_id, calls.worker_id from calls
-        where ${unplaced(sql)} and (calls.account_id, calls.worker_id) > (queues.account_id, queues.worker_id)
-        order by calls.account_id, calls.worker_id limit 1) next
-    )
-    select distinct account_id from queues where exists (
-      select from calls where calls.account_id = queues.account_id and calls.worker_id = queues.worker_id and ${waits(sql, now)})
-    order by account_id`
+    with recursive queues as (${queues(sql)})
+    select distinct account_id from queues where ${queueWaits(sql, now)} order by account_id`
   return rows.map(({ accountId }) => accountId)
 }
 

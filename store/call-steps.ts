@@ -109,21 +109,25 @@ const ownerIsAlive = (sql: Sql, { silent, heard }: NodeSightings) => sql`
   (calls.owner = any(${[...heard]}::text[]) or exists (select from nodes where nodes.id = calls.owner
     and lease_until > clock_timestamp() and (off_bus or nodes.id <> all(${[...silent]}::text[]))))`
 
-/** Calls in the middle of something without an actor: left behind by a dead node, or lost by `nodeId` itself (`passedOver` are the ones it has, or cannot run). */
+export type OrphanQuestion = {
+  /** Of the node that asks. */
+  readonly nodeId: NodeId
+  /** Calls that it has, or cannot run. */
+  readonly passedOver: readonly CallId[]
+  readonly seen?: NodeSightings
+}
+
+/** A call in the middle of something without an actor: left behind by a dead node, or lost by the one that asks. */
+export const isOrphan = (sql: Sql, { nodeId, passedOver, seen = nothingSeen }: OrphanQuestion) => sql`
+  not finished and owner is not null and id <> all(${[...passedOver]}::text[])
+    and (owner = ${nodeId} or not ${ownerIsAlive(sql, seen)})`
+
 export async function findOrphans(
   sql: Sql,
-  {
-    nodeId,
-    passedOver,
-    limit,
-    seen = nothingSeen,
-  }: { nodeId: NodeId; passedOver: readonly CallId[]; limit: number; seen?: NodeSightings },
+  { limit, ...question }: OrphanQuestion & { readonly limit: number },
 ): Promise<{ readonly id: CallId; readonly owner: NodeId; readonly epoch: number }[]> {
   return sql<{ id: CallId; owner: NodeId; epoch: number }[]>`
-    select id, owner, epoch from calls where not finished and owner is not null
-      and id <> all(${[...passedOver]}::text[])
-      and (owner = ${nodeId} or not ${ownerIsAlive(sql, seen)})
-    limit ${limit}`
+    select id, owner, epoch from calls where ${isOrphan(sql, question)} limit ${limit}`
 }
 
 /** Of these, the ones that are not over: a call is from the moment that its ending is decided, except while it says its last words. */

@@ -53,10 +53,18 @@ export async function forgetDeadNodes(sql: Sql, age: number): Promise<void> {
   await sql`delete from nodes where lease_until < clock_timestamp() - ${age}::int * interval '1 ms'`
 }
 
-export async function listDeadNodes(sql: Sql): Promise<NodeId[]> {
-  const rows = await sql<{ id: NodeId }[]>`select id from nodes where lease_until <= clock_timestamp()`
-  return rows.map((row) => row.id)
+/** A node whose lease has run out: `death` is another one when it came back and died again. */
+type DeadNode = { readonly id: NodeId; readonly death: string }
+
+const deaths = (sql: Sql) => sql`id || ' ' || extract(epoch from lease_until)`
+
+export async function listDeadNodes(sql: Sql): Promise<DeadNode[]> {
+  return sql<DeadNode[]>`select id, ${deaths(sql)} as death from nodes where lease_until <= clock_timestamp()`
 }
+
+/** There is a dead node beside those whose deaths are known. */
+export const hasDeadNodes = (sql: Sql, known: readonly string[]) => sql`
+  exists (select from nodes where lease_until <= clock_timestamp() and ${deaths(sql)} <> all(${[...known]}::text[]))`
 
 /**
  * What these nodes had claimed is due at once, and not when the claims run out. Their own attempts are fenced by the claim that follows. Jobs that

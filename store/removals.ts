@@ -29,11 +29,16 @@ export async function orderRemoval(
   return row as Removal
 }
 
+const isUnclaimed = (sql: Sql, now: number) => sql`(claimed_until is null or claimed_until <= ${now})`
+
+/** Something waits to be removed, and nobody works on it. */
+export const removalsWait = (sql: Sql, now: number) => sql`exists (select from removals where ${isUnclaimed(sql, now)})`
+
 /** One that nobody works on, for so many ms. Null: there is none. */
 export async function claimRemoval(sql: Sql, now: number, lease: number): Promise<Removal | null> {
   const [row] = await sql<Removal[]>`
     update removals set claimed_until = ${now + lease} where id = (
-      select id from removals where claimed_until is null or claimed_until <= ${now}
+      select id from removals where ${isUnclaimed(sql, now)}
       order by claimed_until nulls first, id limit 1 for update skip locked)
     returning id, kind, account_id, subject_id`
   return row ?? null

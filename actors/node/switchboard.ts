@@ -15,6 +15,7 @@ import type { CallId, NewId } from '../../model/ids.ts'
 import { bornOf, writeKeptBirth, type KeptBirth } from '../call/birth/kept-birth.ts'
 import type { CallActor, CallActorDeps } from '../call/life/call-actor.ts'
 import type { AskWorkerRequest } from '../webhooks/worker-request.ts'
+import { lookingForLeft, type DueWatch } from '../rounds/due-watch.ts'
 import { createRounds } from '../rounds/rounds.ts'
 import { createCallRouter, type CallRouter } from './call-router.ts'
 import { keepsNothing } from './keeps-nothing.ts'
@@ -74,6 +75,8 @@ type Deps = Omit<CallActorDeps, 'steps' | 'findCall' | 'findScript' | 'askWorker
   readonly wakeDeliveries: (written: number) => void
   /** Absent: leases alone tell who is alive. */
   readonly peers?: NodePeers
+  /** Absent: this looks once a second by itself for what dead nodes have left. */
+  readonly dueWatch?: Pick<DueWatch, 'onLeft'>
 }
 
 export function createSwitchboard(deps: Deps): Switchboard {
@@ -129,7 +132,7 @@ export function createSwitchboard(deps: Deps): Switchboard {
   }
   // Rounds of their own: a takeover may take longer than the lease.
   const heartbeats = createRounds({ clock, log, every: heartbeat, look: renew })
-  const takeOver = createTakeover(running, owned)
+  const takeover = createTakeover(running, owned)
   let isUrgent = false
   const look = async (): Promise<boolean> => {
     const urgent = isUrgent
@@ -137,9 +140,10 @@ export function createSwitchboard(deps: Deps): Switchboard {
     if (closing || isLeaving) return false
     // A neighbour that died may have left steps on this disk: whoever took its calls before they are written would fence them. Those calls are passed over.
     await deadline(clock, behindSteps, steps.adopt(), goOn)
-    return !closing && !isLeaving && (await takeOver(urgent))
+    return !closing && !isLeaving && (await takeover.look(urgent))
   }
-  const takeovers = createRounds({ clock, log, every: heartbeat, look })
+  const told = lookingForLeft(deps.dueWatch, takeover.question, heartbeat)
+  const takeovers = createRounds({ clock, log, look, ...told })
   // A node that cannot be heard says so where its lease is.
   const link = (): void => heartbeats.wake()
   const silence = (): void => {

@@ -2,6 +2,7 @@
 import type { CallId, NodeId } from '../../model/ids.ts'
 import { findOrphans } from '../../store/call-steps.ts'
 import { databaseUnreachable } from '../../store/database-unreachable.ts'
+import type { LeftQuestion } from '../../store/due-work.ts'
 import { forgetDeadNodes, listDeadNodes, releaseClaims } from '../../store/nodes.ts'
 import type { CallActorDeps } from '../call/life/call-actor.ts'
 import type { KeptSteps } from './kept-steps.ts'
@@ -19,11 +20,17 @@ type Orphan = { readonly id: CallId; readonly owner: NodeId; readonly epoch: num
 /** Ms. */
 const askLegWithin = 200
 
-/** One look; true: there may be more, and this one got all that it found. `isUrgent`: a node has just fallen silent, and only others' calls count. */
+type Takeover = {
+  /** One look; true: there may be more, and this one got all that it found. `isUrgent`: a node has just fallen silent, and only others' calls count. */
+  look(isUrgent: boolean): Promise<boolean>
+  /** Where it has no answer there is nothing to look for. */
+  question(): LeftQuestion
+}
+
 export function createTakeover(
   deps: CallActorDeps & { readonly peers: NodePeers; readonly steps: Pick<KeptSteps, 'ids'> },
   owned: Pick<OwnedCalls, 'ids' | 'find' | 'adopt'>,
-): (isUrgent: boolean) => Promise<boolean> {
+): Takeover {
   const { sql, bus, nodeId, log, peers, steps } = deps
   /** Calls whose state this program cannot read; they wait for one that can, and do not stand in the way of others. */
   const broken = new Set<CallId>()
@@ -50,19 +57,24 @@ export function createTakeover(
     return peers.takes(id, owner, near)
   }
 
-  let released = new Set<NodeId>()
+  /** A node that came back and dies again is looked at again. */
+  let released: ReadonlySet<string> = new Set()
   /** True when there are dead nodes. */
   const releaseDead = async (): Promise<boolean> => {
     const dead = await listDeadNodes(sql)
-    const news = dead.filter((id) => !released.has(id))
+    const news = dead.filter(({ death }) => !released.has(death)).map(({ id }) => id)
     if (news.length > 0) await releaseClaims(sql, news)
-    // A node that came back and dies again is looked at again.
-    released = new Set(dead)
+    released = new Set(dead.map(({ death }) => death))
     return dead.length > 0
   }
-  return async (isUrgent) => {
-    const passedOver = [...owned.ids(), ...steps.ids(), ...broken]
-    const orphans = await findOrphans(sql, { nodeId, passedOver, limit: atOnce, seen: peers.sightings() })
+  const question = (): LeftQuestion => ({
+    nodeId,
+    passedOver: [...owned.ids(), ...steps.ids(), ...broken],
+    seen: peers.sightings(),
+    knownDeaths: [...released],
+  })
+  const look = async (isUrgent: boolean): Promise<boolean> => {
+    const orphans = await findOrphans(sql, { ...question(), limit: atOnce })
     // All at once: they are claimed in one statement, and none waits for the sound of another.
     const take = async (orphan: Orphan): Promise<boolean> => (await isRipe(orphan, isUrgent)) && takeOver(orphan.id)
     const taken = await Promise.all(orphans.map(take))
@@ -76,4 +88,5 @@ export function createTakeover(
     if (areDead) await forgetDeadNodes(sql, deadNodesKept)
     return false
   }
+  return { look, question }
 }

@@ -1,6 +1,6 @@
 /**
  * Owns whose turn it is: gives the free places of accounts, workers and trunks to the outbound calls that wait longest, no more of them in a
- * second than account and trunk may begin. Looks when woken, when the next turn is due, and once a second, so that a place that another
+ * second than account and trunk may begin. Looks when woken, when the next turn is due, and once a second while a call waits, so that a place that another
  * process freed, or a call of before a restart, is found too. Several may run on one database; one whose node has no room for calls gives none.
  */
 import type { Cancel, Clock } from '../../model/clock.ts'
@@ -9,6 +9,7 @@ import type { Log } from '../../model/log.ts'
 import { listAccountsWithWaitingCalls } from '../../store/call-capacity.ts'
 import { grantSlots } from '../../store/grant-slots.ts'
 import type { Sql } from '../../store/sql.ts'
+import { lookingFor, type DueWatch } from './due-watch.ts'
 import { createRounds, type Rounds } from './rounds.ts'
 
 export type Dispatcher = Rounds
@@ -26,6 +27,8 @@ export function createDispatcher(deps: {
   readonly clock: Clock
   readonly log: Log
   readonly newId: NewId
+  /** Absent: it looks once a second by itself. */
+  readonly dueWatch?: Pick<DueWatch, 'on'>
   /** How many calls may begin here now. What it does not give stays in the queue, for this node later or another one now. */
   readonly room?: () => number
   /** Calls with a place have been committed as jobs. */
@@ -75,7 +78,7 @@ export function createDispatcher(deps: {
     if (!closed && wait < pollEvery) cancelTurn = clock.after(wait, rounds.wake)
   }
   let closed = false
-  const rounds = createRounds({ clock, log, every: pollEvery, pace, look })
+  const rounds = createRounds({ clock, log, pace, look, ...lookingFor(deps.dueWatch, ['places'], pollEvery) })
   return {
     ...rounds,
     close() {

@@ -15,6 +15,7 @@ import { createEndCall } from '../../actors/call/life/end-call.ts'
 import { createPauseRecording } from '../../actors/call/life/pause-recording.ts'
 import { expireTokenWork } from '../../actors/call/birth/expire-token.ts'
 import { createDispatcher } from '../../actors/rounds/dispatcher.ts'
+import type { DueWatch } from '../../actors/rounds/due-watch.ts'
 import { createPostProcessing } from '../../actors/after-call/post-processing.ts'
 import { createScheduler } from '../../actors/rounds/scheduler.ts'
 import { createToolbox } from '../../actors/tools/toolbox.ts'
@@ -82,6 +83,8 @@ export async function openCallNode(
     readonly peers?: NodePeers
     /** Keeps steps while the database is away. */
     readonly dataDir?: string
+    /** Tells of what dead nodes have left, and of calls that wait for a place. Without it this looks for them by itself. */
+    readonly dueWatch?: DueWatch
   } = {},
 ) {
   const { sql, bus, clock } = shared
@@ -110,6 +113,7 @@ export async function openCallNode(
     wakeJobs: () => scheduler.wake(),
     wakeDispatcher: () => dispatcher.wake(),
     refusalOf: over.refusalOf ?? (async () => null),
+    ...(over.dueWatch && { dueWatch: over.dueWatch }),
   }
   const sender = createWebhookSender({ allowHosts: ['127.0.0.1'], log, clock: { ...systemClock, now: clock.now } })
   const tools: Toolbox = {

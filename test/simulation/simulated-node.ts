@@ -13,6 +13,7 @@ import { createEndCall } from '../../actors/call/life/end-call.ts'
 import { createNodeBeats, takesOver } from '../../actors/node/node-beats.ts'
 import { createSwitchboard } from '../../actors/node/switchboard.ts'
 import { createDispatcher } from '../../actors/rounds/dispatcher.ts'
+import { createDueWatch } from '../../actors/rounds/due-watch.ts'
 import { createScheduler, type Work } from '../../actors/rounds/scheduler.ts'
 import { createDestinationPolicy } from '../../actors/telephony/destination-policy.ts'
 import { createTelephony } from '../../actors/telephony/telephony.ts'
@@ -66,7 +67,8 @@ export function openSimulatedNode(world: {
   const { process, newId, sender } = world
   const { clock } = process
   const nodeId: NodeId = newId<'node'>()
-  const core = { ...world, clock, nodeId, box, engines: new Map([['embedded' as const, world.engine]]) }
+  const dueWatch = createDueWatch({ ...world, clock })
+  const core = { ...world, clock, nodeId, box, dueWatch, engines: new Map([['embedded' as const, world.engine]]) }
   const deliveries = createDeliveryLoop({ ...core, random: world.random })
   const wakeDeliveries = (written?: number): void => {
     if (written !== 0) deliveries.wake()
@@ -148,6 +150,7 @@ export function openSimulatedNode(world: {
       await deliveries.close()
       await sender.close()
       await beats?.close()
+      await dueWatch.close()
     },
   }
 }
