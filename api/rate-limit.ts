@@ -99,7 +99,7 @@ export function createRequestLimit(
 const lookPause = 1_000
 
 /** What an answer tells of when it is not the number of requests that was too high: nothing is left, and more comes after `ms`. */
-const emptyFor = (ms: number, charged: TokenBucket | null): TokenBucket => {
+export const emptyFor = (ms: number, charged: TokenBucket | null): TokenBucket => {
   const capacity = charged?.rate.capacity ?? 1
   return { rate: { capacity, perMs: 1 / Math.max(1, ms) }, tokens: 0, at: 0 }
 }

@@ -5,8 +5,9 @@ import { isLoopback } from '../net/addresses.ts'
 import { networksOf } from '../net/networks.ts'
 import { createApi, createRim } from '../api/api.ts'
 import type { ApiDeps } from '../api/deps.ts'
-import { createRequestLimit, setRateLimitHeaders, type RequestLimit } from '../api/rate-limit.ts'
+import { createRequestLimit, emptyFor, setRateLimitHeaders, type RequestLimit } from '../api/rate-limit.ts'
 import { renderTooLarge } from '../api/render.ts'
+import { requestIdOf } from '../api/standard-headers.ts'
 import { maxFormBytes, takesFiles } from '../api/upload-form.ts'
 import { createClientAddress } from '../gateway/listener/client-address.ts'
 import { listen, type ListenOptions } from '../gateway/listener/listen.ts'
@@ -98,14 +99,17 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
 type Upgrade = Signaling['route']['upgrade']
 type ClientOf = (request: Request, info: RequestInfo) => RequestInfo
 
-/** A browser that is refused is told what its address has left, as by any answer. Who sent too many tokens is told by the refusal itself. */
+/** A browser that is refused is told what its address has left, as by any answer; one that sent too many tokens, that it is nothing for so long. */
 const telling =
   (limit: RequestLimit, upgrade: Upgrade, clientOf: ClientOf): Upgrade =>
   async (request, info) => {
     const client = clientOf(request, info)
     const decision = await upgrade(request, client)
-    if (!decision.accept && decision.response.status !== 429)
-      setRateLimitHeaders(decision.response, limit.ofAddress(client))
+    if (decision.accept) return decision
+    const left = limit.ofAddress(client)
+    const { status, headers } = decision.response
+    const wait = Number(headers.get('retry-after')) * 1000
+    setRateLimitHeaders(decision.response, left && status === 429 ? emptyFor(wait, left) : left)
     return decision
   }
 
@@ -186,7 +190,13 @@ function openFetch({ core, config, calls, demo, readiness }: Parts, limit: Reque
     demo: config.demo ? demo : null,
   }
   const api = config.roles.has('api') ? createApi(deps, limit) : createRim(deps, limit)
-  return async (request, info) => page(request) ?? api(request, info)
+  return async (request, info) => {
+    const file = page(request)
+    if (!file) return api(request, info)
+    setRateLimitHeaders(file, limit.ofAddress(info))
+    file.headers.set('x-request-id', requestIdOf(request, core.newId))
+    return file
+  }
 }
 
 const noPage = (): null => null

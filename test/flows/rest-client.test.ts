@@ -788,5 +788,9 @@ async function cancelsWebCall(place: Place): Promise<void> {
   const [, late] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage]
   socket.terminate()
   t.equal(late.statusCode, 401, 'its token is good no more')
+  const client = await fetch(new URL('/parley-client.js', String(body['signalingUrl']).replace(/^ws/, 'http')))
+  await client.arrayBuffer()
+  t.match(client.headers.get('ratelimit'), /^"default";r=\d+;t=\d$/, 'what is charged to nobody tells it, too')
+  t.match(client.headers.get('x-request-id'), /./)
   t.match(late.headers, { ratelimit: /^"default";r=\d+;t=\d$/, 'ratelimit-policy': /;w=60$/, 'x-request-id': /./ })
 }

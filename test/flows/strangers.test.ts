@@ -68,6 +68,11 @@ test('an address that fails is not heard any more, and who belongs here is', { t
       const [, response] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage]
       socket.terminate()
       t.equal(response.statusCode, 429)
+      t.match(response.headers, {
+        'retry-after': '5',
+        ratelimit: '"default";r=0;t=5',
+        'ratelimit-policy': /^"default";q=\d+;w=60$/,
+      })
     }
     await until(async () => (await admin('bans')).includes('127.0.0.1  wrong_token  proven'))
     t.match(await scene.rest('GET', '/workers'), Array, 'the right key is answered')
