@@ -117,11 +117,11 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
       inTurn(() => void openPhone().then(resolve, reject))
       return promise
     },
-    openWeb: (callId, events) =>
+    openWeb: (callId, events, isFurther = false) =>
       createWebMedia(callId, {
         createPeer: peers.createPeer,
         createLeg: (of, onClosed: () => void) =>
-          createCountedLeg({ callId: of, onClosed, connectWithin, signaling: null }),
+          createCountedLeg({ callId: of, isFurther, onClosed, connectWithin, signaling: null }),
         ...events,
       }),
   }

@@ -87,10 +87,10 @@ export async function openMediaThreads(deps: Deps, closing: AsyncDisposableStack
       }
       throw new NoPortsLeft('all RTP ports are in use, or their media threads are gone')
     },
-    openWeb(callId, events) {
+    openWeb(callId, events, isFurther) {
       const [plane] = planes()
       if (!plane) throw new Problem('SERVICE_UNAVAILABLE', 'No sound can be carried at the moment.')
-      return plane.openWeb(callId, events)
+      return plane.openWeb(callId, events, isFurther)
     },
     lateness: () => joinedLateness(slots.map((slot) => slot.gauges().lateness)),
     totals: () => beats().reduce(sumOf),

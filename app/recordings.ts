@@ -1,5 +1,6 @@
 /** Owns where the recordings of this process go: the folder, the storage behind it, and the work on them after their calls. */
 import { createRecordingKeeping } from '../actors/after-call/recording-keeping.ts'
+import { joinRecording } from '../media/recording/joined-recording.ts'
 import { createRecordingCopies } from '../media/recording/recording-copies.ts'
 import type { Clock } from '../model/clock.ts'
 import type { NodeId } from '../model/ids.ts'
@@ -23,7 +24,7 @@ export function openRecordingsToRead(
   const bucket = recordingsBucket && createRecordingBucket(recordingsBucket)
   closing.defer(() => bucket?.close())
   const folder = createRecordingFolder({ folder: recordingsDir, ...given })
-  return createRecordingPlaces({ ...given, folder, folderId: anyFolder, bucket })
+  return createRecordingPlaces({ ...given, folder, folderId: anyFolder, bucket, join: joinRecording })
 }
 
 /** The folder is there. */
@@ -36,7 +37,8 @@ export async function openRecordings(
   const bucket = recordingsBucket && createRecordingBucket(recordingsBucket)
   closing.defer(() => bucket?.close())
   const folder = createRecordingFolder({ folder: recordingsDir, reserve: recordingReserve, ...given })
-  const places = createRecordingPlaces({ ...given, folder, folderId: await readFolderId(recordingsDir), bucket })
+  const folderId = await readFolderId(recordingsDir)
+  const places = createRecordingPlaces({ ...given, folder, folderId, bucket, join: joinRecording })
   const keeping = createRecordingKeeping({ ...given, places, copies: createRecordingCopies(given.clock) })
   closing.defer(() => keeping.close())
   keeping.wake()

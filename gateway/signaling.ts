@@ -86,7 +86,7 @@ export function createSignaling(deps: SignalingDeps): Signaling {
       const told = SessionMoved.safeParse(fromBytes(payload)).data
       if (told && told.by !== by) media.close().catch(failed)
     })
-    const media = deps.openMedia(callId, { legClosed, failed, gone })
+    const media = deps.openMedia(callId, { legClosed, failed, gone }, by !== null)
     medias.add(media)
     return media
   }

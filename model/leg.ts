@@ -43,7 +43,13 @@ const LeftWords = AgentWords.extend({
 })
 export type LeftWords = z.infer<typeof LeftWords>
 
-const StartedRecording = z.object({ key: z.string(), mode: RecordingMode, parts: RecordedParts.optional() })
+const StartedRecording = z.object({
+  key: z.string(),
+  mode: RecordingMode,
+  parts: RecordedParts.optional(),
+  /** Now, in ms since the answer: what a further leg of the call records begins there. Absent: a further leg records nothing. */
+  from: z.number().int().nonnegative().optional(),
+})
 export type StartedRecording = z.infer<typeof StartedRecording>
 
 /**
@@ -174,6 +180,8 @@ export const LegReply = z.discriminatedUnion('type', [
     startedBy: z.number().int().optional(),
     /** Frames of the caller's that whoever starts hears again. */
     kept: z.number().int().nonnegative().optional(),
+    /** Another leg of the call was before it, and what this one records is a part of its own. Absent: it is the first, or of before there were parts. */
+    isFurther: z.literal(true).optional(),
   }),
   /** Keys are queued, the transfer is under way, the call is being answered, the recording does as it was told. */
   z.object({ type: z.literal('accepted') }),

@@ -36,6 +36,8 @@ export type LiveCall = {
 
 type LiveCallParts = {
   readonly callId: CallId
+  /** It came over from another edge. */
+  readonly isFurther?: boolean
   readonly media: PhoneMedia<PhoneCallLine>
   readonly signaling: LegSignaling
   readonly connectWithin: number
@@ -81,13 +83,13 @@ export function createLiveCalls(ladder: CallLadder | null = null): LiveCalls {
   }
 
   return {
-    open({ stack }, { callId, media, signaling, connectWithin, hangUp, lost, leave }) {
+    open({ stack }, { callId, media, lost, leave, ...wanted }) {
       const onClosed = () => {
         forget()
         ladder?.ended(callId)
         gone(callId)
       }
-      const leg = media.line.begin({ callId, signaling, connectWithin, hangUp, onClosed })
+      const leg = media.line.begin({ callId, ...wanted, onClosed })
       const signaledAs = (sipCallId: string): void => ladder?.began(callId, sipCallId)
       const live: LiveCall = { callId, leg, media, signaledAs }
       const forget = stack.onLost(() => lost(live))

@@ -1,10 +1,11 @@
-/** Owns recordings in a folder: `<folder>/<accountId>/<callId>.wav`, for this user only, and what was made of them beside them. */
-import { mkdir, open, readdir, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
+/** Owns recordings in a folder: `<folder>/<accountId>/<callId>.wav`, for this user only, further parts of them and what was made of them beside them. */
+import { mkdir, open, readdir, rm, stat, statfs, writeFile, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '../model/clock.ts'
 import type { Log } from '../model/log.ts'
 import {
   isWritten,
+  recordingFileOf,
   recordingForms,
   recordingKeyIn,
   recordingOfKey,
@@ -31,6 +32,8 @@ export type RecordingFolder = RecordingStore & {
   pathOf(key: string): string
   /** Bytes; null when there is none. */
   sizeOf(key: string): Promise<number | null>
+  /** What `whole` has in a file of its own, beside this recording, as long as `work` runs. */
+  withCopy(key: string, whole: RecordingReader, work: (file: string) => Promise<void>): Promise<void>
   /** Of every sound in it, and of what was captured without one, with the time of its last change, a few hundred at once. */
   list(): AsyncIterable<readonly { readonly key: string; readonly at: number }[]>
 }
@@ -44,6 +47,10 @@ export function createRecordingFolder({ folder, reserve = 0, clock, log }: Recor
     pathOf: (key) => pathOf(folder, key),
     sizeOf: async (key) => (await stat(pathOf(folder, key)).catch(absent))?.size ?? null,
     list: () => listSounds(folder),
+    async withCopy(key, whole, work) {
+      if (!(await hasRoom())) throw new Error('the disk has no room for what a recording is copied from')
+      await withCopy(`${pathOf(folder, key)}.part`, whole, work)
+    },
     create(key) {
       if (!isWritten(recordingOfKey(key).form)) throw new Error('that form of a recording is made of another one')
       const file = pathOf(folder, key)
@@ -66,6 +73,16 @@ export function createRecordingFolder({ folder, reserve = 0, clock, log }: Recor
       )
       return removed.includes(true) ? 'removed' : 'absent'
     },
+  }
+}
+
+/** A name of which nothing stays: the recording itself takes it along when it is removed, and the next try begins anew. */
+async function withCopy(file: string, whole: RecordingReader, work: (file: string) => Promise<void>): Promise<void> {
+  try {
+    await writeFile(file, whole.stream(0, whole.size - 1), { mode: 0o600 })
+    await work(file)
+  } finally {
+    await rm(file, { force: true })
   }
 }
 
@@ -119,8 +136,8 @@ function createRoom(folder: string, reserve: number, clock: Clock): () => Promis
 }
 
 function pathOf(folder: string, key: string): string {
-  const { accountId, callId, form } = recordingOfKey(key)
-  return path.join(folder, accountId, `${callId}.${form}`)
+  const { accountId, ...named } = recordingOfKey(key)
+  return path.join(folder, accountId, recordingFileOf(named))
 }
 
 /** A recording that exists is never overwritten. The folder of its account is there but for the first one, so it is made only where it lacks. */

@@ -8,13 +8,25 @@ import path from 'node:path'
 import type { Clock } from '../model/clock.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
-import { recordingForms, recordingKeyIn, type Removal, type RecordingStore } from '../model/recording-store.ts'
+import {
+  byBeginning,
+  recordingForms,
+  recordingKeyIn,
+  recordingOfKey,
+  wholeKeyOf,
+  type JoinRecording,
+  type ReadPart,
+  type RecordingReader,
+  type RecordingStore,
+  type Removal,
+} from '../model/recording-store.ts'
 import { BucketFailure, type RecordingBucket } from './recording-bucket.ts'
 import type { RecordingFolder } from './recording-folder.ts'
 import {
   anyFolder,
+  beginParts,
   delayRemoval,
-  findRecordings,
+  findWholeRecordings,
   forgetRecording,
   noteRecordings,
   orderElsewhere,
@@ -31,6 +43,8 @@ export type RecordingPlaces = RecordingStore & {
   readonly folderId: string
   /** Null: the folder is all there is. */
   readonly bucket: RecordingBucket | null
+  /** Every part of the recording of this call that is known of, in order; a single one is all of it. */
+  partsOf(key: string): Promise<readonly KnownPart[]>
   /** It is written into the folder by somebody else of this process; the result tells that it is complete. */
   beginWriting(key: string): () => void
   /** Is it being written by this process? */
@@ -45,11 +59,15 @@ export type RecordingPlaces = RecordingStore & {
   noted(): Promise<void>
 }
 
+/** `row` null: whoever wrote it was killed, or writes it still; or it never was. */
+export type KnownPart = { readonly key: string; readonly row: RecordingRow | null }
+
 export type RecordingPlacesDeps = {
   readonly sql: Sql
   readonly folder: RecordingFolder
   readonly folderId: string
   readonly bucket: RecordingBucket | null
+  readonly join: JoinRecording
   readonly clock: Clock
   readonly log: Log
 }
@@ -61,15 +79,15 @@ const mostTogether = 100
 const pace = 100
 
 export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlaces {
-  const { sql, folder, folderId, bucket, clock, log } = deps
+  const { sql, folder, folderId, bucket, join, clock, log } = deps
   /** By the key of the sound: the files of it that are written. */
   const writing = new Map<string, number>()
   const noting = new Set<Promise<void>>()
   const working = createWorkings()
 
-  const findRecording = createOneQuery<string, RecordingRow>({
+  const findRows = createOneQuery<string, readonly RecordingRow[]>({
     keyOf: (key) => key,
-    query: async (keys) => new Map((await findRecordings(sql, keys)).map((row) => [row.key, row])),
+    query: (keys) => findWholeRecordings(sql, keys),
   })
   const noteTogether = createTogether<{ readonly key: string; readonly at: number }, void>({
     keyOf: () => '',
@@ -87,9 +105,17 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
       .finally(() => noting.delete(noted))
     noting.add(noted)
   }
+  /** One that cannot be told of now is when it is complete. */
+  const begin = (key: string): void => {
+    const begun = beginParts(sql, folderId, [{ key, at: clock.now() }], clock.now())
+      .catch((error: unknown) => log.warn('a part of a recording could not be noted yet', { recording: key, error }))
+      .finally(() => noting.delete(begun))
+    noting.add(begun)
+  }
   const beginWriting = (written: string) => {
     const key = recordingKeyIn('wav', written)
     writing.set(key, (writing.get(key) ?? 0) + 1)
+    if (recordingOfKey(key).from !== null) begin(key)
     return () => {
       const left = (writing.get(key) ?? 1) - 1
       if (left > 0) return void writing.set(key, left)
@@ -107,12 +133,40 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
     if (!(await orderElsewhere(sql, folderId, key, clock.now()))) await forgetRecording(sql, key)
     return true
   }
+  const partsOf = async (key: string): Promise<readonly KnownPart[]> => {
+    const whole = wholeKeyOf(key)
+    const rows = (await findRows(whole)) ?? []
+    const keys = new Set([whole, ...rows.map((row) => row.key)])
+    return [...keys]
+      .toSorted(byBeginning)
+      .map((part) => ({ key: part, row: rows.find((row) => row.key === part) ?? null }))
+  }
+  const readOne = async (key: string, row: RecordingRow | null): Promise<RecordingReader | null> => {
+    const local = await folder.read(key)
+    if (local !== null || row?.state !== 'shipped' || bucket === null) return local
+    return bucket.read(key).catch(away)
+  }
+  const readPart = async ({ key, row }: KnownPart): Promise<ReadPart> => ({
+    from: recordingOfKey(key).from ?? 0,
+    reader: await readOne(key, row),
+    isComing: row !== null && row.folder !== folderId && row.state !== 'shipped',
+  })
   /** What was on its way to the storage may arrive behind its removal. */
   const onceMore = async (key: string): Promise<Removal> => {
     await folder.remove(key)
     const problem = await removeFrom(bucket, key)
     await delayRemoval(sql, key, clock.now() + removedAgainAfter, problem ?? 'removed; to be made sure of once more')
     return 'ordered'
+  }
+  const removeOne = async (sound: string): Promise<Removal> => {
+    const now = clock.now()
+    if (writing.has(sound)) await orderRemovalAhead(sql, folderId, sound, now)
+    const row = await orderRemoval(sql, sound, now)
+    const wasBusy = await working.stop(sound)
+    if (row === null) return removeUnknown(deps, sound)
+    if (row.claimedBy !== null && !wasBusy) return laterIn(folder, sound)
+    if (wasBusy && row.inStorage) return onceMore(sound)
+    return (await carryOut(row)) ? 'removed' : 'ordered'
   }
   return {
     folder,
@@ -132,23 +186,24 @@ export function createRecordingPlaces(deps: RecordingPlacesDeps): RecordingPlace
       let closed: Promise<void> | null = null
       return { ...writer, close: () => (closed ??= close()) }
     },
+    partsOf,
     async read(key) {
-      const row = await findRecording(recordingKeyIn('wav', key))
-      if (row?.state === 'removing') return null
-      const local = await folder.read(key)
-      if (local !== null || row?.state !== 'shipped' || bucket === null) return local
-      return bucket.read(key).catch(away)
+      const { form } = recordingOfKey(key)
+      const known = await partsOf(key)
+      if (known[0]?.row?.state === 'removing') return null
+      const parts = known.filter(({ row }) => row?.state !== 'removing')
+      const of = form === 'pcap' ? parts[0] : parts.at(-1)
+      if (form === 'wav' && parts.length > 1) return join(await Promise.all(parts.map(readPart)))
+      return of ? readOne(recordingKeyIn(form, of.key), of.row) : null
     },
     async remove(key) {
-      const sound = recordingKeyIn('wav', key)
-      const now = clock.now()
-      if (writing.has(sound)) await orderRemovalAhead(sql, folderId, sound, now)
-      const row = await orderRemoval(sql, sound, now)
-      const wasBusy = await working.stop(sound)
-      if (row === null) return removeUnknown(deps, sound)
-      if (row.claimedBy !== null && !wasBusy) return laterIn(folder, sound)
-      if (wasBusy && row.inStorage) return onceMore(sound)
-      return (await carryOut(row)) ? 'removed' : 'ordered'
+      const whole = wholeKeyOf(key)
+      const written = [...writing.keys()].filter((open) => wholeKeyOf(open) === whole)
+      const keys = new Set([...(await partsOf(key)).map((part) => part.key), ...written])
+      const removals: Removal[] = []
+      for (const sound of keys) removals.push(await removeOne(sound))
+      if (removals.includes('ordered')) return 'ordered'
+      return removals.includes('removed') ? 'removed' : 'absent'
     },
     isOpen: (key) => writing.has(key),
     during: working.during,

@@ -4,7 +4,7 @@
  */
 import { toIso } from '../model/clock.ts'
 import type { NodeId } from '../model/ids.ts'
-import { recordingOfKey } from '../model/recording-store.ts'
+import { recordingOfKey, wholeKeyOf } from '../model/recording-store.ts'
 import { inTime } from './in-time.ts'
 import { relaxedCommit } from './relaxed-commit.ts'
 import type { Sql } from './sql.ts'
@@ -30,26 +30,47 @@ export type RecordingRow = {
 
 const columns = (sql: Sql) => sql`key, folder, state, has_copies, in_storage, attempts`
 
-/** Those of calls there are; whoever has a row already keeps it. */
-export async function noteRecordings(
-  sql: Sql,
-  folder: string,
-  written: readonly { readonly key: string; readonly at: number }[],
-  now: number,
-): Promise<void> {
+type Written = { readonly key: string; readonly at: number }
+
+/** Those of calls there are; whoever has a row already keeps it, but for one that was only begun: now it is complete. */
+export const noteRecordings = (sql: Sql, folder: string, written: readonly Written[], now: number): Promise<void> =>
+  insertRecordings(sql, folder, written, now)
+
+/** Parts of calls, which are told of from their beginning: nobody else would know that there are any. Until one is noted nobody works on it. */
+export const beginParts = (sql: Sql, folder: string, begun: readonly Written[], now: number): Promise<void> =>
+  insertRecordings(sql, folder, begun, now + longestPart)
+
+/** Ms; no call takes as long. */
+const longestPart = 86_400_000
+
+async function insertRecordings(sql: Sql, folder: string, written: readonly Written[], runAt: number): Promise<void> {
   if (written.length === 0) return
   const rows = written.map(({ key, at }) => ({ key, at, callId: recordingOfKey(key).callId }))
   await sql`
-    insert into recordings (key, call_id, folder, state, created_at, run_at)
+    insert into recordings as known (key, call_id, folder, state, created_at, run_at)
     select given.key, calls.id, ${folder},
-      case when calls.erased_at is null and calls.recording_removed_at is null then 'waiting' else 'removing' end, to_timestamp(given.at / 1000.0), ${now}::timestamptz
+      case when calls.erased_at is null and calls.recording_removed_at is null then 'waiting' else 'removing' end, to_timestamp(given.at / 1000.0), ${runAt}::timestamptz
     from jsonb_to_recordset(${sql.json(rows)}) as given (key text, at double precision, "callId" text)
     join calls on calls.id = given."callId" and ${inTime(sql)}
-    on conflict (key) do nothing`
+    on conflict (key) do update set run_at = least(known.run_at, excluded.run_at)
+      where known.state = 'waiting' and known.attempts = 0 and known.claimed_by is null and known.folder = excluded.folder`
 }
 
 export function findRecordings(sql: Sql, keys: readonly string[]): Promise<RecordingRow[]> {
   return sql<RecordingRow[]>`select ${columns(sql)} from recordings where key = any(${keys as string[]})`
+}
+
+/** Of these calls, by the keys of their sound: the recording as it was begun, and all its further parts. */
+export async function findWholeRecordings(
+  sql: Sql,
+  wholeKeys: readonly string[],
+): Promise<Map<string, RecordingRow[]>> {
+  const callIds = wholeKeys.map((key) => recordingOfKey(key).callId)
+  const rows = await sql<RecordingRow[]>`
+    select ${columns(sql)} from recordings where key = any(${wholeKeys as string[]})
+    union all
+    select ${columns(sql)} from recordings where call_id = any(${callIds}) and key like '%.%.wav'`
+  return Map.groupBy(rows, ({ key }) => wholeKeyOf(key))
 }
 
 type Claim = { readonly folder: string; readonly nodeId: NodeId; readonly now: number; readonly lease: number }
@@ -57,6 +78,8 @@ type Claim = { readonly folder: string; readonly nodeId: NodeId; readonly now: n
 export type ClaimedRecording = RecordingRow & {
   /** Its call was processed where the recording could not be read, and has no link to it. */
   readonly lacksLink: boolean
+  /** Its call went on by other legs. */
+  readonly hasParts: boolean
 }
 
 /**
@@ -80,7 +103,8 @@ export function claimRecordings(
       order by state, created_at desc, key limit ${limit} for update skip locked)
     update recordings set claimed_by = ${nodeId}, claimed_until = ${now + lease}, attempts = attempts + 1 from relaxed
     where key = any(array(select key from due)) and ${inTime(sql)}
-    returning ${columns(sql)}, exists (select from calls where id = recordings.call_id and recording_key is null) as lacks_link`
+    returning ${columns(sql)}, exists (select from calls where id = recordings.call_id and recording_key is null) as lacks_link,
+      exists (select from recordings part where part.call_id = recordings.call_id and part.key like '%.%.wav') as has_parts`
 }
 
 /** Of those that this node still has. */
@@ -136,12 +160,12 @@ export async function changeRecordings(
   return new Set(changed.map(({ key }) => key))
 }
 
-/** For a call that was processed where its recording could not be read: from now on it has its link. */
+/** For a call that was processed where its recording, or the end of it, could not be read: from now on it has its link, and its length. */
 export async function tellCallOfRecording(sql: Sql, key: string, recordedMs: number): Promise<void> {
   const { callId } = recordingOfKey(key)
   await sql`
-    update calls set recording_key = ${key}, recorded_ms = ${recordedMs}
-    where id = ${callId} and recording_key is null and post_processing_status in ('completed', 'failed')
+    update calls set recording_key = ${wholeKeyOf(key)}, recorded_ms = ${recordedMs}
+    where id = ${callId} and (recording_key is null or recorded_ms < ${recordedMs}) and post_processing_status in ('completed', 'failed')
       and erased_at is null and recording_removed_at is null`
 }
 

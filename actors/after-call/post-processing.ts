@@ -2,9 +2,10 @@
  * Owns what happens to an answered call after its end: is there a recording, what did the talk establish, what is to be done next. The first time it
  * is a fact of the call, whose end is announced after it; asked for again (process-again.ts), its results are replaced and nothing is announced.
  */
+import type { CallWarning } from '../../model/call.ts'
 import { ExtractionError } from '../../model/extraction.ts'
 import type { Log } from '../../model/log.ts'
-import type { RecordingStore } from '../../model/recording-store.ts'
+import type { RecordingLack, RecordingStore } from '../../model/recording-store.ts'
 import type { CallFactsRow } from '../../store/call-rows.ts'
 import { findCallFacts, findCallsOver } from '../../store/call-steps.ts'
 import { keepCallWords } from '../../store/call-words.ts'
@@ -85,6 +86,8 @@ const isDone = ({ call, state }: CallOver): boolean => state.finished && call.po
 type Processed = {
   readonly failure: string | null
   readonly recordedMs: number | null
+  /** Of what its recording lacks. */
+  readonly warning: CallWarning | null
   readonly analysis: Analysis | null
 }
 
@@ -92,10 +95,10 @@ type Processed = {
 async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Promise<Processed> {
   const isLast = job.attempts >= maxAttempts
   try {
-    const recordedMs = await recordedMsOf(deps, over).catch((error: unknown) => {
+    const recorded = await recordedOf(deps, over).catch((error: unknown) => {
       if (!isLast) throw error
       // Where recordings are kept cannot be asked: the leg has told how much there is.
-      return over.state.context.recordedMs
+      return { recordedMs: over.state.context.recordedMs, warning: null }
     })
     const talk = await readTalk(deps.sql, reads, over)
     await keepWords(deps, talk)
@@ -104,10 +107,15 @@ async function attempt(deps: Deps, reads: Reads, job: Job, over: CallOver): Prom
       return analyseWithout(talk, deps.extractors, error.message)
     })
     const failed = analysis.warnings.find(({ type }) => type === 'EXTRACTION_FAILED')
-    return { failure: failed?.message ?? null, recordedMs, analysis }
+    return { failure: failed?.message ?? null, ...recorded, analysis }
   } catch (error) {
     if (!isLast) throw error
-    return { failure: error instanceof Error ? error.message : String(error), recordedMs: null, analysis: null }
+    return {
+      failure: error instanceof Error ? error.message : String(error),
+      recordedMs: null,
+      warning: null,
+      analysis: null,
+    }
   }
 }
 
@@ -134,11 +142,11 @@ async function analyseCounted({ sql, extractors, log }: Deps, talk: TalkOver): P
   }
 }
 
-function factOf({ failure, recordedMs, analysis }: Processed): CallFact {
+function factOf({ failure, recordedMs, warning, analysis }: Processed): CallFact {
   if (analysis === null) return { type: 'post_processing_failed', details: failure ?? '' }
-  if (failure !== null)
-    return { type: 'post_processing_failed', details: failure, analysis: { recordedMs, ...analysis } }
-  return { type: 'post_processed', recordedMs, ...analysis }
+  const found = { recordedMs, ...analysis, warnings: [...analysis.warnings, ...(warning ? [warning] : [])] }
+  if (failure !== null) return { type: 'post_processing_failed', details: failure, analysis: found }
+  return { type: 'post_processed', ...found }
 }
 
 /** A run that failed replaces nothing: what an earlier one found stays. */
@@ -151,11 +159,34 @@ async function replace(sql: Sql, { callId }: Job, { failure, recordedMs, analysi
   await replaceAnalysis(sql, callId, { found, warnings, recordedMs, recordingKey: key(call) })
 }
 
-/** Null for a recording that cannot be played. */
-async function recordedMsOf({ recordings }: Deps, { call }: CallOver): Promise<number | null> {
+/** `recordedMs` null: of a recording that cannot be played. Where its end is somewhere else, the leg has told how far it goes. */
+async function recordedOf(
+  { recordings }: Deps,
+  { call, state }: CallOver,
+): Promise<Pick<Processed, 'recordedMs' | 'warning'>> {
   const recording = await recordings.read(recordingKeyOf(call))
-  return recording && playableMsOf(recording)
+  if (!recording) return { recordedMs: null, warning: null }
+  const { lacks = [] } = recording
+  const isEndElsewhere = lacks.some(({ to }) => to === null)
+  const recordedMs = isEndElsewhere ? state.context.recordedMs : await playableMsOf(recording)
+  return { recordedMs, warning: call.warnings.some(({ type }) => type === incomplete) ? null : warningOf(lacks) }
 }
+
+const incomplete = 'RECORDING_INCOMPLETE'
+
+/** What will be read as soon as it is shipped is not missing. */
+function warningOf(lacks: readonly RecordingLack[]): CallWarning | null {
+  const lost = lacks.filter(({ isComing }) => !isComing)
+  if (lost.length === 0) return null
+  const spans = lost.map(({ from, to }) => `${clockOf(from)} to ${to === null ? 'its end' : clockOf(to)}`).join(', ')
+  return {
+    type: incomplete,
+    message: `The call went on by another process, and what the one before had recorded cannot be read: ${spans} is silent in the recording.`,
+  }
+}
+
+const clockOf = (ms: number): string =>
+  `${Math.floor(ms / 60_000)}:${String(Math.floor((ms % 60_000) / 1000)).padStart(2, '0')}`
 
 async function readTalk(sql: Sql, reads: Reads, { call, state }: CallOver): Promise<TalkOver> {
   const { id: callId, accountId, workerId, direction, context, language, request, hookAnswer } = call

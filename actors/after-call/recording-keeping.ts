@@ -9,10 +9,17 @@ import { captureType } from '../../model/call-capture.ts'
 import type { Cancel, Clock } from '../../model/clock.ts'
 import type { NodeId } from '../../model/ids.ts'
 import type { Log } from '../../model/log.ts'
-import { recordingForms, recordingKeyIn, soundTypes, type RecordingForm } from '../../model/recording-store.ts'
+import {
+  recordingForms,
+  recordingKeyIn,
+  soundTypes,
+  wholeKeyOf,
+  type RecordingForm,
+  type RecordingReader,
+} from '../../model/recording-store.ts'
 import type { RecordingCopies } from '../../media/recording/recording-copies.ts'
 import { BucketFailure, type RecordingBucket } from '../../store/recording-bucket.ts'
-import type { RecordingPlaces } from '../../store/recording-places.ts'
+import type { KnownPart, RecordingPlaces } from '../../store/recording-places.ts'
 import {
   changeRecordings,
   claimRecordings,
@@ -61,6 +68,8 @@ export const pauseAfter = (attempts: number): number => pauses[attempts - 1] ?? 
 export const mostAttempts = 700
 /** Copies are tried this often; a recording without them is a recording. */
 const mostTriesOfCopies = 3
+/** The same where another machine has a part of the call: more than an hour. */
+const mostTriesOfParts = 8
 
 const contentTypes: Readonly<Record<RecordingForm, string>> = {
   ...soundTypes,
@@ -181,10 +190,13 @@ async function keepOne(deps: KeepingDeps, row: ClaimedRecording, signal: AbortSi
   try {
     const hasSound = (await places.folder.sizeOf(key)) !== null
     const hasCapture = (await places.folder.sizeOf(recordingKeyIn('pcap', key))) !== null
-    if (!hasSound && !hasCapture) return await keepWithoutFile(deps, row)
-    if (!hasCopies && hasSound) await makeCopies(deps, row, signal)
+    const parts = row.hasParts ? await notedParts(deps, key) : null
+    const isWhole = parts?.at(-1)?.key === key && !row.inStorage
+    if (!hasSound && !hasCapture && !isWhole) return await keepWithoutFile(deps, row)
+    if (!hasCopies && parts && isWhole) await copyWhole(deps, { row, parts }, signal)
+    if (!hasCopies && !parts && hasSound) await makeCopies(deps, row, signal)
     hasCopies = true
-    if (row.lacksLink) await tellCall(deps, key)
+    if (row.lacksLink || isWhole) await tellCall(deps, key)
     if (places.bucket === null) {
       const isKept = await change({ key, state: 'kept', hasCopies, attempts: 0, problem: null, isOver: true })
       return isKept ? undefined : await clean(deps, row)
@@ -231,20 +243,45 @@ async function keepWithoutFile(deps: KeepingDeps, row: RecordingRow): Promise<vo
   await removeOne(deps, { ...row, state: 'removing' })
 }
 
-/** Those that cannot be made are done without. */
-async function makeCopies(deps: RecordingKeepingDeps, row: RecordingRow, signal: AbortSignal): Promise<void> {
-  const { log, places, copies } = deps
+/** Those that cannot be made are done without. `whole`: what they are made of, where that is not the recording itself. */
+async function makeCopies(
+  { log, places, copies }: RecordingKeepingDeps,
+  row: RecordingRow,
+  signal: AbortSignal,
+  whole: RecordingReader | null = null,
+): Promise<void> {
   const pathIn = (form: RecordingForm) => places.folder.pathOf(recordingKeyIn(form, row.key))
+  const make = (wav: string) => copies.make({ wav, opus: pathIn('opus'), peaks: pathIn('peaks') }, signal)
   try {
-    await copies.make({ wav: pathIn('wav'), opus: pathIn('opus'), peaks: pathIn('peaks') }, signal)
+    await (whole ? places.folder.withCopy(row.key, whole, make) : make(pathIn('wav')))
   } catch (error) {
     if (signal.aborted || row.attempts < mostTriesOfCopies) throw error
     log.warn('no copies can be made of a recording', { recording: row.key, error })
   }
 }
 
+/** All of the call. What a process that was killed has left of it in this folder is noted, so that it is kept and shipped as well. */
+async function notedParts({ sql, clock, places }: RecordingKeepingDeps, key: string): Promise<readonly KnownPart[]> {
+  const parts = await places.partsOf(key)
+  for (const part of parts)
+    if (part.row === null && !places.isOpen(part.key) && (await places.folder.sizeOf(part.key)) !== null)
+      await noteRecordings(sql, places.folderId, [{ key: part.key, at: clock.now() }], clock.now())
+  return parts
+}
+
+type Whole = { readonly row: RecordingRow; readonly parts: readonly KnownPart[] }
+
+/** The copies of a call with several parts are of all of it, and lie beside its last part. What other machines have of it is waited for. */
+async function copyWhole(deps: RecordingKeepingDeps, { row, parts }: Whole, signal: AbortSignal): Promise<void> {
+  const whole = await deps.places.read(wholeKeyOf(row.key))
+  if (whole === null) return
+  const isAwaited = whole.lacks?.some(({ isComing }) => isComing) === true && row.attempts < mostTriesOfParts
+  if (isAwaited) throw new Error(`one of the ${parts.length} parts of the recording is not here yet`)
+  await makeCopies(deps, row, signal, whole)
+}
+
 async function tellCall({ sql, places }: RecordingKeepingDeps, key: string): Promise<void> {
-  const recording = await places.folder.read(key)
+  const recording = await places.read(wholeKeyOf(key))
   const recordedMs = recording && (await playableMsOf(recording))
   if (recordedMs !== null) await tellCallOfRecording(sql, key, recordedMs)
 }
@@ -276,13 +313,15 @@ async function lookThrough({ sql, clock, places }: RecordingKeepingDeps, isClose
   await forgetOldOrders(sql, clock.now() - ordersKeptFor)
   for await (const found of places.folder.list()) {
     if (isClosed()) return
-    const known = await findRecordings(
-      sql,
-      found.map(({ key }) => key),
+    const known = await findRecordings(sql, [...new Set(found.flatMap(({ key }) => [key, wholeKeyOf(key)]))])
+    const removed = new Set(known.flatMap(({ key, folder }) => (folder === anyFolder ? [key] : [])))
+    const shipped = new Set(known.flatMap(({ key, state }) => (state === 'shipped' ? [key] : [])))
+    for (const { key } of found)
+      if (shipped.has(key) || removed.has(key) || removed.has(wholeKeyOf(key))) await places.folder.remove(key)
+    // What was only begun is complete once its process is gone.
+    const noted = new Set(
+      known.flatMap(({ key, attempts, state }) => (attempts > 0 || state !== 'waiting' ? [key] : [])),
     )
-    for (const { key, state, folder } of known)
-      if (state === 'shipped' || folder === anyFolder) await places.folder.remove(key)
-    const noted = new Set(known.map(({ key }) => key))
     const resting = found.filter(({ key, at }) => !noted.has(key) && !places.isOpen(key) && clock.now() - at > restsFor)
     await noteRecordings(sql, places.folderId, resting, clock.now())
   }

@@ -166,8 +166,8 @@ function analysisOf(call: CallRow, analysis: Of<'store_analysis'>): CallChange {
 }
 
 /** Nobody was heard behind the end of the recording. One that lacks sound is shorter than the talk, and shows nothing about it. */
-const turnsEndOf = (call: CallRow, { recordedMs }: Of<'store_analysis'>): number | null =>
-  call.warnings.some(({ type }) => type === 'RECORDING_INCOMPLETE') ? null : recordedMs
+const turnsEndOf = (call: CallRow, { recordedMs, warnings = [] }: Of<'store_analysis'>): number | null =>
+  [...call.warnings, ...warnings].some(({ type }) => type === 'RECORDING_INCOMPLETE') ? null : recordedMs
 
 const endedAt = <Of extends Turn>(turn: Of, end: number | null): Of =>
   end !== null && turn.to > end ? { ...turn, from: Math.min(turn.from, end), to: end } : turn

@@ -12,14 +12,14 @@ import type { Earlier } from './earlier.ts'
 import { goOnFrom } from './left-words.ts'
 import { createPrivateKeys } from './private-keys.ts'
 import { createSessionBacklog, leftTogether } from './session-backlog.ts'
-import { hasStarted, lineOf, listens, startTalk, type Started, type StartWishes } from './start-leg.ts'
+import { lineOf, listens, lookAtLeg, recordingFrom, startTalk, type Started, type StartWishes } from './start-leg.ts'
 import type { ConversationDeps, ConversationStart } from './talk-start.ts'
 import type { Talking } from './talking.ts'
 
 export type Conversation = {
   /** Posts `leg_disconnected` or `engine_failed` when it cannot begin. Never throws. */
   open(): Promise<void>
-  /** The caller has come back by another leg, which knows nothing of the talk; it is not recorded. Posts as `open`. */
+  /** The caller has come back by another leg, which knows nothing of the talk. Posts as `open`. */
   rejoin(): Promise<void>
   legEvent(event: LegEvent): void
   /** Nobody speaks, and nothing is owed to anybody. */
@@ -66,6 +66,7 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
   /** The talk is over, for the caller at least. */
   let silenced = false
   let stopped = false
+  let isPaused = start.isPaused === true
 
   const abandon = (): void => {
     silenced = true
@@ -103,11 +104,15 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     for (const text of whispers.splice(0)) talking.session.whisper(text)
     return talking.session.open()
   }
+  /** A pause outlives the leg. */
+  const recordingNow = (): StartedRecording | null =>
+    start.recording && { ...start.recording, parts: isPaused ? 'none' : 'both' }
   const started = (command: StartWishes) => startTalk(deps, command, () => silenced)
   const tryOpen = async (recording: StartedRecording | null): Promise<void> => {
     const { hears, speaks } = deps.engine
     const { settled } = start
-    const wishes = { hears: [...hears], speaks: [...speaks], recording, ...(settled && { settled }) }
+    const from = recordingFrom(deps, { ...start, recording })
+    const wishes = { hears: [...hears], speaks: [...speaks], recording: from, ...(settled && { settled }) }
     const line = await started({ ...wishes, goesOn: true })
     if (line) await begin({ hears: line.hears, speaks: line.speaks }, line)
   }
@@ -119,13 +124,16 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     async rejoin() {
       await opening
       if (silenced) return
-      if (!talking) return open(null)
+      const { isStarted, records } = await lookAtLeg(deps)
+      const recording = records ? recordingNow() : null
+      if (!talking) return open(recording)
       // Who took the call over may have begun with the new leg before anybody told of it.
-      if (await hasStarted(deps)) return
+      if (isStarted) return
       talking.restart()
       await talking.breakOff()
       const { hears, speaks } = talking.formats
-      const line = await started({ hears: [hears], speaks: [speaks], recording: null })
+      const from = recordingFrom(deps, { ...start, recording })
+      const line = await started({ hears: [hears], speaks: [speaks], recording: from })
       if (!line?.waits) return
       talking.session.expect(line.waits.kept)
       await listens(deps, () => silenced)
@@ -139,7 +147,10 @@ export function createConversation(deps: ConversationDeps, start: ConversationSt
     isQuiet: () => !silenced && (talking?.isQuiet() ?? false),
     settles: (turn) => talking?.settles(turn) ?? null,
     written: (settled) => talking?.written(settled),
-    recordingPaused: keys.paused,
+    recordingPaused(paused) {
+      isPaused = paused
+      keys.paused(paused)
+    },
     whisper(text) {
       if (silenced) return
       if (talking) talking.session.whisper(text)

@@ -15,7 +15,7 @@ import { createKeptSpeech } from './kept-speech.ts'
 import { maxDetails } from './lost-engine.ts'
 import { createPassage, type Passage } from './passage.ts'
 import { createPrivateKeys } from './private-keys.ts'
-import { lineOf, listenerOf, listens, startLeg, type Kept } from './start-leg.ts'
+import { lineOf, listenerOf, listens, recordingFrom, startLeg, type Kept } from './start-leg.ts'
 import { maxTyped } from './session-backlog.ts'
 import type { ConversationDeps, ConversationStart } from './talk-start.ts'
 import { createUnbrokenLine, hearLine } from './unbroken-line.ts'
@@ -63,7 +63,8 @@ export function createDisclosure(deps: ConversationDeps, start: DisclosureStart)
   return {
     async open() {
       const { hears, speaks } = deps.engine
-      const recording = start.recording && { ...start.recording, parts: start.recording.parts ?? ('agent' as const) }
+      const placed = recordingFrom(deps, start)
+      const recording = placed && { ...placed, parts: placed.parts ?? ('agent' as const) }
       const formats = { hears: [...hears], speaks: [...speaks] }
       const command = { type: 'start', epoch: deps.epoch, ...formats, recording, ...listenerOf(deps) } as const
       const reply = await startLeg(deps, command, () => isOver)

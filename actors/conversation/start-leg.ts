@@ -2,7 +2,7 @@
 import type { Bus } from '../../model/bus.ts'
 import { pause, type Clock } from '../../model/clock.ts'
 import type { CallId, NodeId } from '../../model/ids.ts'
-import type { LegCommand, LegReply } from '../../model/leg.ts'
+import type { LegCommand, LegReply, StartedRecording } from '../../model/leg.ts'
 import { reachLeg } from '../node/leg-link.ts'
 import type { CallFact } from '../call/call-event.ts'
 import type { UnbrokenLineDeps } from './unbroken-line.ts'
@@ -11,7 +11,7 @@ type Deps = {
   readonly callId: CallId
   readonly epoch: number
   readonly bus: Bus
-  readonly clock: Pick<Clock, 'after'>
+  readonly clock: Pick<Clock, 'after' | 'now'>
   readonly nodeId?: NodeId
   post(fact: CallFact): void
 }
@@ -32,6 +32,12 @@ export const listenerOf = ({ nodeId }: Pick<Deps, 'nodeId'>) => ({
   numbersKeys: true as const,
   ...(nodeId && { node: nodeId }),
 })
+
+/** Where it begins on the call's line of time, if it is one of a further leg. */
+export const recordingFrom = (
+  { clock }: Pick<Deps, 'clock'>,
+  { recording, answeredAt }: { readonly recording: StartedRecording | null; readonly answeredAt: number },
+): StartedRecording | null => recording && { ...recording, from: Math.max(0, Math.round(clock.now() - answeredAt)) }
 
 export type Kept = Pick<UnbrokenLineDeps, 'isKept' | 'firstHeard'>
 
@@ -54,10 +60,11 @@ export async function listens(deps: Deps, isStopped: () => boolean): Promise<voi
   }
 }
 
-/** The leg of now has been started by this actor: nothing is to be begun anew. */
-export async function hasStarted({ bus, callId, epoch }: Deps): Promise<boolean> {
+/** `isStarted`: the leg of now has been started by this actor: nothing is to be begun anew. `records`: what it records is a part of its own. */
+export async function lookAtLeg({ bus, callId, epoch }: Deps) {
   const reply = await reachLeg(bus, callId, { type: 'ping', epoch })
-  return reply.type === 'here' && reply.startedBy === epoch
+  const isHere = reply.type === 'here'
+  return { isStarted: isHere && reply.startedBy === epoch, records: isHere && reply.isFurther === true }
 }
 
 export type StartWishes = Pick<

@@ -22,6 +22,7 @@ export type LegActions = {
   readonly kept: KeptFrames
   /** The process of the leg. */
   readonly node: string | null
+  readonly isFurther: boolean
   /** Answers as `lastPlayedSeq`. */
   readonly flush: () => number
   /** Answers as `played` and `taken`. */
@@ -99,6 +100,7 @@ export function createLegCommands(actions: LegActions): LegCommands {
       ...(actions.node !== null && { node: actions.node }),
       ...(started !== null && { startedBy: started.command.epoch }),
       ...(actions.kept.size() > 0 && { kept: actions.kept.size() }),
+      ...(actions.isFurther && { isFurther: true as const }),
     }
   }
 

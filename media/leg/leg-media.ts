@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AudioFormat, Frame, LineFormats } from '../../model/frame.ts'
 import type { LegCommand, RecordedParts } from '../../model/leg.ts'
 import type { Log } from '../../model/log.ts'
-import type { RecordingStore } from '../../model/recording-store.ts'
+import { partKeyOf, type RecordingStore } from '../../model/recording-store.ts'
 import type { NegotiatedAudio, RtpPacket } from '../../model/rtp-transport.ts'
 import { frameBytesOf } from '../codecs/frame-bytes.ts'
 import type { OpusLibrary } from '../codecs/opus.ts'
@@ -54,7 +54,8 @@ export type LegMedia = {
   /** The caller is gone: what came of them before is heard now. */
   readonly end: () => void
   /**
-   * Frees codecs and completes the recording, which goes up to `at`; resolves with its length in ms, null when there is none. Idempotent.
+   * Frees codecs and completes the recording, which goes up to `at`; resolves with the ms from the beginning of the call's recording to there, null when
+   * there is none. Idempotent.
    */
   readonly finish: (at: number) => Promise<number | null>
   /** False: the disk did not take all of it. */
@@ -77,6 +78,8 @@ export type MediaStats = {
 export type LegMediaDeps = {
   readonly opus: OpusLibrary
   readonly recordings: Pick<RecordingStore, 'create'>
+  /** The call had another leg before: what is recorded here is a part of its own. */
+  readonly isFurther?: boolean
   readonly log: Log
   readonly now: () => number
   readonly send: (packet: RtpPacket) => void
@@ -107,7 +110,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
   const { listening, standIn } = supervisors
   let audio: NegotiatedAudio | null = null
   let session: (LineFormats & Omit<StartCommand, keyof LineFormats>) | null = null
-  let recording: Recording | null = null
+  let recording: PlacedRecording | null = null
   let recorded: RecordedParts = 'both'
   let isLive = false
   let finished = false
@@ -196,7 +199,7 @@ export function createLegMedia(deps: LegMediaDeps): LegMedia {
       } catch (error) {
         log.error('the sound of a call could not be closed', { error })
       }
-      return recording?.finish(at) ?? null
+      return recording === null ? null : recording.from + (await recording.finish(at))
     },
     isRecordingWhole: () => recording?.isWhole() ?? true,
   }
@@ -233,12 +236,18 @@ function chosenOf([first, ...rest]: readonly AudioFormat[], audio: NegotiatedAud
 /** For a line on which no actor speaks yet. */
 const quiet = { encoding: 'pcm16', rateHz: 8000 } as const
 
+/** `from`: where it begins on the call's line of time, in ms. */
+type PlacedRecording = Recording & { readonly from: number }
+
 function recordingOf(
-  { recordings, now }: LegMediaDeps,
+  { recordings, now, isFurther = false }: LegMediaDeps,
   audio: NegotiatedAudio,
   { recording }: Pick<StartCommand, 'recording'>,
-): Recording | null {
+): PlacedRecording | null {
   if (recording === null) return null
-  const { key, mode } = recording
-  return createRecording({ writer: recordings.create(key), mode, startedAt: now(), clockRateHz: audio.clockRateHz })
+  const { key, mode, from } = recording
+  if (isFurther && from === undefined) return null
+  const writer = recordings.create(isFurther && from !== undefined ? partKeyOf(key, from) : key)
+  const begun = createRecording({ writer, mode, startedAt: now(), clockRateHz: audio.clockRateHz })
+  return { ...begun, from: isFurther && from !== undefined ? from : 0 }
 }

@@ -41,6 +41,8 @@ export type LegDeps = {
   readonly ticker: Ticker
   readonly opus: OpusLibrary
   readonly recordings: Pick<RecordingStore, 'create'>
+  /** The call had another leg before this one. */
+  readonly isFurther?: boolean
   readonly log: Log
   readonly telemetry?: Telemetry
   /** The ticker's own time: milliseconds that never jump. */
@@ -244,6 +246,7 @@ function joined(deps: LegDeps, parts: Parts): (() => void)[] {
     },
     kept,
     node: deps.nodeId ?? null,
+    isFurther: deps.isFurther === true,
     flush: media.flush,
     rewind: media.rewind,
     record(parts) {

@@ -9,10 +9,13 @@ import type { phoneEvents } from './media-plane.ts'
 export const mirrored = { hearsKeys: 0, packets: 1, reached: 2 } as const
 export const createMirror = (): SharedArrayBuffer => new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT * 3)
 
+/** Whose leg it is, or will be. */
+export type FarCall = { readonly callId: CallId; readonly isFurther: boolean }
+
 /** Of the thread. */
 export type PlaneMethods = {
   openPhone(line: number, mirror: SharedArrayBuffer): Promise<PhoneLine['local']>
-  openWeb(line: number, callId: CallId, mirror: SharedArrayBuffer): void
+  openWeb(line: number, of: FarCall, mirror: SharedArrayBuffer): void
   closeLeg(callId: CallId, reason: string): Promise<void>
   /** Says that the thread lives, where its owner looks for it. */
   beat(): void
@@ -22,7 +25,7 @@ export type PlaneMethods = {
 
 export type PhoneMethods = {
   use(session: MediaSession): void
-  begin(callId: CallId, connectWithin: number): Promise<void>
+  begin(of: FarCall, connectWithin: number): Promise<void>
   event(name: (typeof phoneEvents)[number], args: readonly unknown[]): void
   dtmf(digit: string): void
   closeLeg(reason: string | undefined): Promise<void>

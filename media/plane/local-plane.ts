@@ -3,7 +3,9 @@ import type { LegDeps, Leg } from '../leg/leg.ts'
 import type { PhoneCallLine, PhoneLeg, PhoneLegWanted } from './media-plane.ts'
 import { openPhoneLine, type OpenPhoneLine, type PhoneLineDeps } from './phone-line.ts'
 
-export type CreateLeg = (line: Pick<LegDeps, 'callId' | 'signaling' | 'connectWithin' | 'onClosed'>) => Leg
+export type CreateLeg = (
+  line: Pick<LegDeps, 'callId' | 'isFurther' | 'signaling' | 'connectWithin' | 'onClosed'>,
+) => Leg
 
 export const createPhoneLines =
   (deps: PhoneLineDeps, createLeg: CreateLeg): (() => Promise<PhoneCallLine>) =>
@@ -13,8 +15,8 @@ export const createPhoneLines =
   }
 
 function beginLeg(line: OpenPhoneLine, wanted: PhoneLegWanted, createLeg: CreateLeg): PhoneLeg {
-  const { callId, signaling, connectWithin, onClosed } = wanted
-  const leg = createLeg({ callId, signaling, connectWithin, onClosed })
+  const { callId, isFurther = false, signaling, connectWithin, onClosed } = wanted
+  const leg = createLeg({ callId, isFurther, signaling, connectWithin, onClosed })
   line.tell(leg.handlers)
   leg.attach({
     send: line.transport.send,

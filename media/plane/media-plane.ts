@@ -20,6 +20,8 @@ export type PhoneCallLine = PhoneLine & {
 
 export type PhoneLegWanted = {
   readonly callId: CallId
+  /** The call had another leg before: it is one that came over. */
+  readonly isFurther?: boolean
   readonly signaling: LegSignaling
   /** Ms from now until it must be answered. */
   readonly connectWithin: number
@@ -58,7 +60,8 @@ export type WebMediaEvents = {
   gone(): void
 }
 
-export type OpenWebMedia = (callId: CallId, events: WebMediaEvents) => WebMedia
+/** `isFurther`: its call had another leg before, by another process. */
+export type OpenWebMedia = (callId: CallId, events: WebMediaEvents, isFurther?: boolean) => WebMedia
 
 export type WebMedia = {
   /** The answer; see WebPeer. After a bad offer a better one may follow. */

@@ -62,10 +62,10 @@ export function createRemotePlane({ link, clock, reached, legLost }: Deps): Remo
         throw error
       }
     },
-    openWeb(callId, events) {
+    openWeb(callId, events, isFurther = false) {
       const line = nextLine()
       const mirror = createMirror()
-      far.tell('openWeb', line.id, callId, mirror)
+      far.tell('openWeb', line.id, { callId, isFurther }, mirror)
       return webLine(line, { callId, events, mirror: new Int32Array(mirror) })
     },
   }
@@ -104,7 +104,7 @@ function phoneLine(line: Line, { local, mirror, reached }: PhoneParts): PhoneCal
 }
 
 function beginLeg(line: Line, far: Far<PhoneMethods>, wanted: PhoneLegWanted): PhoneLeg {
-  const { callId, signaling, connectWithin } = wanted
+  const { callId, isFurther = false, signaling, connectWithin } = wanted
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   const end = (): void => {
     line.ended()
@@ -127,7 +127,7 @@ function beginLeg(line: Line, far: Far<PhoneMethods>, wanted: PhoneLegWanted): P
       end()
     },
   )
-  const opened = inTime(line.clock, answersWithin, far.ask('begin', callId, connectWithin))
+  const opened = inTime(line.clock, answersWithin, far.ask('begin', { callId, isFurther }, connectWithin))
   opened.catch(ignore)
   return {
     handlers: handlersOf(far),

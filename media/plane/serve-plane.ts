@@ -3,6 +3,7 @@ import type { CallId } from '../../model/ids.ts'
 import type { Ticker } from '../ticker/ticker.ts'
 import {
   mirrored,
+  type FarCall,
   type OwnerMethods,
   type PhoneMethods,
   type PhoneOwnerMethods,
@@ -11,7 +12,7 @@ import {
   type WebOwnerMethods,
 } from './far-lines.ts'
 import type { Link } from './link.ts'
-import type { MediaPlane, PhoneCallLine, PhoneLeg } from './media-plane.ts'
+import type { MediaPlane, PhoneCallLine, PhoneLeg, WebMediaEvents } from './media-plane.ts'
 
 type Deps = {
   readonly link: Link
@@ -50,7 +51,7 @@ export function servePlane(given: (served: ServedPlane) => Deps): void {
       servePhone(deps, { id, line, mirror: new Int32Array(mirror) })
       return line.local
     },
-    openWeb: (id, callId, mirror) => serveWeb(deps, { id, callId, mirror: new Int32Array(mirror) }),
+    openWeb: (id, of, mirror) => serveWeb(deps, { id, ...of, mirror: new Int32Array(mirror) }),
     closeLeg: async (callId, reason) => closers.get(callId)?.(reason),
     beat: () => deps.beat(),
     async close() {
@@ -81,7 +82,7 @@ function servePhone({ link, ticker, flush }: Deps, { id, line, mirror }: Phone):
   }
   const unserve = link.serve(id, {
     use: line.use,
-    async begin(callId, connectWithin) {
+    async begin(of, connectWithin) {
       const signaling = {
         answer: () => owner.tell('answer'),
         transfer: (to: string) => owner.ask('transfer', to),
@@ -93,7 +94,7 @@ function servePhone({ link, ticker, flush }: Deps, { id, line, mirror }: Phone):
       }
       const hangUp = (reason: string | undefined): void => owner.tell('hangUp', reason)
       try {
-        leg = line.begin({ callId, signaling, connectWithin, hangUp, onClosed })
+        leg = line.begin({ ...of, signaling, connectWithin, hangUp, onClosed })
       } catch (error) {
         await line.close('failed')
         hangUp('failed')
@@ -115,11 +116,11 @@ function servePhone({ link, ticker, flush }: Deps, { id, line, mirror }: Phone):
   } satisfies PhoneMethods)
 }
 
-type Web = { readonly id: number; readonly callId: CallId; readonly mirror: Int32Array }
+type Web = FarCall & { readonly id: number; readonly mirror: Int32Array }
 
-function serveWeb({ link, plane, ticker, flush }: Deps, { id, callId, mirror }: Web): void {
+function serveWeb({ link, plane, ticker, flush }: Deps, { id, callId, isFurther, mirror }: Web): void {
   const owner = link.to<WebOwnerMethods>(id)
-  const media = plane.openWeb(callId, {
+  const events: WebMediaEvents = {
     legClosed: (reason) => owner.tell('legClosed', reason),
     failed: (error) => owner.tell('failed', error instanceof Error ? error.message : String(error)),
     gone() {
@@ -127,7 +128,8 @@ function serveWeb({ link, plane, ticker, flush }: Deps, { id, callId, mirror }: 
       unserve()
       owner.tell('gone')
     },
-  })
+  }
+  const media = plane.openWeb(callId, events, isFurther)
   const look = (): void => void Atomics.store(mirror, mirrored.reached, media.wasReached() ? 1 : 0)
   const leave = ticker.join(look)
   const unserve = link.serve(id, {

@@ -117,6 +117,7 @@ function goOn(
   let talk: Talk | null = null
   const live = deps.liveCalls.open(deps, {
     callId,
+    isFurther: true,
     media,
     connectWithin,
     signaling: {

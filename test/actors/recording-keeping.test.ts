@@ -4,7 +4,8 @@ import path from 'node:path'
 import { test } from 'tap'
 import { createApi } from '../../api/api.ts'
 import { mostAttempts, pauseAfter } from '../../actors/after-call/recording-keeping.ts'
-import { recordingKeyIn } from '../../model/recording-store.ts'
+import { peaksOf } from '../../model/recording-peaks.ts'
+import { partKeyOf, recordingKeyIn } from '../../model/recording-store.ts'
 import { openMoodyStorage, openS3rver, type Manner } from '../fake/s3-storage.ts'
 import { bytesIn, openKeeper, recordCall, soundOf, statesOf } from '../scenes/kept-recordings.ts'
 import { createFolder } from '../scenes/folder.ts'
@@ -70,6 +71,69 @@ test('a capture is kept and shipped with the recording of its call, and without 
     t.equal(await bytesIn(keeper.places, one, 'pcap'), null)
   }
   t.same(await statesOf(seeded.sql), {})
+})
+
+test('a call that went on by another leg has one recording of all its parts: copies, link, length and removal', async (t) => {
+  const seeded = await openSeededApi(t)
+  const keeper = await openKeeper(t, seeded, null)
+  const { callId, key } = await recordCall(seeded, keeper, soundOf(2), { postProcessingStatus: 'in_progress' })
+  // The process that had the first leg was killed: it could tell nobody.
+  await seeded.sql`delete from recordings`
+  const writer = keeper.places.create(partKeyOf(key, 1_500))
+  await keeper.places.noted()
+  t.match(await keeper.places.partsOf(key), [{ key, row: null }, { key: partKeyOf(key, 1_500) }], 'known while it runs')
+  writer.append(soundOf(3))
+  await writer.close()
+  await keeper.passes(2_000)
+  const whole = (await bytesIn(keeper.places, key))!
+  t.ok(whole.subarray(44, 32_044).equals(soundOf(2).subarray(44)))
+  t.ok(whole.subarray(32_044, 48_044).every((byte) => byte === 0))
+  t.ok(whole.subarray(48_044).equals(soundOf(3).subarray(44)))
+  await seeded.sql`update calls set post_processing_status = 'completed', recording_key = null where id = ${callId}`
+  await keeper.passes(4_000, 1_000)
+  t.same(await keeper.files(), [`${callId}.1500.opus`, `${callId}.1500.peaks`, `${callId}.1500.wav`, `${callId}.wav`])
+  t.same(await statesOf(seeded.sql), { kept: 2 }, 'what the dead one left is kept as well')
+  t.match(await seeded.sql`select recording_key, recorded_ms from calls where id = ${callId}`, [
+    { recordingKey: key, recordedMs: 2_500 },
+  ])
+  const peaks = await keeper.ask(`/v1/accounts/${seeded.own.id}/phone-calls/${callId}/audio/peaks`)
+  t.match(peaks.json, { durationMs: 2_500 })
+  t.equal((await bytesIn(keeper.places, key, 'opus'))?.toString('latin1', 0, 4), 'OggS')
+  t.equal(await keeper.places.remove(key), 'removed')
+  t.same([await keeper.files(), await statesOf(seeded.sql), await keeper.places.read(key)], [[], {}, null])
+})
+
+test('parts of a call that two machines have become one in the storage, and go from everywhere', async (t) => {
+  const seeded = await openSeededApi(t)
+  const storage = await openS3rver(t)
+  const [first, second] = [await openKeeper(t, seeded, storage.settings), await openKeeper(t, seeded, storage.settings)]
+  const { callId, key } = await recordCall(seeded, first, soundOf(2), { postProcessingStatus: 'in_progress' })
+  const writer = second.places.create(partKeyOf(key, 5_000))
+  writer.append(soundOf(3))
+  await writer.close()
+  await second.places.noted()
+  t.match(await second.places.read(key), { lacks: [{ from: 0, to: 5_000, isComing: true }] })
+  await seeded.sql`update calls set post_processing_status = 'completed' where id = ${callId}`
+  // Its copies wait for the part that the other one has.
+  await second.passes(2_000)
+  await first.passes(2_000)
+  await second.passes(90_000)
+  t.same([await first.files(), await second.files()], [[], []])
+  t.same(await statesOf(seeded.sql), { shipped: 2 })
+  t.match(await seeded.sql`select recorded_ms from calls where id = ${callId}`, [{ recordedMs: 6_000 }])
+  for (const { places } of [first, second]) {
+    const whole = (await bytesIn(places, key))!
+    t.equal(whole.length, 44 + 6_000 * 32)
+    t.ok(whole.subarray(44, 32_044).equals(soundOf(2).subarray(44)))
+    t.ok(whole.subarray(-32_000).equals(soundOf(3).subarray(44)))
+    t.match(peaksOf((await bytesIn(places, key, 'peaks'))!), { durationMs: 6_000 })
+  }
+  await first.places.remove(key)
+  t.equal(await second.places.read(key), null)
+  await second.passes(4_000, 1_000)
+  for (const part of [key, partKeyOf(key, 5_000)])
+    for (const form of ['wav', 'opus', 'peaks'] as const)
+      t.equal(await first.places.bucket?.read(recordingKeyIn(form, part)), null)
 })
 
 for (const manner of ['away', 'full', 'busy', 'refusing', 'hangs', 'truncates', 'garbles'] as const satisfies Manner[])

@@ -2,6 +2,7 @@
 import { t as root, test, type Test } from 'tap'
 import { systemClock } from '../../app/clock.ts'
 import type { RecordingStore } from '../../model/recording-store.ts'
+import { joinRecording } from '../../media/recording/joined-recording.ts'
 import { createRecordingBucket } from '../../store/recording-bucket.ts'
 import { createRecordingFolder } from '../../store/recording-folder.ts'
 import { createRecordingPlaces, readFolderId } from '../../store/recording-places.ts'
@@ -37,6 +38,7 @@ async function openPlaces(t: Test): Promise<RecordingStore> {
     folder: inFolder,
     folderId: await readFolderId(folder),
     bucket,
+    join: joinRecording,
   })
   t.teardown(() => places.noted())
   return places

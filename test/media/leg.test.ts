@@ -557,6 +557,24 @@ test('a takeover goes on with the same recording', async (t) => {
   t.equal(parseWav(files.get('a/b.wav')!).samples.length, 32_000)
 })
 
+test('a leg by which a call goes on records a part of its own, and never what another one has recorded', async (t) => {
+  const { wire, files, command, run } = createScene(t, negotiatedOpus, { isFurther: true })
+  const speak = speakerOf(wire)
+  wire.connect()
+  t.match(await command({ type: 'ping', epoch: 1 }), { type: 'here', isFurther: true })
+  const recording = { key: 'a/b.wav', mode: 'mixed' } as const
+  await command({ ...startOf(1), recording })
+  await run(500, speak)
+  t.equal(files.size, 0, 'an actor of before there were parts has it record nothing')
+  await command({ ...startOf(2), recording: { ...recording, from: 61_300 } })
+  await run(1000, speak)
+  await command({ ...startOf(3), recording: { ...recording, from: 62_300 } })
+  await run(1000, speak)
+  t.match(await command({ type: 'close', epoch: 3, reason: 'done' }), { type: 'closed', recordedMs: 63_300 })
+  t.same([...files.keys()], ['a/b.61300.wav'])
+  t.equal(parseWav(files.get('a/b.61300.wav')!).samples.length, 32_000)
+})
+
 const spoken = { key: 'a/b.wav', mode: 'split' } as const
 
 /** Of a split recording, ms: how loud both sides are. */

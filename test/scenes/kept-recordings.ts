@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises'
 import type { Test } from 'tap'
 import { createRecordingKeeping } from '../../actors/after-call/recording-keeping.ts'
+import { joinRecording } from '../../media/recording/joined-recording.ts'
 import { createRecordingCopies } from '../../media/recording/recording-copies.ts'
 import { wavHeaderOf } from '../../media/recording/wav.ts'
 import { bytesOf } from '../../model/frame.ts'
@@ -39,6 +40,7 @@ export async function openKeeper(
     folder: createRecordingFolder({ folder, clock, log }),
     folderId: await readFolderId(folder),
     bucket,
+    join: joinRecording,
     clock,
     log,
   })
