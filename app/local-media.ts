@@ -9,7 +9,7 @@ import { createLeg } from '../media/leg/leg.ts'
 import { createPhoneLines, type CreateLeg } from '../media/plane/local-plane.ts'
 import type { MediaPlane, PhoneCallLine } from '../media/plane/media-plane.ts'
 import { createMediaPorts, type MediaPorts } from '../media/rtp/media-ports.ts'
-import { createTicker, type Ticker } from '../media/ticker/ticker.ts'
+import { createTicker, type Ticker, type TickerDeps } from '../media/ticker/ticker.ts'
 import { createWebMedia } from '../gateway/web-media.ts'
 import { createWeriftPeers } from '../gateway/werift/peer.ts'
 import type { Bus } from '../model/bus.ts'
@@ -53,6 +53,8 @@ type Deps = {
   /** The result is called when the leg is gone. */
   readonly legBegan: LegBegan
   readonly opus?: ReturnType<typeof createOpusLibrary>
+  /** How the beat waits, unless by timers. */
+  readonly afterSlot?: TickerDeps['after']
 }
 
 export type LocalMedia = MediaPlane & {
@@ -72,7 +74,7 @@ export function openLocalMedia(deps: Deps, settings: MediaSettings, closing: Asy
   const { phone } = settings
   const ticker = createTicker({
     now,
-    after: (ms, action) => clock.after(ms, action),
+    after: deps.afterSlot ?? ((ms, action) => clock.after(ms, action)),
     telemetry,
     failed: (error) =>
       log.error('a part of a call failed at the beat of its sound, and the call goes on without it', { error }),

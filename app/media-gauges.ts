@@ -17,8 +17,17 @@ const fields = [
   'writes',
 ] as const
 
+/** Behind those that are written together: it grows in between. */
+const sleptAt = fields.length
+
 export const createGauges = (): SharedArrayBuffer =>
-  new SharedArrayBuffer(fields.length * Float64Array.BYTES_PER_ELEMENT)
+  new SharedArrayBuffer((fields.length + 1) * Float64Array.BYTES_PER_ELEMENT)
+
+/** The result is told of each sleep of the thread, ms (media/ticker/slot-sleep.ts). */
+export function createSleptGauge(memory: SharedArrayBuffer): (ms: number) => void {
+  const values = new Float64Array(memory)
+  return (ms) => void (values[sleptAt]! += ms)
+}
 
 const writtenEvery = 200
 
@@ -73,11 +82,14 @@ export function readGauges(memory: SharedArrayBuffer): {
   readonly lateness: Lateness
   /** How often they were written: of a thread that stands still it does not grow. */
   readonly writes: number
+  /** Ms, since it began. */
+  readonly slept: number
 } {
   const values = new Float64Array(memory)
   const of = (field: (typeof fields)[number]): number => values[fields.indexOf(field)] ?? 0
   return {
     writes: of('writes'),
+    slept: values[sleptAt] ?? 0,
     totals: { ticks: of('ticks'), late: of('late'), skipped: of('skipped') },
     lateness: {
       ticks: of('recentTicks'),

@@ -7,14 +7,15 @@ import { loadOpusAddon } from '../media/codecs/opus-addon.ts'
 import { createLink, type Far } from '../media/plane/link.ts'
 import type { OwnerMethods } from '../media/plane/far-lines.ts'
 import { servePlane } from '../media/plane/serve-plane.ts'
+import { createSlotSleep } from '../media/ticker/slot-sleep.ts'
 import type { NodeId } from '../model/ids.ts'
 import type { Log, LogFields } from '../model/log.ts'
 import type { RecordingStore } from '../model/recording-store.ts'
 import { noTelemetry, type Telemetry } from '../model/telemetry.ts'
 import { createRecordingFolder } from '../store/recording-folder.ts'
 import { systemClock as clock } from './clock.ts'
-import { openLocalMedia, type MediaSettings } from './local-media.ts'
-import { keepGauges } from './media-gauges.ts'
+import { now, openLocalMedia, type MediaSettings } from './local-media.ts'
+import { createSleptGauge, keepGauges } from './media-gauges.ts'
 
 export type ThreadSettings = {
   /** Of the process. */
@@ -48,7 +49,12 @@ async function main(): Promise<void> {
   const telemetry = given.isTelemetryOn ? farTelemetry(owner) : noTelemetry
   const closing = new AsyncDisposableStack()
   closing.defer(() => port.close())
-  const bus = createThreadBus({ end: given.bus, log, clock, telemetry })
+  const sleep = createSlotSleep({
+    now,
+    later: (ms, action) => clock.after(ms, action),
+    slept: createSleptGauge(given.gauges),
+  })
+  const bus = createThreadBus({ end: given.bus, log, clock, telemetry, nextLook: sleep.beforeSlot })
   closing.defer(() => bus.close())
   const { opusAddon } = given
   const { opusComplexity } = given.settings.media
@@ -56,7 +62,7 @@ async function main(): Promise<void> {
   const recordings = farRecordings(given, owner, log)
   servePlane((served) => {
     const shared = { nodeId: given.nodeId, bus, recordings, clock, log, telemetry, opus, legBegan: served.legBegan }
-    const media = openLocalMedia(shared, given.settings, closing)
+    const media = openLocalMedia({ ...shared, afterSlot: sleep.after }, given.settings, closing)
     const gauges = keepGauges(given.gauges, { clock, ticker: media.ticker })
     closing.defer(() => gauges.close())
     void media.warmUp().then(() => owner.tell('ready'))

@@ -5,7 +5,6 @@
  * docs/design/media.md "Media threads"
  */
 import path from 'node:path'
-import { performance } from 'node:perf_hooks'
 import { Worker } from 'node:worker_threads'
 import { serveThreadBus } from '../actors/bus/serve-thread-bus.ts'
 import { createThreadBusEnds } from '../actors/bus/thread-entries.ts'
@@ -30,6 +29,7 @@ import { mediaSettingsOf, type LegBegan, type MediaSettings } from './local-medi
 import { watchBeat } from './beat-watch.ts'
 import { createGauges, joinedLateness, readGauges } from './media-gauges.ts'
 import type { ThreadOwner, ThreadSettings } from './media-thread.ts'
+import { busyMeterOf, loopOf, type Loop } from './thread-loop.ts'
 
 export type MediaThreads = MediaPlane & {
   lateness(): Lateness
@@ -41,8 +41,7 @@ export type MediaThreads = MediaPlane & {
   loops(): readonly ThreadLoop[]
 }
 
-/** Ms since the thread began. */
-export type ThreadLoop = { readonly thread: string; readonly active: number; readonly idle: number }
+export type ThreadLoop = Loop & { readonly thread: string }
 
 type Deps = {
   readonly core: Pick<Core, 'bus' | 'clock' | 'log' | 'nodeId' | 'telemetry'> & {
@@ -264,6 +263,7 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
   const legLost = (callId: CallId, cause: Error): void =>
     bus.publish(subjectsOf(callId).legEvent, toBytes(lostBy(cause)))
   const bindAddress = given.settings.phone?.address ?? given.settings.media.address
+  const loop = loopOf(worker, gauges)
   const reached = { bindAddress, externalAddress: given.settings.phone?.publicAddress ?? null }
   return {
     ready: ready.promise,
@@ -271,8 +271,8 @@ function startThread({ core, config, legBegan }: Deps, given: Given, died: (caus
     takesLines: () => isReady && !watch.isSilent(),
     gauges,
     plane: createRemotePlane({ link, clock, reached, legLost }),
-    busy: busyMeterOf(worker),
-    loop: () => worker.performance.eventLoopUtilization(),
+    busy: busyMeterOf(loop),
+    loop,
     async close() {
       if (!isOver)
         await deadline(
@@ -294,18 +294,6 @@ const lostBy = (cause: Error): LegEvent => ({
   details: `the thread that carried the sound is gone: ${cause.message}`,
   endedBy: 'service',
 })
-
-function busyMeterOf({ performance: measured }: Worker): () => number {
-  let before = performance.eventLoopUtilization()
-  let hasLooked = false
-  return () => {
-    const current = measured.eventLoopUtilization()
-    const { utilization } = hasLooked ? measured.eventLoopUtilization(current, before) : { utilization: 0 }
-    hasLooked = true
-    before = current
-    return utilization
-  }
-}
 
 /** Of one thread: what ends with it. */
 function createOpenThings(

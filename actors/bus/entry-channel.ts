@@ -36,6 +36,8 @@ type Deps = {
   readonly clock: Clock
   readonly log: Log
   readonly telemetry?: Telemetry
+  /** When the receiver looks next, unless by a timer after `drainEvery`. */
+  readonly nextLook?: (look: () => void) => Cancel
 }
 
 /** Null wakes the receiver. */
@@ -48,7 +50,9 @@ const maxPosted = 65_536
 const maxPostedBytes = 64 * 1024 * 1024
 const tellDroppedAfter = 100
 
-export function createEntryChannel({ end, receive, clock, log, telemetry = noTelemetry }: Deps): EntryChannel {
+export function createEntryChannel(deps: Deps): EntryChannel {
+  const { end, receive, clock, log, telemetry = noTelemetry } = deps
+  const { nextLook = (action) => clock.after(drainEvery, action) } = deps
   const { port } = end
   const writer = createRingWriter(end.outgoing)
   const reader = createRingReader(end.incoming)
@@ -123,7 +127,7 @@ export function createEntryChannel({ end, receive, clock, log, telemetry = noTel
   }
 
   function lookSoon(): void {
-    cancelLook ??= clock.after(drainEvery, look)
+    cancelLook ??= nextLook(look)
   }
 
   function onMessage(message: Posted): void {

@@ -19,6 +19,8 @@ type Deps = {
   readonly log: Log
   readonly clock: Clock
   readonly telemetry?: Telemetry
+  /** See entry-channel.ts. */
+  readonly nextLook?: (look: () => void) => Cancel
 }
 
 type Subscriber = { readonly pattern: string; readonly handler: (message: BusMessage) => void }
@@ -26,7 +28,7 @@ type Subscriber = { readonly pattern: string; readonly handler: (message: BusMes
 /** The other side keeps the time of a request; an answer that it could not hand over is given up so much later. */
 const answerLost = 1_000
 
-export function createThreadBus({ end, log, clock, telemetry }: Deps): Bus {
+export function createThreadBus({ end, log, clock, telemetry, nextLook }: Deps): Bus {
   const subscribers = new Map<number, Subscriber>()
   const questions = createQuestions(clock)
   let subscriptions = 0
@@ -40,7 +42,8 @@ export function createThreadBus({ end, log, clock, telemetry }: Deps): Bus {
     }
     questions.settle(entry.id, payload)
   }
-  const channel = createEntryChannel({ end, receive: hear, clock, log, ...(telemetry && { telemetry }) })
+  const more = { ...(telemetry && { telemetry }), ...(nextLook && { nextLook }) }
+  const channel = createEntryChannel({ end, receive: hear, clock, log, ...more })
 
   function deliver({ id, number, text, payload }: Entry): void {
     const subscriber = subscribers.get(id)

@@ -44,8 +44,6 @@ export function createKeyDetector(rateHz: number): KeyDetector {
   const windows = Array.from({ length: pressWindows }, (_, at) => heard.subarray(at * hop, at * hop + size))
   const toneOf = createTones(rateHz, size)
   let filled = 0
-  /** Windows in front of the one that is being filled. */
-  let passedOver = 0
   let found: string | null = null
   let times = 0
   let held: string | null = null
@@ -61,34 +59,39 @@ export function createKeyDetector(rateHz: number): KeyDetector {
     missed = 0
     return digit
   }
+  /** Windows in front of the one that is being filled, which are looked at only if that has a key. */
+  const passedBy = (): number => (held === null && found === null ? pressWindows - 1 : 0)
   /** A window is full. Answers the key whose press was found with it. */
-  const look = (): string | null => {
-    if (held === null && found === null && passedOver < pressWindows - 1) {
-      passedOver++
-      return null
-    }
+  const look = (passedOver: number): string | null => {
     const digit = toneOf(windows[passedOver]!)
     // Three are too few for a press of their own.
     for (let before = 0; digit !== null && before < passedOver; before++) follow(toneOf(windows[before]!))
     const began = follow(digit)
     heard.copyWithin(0, (passedOver + 1) * hop, filled)
     filled -= (passedOver + 1) * hop
-    passedOver = 0
     return began
   }
   return {
     hear(samples) {
       let began: string[] | null = null
-      for (let at = 0; at < samples.length; at++) {
-        heard[filled++] = samples[at]!
-        if (filled < size + passedOver * hop) continue
-        const digit = look()
+      for (let at = 0; at < samples.length;) {
+        const passed = passedBy()
+        const count = Math.min(size + passed * hop - filled, samples.length - at)
+        copy(samples, at, heard, filled, count)
+        at += count
+        filled += count
+        const digit = filled === size + passed * hop ? look(passed) : null
         if (digit !== null) began = [...(began ?? []), digit]
       }
       if (began === null && held === null) return noKey
       return { began: began ?? noKey.began, isPressed: held !== null }
     },
   }
+}
+
+/** By hand: a view for each piece would be garbage. */
+function copy(from: Int16Array, at: number, to: Int16Array, position: number, count: number): void {
+  for (let index = 0; index < count; index++) to[position + index] = from[at + index]!
 }
 
 /** The key whose tones a window is, or null. */

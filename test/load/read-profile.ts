@@ -43,6 +43,8 @@ const stages: readonly (readonly [RegExp, string])[] = [
   [/^media\/rtp\/(?:jitter|arrival|incoming|newest|stream-splice)/, 'jitter buffer'],
   [/^media\/rtp\/rtcp\//, 'RTCP'],
   [/^media\/rtp\//, 'RTP endpoint'],
+  // What a thread does there is to sleep.
+  [/^media\/ticker\/slot-sleep/, idle],
   [/^media\/ticker\//, 'ticker'],
   [/^media\/leg\/(?:outgoing|pacer|packetizer|frame-queue|even-pace)/, 'playout'],
   [/^media\//, 'leg'],
