@@ -169,6 +169,7 @@ test('a call whose line went with a killed edge may end, and then its row ends a
   const failed = { ...good.row!, outcome: 'failed', endedBy: 'network', heard: [] }
   const cut: SeenCall = {
     ...good,
+    said: [{ text: 'tea please', at: 4_000 }],
     silences: [{ from: 0, ms: 9_000 }],
     row: { ...failed, endedAt: 9_900 },
     endedAt: 9_900,
@@ -182,12 +183,17 @@ test('a call whose line went with a killed edge may end, and then its row ends a
   t.ok(foundIn(cut, roundOf('postgres-kill', ['sip-1'])).includes('completed'), 'nor by any other fault')
 })
 
-test('a call whose line came back by another process may have lost what was said in between, and no more than five seconds', async (t) => {
+test('a call whose line came back by another process may have lost what was said in between, nothing else, and no more than five seconds', async (t) => {
   const round = roundOf('edge-kill', ['sip-1'])
-  const back: SeenCall = { ...good, silences: [{ from: 0, ms: 6_000 }], row: { ...good.row!, heard: [] } }
-  t.same(foundIn(back, round), [])
-  t.same(foundIn({ ...back, silences: [{ from: 0, ms: 9_000 }] }, round), ['silence'])
-  t.same(foundIn({ ...back, silences: [] }, round), ['utterances'], 'one that was never silent has lost nothing')
+  const said = (at: number) => [{ text: 'tea please', at }]
+  const back = { ...good, said: said(6_000), silences: [{ from: 0, ms: 6_000 }], row: { ...good.row!, heard: [] } }
+  const later = { ...back, endedAt: 90_000 }
+  t.same(foundIn(later, round), [])
+  t.same(foundIn({ ...later, silences: [{ from: 0, ms: 9_000 }] }, round), ['silence'])
+  t.same(foundIn({ ...later, silences: [] }, round), [], 'however soon it was back')
+  t.same(foundIn({ ...later, said: said(1_000) }, round), ['utterances'], 'this was over long before')
+  t.same(foundIn({ ...later, said: said(20_000) }, round), ['utterances'], 'and this came long after')
+  t.same(foundIn(later, roundOf('edge-kill', ['sip-2'])), ['silence', 'utterances'])
 })
 
 test('datagrams pass a relay as they are, get lost by lot and come late, and what answers comes back the same way', async (t) => {

@@ -7,6 +7,8 @@ export type PlaceWebCallOptions = {
   /** Without the token. */
   readonly signalingUrl: string
   readonly token: string
+  /** Comes back to a call, in place of the token; so many messages of the call had arrived. An offer is made only where the service asks for it. */
+  readonly resume?: { readonly token: string; readonly received: number }
   createCaller(): WebCaller
   onMessage(message: ServerMessage): void
   readonly origin?: string
@@ -26,7 +28,7 @@ export type WebCall = {
   hangUp(): Promise<void>
 }
 
-/** Resolves when `ready` came and the offer is sent; the answer is taken in the background. Rejects with the HTTP status when refused. */
+/** Resolves when `ready` came and the offer, where one is due, is sent; the answer is taken in the background. Rejects with the HTTP status when refused. */
 export async function placeWebCall(options: PlaceWebCallOptions): Promise<WebCall> {
   const caller = options.createCaller()
   const socket = connect(options)
@@ -54,8 +56,8 @@ export async function placeWebCall(options: PlaceWebCallOptions): Promise<WebCal
   })
   const sendMessage = (message: ClientMessage): void => socket.send(JSON.stringify(message), () => undefined)
   try {
-    const { callId, sessionId, resumeToken } = await ready.promise
-    sendMessage({ type: 'offer', sdp: await caller.offer() })
+    const { callId, sessionId, resumeToken, newOffer = false } = await ready.promise
+    if (newOffer || !options.resume) sendMessage({ type: 'offer', sdp: await caller.offer() })
     return {
       callId,
       sessionId,
@@ -77,8 +79,10 @@ export async function placeWebCall(options: PlaceWebCallOptions): Promise<WebCal
   }
 }
 
-function connect({ signalingUrl, token, origin }: PlaceWebCallOptions): WebSocket {
+function connect({ signalingUrl, token, resume, origin }: PlaceWebCallOptions): WebSocket {
   const url = new URL(signalingUrl)
-  url.searchParams.set('token', token)
+  if (resume) url.searchParams.set('resume', resume.token)
+  else url.searchParams.set('token', token)
+  if (resume) url.searchParams.set('received', String(resume.received))
   return new WebSocket(url, { ...(origin !== undefined && { origin }), handshakeTimeout: 10_000 })
 }

@@ -3,7 +3,6 @@
  * who judges. The sound of all of them passes the shaper.
  */
 import { systemClock as clock } from '../../app/clock.ts'
-import { createWeriftCaller, type WebCaller } from '../../gateway/werift/caller.ts'
 import { createOpusLibrary } from '../../media/codecs/opus.ts'
 import type { MediaPorts } from '../../media/rtp/media-ports.ts'
 import { createRtpEndpoint } from '../../media/rtp/rtp-endpoint.ts'
@@ -14,8 +13,8 @@ import type { NegotiatedAudio } from '../../model/rtp-transport.ts'
 import { WebCallSession } from '../../model/web-call.ts'
 import { createSynthesiser } from '../../voice/engines/embedded/synthesiser.ts'
 import { openPhone, type CallToPhone, type PhoneLine } from '../callers/phone.ts'
-import { placeWebCall } from '../callers/web-caller.ts'
 import { answers } from './conversation.ts'
+import { joinByBrowser } from './returning-browser.ts'
 import { talk, type Line, type Talk } from './talk.ts'
 import { workerNumber, type Tenant } from './tenant.ts'
 import type { UdpShaper } from './udp-shaper.ts'
@@ -44,7 +43,8 @@ export type Callers = {
   callByPhone(edge: Edge & { readonly sipPort: number }): Promise<Caller>
   /** The service is asked to call the telephone. */
   beCalled(api: Edge, tenant: Tenant): Promise<Caller>
-  callByBrowser(api: Edge, gateway: Edge, tenant: Tenant): Promise<Caller>
+  /** Joins at the first of the gateways, and comes back by any that listens. */
+  callByBrowser(api: Edge, gateways: readonly [Edge, ...Edge[]], tenant: Tenant): Promise<Caller>
   close(): Promise<void>
 }
 
@@ -117,7 +117,7 @@ export async function openCallers({ shaper }: { readonly shaper: UdpShaper }): P
       call.ring()
       return ofPhone(await call.answer(), { way: 'sip out', edge: null, number, callId: String(id) })
     },
-    callByBrowser: (api, gateway, tenant) => placeBrowserCall({ shaper, begin }, api, gateway, tenant),
+    callByBrowser: (api, gateways, tenant) => placeBrowserCall({ shaper, begin }, api, gateways, tenant),
     close: () => parts.disposeAsync(),
   }
 }
@@ -127,67 +127,16 @@ type BrowserDeps = { readonly shaper: UdpShaper; begin(line: Line, audio: Negoti
 async function placeBrowserCall(
   { shaper, begin }: BrowserDeps,
   api: Edge,
-  gateway: Edge,
+  gateways: readonly [Edge, ...Edge[]],
   tenant: Tenant,
 ): Promise<Caller> {
   const { accountId, workerId, key } = tenant
   const session = WebCallSession.parse(await ask(`${api.url}/v1/accounts/${accountId}/web-calls`, key, { workerId }))
-  const given = new URL(session.signalingUrl)
-  const signalingUrl = `${gateway.url.replace(/^http/, 'ws')}${given.pathname}`
-  const bye = Promise.withResolvers<string>()
-  let isTold = false
-  const relayed = relayedCaller(createWeriftCaller(), shaper)
-  const call = await placeWebCall({
-    ...session,
-    signalingUrl,
-    createCaller: () => relayed.caller,
-    onMessage(message) {
-      if (message.type !== 'bye') return
-      isTold = true
-      bye.resolve(`bye: ${message.reason}`)
-    },
-  })
-  const close = async (): Promise<void> => {
-    await call.hangUp()
-    await relayed.close()
-  }
-  const audio = await call.caller.connected.catch(async (error: unknown) => {
-    await close()
-    throw error
-  })
-  const ended = Promise.race([bye.promise, call.caller.ended]).then((how) => ({ how, at: now() }))
-  const facts = { way: 'web', edge: gateway.name, number: '', callId: call.callId } as const
-  return { ...facts, talk: begin(call.caller, audio), ended, wasTold: () => isTold, hangUp: close }
-}
-
-/** The answer's addresses are those of relays, so that the sound passes the shaper both ways. */
-function relayedCaller(caller: WebCaller, shaper: UdpShaper) {
-  const relays = new Map<string, Promise<{ readonly port: number; close(): Promise<void> }>>()
-  async function relayed(text: string): Promise<string> {
-    const shape = /(candidate:\S+ \d+ udp \d+ )(\S+) (\d+)( typ host)/gi
-    const found = [...text.matchAll(shape)]
-    for (const [, , address = '', port = ''] of found) {
-      const place = `${address} ${port}`
-      if (!relays.has(place)) relays.set(place, shaper.relay({ address, port: Number(port) }))
-    }
-    const ports = new Map(
-      await Promise.all([...relays].map(async ([place, relay]) => [place, (await relay).port] as const)),
-    )
-    return text.replace(
-      shape,
-      (_, before: string, address: string, port: string, behind: string) =>
-        `${before}${host} ${ports.get(`${address} ${port}`)}${behind}`,
-    )
-  }
-  return {
-    caller: {
-      ...caller,
-      accept: async (sdp) => caller.accept(await relayed(sdp)),
-      addCandidate: async (candidate) =>
-        caller.addCandidate(candidate && { ...candidate, candidate: await relayed(candidate.candidate) }),
-    } satisfies WebCaller,
-    close: async () => void (await Promise.all([...relays.values()].map(async (relay) => (await relay).close()))),
-  }
+  const { pathname } = new URL(session.signalingUrl)
+  const addresses = gateways.map(({ url }) => `${url.replace(/^http/, 'ws')}${pathname}`)
+  const { line, audio, ended, wasTold, hangUp } = await joinByBrowser({ shaper, session, addresses })
+  const facts = { way: 'web', edge: gateways[0].name, number: '', callId: session.callId } as const
+  return { ...facts, talk: begin(line, audio), ended, wasTold, hangUp }
 }
 
 /** Throws with the answer when it is none of 200. */

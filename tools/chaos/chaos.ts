@@ -14,6 +14,7 @@ const options = {
   seeds: { type: 'string', default: '1' },
   minutes: { type: 'string', default: '60' },
   faults: { type: 'string', default: '' },
+  repeat: { type: 'string', default: '1' },
   calls: { type: 'string', default: '6' },
   turns: { type: 'string', default: '6' },
   slack: { type: 'string', default: '300' },
@@ -21,15 +22,16 @@ const options = {
   help: { type: 'boolean', default: false },
 } as const
 
-const usage = `npm run chaos -- [--seeds 1,2,3] [--faults ${faultNames.slice(1, 4).join(',')},…] [--minutes 60] [--calls 6] [--turns 6] [--slack 300] [--folder .data/chaos]
+const usage = `npm run chaos -- [--seeds 1,2,3] [--faults ${faultNames.slice(1, 4).join(',')},…] [--repeat 1] [--minutes 60] [--calls 6] [--turns 6] [--slack 300] [--folder .data/chaos]
   and how many processes of each kind, as npm run cluster: [--actors] [--gateways] [--sip] [--api] [--whole] [--nats]
   faults: ${faultNames.join(' ')}
-  A seed repeats which faults come, when, how long and to whom. Log files and database stay in the folder.`
+  All of them come one after the other, and again as often as --repeat says. A seed repeats which faults come, when, how long and to whom. Log files and database stay in the folder.`
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options })
   if (values.help) return print(usage)
-  const [seeds, faults] = [seedsFrom(values.seeds), faultsFrom(values.faults)]
+  const seeds = seedsFrom(values.seeds)
+  const faults = Array.from({ length: wholeNumber(values, 'repeat') }, () => faultsFrom(values.faults)).flat()
   const [calls, turns, minutes] = [
     wholeNumber(values, 'calls'),
     wholeNumber(values, 'turns'),
@@ -67,7 +69,9 @@ function faultsFrom(text: string): readonly FaultName[] {
   return wanted as FaultName[]
 }
 
-function wholeNumber(values: Readonly<Record<string, unknown>>, name: 'calls' | 'turns' | 'minutes' | 'slack'): number {
+type WholeNumber = 'repeat' | 'calls' | 'turns' | 'minutes' | 'slack'
+
+function wholeNumber(values: Readonly<Record<string, unknown>>, name: WholeNumber): number {
   const value = Number(values[name])
   if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number from 1 on`)
   return value

@@ -72,6 +72,8 @@ export type SeenRound = {
 
 /** A telephone hears of the end of its line, and a row of a call without one ends, within so many ms. */
 const toldWithin = 5_000
+/** Ms from the beginning of an answer until it is written down. */
+const longestSaying = 2_500
 /** What is said so late may be after the last question. */
 const lastWords = 4_000
 const ranks = ['scheduled', 'queued', 'ringing', 'in_progress']
@@ -85,6 +87,10 @@ export function lostOf({ said, row, endedAt }: SeenCall): number {
   const counted = said.filter(({ at }) => endedAt === null || at < endedAt - lastWords)
   return Math.max(0, counted.length - (row?.heard.length ?? 0))
 }
+
+/** What its caller was saying when its line went, or said until it could have another one: no other process has ever heard it. */
+const saidInVain = ({ said }: SeenCall, { struckAt, slack }: SeenRound): number =>
+  said.filter(({ at }) => at > struckAt - longestSaying - slack && at < struckAt + toldWithin + slack).length
 
 /** Its sound went with the process that was struck. */
 export const lostItsLine = (call: SeenCall, { kind, struck }: Pick<SeenRound, 'kind' | 'struck'>): boolean =>
@@ -111,7 +117,8 @@ export function violationsOf(call: SeenCall, round: SeenRound): Violation[] {
   holds('silence', isQuiet, `waited ${Math.round(extra)} ms longer than usual, ${allowed} are allowed`)
   const lost = lostOf(call)
   const words = `${call.said.map(({ text }) => text).join(', ')}; written down: ${row.heard.join(', ')}`
-  holds('utterances', lost === 0 || wasCut, `${lost} of ${call.said.length} are lost. Said: ${words}`)
+  const inVain = mayEnd ? saidInVain(call, round) : 0
+  holds('utterances', lost <= inVain, `${lost} of ${call.said.length} are lost. Said: ${words}`)
   holds('rows', row.finished, 'its row never finished')
   const ends = told.events.filter(({ type }) => type === 'call.ended').length
   holds('ended once', ends === 1, `call.ended was told ${ends} times`)

@@ -140,7 +140,7 @@ async function placeAll({ cluster, callers, tenant, calls }: RoundDeps, round: P
     const nth = Math.floor(index / 3)
     const place = (): Promise<Caller> => {
       if (index % 3 === 0) return callers.callByPhone(turn(edges, nth))
-      if (index % 3 === 1) return callers.callByBrowser(api, turn(gateways, nth), tenant)
+      if (index % 3 === 1) return callers.callByBrowser(api, fromOn(gateways, turn(gateways, nth)), tenant)
       return callers.beCalled(api, tenant)
     }
     placing.push(placeAgain(place).catch((error: Error) => `call ${index + 1}: ${error.message}`))
@@ -152,6 +152,12 @@ async function placeAll({ cluster, callers, tenant, calls }: RoundDeps, round: P
   await Promise.race([Promise.all(placed.map(({ talk }) => talk.heard)), pause(firstHeardWithin)])
   return { placed, failed }
 }
+
+/** This one, and then the others. */
+const fromOn = <One>(all: readonly One[], first: One): [One, ...One[]] => [
+  first,
+  ...all.filter((other) => other !== first),
+]
 
 /** People try again as well; nothing has struck yet. */
 async function placeAgain(place: () => Promise<Caller>): Promise<Caller> {
