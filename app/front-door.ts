@@ -52,8 +52,13 @@ type Parts = {
   readonly beside: { answer(request: Request): Fetch | null }
 }
 
+export type FrontDoor = Pick<Listener, 'port'> & {
+  /** Browsers in a call that have not heard yet that it is over. */
+  sessions(): number
+}
+
 /** Of a process that leaves browsers and REST to others, too: it is asked how it does. */
-export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack): Promise<Listener> {
+export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack): Promise<FrontDoor> {
   const { core, config, guard, beside } = deps
   const { clock } = core
   const isProxy = networksOf(config.trustedProxies).includes
@@ -93,7 +98,9 @@ export async function openFrontDoor(deps: Parts, closing: AsyncDisposableStack):
   closing.defer(() => listener.close(0))
   // Before the listener: who listens to a stream is told that it ends.
   closing.defer(() => people.close())
-  return listener
+  // The same for browsers in a call.
+  closing.defer(async () => signaling?.close())
+  return { port: listener.port, sessions: () => signaling?.sessions() ?? 0 }
 }
 
 type Upgrade = Signaling['route']['upgrade']

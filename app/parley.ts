@@ -3,7 +3,6 @@ import type { Engines } from '../actors/call/engine-choice.ts'
 import { noPeers } from '../actors/node/node-beats.ts'
 import { pause } from '../model/clock.ts'
 import { deadline, goOn } from '../model/deadline.ts'
-import type { Listener } from '../model/listener.ts'
 import { isWildcard } from '../net/addresses.ts'
 import type { RotatingSecretBox } from '../store/secret-box.ts'
 import type { Sql } from '../store/sql.ts'
@@ -12,7 +11,7 @@ import { openCallSide, type CallSide } from './call-side.ts'
 import { collectAtRest } from './collect-at-rest.ts'
 import type { Config } from './config.ts'
 import { openCore, type Core, type Telling } from './core.ts'
-import { openFrontDoor, type Demo } from './front-door.ts'
+import { openFrontDoor, type Demo, type FrontDoor } from './front-door.ts'
 import { openGuard } from './guard.ts'
 import { requireDriver } from './http-driver.ts'
 import { busyMeter, openLoad } from './load.ts'
@@ -88,7 +87,7 @@ export async function startParley(
   const guard = openGuard(core, config, opening)
   const beside = await watching.open(guard, opening)
   const readiness = createReadiness({ roles, peers, calls })
-  const listener = await openFrontDoor({ core, config, calls, media, demo, guard, readiness, beside }, opening)
+  const door = await openFrontDoor({ core, config, calls, media, demo, guard, readiness, beside }, opening)
   const { sip } = config
   const phones = sip && (await openPhoneSide({ core, config: { ...config, sip }, calls, media, guard }, opening))
   beats?.tell(() => ({ roles: [...roles], ...calls.state() }))
@@ -101,7 +100,7 @@ export async function startParley(
     try {
       readiness.ending()
       phones?.stop()
-      if (beats) await handOn({ core, config, calls, media })
+      if (beats) await handOn({ core, config, calls, media, door })
       // Their actors are elsewhere, and their telephones may come after them.
       if (beats && phones && calls.running() === 0) await deadline(core.clock, phonesLeaveWithin, phones.handOn(), goOn)
       const began = core.clock.now()
@@ -114,7 +113,7 @@ export async function startParley(
   }
   let ended: Promise<void> | null = null
   return {
-    url: urlOf(config, listener),
+    url: urlOf(config, door),
     sql: core.sql,
     box: core.box,
     sip: phones?.listening ?? null,
@@ -130,12 +129,13 @@ export async function startParley(
 }
 
 /** Calls go to other nodes, where there are some; their sound stays here as long as they last. */
-async function handOn({ core: { clock }, config, calls, media }: Draining): Promise<void> {
+async function handOn({ core: { clock }, config, calls, media, door }: Draining): Promise<void> {
   const began = clock.now()
   const left = (): number => config.drainTimeout - (clock.now() - began)
   await calls.handOver(left())
-  const legs = (): number => media.count().calls + media.count().fresh
-  while (legs() > calls.running() && left() > 0) await pause(clock, Math.min(lookAtLegsEvery, left()))
+  // A browser hears of the end of its call some time after the end of its leg.
+  const lines = (): number => Math.max(media.count().calls + media.count().fresh, door.sessions())
+  while (lines() > calls.running() && left() > 0) await pause(clock, Math.min(lookAtLegsEvery, left()))
 }
 
 type Draining = {
@@ -143,6 +143,7 @@ type Draining = {
   readonly config: Config
   readonly calls: CallSide
   readonly media: MediaSide
+  readonly door: Pick<FrontDoor, 'sessions'>
 }
 /** Ms. */
 const lookAtLegsEvery = 100
@@ -159,7 +160,7 @@ function restOf(calls: CallSide, media: MediaSide): () => boolean {
   }
 }
 
-function urlOf(config: Config, { port }: Listener): string {
+function urlOf(config: Config, { port }: Pick<FrontDoor, 'port'>): string {
   const host = isWildcard(config.host) ? '127.0.0.1' : config.host
   return `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { Problem } from '../model/problem.ts'
-import type { Admission, Admitted } from '../model/web-call.ts'
+import type { Admission } from '../model/web-call.ts'
 import { addressGroupOf, isLoopback } from '../net/addresses.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { createRecent } from '../net/recent.ts'
@@ -23,7 +23,7 @@ export const defaultJoinLimits: JoinLimits = { triesPerMinute: 600, maxCallsPerA
 
 export type JoinGuard = {
   /** What `ask` admits. Throws the problem of a token that is not admitted, or RATE_LIMITED without asking. */
-  admitted(address: string, token: string, ask: () => Promise<Admitted | Problem>): Promise<Admitted>
+  admitted<Found extends object>(address: string, token: string, ask: () => Promise<Found | Problem>): Promise<Found>
   /** A place for one more call of this address, until it is given back. Throws RATE_LIMITED. */
   take(address: string): { give(): void }
 }

@@ -12,7 +12,7 @@ import { issuesOf } from '../model/issues.ts'
 import { Problem, type ErrorBody } from '../model/problem.ts'
 import type { OpenWebMedia, WebMedia } from '../media/plane/media-plane.ts'
 import type { MessageLadder } from '../model/message-ladder.ts'
-import { ClientMessage, maxSignalingFrameBytes, SessionMoved } from '../model/signaling.ts'
+import { ClientMessage, maxSignalingFrameBytes, SessionMoved, type ServerMessage } from '../model/signaling.ts'
 import type { Admission, Admitted } from '../model/web-call.ts'
 import type { FailureGuard } from '../net/failure-guard.ts'
 import { createRecent } from '../net/recent.ts'
@@ -172,6 +172,7 @@ export function createSignaling(deps: SignalingDeps): Signaling {
     if (resumeToken === null) throw new Problem('UNAUTHORIZED', 'A token is required.')
     const ask = () => deps.admission.resume(resumeToken, origin)
     const admitted = await joinGuard.admitted(remoteAddress, resumeToken, ask)
+    if ('ended' in admitted) return tellEnd(admitted.ended)
     const received = receivedOf(url)
     const here = sessions.get(admitted.sessionId)
     const session = here ?? (await comeFromElsewhere(remoteAddress, admitted, received ?? 0))
@@ -205,6 +206,16 @@ const portedOf = (address: string): string => (address.includes(':') ? `[${addre
 
 const hostOf = ({ host, port, protocol }: URL): string =>
   port === '' ? `${host}:${protocol.endsWith('s:') ? 443 : 80}` : host
+
+/** Who was away when its call ended hears of that. */
+const tellEnd = (reason: string): SocketDecision => ({
+  accept: true,
+  open(connection) {
+    connection.send(JSON.stringify({ type: 'bye', reason } satisfies ServerMessage))
+    connection.close(1000, reason)
+    return { message: () => undefined, closed: () => undefined }
+  },
+})
 
 type Hearing = { readonly clock: Clock; heard(): void }
 

@@ -63,6 +63,9 @@ export type CreateWebCall = (
   asked?: AskedBy,
 ) => Promise<CreatedWebCall>
 
+/** The call of a client that comes back is over by now, in this way. */
+export type CameTooLate = { readonly ended: string }
+
 export type Admitted = {
   readonly callId: CallId
   readonly sessionId: string
@@ -75,7 +78,7 @@ export type Admission = {
   /** Takes the token (single use, atomically) when it is good and the origin is allowed, and tells the call that its client is here. */
   admit(token: string, origin: string | null): Promise<Admitted | Problem>
   /** The same for a client that lost its socket. The token is taken only when it is good and the origin is allowed. */
-  resume(resumeToken: string, origin: string | null): Promise<Admitted | Problem>
+  resume(resumeToken: string, origin: string | null): Promise<Admitted | CameTooLate | Problem>
   /** May a resumed session that another process had go on in this one? Null: yes, and it counts as a call that begins here. */
   arrive(): Promise<Problem | null>
   /** Of one that was refused: was it ever a token of ours? A made-up one is a guess, a used one an honest mistake. */

@@ -60,6 +60,19 @@ export async function findByResumeToken(sql: Sql, resumeHash: Buffer): Promise<W
   return session ?? null
 }
 
+/** The session of a resume token whose call has ended since then, and how. */
+export async function findEndedByResumeToken(
+  sql: Sql,
+  resumeHash: Buffer,
+  since: number,
+): Promise<(WebSession & { readonly outcome: string }) | null> {
+  const [session] = await sql<(WebSession & { readonly outcome: string })[]>`
+    select web_sessions.id, web_sessions.account_id, call_id, allowed_origins, calls.outcome
+    from web_sessions join calls on calls.id = call_id
+    where (resume_hash = ${resumeHash} or previous_resume_hash = ${resumeHash}) and calls.outcome is not null and calls.ended_at >= ${since}`
+  return session ?? null
+}
+
 /** The presented token stays good beside `next` until that one is presented: the client may lose its socket before it reads it. */
 export async function replaceResumeToken(sql: Sql, resumeHash: Buffer, next: Buffer): Promise<boolean> {
   const taken = await sql`

@@ -224,13 +224,21 @@ test('a resume token is replaced at every use, and the old one is void once the 
   if (first instanceof Problem) return t.fail('was not admitted')
   const lost = await node.admission.resume(first.resumeToken, null)
   const second = await node.admission.resume(first.resumeToken, null)
-  if (lost instanceof Problem || second instanceof Problem) return t.fail('could not resume')
+  if (!('resumeToken' in lost) || !('resumeToken' in second)) return t.fail('could not resume')
   t.not(second.resumeToken, first.resumeToken)
   t.ok((await node.admission.resume(lost.resumeToken, null)) instanceof Problem, 'a token nobody read is replaced too')
   const third = await node.admission.resume(second.resumeToken, null)
   t.notOk(third instanceof Problem)
   t.ok((await node.admission.resume(first.resumeToken, null)) instanceof Problem)
   t.equal(second.sessionId, call.sessionId)
+  if (!('resumeToken' in third)) return t.fail('could not resume')
+  const end = (ago: number) =>
+    shared.sql`update calls set outcome = 'failed', ended_at = ${shared.clock.now() - ago} where id = ${call.callId}`
+  await end(20_000)
+  t.same(await node.admission.resume(third.resumeToken, null), { ended: 'failed' }, 'whose call is over hears how')
+  t.match(await node.admission.resume(first.resumeToken, null), { type: 'UNAUTHORIZED' })
+  await end(120_000)
+  t.match(await node.admission.resume(third.resumeToken, null), { type: 'UNAUTHORIZED' }, 'for a while')
 })
 
 test('the answer of call.worker_request changes the call: config, instructions, metadata, tools with sealed secrets', async (t) => {

@@ -7,6 +7,11 @@ import { systemClock } from '../../app/clock.ts'
 import { readConfig } from '../../app/config.ts'
 import { startParley, type Parley } from '../../app/parley.ts'
 import { openEngines } from '../../app/voice-side.ts'
+import { createWeriftCaller } from '../../gateway/werift/caller.ts'
+import type { ServerMessage } from '../../model/signaling.ts'
+import { WebCallSession } from '../../model/web-call.ts'
+import { placeWebCall } from '../../tools/callers/web-caller.ts'
+import { askApi } from '../../tools/start/self-test/ask-api.ts'
 import { seedSelfTest } from '../../tools/start/demo/seed-demo.ts'
 import { runPhoneTest } from '../../tools/start/self-test/phone-test.ts'
 import { runWebTest } from '../../tools/start/self-test/web-test.ts'
@@ -71,7 +76,7 @@ test('one service in four parts on one database and one bus', { timeout: 200_000
   const { open, engines, embedded } = opened
   const none = new Map()
 
-  const gateway = await open({ ROLES: 'gateway' }, none)
+  const gateway = await open({ ROLES: 'gateway', DRAIN_TIMEOUT_SECONDS: '1' }, none)
   t.match(await ask(gateway, '/health'), { status: 200, body: { status: 'ok' } }, 'alive by itself')
   t.match(
     await ask(gateway, '/ready'),
@@ -112,11 +117,28 @@ test('one service in four parts on one database and one bus', { timeout: 200_000
   const epochs = await opened.sql<{ epoch: number }[]>`select distinct epoch from calls`
   t.same([...epochs], [{ epoch: 2 }], 'each had one actor while it ran, and one for what follows')
 
+  await t.test(
+    'a browser that still talks when its gateway is gone hears so, and not only that its socket is',
+    async (t) => {
+      const told: string[] = []
+      const wish = { workerId: account.workerId }
+      const session = WebCallSession.parse(await askApi(service, account.accountId, 'web-calls', wish))
+      const onMessage = ({ type }: ServerMessage): void => void told.push(type)
+      const call = await placeWebCall({ ...session, createCaller: () => createWeriftCaller(), onMessage })
+      t.teardown(() => call.hangUp())
+      await call.caller.connected
+      await gateway.service.close()
+      t.equal(await call.socketClosed, 1001)
+      t.equal(told.at(-1), 'bye')
+    },
+  )
+  await until(() => actors.service.running() === 0)
+
   const leaving = actors.service.close()
-  await until(async () => (await ask(gateway, '/ready')).status === 503)
-  t.match((await ask(sip, '/ready')).body, { details: /sip: no_peer/ }, 'who runs calls is gone, and both edges tell')
+  await until(async () => (await ask(sip, '/ready')).status === 503)
+  t.match((await ask(sip, '/ready')).body, { details: /sip: no_peer/ }, 'who runs calls is gone, and the edge tells')
   await leaving
-  await Promise.all([gateway, sip, rest].map((part) => part.service.close()))
+  await Promise.all([sip, rest].map((part) => part.service.close()))
   const errors = parts.flatMap(({ log }) => log.lines.filter(({ level }) => level === 'error'))
   t.same(errors, [], 'none had anything to complain about')
 })

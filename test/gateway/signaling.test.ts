@@ -141,6 +141,15 @@ test('a refused upgrade is answered with 401 or 403 and the error body, before a
   t.equal(signaling.sessions(), 1)
 })
 
+test('a client that comes back when its call is over is told so, in place of a refusal', async (t) => {
+  const { url, admission, signaling } = await setUpStage(t)
+  admission.over.set('late', 'completed')
+  const client = await connect(url, 'resume=late')
+  t.same(await client.next('bye'), { type: 'bye', reason: 'completed' })
+  t.equal(await client.closed, 1000)
+  t.equal(signaling.sessions(), 0)
+})
+
 test('an address that makes tokens up is told so a few times, then 429; a good token joins all the same', async (t) => {
   let now = 1_000_000
   const unbanned = { isExempt: () => false, banned: () => undefined }

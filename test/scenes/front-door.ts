@@ -39,15 +39,20 @@ function createAdmission() {
     tokens.set(resumeToken, sessionId)
     return { callId, sessionId, resumeToken }
   }
+  /** Resume tokens of calls that are over, and how they ended. */
+  const over = new Map<string, string>()
   /** What a client that comes from another process is told. */
   const arrivals = { refusal: null as Problem | null }
   const admission: Admission = {
     admit: take,
-    resume: take,
+    async resume(token, origin) {
+      const ended = over.get(token)
+      return ended === undefined ? take(token, origin) : { ended }
+    },
     arrive: async () => arrivals.refusal,
     isOurs: async (token) => token === 'used',
   }
-  return { ...admission, tokens, questions, arrivals }
+  return { ...admission, tokens, questions, arrivals, over }
 }
 
 /** A leg that sends back what it hears and notes what it is told. */

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../../model/clock.ts'
 import { Problem } from '../../../model/problem.ts'
-import type { Admission, Admitted } from '../../../model/web-call.ts'
+import { resumeWindow, type Admission, type Admitted, type CameTooLate } from '../../../model/web-call.ts'
 import { admitsOrigin } from '../../../model/web-origin.ts'
 import { createRecent } from '../../../net/recent.ts'
 import { databaseUnreachable } from '../../../store/database-unreachable.ts'
@@ -12,6 +12,7 @@ import type { Sql } from '../../../store/sql.ts'
 import { createToken, hashOfToken, isToken } from '../../../store/token.ts'
 import {
   findByResumeToken,
+  findEndedByResumeToken,
   findByToken,
   isKnownToken,
   replaceResumeToken,
@@ -23,6 +24,8 @@ import type { CallRouter } from '../../node/call-router.ts'
 type Joining = { readonly session: WebSession; readonly resumeToken: string }
 
 const maxHalfway = 1_000
+/** Ms. Who lost its socket tries for 30 s; a call may have ended before that is noticed. */
+const comesBackWithin = 2 * resumeWindow
 
 /** Unknown, used and expired tokens get one answer, so that guessing tells nothing. */
 const refused = () => new Problem('UNAUTHORIZED', 'the token is unknown, used or expired')
@@ -41,6 +44,12 @@ export function createAdmission(deps: {
     const next = hashOfToken(resumeToken)
     if (await takeToken(sql, hashOfToken(token), next, clock.now())) return true
     return halfway.get(token) !== undefined && (await findByResumeToken(sql, next)) !== null
+  }
+  const endedMeanwhile = async (resumeToken: string, origin: string | null): Promise<CameTooLate | Problem> => {
+    const since = clock.now() - comesBackWithin
+    const session = await findEndedByResumeToken(sql, hashOfToken(resumeToken), since)
+    if (!session) return refused()
+    return originProblem(session, origin) ?? { ended: session.outcome }
   }
   /** The call ended in the same moment, or nobody answers for it. */
   const whyNot = async ({ resumeToken }: Joining): Promise<Problem> =>
@@ -67,9 +76,11 @@ export function createAdmission(deps: {
       }
     },
     async resume(resumeToken, origin) {
-      const session = isToken(resumeToken) ? await findByResumeToken(sql, hashOfToken(resumeToken)) : null
-      const problem = session ? originProblem(session, origin) : refused()
-      if (!session || problem) return problem ?? refused()
+      if (!isToken(resumeToken)) return refused()
+      const session = await findByResumeToken(sql, hashOfToken(resumeToken))
+      if (!session) return endedMeanwhile(resumeToken, origin)
+      const problem = originProblem(session, origin)
+      if (problem) return problem
       const next = createToken()
       if (!(await replaceResumeToken(sql, hashOfToken(resumeToken), hashOfToken(next)))) return refused()
       return admitted(session, next)
